@@ -1,0 +1,48 @@
+# `make` alone says what there is. Everything runs in .venv, which the first target that needs
+# it sets up, and which is brought up to date whenever pyproject.toml changes.
+
+PYTHON ?=
+WORKERS ?= auto
+ARGS ?=
+
+BIN := .venv/bin
+READY := .venv/ready
+CODE := src tests benchmarks $(if $(wildcard examples/*.py examples/*/*.py),examples)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint types format bench clean
+
+help:  ## say what there is
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
+	@echo
+	@echo 'Pass more with ARGS, as in: make test ARGS="tests/unit -k lease"'
+
+$(READY): pyproject.toml tools/setup
+	@PYTHON="$(PYTHON)" tools/setup
+	@touch $@
+
+setup: $(READY)  ## make .venv, or bring it up to date
+
+demo: $(READY)  ## run the demo: a manager, owners and frontends, live in the terminal
+	@$(BIN)/leasehold demo $(ARGS)
+
+test: $(READY)  ## run the tests on all cores (WORKERS=n for fewer)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal $(ARGS)
+
+lint: $(READY)  ## check style and formatting
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --check --quiet .
+
+types: $(READY)  ## check types, strictly
+	@$(BIN)/mypy $(CODE)
+
+format: $(READY)  ## format the code, and mend what can be mended
+	@$(BIN)/ruff check --quiet --fix . || true
+	@$(BIN)/ruff format .
+
+bench: $(READY)  ## run the benchmarks (ARGS=name for one)
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+clean:  ## remove .venv and everything the tools left
+	@rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,117 @@
+"""A map from every key to a value, kept as the points where the value changes.
+
+Two parallel lists, searched by bisection: at the sizes met here (64 ranges an owner, some thousands
+a pool) a list's memmove beats any tree, and a reader can take the two lists as they are. Neighbours
+with equal values are one range: ranges merge where, and only where, their values agree.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from typing import Generic, TypeVar
+
+from leasehold.base.keys import Key
+from leasehold.base.ranges import LOWEST, WHOLE, KeyRange
+
+V = TypeVar("V")
+
+
+class RangeMap(Generic[V]):
+    """Values for the whole key space; `assign` lays a value over a range."""
+
+    __slots__ = ("_starts", "_values")
+
+    def __init__(self, value: V) -> None:
+        self._starts: list[Key] = [LOWEST]
+        self._values: list[V] = [value]
+
+    @classmethod
+    def of(cls, items: Iterable[tuple[KeyRange, V]], default: V) -> "RangeMap[V]":
+        """A map with `items` laid over `default`, in order; linear where they are sorted."""
+        new = cls(default)
+        for key_range, value in items:
+            new.assign(key_range, value)
+        return new
+
+    @classmethod
+    def at_starts(cls, starts: list[Key], values: list[V]) -> "RangeMap[V]":
+        """A map whose values change at `starts`, which are sorted, distinct and begin with b""."""
+        assert starts[0] == LOWEST, starts[0]
+        assert len(starts) == len(values)
+        new = cls(values[0])
+        for start, value in zip(starts[1:], values[1:], strict=True):
+            if value != new._values[-1]:
+                new._starts.append(start)
+                new._values.append(value)
+        return new
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def __getitem__(self, key: Key) -> V:
+        return self._values[bisect_right(self._starts, key) - 1]
+
+    def __iter__(self) -> Iterator[tuple[KeyRange, V]]:
+        starts, values = self._starts, self._values
+        last = len(starts) - 1
+        for i, value in enumerate(values):
+            yield KeyRange(starts[i], starts[i + 1] if i < last else None), value
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RangeMap):
+            return NotImplemented
+        return self._starts == other._starts and self._values == other._values
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return "RangeMap({" + ", ".join(f"{r}: {v!r}" for r, v in self) + "})"
+
+    def starts(self) -> list[Key]:
+        """The points at which the value changes, b"" first; a copy."""
+        return list(self._starts)
+
+    def values(self) -> list[V]:
+        """The value from each of `starts` on; a copy."""
+        return list(self._values)
+
+    def copy(self) -> "RangeMap[V]":
+        """An independent map with the same values."""
+        new: RangeMap[V] = RangeMap.__new__(RangeMap)
+        new._starts = self._starts.copy()
+        new._values = self._values.copy()
+        return new
+
+    def range_at(self, key: Key) -> KeyRange:
+        """The range around `key` in which the value does not change."""
+        i = bisect_right(self._starts, key)
+        return KeyRange(self._starts[i - 1], self._starts[i] if i < len(self._starts) else None)
+
+    def within(self, key_range: KeyRange = WHOLE) -> Iterator[tuple[KeyRange, V]]:
+        """The pieces of `key_range` with their values, in order, cut at its ends."""
+        starts, values = self._starts, self._values
+        i = bisect_right(starts, key_range.start) - 1
+        start, end = key_range.start, key_range.end
+        while True:
+            piece_end = starts[i + 1] if i + 1 < len(starts) else None
+            if piece_end is None or (end is not None and end <= piece_end):
+                yield KeyRange(start, end), values[i]
+                return
+            yield KeyRange(start, piece_end), values[i]
+            start = piece_end
+            i += 1
+
+    def assign(self, key_range: KeyRange, value: V) -> None:
+        """Lay `value` over `key_range`; what lay there before is cut at its ends or gone."""
+        starts, values = self._starts, self._values
+        first = bisect_left(starts, key_range.start)
+        new = [] if first > 0 and values[first - 1] == value else [(key_range.start, value)]
+        last = len(starts)
+        if key_range.end is not None:
+            last = bisect_left(starts, key_range.end)
+            changes_at_end = last < len(starts) and starts[last] == key_range.end
+            if changes_at_end:
+                last += values[last] == value  # merges with what follows
+            elif values[last - 1] != value:
+                new.append((key_range.end, values[last - 1]))  # what was cut goes on
+        starts[first:last] = [start for start, _ in new]
+        values[first:last] = [value for _, value in new]

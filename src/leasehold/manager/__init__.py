@@ -1,0 +1,1 @@
+"""The service that decides who owns what."""

@@ -1,0 +1,107 @@
+"""What every journal promises: the contract between managers and the log that they share.
+
+A journal is two things in one. A *log* of records with LSNs 1, 2, 3 ..., a prefix of which may have
+been replaced by a snapshot. And a *seat*, on which one manager at a time leads. They are one thing
+because only the leader may write, and whether it still leads is decided where it writes.
+
+- **Guards.** What carries a leadership does nothing unless that leadership has the seat. An append
+  also says after which LSN; one leader writes one log, so a log that has gone on without it means
+  two writers under one leadership, and is damage.
+- **All or none, and durable.** What was answered with success outlives the manager, and its host
+  where the journal says so.
+- **Repeatable.** After `Unknown`, the same append may be repeated until the answer is known (rule
+  P18): finding the very records already there is success.
+- **One history, one identity** (P22), drawn when the journal begins. LSNs and leaderships are never
+  used twice in it, compacted or not.
+
+Methods may be called from one event loop. Calls on one handle are carried out in the order made.
+`leasehold.testing.contracts.journal` is this page as tests.
+"""
+
+from typing import Protocol
+
+import msgspec
+
+from leasehold.errors import JournalDamaged, JournalTooNew, JournalWentBack
+from leasehold.protocol.lease.journal import AppendResult, Seat
+from leasehold.protocol.lease.messages import JournalId
+from leasehold.protocol.lease.records import AnyRecord, State
+
+FATAL = (JournalDamaged, JournalTooNew, JournalWentBack)
+"""Errors that repeating a call does not mend: a manager that meets one stops, and says so."""
+
+
+class History(msgspec.Struct, frozen=True):
+    """All that was committed: the last snapshot, and every record after it."""
+
+    journal: JournalId
+    state: State
+    state_lsn: int
+    records: tuple[AnyRecord, ...]
+
+    @property
+    def lsn(self) -> int:
+        """The LSN of the last record."""
+        return self.state_lsn + len(self.records)
+
+
+class Journal(Protocol):
+    """A log and a seat, shared by managers.
+
+    Every method raises JournalError when it could not be carried out, and one of FATAL when
+    repeating it is of no use. Only `append` has a value for "not known", since only it must be
+    repeated until it is known.
+    """
+
+    async def read_seat(self) -> Seat:
+        """Who leads."""
+        ...
+
+    async def campaign(self, seen: Seat, manager: str) -> bool:
+        """Take the seat under the next leadership if it is exactly as `seen`; whether it was taken.
+
+        `manager` is the URL to lead others to, and not empty.
+        """
+        ...
+
+    async def beat(self, leadership: int, beat: int) -> bool:
+        """Show that the leader lives; False if `leadership` does not lead. Need not be durable."""
+        ...
+
+    async def resign(self, leadership: int) -> None:
+        """Leave the seat, if `leadership` has it. From then on that leadership does not lead."""
+        ...
+
+    async def load(self) -> History:
+        """All that was committed."""
+        ...
+
+    async def append(
+        self, leadership: int, after_lsn: int, records: tuple[AnyRecord, ...]
+    ) -> AppendResult:
+        """Add `records` right after `after_lsn`, all or none, if `leadership` leads.
+
+        `Committed` also where those very records already are there, by that leadership. `Unknown`
+        for all that may pass: repeat the call. Raises JournalDamaged when the log ends elsewhere.
+        """
+        ...
+
+    async def compact(self, leadership: int, lsn: int, state: State) -> bool:
+        """Put `state` in the place of the records up to `lsn`; False if `leadership` does not lead.
+
+        At once or not at all. Nothing happens where a snapshot of `lsn` or later is there already.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Let go of the journal. It is not resigned; a second close does nothing."""
+        ...
+
+
+def wrong_end(after_lsn: int, lsn: int, leadership: int) -> JournalDamaged:
+    """The error for an append or a compaction whose LSN does not fit the log."""
+    return JournalDamaged(
+        f"the journal ends at LSN {lsn}, but leadership {leadership} writes as if at {after_lsn}: "
+        "another manager writes under the same leadership, or the journal was put back to an "
+        "earlier state. Stop every manager of it, and see that each has a journal of its own host"
+    )

@@ -1,0 +1,229 @@
+"""The transactions of an SQLite journal, one method each, blocking.
+
+Every write is one `BEGIN IMMEDIATE`, which takes the write lock before it reads: what it then finds
+about the seat and the end of the log is so until it commits.
+
+Two connections. The *main* one syncs each commit (`synchronous=FULL`). Beats go over one that does
+not (`NORMAL`): a beat that a power loss undoes was seen only by processes of the same host, which
+that power loss ended too. An unsynced beat does not endanger what comes after it: commits of both
+go to one write-ahead log in order, and a sync is of the whole file. Only the main connection copies
+the log back into the file (a checkpoint), so that a beat never pays for that.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from pathlib import Path
+
+import msgspec
+
+from leasehold.errors import JournalDamaged, JournalError
+from leasehold.manager.journals.contract import FATAL, History, wrong_end
+from leasehold.manager.journals.sqlite_errors import replaced, translated
+from leasehold.manager.journals.sqlite_file import Watch, connect, prepare
+from leasehold.protocol.lease.journal import AppendResult, Committed, Deposed, Seat, Unknown
+from leasehold.protocol.lease.messages import JournalId, Number
+from leasehold.protocol.lease.records import AnyRecord, State
+from leasehold.wire.journal_codec import (
+    WAY_OUT,
+    decode_record,
+    decode_state,
+    encode_record,
+    encode_state,
+)
+
+_WAL_BYTES = 16 << 20  # what a checkpoint leaves of the log's file, for the next records to reuse
+
+
+class _SeatRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    journal: JournalId
+    leadership: Number
+    beat: Number
+    manager: str
+
+    @property
+    def seat(self) -> Seat:
+        return Seat(self.leadership, self.beat, self.manager)
+
+    def leads(self, leadership: int) -> bool:
+        return self.leadership == leadership and self.manager != ""
+
+
+class SqliteStore:
+    """An open journal file, for one thread."""
+
+    def __init__(self, given: Path) -> None:
+        """Open the journal, made where there is none, and read it through. Raises as `prepare`."""
+        self._path = prepare(given)
+        with ExitStack() as stack, translated(self._path):
+            self._main = stack.enter_context(closing(connect(self._path)))
+            self._beats = stack.enter_context(closing(connect(self._path)))
+            self._configure()
+            self._journal = _seat_row(self._main, self._path).journal
+            self._watch = Watch(self._path)
+            self.load()
+            self._stack = stack.pop_all()
+
+    def _configure(self) -> None:
+        # macOS: its fsync alone does not reach the disk. Elsewhere these two do nothing.
+        for connection in (self._main, self._beats):
+            connection.execute("PRAGMA fullfsync = ON")
+            connection.execute("PRAGMA checkpoint_fullfsync = ON")
+        self._main.execute("PRAGMA synchronous = FULL")
+        self._main.execute("PRAGMA journal_mode = WAL")
+        self._main.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
+        self._beats.execute("PRAGMA synchronous = NORMAL")
+        self._beats.execute("PRAGMA wal_autocheckpoint = 0")
+
+    def close(self) -> None:
+        """Close the file; a second time does nothing."""
+        with translated(self._path):
+            self._stack.close()
+
+    def read_seat(self) -> Seat:
+        """See `Journal.read_seat`."""
+        with self._reading() as (_, row):
+            return row.seat
+
+    def campaign(self, seen: Seat, manager: str) -> bool:
+        """See `Journal.campaign`."""
+        assert manager, "a leader has a URL"
+        with self._writing(self._main) as (connection, row):
+            if row.seat != seen:
+                return False
+            connection.execute(
+                "UPDATE seat SET leadership = ?, beat = 0, manager = ?",
+                (seen.leadership + 1, manager),
+            )
+        return True
+
+    def beat(self, leadership: int, beat: int) -> bool:
+        """See `Journal.beat`."""
+        with self._writing(self._beats) as (connection, row):
+            if not row.leads(leadership):
+                return False
+            connection.execute("UPDATE seat SET beat = ?", (beat,))
+        return True
+
+    def resign(self, leadership: int) -> None:
+        """See `Journal.resign`."""
+        with self._writing(self._main) as (connection, row):
+            if row.leads(leadership):
+                connection.execute("UPDATE seat SET manager = ''")
+
+    def load(self) -> History:
+        """See `Journal.load`."""
+        with self._reading() as (connection, _):
+            lsn, snapshot = _snapshot(connection, self._path)
+            rows = connection.execute("SELECT lsn, record FROM records ORDER BY lsn").fetchall()
+        state = decode_state(snapshot, f"the snapshot of LSN {lsn} in {self._path}")
+        return History(self._journal, state, lsn, self._decoded(lsn, rows))
+
+    def append(
+        self, leadership: int, after_lsn: int, records: tuple[AnyRecord, ...]
+    ) -> AppendResult:
+        """See `Journal.append`."""
+        encoded = [encode_record(record) for record in records]
+        rows = [(after_lsn + i, leadership, data) for i, data in enumerate(encoded, 1)]
+        try:
+            return self._append(leadership, after_lsn, rows)
+        except FATAL:
+            raise
+        except JournalError as error:
+            return Unknown(str(error))
+
+    def _append(
+        self, leadership: int, after_lsn: int, rows: list[tuple[int, int, bytes]]
+    ) -> AppendResult:
+        with self._writing(self._main) as (connection, row):
+            if not row.leads(leadership):
+                return Deposed()
+            last = _last_lsn(connection)
+            if after_lsn == last:
+                connection.executemany("INSERT INTO records VALUES (?, ?, ?)", rows)
+            elif not rows or rows != _rows_after(connection, after_lsn, len(rows)):
+                raise wrong_end(after_lsn, last, leadership)
+        return Committed(after_lsn + len(rows))
+
+    def compact(self, leadership: int, lsn: int, state: State) -> bool:
+        """See `Journal.compact`."""
+        data = encode_state(state)
+        with self._writing(self._main) as (connection, row):
+            if not row.leads(leadership):
+                return False
+            last = _last_lsn(connection)
+            if lsn > last:
+                raise wrong_end(lsn, last, leadership)
+            if lsn > _snapshot(connection, self._path)[0]:
+                connection.execute("UPDATE snapshot SET lsn = ?, state = ?", (lsn, data))
+                connection.execute("DELETE FROM records WHERE lsn <= ?", (lsn,))
+        return True
+
+    @contextmanager
+    def _writing(
+        self, connection: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE"
+    ) -> Iterator[tuple[sqlite3.Connection, _SeatRow]]:
+        self._watch.check()
+        with translated(self._path):
+            connection.execute(begin)
+            try:
+                yield connection, self._seat_row(connection)
+                connection.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):  # where SQLite has rolled back by itself
+                    connection.execute("ROLLBACK")
+                raise
+        self._watch.check()  # what went to a file that nobody will open again is not committed
+
+    @contextmanager
+    def _reading(self) -> Iterator[tuple[sqlite3.Connection, _SeatRow]]:
+        with self._writing(self._main, "BEGIN") as found:
+            yield found
+
+    def _seat_row(self, connection: sqlite3.Connection) -> _SeatRow:
+        row = _seat_row(connection, self._path)
+        if row.journal != self._journal:  # overwritten in place, with another journal
+            raise replaced(self._path)
+        return row
+
+    def _decoded(self, lsn: int, rows: list[tuple[int, bytes]]) -> tuple[AnyRecord, ...]:
+        records = []
+        for expected, (found, data) in enumerate(rows, lsn + 1):
+            if found != expected or not isinstance(data, bytes):
+                raise _damaged(self._path, f"after LSN {expected - 1} comes {found}")
+            records.append(decode_record(data, f"LSN {found} of {self._path}"))
+        return tuple(records)
+
+
+def _seat_row(connection: sqlite3.Connection, path: Path) -> _SeatRow:
+    row = connection.execute("SELECT journal, leadership, beat, manager FROM seat").fetchone()
+    try:
+        return msgspec.convert(row, _SeatRow)
+    except msgspec.ValidationError as error:
+        raise _damaged(path, f"its seat reads {row}") from error
+
+
+def _snapshot(connection: sqlite3.Connection, path: Path) -> tuple[int, bytes]:
+    match connection.execute("SELECT lsn, state FROM snapshot").fetchone():
+        case (int(lsn), bytes(state)):
+            return lsn, state
+        case other:
+            raise _damaged(path, f"its snapshot is a {type(other).__name__}")
+
+
+def _last_lsn(connection: sqlite3.Connection) -> int:
+    rows = connection.execute("SELECT max(lsn) FROM records UNION ALL SELECT lsn FROM snapshot")
+    return max(lsn or 0 for (lsn,) in rows)
+
+
+def _rows_after(
+    connection: sqlite3.Connection, lsn: int, count: int
+) -> list[tuple[int, int, bytes]]:
+    return connection.execute(
+        "SELECT lsn, leadership, record FROM records WHERE lsn > ? ORDER BY lsn LIMIT ?",
+        (lsn, count),
+    ).fetchall()
+
+
+def _damaged(path: Path, what: str) -> JournalDamaged:
+    return JournalDamaged(f"the journal {path} cannot be read back: {what}. {WAY_OUT}")

@@ -1,0 +1,1 @@
+"""Everything that decides. Pure: events and the time in, actions and the next wake-up out."""

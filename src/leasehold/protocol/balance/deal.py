@@ -1,0 +1,54 @@
+"""Dealing split ranges out evenly: the policy for ordered pools.
+
+Hashing names would scatter neighbours, which is what an ordered pool is there to avoid. So it begins
+with the split points it was given (or one range), each range going whole to one owner, every owner
+having as many as any other, give or take one, and as few as possible moving when the members change.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from leasehold.base.keys import Key
+from leasehold.base.rangemap import RangeMap
+from leasehold.base.ranges import LOWEST
+from leasehold.protocol.balance.policy import NOBODY, Candidate
+
+
+class Deal:
+    """The policy, with the pool's split points."""
+
+    def __init__(self, split_points: Sequence[Key]) -> None:
+        self.starts = [LOWEST, *sorted(set(split_points) - {LOWEST})]
+
+    def __call__(self, candidates: Sequence[Candidate], present: RangeMap[int]) -> RangeMap[int]:
+        """Plan for `candidates`, leaving ranges where they are as far as evenness allows."""
+        if not candidates:
+            return RangeMap(NOBODY)
+        owners = self._keep(candidates, present)
+        self._hand_out(candidates, owners)
+        return RangeMap.at_starts(self.starts, owners)
+
+    def _keep(self, candidates: Sequence[Candidate], present: RangeMap[int]) -> list[int]:
+        """Every range with the owner it has, up to an even share each; else NOBODY."""
+        share, extra = divmod(len(self.starts), len(candidates))
+        kept: Counter[int] = Counter({candidate.incarnation: 0 for candidate in candidates})
+        owners = []
+        for start in self.starts:
+            owner = present[start]
+            if owner in kept and (kept[owner] < share or (kept[owner] == share and extra > 0)):
+                extra -= kept[owner] == share
+                kept[owner] += 1
+                owners.append(owner)
+            else:
+                owners.append(NOBODY)
+        return owners
+
+    def _hand_out(self, candidates: Sequence[Candidate], owners: list[int]) -> None:
+        """Give what is left to whoever has least, the earliest incarnation first."""
+        having = Counter(owners)
+        in_order = sorted(candidate.incarnation for candidate in candidates)
+        for i, owner in enumerate(owners):
+            if owner == NOBODY:
+                least = min(in_order, key=lambda incarnation: having[incarnation])
+                owners[i] = least
+                having[least] += 1

@@ -1,0 +1,170 @@
+"""What an owner believes it holds, and what it is still giving up.
+
+One set of leases and one instant at which all of it ends. An answer first drops what it does not
+list, then moves the instant (P4). What was recalled is not believed any more, but is listed in
+requests until the application has let go of it, so that nobody else gets a range while it is still
+being written out (P10).
+"""
+
+from leasehold.base.instants import Instant
+from leasehold.base.rangemap import RangeMap
+from leasehold.base.ranges import KeyRange
+from leasehold.protocol.lease.messages import Held, Leased
+from leasehold.protocol.lease.owner_events import Grant, Hold, Holdings, OwnerAction, Revoke
+
+NO_NUMBER = 0
+NOTHING: tuple[Leased, ...] = ()
+
+
+class Belief:
+    """The leases that an owner counts on, and the actions that follow from each change."""
+
+    def __init__(self) -> None:
+        self.journal = 0
+        self.incarnation = NO_NUMBER
+        self.leases = NOTHING
+        self.expires_at = Instant(0)
+        self._highest_number = NO_NUMBER
+        self._revoking: dict[int, tuple[Held, ...]] = {}
+        """By revocation: what is still listed while its callback runs; () where nothing is."""
+        self._next_revocation = 1
+        self._held: tuple[Held, ...] | None = ()
+
+    def held(self) -> tuple[Held, ...]:
+        """All that a request lists, in order: what is believed, and what is being given up."""
+        if self._held is None:
+            held = [Held(lease.start, lease.end, lease.number) for lease in self.leases]
+            for revoking in self._revoking.values():
+                held.extend(revoking)
+            self._held = tuple(sorted(held, key=lambda item: item.start))
+        return self._held
+
+    @property
+    def is_giving_up(self) -> bool:
+        """Whether the application is still being told of a revocation."""
+        return bool(self._revoking)
+
+    # --- answers ---
+
+    def take(self, listed: tuple[Leased, ...]) -> list[OwnerAction]:
+        """Believe what is listed and may be taken; drop everything else (P4, P5)."""
+        if listed == self.leases and not self._revoking:
+            return []
+        numbers = RangeMap.of(((lease.range, lease.number) for lease in self.leases), NO_NUMBER)
+        kept = [
+            lease for lease in listed if lease.mark == "renewed" and self.may_renew(numbers, lease)
+        ]
+        granted = [
+            Leased(lease.start, lease.end, lease.number, lease.since, "renewed")
+            for lease in listed
+            if lease.mark == "granted" and lease.number > self._highest_number
+        ]
+        self._highest_number = max(self._highest_number, *(lease.number for lease in listed), 0)
+        self._keep_revoking(listed)
+        recalled = [lease.range for lease in listed if lease.mark == "recalled"]
+        actions = self._replace(_merged(kept + granted), recalled)
+        if granted:
+            actions.append(Grant(tuple(granted)))
+        return actions
+
+    def may_renew(self, numbers: RangeMap[int], lease: Leased) -> bool:
+        """A renewal is taken only for what is believed now, under that number: nothing that ran out
+        while the answer was on its way comes back (P5, P6).
+        """
+        return all(number == lease.number for _, number in numbers.within(lease.range))
+
+    def _keep_revoking(self, listed: tuple[Leased, ...]) -> None:
+        """Of what is being given up, only what the manager still lists is listed again."""
+        known = RangeMap.of(((lease.range, lease.number) for lease in listed), NO_NUMBER)
+        for revocation, revoking in self._revoking.items():
+            self._revoking[revocation] = tuple(
+                Held(piece.start, piece.end, item.number)
+                for item in revoking
+                for piece, number in known.within(item.range)
+                if number == item.number
+            )
+        self._held = None
+
+    def move_expiry(self, now: Instant, expires_at: Instant) -> list[OwnerAction]:
+        """Move the one instant; an answer that comes too late ends everything."""
+        self.expires_at = expires_at
+        return self.drop_all() if now >= expires_at else [self._hold()]
+
+    def _hold(self) -> Hold:
+        return Hold(Holdings(self.journal, self.incarnation, self.leases, self.expires_at))
+
+    # --- ceasing to believe ---
+
+    def is_due(self, now: Instant) -> bool:
+        """Whether the term has run out on something."""
+        return now >= self.expires_at and bool(self.held())
+
+    def drop_all(self) -> list[OwnerAction]:
+        """Believe nothing and list nothing: the manager takes it that all is returned."""
+        for revocation in self._revoking:
+            self._revoking[revocation] = ()
+        self._held = None
+        return self._replace(NOTHING, [])
+
+    def give_up_all(self) -> list[OwnerAction]:
+        """Believe nothing, but list it until the application has let go."""
+        return self._replace(NOTHING, [lease.range for lease in self.leases])
+
+    def let_go(self, revocation: int) -> bool:
+        """The application has let go; whether anything can be returned for it."""
+        self._held = None
+        return bool(self._revoking.pop(revocation, ()))
+
+    def begin_anew(self, journal: int) -> None:
+        """Another journal: numbers begin anew (P22)."""
+        assert not self.leases
+        self.journal = journal
+        self._highest_number = NO_NUMBER
+
+    def _replace(self, new: tuple[Leased, ...], recalled: list[KeyRange]) -> list[OwnerAction]:
+        """Believe `new` and nothing else. The belief ends before anybody is told of it."""
+        old, self.leases = self.leases, new
+        self._held = None
+        dropped = _without(old, new)
+        if not dropped:
+            return []
+        still_listed = RangeMap.of(((key_range, True) for key_range in recalled), default=False)
+        revocation = self._next_revocation
+        self._next_revocation += 1
+        self._revoking[revocation] = tuple(
+            Held(piece.start, piece.end, lease.number)
+            for lease in dropped
+            for piece, listed in still_listed.within(lease.range)
+            if listed
+        )
+        return [self._hold(), Revoke(revocation, dropped, self.expires_at)]
+
+    def invariants(self) -> None:
+        """Leases in order, not overlapping, and none without an incarnation."""
+        assert self.incarnation or not self.leases
+        for before, after in zip(self.leases, self.leases[1:], strict=False):
+            assert before.end is not None, before
+            assert before.end <= after.start, (before, after)
+
+
+def _merged(leases: list[Leased]) -> tuple[Leased, ...]:
+    """In order, neighbours that agree in number and `since` joined, as the table joins them."""
+    merged: list[Leased] = []
+    for lease in sorted(leases, key=lambda item: item.start):
+        last = merged[-1] if merged else None
+        if last and (last.end, last.number, last.since) == (lease.start, lease.number, lease.since):
+            merged[-1] = Leased(last.start, lease.end, last.number, last.since, last.mark)
+        else:
+            merged.append(lease)
+    return tuple(merged)
+
+
+def _without(old: tuple[Leased, ...], new: tuple[Leased, ...]) -> tuple[Leased, ...]:
+    """The pieces of `old` that `new` does not hold under the same number."""
+    numbers = RangeMap.of(((lease.range, lease.number) for lease in new), NO_NUMBER)
+    return tuple(
+        Leased(piece.start, piece.end, lease.number, lease.since, lease.mark)
+        for lease in old
+        for piece, number in numbers.within(lease.range)
+        if number != lease.number
+    )

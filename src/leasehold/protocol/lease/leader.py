@@ -1,0 +1,248 @@
+"""What a leading manager does: pools, and who may speak to them.
+
+A leader is made when a manager has won the leadership and read the journal, and thrown away when it
+is deposed; so nothing that it believed in its first time survives into its second.
+"""
+
+from collections.abc import Callable
+
+from leasehold.base.instants import FAR_FUTURE, Instant
+from leasehold.protocol.balance.deal import Deal
+from leasehold.protocol.balance.policy import Policy
+from leasehold.protocol.balance.ring import Ring
+from leasehold.protocol.lease import questions
+from leasehold.protocol.lease.manager_events import (
+    Asked,
+    Connection,
+    CreatePool,
+    Done,
+    Impossible,
+)
+from leasehold.protocol.lease.messages import (
+    Hello,
+    Introduction,
+    Join,
+    LeaseRequest,
+    RefusalReason,
+    Sync,
+    SyncRefusal,
+    ToManager,
+)
+from leasehold.protocol.lease.office import Office
+from leasehold.protocol.lease.pool import MAX_RETRY_NS, Pool, refusal
+from leasehold.protocol.lease.records import (
+    PoolCreated,
+    PromiseLowered,
+    TookOver,
+    WaitedOut,
+)
+from leasehold.protocol.lease.table import LeaseTable
+
+PolicyMaker = Callable[[LeaseTable], Policy]
+
+
+def default_policy(table: LeaseTable) -> Policy:
+    """The ring for a hashed pool; dealing out the split ranges for an ordered one (P12)."""
+    return Ring() if table.kind == "hashed" else Deal(table.split_points)
+
+
+class Leader:
+    """A manager's leading self."""
+
+    def __init__(
+        self,
+        now: Instant,
+        office: Office,
+        manager: str,
+        *,
+        create_pools: bool,
+        make_policy: PolicyMaker,
+    ) -> None:
+        self.office = office
+        self.create_pools = create_pools
+        self.make_policy = make_policy
+        history, timing = office.history, office.timing
+        inherited_ns = history.promise_ns
+        self.promise_ns = timing.hold_ns + timing.on_any_clock(timing.leadership_ns)
+        office.write(TookOver(office.seal.leadership, self.promise_ns, manager))
+        office.inherited_until = self.wait_until(now, inherited_ns)
+        self._grants_at = FAR_FUTURE
+        if not history.waited_out:
+            self._grants_at = Instant(now + timing.longest_hold_ns)
+        self._lower_at = FAR_FUTURE
+        if inherited_ns > self.promise_ns:
+            self._lower_at = office.inherited_until
+        self.pools = {name: self._pool(table) for name, table in history.tables.items()}
+
+    @staticmethod
+    def wait_until(now: Instant, inherited_ns: int) -> Instant:
+        """Until when something that a predecessor promised may be believed (P19)."""
+        return Instant(now + inherited_ns)
+
+    def _pool(self, table: LeaseTable) -> Pool:
+        return Pool(self.office, table, self.make_policy(table))
+
+    # --- messages ---
+
+    def on_message(self, now: Instant, connection: Connection, message: ToManager) -> None:
+        """Answer a client."""
+        match message:
+            case Hello():
+                self._introduce(connection, message)
+            case Join() | LeaseRequest():
+                self._on_request(now, connection, message)
+            case Sync():
+                self._on_sync(now, connection, message)
+
+    def knows_this_nonce(self, message: Join | LeaseRequest) -> bool:
+        """Whether the request was made for this very leadership of this very manager (P2, P9)."""
+        return message.manager_nonce == self.office.seal.nonce
+
+    def _on_request(
+        self, now: Instant, connection: Connection, message: Join | LeaseRequest
+    ) -> None:
+        if not self.knows_this_nonce(message):
+            self._introduce(connection, message)
+            return
+        pool = self.pools.get(message.pool)
+        if isinstance(message, LeaseRequest):
+            if pool is None:
+                self._refuse(connection, message, "no_pool", _no_pool(message.pool))
+            else:
+                pool.on_request(now, connection, message)
+            return
+        pool = pool or self._pool_for(connection, message)
+        if pool is None:
+            return
+        if message.kind not in (None, pool.table.kind):
+            detail = (
+                f"the pool {message.pool!r} is {pool.table.kind}, not {message.kind}; "
+                f"ask for kind={pool.table.kind!r}, or name another pool"
+            )
+            self._refuse(connection, message, "pool_kind", detail)
+            return
+        pool.on_join(now, connection, message)
+
+    def _pool_for(self, connection: Connection, message: Join) -> Pool | None:
+        """A new pool for its first owner, where that is allowed."""
+        if message.kind is None or not self.create_pools:
+            self._refuse(connection, message, "no_pool", _no_pool(message.pool))
+            return None
+        return self._create(PoolCreated(message.pool, message.kind))
+
+    def _create(self, record: PoolCreated) -> Pool:
+        self.office.write(record)
+        self.office.note("pool created", record.pool, record.kind)
+        pool = self._pool(self.office.history.tables[record.pool])
+        self.pools[record.pool] = pool
+        return pool
+
+    def _refuse(
+        self,
+        connection: Connection,
+        message: Join | LeaseRequest,
+        reason: RefusalReason,
+        detail: str,
+    ) -> None:
+        self.office.note(f"refused: {reason}", message.pool, detail)
+        self.office.send(connection, refusal(self.office, message, reason, detail, MAX_RETRY_NS))
+
+    def _introduce(self, connection: Connection, message: Hello | Join | LeaseRequest) -> None:
+        seal = self.office.seal
+        if isinstance(message, Hello):
+            answer = Introduction(seal.journal, seal.leadership, seal.nonce, message.token)
+        else:
+            answer = Introduction(
+                seal.journal, seal.leadership, seal.nonce, 0, message.owner_nonce, message.sequence
+            )
+        self.office.send(connection, answer)
+
+    def _on_sync(self, now: Instant, connection: Connection, message: Sync) -> None:
+        pool = self.pools.get(message.pool)
+        if pool is None:
+            detail = _no_pool(message.pool)
+            self.office.send(connection, SyncRefusal(message.sequence, message.nonce, detail))
+            return
+        pool.publisher.on_sync(now, connection, message)
+
+    def has_gone_back(self, message: ToManager) -> bool:
+        """Whether the peer has seen more of this journal's history than there is in it (P22)."""
+        seal = self.office.seal
+        match message:
+            case LeaseRequest(journal=seal.journal):
+                return message.leadership > seal.leadership
+            case Sync(journal=seal.journal):
+                beyond = message.lsn > self.office.history.lsn
+                return message.leadership > seal.leadership or beyond
+            case _:
+                return False
+
+    def on_disconnected(self, connection: Connection) -> None:
+        """Push no more there. Leases are not touched: a closed socket proves nothing (P14)."""
+        for pool in self.pools.values():
+            pool.on_disconnected(connection)
+
+    # --- questions ---
+
+    def on_asked(self, now: Instant, asked: Asked) -> None:
+        """Answer over the JSON API, after what the answer depends on is durable."""
+        question = asked.question
+        if isinstance(question, CreatePool):
+            self.office.reply(asked.ticket, self._create_asked(question))
+        else:
+            self.office.reply(asked.ticket, questions.answer(now, self.pools, question))
+
+    def _create_asked(self, question: CreatePool) -> Done | Impossible:
+        wanted = PoolCreated(question.pool, question.kind, question.split_points)
+        pool = self.pools.get(question.pool)
+        if pool is None:
+            self._create(wanted)
+            return Done(changed=True)
+        table = pool.table
+        if PoolCreated(table.pool, table.kind, table.split_points) == wanted:
+            return Done(changed=False)
+        return Impossible(
+            f"the pool {question.pool!r} exists already, {table.kind} and with "
+            f"{len(table.split_points)} split points; choose another name"
+        )
+
+    # --- time ---
+
+    def advance(self, now: Instant) -> None:
+        """Do what is due."""
+        if now >= self._grants_at:
+            self._grants_at = FAR_FUTURE
+            self.office.write(WaitedOut())
+            self.office.may_grant = True
+            for pool in self.pools.values():
+                pool.offer_all()
+        if now >= self._lower_at:
+            self._lower_at = FAR_FUTURE
+            self.office.write(PromiseLowered(self.promise_ns))
+        for pool in self.pools.values():
+            pool.advance(now)
+
+    @property
+    def wake_at(self) -> Instant:
+        """When something is due next."""
+        wakes = (pool.wake_at for pool in self.pools.values())
+        return min(self._grants_at, self._lower_at, *wakes)
+
+    @property
+    def grants_at(self) -> Instant:
+        """When ranges may be granted at all; far in the past, or 0, where they may."""
+        return Instant(0) if self.office.may_grant else self._grants_at
+
+    def invariants(self) -> None:
+        """Those of its parts."""
+        self.office.history.invariants()
+        self.office.ledger.invariants()
+        for pool in self.pools.values():
+            pool.invariants()
+
+
+def _no_pool(pool: str) -> str:
+    return (
+        f"there is no pool {pool!r}; create it with `leasehold pool create {pool} --kind hashed`, "
+        "or start the manager with --create-pools so that a pool's first owner does"
+    )

@@ -1,0 +1,67 @@
+"""What the lookup machine is told, and what it wants done."""
+
+from typing import TypeAlias
+
+import msgspec
+
+from leasehold.base.ranges import KeyRange
+from leasehold.protocol.lease.messages import ToLookup, ToManager
+
+
+class LookupConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """What a lookup is told when it is made."""
+
+    managers: tuple[str, ...]
+    pool: str
+
+
+# --- events -------------------------------------------------------------------------------------
+
+
+class Received(msgspec.Struct, frozen=True):
+    """A manager's message came."""
+
+    manager: str
+    message: ToLookup
+
+
+class Disconnected(msgspec.Struct, frozen=True):
+    """The connection to a manager broke, or could not be made."""
+
+    manager: str
+
+
+LookupEvent: TypeAlias = Received | Disconnected
+
+
+# --- actions ------------------------------------------------------------------------------------
+
+
+class Send(msgspec.Struct, frozen=True):
+    """Send a message to a manager, connecting first where there is no connection."""
+
+    manager: str
+    message: ToManager
+
+
+class Route(msgspec.Struct, frozen=True):
+    """From here on route by the machine's present table, which changed in these ranges."""
+
+    changed: tuple[KeyRange, ...]
+
+
+class SignalLoss(msgspec.Struct, frozen=True):
+    """Tell the application that the state of these ranges is gone."""
+
+    ranges: tuple[KeyRange, ...]
+    why: str
+
+
+class Note(msgspec.Struct, frozen=True):
+    """Something worth counting, and a line in the log."""
+
+    what: str
+    detail: str = ""
+
+
+LookupAction: TypeAlias = Send | Route | SignalLoss | Note

@@ -1,0 +1,253 @@
+"""The manager machine: standing by, taking over, leading, being deposed.
+
+It joins the leadership (who leads) and the leader (what leading is). Taking over is: win the seat,
+so that no predecessor can append any more; read all that was appended; write down that it has taken
+over; and only then answer anybody (P19). The nonce is drawn anew at each takeover (P2).
+"""
+
+from random import Random
+
+import msgspec
+
+from leasehold.base.instants import Instant
+from leasehold.base.machine import Output
+from leasehold.protocol.lease.history import History
+from leasehold.protocol.lease.journal import (
+    Appended,
+    Beaten,
+    Campaigned,
+    Compact,
+    Deposed,
+    JournalFailed,
+    Load,
+    Loaded,
+    SeatRead,
+)
+from leasehold.protocol.lease.leader import Leader, PolicyMaker, default_policy
+from leasehold.protocol.lease.leadership import Leadership
+from leasehold.protocol.lease.manager_events import (
+    Asked,
+    Connection,
+    Disconnected,
+    GiveUp,
+    ManagerAction,
+    ManagerEvent,
+    Note,
+    NotLeading,
+    Received,
+    Reply,
+    Send,
+    Stopped,
+)
+from leasehold.protocol.lease.messages import Standby, ToManager
+from leasehold.protocol.lease.office import Office, Seal
+from leasehold.protocol.lease.timing import Timing
+
+NONCE_LIMIT = 1 << 63
+DEFAULT_COMPACT_AFTER = 10_000
+"""Records after which the journal is compacted: about a second of reading at a takeover."""
+
+
+class ManagerConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """What a manager is told when it is made."""
+
+    url: str
+    """Where clients and other managers find it."""
+    timing: Timing
+    create_pools: bool = True
+    """Whether a pool's first owner creates it."""
+    compact_after: int = DEFAULT_COMPACT_AFTER
+    first_start: bool = False
+    """The operator's word that no earlier manager has promised anything to these owners: a journal
+    without records need not wait before it grants (P22)."""
+
+
+class Manager:
+    """One manager process's deciding self."""
+
+    def __init__(
+        self, config: ManagerConfig, random: Random, make_policy: PolicyMaker = default_policy
+    ) -> None:
+        self.config = config
+        self.timing = config.timing
+        self.random = random
+        self.make_policy = make_policy
+        self.leadership = Leadership(config.url, config.timing)
+        self.leader: Leader | None = None
+        self._actions: list[ManagerAction] = []
+        self._doubted_at: Instant | None = None
+        """When a peer was met that has seen more than this journal tells: the next beat decides."""
+        self._compacted_lsn = 0
+        self._connections: dict[Connection, None] = {}
+
+    # --- the machine ---
+
+    def handle(self, now: Instant, event: ManagerEvent) -> Output[ManagerAction]:
+        """Do what is due at `now`, then take `event`."""
+        self._advance(now)
+        match event:
+            case Received(connection=connection, message=message):
+                self._on_received(now, connection, message)
+            case Disconnected(connection=connection):
+                self._connections.pop(connection, None)
+                if self.leader:
+                    self.leader.on_disconnected(connection)
+            case Asked():
+                self._on_asked(now, event)
+            case Stopped():
+                self._actions.extend(self.leadership.resign())
+                self._step_down("resigned")
+            case _:
+                self._on_journal(now, event)
+        return self._output(now)
+
+    def advance(self, now: Instant) -> Output[ManagerAction]:
+        """Do what is due at `now`."""
+        self._advance(now)
+        return self._output(now)
+
+    def _advance(self, now: Instant) -> None:
+        self._actions.extend(self.leadership.advance(now))
+        if self.leader and now >= self.leader.wake_at:
+            self.leader.advance(now)
+
+    def _output(self, now: Instant) -> Output[ManagerAction]:
+        wake_at = self.leadership.wake_at
+        if self.leader:
+            self._actions.extend(self.leader.office.take_actions())
+            wake_at = min(wake_at, self.leader.wake_at)
+        actions, self._actions = self._actions, []
+        return Output(actions, max(wake_at, now))
+
+    # --- clients ---
+
+    def _on_received(self, now: Instant, connection: Connection, message: ToManager) -> None:
+        self._connections[connection] = None
+        if self.leader is None:
+            known = self.leadership.leader
+            leader = None if known == self.config.url else known
+            self._actions.append(Send(connection, Standby(leader)))
+        elif self._doubted_at is not None or not self.leadership.is_proven(now):
+            self._note("silent: leadership not proven")
+        elif self.leader.has_gone_back(message):
+            self._doubted_at = now
+            self._note("doubted: a peer has seen a later leadership or LSN")
+        else:
+            self.leader.on_message(now, connection, message)
+
+    def _on_asked(self, now: Instant, asked: Asked) -> None:
+        if self.leader and self.leadership.is_proven(now):
+            self.leader.on_asked(now, asked)
+        else:
+            leader = self.leadership.leader
+            known = None if leader == self.config.url else leader
+            self._actions.append(Reply(asked.ticket, NotLeading(known)))
+
+    # --- the journal's answers ---
+
+    def _on_journal(self, now: Instant, event: ManagerEvent) -> None:
+        match event:
+            case SeatRead():
+                self._actions.extend(self.leadership.on_seat_read(now, event))
+            case Campaigned():
+                if self.leadership.on_campaigned(event):
+                    self._note("won leadership", str(event.leadership))
+                    self._actions.append(Load(event.leadership))
+            case Beaten():
+                self._on_beaten(event)
+            case Loaded():
+                self._on_loaded(now, event)
+            case Appended():
+                self._on_appended(now, event)
+            case JournalFailed(action=Load()):
+                self._on_load_failed(event)
+            case JournalFailed():
+                self._note("journal failed", event.why)
+                self.leadership.on_failed(event)
+
+    def _on_beaten(self, event: Beaten) -> None:
+        if not self.leadership.on_beaten(event):
+            self._step_down("deposed")
+        elif self._doubted_at is not None and self.leadership.asked_at > self._doubted_at:
+            # Either another leads, and this beat would have said so; or the journal went back, and
+            # to go on would forget what was acknowledged (S4).
+            self._actions.append(
+                GiveUp(
+                    "the journal has gone back: owners or lookups have seen later leaderships or "
+                    "changes than it holds, so it is an old copy. Going on would give keys to two "
+                    "owners. Put the present journal back, or start with a new one"
+                )
+            )
+
+    def _on_load_failed(self, event: JournalFailed) -> None:
+        self._note("journal failed", event.why)
+        if isinstance(event.action, Load) and self._is_current(event.action.leadership):
+            self._actions.append(event.action)
+
+    def _is_current(self, leadership: int) -> bool:
+        mine = self.leadership
+        return mine.phase == "leading" and mine.leadership == leadership
+
+    def _on_loaded(self, now: Instant, event: Loaded) -> None:
+        if not self._is_current(event.leadership) or self.leader is not None:
+            return
+        history = History(event.state, event.state_lsn)
+        for record in event.records:
+            history.apply(record)
+        history.waited_out = history.waited_out or (self.config.first_start and history.lsn == 0)
+        self._compacted_lsn = event.state_lsn
+        seal = Seal(event.journal, event.leadership, self.draw_nonce())
+        self.leader = Leader(
+            now,
+            Office(seal, self.timing, history),
+            self.config.url,
+            create_pools=self.config.create_pools,
+            make_policy=self.make_policy,
+        )
+        self._note("leading", f"leadership {event.leadership}, LSN {history.lsn}")
+
+    def draw_nonce(self) -> int:
+        """A nonce for one leadership."""
+        return self.random.randrange(1, NONCE_LIMIT)
+
+    def _on_appended(self, now: Instant, event: Appended) -> None:
+        if self.leader is None or not self._is_current(event.leadership):
+            return
+        ledger = self.leader.office.ledger
+        if event.after_lsn != ledger.committed:
+            return
+        if isinstance(event.result, Deposed):
+            self.leadership.become_standby()
+            self._step_down("deposed")
+            return
+        self.leader.office.on_appended(event.result, proven=self.leadership.is_proven(now))
+        self._compact()
+
+    def _compact(self) -> None:
+        """Replace the records by their sum, at a moment when all of it is committed."""
+        assert self.leader
+        office = self.leader.office
+        lsn = office.history.lsn
+        if office.ledger.settled and lsn >= self._compacted_lsn + self.config.compact_after:
+            self._compacted_lsn = lsn
+            self._actions.append(Compact(office.seal.leadership, lsn, office.history.state()))
+
+    def _step_down(self, why: str) -> None:
+        """Forget all that was decided and not committed, and tell clients to look elsewhere."""
+        self._doubted_at = None
+        if self.leader is None:
+            return
+        self.leader = None
+        self._note(why)
+        for connection in self._connections:
+            self._actions.append(Send(connection, Standby(None)))
+
+    def _note(self, what: str, detail: str = "") -> None:
+        self._actions.append(Note(what, "", detail))
+
+    def invariants(self) -> None:
+        """Those of its parts; only who leads has a leader's self."""
+        self.leadership.invariants()
+        if self.leader:
+            assert self.leadership.phase == "leading"
+            self.leader.invariants()

@@ -1,0 +1,374 @@
+"""The owner machine: joining, asking, and ceasing to believe in time.
+
+It asks the manager on a timer, on a poke, and again when no answer came; at most one request is
+unanswered (P1), and only the answer to the newest is taken (P2). What it may believe counts from
+when that request was sent (P3). Everything due at `now` is done before an event is looked at, so that
+an answer that comes after the end of the term finds nothing left to prolong (P6).
+"""
+
+from random import Random
+from typing import Literal, NamedTuple, assert_never
+
+from leasehold.base.instants import FAR_FUTURE, MILLISECOND_NS, Instant
+from leasehold.base.machine import Output
+from leasehold.protocol.lease.belief import NO_NUMBER, Belief
+from leasehold.protocol.lease.messages import (
+    Hello,
+    Introduction,
+    Join,
+    LeaseRequest,
+    LeaseResponse,
+    Poke,
+    Refusal,
+    Standby,
+    ToManager,
+    ToOwner,
+)
+from leasehold.protocol.lease.owner_events import (
+    Alive,
+    Closed,
+    CloseRequested,
+    Disconnected,
+    Lapsed,
+    Note,
+    OwnerAction,
+    OwnerConfig,
+    OwnerEvent,
+    Received,
+    Revoked,
+    Send,
+)
+from leasehold.protocol.lease.search import Search
+
+NONCE_LIMIT = 1 << 63
+FIRST_RENEW_NS = 3_000 * MILLISECOND_NS
+"""Until a manager says how often to renew: the default preset's figure."""
+ANSWERS_A_RENEWAL = 3
+"""How often a request is repeated, with a new number, before another leader is looked for."""
+Phase = Literal["joining", "joined", "closing", "closed"]
+
+
+class Request(NamedTuple):
+    """The newest request: only its answer is taken."""
+
+    sequence: int
+    sent_at: Instant
+    manager: str
+    leaving: bool
+
+
+class OwnerMachine:
+    """One owner process's deciding self."""
+
+    def __init__(self, config: OwnerConfig, random: Random) -> None:
+        self.config = config
+        self.random = random
+        self.phase: Phase = "joining"
+        self.search = Search(random)
+        self.token = 0
+        # Whom it speaks to.
+        self.manager: str | None = None
+        self.manager_nonce = 0
+        self.leadership = 0
+        # Who it is to them.
+        self.owner_nonce = self.draw_nonce()
+        self.sequence = 0
+        # What it asked.
+        self.request: Request | None = None
+        self.unanswered_since: Instant | None = None
+        """When the first request without an answer was sent: silence counts from there (P24)."""
+        self._ask_again = False
+        self.renew_ns = FIRST_RENEW_NS
+        self._ask_at = Instant(0)
+        self.belief = Belief()
+        self._alive_at: Instant | None = None
+        self._actions: list[OwnerAction] = []
+        self.search.start(Instant(0))
+
+    # --- the machine ---
+
+    def handle(self, now: Instant, event: OwnerEvent) -> Output[OwnerAction]:
+        """Do what is due at `now`, then take `event`."""
+        self._advance(now)
+        match event:
+            case Received(manager=manager, message=message):
+                self._on_message(now, manager, message)
+            case Disconnected(manager=manager):
+                if manager == self.manager:
+                    self._look_for_leader(now)
+            case Revoked(revocation=revocation):
+                if self.belief.let_go(revocation) or self.phase == "closing":
+                    self._ask_soon(now)
+            case Lapsed():
+                self._drop_all("lapsed")
+            case Alive():
+                self._alive_at = now
+            case CloseRequested():
+                self._close(now)
+            case _:
+                assert_never(event)
+        return self._output(now)
+
+    def advance(self, now: Instant) -> Output[OwnerAction]:
+        """Do what is due at `now`."""
+        self._advance(now)
+        return self._output(now)
+
+    def _advance(self, now: Instant) -> None:
+        if self.phase == "closed":
+            return
+        if self.belief.is_due(now):
+            self._drop_all("lapsed")
+        if self._alive_at is None:
+            self._alive_at = now
+        if self._is_hung(now):
+            return
+        if now >= self._ask_at and self.manager is not None:
+            self._ask_or_search(now)
+        if now >= self.search.at:
+            self._ask_who_leads(now)
+
+    def _is_hung(self, now: Instant) -> bool:
+        """Whether the application has been silent for so long that its leases must run out."""
+        watchdog_ns = self.config.watchdog_ns
+        return watchdog_ns is not None and now - (self._alive_at or now) > watchdog_ns
+
+    def _output(self, now: Instant) -> Output[OwnerAction]:
+        wake_at = self.belief.expires_at if self.belief.held() else FAR_FUTURE
+        if self.phase != "closed" and not self._is_hung(now):
+            if self.manager is not None:
+                wake_at = min(wake_at, self._ask_at)
+            wake_at = min(wake_at, self.search.at)
+        actions, self._actions = self._actions, []
+        return Output(actions, max(wake_at, now))
+
+    def draw_nonce(self) -> int:
+        """A nonce for one incarnation."""
+        return self.random.randrange(1, NONCE_LIMIT)
+
+    # --- asking ---
+
+    def _ask_or_search(self, now: Instant) -> None:
+        """Ask; where nobody has answered for a renewal's time, look for another leader too."""
+        silent_since = self.unanswered_since
+        if silent_since is not None and now - silent_since >= self.renew_ns:
+            self.search.start(now)
+        self._ask(now)
+
+    def _ask(self, now: Instant) -> None:
+        """Send a request, the newest; an answer to any before it will not be taken."""
+        if self.manager is None or self._is_hung(now):
+            return
+        self.sequence += 1
+        leaving = self.phase == "closing" and not self.belief.is_giving_up
+        self.request = Request(self.sequence, now, self.manager, leaving)
+        if self.unanswered_since is None:
+            self.unanswered_since = now
+        self._ask_again = False
+        self._ask_at = Instant(now + self.renew_ns // ANSWERS_A_RENEWAL)
+        self._send(self.manager, self._request_message(leaving=leaving))
+
+    def _request_message(self, *, leaving: bool) -> ToManager:
+        config = self.config
+        if self.belief.incarnation == NO_NUMBER:
+            return Join(
+                config.pool,
+                config.kind,
+                config.name,
+                config.address,
+                self.owner_nonce,
+                self.manager_nonce,
+                self.sequence,
+                config.capacity,
+                config.labels,
+            )
+        return LeaseRequest(
+            config.pool,
+            self.belief.incarnation,
+            self.owner_nonce,
+            self.manager_nonce,
+            self.sequence,
+            self.belief.journal,
+            self.leadership,
+            self.belief.held(),
+            leaving=leaving,
+        )
+
+    def _ask_soon(self, now: Instant) -> None:
+        """Ask now, or as soon as the request under way is answered: one at a time (P1)."""
+        if self.request is None:
+            self._ask(now)
+        else:
+            self._ask_again = True
+
+    # --- finding the leader ---
+
+    def _look_for_leader(self, now: Instant) -> None:
+        if self.phase != "closed":
+            self.search.start(now)
+            if now >= self.search.at and not self._is_hung(now):
+                self._ask_who_leads(now)
+
+    def _ask_who_leads(self, now: Instant) -> None:
+        self.token = self.draw_nonce()
+        for manager in self.config.managers:
+            self._send(manager, Hello(self.config.pool, self.token))
+        self.search.asked(now)
+
+    def _on_introduction(self, now: Instant, manager: str, message: Introduction) -> None:
+        """Take whoever leads for our manager, and ask it with its present nonce."""
+        if not self._is_present(manager, message):
+            self._note("old introduction")
+            return
+        if message.journal != self.belief.journal:
+            self._meet_journal(message.journal)
+        elif message.leadership < self.leadership:
+            self._note("lower leadership")
+            return
+        self.search.found()
+        self.manager = manager
+        self.manager_nonce = message.manager_nonce
+        self.leadership = message.leadership
+        self._ask(now)
+
+    def _is_present(self, manager: str, message: Introduction) -> bool:
+        """Whether it answers what was asked last, and not something long ago."""
+        if message.token:
+            is_later = message.leadership > self.leadership
+            return message.token == self.token and (self.search.is_on or is_later)
+        request = self.request
+        return (
+            request is not None
+            and message.owner_nonce == self.owner_nonce
+            and message.sequence == request.sequence
+            and manager == request.manager
+        )
+
+    def _meet_journal(self, journal: int) -> None:
+        """Another history: what was held under the old one has no meaning in it (P22)."""
+        self._become_nobody("another journal")
+        self.belief.begin_anew(journal)
+        self.leadership = 0
+
+    def _become_nobody(self, why: str) -> None:
+        """Drop everything and join anew, as a new incarnation."""
+        self._drop_all(why)
+        self.owner_nonce = self.draw_nonce()
+        self.belief.incarnation = NO_NUMBER
+        self.request = None
+        if self.phase == "closing":
+            self._become_closed()
+        else:
+            self.phase = "joining"
+
+    # --- answers ---
+
+    def _on_message(self, now: Instant, manager: str, message: ToOwner) -> None:
+        if self.phase == "closed":
+            return
+        match message:
+            case Poke():
+                if manager == self.manager:
+                    self._ask_soon(now)
+            case Standby():
+                if manager == self.manager:
+                    self._look_for_leader(now)
+            case Introduction():
+                self._on_introduction(now, manager, message)
+            case LeaseResponse():
+                self._on_response(now, message)
+            case Refusal():
+                self._on_refusal(now, message)
+
+    def is_answer_to_newest(self, message: LeaseResponse | Refusal) -> bool:
+        """Whether the message answers the newest request of this incarnation's nonce (P2)."""
+        return (
+            self.request is not None
+            and message.sequence == self.request.sequence
+            and message.owner_nonce == self.owner_nonce
+            and message.manager_nonce == self.manager_nonce
+        )
+
+    def _is_from_our_leader(self, message: LeaseResponse | Refusal) -> bool:
+        return message.journal == self.belief.journal and message.leadership == self.leadership
+
+    def _on_response(self, now: Instant, message: LeaseResponse) -> None:
+        if not (self.is_answer_to_newest(message) and self._is_from_our_leader(message)):
+            self._note("old answer")
+            return
+        assert self.request is not None
+        sent_at, has_left = self.request.sent_at, self.request.leaving
+        self._answered(now, message.renew_ns, sent_at)
+        if self.belief.incarnation == NO_NUMBER:
+            self.belief.incarnation = message.incarnation
+            self.phase = "joined"
+            self._note("joined", f"{self.config.name} as incarnation {self.belief.incarnation}")
+            self._ask_again = True  # the second exchange shows that it lives (P9)
+        self._actions.extend(self.belief.take(message.leases))
+        expires_at = self.term_ends(now, sent_at, message.term_ns)
+        self._actions.extend(self.belief.move_expiry(now, expires_at))
+        if has_left:
+            self._become_closed()
+        elif self._ask_again:
+            self._ask(now)
+
+    def _answered(self, now: Instant, renew_ns: int, sent_at: Instant) -> None:
+        self.request = None
+        self.unanswered_since = None
+        self.search.found()
+        self.renew_ns = renew_ns
+        self._ask_at = max(Instant(sent_at + renew_ns), now)
+
+    def term_ends(self, now: Instant, sent_at: Instant, term_ns: int) -> Instant:
+        """The term counts from when the request was sent (P3)."""
+        del now
+        return Instant(sent_at + term_ns)
+
+    def _on_refusal(self, now: Instant, message: Refusal) -> None:
+        if not (self.is_answer_to_newest(message) and self._is_from_our_leader(message)):
+            self._note("old answer")
+            return
+        assert self.request is not None
+        self._answered(now, self.renew_ns, self.request.sent_at)
+        self._note(f"refused: {message.reason}", message.detail)
+        if message.reason == "past":
+            self._become_nobody("past")
+            if self.phase != "closed":
+                self._ask(now)
+        else:
+            self._ask_at = Instant(now + max(message.retry_after_ns, 100 * MILLISECOND_NS))
+
+    # --- leaving ---
+
+    def _close(self, now: Instant) -> None:
+        """Believe nothing more, let the callbacks run, return everything, and go (P12)."""
+        if self.phase in ("closing", "closed"):
+            return
+        if self.belief.incarnation == NO_NUMBER:
+            self._become_closed()
+            return
+        self.phase = "closing"
+        self._actions.extend(self.belief.give_up_all())
+        self._ask_soon(now)
+
+    def _become_closed(self) -> None:
+        self.phase = "closed"
+        self._actions.append(Closed())
+
+    def _drop_all(self, why: str) -> None:
+        if self.belief.leases:
+            self._note(why, f"{len(self.belief.leases)} ranges")
+        self._actions.extend(self.belief.drop_all())
+
+    # --- telling ---
+
+    def _send(self, manager: str, message: ToManager) -> None:
+        self._actions.append(Send(manager, message))
+
+    def _note(self, what: str, detail: str = "") -> None:
+        self._actions.append(Note(what, detail))
+
+    def invariants(self) -> None:
+        """Those of its belief; who is gone believes nothing."""
+        self.belief.invariants()
+        assert not (self.phase == "closed" and self.belief.leases)

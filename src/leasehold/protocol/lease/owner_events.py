@@ -1,0 +1,113 @@
+"""What the owner machine is told, and what it wants done."""
+
+from typing import TypeAlias
+
+import msgspec
+
+from leasehold.base.instants import Instant
+from leasehold.base.keys import PoolKind
+from leasehold.protocol.lease.messages import Leased, ToManager, ToOwner
+
+
+class OwnerConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """What an owner is told when it is made. No durations of leases: those are the manager's (P7)."""
+
+    managers: tuple[str, ...]
+    pool: str
+    name: str
+    address: str
+    kind: PoolKind | None = "hashed"
+    capacity: float = 1.0
+    labels: dict[str, str] = {}
+    watchdog_ns: int | None = None
+
+
+class Holdings(msgspec.Struct, frozen=True):
+    """All that the owner believes it holds, until `expires_at` on its clock."""
+
+    journal: int
+    incarnation: int
+    leases: tuple[Leased, ...]
+    expires_at: Instant
+
+
+# --- events -------------------------------------------------------------------------------------
+
+
+class Received(msgspec.Struct, frozen=True):
+    """A manager's message came."""
+
+    manager: str
+    message: ToOwner
+
+
+class Disconnected(msgspec.Struct, frozen=True):
+    """The connection to a manager broke, or could not be made."""
+
+    manager: str
+
+
+class Revoked(msgspec.Struct, frozen=True):
+    """What was to be done on a revocation is done."""
+
+    revocation: int
+
+
+class Lapsed(msgspec.Struct, frozen=True):
+    """A reader saw the holdings expire before the machine was told the time: they have (S3)."""
+
+
+class Alive(msgspec.Struct, frozen=True):
+    """The application showed that it is not hung."""
+
+
+class CloseRequested(msgspec.Struct, frozen=True):
+    """Return everything and go."""
+
+
+OwnerEvent: TypeAlias = Received | Disconnected | Revoked | Lapsed | Alive | CloseRequested
+
+
+# --- actions ------------------------------------------------------------------------------------
+
+
+class Send(msgspec.Struct, frozen=True):
+    """Send a message to a manager, connecting first where there is no connection."""
+
+    manager: str
+    message: ToManager
+
+
+class Hold(msgspec.Struct, frozen=True):
+    """From here on believe this and nothing else; before any action after it."""
+
+    holdings: Holdings
+
+
+class Grant(msgspec.Struct, frozen=True):
+    """Tell the application what it holds newly."""
+
+    leases: tuple[Leased, ...]
+
+
+class Revoke(msgspec.Struct, frozen=True):
+    """Tell the application what it holds no longer; say Revoked when that is done."""
+
+    revocation: int
+    leases: tuple[Leased, ...]
+    deadline: Instant
+    """When the term runs out: a callback that is not done by then was too late."""
+
+
+class Closed(msgspec.Struct, frozen=True):
+    """Everything is returned."""
+
+
+class Note(msgspec.Struct, frozen=True):
+    """Something worth counting, and a line in the log."""
+
+    what: str
+    detail: str = ""
+
+
+OwnerAction: TypeAlias = Send | Hold | Grant | Revoke | Closed | Note

@@ -1,0 +1,401 @@
+"""One pool under a leader: joining, asking, recalling, granting, expiring.
+
+The plan says who should have what; the table says who has what. Everything here follows from the
+difference: a range whose owner should not have it is recalled, a free range is granted to whoever
+should have it, when that one asks. Nothing is ever granted unasked (P1), so the only ranges that
+wait for a dead owner are those it held.
+
+A range is freed in three ways, and no other: its owner's request does not list it (P5), the one
+hold of its owner's incarnation has run out (P4), or its owner left.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from leasehold.base.instants import FAR_FUTURE, Instant
+from leasehold.base.rangemap import RangeMap
+from leasehold.base.ranges import KeyRange
+from leasehold.protocol.balance.policy import NOBODY, Candidate, Policy
+from leasehold.protocol.lease.manager_events import Connection
+from leasehold.protocol.lease.messages import (
+    Entry,
+    Held,
+    Join,
+    Leased,
+    LeaseRequest,
+    LeaseResponse,
+    Mark,
+    Poke,
+    Refusal,
+    RefusalReason,
+)
+from leasehold.protocol.lease.office import Office
+from leasehold.protocol.lease.publisher import Publisher
+from leasehold.protocol.lease.records import Changed, Joined, Left, Member
+from leasehold.protocol.lease.session import NOT_RECALLED, Session
+from leasehold.protocol.lease.table import LeaseTable
+
+MAX_RETRY_NS = 1_000_000_000
+"""How long a refused owner waits at most: the name may come free earlier, by its owner leaving."""
+
+
+class Pool:
+    """The leader's side of one pool."""
+
+    def __init__(self, office: Office, table: LeaseTable, policy: Policy) -> None:
+        self.office = office
+        self.table = table
+        self.policy = policy
+        self.publisher = Publisher(office, table)
+        self.sessions: dict[int, Session] = {}
+        self.plan: RangeMap[int] = table.owners()
+        self._planned: dict[int, list[KeyRange]] = {}
+        self._plan_at = FAR_FUTURE
+        self._next_expiry = FAR_FUTURE
+        for member in table.members.values():
+            self._inherit(member)
+
+    def _inherit(self, member: Member) -> None:
+        """A predecessor's owner: it keeps its ranges for as long as anything may be believed (P19).
+
+        It is planned for although it has not spoken: else a new leader would begin by recalling half
+        the pool from the first owners that find it.
+        """
+        until = self.office.inherited_until
+        session = Session(member.incarnation, member.name, member.nonce, until)
+        session.proven = True
+        self.sessions[member.incarnation] = session
+        self._next_expiry = min(self._next_expiry, until)
+        self._plan_at = Instant(0)
+
+    # --- requests ---
+
+    def on_join(self, now: Instant, connection: Connection, message: Join) -> None:
+        """Number the incarnation, or find the number it has (P8, P9), and answer its request."""
+        incarnation, nonce = self.table.numbered.get(message.name, (NOBODY, 0))
+        session = self.sessions.get(incarnation)
+        if nonce == message.owner_nonce and incarnation != NOBODY:
+            if session is None:
+                self._refuse(connection, message, "past", "this incarnation has left or expired")
+                return
+        elif session is not None:
+            self._refuse_name(now, connection, message, session)
+            return
+        else:
+            session = self._number(now, message)
+        self._answer(now, connection, session, message, ())
+
+    def _number(self, now: Instant, message: Join) -> Session:
+        incarnation = self.table.next_incarnation
+        self.office.write(
+            Joined(
+                self.table.pool,
+                incarnation,
+                message.name,
+                message.owner_nonce,
+                message.address,
+                message.capacity,
+                message.labels,
+            )
+        )
+        session = Session(incarnation, message.name, message.owner_nonce, now)
+        self.sessions[incarnation] = session
+        self._next_expiry = Instant(0)
+        self.office.note("owner joined", self.table.pool, f"{message.name} as {incarnation}")
+        return session
+
+    def on_request(self, now: Instant, connection: Connection, message: LeaseRequest) -> None:
+        """Take back what is not listed, then answer with all that the owner may hold."""
+        session = self.session_of(message)
+        if session is None:
+            self._refuse(
+                connection, message, "past", "a later incarnation, or nobody, has the name"
+            )
+            return
+        self._answer(now, connection, session, message, message.held)
+
+    def session_of(self, message: LeaseRequest) -> Session | None:
+        """The session of the very incarnation that sent `message`, if it is its name's last."""
+        session = self.sessions.get(message.incarnation)
+        if session is None or session.owner_nonce != message.owner_nonce:
+            return None
+        return session
+
+    def _answer(
+        self,
+        now: Instant,
+        connection: Connection,
+        session: Session,
+        message: Join | LeaseRequest,
+        held: tuple[Held, ...],
+    ) -> None:
+        if not session.is_in_order(message.sequence):
+            self.office.note("late request", self.table.pool, session.name)
+            return
+        leaving = isinstance(message, LeaseRequest) and message.leaving
+        hold_until = Instant(now + self.office.timing.hold_ns)
+        session.take(message.sequence, connection, hold_until, leaving=leaving)
+        returned = self.not_listed(session, held)
+        if leaving and not held:
+            self._remove(now, session, returned, "owner left")
+            self._respond(session, ())
+            return
+        if returned:
+            self._free(now, returned)
+        if isinstance(message, LeaseRequest) and (leaving or not session.proven):
+            session.proven = True
+            self.plan_soon(now)
+        self._respond(session, self._may_hold(now, session))
+
+    def _respond(self, session: Session, leases: tuple[Leased, ...]) -> None:
+        seal, timing = self.office.seal, self.office.timing
+        self.office.send(
+            session.connection,
+            LeaseResponse(
+                session.incarnation,
+                session.owner_nonce,
+                session.sequence,
+                seal.nonce,
+                seal.journal,
+                seal.leadership,
+                timing.term_ns,
+                timing.renew_ns,
+                leases,
+            ),
+        )
+
+    # --- refusals ---
+
+    def _refuse_name(
+        self, now: Instant, connection: Connection, message: Join, holder: Session
+    ) -> None:
+        wait_ns = max(holder.hold_until - now, 0)
+        address = self.table.members[holder.incarnation].address
+        detail = (
+            f"the name {message.name!r} belongs to an owner at {address} that may still be alive; "
+            f"it is free {wait_ns / 1e9:.1f} s after that one was last heard, or at once when it "
+            "closes. Choose another name, or none: one is drawn for each process by default"
+        )
+        self._refuse(connection, message, "name_held", detail, min(wait_ns, MAX_RETRY_NS))
+
+    def _refuse(
+        self,
+        connection: Connection,
+        message: Join | LeaseRequest,
+        reason: RefusalReason,
+        detail: str,
+        retry_after_ns: int = 0,
+    ) -> None:
+        self.office.note(f"refused: {reason}", self.table.pool, detail)
+        self.office.send(connection, refusal(self.office, message, reason, detail, retry_after_ns))
+
+    # --- what is returned ---
+
+    def not_listed(self, session: Session, held: tuple[Held, ...]) -> list[KeyRange]:
+        """What the table gives the incarnation and its request does not list, by range and number.
+
+        By P2 it is not believed and never will be, whatever was answered before.
+        """
+        given = self.table.held_by(session.incarnation)
+        if held == given:
+            return []
+        listed = RangeMap.of(((item.range, item.number) for item in held), 0)
+        return [
+            piece
+            for item in given
+            for piece, number in listed.within(item.range)
+            if number != item.number
+        ]
+
+    def _free(self, now: Instant, pieces: Sequence[KeyRange]) -> None:
+        entries = self._freed(pieces)
+        self._forget_recalls(pieces)
+        self.publisher.add(now, self.office.write(Changed(self.table.pool, entries)), entries)
+        self._offer(pieces)
+
+    def _freed(self, pieces: Iterable[KeyRange]) -> tuple[Entry, ...]:
+        """Entries that free `pieces`: nobody's, under a new number, their state gone (P16)."""
+        number = self.table.next_number
+        return tuple(Entry(piece.start, piece.end, NOBODY, number, number) for piece in pieces)
+
+    def _forget_recalls(self, pieces: Iterable[KeyRange]) -> None:
+        for piece in pieces:
+            for _, right in self.table.within(piece):
+                session = self.sessions.get(right.owner)
+                if session is not None:
+                    session.forget_recall(piece)
+
+    def _offer(self, pieces: Iterable[KeyRange]) -> None:
+        """Poke whoever should have what has become free."""
+        takers = {taker for piece in pieces for _, taker in self.plan.within(piece)}
+        for taker in sorted(takers):
+            self._unsettle(taker)
+
+    def _unsettle(self, incarnation: int) -> None:
+        session = self.sessions.get(incarnation)
+        if session is None:
+            return
+        session.settled = False
+        if not session.poked:
+            session.poked = True
+            self.office.send(session.connection, Poke())
+
+    # --- what may be held ---
+
+    def _may_hold(self, now: Instant, session: Session) -> tuple[Leased, ...]:
+        given = self.table.held_by(session.incarnation)
+        if session.settled:
+            if session.renewal[0] is not given:
+                session.renewal = (given, tuple(self._kept(now, session, given)))
+            return session.renewal[1]
+        leases = self._kept(now, session, given)
+        granted = self._grant(now, session) if self.office.may_grant else []
+        session.settled = not session.has_recalls and self.office.may_grant
+        return tuple(sorted([*leases, *granted], key=lambda lease: lease.start))
+
+    def _kept(self, now: Instant, session: Session, given: tuple[Held, ...]) -> list[Leased]:
+        """What stays and what is recalled. After its deadline a recalled range is left out (P10)."""
+        leases = []
+        for item in given:
+            for key_range, right in self.table.within(item.range):
+                for piece, deadline in self._recall(now, session, key_range):
+                    if deadline == NOT_RECALLED or now < deadline:
+                        mark: Mark = "renewed" if deadline == NOT_RECALLED else "recalled"
+                        lease = Leased(piece.start, piece.end, right.number, right.since, mark)
+                        leases.append(lease)
+        return leases
+
+    def _recall(
+        self, now: Instant, session: Session, key_range: KeyRange
+    ) -> list[tuple[KeyRange, Instant]]:
+        """The pieces of the range with their recall deadlines, new recalls included."""
+        for piece, planned in list(self.plan.within(key_range)):
+            if planned in (session.incarnation, NOBODY):
+                continue
+            for part, deadline in list(session.recalled.within(piece)):
+                if deadline == NOT_RECALLED:
+                    new_deadline = Instant(now + self.office.timing.recall_ns)
+                    session.recalled.assign(part, new_deadline)
+                    self.office.note("recalled", self.table.pool, f"{part} from {session.name}")
+        return list(session.recalled.within(key_range))
+
+    def _grant(self, now: Instant, session: Session) -> list[Leased]:
+        """Give the incarnation what it should have and nobody has, under a new number (P5).
+
+        `since` stays: the range was empty from when it was freed, nothing more is lost by granting.
+        """
+        number = self.table.next_number
+        leases = [
+            Leased(piece.start, piece.end, number, right.since, "granted")
+            for wanted in self._planned.get(session.incarnation, ())
+            for piece, right in self.table.within(wanted)
+            if right.owner == NOBODY
+        ]
+        if leases:
+            entries = tuple(
+                Entry(lease.start, lease.end, session.incarnation, number, lease.since)
+                for lease in leases
+            )
+            self.publisher.add(now, self.office.write(Changed(self.table.pool, entries)), entries)
+            self.office.note("granted", self.table.pool, f"{len(leases)} to {session.name}")
+        return leases
+
+    def on_disconnected(self, connection: Connection) -> None:
+        """Push and poke no more there."""
+        self.publisher.on_disconnected(connection)
+        for session in self.sessions.values():
+            if session.connection == connection:
+                session.connection = None
+
+    # --- planning and time ---
+
+    def plan_soon(self, now: Instant) -> None:
+        """Plan anew when others that arrive with this one have arrived too (P12)."""
+        self._plan_at = min(self._plan_at, Instant(now + self.office.timing.gather_ns))
+
+    def offer_all(self) -> None:
+        """Granting has become possible: everybody may ask."""
+        for incarnation in sorted(self.sessions):
+            self._unsettle(incarnation)
+
+    def advance(self, now: Instant) -> None:
+        """Do what is due."""
+        if now >= self._next_expiry:
+            self._expire(now)
+        if now >= self._plan_at:
+            self._replan()
+        self.publisher.advance(now)
+
+    @property
+    def wake_at(self) -> Instant:
+        """When something is due next."""
+        return min(self._next_expiry, self._plan_at, self.publisher.wake_at)
+
+    def _expire(self, now: Instant) -> None:
+        for session in list(self.sessions.values()):
+            if now >= session.hold_until:
+                lost = [item.range for item in self.table.held_by(session.incarnation)]
+                self._remove(now, session, lost, "owner expired")
+        holds = (session.hold_until for session in self.sessions.values())
+        self._next_expiry = min(holds, default=FAR_FUTURE)
+
+    def _remove(self, now: Instant, session: Session, free: Sequence[KeyRange], why: str) -> None:
+        entries = self._freed(free)
+        del self.sessions[session.incarnation]
+        lsn = self.office.write(Left(self.table.pool, session.incarnation, entries))
+        self.publisher.add(now, lsn, entries)
+        self.office.note(why, self.table.pool, f"{session.name} ({session.incarnation})")
+        self._plan_at = now
+
+    def _replan(self) -> None:
+        self._plan_at = FAR_FUTURE
+        candidates = [
+            Candidate(session.incarnation, session.name, self._capacity(session))
+            for session in self.sessions.values()
+            if session.proven and not session.leaving
+        ]
+        self.plan = self.policy(candidates, self.table.owners())
+        self._planned = {}
+        for key_range, incarnation in self.plan:
+            self._planned.setdefault(incarnation, []).append(key_range)
+        for incarnation in sorted(self._to_change()):
+            self._unsettle(incarnation)
+
+    def _capacity(self, session: Session) -> float:
+        return self.table.members[session.incarnation].capacity
+
+    def _to_change(self) -> set[int]:
+        """The incarnations that have something they should not, or should have something free."""
+        changing = set()
+        for key_range, right in self.table.rights:
+            for _, planned in self.plan.within(key_range):
+                if planned not in (right.owner, NOBODY):
+                    changing.add(right.owner or planned)
+        return changing
+
+    def invariants(self) -> None:
+        """Sessions and members are the same incarnations; a hold is known for each."""
+        assert self.sessions.keys() == self.table.members.keys()
+        for session in self.sessions.values():
+            assert session.name == self.table.members[session.incarnation].name
+            assert self._next_expiry <= session.hold_until, (self._next_expiry, session.hold_until)
+
+
+def refusal(
+    office: Office,
+    message: Join | LeaseRequest,
+    reason: RefusalReason,
+    detail: str,
+    retry_after_ns: int = 0,
+) -> Refusal:
+    """The refusal of `message`, sealed."""
+    seal = office.seal
+    return Refusal(
+        message.owner_nonce,
+        message.sequence,
+        seal.nonce,
+        seal.journal,
+        seal.leadership,
+        reason,
+        detail,
+        retry_after_ns,
+    )

@@ -1,0 +1,112 @@
+"""Answers to what people and tools ask of a leader: reading only."""
+
+from collections.abc import Mapping
+from typing import assert_never
+
+from leasehold.base.instants import Instant, in_seconds
+from leasehold.base.keys import HASHED_KEY_BYTES, Key
+from leasehold.base.ranges import KeyRange
+from leasehold.protocol.lease.manager_events import (
+    Answer,
+    Impossible,
+    ListOwners,
+    ListPools,
+    Locate,
+    Location,
+    Owners,
+    OwnerSummary,
+    Pools,
+    PoolSummary,
+    ReadTable,
+    Table,
+)
+from leasehold.protocol.lease.messages import OwnerInfo
+from leasehold.protocol.lease.pool import Pool
+from leasehold.protocol.lease.session import NOT_RECALLED, Session
+from leasehold.protocol.lease.table import NOBODY, entry_of
+
+Reading = ListPools | ListOwners | ReadTable | Locate
+
+
+def answer(now: Instant, pools: Mapping[str, Pool], question: Reading) -> Answer:
+    """What `question` asks for, or what is wrong with it."""
+    if isinstance(question, ListPools):
+        return Pools(tuple(_pool_summary(pools[name]) for name in sorted(pools)))
+    pool = pools.get(question.pool)
+    if pool is None:
+        there = ", ".join(sorted(pools)) or "none yet"
+        why = f"there is no pool {question.pool!r}; there are: {there}"
+        return Impossible(why, missing=True)
+    match question:
+        case ListOwners():
+            sessions = sorted(pool.sessions.values(), key=lambda session: session.name)
+            owners = tuple(_owner_summary(now, pool, session) for session in sessions)
+            return Owners(question.pool, owners)
+        case ReadTable(since=since):
+            return _table(pool, since)
+        case Locate(key=key):
+            return _location(pool, key)
+        case _:
+            assert_never(question)
+
+
+def _pool_summary(pool: Pool) -> PoolSummary:
+    table = pool.table
+    free = sum(right.owner == NOBODY for right in table.rights.values())
+    return PoolSummary(
+        table.pool,
+        table.kind,
+        len(table.members),
+        len(table.rights),
+        free,
+        pool.publisher.log.last,
+        table.split_points,
+    )
+
+
+def _owner_summary(now: Instant, pool: Pool, session: Session) -> OwnerSummary:
+    member = pool.table.members[session.incarnation]
+    held = pool.table.held_by(session.incarnation)
+    return OwnerSummary(
+        member.name,
+        member.address,
+        member.incarnation,
+        len(held),
+        sum(_share(item.range) for item in held),
+        sum(deadline != NOT_RECALLED for deadline in session.recalled.values()),
+        session.connection is not None,
+        max(in_seconds(session.hold_until - now), 0.0),
+        member.capacity,
+        member.labels,
+    )
+
+
+def _share(key_range: KeyRange) -> float:
+    """How much of the space of 8-byte keys the range is; for longer keys, by their first 8 bytes."""
+    end = 1.0 if key_range.end is None else _position(key_range.end)
+    return end - _position(key_range.start)
+
+
+def _position(key: Key) -> float:
+    first = key[:HASHED_KEY_BYTES].ljust(HASHED_KEY_BYTES, b"\0")
+    return int.from_bytes(first, "big") / (1 << 8 * HASHED_KEY_BYTES)
+
+
+def _table(pool: Pool, since: int | None) -> Table:
+    table, log = pool.table, pool.publisher.log
+    changes = None if since is None else log.since(since, at_most=len(table.rights))
+    entries = table.entries() if changes is None else changes
+    owners = tuple(
+        OwnerInfo(member.incarnation, member.name, member.address)
+        for _, member in sorted(table.members.items())
+    )
+    lsn = pool.office.history.lsn
+    return Table(table.pool, table.kind, lsn, changes is None, entries, owners)
+
+
+def _location(pool: Pool, key: Key) -> Location:
+    rights = pool.table.rights
+    right = rights[key]
+    member = pool.table.members.get(right.owner)
+    owner = OwnerInfo(member.incarnation, member.name, member.address) if member else None
+    return Location(pool.table.pool, entry_of(rights.range_at(key), right), owner)

@@ -1,0 +1,110 @@
+"""What the journal holds: records, each a change that was decided, and snapshots of their sum.
+
+A record says what is now so, not what was asked, so that applying it needs no rule: a later version
+that decides differently reads the same history. Records are applied in the order of their LSNs.
+"""
+
+from typing import TypeAlias
+
+import msgspec
+
+from leasehold.base.keys import Key, PoolKind
+from leasehold.protocol.lease.messages import Address, Entry, Name, Nonce, Number
+
+
+class Record(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """The base of all records."""
+
+
+class TookOver(Record, frozen=True):
+    """A manager leads from here on, and may promise what outlives its leadership by `promise_ns`.
+
+    That is its hold and, since it may answer until its leadership has run out on its own clock, that
+    too (P7, P19): a later leader waits the longest promise of all its predecessors.
+    """
+
+    leadership: Number
+    promise_ns: Number
+    manager: str
+
+
+class PromiseLowered(Record, frozen=True):
+    """Every longer promise has run out; from here on `promise_ns` is the longest."""
+
+    promise_ns: Number
+
+
+class WaitedOut(Record, frozen=True):
+    """Whatever was promised before this journal began has run out: ranges may be granted (P22)."""
+
+
+class PoolCreated(Record, frozen=True):
+    """A pool exists. An ordered pool begins with `split_points`."""
+
+    pool: Name
+    kind: PoolKind
+    split_points: tuple[Key, ...] = ()
+
+
+class Joined(Record, frozen=True):
+    """An incarnation of an owner is numbered; number and nonce together (P9)."""
+
+    pool: Name
+    incarnation: Number
+    name: Name
+    nonce: Nonce
+    address: Address
+    capacity: float = 1.0
+    labels: dict[str, str] = {}
+
+
+class Left(Record, frozen=True):
+    """An incarnation is gone: it left, or its hold ran out. Its ranges are free by `entries`."""
+
+    pool: Name
+    incarnation: Number
+    entries: tuple[Entry, ...]
+
+
+class Changed(Record, frozen=True):
+    """Entries laid over the pool's lease table, in order."""
+
+    pool: Name
+    entries: tuple[Entry, ...]
+
+
+AnyRecord: TypeAlias = TookOver | PromiseLowered | WaitedOut | PoolCreated | Joined | Left | Changed
+
+
+class Member(msgspec.Struct, frozen=True, array_like=True):
+    """An incarnation that may hold ranges."""
+
+    incarnation: Number
+    name: Name
+    nonce: Nonce
+    address: Address
+    capacity: float = 1.0
+    labels: dict[str, str] = {}
+
+
+class PoolState(msgspec.Struct, frozen=True, array_like=True):
+    """All of one pool that a later leader must know (P21)."""
+
+    pool: Name
+    kind: PoolKind
+    split_points: tuple[Key, ...]
+    next_number: Number
+    next_incarnation: Number
+    entries: tuple[Entry, ...]
+    members: tuple[Member, ...]
+    numbered: tuple[tuple[Name, Number, Nonce], ...]
+    """The last incarnation and nonce of every name ever numbered."""
+
+
+class State(msgspec.Struct, frozen=True, array_like=True):
+    """The sum of all records up to an LSN."""
+
+    leadership: Number = 0
+    promise_ns: Number = 0
+    waited_out: bool = False
+    pools: tuple[PoolState, ...] = ()

@@ -1,0 +1,1 @@
+"""What acts: the one driver that runs any machine, and the clocks it reads."""

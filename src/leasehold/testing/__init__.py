@@ -1,0 +1,1 @@
+"""What leasehold is tested with, for your tests too."""

@@ -1,0 +1,1 @@
+"""Messages and records as bytes: versions, limits, and what malformed bytes get."""

@@ -1,0 +1,134 @@
+"""Messages as bytes: one byte of protocol version, then msgpack.
+
+The version stands before everything else, so that a peer of any other version can be told so and
+not "malformed". It rises when an old reader would misunderstand a new message; a field added at the
+end, with a default, is no such change: old readers pass over it.
+
+Whatever the bytes, decoding returns a message or raises RemoteProtocolError, and the peer that sent
+them is the only one to suffer. What a receiver does not take (an owner's request sent to a lookup)
+is malformed for it. Ranges that are listed as a whole (`held`, `leases`, a snapshot) are sorted and
+do not overlap; changes are laid one over another, and may.
+"""
+
+from collections.abc import Callable
+from typing import Final, NoReturn, TypeAlias, TypeVar
+
+import msgspec
+
+from leasehold.errors import LocalProtocolError, RemoteProtocolError
+from leasehold.protocol.lease.messages import (
+    AnyMessage,
+    Changes,
+    Hello,
+    Join,
+    LeaseRequest,
+    LeaseResponse,
+    Sync,
+    SyncResponse,
+    ToLookup,
+    ToManager,
+    ToOwner,
+)
+from leasehold.wire.checks import check_each, check_in_order, check_owner, check_owners
+from leasehold.wire.limits import MESSAGE_BYTES, REQUEST_BYTES
+
+VERSION: Final = 1
+"""Of the protocol."""
+
+Bytes: TypeAlias = bytes | bytearray | memoryview
+M = TypeVar("M")
+
+_PREFIX = bytes([VERSION])
+_SHOWN_CHARACTERS = 200  # of what the decoder says, which may repeat what the peer sent
+
+_encoder = msgspec.msgpack.Encoder()
+_for_manager: msgspec.msgpack.Decoder[ToManager] = msgspec.msgpack.Decoder(ToManager)
+_for_owner: msgspec.msgpack.Decoder[ToOwner] = msgspec.msgpack.Decoder(ToOwner)
+_for_lookup: msgspec.msgpack.Decoder[ToLookup] = msgspec.msgpack.Decoder(ToLookup)
+
+
+def encode(message: AnyMessage) -> bytes:
+    """The bytes of a message. Raises LocalProtocolError if they are more than a peer would take."""
+    data = _PREFIX + _encoder.encode(message)
+    if len(data) > REQUEST_BYTES:
+        _check_size_to_send(message, data)
+    return data
+
+
+def decode_to_manager(data: Bytes) -> ToManager:
+    """What a manager received. Raises RemoteProtocolError, whatever is wrong with it."""
+    return _decode(data, REQUEST_BYTES, _for_manager, _check_to_manager)
+
+
+def decode_to_owner(data: Bytes) -> ToOwner:
+    """What an owner received. Raises RemoteProtocolError, whatever is wrong with it."""
+    return _decode(data, MESSAGE_BYTES, _for_owner, _check_to_owner)
+
+
+def decode_to_lookup(data: Bytes) -> ToLookup:
+    """What a lookup received. Raises RemoteProtocolError, whatever is wrong with it."""
+    return _decode(data, MESSAGE_BYTES, _for_lookup, _check_to_lookup)
+
+
+def _decode(
+    data: Bytes,
+    limit: int,
+    decoder: msgspec.msgpack.Decoder[M],
+    check: Callable[[M], None],
+) -> M:
+    if len(data) > limit:
+        raise RemoteProtocolError(f"a message of {len(data)} bytes, where {limit} are the most")
+    if not data or data[0] != VERSION:
+        _refuse_version(data)
+    try:
+        message = decoder.decode(memoryview(data)[1:])
+        check(message)
+    except (ValueError, RecursionError) as error:  # msgspec's own errors are ValueErrors
+        said = str(error)[:_SHOWN_CHARACTERS]
+        raise RemoteProtocolError(f"a malformed message of {len(data)} bytes: {said}") from error
+    return message
+
+
+def _refuse_version(data: Bytes) -> NoReturn:
+    if not data:
+        raise RemoteProtocolError("an empty message: not even a protocol version")
+    theirs = data[0]
+    older = "this side" if theirs > VERSION else "the peer"
+    raise RemoteProtocolError(
+        f"the peer speaks protocol version {theirs}, this side version {VERSION}: "
+        f"upgrade leasehold on {older}, or see whether it is leasehold that was connected to"
+    )
+
+
+def _check_to_manager(message: ToManager) -> None:
+    match message:
+        case LeaseRequest(held=held):
+            check_in_order(held)
+        case Join(capacity=capacity, labels=labels):
+            check_owner(capacity, labels)
+
+
+def _check_to_owner(message: ToOwner) -> None:
+    if isinstance(message, LeaseResponse):
+        check_in_order(message.leases)
+
+
+def _check_to_lookup(message: ToLookup) -> None:
+    match message:
+        case SyncResponse(snapshot=True, entries=entries, owners=owners):
+            check_in_order(entries)
+            check_owners(owners)
+        case SyncResponse(entries=entries, owners=owners) | Changes(entries=entries, owners=owners):
+            check_each(entries)
+            check_owners(owners)
+
+
+def _check_size_to_send(message: AnyMessage, data: bytes) -> None:
+    limit = (
+        REQUEST_BYTES if isinstance(message, Hello | Join | LeaseRequest | Sync) else MESSAGE_BYTES
+    )
+    if len(data) > limit:
+        raise LocalProtocolError(
+            f"a {type(message).__name__} of {len(data)} bytes, where {limit} are the most: "
+            "use shorter keys as range bounds, or more and smaller pools"
+        )

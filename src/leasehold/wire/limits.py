@@ -1,0 +1,31 @@
+"""Every length that a peer can choose, with a limit and its reason.
+
+Limits of single fields (names, addresses, texts) stand with the messages; these are the ones that a
+type cannot say. They bound what a peer can make this side allocate: bytes are counted before they
+are decoded, and what is decoded is a small multiple of its bytes.
+"""
+
+MIB = 1 << 20
+
+KEY_BYTES = 1024
+"""A key that bounds a range. Ordered pools are keyed by names and paths; longer than this is a
+document."""
+
+RANGES_PER_MESSAGE = 1 << 17
+"""The paper's 2,000 owners with 64 virtual nodes each are 128,000 ranges; a table, or what its last
+living owner holds, must fit."""
+
+OWNERS_PER_MESSAGE = 1 << 15
+"""Every owner of a table: sixteen times the paper's 2,000, for pools of small processes."""
+
+LABELS_PER_OWNER = 64
+LABEL_CHARACTERS = 200
+"""Labels say where an owner runs (zone, version, host); they are repeated in every record of it."""
+
+MESSAGE_BYTES = 64 * MIB
+"""From a manager. A table of RANGES_PER_MESSAGE takes 6 MiB in a hashed pool, and fits in an
+ordered one while its bounds are 200 bytes on average."""
+
+REQUEST_BYTES = 16 * MIB
+"""To a manager, which many strangers can reach: RANGES_PER_MESSAGE take 4 MiB in a hashed pool, and
+fit in an ordered one while their bounds are 50 bytes on average."""

@@ -1,0 +1,128 @@
+"""Layers: a module imports from the layers below its own, never from beside or above.
+
+Read from the import statements, so an import for type checkers only counts like any other: a layer
+that must know another's types knows that layer.
+"""
+
+import pytest
+
+from tests.repo.reading import Import, Module, imports, modules, report, sample
+
+# From the bottom up. Layers in one row do not know each other.
+ROWS = (
+    ("base",),
+    ("protocol",),
+    ("wire", "runtime", "observe"),
+    ("transport",),
+    ("manager", "client"),
+    ("services",),
+    ("dashboard", "cli"),
+)
+ROW_OF = {layer: row for row, layers in enumerate(ROWS) for layer in layers}
+
+# What stands outside the rows. The face is `leasehold/__init__.py`; the rest are what they say.
+FACE, ERRORS = "face", "errors"
+FREE = ("sim", "testing")
+
+# A layer that does not simply see all below it. Errors are everybody's, so they need nobody.
+ONLY = {
+    ERRORS: {ERRORS},
+    FACE: {FACE, ERRORS, "base", "client"},
+    "services": {"services", FACE, ERRORS, "client"},  # built with what users have too
+}
+
+# The simulator and the test kit are for tests; these commands bring them to the command line.
+COMMANDS = {
+    "sim": ("leasehold.cli.sim", "leasehold.cli.simulate"),
+    "testing": ("leasehold.cli.testing",),
+}
+
+
+def layer_of(name: str) -> str:
+    parts = name.split(".")
+    if len(parts) == 1:
+        return FACE
+    return "cli" if parts[1] == "__main__" else parts[1]
+
+
+def target_of(found: Import, known: set[str]) -> str:
+    """The module that the import reaches: `from leasehold import errors` reaches the errors."""
+    whole = f"{found.module}.{found.name}"
+    return whole if whole in known else found.module
+
+
+def allowed(importer: Module, layer: str, target: str) -> bool:
+    if layer in FREE or layer == target:
+        return True
+    if target in FREE:
+        return any(
+            importer.name == command or importer.name.startswith(f"{command}.")
+            for command in COMMANDS[target]
+        )
+    if layer in ONLY:
+        return target in ONLY[layer]
+    if target == ERRORS:
+        return True
+    if target == FACE:  # from below it would be a circle
+        return ROW_OF[layer] > ROW_OF["client"]
+    return ROW_OF[target] < ROW_OF[layer]
+
+
+def complaints(module: Module, known: set[str]) -> list[str]:
+    layer = layer_of(module.name)
+    if layer not in ROW_OF and layer not in (FACE, ERRORS, *FREE):
+        return [f"{module.path}:1 {layer!r} is no layer; those are in tests/repo/test_layers.py"]
+    found = []
+    for each in imports(module):
+        if each.module.split(".")[0] != "leasehold":
+            continue
+        target = target_of(each, known)
+        if layer_of(target) not in ROW_OF and layer_of(target) not in (FACE, ERRORS, *FREE):
+            found.append(f"{module.path}:{each.line} imports {target}, which is in no layer")
+        elif not allowed(module, layer, layer_of(target)):
+            found.append(f"{module.path}:{each.line} {layer} may not import {target}")
+    return found
+
+
+def test_every_import_goes_down() -> None:
+    known = {module.name for module in modules()}
+    found = [line for module in modules() for line in complaints(module, known)]
+    assert found == [], report(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("leasehold.base.keys", "from leasehold.protocol.lease import table"),
+        ("leasehold.protocol.lease.table", "import leasehold.wire.codec"),
+        ("leasehold.protocol.lease.table", "def f():\n    from leasehold.runtime import driver"),
+        ("leasehold.protocol.lease.table", "from ...wire import codec"),
+        ("leasehold.wire.codec", "from leasehold.observe import events"),
+        ("leasehold.manager.server", "from leasehold.client import owner"),
+        ("leasehold.client.owner", "from leasehold import Owner"),
+        ("leasehold.services.queues", "from leasehold.protocol.lease import table"),
+        ("leasehold.client.owner", "from leasehold.testing import cluster"),
+        ("leasehold.cli.manager", "from leasehold.sim import world"),
+        ("leasehold.errors", "from leasehold.base import keys"),
+        ("leasehold.helpers", ""),
+        ("leasehold.manager.server", "from leasehold.helpers import anything"),
+    ],
+)
+def test_an_import_that_goes_up_or_sideways_is_found(name: str, text: str) -> None:
+    assert len(complaints(sample(name, text), set())) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("leasehold.base.keys", "from leasehold.errors import LeaseholdError"),
+        ("leasehold.base.keys", "from leasehold import errors"),
+        ("leasehold.manager.server", "from leasehold.base import keys"),
+        ("leasehold.services.queues", "from leasehold import Owner"),
+        ("leasehold.sim.world", "from leasehold.cli import demo"),
+        ("leasehold.cli.simulate", "from leasehold.sim import world"),
+        ("leasehold.wire.codec", "import aiohttp"),
+    ],
+)
+def test_an_import_that_goes_down_is_not_found(name: str, text: str) -> None:
+    assert complaints(sample(name, text), {"leasehold.errors"}) == []

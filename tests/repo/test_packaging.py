@@ -1,0 +1,138 @@
+"""Packaging: what is installed is what is declared, and the client library stays light."""
+
+import importlib.metadata
+import inspect
+import re
+import subprocess
+import sys
+import tomllib
+from typing import Any
+
+import pytest
+
+import leasehold
+from tests.repo.reading import ROOT, SRC, Module, imports, modules, report, sample
+
+# Only the command line has these: whoever embeds the library does not pay for them.
+CLI_ONLY = ("cyclopts", "rich")
+
+# What `import leasehold` may not bring in, for it would be felt by every process of a pool.
+HEAVY = {
+    *CLI_ONLY,
+    "sqlite3",
+    "leasehold.cli",
+    "leasehold.dashboard",
+    "leasehold.manager",
+    "leasehold.sim",
+    "leasehold.testing",
+}
+
+# For developing it; not used by the library itself.
+TOOLS = {"dev"}
+
+
+def project() -> dict[str, Any]:
+    declared: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    return dict(declared["project"])
+
+
+def distribution(requirement: str) -> str:
+    """The import name; for all that we depend on it is that of the distribution."""
+    found = re.match(r"[\w.-]+", requirement)
+    assert found, requirement
+    return found.group().replace("-", "_")
+
+
+def declared() -> set[str]:
+    """What the library itself may import beside the standard library."""
+    extras = project()["optional-dependencies"]
+    needed = [
+        *project()["dependencies"],
+        *(each for extra, group in extras.items() if extra not in TOOLS for each in group),
+    ]
+    return {distribution(each) for each in needed}
+
+
+def third_party(module: Module) -> list[tuple[int, str]]:
+    own = {"leasehold", *sys.stdlib_module_names}
+    tops = [(each.line, each.module.split(".")[0]) for each in imports(module)]
+    return [(line, top) for line, top in tops if top not in own]
+
+
+def complaints(module: Module, may_import: set[str]) -> list[str]:
+    in_cli = module.name.split(".")[:2] == ["leasehold", "cli"]
+    found = []
+    for line, top in third_party(module):
+        if top not in may_import:
+            found.append(f"{module.path}:{line} imports {top}, which pyproject.toml does not name")
+        elif top in CLI_ONLY and not in_cli:
+            found.append(f"{module.path}:{line} imports {top}, which only cli/ may")
+    return found
+
+
+def undocumented(name: str, thing: object) -> list[str]:
+    """The public names, here and one step in, that have no docstring of their own."""
+    missing = [] if inspect.getdoc(thing) else [name]
+    if inspect.isclass(thing):
+        for attribute, value in vars(thing).items():
+            is_method = inspect.isfunction(value) or isinstance(value, property)
+            if is_method and not attribute.startswith("_") and not inspect.getdoc(value):
+                missing.append(f"{name}.{attribute}")
+    return missing
+
+
+def test_the_version_is_one() -> None:
+    assert leasehold.__version__ == project()["version"]
+    assert importlib.metadata.version("leasehold") == project()["version"]
+
+
+def test_types_travel_with_the_package() -> None:
+    assert (SRC / "leasehold" / "py.typed").is_file()
+
+
+def test_what_is_imported_is_declared_and_the_terminal_is_left_to_the_cli() -> None:
+    may_import = declared()
+    found = [line for module in modules() for line in complaints(module, may_import)]
+    assert found == [], report(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("leasehold.manager.server", "import cyclopts"),
+        ("leasehold.client.owner", "def f():\n    from rich.live import Live"),
+        ("leasehold.cli.main", "import click"),
+    ],
+)
+def test_an_import_that_is_not_declared_or_not_here_is_found(name: str, text: str) -> None:
+    assert len(complaints(sample(name, text), {"cyclopts", "rich"})) == 1
+
+
+def test_what_is_declared_is_imported() -> None:
+    if not any(module.name == "leasehold.cli" for module in modules()):
+        pytest.skip("the command line, which brings the extras together, is not written yet")
+    imported = {top for module in modules() for _, top in third_party(module)}
+    assert declared() - imported == set()
+
+
+def test_importing_the_library_stays_light() -> None:
+    program = "import sys, leasehold; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True
+    ).stdout
+    assert "leasehold" in loaded.split()
+    assert HEAVY & set(loaded.split()) == set()
+
+
+def test_every_public_name_has_a_docstring() -> None:
+    public = [name for name in getattr(leasehold, "__all__", ()) if not name.startswith("_")]
+    missing = [each for name in public for each in undocumented(name, getattr(leasehold, name))]
+    assert missing == []
+
+
+def test_a_public_name_without_a_docstring_is_found() -> None:
+    class Bare:
+        def method(self) -> None: ...
+        def _private(self) -> None: ...
+
+    assert undocumented("Bare", Bare) == ["Bare", "Bare.method"]

@@ -1,0 +1,160 @@
+"""Prose: what is written here is true anywhere, and its links and programs hold.
+
+The patterns are put together from pieces, so that this file does not find itself.
+"""
+
+import ast
+import re
+import textwrap
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.repo.reading import ROOT, files, report
+
+OF_ONE_MACHINE = re.compile(r"(?<![\w.~-])/(?:work|home|root|Users)/\w")
+
+REGISTRIES = "|".join(("py" + r"pi\.org", "python" + "hosted", "npm" + r"js\.(?:org|com)"))
+REGISTRY = re.compile(rf"\b(?:{REGISTRIES})\b")
+
+FENCE = re.compile(r"^(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})[ \t]*(?P<language>[\w+-]*)")
+LINK = re.compile(r"\[[^\]]*\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)")
+REFERENCE = re.compile(r"^\s{0,3}\[[^\]]+\]:\s*<?([^\s>]+)>?")
+HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*#*$")
+
+
+@cache
+def texts() -> tuple[tuple[str, str], ...]:
+    found = []
+    for path in files():
+        try:
+            text = (ROOT / path).read_text("utf-8")
+        except UnicodeDecodeError:
+            continue  # an image
+        found.append((str(path), text))
+    return tuple(found)
+
+
+def documents() -> list[tuple[str, str]]:
+    return [(path, text) for path, text in texts() if path.endswith(".md")]
+
+
+def places(path: str, text: str) -> Iterator[str]:
+    """What holds only on the machine, or behind the network, of one developer."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if found := OF_ONE_MACHINE.search(line):
+            yield f"{path}:{number} a path of one machine: {found.group()}..."
+        if found := REGISTRY.search(line):
+            yield f"{path}:{number} a registry's host: {found.group()}"
+
+
+def outside_fences(text: str) -> Iterator[tuple[int, str]]:
+    fence = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        found = FENCE.match(line)
+        if found and not fence:
+            fence = found["fence"]
+        elif fence:
+            if line.strip().startswith(fence):
+                fence = ""
+        else:
+            yield number, line
+
+
+def python_fences(text: str) -> Iterator[tuple[int, str]]:
+    """Each fenced Python program, and the line on which it begins."""
+    fence, begin, body, is_python = "", 0, list[str](), False
+    for number, line in enumerate(text.splitlines(), 1):
+        found = FENCE.match(line)
+        if found and not fence:
+            fence, begin, body = found["fence"], number + 1, []
+            is_python = found["language"] in ("python", "py")
+        elif fence and line.strip().startswith(fence):
+            fence = ""
+            if is_python:
+                yield begin, textwrap.dedent("\n".join(body)) + "\n"
+        elif fence:
+            body.append(line)
+
+
+def anchors(text: str) -> set[str]:
+    """The names that headings get, as the usual renderers make them."""
+    names: dict[str, int] = {}
+    for _, line in outside_fences(text):
+        if found := HEADING.match(line):
+            plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", found[1]).lower()
+            name = re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
+            names[name] = names.get(name, -1) + 1
+    return {f"{name}-{n}" if n else name for name, last in names.items() for n in range(last + 1)}
+
+
+def links(text: str) -> Iterator[tuple[int, str]]:
+    for number, line in outside_fences(text):
+        plain = re.sub(r"`[^`]*`", "", line)
+        for target in [*LINK.findall(plain), *REFERENCE.findall(plain)]:
+            if not re.match(r"[a-z][a-z0-9+.-]*:", target):
+                yield number, target
+
+
+def broken_links(path: str, text: str, root: Path = ROOT) -> Iterator[str]:
+    for number, link in links(text):
+        target, _, anchor = link.partition("#")
+        place = (root / path).parent / target if target else root / path
+        if not place.exists() or not place.resolve().is_relative_to(root):
+            yield f"{path}:{number} there is no {link} in this repository"
+        elif anchor and place.suffix == ".md":
+            there = place.read_text("utf-8") if target else text
+            if anchor not in anchors(there):
+                yield f"{path}:{number} there is no heading #{anchor} in {target or path}"
+
+
+def broken_programs(path: str, text: str) -> Iterator[str]:
+    for begin, program in python_fences(text):
+        try:
+            compile(program, path, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        except SyntaxError as error:
+            yield f"{path}:{begin + (error.lineno or 1) - 1} is not Python: {error.msg}"
+
+
+def test_nothing_holds_on_one_machine_only() -> None:
+    found = [line for path, text in texts() for line in places(path, text)]
+    assert found == [], report(found)
+
+
+def test_links_lead_somewhere() -> None:
+    found = [line for path, text in documents() for line in broken_links(path, text)]
+    assert found == [], report(found)
+
+
+def test_programs_in_the_documents_compile() -> None:
+    found = [line for path, text in documents() for line in broken_programs(path, text)]
+    assert found == [], report(found)
+
+
+@pytest.mark.parametrize("home", ["home", "root"])
+def test_a_path_of_one_machine_is_found(home: str) -> None:
+    assert len(list(places("a.md", f"see\n`/{home}/ann/notes`"))) == 1
+    assert list(places("a.md", f"GET http://127.0.0.1/{home}/ann, docs/{home}/a, /{home}")) == []
+
+
+def test_a_registry_is_found() -> None:
+    assert len(list(places("a.md", "from https://py" + "pi.org/simple"))) == 1
+    assert list(places("a.md", "pip install leasehold")) == []
+
+
+def test_a_broken_link_is_found(tmp_path: Path) -> None:
+    (tmp_path / "b.md").write_text("# The end\n")
+    text = "[b](b.md#the-end) [web](https://a.example/) `[c](c.md)`\n```\n[c](c.md)\n```\n"
+    assert list(broken_links("a.md", text, tmp_path)) == []
+    for bad in ("[c](c.md)", "[b](b.md#start)", "[up](..)", "[b]: c.md", "[self](#no)"):
+        (tmp_path / "a.md").write_text(bad)
+        assert len(list(broken_links("a.md", bad, tmp_path))) == 1, bad
+
+
+def test_a_broken_program_is_found() -> None:
+    good = "```python\nasync with a() as b:\n    await b\n```\n```\nnot python\n```\n"
+    assert list(broken_programs("a.md", good)) == []
+    bad = "Look:\n\n```python\nx = 1\nasync with:\n```\n"
+    assert [line.split()[0] for line in broken_programs("a.md", bad)] == ["a.md:5"]
