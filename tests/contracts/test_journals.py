@@ -24,8 +24,8 @@ from leasehold.protocol.lease.journal import (
     Resign,
     Seat,
 )
-from leasehold.protocol.lease.records import HoldLowered, State
-from leasehold.testing.contracts.journal import JournalContract, MakeJournal
+from leasehold.protocol.lease.records import PromiseLowered, State
+from leasehold.testing.contracts.journal import JournalContract, MakeJournal, taken_by
 
 
 @pytest.mark.asyncio
@@ -52,11 +52,11 @@ class TestSqlite(JournalContract):
 
 
 SMALL = st.integers(0, 4)
-RECORDS = st.lists(st.builds(HoldLowered, SMALL), max_size=3).map(tuple)
-SEATS = st.builds(Seat, SMALL, SMALL, st.sampled_from(["", "http://a"]))
+RECORDS = st.lists(st.builds(PromiseLowered, SMALL), max_size=3).map(tuple)
+SEATS = st.builds(Seat, SMALL, SMALL, st.sampled_from(["", "http://a"]), SMALL)
 ACTIONS = st.one_of(
     st.builds(ReadSeat),
-    st.builds(Campaign, SEATS),
+    SEATS.map(lambda seen: Campaign(seen, taken_by("http://b", seen))),
     st.builds(Beat, SMALL, SMALL),
     st.builds(Resign, SMALL),
     st.builds(Load, SMALL),
@@ -75,9 +75,9 @@ async def story(journal: Journal, plan: list[JournalAction | str]) -> list[objec
         action: JournalAction
         match step:
             case "take the seat":
-                action = Campaign(seat)
+                action = Campaign(seat, taken_by("http://a", seat))
             case "append":
-                action = Append(seat.leadership, history.lsn, (HoldLowered(history.lsn),))
+                action = Append(seat.leadership, history.lsn, (PromiseLowered(history.lsn),))
             case "compact":
                 action = Compact(seat.leadership, history.lsn, State(history.lsn))
             case str():
@@ -85,7 +85,7 @@ async def story(journal: Journal, plan: list[JournalAction | str]) -> list[objec
             case _:
                 action = step
         try:
-            event = await perform(journal, action, "http://a")
+            event = await perform(journal, action)
         except JournalDamaged:
             told.append("damage")
             continue

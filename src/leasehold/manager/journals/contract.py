@@ -18,6 +18,7 @@ Methods may be called from one event loop. Calls on one handle are carried out i
 `leasehold.testing.contracts.journal` is this page as tests.
 """
 
+import secrets
 from typing import Protocol
 
 import msgspec
@@ -57,10 +58,10 @@ class Journal(Protocol):
         """Who leads."""
         ...
 
-    async def campaign(self, seen: Seat, manager: str) -> bool:
-        """Take the seat under the next leadership if it is exactly as `seen`; whether it was taken.
+    async def campaign(self, seen: Seat, taken: Seat) -> bool:
+        """Put `taken` in the place of the seat if that is exactly as `seen`; whether it was put.
 
-        `manager` is the URL to lead others to, and not empty.
+        `taken` is of the leadership after `seen`, and names its manager.
         """
         ...
 
@@ -96,6 +97,17 @@ class Journal(Protocol):
     async def close(self) -> None:
         """Let go of the journal. It is not resigned; a second close does nothing."""
         ...
+
+
+def draw_identity() -> int:
+    """An identity for a new journal: 63 random bits, and not 0, which stands for none."""
+    return 1 + secrets.randbelow((1 << 63) - 1)
+
+
+def check_campaign(seen: Seat, taken: Seat) -> None:
+    """Assert what whoever campaigns must see to, so that no leadership is ever used twice."""
+    assert taken.leadership == seen.leadership + 1, (seen, taken)
+    assert taken.manager, "a leader has a URL"
 
 
 def wrong_end(after_lsn: int, lsn: int, leadership: int) -> JournalDamaged:

@@ -5,17 +5,18 @@ and everything is lost once. Several managers of one process may share one objec
 make one manager take over from another.
 """
 
-import secrets
 from threading import Lock
 
-from leasehold.manager.journals.contract import History, wrong_end
+import msgspec
+
+from leasehold.manager.journals.contract import (
+    History,
+    check_campaign,
+    draw_identity,
+    wrong_end,
+)
 from leasehold.protocol.lease.journal import AppendResult, Committed, Deposed, Seat
 from leasehold.protocol.lease.records import AnyRecord, State
-
-
-def draw_identity() -> int:
-    """An identity for a new journal: 63 random bits, and not 0, which stands for none."""
-    return 1 + secrets.randbelow((1 << 63) - 1)
 
 
 class MemoryJournal:
@@ -38,13 +39,13 @@ class MemoryJournal:
         with self._lock:
             return self._seat
 
-    async def campaign(self, seen: Seat, manager: str) -> bool:
+    async def campaign(self, seen: Seat, taken: Seat) -> bool:
         """See `Journal.campaign`."""
-        assert manager, "a leader has a URL"
+        check_campaign(seen, taken)
         with self._lock:
             if self._seat != seen:
                 return False
-            self._seat = Seat(seen.leadership + 1, 0, manager)
+            self._seat = taken
             return True
 
     async def beat(self, leadership: int, beat: int) -> bool:
@@ -52,14 +53,14 @@ class MemoryJournal:
         with self._lock:
             if not self._leads(leadership):
                 return False
-            self._seat = Seat(leadership, beat, self._seat.manager)
+            self._seat = msgspec.structs.replace(self._seat, beat=beat)
             return True
 
     async def resign(self, leadership: int) -> None:
         """See `Journal.resign`."""
         with self._lock:
             if self._leads(leadership):
-                self._seat = Seat(leadership, self._seat.beat)
+                self._seat = msgspec.structs.replace(self._seat, manager="")
 
     async def load(self) -> History:
         """See `Journal.load`."""

@@ -24,14 +24,14 @@ from leasehold.protocol.lease.journal import (
 )
 
 
-async def perform(journal: Journal, action: JournalAction, manager: str) -> JournalEvent | None:
-    """Carry out `action` for the manager with that URL, and say what came of it, if it is answered.
+async def perform(journal: Journal, action: JournalAction) -> JournalEvent | None:
+    """Carry out `action` and say what came of it, if it is answered.
 
     What may pass becomes `Unknown` for an append, else JournalFailed. Raises what does not pass:
     JournalDamaged, JournalTooNew or JournalWentBack, with which no manager can go on.
     """
     try:
-        return await _perform(journal, action, manager)
+        return await _perform(journal, action)
     except FATAL:
         raise
     except JournalError as error:
@@ -40,12 +40,12 @@ async def perform(journal: Journal, action: JournalAction, manager: str) -> Jour
         return JournalFailed(action, str(error))
 
 
-async def _perform(journal: Journal, action: JournalAction, manager: str) -> JournalEvent | None:
+async def _perform(journal: Journal, action: JournalAction) -> JournalEvent | None:
     match action:
         case ReadSeat():
             return SeatRead(await journal.read_seat())
-        case Campaign(seen):
-            return Campaigned(seen.leadership + 1, await journal.campaign(seen, manager))
+        case Campaign(seen, taken):
+            return Campaigned(taken.leadership, await journal.campaign(seen, taken))
         case Beat(leadership, beat):
             return Beaten(leadership, beat, await journal.beat(leadership, beat))
         case Resign(leadership):

@@ -48,9 +48,9 @@ class SqliteJournal:
         """See `Journal.read_seat`."""
         return await self._call(self._store.read_seat)
 
-    async def campaign(self, seen: Seat, manager: str) -> bool:
+    async def campaign(self, seen: Seat, taken: Seat) -> bool:
         """See `Journal.campaign`."""
-        return await self._call(self._store.campaign, seen, manager)
+        return await self._call(self._store.campaign, seen, taken)
 
     async def beat(self, leadership: int, beat: int) -> bool:
         """See `Journal.beat`."""

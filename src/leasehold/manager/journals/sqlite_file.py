@@ -12,22 +12,27 @@ of all connections of this process: POSIX locks belong to the process, not to th
 """
 
 import os
-import secrets
 import shutil
 import sqlite3
 import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from leasehold.errors import ConfigurationError, JournalDamaged, JournalTooNew, JournalUnwritable
+from leasehold.errors import (
+    ConfigurationError,
+    JournalDamaged,
+    JournalError,
+    JournalTooNew,
+    JournalUnwritable,
+)
+from leasehold.manager.journals.contract import draw_identity
 from leasehold.manager.journals.filesystems import refuse_shared
 from leasehold.manager.journals.sqlite_errors import replaced, translated, unwritable
-from leasehold.protocol.lease.records import State
-from leasehold.wire.journal_codec import WAY_OUT, encode_state
+from leasehold.manager.journals.sqlite_rows import TABLES, begin, damaged, history
 
 APPLICATION_ID: Final = int.from_bytes(b"lhld", "big")
 """In the file's header: which program it belongs to."""
@@ -37,18 +42,6 @@ VERSION: Final = 1
 BUSY_SECONDS: Final = 1.0
 """How long to wait for another process's write: longer than a sync takes on a disk worth using,
 shorter than a leader can afford to wait for its beat."""
-
-_TABLES: Final = """
-CREATE TABLE seat (
-    only INTEGER PRIMARY KEY CHECK (only = 1),
-    journal INTEGER NOT NULL, leadership INTEGER NOT NULL, beat INTEGER NOT NULL,
-    manager TEXT NOT NULL);
-CREATE TABLE snapshot (
-    only INTEGER PRIMARY KEY CHECK (only = 1), lsn INTEGER NOT NULL, state BLOB NOT NULL);
-CREATE TABLE records (
-    lsn INTEGER PRIMARY KEY, leadership INTEGER NOT NULL, record BLOB NOT NULL)
-"""
-_NAMES: Final = {"seat", "snapshot", "records"}
 
 
 class Watch:
@@ -91,9 +84,20 @@ def prepare(given: Path) -> Path:
         if not _exists(path):
             _make(path)
     _check_permissions(path)
-    with translated(path), closing(connect(path, "ro")) as connection:
-        _inspect(connection, path)
+    _read_through(path)
     return path
+
+
+def _read_through(path: Path) -> None:
+    had_log = Path(f"{path}-wal").exists()
+    try:
+        with translated(path), closing(connect(path, "ro")) as connection:
+            _inspect(connection, path)
+    except JournalError:
+        if not had_log:  # reading has made an empty one, which whoever closes last removes
+            with suppress(sqlite3.Error), closing(connect(path)) as connection:
+                connection.execute("SELECT * FROM sqlite_master").fetchone()
+        raise
 
 
 def _exists(path: Path) -> bool:
@@ -125,7 +129,7 @@ def _inspect(connection: sqlite3.Connection, path: Path) -> None:
         )
     version = ask("PRAGMA user_version")
     if not isinstance(version, int) or version < 1:
-        raise JournalDamaged(f"the journal {path} is of version {version}. {WAY_OUT}")
+        raise damaged(path, f"it is of version {version}")
     if version > VERSION:
         raise JournalTooNew(
             f"the journal {path} is of version {version}, and this leasehold reads {VERSION}: run "
@@ -133,11 +137,12 @@ def _inspect(connection: sqlite3.Connection, path: Path) -> None:
         )
     found = ask("PRAGMA quick_check(1)")
     if found != "ok":
-        raise JournalDamaged(f"the journal {path} is damaged: {found}. {WAY_OUT}")
+        raise damaged(path, str(found))
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-    if not tables >= _NAMES:
-        missing = ", ".join(sorted(_NAMES - tables))
-        raise JournalDamaged(f"the journal {path} has no table {missing}. {WAY_OUT}")
+    missing = sorted(TABLES.keys() - tables)
+    if missing:
+        raise damaged(path, f"it has no table {' and no table '.join(missing)}")
+    history(connection, path)
 
 
 def _make(path: Path) -> None:
@@ -164,11 +169,7 @@ def _write(draft: Path) -> None:
         connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
-        for table in _TABLES.split(";"):
-            connection.execute(table)
-        journal = 1 + secrets.randbelow((1 << 63) - 1)
-        connection.execute("INSERT INTO seat VALUES (1, ?, 0, 0, '')", (journal,))
-        connection.execute("INSERT INTO snapshot VALUES (1, 0, ?)", (encode_state(State()),))
+        begin(connection, draw_identity())
 
 
 def _make_directory(directory: Path) -> None:

@@ -15,38 +15,22 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
-import msgspec
-
-from leasehold.errors import JournalDamaged, JournalError
-from leasehold.manager.journals.contract import FATAL, History, wrong_end
+from leasehold.errors import JournalError
+from leasehold.manager.journals.contract import FATAL, History, check_campaign, wrong_end
 from leasehold.manager.journals.sqlite_errors import replaced, translated
 from leasehold.manager.journals.sqlite_file import Watch, connect, prepare
-from leasehold.protocol.lease.journal import AppendResult, Committed, Deposed, Seat, Unknown
-from leasehold.protocol.lease.messages import JournalId, Number
-from leasehold.protocol.lease.records import AnyRecord, State
-from leasehold.wire.journal_codec import (
-    WAY_OUT,
-    decode_record,
-    decode_state,
-    encode_record,
-    encode_state,
+from leasehold.manager.journals.sqlite_rows import (
+    SeatRow,
+    history,
+    last_lsn,
+    records_after,
+    seat_row,
 )
+from leasehold.protocol.lease.journal import AppendResult, Committed, Deposed, Seat, Unknown
+from leasehold.protocol.lease.records import AnyRecord, State
+from leasehold.wire.journal_codec import encode_record, encode_state
 
 _WAL_BYTES = 16 << 20  # what a checkpoint leaves of the log's file, for the next records to reuse
-
-
-class _SeatRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    journal: JournalId
-    leadership: Number
-    beat: Number
-    manager: str
-
-    @property
-    def seat(self) -> Seat:
-        return Seat(self.leadership, self.beat, self.manager)
-
-    def leads(self, leadership: int) -> bool:
-        return self.leadership == leadership and self.manager != ""
 
 
 class SqliteStore:
@@ -59,9 +43,8 @@ class SqliteStore:
             self._main = stack.enter_context(closing(connect(self._path)))
             self._beats = stack.enter_context(closing(connect(self._path)))
             self._configure()
-            self._journal = _seat_row(self._main, self._path).journal
+            self._journal = seat_row(self._main, self._path).journal
             self._watch = Watch(self._path)
-            self.load()
             self._stack = stack.pop_all()
 
     def _configure(self) -> None:
@@ -85,15 +68,15 @@ class SqliteStore:
         with self._reading() as (_, row):
             return row.seat
 
-    def campaign(self, seen: Seat, manager: str) -> bool:
+    def campaign(self, seen: Seat, taken: Seat) -> bool:
         """See `Journal.campaign`."""
-        assert manager, "a leader has a URL"
+        check_campaign(seen, taken)
         with self._writing(self._main) as (connection, row):
             if row.seat != seen:
                 return False
             connection.execute(
-                "UPDATE seat SET leadership = ?, beat = 0, manager = ?",
-                (seen.leadership + 1, manager),
+                "UPDATE seat SET leadership = ?, beat = ?, manager = ?, watch_ns = ?",
+                (taken.leadership, taken.beat, taken.manager, taken.watch_ns),
             )
         return True
 
@@ -114,10 +97,7 @@ class SqliteStore:
     def load(self) -> History:
         """See `Journal.load`."""
         with self._reading() as (connection, _):
-            lsn, snapshot = _snapshot(connection, self._path)
-            rows = connection.execute("SELECT lsn, record FROM records ORDER BY lsn").fetchall()
-        state = decode_state(snapshot, f"the snapshot of LSN {lsn} in {self._path}")
-        return History(self._journal, state, lsn, self._decoded(lsn, rows))
+            return history(connection, self._path)
 
     def append(
         self, leadership: int, after_lsn: int, records: tuple[AnyRecord, ...]
@@ -138,10 +118,10 @@ class SqliteStore:
         with self._writing(self._main) as (connection, row):
             if not row.leads(leadership):
                 return Deposed()
-            last = _last_lsn(connection)
+            last = last_lsn(connection)
             if after_lsn == last:
                 connection.executemany("INSERT INTO records VALUES (?, ?, ?)", rows)
-            elif not rows or rows != _rows_after(connection, after_lsn, len(rows)):
+            elif not rows or rows != records_after(connection, after_lsn, len(rows)):
                 raise wrong_end(after_lsn, last, leadership)
         return Committed(after_lsn + len(rows))
 
@@ -151,18 +131,19 @@ class SqliteStore:
         with self._writing(self._main) as (connection, row):
             if not row.leads(leadership):
                 return False
-            last = _last_lsn(connection)
+            last = last_lsn(connection)
             if lsn > last:
                 raise wrong_end(lsn, last, leadership)
-            if lsn > _snapshot(connection, self._path)[0]:
-                connection.execute("UPDATE snapshot SET lsn = ?, state = ?", (lsn, data))
-                connection.execute("DELETE FROM records WHERE lsn <= ?", (lsn,))
+            connection.execute(
+                "UPDATE snapshot SET lsn = ?, state = ? WHERE lsn < ?", (lsn, data, lsn)
+            )
+            connection.execute("DELETE FROM records WHERE lsn <= ?", (lsn,))
         return True
 
     @contextmanager
     def _writing(
         self, connection: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE"
-    ) -> Iterator[tuple[sqlite3.Connection, _SeatRow]]:
+    ) -> Iterator[tuple[sqlite3.Connection, SeatRow]]:
         self._watch.check()
         with translated(self._path):
             connection.execute(begin)
@@ -176,54 +157,12 @@ class SqliteStore:
         self._watch.check()  # what went to a file that nobody will open again is not committed
 
     @contextmanager
-    def _reading(self) -> Iterator[tuple[sqlite3.Connection, _SeatRow]]:
+    def _reading(self) -> Iterator[tuple[sqlite3.Connection, SeatRow]]:
         with self._writing(self._main, "BEGIN") as found:
             yield found
 
-    def _seat_row(self, connection: sqlite3.Connection) -> _SeatRow:
-        row = _seat_row(connection, self._path)
+    def _seat_row(self, connection: sqlite3.Connection) -> SeatRow:
+        row = seat_row(connection, self._path)
         if row.journal != self._journal:  # overwritten in place, with another journal
             raise replaced(self._path)
         return row
-
-    def _decoded(self, lsn: int, rows: list[tuple[int, bytes]]) -> tuple[AnyRecord, ...]:
-        records = []
-        for expected, (found, data) in enumerate(rows, lsn + 1):
-            if found != expected or not isinstance(data, bytes):
-                raise _damaged(self._path, f"after LSN {expected - 1} comes {found}")
-            records.append(decode_record(data, f"LSN {found} of {self._path}"))
-        return tuple(records)
-
-
-def _seat_row(connection: sqlite3.Connection, path: Path) -> _SeatRow:
-    row = connection.execute("SELECT journal, leadership, beat, manager FROM seat").fetchone()
-    try:
-        return msgspec.convert(row, _SeatRow)
-    except msgspec.ValidationError as error:
-        raise _damaged(path, f"its seat reads {row}") from error
-
-
-def _snapshot(connection: sqlite3.Connection, path: Path) -> tuple[int, bytes]:
-    match connection.execute("SELECT lsn, state FROM snapshot").fetchone():
-        case (int(lsn), bytes(state)):
-            return lsn, state
-        case other:
-            raise _damaged(path, f"its snapshot is a {type(other).__name__}")
-
-
-def _last_lsn(connection: sqlite3.Connection) -> int:
-    rows = connection.execute("SELECT max(lsn) FROM records UNION ALL SELECT lsn FROM snapshot")
-    return max(lsn or 0 for (lsn,) in rows)
-
-
-def _rows_after(
-    connection: sqlite3.Connection, lsn: int, count: int
-) -> list[tuple[int, int, bytes]]:
-    return connection.execute(
-        "SELECT lsn, leadership, record FROM records WHERE lsn > ? ORDER BY lsn LIMIT ?",
-        (lsn, count),
-    ).fetchall()
-
-
-def _damaged(path: Path, what: str) -> JournalDamaged:
-    return JournalDamaged(f"the journal {path} cannot be read back: {what}. {WAY_OUT}")

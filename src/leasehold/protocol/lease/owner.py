@@ -16,6 +16,7 @@ from leasehold.protocol.lease.messages import (
     Hello,
     Introduction,
     Join,
+    Leased,
     LeaseRequest,
     LeaseResponse,
     Poke,
@@ -304,13 +305,19 @@ class OwnerMachine:
             self.phase = "joined"
             self._note("joined", f"{self.config.name} as incarnation {self.belief.incarnation}")
             self._ask_again = True  # the second exchange shows that it lives (P9)
-        self._actions.extend(self.belief.take(message.leases))
+        self._actions.extend(self.belief.take(self._wanted(message.leases)))
         expires_at = self.term_ends(now, sent_at, message.term_ns)
         self._actions.extend(self.belief.move_expiry(now, expires_at))
         if has_left:
             self._become_closed()
         elif self._ask_again:
             self._ask(now)
+
+    def _wanted(self, leases: tuple[Leased, ...]) -> tuple[Leased, ...]:
+        """Who is leaving takes nothing new: what it then does not list is free again."""
+        if self.phase != "closing":
+            return leases
+        return tuple(lease for lease in leases if lease.mark != "granted")
 
     def _answered(self, now: Instant, renew_ns: int, sent_at: Instant) -> None:
         self.request = None

@@ -248,6 +248,9 @@ class Pool:
                 session.renewal = (given, tuple(self._kept(now, session, given)))
             return session.renewal[1]
         leases = self._kept(now, session, given)
+        recalled = sum(lease.mark == "recalled" for lease in leases)
+        if recalled:
+            self.office.note("recalled", self.table.pool, f"{recalled} from {session.name}")
         granted = self._grant(now, session) if self.office.may_grant else []
         session.settled = not session.has_recalls and self.office.may_grant
         return tuple(sorted([*leases, *granted], key=lambda lease: lease.start))
@@ -275,7 +278,6 @@ class Pool:
                 if deadline == NOT_RECALLED:
                     new_deadline = Instant(now + self.office.timing.recall_ns)
                     session.recalled.assign(part, new_deadline)
-                    self.office.note("recalled", self.table.pool, f"{part} from {session.name}")
         return list(session.recalled.within(key_range))
 
     def _grant(self, now: Instant, session: Session) -> list[Leased]:

@@ -25,12 +25,12 @@ from leasehold.protocol.lease.messages import Entry
 from leasehold.protocol.lease.records import (
     AnyRecord,
     Changed,
-    HoldLowered,
     Joined,
     Left,
     Member,
     PoolCreated,
     PoolState,
+    PromiseLowered,
     State,
     TookOver,
     WaitedOut,
@@ -41,7 +41,7 @@ MakeJournal: TypeAlias = Callable[[], Journal]
 EVERY_RECORD: tuple[AnyRecord, ...] = (
     TookOver(1, 65_000_000_000, "http://a"),
     WaitedOut(),
-    HoldLowered(13_000_000_000),
+    PromiseLowered(13_000_000_000),
     PoolCreated("rooms", "ordered", (b"g", b"p\x00\xff")),
     Joined("rooms", 1, "östlich", (1 << 63) - 1, "http://10.0.0.7", 2.5, {"zone": "b"}),
     Changed("rooms", (Entry(b"", b"g", 1, 1, 1), Entry(b"c", None, 0, 2, 2))),
@@ -51,7 +51,7 @@ EVERY_RECORD: tuple[AnyRecord, ...] = (
 
 A_STATE = State(
     leadership=1,
-    longest_hold_ns=65_000_000_000,
+    promise_ns=65_000_000_000,
     waited_out=True,
     pools=(
         PoolState(
@@ -68,16 +68,24 @@ A_STATE = State(
 )
 
 
+WATCH_NS = 1_625_000_000
+
+
 def numbered(first: int, count: int) -> tuple[AnyRecord, ...]:
     """Records that can be told apart."""
-    return tuple(HoldLowered(i) for i in range(first, first + count))
+    return tuple(Left("rooms", i, ()) for i in range(first, first + count))
 
 
 async def lead(journal: Journal, manager: str = "http://a") -> int:
     """Take the seat, and return the leadership."""
     seen = await journal.read_seat()
-    assert await journal.campaign(seen, manager)
+    assert await journal.campaign(seen, taken_by(manager, seen))
     return seen.leadership + 1
+
+
+def taken_by(manager: str, seen: Seat) -> Seat:
+    """The seat after `manager` has taken it."""
+    return Seat(seen.leadership + 1, 0, manager, watch_ns=WATCH_NS)
 
 
 @contextmanager
@@ -108,18 +116,25 @@ class JournalContract:
         self, make_journal: MakeJournal
     ) -> None:
         journal = make_journal()
-        assert await journal.campaign(Seat(), "http://a")
-        assert await journal.read_seat() == Seat(1, 0, "http://a")
-        assert await journal.campaign(Seat(1, 0, "http://a"), "http://b")
-        assert await journal.read_seat() == Seat(2, 0, "http://b")
+        first, second = Seat(1, 0, "http://a", 5), Seat(2, 0, "http://b", 0)
+        assert await journal.campaign(Seat(), first)
+        assert await journal.read_seat() == first
+        assert await journal.campaign(first, second)
+        assert await journal.read_seat() == second
 
     async def test_the_seat_is_taken_only_as_it_was_seen(self, make_journal: MakeJournal) -> None:
         journal = make_journal()
         leadership = await lead(journal)
         assert await journal.beat(leadership, 5)
-        seat = Seat(1, 5, "http://a")
-        for seen in (Seat(), Seat(0, 5, "http://a"), Seat(1, 4, "http://a"), Seat(1, 5, "")):
-            assert not await journal.campaign(seen, "http://b")
+        seat = await journal.read_seat()
+        for seen in (
+            Seat(),
+            Seat(0, 5, "http://a", WATCH_NS),
+            Seat(1, 4, "http://a", WATCH_NS),
+            Seat(1, 5, "", WATCH_NS),
+            Seat(1, 5, "http://a", 0),
+        ):
+            assert not await journal.campaign(seen, taken_by("http://b", seen))
             assert await journal.read_seat() == seat
 
     async def test_of_many_that_race_for_the_seat_one_wins(self, make_journal: MakeJournal) -> None:
@@ -128,10 +143,13 @@ class JournalContract:
             seen = await journals[0].read_seat()
             assert seen.leadership == leadership
             won = await asyncio.gather(
-                *(each.campaign(seen, f"http://{i}") for i, each in enumerate(journals))
+                *(
+                    each.campaign(seen, taken_by(f"http://{i}", seen))
+                    for i, each in enumerate(journals)
+                )
             )
             assert sum(won) == 1
-            winner = Seat(leadership + 1, 0, f"http://{won.index(True)}")
+            winner = taken_by(f"http://{won.index(True)}", seen)
             assert [await each.read_seat() for each in journals] == [winner] * len(journals)
 
     async def test_a_beat_is_seen_by_others(self, make_journal: MakeJournal) -> None:
@@ -139,7 +157,7 @@ class JournalContract:
         leadership = await lead(leader)
         for beat in (1, 2, 1 << 62):
             assert await leader.beat(leadership, beat)
-            assert await standby.read_seat() == Seat(leadership, beat, "http://a")
+            assert await standby.read_seat() == Seat(leadership, beat, "http://a", WATCH_NS)
 
     async def test_only_the_leader_beats(self, make_journal: MakeJournal) -> None:
         journal = make_journal()
@@ -148,14 +166,14 @@ class JournalContract:
         leadership = await lead(journal, "http://b")
         for other in (0, leadership - 1, leadership + 1):
             assert not await journal.beat(other, 7)
-        assert await journal.read_seat() == Seat(leadership, 0, "http://b")
+        assert await journal.read_seat() == Seat(leadership, 0, "http://b", WATCH_NS)
 
     async def test_who_resigned_leads_no_longer(self, make_journal: MakeJournal) -> None:
         journal = make_journal()
         leadership = await lead(journal)
         assert await journal.beat(leadership, 3)
         await journal.resign(leadership)
-        assert await journal.read_seat() == Seat(leadership, 3, "")
+        assert await journal.read_seat() == Seat(leadership, 3, "", WATCH_NS)
         assert not await journal.beat(leadership, 4)
         assert await journal.append(leadership, 0, numbered(0, 1)) == Deposed()
         assert not await journal.compact(leadership, 0, A_STATE)
@@ -167,7 +185,7 @@ class JournalContract:
         second = await lead(journal, "http://b")
         await journal.resign(first)
         await journal.resign(second + 1)
-        assert await journal.read_seat() == Seat(second, 0, "http://b")
+        assert await journal.read_seat() == Seat(second, 0, "http://b", WATCH_NS)
 
     # --- the log ----------------------------------------------------------------------------
 
@@ -310,6 +328,9 @@ class JournalContract:
         identity = (await journal.load()).journal
         for each in (journal, make_journal()):
             assert await each.load() == History(identity, A_STATE, 3, numbered(3, 2))
+        for lsn in range(3):  # what is gone is not confused with what is left
+            with damage():
+                await journal.append(leadership, lsn, numbered(3, 1))
         assert await journal.append(leadership, 3, numbered(3, 2)) == Committed(5)
         assert await journal.append(leadership, 5, numbered(5, 1)) == Committed(6)
 

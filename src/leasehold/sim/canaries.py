@@ -1,0 +1,231 @@
+"""Machines broken on purpose: the checkers must catch every one.
+
+A checker that has never caught anything may be checking nothing. Each canary is the system with one
+rule left out and nothing else changed; its unbroken twin must stay clean on the very same seeds.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from leasehold.base.instants import Instant
+from leasehold.base.machine import Output
+from leasehold.errors import ConfigurationError
+from leasehold.protocol.lease.belief import Belief
+from leasehold.protocol.lease.leader import Leader
+from leasehold.protocol.lease.ledger import Ledger
+from leasehold.protocol.lease.lookup import UNKNOWN, LookupMachine
+from leasehold.protocol.lease.manager import Manager
+from leasehold.protocol.lease.owner import OwnerMachine
+from leasehold.protocol.lease.pool import Pool
+from leasehold.protocol.lease.session import NOT_RECALLED, Session
+from leasehold.protocol.lease.table import FIRST_NUMBER, LeaseTable
+from leasehold.protocol.lease.timing import Timing
+
+Patch = tuple[type, str, Callable[..., Any]]
+SKEW_AT_THE_BOUND = 40_000
+"""Parts in a million either way: rates of 0.96 and 1.04 are 8.33 % apart, as the paper allows."""
+SKEW_OVER_THE_BOUND = 49_881
+"""10.5 % apart."""
+
+
+@dataclass(frozen=True)
+class Canary:
+    """One rule left out."""
+
+    name: str
+    leaves_out: str = ""
+    patches: tuple[Patch, ...] = ()
+    no_hold_margin: bool = False
+    clock_stops_in_suspend: bool = False
+    skew: int = SKEW_AT_THE_BOUND
+
+    def timing(self, timing: Timing) -> Timing:
+        """The managers' timing."""
+        if not self.no_hold_margin:
+            return timing
+        return msgspec.structs.replace(timing, hold_ns=timing.term_ns + 1)
+
+    @contextmanager
+    def in_place(self) -> Iterator[None]:
+        """While this lasts, the machines of this process are broken."""
+        kept = [(owner, name, owner.__dict__[name]) for owner, name, _ in self.patches]
+        for owner, name, replacement in self.patches:
+            setattr(owner, name, replacement)
+        try:
+            yield
+        finally:
+            for owner, name, original in kept:
+                setattr(owner, name, original)
+
+
+def _term_from_receipt(self: OwnerMachine, now: int, sent_at: int, term_ns: int) -> Instant:
+    del self, sent_at
+    return Instant(now + term_ns)
+
+
+def _always(*_: object) -> bool:
+    return True
+
+
+def _never(*_: object) -> bool:
+    return False
+
+
+def _any_answer(self: OwnerMachine, message: Any) -> bool:
+    return self.request is not None and bool(message.owner_nonce == self.owner_nonce)
+
+
+def _kept_nonce(self: Manager) -> int:
+    nonce: int = self.__dict__.setdefault("_kept_nonce", self.random.randrange(1, 1 << 63))
+    return nonce
+
+
+def _name_taken_over(self: Pool, now: Instant, connection: int, message: Any, holder: Any) -> None:
+    ranges = [held.range for held in self.table.held_by(holder.incarnation)]
+    self._remove(now, holder, ranges, "unseated")
+    self.on_join(now, connection, message)
+
+
+def _nothing_returned(*_: object) -> list[Any]:
+    return []
+
+
+def _event_first(self: OwnerMachine, now: Instant, event: Any) -> Output[Any]:
+    advance = self._advance
+    self.__dict__["_advance"] = lambda now: None
+    try:
+        output = _original_handle(self, now, event)
+    finally:
+        del self.__dict__["_advance"]
+    advance(now)
+    later = self._output(now)
+    return Output(output.actions + later.actions, later.wake_at)
+
+
+_original_handle = OwnerMachine.handle
+_original_pool_advance = Pool.advance
+_original_from_state = LeaseTable.__dict__["from_state"].__func__
+
+
+def _free_at_the_deadline(self: Pool, now: Instant) -> None:
+    for session in list(self.sessions.values()):
+        for piece, deadline in list(session.recalled):
+            if deadline != NOT_RECALLED and now >= deadline:
+                self._free(now, [piece])
+    _original_pool_advance(self, now)
+
+
+def _forget_the_counter(cls: type[LeaseTable], state: Any) -> LeaseTable:
+    table: LeaseTable = _original_from_state(cls, state)
+    table.next_number = FIRST_NUMBER + 1
+    return table
+
+
+def _no_wait(now: Instant, inherited_ns: int) -> Instant:
+    del inherited_ns
+    return now
+
+
+def _by_the_last_flag(self: LookupMachine, entry: Any) -> list[Any]:
+    was_clean = entry.number != entry.since
+    return [
+        piece
+        for piece, known in self.table.within(entry.range)
+        if known.number not in (UNKNOWN, entry.number) and not was_clean
+    ]
+
+
+NONE = Canary("none")
+CANARIES = (
+    Canary("no-hold-margin", "the margin of the hold over the term", no_hold_margin=True),
+    Canary(
+        "term-from-receipt",
+        "P3: the term counts from when the request was sent",
+        ((OwnerMachine, "term_ends", _term_from_receipt),),
+    ),
+    Canary(
+        "requests-in-any-order",
+        "P2: requests are taken in rising order",
+        ((Session, "is_in_order", _always),),
+    ),
+    Canary(
+        "answer-to-an-older-request",
+        "P2: only the answer to the newest request is taken",
+        ((OwnerMachine, "is_answer_to_newest", _any_answer),),
+    ),
+    Canary(
+        "no-nonce-check",
+        "P2, P9: a manager acts only on its own present nonce",
+        ((Leader, "knows_this_nonce", _always),),
+    ),
+    Canary(
+        "nonce-kept-across-leaderships",
+        "P2: the nonce is drawn anew at each takeover",
+        ((Manager, "draw_nonce", _kept_nonce),),
+    ),
+    Canary(
+        "incarnations-not-ordered",
+        "P8, P9: an incarnation is not unseated by another's join",
+        ((Pool, "_refuse_name", _name_taken_over),),
+    ),
+    Canary(
+        "lapsed-lease-revived",
+        "P5: renewed is only what is held",
+        ((Belief, "may_renew", _always),),
+    ),
+    Canary(
+        "lapsed-lease-not-disclaimed",
+        "P5: what a request does not list is returned",
+        ((Pool, "not_listed", _nothing_returned),),
+    ),
+    Canary(
+        "answer-before-expiry",
+        "P6: what is due is done before the event is looked at",
+        ((OwnerMachine, "handle", _event_first),),
+    ),
+    Canary(
+        "answer-before-commit",
+        "P18: nothing leaves before the records it depends on are durable",
+        ((Ledger, "hold_back", _never),),
+    ),
+    Canary(
+        "recall-outlives-nothing",
+        "P10, P4: a recalled range is not freed while its owner still renews",
+        ((Pool, "advance", _free_at_the_deadline),),
+    ),
+    Canary(
+        "counter-not-in-snapshot",
+        "P21: the snapshot carries the next lease number",
+        ((LeaseTable, "from_state", classmethod(_forget_the_counter)),),  # type: ignore[arg-type]
+    ),
+    Canary(
+        "takeover-does-not-wait",
+        "P19: a new leader waits out what its predecessors may have promised",
+        ((Leader, "wait_until", staticmethod(_no_wait)),),
+    ),
+    Canary(
+        "loss-by-last-flag",
+        "P16: loss is told by `since`, not by whether the last change was clean",
+        ((LookupMachine, "lost_by", _by_the_last_flag),),
+    ),
+    Canary(
+        "clock-stops-in-suspend",
+        "the owner's clock goes on while its machine sleeps",
+        clock_stops_in_suspend=True,
+    ),
+    Canary("skew-over-the-bound", "clock rates within 8.33 %", skew=SKEW_OVER_THE_BOUND),
+)
+
+
+def canary(name: str) -> Canary:
+    """The canary called `name`. Raises ConfigurationError, naming those there are."""
+    for candidate in (NONE, *CANARIES):
+        if candidate.name == name:
+            return candidate
+    there = ", ".join(candidate.name for candidate in (NONE, *CANARIES))
+    msg = f"no canary is called {name!r}; there are {there}"
+    raise ConfigurationError(msg)

@@ -1,0 +1,35 @@
+"""The clocks of simulated processes: each runs at its own rate, from its own zero.
+
+Integers throughout, so that a run is the same on every machine. A rate is a count of local
+nanoseconds in a million real ones.
+"""
+
+from leasehold.base.instants import FAR_FUTURE, Instant
+
+MILLION = 1_000_000
+
+
+class SimClock:
+    """Maps real time to one process's time and back."""
+
+    __slots__ = ("base", "rate", "stopped")
+
+    def __init__(self, base: int, rate: int = MILLION) -> None:
+        self.base = base
+        self.rate = rate
+        self.stopped = 0
+        """Local time that passed unseen: only a broken clock, one that stops in suspend, has any."""
+
+    def local(self, real: int) -> Instant:
+        """What the clock shows at a real instant."""
+        return Instant(self.base - self.stopped + real * self.rate // MILLION)
+
+    def real(self, local: Instant) -> int:
+        """The first real instant at which the clock shows `local`."""
+        if local >= FAR_FUTURE:
+            return FAR_FUTURE
+        return -(-(local - self.base + self.stopped) * MILLION // self.rate)
+
+    def stop_for(self, real_ns: int) -> None:
+        """Forget that `real_ns` have passed."""
+        self.stopped += real_ns * self.rate // MILLION

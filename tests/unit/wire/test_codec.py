@@ -1,0 +1,307 @@
+"""Messages survive their bytes; and whatever else the bytes are, only one error comes of them."""
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leasehold.errors import LocalProtocolError, RemoteProtocolError
+from leasehold.protocol.lease.messages import (
+    AnyMessage,
+    Changes,
+    Entry,
+    Held,
+    Hello,
+    Introduction,
+    Join,
+    Leased,
+    LeaseRequest,
+    LeaseResponse,
+    OwnerInfo,
+    Poke,
+    Refusal,
+    Standby,
+    Sync,
+    SyncRefusal,
+    SyncResponse,
+)
+from leasehold.wire import codec, limits
+
+Decode = Callable[[codec.Bytes], AnyMessage]
+
+MOST = (1 << 63) - 1
+ENTRIES = (Entry(b"", b"m", 1, 5, 5), Entry(b"m", None, 0, 6, 6))
+OWNERS = (OwnerInfo(1, "a", "http://10.0.0.7"),)
+TO_MANAGER: list[AnyMessage] = [
+    Hello("rooms", MOST),
+    Join("rooms", None, "a", "http://10.0.0.7", 1, 2, 3, 0.5, {"zone": "östlich"}),
+    LeaseRequest("rooms", 1, 2, 3, 4, 5, 6, ()),
+    LeaseRequest("rooms", 1, 2, 3, 4, 5, 6, (Held(b"", b"a", 1), Held(b"b", None, MOST)), True),
+    Sync("rooms", 1, 2, 3, 4, 5),
+]
+TO_OWNER: list[AnyMessage] = [
+    Introduction(1, 2, 3),
+    LeaseResponse(1, 2, 3, 4, 5, 6, 7, 8, (Leased(b"a", b"b", 2, 1, "granted"),)),
+    Refusal(1, 2, 3, 4, 5, "name_held", "another is alive", 6),
+    Poke(),
+    Standby(None),
+]
+TO_LOOKUP: list[AnyMessage] = [
+    SyncResponse(1, 2, 3, 4, 5, "hashed", True, ENTRIES, OWNERS, 6, 7),
+    SyncResponse(1, 2, 3, 4, 5, "ordered", False, ENTRIES[::-1], OWNERS, 6, 7),
+    SyncRefusal(1, 2, "no such pool"),
+    Changes("rooms", 1, 2, 3, 4, (*ENTRIES, *ENTRIES), ()),
+    Standby("http://10.0.0.9:7400"),
+]
+RECEIVERS: list[tuple[Decode, list[AnyMessage]]] = [
+    (codec.decode_to_manager, TO_MANAGER),
+    (codec.decode_to_owner, TO_OWNER),
+    (codec.decode_to_lookup, TO_LOOKUP),
+]
+DECODERS = [decode for decode, _ in RECEIVERS]
+CASES = [(decode, message) for decode, messages in RECEIVERS for message in messages]
+SAMPLES = [codec.encode(message) for _, message in CASES]
+
+
+def request(*held: Held) -> bytes:
+    return codec.encode(LeaseRequest("rooms", 1, 2, 3, 4, 5, 6, held))
+
+
+def packed(*fields: object) -> bytes:
+    return bytes([codec.VERSION]) + msgspec.msgpack.encode(fields)
+
+
+@pytest.mark.parametrize(("decode", "message"), CASES)
+def test_a_message_survives_its_bytes(decode: Decode, message: AnyMessage) -> None:
+    data = codec.encode(message)
+    assert data[0] == codec.VERSION
+    for given_as in (data, bytearray(data), memoryview(data)):
+        assert decode(given_as) == message
+
+
+@pytest.mark.parametrize(("decode", "message"), CASES)
+def test_fields_that_a_later_version_adds_are_passed_over(
+    decode: Decode, message: AnyMessage
+) -> None:
+    fields = msgspec.msgpack.decode(codec.encode(message)[1:])
+    assert decode(packed(*fields, {"new": [1, None, "x"]}, 3)) == message
+
+
+def test_fields_that_an_earlier_version_lacks_have_their_defaults() -> None:
+    join = packed("Join", "rooms", "hashed", "a", "http://10.0.0.7", 1, 2, 3)
+    assert codec.decode_to_manager(join) == Join(
+        "rooms", "hashed", "a", "http://10.0.0.7", 1, 2, 3, 1.0, {}
+    )
+
+
+# --- whatever the bytes -------------------------------------------------------------------------
+
+
+def message_or_refusal(decode: Decode, data: bytes) -> None:
+    """Anything but a message or RemoteProtocolError fails the test that calls this."""
+    try:
+        message = decode(data)
+    except RemoteProtocolError as error:
+        assert len(str(error)) < 400  # noqa: PT017 - whatever was sent, the log stays readable
+    else:
+        assert decode(codec.encode(message)) == message
+
+
+@given(st.binary(max_size=200), st.sampled_from(DECODERS))
+def test_any_bytes(data: bytes, decode: Decode) -> None:
+    message_or_refusal(decode, data)
+    message_or_refusal(decode, bytes([codec.VERSION]) + data)
+
+
+@given(
+    st.sampled_from(SAMPLES),
+    st.integers(0, 200),
+    st.integers(0, 4),
+    st.binary(max_size=4),
+    st.sampled_from(DECODERS),
+)
+def test_bytes_that_were_a_message_once(
+    sample: bytes, place: int, gone: int, new: bytes, decode: Decode
+) -> None:
+    message_or_refusal(decode, sample[:place] + new + sample[place + gone :])
+
+
+TAGS = st.sampled_from([type(message).__name__ for _, message in CASES])
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(1 << 63), (1 << 64) - 1)
+    | st.floats()
+    | st.sampled_from(["hashed", "rooms", "renewed"])
+    | st.text(max_size=5)
+    | st.binary(max_size=5),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=8,
+)
+
+
+@given(TAGS, st.lists(VALUES, max_size=14), st.sampled_from(DECODERS))
+def test_any_values_under_a_known_name(tag: str, fields: list[object], decode: Decode) -> None:
+    message_or_refusal(decode, packed(tag, *fields))
+
+
+@pytest.mark.parametrize("decode", DECODERS)
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\x93\xa4Poke\x90" + b"\x91" * 100_000,  # deeper than any stack
+        b"\xdd\xff\xff\xff\xff",  # four billion elements follow, it says
+        b"\x92\xa4Poke\xdf\xff\xff\xff\xff",
+        b"\x92\xa4Poke\xc6\xff\xff\xff\xff",
+        b"\x91\xa1\xff",  # no UTF-8
+        b"\x91\xd9\xff" + b"x" * 255,
+        b"\xc1",  # never used in msgpack
+    ],
+)
+def test_hostile_bytes_are_malformed(decode: Decode, body: bytes) -> None:
+    with pytest.raises(RemoteProtocolError, match="malformed"):
+        decode(bytes([codec.VERSION]) + body)
+
+
+@pytest.mark.parametrize(("decode", "message"), CASES)
+def test_what_is_meant_for_another_receiver_is_malformed(
+    decode: Decode, message: AnyMessage
+) -> None:
+    for other in DECODERS:
+        if other is not decode and not isinstance(message, Standby):
+            with pytest.raises(RemoteProtocolError, match="malformed"):
+                other(codec.encode(message))
+
+
+# --- versions and limits ------------------------------------------------------------------------
+
+
+def test_a_newer_version_is_refused_with_what_to_do() -> None:
+    with pytest.raises(RemoteProtocolError) as caught:
+        codec.decode_to_owner(bytes([codec.VERSION + 6]) + b"what comes then")
+    assert str(caught.value) == (
+        "the peer speaks protocol version 7, this side version 1: upgrade leasehold on this side, "
+        "or see whether it is leasehold that was connected to"
+    )
+
+
+def test_an_older_version_is_refused_with_what_to_do() -> None:
+    with pytest.raises(RemoteProtocolError, match="upgrade leasehold on the peer"):
+        codec.decode_to_owner(b"\x00")
+
+
+def test_no_bytes_are_refused() -> None:
+    with pytest.raises(RemoteProtocolError, match="empty"):
+        codec.decode_to_owner(b"")
+
+
+@pytest.mark.parametrize(
+    ("decode", "limit"),
+    [
+        (codec.decode_to_manager, limits.REQUEST_BYTES),
+        (codec.decode_to_owner, limits.MESSAGE_BYTES),
+        (codec.decode_to_lookup, limits.MESSAGE_BYTES),
+    ],
+)
+def test_too_many_bytes_are_refused_before_they_are_looked_at(decode: Decode, limit: int) -> None:
+    with pytest.raises(RemoteProtocolError, match=f"{limit + 1} bytes, where {limit} are the most"):
+        decode(bytes(limit + 1))
+
+
+def test_a_table_of_the_papers_size_passes_and_a_request_for_all_of_it_too() -> None:
+    bounds = [i.to_bytes(8, "big") for i in range(128_000)]
+    ranges = list(zip([b"", *bounds[1:]], [*bounds[1:], None], strict=True))
+    entries = tuple(Entry(start, end, 2000, MOST, MOST) for start, end in ranges)
+    owners = tuple(OwnerInfo(i, f"owner-{i}", f"http://10.0.{i}.1:8000") for i in range(2000))
+    table = SyncResponse(1, 2, 3, 4, 5, "hashed", True, entries, owners, 6, 7)
+    assert codec.decode_to_lookup(codec.encode(table)) == table
+    held = request(*(Held(start, end, MOST) for start, end in ranges))
+    assert isinstance(codec.decode_to_manager(held), LeaseRequest)
+
+
+def test_what_no_peer_would_take_is_not_sent() -> None:
+    long_key = bytes(limits.REQUEST_BYTES)
+    with pytest.raises(LocalProtocolError, match="a LeaseRequest of"):
+        request(Held(long_key, None, 1))
+    answer = LeaseResponse(1, 2, 3, 4, 5, 6, 7, 8, (Leased(long_key, None, 1, 1, "granted"),))
+    assert len(codec.encode(answer)) > limits.REQUEST_BYTES
+
+
+@pytest.mark.parametrize("most", [b"k" * limits.KEY_BYTES])
+def test_a_key_is_as_long_as_the_limit_and_no_longer(most: bytes) -> None:
+    for held in (Held(b"", most, 1), Held(most, None, 1)):
+        assert isinstance(codec.decode_to_manager(request(held)), LeaseRequest)
+    for held in (Held(b"", most + b"k", 1), Held(most + b"k", None, 1)):
+        with pytest.raises(RemoteProtocolError, match="a key of 1025 bytes, where 1024"):
+            codec.decode_to_manager(request(held))
+
+
+def test_too_many_ranges_and_owners_are_refused() -> None:
+    held = [Held(b"", b"a", 1)] * (limits.RANGES_PER_MESSAGE + 1)
+    with pytest.raises(RemoteProtocolError, match="131073 ranges"):
+        codec.decode_to_manager(request(*held))
+    owners = OWNERS * (limits.OWNERS_PER_MESSAGE + 1)
+    with pytest.raises(RemoteProtocolError, match="32769 owners"):
+        codec.decode_to_lookup(codec.encode(Changes("rooms", 1, 2, 3, 4, (), owners)))
+
+
+@pytest.mark.parametrize(
+    "capacity", [0.0, -1.0, float("nan"), float("inf")], ids=["zero", "negative", "nan", "inf"]
+)
+def test_a_capacity_is_a_positive_number(capacity: float) -> None:
+    join = Join("rooms", "hashed", "a", "http://10.0.0.7", 1, 2, 3, capacity)
+    with pytest.raises(RemoteProtocolError, match="capacity"):
+        codec.decode_to_manager(codec.encode(join))
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [{str(i): "" for i in range(65)}, {"zone": "z" * 201}, {"z" * 201: ""}],
+    ids=["many", "long value", "long name"],
+)
+def test_labels_are_few_and_short(labels: dict[str, str]) -> None:
+    join = Join("rooms", "hashed", "a", "http://10.0.0.7", 1, 2, 3, 1.0, labels)
+    with pytest.raises(RemoteProtocolError, match="label"):
+        codec.decode_to_manager(codec.encode(join))
+
+
+# --- ranges -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        [(b"b", b"a")],
+        [(b"a", b"a")],
+        [(b"a", b"")],
+        [(b"b", b"c"), (b"a", b"b")],
+        [(b"a", b"c"), (b"b", b"d")],
+        [(b"a", b"b"), (b"a", b"b")],
+        [(b"a", None), (b"b", None)],
+        [(b"a", None), (b"b", b"c")],
+    ],
+)
+def test_ranges_listed_as_a_whole_are_sorted_and_do_not_overlap(
+    bounds: list[tuple[bytes, bytes | None]],
+) -> None:
+    leased = tuple(Leased(start, end, 1, 1, "renewed") for start, end in bounds)
+    entries = tuple(Entry(start, end, 1, 1, 1) for start, end in bounds)
+    for decode, message in (
+        (codec.decode_to_manager, request(*(Held(start, end, 1) for start, end in bounds))),
+        (codec.decode_to_owner, codec.encode(LeaseResponse(1, 2, 3, 4, 5, 6, 7, 8, leased))),
+        (
+            codec.decode_to_lookup,
+            codec.encode(SyncResponse(1, 2, 3, 4, 5, "hashed", True, entries, (), 6, 7)),
+        ),
+    ):
+        with pytest.raises(RemoteProtocolError, match="a range"):
+            decode(message)
+
+
+@pytest.mark.parametrize("bounds", [(b"b", b"a"), (b"a", b"a")])
+def test_a_changed_range_ends_after_its_start(bounds: tuple[bytes, bytes]) -> None:
+    changes = Changes("rooms", 1, 2, 3, 4, (Entry(*bounds, 1, 1, 1),), ())
+    with pytest.raises(RemoteProtocolError, match="not after its start"):
+        codec.decode_to_lookup(codec.encode(changes))

@@ -1,0 +1,96 @@
+"""Records survive their bytes, and no damage to these goes unseen."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leasehold.errors import JournalDamaged, JournalTooNew, LocalProtocolError
+from leasehold.protocol.lease.messages import Entry
+from leasehold.protocol.lease.records import AnyRecord, Changed, Joined, PoolCreated, State
+from leasehold.testing.contracts.journal import A_STATE, EVERY_RECORD
+from leasehold.wire import journal_codec, limits
+from leasehold.wire.journal_codec import decode_record, decode_state, encode_record, encode_state
+
+WHERE = "LSN 12 of journal.sqlite"
+
+
+def sealed(version: int, value: object) -> bytes:
+    """What a leasehold of that format may have written."""
+    body = msgspec.msgpack.encode(value)
+    return bytes([version]) + journal_codec._checksum(version, body) + body
+
+
+@pytest.mark.parametrize("record", EVERY_RECORD)
+def test_a_record_survives_its_bytes(record: AnyRecord) -> None:
+    assert decode_record(encode_record(record), WHERE) == record
+
+
+@pytest.mark.parametrize("state", [State(), A_STATE])
+def test_a_snapshot_survives_its_bytes(state: State) -> None:
+    assert decode_state(encode_state(state), WHERE) == state
+
+
+@pytest.mark.parametrize("record", EVERY_RECORD)
+def test_every_flipped_bit_is_damage(record: AnyRecord) -> None:
+    data = encode_record(record)
+    for place in range(len(data)):
+        for bit in range(8):
+            flipped = bytearray(data)
+            flipped[place] ^= 1 << bit
+            with pytest.raises(JournalDamaged, match=WHERE):
+                decode_record(bytes(flipped), WHERE)
+
+
+def test_every_truncation_is_damage() -> None:
+    data = encode_state(A_STATE)
+    for length in range(len(data)):
+        with pytest.raises(JournalDamaged, match=WHERE):
+            decode_state(data[:length], WHERE)
+
+
+@given(st.binary(max_size=100))
+def test_any_bytes_are_damage(data: bytes) -> None:
+    with pytest.raises(JournalDamaged):
+        decode_record(data, WHERE)
+
+
+def test_a_later_format_says_which_and_what_to_do() -> None:
+    with pytest.raises(JournalTooNew) as caught:
+        decode_record(sealed(3, ["Merged", "rooms", 5]), WHERE)
+    assert str(caught.value) == (
+        "LSN 12 of journal.sqlite is of format 3, and this leasehold reads 1: run the leasehold "
+        "that wrote it, or a later one; nothing was touched"
+    )
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        ["Merged", "rooms", 5],
+        ["WaitedOut", "rooms", 5][:0],
+        ["Changed", "rooms", [[b"b", b"a", 1, 1, 1]]],
+        ["Joined", "rooms", 1, "a", 1, "http://a", float("nan")],
+        ["Joined", "rooms", -1, "a", 1, "http://a"],
+    ],
+    ids=["unknown", "empty", "range", "capacity", "number"],
+)
+def test_what_is_whole_and_yet_no_record_is_damage(value: list[object]) -> None:
+    with pytest.raises(JournalDamaged, match=WHERE):
+        decode_record(sealed(1, value), WHERE)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        PoolCreated("", "hashed"),
+        PoolCreated("p" * 201, "hashed"),
+        PoolCreated("p", "ordered", (b"k" * (limits.KEY_BYTES + 1),)),
+        Joined("p", 1 << 63, "a", 1, "http://a"),
+        Changed("p", (Entry(b"b", b"a", 1, 1, 1),)),
+    ],
+    ids=["no name", "long name", "long key", "large number", "range"],
+)
+def test_what_could_not_be_read_back_is_not_written(record: AnyRecord) -> None:
+    with pytest.raises(LocalProtocolError, match="nothing was written: "):
+        encode_record(record)
