@@ -37,8 +37,9 @@ TIMED_FAULTS = (
     "leadership revoked",
     "graceful stop of a manager",
 )
+LATE_TIMER = "late timer"
 SKEW = "skew"
-KINDS = (*TIMED_FAULTS, *MESSAGE_FAULTS, *JOURNAL_FAULTS, *POINT_FAULTS, SKEW)
+KINDS = (*TIMED_FAULTS, *MESSAGE_FAULTS, *JOURNAL_FAULTS, *POINT_FAULTS, LATE_TIMER, SKEW)
 ALIASES = {
     "crash": TIMED_FAULTS[:3],
     "pause": TIMED_FAULTS[3:5],
@@ -82,11 +83,13 @@ class Mix:
     def _rate(kind: str, strength: float) -> float:
         """Timed faults: times a term. Others: the chance each time."""
         if kind in TIMED_FAULTS:
-            return float(0.05 * 12**strength)
+            return float(0.05 * 30**strength)
         if kind in POINT_FAULTS:
             return float(0.0005 * 20**strength)
         if kind == "straggler":
-            return float(0.005 * 10**strength)
+            return float(0.005 * 20**strength)
+        if kind == LATE_TIMER:
+            return float(0.05 * 10**strength)
         return float(0.01 * 20**strength)
 
     def __str__(self) -> str:
@@ -110,6 +113,7 @@ class Faults:
         self._delay = rates.get("delay", 0.0)
         self._straggle = rates.get("straggler", 0.0)
         self._late = self._shuffle + self._delay + self._straggle
+        self._late_timer = rates.get(LATE_TIMER, 0.0)
         self._stop = rates.get("stopped at a point", 0.0)
         self._kill = rates.get("killed at a point", 0.0)
         if SKEW in rates:
@@ -172,7 +176,8 @@ class Faults:
         self._down(self._any(self.world.lookups()))
 
     def _freeze(self, span: int, *, suspended: bool = False) -> None:
-        process = self._any(self.world.processes())
+        kinds = (self.world.managers(), self.world.owners(), self.world.lookups())
+        process = self._any(list(self.random.choice(kinds)))
         if process is not None:
             process.freeze(span, suspended=suspended)
 
@@ -272,6 +277,14 @@ class Faults:
             self._down(process)
             return True
         return False
+
+    def lateness_of_a_timer(self) -> int:
+        """How much later than asked for a process is woken: it is starved, messages are not."""
+        rate = self._late_timer
+        if not self.is_on or not rate or self.random.random() >= rate:
+            return 0
+        self.counts[LATE_TIMER] += 1
+        return self._span(0.005, 0.3)
 
     # --- faults that strike the journal ---
 

@@ -110,6 +110,7 @@ class Process:
     def _set_timer(self) -> None:
         at = max(self.clock.real(self._wake_at), self.world.now)
         if at < self._timer_at:
+            at += self.world.faults.lateness_of_a_timer()
             self._timer_at = at
             self.world.at(at, self._on_timer, at)
 

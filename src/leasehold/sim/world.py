@@ -93,7 +93,9 @@ class World:
         self.mix = Mix(random, plan.faults)
         drawn = random.choice(("durable", "durable", "durable", "memory"))
         self.journal_kind = plan.journal or drawn
-        managers = 1 if self.journal_kind == "memory" else plan.managers
+        managers = random.choice((1, plan.managers, plan.managers, plan.managers))
+        if self.journal_kind == "memory":
+            managers = 1
         self.manager_slots = tuple(f"m{i}" for i in range(managers))
         drawn_nodes = random.choice((1, 2, 4, 8, 16))
         self.virtual_nodes = plan.virtual_nodes or drawn_nodes
