@@ -1,6 +1,7 @@
 """Run the benchmarks, each in a process of its own: all of them, or those named.
 
-A benchmark is a file in this folder that prints its figures when run as a program.
+A benchmark is a module in this folder that prints its figures when run as a program. One whose
+name begins with an underscore is what they share.
 """
 
 import subprocess
@@ -11,7 +12,7 @@ HERE = Path(__file__).parent
 
 
 def main(wanted: list[str]) -> int:
-    programs = {path.stem: path for path in sorted(HERE.glob("[!_]*.py"))}
+    programs = sorted(path.stem for path in HERE.glob("[!_]*.py"))
     unknown = [name for name in wanted if name not in programs]
     if unknown:
         print(f"no benchmark {', '.join(unknown)}; there are: {', '.join(programs) or 'none'}")
@@ -19,7 +20,8 @@ def main(wanted: list[str]) -> int:
     failed = []
     for name in wanted or programs:
         print(f"== {name}", flush=True)
-        if subprocess.run([sys.executable, programs[name]], check=False).returncode != 0:
+        program = [sys.executable, "-m", f"benchmarks.{name}"]
+        if subprocess.run(program, cwd=HERE.parent, check=False).returncode != 0:
             failed.append(name)
     if failed:
         print(f"failed: {', '.join(failed)}")

@@ -1,3 +1,48 @@
 """One owner for every key, in a pool of ordinary Python processes."""
 
+from leasehold.base.keys import PoolKind, UserKey
+from leasehold.base.ranges import KeyRange
+from leasehold.client.lease import Lease
+from leasehold.client.lookup import Lookup
+from leasehold.client.owner import Owner
+from leasehold.client.watching import KeyChange, Watch
+from leasehold.errors import (
+    ClosedError,
+    ConfigurationError,
+    ForkedError,
+    KeyTypeError,
+    LeaseholdError,
+    LeaseLost,
+    NameHeld,
+    NoManager,
+    NotOwner,
+    PoolError,
+    ProtocolError,
+    UsageError,
+)
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "ClosedError",
+    "ConfigurationError",
+    "ForkedError",
+    "KeyChange",
+    "KeyRange",
+    "KeyTypeError",
+    "Lease",
+    "LeaseLost",
+    "LeaseholdError",
+    "Lookup",
+    "NameHeld",
+    "NoManager",
+    "NotOwner",
+    "Owner",
+    "PoolError",
+    "PoolKind",
+    "ProtocolError",
+    "UsageError",
+    "UserKey",
+    "Watch",
+    "__version__",
+]

@@ -55,7 +55,7 @@ class NotOwner(LeaseholdError):
 
 
 class LeaseLost(LeaseholdError):
-    """The lease was lost while a guarded body ran: its effects may be seen beside another owner's."""
+    """The lease was lost while a guarded body ran: another owner may have acted beside it."""
 
 
 class NoManager(LeaseholdError):

@@ -167,7 +167,9 @@ class World:
         timing = self.timing
         rounds = 5 * timing.renew_ns + timing.recall_ns + timing.sync_ns
         watch = timing.on_any_clock(timing.leadership_ns) + 2 * timing.beat_ns
-        return timing.on_any_clock(rounds + watch) + 2 * self.promise_ns + 5 * SECOND_NS
+        begins_anew = self.journal_kind == "memory" or not self.checkers.committed.waited_out
+        new = timing.on_any_clock(timing.longest_hold_ns) if begins_anew else 0
+        return timing.on_any_clock(rounds + watch) + 2 * self.promise_ns + new + 5 * SECOND_NS
 
     @property
     def loss_bound_ns(self) -> int:

@@ -1,1 +1,1 @@
-"""Who should have what: policies behind one interface. They propose; the lease protocol disposes."""
+"""Who should have what: policies behind one interface. They only propose."""

@@ -1,8 +1,9 @@
 """Dealing split ranges out evenly: the policy for ordered pools.
 
-Hashing names would scatter neighbours, which is what an ordered pool is there to avoid. So it begins
-with the split points it was given (or one range), each range going whole to one owner, every owner
-having as many as any other, give or take one, and as few as possible moving when the members change.
+Hashing names would scatter neighbours, which is what an ordered pool is there to avoid. So it
+begins with the split points it was given (or one range), each range going whole to one owner, every
+owner having as many as any other, give or take one, and as few as possible moving when the members
+change.
 """
 
 from collections import Counter

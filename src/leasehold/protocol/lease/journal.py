@@ -50,7 +50,7 @@ class Beat(msgspec.Struct, frozen=True):
 
 
 class Resign(msgspec.Struct, frozen=True):
-    """Leave the seat, if still in it: its manager becomes "". A standby need not wait. Not answered."""
+    """Leave the seat: its manager becomes "", and a standby need not wait. Not answered."""
 
     leadership: Number
 
@@ -70,7 +70,7 @@ class Append(msgspec.Struct, frozen=True):
 
 
 class Compact(msgspec.Struct, frozen=True):
-    """Put `state` in the place of all records up to `lsn`, if `leadership` still leads. Not answered."""
+    """Put `state` in the place of all records up to `lsn`, if still leading. Not answered."""
 
     leadership: Number
     lsn: Number

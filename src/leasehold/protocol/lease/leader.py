@@ -56,6 +56,7 @@ class Leader:
         manager: str,
         *,
         create_pools: bool,
+        first_start: bool,
         make_policy: PolicyMaker,
     ) -> None:
         self.office = office
@@ -68,7 +69,8 @@ class Leader:
         office.inherited_until = self.wait_until(now, inherited_ns)
         self._grants_at = FAR_FUTURE
         if not history.waited_out:
-            self._grants_at = Instant(now + timing.longest_hold_ns)
+            # Nothing was granted in this history yet: what it may have to wait for came before it.
+            self._grants_at = Instant(now if first_start else now + timing.longest_hold_ns)
         self._lower_at = FAR_FUTURE
         if inherited_ns > self.promise_ns:
             self._lower_at = office.inherited_until
@@ -210,6 +212,7 @@ class Leader:
 
     def advance(self, now: Instant) -> None:
         """Do what is due."""
+        self.office.advance(now)
         if now >= self._grants_at:
             self._grants_at = FAR_FUTURE
             self.office.write(WaitedOut())
@@ -226,7 +229,7 @@ class Leader:
     def wake_at(self) -> Instant:
         """When something is due next."""
         wakes = (pool.wake_at for pool in self.pools.values())
-        return min(self._grants_at, self._lower_at, *wakes)
+        return min(self.office.repeat_at, self._grants_at, self._lower_at, *wakes)
 
     @property
     def grants_at(self) -> Instant:

@@ -177,6 +177,7 @@ class LookupMachine:
         if now >= self._sent_at + message.contact_ns:
             self._note("answered too late")
             return
+        was_another = message.journal != self.journal and self.journal != 0
         if message.journal != self.journal:
             self._meet_journal(message)
         self._answered(now, manager, message)
@@ -184,6 +185,8 @@ class LookupMachine:
         if message.snapshot:
             self.owners = {}
         self._take(message.leadership, message.lsn, entries, message.owners, message.snapshot)
+        if was_another:  # once `find` knows the new places, as with any other loss
+            self._signal_loss([WHOLE], "another journal")
 
     def _is_forward(self, message: SyncResponse | Changes) -> bool:
         if message.journal != self.journal:
@@ -207,8 +210,6 @@ class LookupMachine:
     def _meet_journal(self, message: SyncResponse) -> None:
         """Another history: nothing known under the old one can be compared with it (P22)."""
         assert message.snapshot, "a manager cannot know changes since an LSN of another journal"
-        if self.journal:
-            self._signal_loss([WHOLE], "another journal")
         self.journal = message.journal
         self.leadership = 0
         self.lsn = 0

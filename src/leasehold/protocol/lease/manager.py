@@ -59,7 +59,7 @@ class ManagerConfig(msgspec.Struct, frozen=True, kw_only=True):
     compact_after: int = DEFAULT_COMPACT_AFTER
     first_start: bool = False
     """The operator's word that no earlier manager has promised anything to these owners: a journal
-    without records need not wait before it grants (P22)."""
+    that has not waited that out need not (P22)."""
 
 
 class Manager:
@@ -77,6 +77,8 @@ class Manager:
         self._actions: list[ManagerAction] = []
         self._doubted_at: Instant | None = None
         """When a peer was met that has seen more than this journal tells: the next beat decides."""
+        self._load_failed = False
+        """The journal could not be read after a campaign was won: it is tried at the next beat."""
         self._compacted_lsn = 0
         self._connections: dict[Connection, None] = {}
 
@@ -108,8 +110,10 @@ class Manager:
 
     def _advance(self, now: Instant) -> None:
         self._actions.extend(self.leadership.advance(now))
-        if self.leader and now >= self.leader.wake_at:
-            self.leader.advance(now)
+        if self.leader:
+            self.leader.office.is_proven = self._may_speak(now)
+            if now >= self.leader.wake_at:
+                self.leader.advance(now)
 
     def _output(self, now: Instant) -> Output[ManagerAction]:
         wake_at = self.leadership.wake_at
@@ -127,7 +131,7 @@ class Manager:
             known = self.leadership.leader
             leader = None if known == self.config.url else known
             self._actions.append(Send(connection, Standby(leader)))
-        elif self._doubted_at is not None or not self.leadership.is_proven(now):
+        elif not self._may_speak(now):
             self._note("silent: leadership not proven")
         elif self.leader.has_gone_back(message):
             self._doubted_at = now
@@ -135,8 +139,12 @@ class Manager:
         else:
             self.leader.on_message(now, connection, message)
 
+    def _may_speak(self, now: Instant) -> bool:
+        """Whether to answer as the leader: nobody else can lead, and the journal is not in doubt."""
+        return self._doubted_at is None and self.leadership.is_proven(now)
+
     def _on_asked(self, now: Instant, asked: Asked) -> None:
-        if self.leader and self.leadership.is_proven(now):
+        if self.leader and self._may_speak(now):
             self.leader.on_asked(now, asked)
         else:
             leader = self.leadership.leader
@@ -151,6 +159,7 @@ class Manager:
                 self._actions.extend(self.leadership.on_seat_read(now, event))
             case Campaigned():
                 if self.leadership.on_campaigned(event):
+                    self._load_failed = False
                     self._note("won leadership", str(event.leadership))
                     self._actions.append(Load(event.leadership))
             case Beaten():
@@ -166,6 +175,9 @@ class Manager:
                 self.leadership.on_failed(event)
 
     def _on_beaten(self, event: Beaten) -> None:
+        if self._load_failed and self._is_current(event.leadership):
+            self._load_failed = False
+            self._actions.append(Load(event.leadership))
         if not self.leadership.on_beaten(event):
             self._step_down("deposed")
         elif self._doubted_at is not None and self.leadership.asked_at > self._doubted_at:
@@ -181,8 +193,7 @@ class Manager:
 
     def _on_load_failed(self, event: JournalFailed) -> None:
         self._note("journal failed", event.why)
-        if isinstance(event.action, Load) and self._is_current(event.action.leadership):
-            self._actions.append(event.action)
+        self._load_failed = True
 
     def _is_current(self, leadership: int) -> bool:
         mine = self.leadership
@@ -194,7 +205,6 @@ class Manager:
         history = History(event.state, event.state_lsn)
         for record in event.records:
             history.apply(record)
-        history.waited_out = history.waited_out or (self.config.first_start and history.lsn == 0)
         self._compacted_lsn = event.state_lsn
         seal = Seal(event.journal, event.leadership, self.draw_nonce())
         self.leader = Leader(
@@ -202,6 +212,7 @@ class Manager:
             Office(seal, self.timing, history),
             self.config.url,
             create_pools=self.config.create_pools,
+            first_start=self.config.first_start,
             make_policy=self.make_policy,
         )
         self._note("leading", f"leadership {event.leadership}, LSN {history.lsn}")
@@ -220,7 +231,7 @@ class Manager:
             self.leadership.become_standby()
             self._step_down("deposed")
             return
-        self.leader.office.on_appended(event.result, proven=self.leadership.is_proven(now))
+        self.leader.office.on_appended(now, event.result)
         self._compact()
 
     def _compact(self) -> None:

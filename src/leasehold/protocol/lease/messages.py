@@ -6,8 +6,8 @@ race of Centrifuge 2.3.2 that its manager-sent messages need drops and random ba
 
 Every message is numbered and sealed with both sides' nonces (rule P2). The owner takes only the
 answer to its newest request; the manager takes requests in rising order and only with its own
-present nonce. A request lists everything its owner holds, an answer everything it may hold (P4, P5):
-what is not listed is not held.
+present nonce. A request lists everything its owner holds, an answer everything it may hold (P4,
+P5): what is not listed is not held.
 
 Fields are only ever added at the end, with defaults. Field limits are those of `wire.limits`.
 """

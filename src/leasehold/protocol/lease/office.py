@@ -1,13 +1,13 @@
 """What a leader has at hand: its seal, its journal's history, and the one way to say something.
 
 Everything that leaves a leader goes through here, so that one place holds the two rules of saying:
-nothing leaves before the records that it may depend on are committed (P18), and nothing leaves while
-the leadership is not proven (P19).
+nothing leaves before the records that it may depend on are committed (P18), and nothing leaves
+while the leadership is not proven (P19).
 """
 
 from typing import NamedTuple
 
-from leasehold.base.instants import Instant
+from leasehold.base.instants import FAR_FUTURE, Instant
 from leasehold.protocol.lease.history import History
 from leasehold.protocol.lease.journal import Append, Committed, Deposed, Unknown
 from leasehold.protocol.lease.ledger import Ledger
@@ -44,6 +44,10 @@ class Office:
         self.ledger: Ledger[ManagerAction] = Ledger(seal.leadership, history.lsn)
         self.may_grant = history.waited_out
         self.inherited_until = Instant(0)
+        self.repeat_at = FAR_FUTURE
+        """When to repeat the append whose fate is unknown: not at once, a full disk stays full."""
+        self.is_proven = True
+        """Whether the leadership is proven, at the time of what is being handled."""
         self._actions: list[ManagerAction] = []
 
     def write(self, record: AnyRecord) -> int:
@@ -70,26 +74,32 @@ class Office:
         self._actions.append(Note(what, pool, detail))
 
     def _say(self, action: ManagerAction) -> None:
-        if not self.ledger.hold_back(action):
+        if self.is_proven and not self.ledger.hold_back(action):
             self._actions.append(action)
 
-    def on_appended(self, result: Committed | Deposed | Unknown, *, proven: bool) -> None:
-        """Release what the append made durable, or repeat it where its fate is unknown.
+    def on_appended(self, now: Instant, result: Committed | Deposed | Unknown) -> None:
+        """Release what the append made durable, or repeat it later where its fate is unknown.
 
-        While the leadership is not proven, what would be released is dropped instead: owners and
+        While the leadership is not proven, what would be said is dropped instead: owners and
         lookups ask again, and then hear what holds then.
         """
         match result:
             case Committed(lsn=lsn):
                 released = self.ledger.on_committed(lsn)
-                if proven:
+                if self.is_proven:
                     self._actions.extend(released)
             case Unknown(why=why):
                 self.note("append unknown", detail=why)
-                self._actions.append(self.ledger.repeated_append())
+                self.repeat_at = Instant(now + self.timing.beat_ns)
             case Deposed():
                 msg = "a deposed leader is thrown away by its manager"
                 raise AssertionError(msg)
+
+    def advance(self, now: Instant) -> None:
+        """Repeat an append, where it is time."""
+        if now >= self.repeat_at:
+            self.repeat_at = FAR_FUTURE
+            self._actions.append(self.ledger.repeated_append())
 
     def take_actions(self) -> list[ManagerAction]:
         """All that was said and decided since the last call, the next append included."""

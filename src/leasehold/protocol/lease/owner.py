@@ -2,8 +2,8 @@
 
 It asks the manager on a timer, on a poke, and again when no answer came; at most one request is
 unanswered (P1), and only the answer to the newest is taken (P2). What it may believe counts from
-when that request was sent (P3). Everything due at `now` is done before an event is looked at, so that
-an answer that comes after the end of the term finds nothing left to prolong (P6).
+when that request was sent (P3). Everything due at `now` is done before an event is looked at, so
+that an answer that comes after the end of the term finds nothing left to prolong (P6).
 """
 
 from random import Random
@@ -46,6 +46,10 @@ FIRST_RENEW_NS = 3_000 * MILLISECOND_NS
 """Until a manager says how often to renew: the default preset's figure."""
 ANSWERS_A_RENEWAL = 3
 """How often a request is repeated, with a new number, before another leader is looked for."""
+SHORTEST_PAUSE_NS = 100 * MILLISECOND_NS
+LONGEST_PAUSE_NS = 1_000 * MILLISECOND_NS
+"""After a refusal. However long it is to wait by right, a name may come free by its owner
+leaving."""
 Phase = Literal["joining", "joined", "closing", "closed"]
 
 
@@ -343,7 +347,8 @@ class OwnerMachine:
             if self.phase != "closed":
                 self._ask(now)
         else:
-            self._ask_at = Instant(now + max(message.retry_after_ns, 100 * MILLISECOND_NS))
+            pause_ns = min(message.retry_after_ns, LONGEST_PAUSE_NS)
+            self._ask_at = Instant(now + max(pause_ns, SHORTEST_PAUSE_NS))
 
     # --- leaving ---
 

@@ -175,7 +175,7 @@ class Pool:
             f"it is free {wait_ns / 1e9:.1f} s after that one was last heard, or at once when it "
             "closes. Choose another name, or none: one is drawn for each process by default"
         )
-        self._refuse(connection, message, "name_held", detail, min(wait_ns, MAX_RETRY_NS))
+        self._refuse(connection, message, "name_held", detail, wait_ns)
 
     def _refuse(
         self,

@@ -1,0 +1,40 @@
+"""Measuring small things on a machine that does other things as well.
+
+What is compared is measured in turn, round by round, in one process: what disturbs one disturbs the
+other. Of the rounds the median is taken, and of each pair its ratio before that.
+"""
+
+import gc
+from collections.abc import Callable, Sequence
+from statistics import median
+from time import perf_counter_ns
+from typing import Any
+
+ROUNDS = 41
+
+
+def measure(
+    loops: dict[str, Callable[[Sequence[Any]], None]],
+    arguments: dict[str, Sequence[Any]],
+    rounds: int = ROUNDS,
+) -> dict[str, list[float]]:
+    """Nanoseconds for each argument, in each round, of each loop."""
+    found: dict[str, list[float]] = {name: [] for name in loops}
+    gc.collect()
+    for _ in range(rounds):
+        for name, loop in loops.items():
+            given = arguments[name]
+            began = perf_counter_ns()
+            loop(given)
+            found[name].append((perf_counter_ns() - began) / len(given))
+    return found
+
+
+def ratio(of: list[float], to: list[float]) -> float:
+    """How many times `to` what is measured takes, in the median of the rounds."""
+    return median(a / b for a, b in zip(of, to, strict=True))
+
+
+def line(what: str, figure: str, bound: str, *, is_kept: bool) -> str:
+    """One line of the report."""
+    return f"{what:<52} {figure:>12}   bound {bound:<10} {'kept' if is_kept else 'NOT KEPT'}"

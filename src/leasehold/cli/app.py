@@ -1,0 +1,78 @@
+"""The commands, and what becomes of their errors.
+
+A command is named here with the place of its function, and imported when it is run: `leasehold
+pool list` is felt at the keyboard, and pays for neither the manager nor the demo. To add a command,
+write a module with its function and add a line to COMMANDS.
+
+Exit codes: 0 for success, 1 for what failed, 2 for what was asked wrongly.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from cyclopts import App, CycloptsError, Parameter
+
+from leasehold import __version__
+from leasehold.cli.output import complain
+from leasehold.errors import LeaseholdError, UsageError
+
+
+class Command(NamedTuple):
+    """Where a command is, and the line that `leasehold --help` has about it."""
+
+    place: str
+    help: str
+
+
+COMMANDS = {
+    "manager": Command(
+        "leasehold.cli.manager:manager", "Run a manager: the service that decides who owns what."
+    ),
+    "pool": Command("leasehold.cli.pool:app", "Make pools, and see which there are."),
+    "owners": Command("leasehold.cli.reading:owners", "List the owners of a pool."),
+    "table": Command("leasehold.cli.reading:table", "Show the lease table of a pool."),
+    "locate": Command("leasehold.cli.reading:locate", "Say who has a key."),
+    "status": Command("leasehold.cli.reading:status", "Say how a manager is."),
+}
+
+FAILED = 1
+WRONG = 2
+INTERRUPTED = 130  # what shells give for a process that SIGINT ended
+
+
+def build() -> App:
+    """The application, with every command still to be imported."""
+    app = App(
+        name="leasehold",
+        help="One owner for every key, in a pool of ordinary Python processes.",
+        version=__version__,
+        result_action="return_value",
+        help_format="plaintext",
+        default_parameter=Parameter(show_default=False),
+    )
+    for name, command in COMMANDS.items():
+        app.command(command.place, name=name, help=command.help)
+    return app
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command in `arguments`; the exit code."""
+    try:
+        result = build()(arguments, exit_on_error=False, print_error=False)
+    except CycloptsError as error:
+        complain(f"{error} See leasehold --help")
+        return WRONG
+    except UsageError as error:
+        complain(str(error))
+        return WRONG
+    except LeaseholdError as error:
+        complain(str(error))
+        return FAILED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:  # whoever read the output has seen enough, as in `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    return result if isinstance(result, int) else 0

@@ -1,0 +1,238 @@
+"""What runs a library's machine: a loop, a driver, a transport, and the way in and out.
+
+Everything here happens in the engine's loop, except for `start`, `post` and `leave`, which come
+from the application's threads. The two engines, of owners and of lookups, say what their machines'
+actions mean.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import ClassVar, Generic, TypeVar
+
+from leasehold.base.machine import Machine
+from leasehold.client.attempts import Attempts
+from leasehold.client.callbacks import Callbacks, Job
+from leasehold.client.home import Door
+from leasehold.client.surroundings import Surroundings
+from leasehold.errors import LeaseholdError
+from leasehold.protocol.lease.messages import ToManager
+from leasehold.runtime.driver import Driver
+from leasehold.transport.contract import M, Role
+
+E = TypeVar("E")
+A = TypeVar("A")
+
+LEAVE_SECONDS = 10.0
+"""How long leaving waits for callbacks and for the manager's word. Most of a hold of the default
+preset: after that the ranges come free by themselves, and waiting gains nothing."""
+
+LEVELS = {
+    "joined": logging.INFO,
+    "in contact": logging.INFO,
+    "out of contact": logging.WARNING,
+    "lapsed": logging.WARNING,
+    "past": logging.WARNING,
+    "another journal": logging.WARNING,
+}
+"""Of the words that machines note; all others are for whoever looks closely."""
+
+
+class Engine(Generic[E, A, M]):
+    """One Owner's or Lookup's active self."""
+
+    what: ClassVar[str]
+    logger: ClassVar[logging.Logger]
+
+    def __init__(
+        self,
+        name: str,
+        role: Role[M],
+        managers: tuple[str, ...],
+        surroundings: Surroundings,
+        enter_timeout: float,
+    ) -> None:
+        self.name = name
+        self.role = role
+        self.surroundings = surroundings
+        self.clock = surroundings.clock
+        self.enter_timeout = enter_timeout
+        self.attempts = Attempts(managers)
+        self.counts: Counter[str] = Counter()
+        self.entered: Future[None] = Future()
+        """Done when it is registered, or has its first table; or with why that failed."""
+        self.gone: Future[None] | None = None
+        """Done when nothing is left of it."""
+        self.callbacks = Callbacks(name, self.logger, self.clock)
+        self.driver: Driver[E, A]
+        self._door = Door()
+        self._leaving: asyncio.Event = asyncio.Event()
+        self._left: asyncio.Event = asyncio.Event()
+        self._failed = False
+
+    # --- what the two engines say for themselves ---
+
+    def machine(self) -> Machine[E, A]:
+        """The machine to run."""
+        raise NotImplementedError
+
+    def perform(self, action: A) -> None:
+        """Carry out an action."""
+        raise NotImplementedError
+
+    def on_message(self, manager: str, message: M) -> None:
+        """A manager's message came: hand it to the machine."""
+        raise NotImplementedError
+
+    def on_lost(self, manager: str) -> None:
+        """A connection is gone: tell the machine."""
+        raise NotImplementedError
+
+    def begin_leaving(self) -> None:
+        """Have everything returned, and then call `have_left`."""
+        raise NotImplementedError
+
+    def end(self) -> None:
+        """From here on every use of it raises."""
+        raise NotImplementedError
+
+    def give_up(self) -> None:
+        """The machine can not be run any more: believe nothing."""
+        raise NotImplementedError
+
+    # --- from the application's threads ---
+
+    def start(self, *, in_loop: bool) -> None:
+        """Begin; callbacks come in the running event loop, or in a thread of ours."""
+        if in_loop:
+            self.callbacks.start_here()
+        else:
+            self.callbacks.start_thread()
+        self.gone = self.surroundings.home.run(self._main(), self.name)
+        self.gone.add_done_callback(self._on_gone)
+
+    def _on_gone(self, gone: "Future[None]") -> None:
+        """However it ended: nobody may wait for ever for its beginning."""
+        self.end()
+        self.callbacks.stop()
+        error = None if gone.cancelled() else gone.exception()
+        if error is not None:
+            self.logger.critical("%s has ended", self.name, exc_info=error)
+        if not self.entered.done():
+            self.entered.set_exception(error or LeaseholdError(f"{self.name} was left"))
+
+    def call(self, call: Callable[[], None]) -> None:
+        """Make `call` in the engine's loop; one that has ended makes none."""
+        self._door.call(call)
+
+    def post(self, event: E) -> None:
+        """Hand the machine an event."""
+        self.call(lambda: self.driver.post(event))
+
+    def leave(self) -> "Future[None]":
+        """Return everything and go; the future is done when nothing is left."""
+        assert self.gone is not None
+        self.call(self._leaving.set)
+        return self.gone
+
+    # --- from beginning to end, in the engine's loop ---
+
+    async def _main(self) -> None:
+        transport = self.surroundings.transport(self.role)
+        self.send: Callable[[str, ToManager], None] = transport.send
+        self.driver = Driver(
+            self.machine(),
+            self.clock,
+            self.perform,
+            timers=self.surroundings.timers(),
+            fail=self._on_failure,
+        )
+        transport.start(self._on_message, self._on_lost)
+        # These two are the application's patience: they go by the loop's clock, not the protocol's.
+        loop = asyncio.get_running_loop()
+        enter_by = loop.call_later(self.enter_timeout, self._on_enter_timeout)
+        leave_by: asyncio.TimerHandle | None = None
+        try:
+            self.driver.start()
+            self._door.open()
+            await self._leaving.wait()
+            leave_by = loop.call_later(LEAVE_SECONDS, self._on_leave_timeout)
+            if self._failed:
+                self.have_left()
+            else:
+                self.begin_leaving()
+            await self._left.wait()
+        finally:
+            enter_by.cancel()
+            if leave_by is not None:
+                leave_by.cancel()
+            self._door.shut()
+            self.driver.stop()
+            await transport.close()
+            self.end()
+
+    def have_entered(self) -> None:
+        """It is registered, or has its first table."""
+        if not self.entered.done():
+            self.entered.set_result(None)
+
+    def fail_entering(self, error: LeaseholdError) -> None:
+        """It can not be entered."""
+        if not self.entered.done():
+            self.entered.set_exception(error)
+
+    def _on_enter_timeout(self) -> None:
+        self.fail_entering(self.entering_error())
+
+    def entering_error(self) -> LeaseholdError:
+        """Why it has not entered in time."""
+        return self.attempts.error(f"{self.name} found no manager", self.enter_timeout)
+
+    def have_left(self) -> None:
+        """Everything is returned: go when the calls that were put are made."""
+        self.callbacks.put(Job("", None, None, "", then=lambda: self.call(self._left.set)))
+
+    def _on_leave_timeout(self) -> None:
+        self.logger.warning(
+            "%s leaves after %g s without the manager's word, or with callbacks still running: "
+            "what it held comes free when its hold runs out",
+            self.name,
+            LEAVE_SECONDS,
+        )
+        self._left.set()
+
+    def _on_failure(self, error: Exception) -> None:
+        """A bug: nothing can be believed any more that this machine says."""
+        self.logger.critical("%s stops, and holds nothing: a bug", self.name, exc_info=error)
+        self.counts["failed"] += 1
+        self.give_up()
+        if not self.entered.done():
+            self.entered.set_exception(error)
+        self._failed = True
+        if self._leaving.is_set():
+            self.have_left()
+
+    # --- the network ---
+
+    def _on_message(self, manager: str, message: M) -> None:
+        self.counts["received"] += 1
+        self.on_message(manager, message)
+
+    def _on_lost(self, manager: str, why: str) -> None:
+        self.counts["connections lost"] += 1
+        self.attempts.note(manager, why)
+        self.logger.debug("%s: lost %s: %s", self.name, manager, why)
+        self.on_lost(manager)
+
+    def transmit(self, manager: str, message: ToManager) -> None:
+        """Send a message, and count it."""
+        self.counts["sent"] += 1
+        self.send(manager, message)
+
+    def note(self, what: str, detail: str) -> None:
+        """Count what a machine found worth it, and write a line to the log."""
+        self.counts[what] += 1
+        level = LEVELS.get(what, logging.WARNING if what.startswith("refused") else logging.DEBUG)
+        self.logger.log(level, "%s: %s%s", self.name, what, f": {detail}" if detail else "")

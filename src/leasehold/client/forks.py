@@ -1,0 +1,35 @@
+"""What happens to the libraries in a child process after `os.fork`.
+
+The child has a copy of everything but the thread that renews: what it believes would silently grow
+old. Had it the thread as well, two processes would renew one lease. So in the child everything that
+was entered in the parent is dead, and says so.
+"""
+
+import os
+from typing import Protocol
+from weakref import WeakSet
+
+
+class Forkable(Protocol):
+    """What must die in a forked child."""
+
+    def on_fork(self) -> None:
+        """This is the child: be unusable. No lock of the parent's may be taken."""
+        ...
+
+
+_alive: WeakSet[Forkable] = WeakSet()
+
+
+def watch_forks(each: Forkable) -> None:
+    """Have `each` told when it finds itself in a forked child."""
+    _alive.add(each)
+
+
+def _in_child() -> None:
+    for each in list(_alive):
+        each.on_fork()
+    _alive.clear()
+
+
+os.register_at_fork(after_in_child=_in_child)

@@ -1,0 +1,189 @@
+"""`Owner`: the library in a process that serves keys."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TypeAlias
+
+from leasehold.base.instants import seconds
+from leasehold.base.keys import Key, PoolKind, UserKey
+from leasehold.base.ranges import KeyRange
+from leasehold.client.arguments import (
+    checked_address,
+    checked_capacity,
+    checked_kind,
+    checked_labels,
+    checked_name,
+    checked_seconds,
+    drawn_name,
+)
+from leasehold.client.callbacks import check_callback
+from leasehold.client.face import Face
+from leasehold.client.forks import watch_forks
+from leasehold.client.guard import Guard
+from leasehold.client.holdings import Board
+from leasehold.client.lease import Lease
+from leasehold.client.managers import manager_urls
+from leasehold.client.owner_engine import OwnerEngine
+from leasehold.client.surroundings import Surroundings, World
+from leasehold.protocol.lease.owner_events import OwnerConfig
+
+Ranges: TypeAlias = tuple[KeyRange, ...]
+OnRanges: TypeAlias = Callable[[Ranges], object]
+"""A function or a coroutine function of the ranges that it is about."""
+
+ENTER_SECONDS = 15.0
+"""Longer than the default preset's hold, so that a restart under a fixed name waits out its
+predecessor; short enough for a deployment to notice that no manager is there."""
+
+
+class Owner(Face):
+    """A process of `pool`, which serves the keys that it holds at `address`.
+
+    `managers` are URLs: several, in a sequence or separated by commas; without any, those in the
+    environment variable LEASEHOLD_MANAGERS. `kind` is what the pool is taken to be, and what it is
+    created as if this is its first owner. `name` is drawn for each process unless it is given; a
+    name is one process's at a time. `capacity` compares this owner with the others, `labels` say
+    what is to be known of it. With `watchdog`, renewals stop when the application has shown no
+    sign of life for so many seconds: in the async form its event loop shows it by itself, else call
+    `alive`.
+
+    `on_grant` and `on_revoke` are called with ranges, one call at a time and in order; see
+    docs/reference/client.md for what may be counted on in them.
+
+    Enter it with `async with`, or `with`. That waits until a manager has registered it, or raises
+    after `enter_timeout` seconds: NoManager, naming every one that was tried; NameHeld; or
+    PoolError. Raises ConfigurationError for arguments that cannot be used.
+    """
+
+    _what = "Owner"
+
+    def __init__(  # noqa: PLR0913  # what an owner is, said once; all but three have a default
+        self,
+        managers: str | Sequence[str] | None = None,
+        *,
+        pool: str,
+        address: str = "",
+        kind: PoolKind = "hashed",
+        name: str | None = None,
+        capacity: float = 1.0,
+        labels: Mapping[str, str] | None = None,
+        watchdog: float | None = None,
+        on_grant: OnRanges | None = None,
+        on_revoke: OnRanges | None = None,
+        enter_timeout: float = ENTER_SECONDS,
+        _surroundings: Surroundings | None = None,
+    ) -> None:
+        super().__init__()
+        surroundings = _surroundings or World()
+        random = surroundings.random()
+        check_callback("on_grant", on_grant)
+        check_callback("on_revoke", on_revoke)
+        where = checked_address(address)
+        self._config = OwnerConfig(
+            managers=manager_urls(managers),
+            pool=checked_name("pool", pool),
+            name=drawn_name(where, random) if name is None else checked_name("name", name),
+            address=where,
+            kind=checked_kind(kind),
+            capacity=checked_capacity(capacity),
+            labels=checked_labels(labels),
+            watchdog_ns=None
+            if watchdog is None
+            else seconds(checked_seconds("watchdog", watchdog)),
+        )
+        self._board = Board(checked_kind(kind), surroundings.clock)
+        self._engine: OwnerEngine = OwnerEngine(
+            self._config,
+            self._board,
+            on_grant,
+            on_revoke,
+            surroundings,
+            random,
+            checked_seconds("enter_timeout", enter_timeout),
+        )
+        self._life: asyncio.Task[None] | None = None
+        watch_forks(self._board)
+
+    @property
+    def name(self) -> str:
+        """The name under which it is known: the one given, or the one drawn."""
+        return self._config.name
+
+    @property
+    def pool(self) -> str:
+        """The pool's name."""
+        return self._config.pool
+
+    @property
+    def address(self) -> str:
+        """Where it serves."""
+        return self._config.address
+
+    # --- what is held: from any thread, without waiting ---
+
+    def check(self, key: UserKey) -> Lease | None:
+        """The lease for `key` if this process holds it at this moment, else None.
+
+        Takes no lock and waits for nothing. Raises KeyTypeError for what is no key of the pool.
+        """
+        return self._board.check(key)
+
+    def holds(self, lease: Lease) -> bool:
+        """Whether the right in `lease` was never interrupted from its check to this moment.
+
+        Once False it is never True again for the same lease.
+        """
+        return self._board.holds(lease)
+
+    def guard(self, key: UserKey) -> Guard:
+        """`async with owner.guard(key) as lease:`, or `with`: a body that runs while `key` is held.
+
+        Raises NotOwner on entering if it is not. When the lease is lost meanwhile, the async form
+        cancels the body and raises LeaseLost; the blocking form raises LeaseLost on leaving.
+        """
+        self._check_usable()
+        return Guard(self._engine.guards, key)
+
+    @property
+    def ranges(self) -> Ranges:
+        """The ranges held at this moment, in order."""
+        return self._board.ranges()
+
+    def loads(self) -> tuple[tuple[KeyRange, int], ...]:
+        """How often keys of each held range were checked since it was granted."""
+        return self._board.loads()
+
+    def key(self, key: UserKey) -> Key:
+        """What `key` is in the pool's key space: `owner.key("room-42") in a_range`."""
+        return self._board.key(key)
+
+    # --- living ---
+
+    def ready(self) -> Awaitable[None]:
+        """Wait until it holds something for the first time.
+
+        Blocks in the blocking form; in the async form, await what it returns. A pool may have so
+        many owners that one holds nothing for long. Raises ClosedError when it is left meanwhile.
+        """
+        self._check_usable()
+        return self._wait(self._engine.ready)
+
+    def alive(self) -> None:
+        """Show the watchdog that the application is not hung. Without a watchdog, of no use."""
+        self._check_usable()
+        self._engine.alive()
+
+    def _before_start(self) -> None:
+        self._board.open()
+
+    def _have_entered(self) -> None:
+        if self._form == "async" and self._config.watchdog_ns is not None:
+            self._life = asyncio.get_running_loop().create_task(self._engine.keep_alive())
+
+    def _before_leaving(self) -> None:
+        if self._life is not None:
+            self._life.cancel()
+
+    @property
+    def _is_forked(self) -> bool:
+        return self._board.is_forked

@@ -1,0 +1,54 @@
+"""What a library's engine has around it: the clock, the network, randomness, a place to run.
+
+In production these are always the same. The test kit puts others in their place, and everything
+else, threads included, is what it is in production.
+"""
+
+from random import Random, SystemRandom
+from typing import Protocol, TypeVar
+
+from leasehold.client.home import Home, ThreadHome
+from leasehold.runtime.clock import Clock, LoopTimers, Timers, boot_clock
+from leasehold.transport.contract import Role, Transport
+from leasehold.transport.websocket import WebSocketTransport
+
+M = TypeVar("M")
+
+
+class Surroundings(Protocol):
+    """Where an engine runs, and by which clock."""
+
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def home(self) -> Home: ...
+    def timers(self) -> Timers:
+        """Alarms on `clock`, for the loop of the engine."""
+        ...
+
+    def random(self) -> Random:
+        """A source of names and nonces."""
+        ...
+
+    def transport(self, role: Role[M]) -> Transport[M]:
+        """A way to the managers."""
+        ...
+
+
+class World:
+    """The real one."""
+
+    clock = boot_clock
+    home = ThreadHome()
+
+    def timers(self) -> Timers:
+        """See `Surroundings`."""
+        return LoopTimers(boot_clock)
+
+    def random(self) -> Random:
+        """See `Surroundings`. The system's: nonces must differ where states were copied."""
+        return SystemRandom()
+
+    def transport(self, role: Role[M]) -> Transport[M]:
+        """See `Surroundings`."""
+        return WebSocketTransport(role)

@@ -1,0 +1,209 @@
+"""The JSON API: pools, tables, who has a key, who the owners are, how the manager is.
+
+What needs the table is answered by the leader; a standby says who leads, with status 503. (421 is
+an owner's word: only who owns keys may say that a key was misdirected.)
+"""
+
+import importlib.metadata
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias, TypeVar
+
+import msgspec
+from aiohttp import web
+
+from leasehold.base.keys import UserKey, key_function
+from leasehold.errors import ConfigurationError, KeyTypeError
+from leasehold.manager import answers
+from leasehold.manager.answers import CreatedAnswer, StatusAnswer
+from leasehold.manager.engine import Engine
+from leasehold.manager.http_errors import Refused, as_json
+from leasehold.manager.pool_spec import HexKey, from_hex, key_of, pool_spec
+from leasehold.protocol.lease.manager_events import (
+    Answer,
+    Done,
+    Impossible,
+    ListOwners,
+    ListPools,
+    Locate,
+    Location,
+    NotLeading,
+    Owners,
+    Pools,
+    Question,
+    ReadTable,
+    Table,
+)
+
+VERSION = importlib.metadata.version("leasehold")
+KEY_WAYS = "give one of key=TEXT, hex=BYTES in hexadecimal, or int=NUMBER in a hashed pool"
+
+A = TypeVar("A", bound=Answer)
+Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class NewPool(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of POST /v1/pools."""
+
+    name: str
+    kind: str
+    split_points: list[str | HexKey] = []
+
+
+class Api:
+    """The handlers of the JSON API."""
+
+    def __init__(self, engine: Engine, journal_url: str) -> None:
+        self.engine = engine
+        self.journal_url = journal_url
+
+    def add_routes(self, router: web.UrlDispatcher) -> None:
+        """Put the handlers under their paths."""
+        paths: dict[str, Handler] = {
+            "/": self.index,
+            "/healthz": self.healthz,
+            "/readyz": self.readyz,
+            "/v1/status": self.status,
+            "/v1/pools": self.pools,
+            "/v1/pools/{pool}/table": self.table,
+            "/v1/pools/{pool}/locate": self.locate,
+            "/v1/pools/{pool}/owners": self.owners,
+        }
+        for path, handler in paths.items():
+            router.add_get(path, handler)
+        router.add_post("/v1/pools", self.create_pool)
+        self._paths = sorted([*paths, "/v1/owner", "/v1/lookup"])
+
+    # --- the manager itself ---
+
+    async def index(self, request: web.Request) -> web.Response:
+        """What there is."""
+        return as_json({"leasehold": VERSION, "role": self.engine.role, "paths": self._paths})
+
+    async def healthz(self, request: web.Request) -> web.Response:
+        """The process is up."""
+        return as_json({"status": "up"})
+
+    async def readyz(self, request: web.Request) -> web.Response:
+        """It leads, or knows who does."""
+        engine = self.engine
+        if engine.is_proven or (engine.role == "standing by" and engine.leader):
+            return as_json({"status": engine.role})
+        raise Refused(
+            503, "this manager neither leads nor knows who does", "ask again in a second or two"
+        )
+
+    async def status(self, request: web.Request) -> web.Response:
+        """How the manager sees itself."""
+        engine = self.engine
+        return as_json(
+            StatusAnswer(
+                url=engine.machine.config.url,
+                version=VERSION,
+                role=engine.role,
+                proven=engine.is_proven,
+                leader=engine.leader,
+                leadership=engine.machine.leadership.leadership,
+                lsn=engine.lsn,
+                grants_in_seconds=round(engine.grants_in_seconds, 3),
+                preset=engine.machine.timing.name,
+                journal=self.journal_url,
+                connections=len(engine.peers),
+                events=dict(sorted(engine.observer.counters.items())),
+            )
+        )
+
+    # --- pools ---
+
+    async def pools(self, request: web.Request) -> web.Response:
+        """All pools."""
+        return as_json(answers.pools_answer(await self._ask(ListPools(), Pools)))
+
+    async def create_pool(self, request: web.Request) -> web.Response:
+        """Make a pool; nothing happens where there is just such a one."""
+        if request.content_type != "application/json":
+            # Also what keeps a web page from sending one without being asked.
+            raise Refused(415, "the body is not JSON", "send Content-Type: application/json")
+        try:
+            body = msgspec.json.decode(await request.read(), type=NewPool)
+            points = [key_of(point) for point in body.split_points]
+            question = pool_spec(body.name, body.kind, points)
+        except (msgspec.MsgspecError, UnicodeDecodeError, ConfigurationError) as error:
+            way_out = 'the body is {"name": ..., "kind": "hashed" or "ordered", "split_points": []}'
+            raise Refused(400, str(error), way_out) from error
+        done = await self._ask(question, Done)
+        answer = CreatedAnswer(question.pool, question.kind, done.changed)
+        return as_json(answer, 201 if done.changed else 200)
+
+    async def table(self, request: web.Request) -> web.Response:
+        """The lease table, or what changed in it."""
+        question = ReadTable(request.match_info["pool"], _since(request))
+        return as_json(answers.table_answer(await self._ask(question, Table)))
+
+    async def owners(self, request: web.Request) -> web.Response:
+        """The owners of a pool."""
+        question = ListOwners(request.match_info["pool"])
+        return as_json(answers.owners_answer(await self._ask(question, Owners)))
+
+    async def locate(self, request: web.Request) -> web.Response:
+        """Who has a key."""
+        pool = request.match_info["pool"]
+        kind = self.engine.pool_kind(pool) or "hashed"
+        try:
+            key = key_function(kind)(_user_key(request))
+        except (KeyTypeError, ConfigurationError, UnicodeEncodeError) as error:
+            raise Refused(400, str(error), KEY_WAYS) from error
+        found = await self._ask(Locate(pool, key), Location)
+        return as_json(answers.location_answer(found, key, kind))
+
+    # --- asking ---
+
+    async def _ask(self, question: Question, wanted: type[A]) -> A:
+        try:
+            answer = await self.engine.ask(question)
+        except TimeoutError:
+            raise Refused(
+                503,
+                "this manager could not answer in time: its journal is slow, or it leads no more",
+                "ask again",
+            ) from None
+        match answer:
+            case NotLeading(leader=None):
+                raise Refused(503, "no manager leads yet", "ask again in a second or two")
+            case NotLeading(leader=leader):
+                raise Refused(503, f"this manager stands by; {leader} leads", "ask it", leader)
+            case Impossible(why=why, missing=True):
+                raise Refused(404, why, "create it: POST /v1/pools, or leasehold pool create")
+            case Impossible(why=why):
+                raise Refused(409, why, "use the pool as it is, or choose another name")
+        assert isinstance(answer, wanted), answer
+        return answer
+
+
+def _since(request: web.Request) -> int | None:
+    written = request.query.get("since")
+    if written is None:
+        return None
+    if written.isascii() and written.isdigit() and len(written) < 20:  # noqa: PLR2004 - 2**63 has 19
+        return int(written)
+    raise Refused(400, f"since={written} is no LSN", "give a number from 0 on, or leave it out")
+
+
+def _user_key(request: web.Request) -> UserKey:
+    """The key in the query: text in `key`, bytes in `hex`, a 64-bit key in `int`."""
+    given = [name for name in ("key", "hex", "int") if name in request.query]
+    if len(given) != 1:
+        raise Refused(
+            400,
+            f"a key is given once, and here {len(given)} times",
+            KEY_WAYS,
+        )
+    written = request.query[given[0]]
+    match given[0]:
+        case "key":
+            return written
+        case "hex":
+            return from_hex(written)
+    try:
+        return int(written)
+    except ValueError:
+        raise Refused(400, f"int={written} is no number", "give one from 0 to 2**64 - 1") from None

@@ -1,0 +1,1 @@
+"""What happened, for people and programs to see: counters and log lines."""

@@ -1,0 +1,1 @@
+"""Carrying messages between clients and managers: in memory, over WebSocket, with faults."""

@@ -1,0 +1,188 @@
+"""Every transport passes the public suite."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from random import Random
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from aiohttp import WSCloseCode, WSMsgType, web
+
+from leasehold.runtime.clock import boot_clock
+from leasehold.testing.contracts.transport import Arrived, TransportContract
+from leasehold.transport.contract import LOOKUP, OWNER, Role, Transport
+from leasehold.transport.faulty import Faults, FaultyTransport
+from leasehold.transport.memory import Connection, MemoryNetwork, MemoryTransport
+from leasehold.transport.websocket import WebSocketTransport
+from leasehold.wire.codec import decode_to_manager
+
+
+class MemoryPeer:
+    def __init__(self, network: MemoryNetwork, url: str) -> None:
+        self.network = network
+        self.url = url
+        self.connections: list[Connection] = []
+        self.arrived: asyncio.Queue[Arrived] = asyncio.Queue()
+        self.gone: dict[Connection, asyncio.Event] = {}
+        network.listen(url, self)
+
+    def connected(self, connection: Connection) -> None:
+        self.connections.append(connection)
+        self.gone[connection] = asyncio.Event()
+
+    def received(self, connection: Connection, data: bytes) -> None:
+        number = self.connections.index(connection)
+        self.arrived.put_nowait(Arrived(number, decode_to_manager(data)))
+
+    def disconnected(self, connection: Connection) -> None:
+        self.gone[connection].set()
+
+    async def receive(self) -> Arrived:
+        return await self.arrived.get()
+
+    async def send(self, connection: int, data: bytes) -> None:
+        self.connections[connection].send(data)
+
+    async def closed(self, connection: int) -> None:
+        await self.gone[self.connections[connection]].wait()
+
+    async def drop(self, connection: int) -> None:
+        self.connections[connection].close("dropped")
+
+    async def listen(self) -> None:
+        self.network.listen(self.url, self)
+
+    async def fall_silent(self) -> None:
+        self.network.fall_silent(self.url)
+
+
+class MemoryWorld:
+    def __init__(self) -> None:
+        self.network = MemoryNetwork()
+        self.peers = 0
+        self.transports: list[Transport[Any]] = []
+
+    def transport(self, role: Role[Any]) -> Transport[Any]:
+        self.transports.append(self.wrapped(self.network.transport(role)))
+        return self.transports[-1]
+
+    def wrapped(self, transport: MemoryTransport[Any]) -> Transport[Any]:
+        return transport
+
+    async def peer(self) -> MemoryPeer:
+        self.peers += 1
+        return MemoryPeer(self.network, f"http://manager-{self.peers}.test")
+
+    async def close(self) -> None:
+        for transport in self.transports:
+            await transport.close()
+
+
+class FaultlessWorld(MemoryWorld):
+    """A faulty transport that was given no faults."""
+
+    def wrapped(self, transport: MemoryTransport[Any]) -> Transport[Any]:
+        return FaultyTransport(transport, Faults(), Random(1), boot_clock)
+
+
+class WebSocketPeer:
+    def __init__(self) -> None:
+        self.port = 0
+        self.sockets: list[web.WebSocketResponse] = []
+        self.arrived: asyncio.Queue[Arrived] = asyncio.Queue()
+        self.gone: list[asyncio.Event] = []
+        self.runner: web.AppRunner | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    async def listen(self) -> None:
+        app = web.Application()
+        for role in (OWNER, LOOKUP):
+            app.router.add_get(role.path, self.serve)
+        self.runner = web.AppRunner(app, shutdown_timeout=0)
+        await self.runner.setup()
+        site = web.TCPSite(self.runner, "127.0.0.1", self.port, reuse_address=True)
+        await site.start()
+        self.port = self.runner.addresses[0][1]
+
+    async def serve(self, request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        number = len(self.sockets)
+        self.sockets.append(socket)
+        self.gone.append(asyncio.Event())
+        async for frame in socket:
+            assert frame.type is WSMsgType.BINARY
+            self.arrived.put_nowait(Arrived(number, decode_to_manager(frame.data)))
+        self.gone[number].set()
+        return socket
+
+    async def receive(self) -> Arrived:
+        return await self.arrived.get()
+
+    async def send(self, connection: int, data: bytes) -> None:
+        await self.sockets[connection].send_bytes(data)
+
+    async def closed(self, connection: int) -> None:
+        await self.gone[connection].wait()
+
+    async def drop(self, connection: int) -> None:
+        await self.sockets[connection].close(code=WSCloseCode.GOING_AWAY)
+
+    async def fall_silent(self) -> None:
+        runner, self.runner = self.runner, None
+        for socket in self.sockets:
+            await socket.close(code=WSCloseCode.GOING_AWAY)
+        if runner is not None:
+            await runner.cleanup()
+
+
+class WebSocketWorld:
+    def __init__(self) -> None:
+        self.peers: list[WebSocketPeer] = []
+        self.transports: list[Transport[Any]] = []
+
+    def transport(self, role: Role[Any]) -> Transport[Any]:
+        self.transports.append(WebSocketTransport(role))
+        return self.transports[-1]
+
+    async def peer(self) -> WebSocketPeer:
+        self.peers.append(WebSocketPeer())
+        await self.peers[-1].listen()
+        return self.peers[-1]
+
+    async def close(self) -> None:
+        for transport in self.transports:
+            await transport.close()
+        for peer in self.peers:
+            await peer.fall_silent()
+
+
+@pytest.mark.asyncio
+class TestMemory(TransportContract):
+    @pytest_asyncio.fixture
+    async def world(self) -> AsyncIterator[MemoryWorld]:
+        world = MemoryWorld()
+        yield world
+        await world.close()
+
+
+@pytest.mark.asyncio
+class TestFaultless(TransportContract):
+    @pytest_asyncio.fixture
+    async def world(self) -> AsyncIterator[FaultlessWorld]:
+        world = FaultlessWorld()
+        yield world
+        await world.close()
+
+
+@pytest.mark.asyncio
+class TestWebSocket(TransportContract):
+    @pytest_asyncio.fixture
+    async def world(self) -> AsyncIterator[WebSocketWorld]:
+        world = WebSocketWorld()
+        yield world
+        await world.close()

@@ -1,0 +1,121 @@
+"""A manager in this process, on a free port, that grants at once; and clients for it."""
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any, NamedTuple, Self
+from urllib.parse import urlsplit
+
+import aiohttp
+from yarl import URL
+
+from leasehold.manager.config import ManagerSettings
+from leasehold.manager.journals import Journal
+from leasehold.manager.service import ManagerService
+from leasehold.observe.events import Observer
+from leasehold.protocol.lease.messages import ToManager
+from leasehold.wire.codec import encode
+
+DEADLINE_SECONDS = 10.0
+
+
+class Serving(NamedTuple):
+    service: ManagerService
+    session: aiohttp.ClientSession
+
+    async def get(self, path: str, **headers: str) -> tuple[int, Any]:
+        url = URL(self.service.url + path, encoded=True)
+        async with self.session.get(url, headers=headers) as response:
+            return response.status, json.loads(await response.read())
+
+    async def post(self, path: str, body: object, **headers: str) -> tuple[int, Any]:
+        url = self.service.url + path
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        said = {"Content-Type": "application/json", **headers}
+        async with self.session.post(url, data=data, headers=said) as response:
+            return response.status, json.loads(await response.read())
+
+    async def connect(self, path: str) -> aiohttp.ClientWebSocketResponse:
+        return await self.session.ws_connect(self.service.url + path)
+
+    def counted(self, what: str) -> int:
+        return self.service.observer.counters[what]
+
+
+@asynccontextmanager
+async def serving(journal: Journal | None = None, **said: object) -> AsyncIterator[Serving]:
+    told = {"port": 0, "journal": "memory", "preset": "test", "first_start": True, **said}
+    settings = ManagerSettings(**told)  # type: ignore[arg-type]
+    observer = Observer("leasehold.test")
+    events = Events(observer)
+    async with (
+        asyncio.timeout(DEADLINE_SECONDS),
+        ManagerService(settings, observer, journal) as service,
+        aiohttp.ClientSession() as session,
+    ):
+        if journal is None:
+            await events.wait_for("leading")
+        yield Serving(service, session)
+
+
+class Events:
+    """What an observer was told, to be waited for."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+        self._happened = asyncio.Event()
+        observer.subscribe(self._on_event)
+
+    def _on_event(self, *_: str) -> None:
+        self._happened.set()
+
+    async def wait_for(self, what: str, times: int = 1) -> None:
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            while self._observer.counters[what] < times:
+                self._happened.clear()
+                await self._happened.wait()
+
+
+class RawSocket:
+    """A client that can send frames that no library would, and that reads only when told to."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    @classmethod
+    @asynccontextmanager
+    async def connect(cls, url: str, path: str) -> AsyncIterator[Self]:
+        parts = urlsplit(url)
+        raw = socket.create_connection((parts.hostname, parts.port))
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        reader, writer = await asyncio.open_connection(sock=raw, limit=4096)
+        writer.write(
+            f"GET {path} HTTP/1.1\r\nHost: {parts.netloc}\r\nUpgrade: websocket\r\n"
+            "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+            "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n".encode()
+        )
+        answer = await reader.readuntil(b"\r\n\r\n")
+        assert answer.startswith(b"HTTP/1.1 101 "), answer
+        try:
+            yield cls(reader, writer)
+        finally:
+            writer.transport.abort()
+            with suppress(OSError):
+                await writer.wait_closed()
+
+    async def close_frame(self) -> tuple[int, str]:
+        """The code and reason of a close frame that is all that comes."""
+        first, size = await self.reader.readexactly(2)
+        assert first == 0x88, hex(first)
+        payload = await self.reader.readexactly(size)
+        return int.from_bytes(payload[:2], "big"), payload[2:].decode()
+
+
+def masked(message: ToManager) -> bytes:
+    """A message as a client's frame, with a mask that changes nothing."""
+    payload = encode(message)
+    assert len(payload) < 126
+    return bytes((0x82, 0x80 | len(payload), 0, 0, 0, 0)) + payload

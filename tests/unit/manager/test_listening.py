@@ -1,0 +1,69 @@
+"""The address of a manager: bound, or refused with a way out; and the URL that others are told."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from leasehold.errors import ConfigurationError
+from leasehold.manager.config import ManagerSettings
+from leasehold.manager.listening import Listening, listen
+
+
+@contextmanager
+def listening(**said: object) -> Iterator[Listening]:
+    found = listen(ManagerSettings(**{"port": 0, **said}))  # type: ignore[arg-type]
+    try:
+        yield found
+    finally:
+        found.socket.close()
+
+
+def test_a_free_port_is_taken_and_told() -> None:
+    with listening() as found:
+        port = found.socket.getsockname()[1]
+        assert found.url == f"http://127.0.0.1:{port}"
+        assert found.is_loopback
+
+
+def test_an_advertised_url_without_a_port_gets_the_one_that_was_taken() -> None:
+    with listening(advertise="http://manager.example") as found:
+        assert found.url == f"http://manager.example:{found.socket.getsockname()[1]}"
+    with listening(advertise="http://manager.example:80") as found:
+        assert found.url == "http://manager.example:80"
+
+
+def test_localhost_is_ipv4_where_it_is_both() -> None:
+    with listening(host="localhost") as found:
+        assert found.socket.family is socket.AF_INET
+
+
+def test_a_port_in_use_is_named_with_the_way_out() -> None:
+    with listening() as found:
+        port = found.socket.getsockname()[1]
+        expected = f"port {port} on 127.0.0.1 is in use: .* another with --port"
+        with pytest.raises(ConfigurationError, match=expected):
+            listen(ManagerSettings(port=port))
+
+
+def test_an_address_that_others_reach_needs_the_operators_word() -> None:
+    with pytest.raises(ConfigurationError, match=r"0\.0\.0\.0 can be reached .* --insecure"):
+        listen(ManagerSettings(host="0.0.0.0", port=0))  # noqa: S104
+    with listening(host="0.0.0.0", insecure=True, advertise="http://a") as found:  # noqa: S104
+        assert not found.is_loopback
+
+
+def test_an_address_that_is_all_of_them_needs_one_to_advertise() -> None:
+    with pytest.raises(ConfigurationError, match="name it with --advertise"):
+        listen(ManagerSettings(host="0.0.0.0", port=0, insecure=True))  # noqa: S104
+
+
+def test_an_address_of_another_machine_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"cannot listen on port .* of 192\.0\.2\.1"):
+        listen(ManagerSettings(host="192.0.2.1", port=0, insecure=True))
+
+
+def test_what_is_no_address_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"'no\.\.where' is no address"):
+        listen(ManagerSettings(host="no..where"))

@@ -1,0 +1,87 @@
+"""Sending without waiting: frames are made once, and a peer that lags is cut off."""
+
+import asyncio
+
+import pytest
+
+from leasehold.manager.peers import LAG_BYTES, Peers, frame
+
+
+class StuckTransport(asyncio.WriteTransport):
+    """A transport whose socket takes nothing until it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting: list[bytes] = []
+        self.aborted = False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.waiting.append(bytes(data))
+
+    def get_write_buffer_size(self) -> int:
+        return sum(map(len, self.waiting))
+
+    def is_closing(self) -> bool:
+        return self.aborted
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
+@pytest.mark.parametrize(
+    ("size", "header"),
+    [
+        (0, b"\x82\x00"),
+        (125, b"\x82\x7d"),
+        (126, b"\x82\x7e\x00\x7e"),
+        (65_535, b"\x82\x7e\xff\xff"),
+        (65_536, b"\x82\x7f\x00\x00\x00\x00\x00\x01\x00\x00"),
+    ],
+)
+def test_a_frame_is_as_rfc_6455_has_it(size: int, header: bytes) -> None:
+    payload = b"x" * size
+    assert frame(payload) == header + payload
+
+
+def test_numbers_are_never_used_twice_and_the_gone_get_nothing() -> None:
+    peers, transport = Peers(), StuckTransport()
+    first = peers.add(transport)
+    peers.remove(first)
+    second = peers.add(transport)
+    assert first != second
+    assert peers.send((first,), b"a") == 0
+    assert transport.waiting == []
+    assert len(peers) == 1
+
+
+def test_all_get_the_very_same_bytes() -> None:
+    peers, transports = Peers(), [StuckTransport(), StuckTransport()]
+    assert peers.send([peers.add(each) for each in transports], b"a") == 0
+    assert [each.waiting for each in transports] == [[frame(b"a")]] * 2
+
+
+def test_a_peer_that_lags_is_cut_off_and_the_others_are_not() -> None:
+    peers, slow, fast = Peers(), StuckTransport(), StuckTransport()
+    both = (peers.add(slow), peers.add(fast))
+    message, cut_off = b"x" * 1000, 0
+    for _ in range(2 * LAG_BYTES // len(message)):
+        cut_off += peers.send(both, message)
+        fast.waiting.clear()
+    assert (slow.aborted, fast.aborted, cut_off) == (True, False, 1)
+    assert slow.get_write_buffer_size() <= LAG_BYTES + 3 * len(frame(message))
+
+
+def test_a_table_that_takes_long_to_cross_is_not_cut_off_by_the_changes_after_it() -> None:
+    peers, transport = Peers(), StuckTransport()
+    connection = peers.add(transport)
+    table = b"t" * (5 * LAG_BYTES)
+    assert peers.send((connection,), table) == 0
+    for _ in range(1000):
+        assert peers.send((connection,), b"change") == 0
+    transport.waiting.clear()  # it has arrived; from here on the bound is the usual one
+    peers.send((connection,), b"change")
+    assert peers.send((connection,), b"x" * LAG_BYTES) == 0
+    peers.send((connection,), b"change")
+    assert not transport.aborted
+    peers.send((connection,), b"x" * LAG_BYTES)
+    assert peers.send((connection,), b"change") == 1

@@ -1,0 +1,45 @@
+"""What a pool may be."""
+
+import pytest
+
+from leasehold.errors import ConfigurationError
+from leasehold.manager.pool_spec import HexKey, key_of, pool_spec
+from leasehold.protocol.lease.manager_events import CreatePool
+from leasehold.wire.limits import KEY_BYTES, RANGES_PER_MESSAGE
+
+
+def test_split_points_are_sorted() -> None:
+    assert pool_spec("a", "ordered", [b"n", b"g"]) == CreatePool("a", "ordered", (b"g", b"n"))
+    assert pool_spec("a", "hashed") == CreatePool("a", "hashed")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "points", "complaint"),
+    [
+        ("", "hashed", [], "'' cannot be a pool's name"),
+        ("a" * 201, "hashed", [], "cannot be a pool's name"),
+        ("a\nb", "hashed", [], "cannot be a pool's name"),
+        (7, "hashed", [], "7 cannot be a pool's name"),
+        ("a", "sorted", [], "its kind is 'sorted'"),
+        ("a", None, [], "its kind is None"),
+        ("a", "hashed", [b"g"], "split points are for ordered pools"),
+        ("a", "ordered", [b"g", b"n", b"g"], "the split point b'g' is there twice"),
+        ("a", "ordered", [b""], "a split point of 0 bytes"),
+        ("a", "ordered", [b"x" * (KEY_BYTES + 1)], "a split point of 1025 bytes"),
+        ("a", "ordered", [b"%d" % n for n in range(RANGES_PER_MESSAGE)], "are the most"),
+    ],
+)
+def test_what_no_pool_can_be_is_refused(
+    name: object, kind: object, points: list[bytes], complaint: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=complaint):
+        pool_spec(name, kind, points)
+
+
+def test_keys_are_written_as_text_or_in_hexadecimal() -> None:
+    assert key_of("ä") == "ä".encode()
+    assert key_of(HexKey("ff00")) == b"\xff\x00"
+    with pytest.raises(ConfigurationError, match="'f' is not hexadecimal"):
+        key_of(HexKey("f"))
+    with pytest.raises(ConfigurationError, match="write such a key in hexadecimal"):
+        key_of("\ud800")

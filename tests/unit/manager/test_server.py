@@ -1,0 +1,211 @@
+"""Clients over real sockets: what is answered, and what becomes of those that talk nonsense."""
+
+import asyncio
+from contextlib import suppress
+
+import aiohttp
+import pytest
+
+from leasehold.protocol.lease.messages import (
+    Changes,
+    Hello,
+    Introduction,
+    Join,
+    LeaseRequest,
+    LeaseResponse,
+    Sync,
+    SyncResponse,
+)
+from leasehold.wire.codec import decode_to_lookup, decode_to_owner, encode
+from leasehold.wire.limits import REQUEST_BYTES
+from tests.unit.manager.serving import Events, RawSocket, Serving, masked, serving
+
+pytestmark = pytest.mark.asyncio
+
+HELLO = Hello("rooms", 7)
+SYNC = Sync("rooms", 1, 0, 0, 0, 9)
+
+
+async def introduced(manager: Serving) -> Introduction:
+    socket = await manager.connect("/v1/owner")
+    await socket.send_bytes(encode(HELLO))
+    introduction = decode_to_owner(await socket.receive_bytes())
+    await socket.close()
+    assert isinstance(introduction, Introduction)
+    return introduction
+
+
+def join(introduction: Introduction) -> Join:
+    return Join("rooms", "hashed", "ann", "http://a", 5, introduction.manager_nonce, 1)
+
+
+async def test_an_owner_is_introduced_and_joins() -> None:
+    async with serving() as manager:
+        introduction = await introduced(manager)
+        socket = await manager.connect("/v1/owner")
+        await socket.send_bytes(encode(join(introduction)))
+        response = decode_to_owner(await socket.receive_bytes())
+        assert isinstance(response, LeaseResponse)
+        assert response.incarnation == 1
+
+
+async def test_every_lookup_hears_of_a_grant_without_asking() -> None:
+    async with serving() as manager:
+        await manager.post("/v1/pools", {"name": "rooms", "kind": "hashed"})
+        lookups = [await manager.connect("/v1/lookup") for _ in range(3)]
+        for lookup in lookups:
+            await lookup.send_bytes(encode(SYNC))
+            assert isinstance(decode_to_lookup(await lookup.receive_bytes()), SyncResponse)
+        await grant_everything(manager)
+        for lookup in lookups:
+            changes = decode_to_lookup(await lookup.receive_bytes())
+            assert isinstance(changes, Changes)
+            assert [owner.name for owner in changes.owners] == ["ann"]
+
+
+async def grant_everything(manager: Serving) -> None:
+    introduction = await introduced(manager)
+    owner = await manager.connect("/v1/owner")
+    await owner.send_bytes(encode(join(introduction)))
+    response = decode_to_owner(await owner.receive_bytes())
+    assert isinstance(response, LeaseResponse)
+    seal = introduction
+    for sequence in (2, 3):
+        request = LeaseRequest(
+            "rooms",
+            response.incarnation,
+            5,
+            seal.manager_nonce,
+            sequence,
+            seal.journal,
+            seal.leadership,
+            (),
+        )
+        await owner.send_bytes(encode(request))
+        assert isinstance(decode_to_owner(await owner.receive_bytes()), LeaseResponse)
+        if sequence == 2:  # planned when others that may come have come: then a poke
+            await owner.receive_bytes()
+
+
+@pytest.mark.parametrize(
+    ("path", "frame", "code", "reason"),
+    [
+        ("/v1/owner", b"", 1002, "an empty message"),
+        ("/v1/owner", b"\x01\xc1", 1002, "a malformed message of 2 bytes"),
+        ("/v1/owner", b"\x02" + encode(HELLO)[1:], 1002, "the peer speaks protocol version 2"),
+        ("/v1/owner", b"GET / HTTP/1.1", 1002, "the peer speaks protocol version 71"),
+        ("/v1/owner", encode(SYNC), 1002, "a Sync has no place here"),
+        ("/v1/lookup", encode(HELLO), 1002, "a Hello has no place here"),
+        ("/v1/owner", "text", 1003, "a text frame, where messages are binary"),
+    ],
+)
+async def test_what_cannot_be_understood_closes_its_connection_with_a_reason_and_no_other(
+    path: str, frame: bytes | str, code: int, reason: str
+) -> None:
+    async with serving() as manager:
+        other = await manager.connect("/v1/owner")
+        socket = await manager.connect(path)
+        await (socket.send_str(frame) if isinstance(frame, str) else socket.send_bytes(frame))
+        closed = await socket.receive()
+        assert (closed.type, closed.data) == (aiohttp.WSMsgType.CLOSE, code)
+        assert str(closed.extra).startswith(reason)
+        assert manager.counted("malformed message") == 1
+        await other.send_bytes(encode(HELLO))
+        assert isinstance(decode_to_owner(await other.receive_bytes()), Introduction)
+
+
+async def test_an_oversized_message_is_refused_by_its_header_before_it_is_read() -> None:
+    async with serving() as manager:
+        events = Events(manager.service.observer)
+        async with RawSocket.connect(manager.service.url, "/v1/owner") as raw:
+            header = b"\x82\xff" + (REQUEST_BYTES + 1).to_bytes(8, "big")
+            raw.writer.write(header + b"\0\0\0\0abc")
+            reason = f"a message of more than {REQUEST_BYTES} bytes"
+            assert await raw.close_frame() == (1009, reason)
+        await events.wait_for("oversized message")
+        assert (await introduced(manager)).leadership == 1
+
+
+async def test_frames_that_are_not_websocket_close_the_connection() -> None:
+    async with serving() as manager:
+        events = Events(manager.service.observer)
+        async with RawSocket.connect(manager.service.url, "/v1/owner") as raw:
+            raw.writer.write(b"\xf3\xff\xff\xff\xff")  # reserved bits, and no known opcode
+            assert (await raw.close_frame())[0] == 1002
+        await events.wait_for("malformed message")
+
+
+async def test_a_peer_that_does_not_read_is_cut_off_while_others_are_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("leasehold.manager.peers.LAG_BYTES", 10_000)
+    async with serving() as manager:
+        events = Events(manager.service.observer)
+        async with RawSocket.connect(manager.service.url, "/v1/owner") as slow:
+            flood = asyncio.create_task(keep_asking(slow))
+            await events.wait_for("slow peer disconnected")
+            assert (await introduced(manager)).leadership == 1
+            flood.cancel()
+            await asyncio.wait([flood])
+        await events.wait_for("disconnected")
+
+
+async def keep_asking(raw: RawSocket) -> None:
+    burst = masked(HELLO) * 500
+    with suppress(ConnectionError):
+        while True:
+            raw.writer.write(burst)
+            await raw.writer.drain()
+
+
+async def test_a_connection_that_ends_is_forgotten() -> None:
+    async with serving() as manager:
+        events = Events(manager.service.observer)
+        socket = await manager.connect("/v1/owner")
+        await socket.close()
+        await events.wait_for("disconnected")
+        assert (await manager.get("/v1/status"))[1]["connections"] == 0
+
+
+async def test_clients_are_told_when_the_manager_stops() -> None:
+    async with serving() as manager:
+        socket = await manager.connect("/v1/owner")
+        stopping = asyncio.create_task(manager.service.stop())
+        closed = await socket.receive()
+        assert (closed.data, closed.extra) == (1001, "this manager stops")
+        await stopping
+
+
+async def test_a_page_of_another_origin_may_not_speak_to_a_manager() -> None:
+    async with serving() as manager:
+        status, problem = await manager.get("/v1/status", Origin="http://evil.example")
+        assert (status, problem["error"].split(" may ")[0]) == (
+            403,
+            "a page of http://evil.example",
+        )
+        with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+            await manager.session.ws_connect(
+                manager.service.url + "/v1/owner", origin="http://evil.example"
+            )
+        assert refused.value.status == 403
+        own = manager.service.url
+        assert (await manager.get("/v1/status", Origin=own))[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("127.0.0.1:1", 200),
+        ("localhost", 200),
+        ("[::1]:80", 200),
+        ("manager.example", 200),
+        ("evil.example", 403),
+        ("[evil", 403),
+    ],
+)
+async def test_a_name_that_was_made_to_mean_loopback_is_refused(host: str, status: int) -> None:
+    async with serving(advertise="http://manager.example") as manager:
+        port = manager.service.engine.machine.config.url.rpartition(":")[2]
+        url = f"http://127.0.0.1:{port}/v1/status"
+        async with manager.session.get(url, headers={"Host": host}) as response:
+            assert response.status == status

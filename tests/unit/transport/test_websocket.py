@@ -1,0 +1,186 @@
+"""WebSocket's own: why a connection fails, in words, and what is closed with what reason."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TypeAlias
+
+import pytest
+from aiohttp import WSCloseCode, web
+
+from leasehold.protocol.lease.messages import Hello, Poke, ToOwner
+from leasehold.transport import websocket
+from leasehold.transport.contract import OWNER, WAITING_MESSAGES
+from leasehold.transport.websocket import WebSocketTransport
+from leasehold.wire.codec import encode
+
+pytestmark = pytest.mark.asyncio
+
+HELLO = Hello("rooms", 1)
+Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@asynccontextmanager
+async def server(handler: Handler, path: str = OWNER.path) -> AsyncIterator[str]:
+    app = web.Application()
+    app.router.add_get(path, handler)
+    runner = web.AppRunner(app, shutdown_timeout=0)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+@asynccontextmanager
+async def client() -> AsyncIterator[tuple[WebSocketTransport[ToOwner], asyncio.Queue[str]]]:
+    transport = WebSocketTransport(OWNER)
+    losses: asyncio.Queue[str] = asyncio.Queue()
+    transport.start(lambda manager, message: None, lambda manager, why: losses.put_nowait(why))
+    try:
+        yield transport, losses
+    finally:
+        await transport.close()
+
+
+async def why_lost(url: str, times: int = 1) -> str:
+    async with client() as (transport, losses):
+        for _ in range(times):
+            transport.send(url, HELLO)
+        return await losses.get()
+
+
+async def test_nothing_listens() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+        why = await why_lost(f"http://127.0.0.1:{port}")
+    assert why == "connection refused: nothing listens there"
+
+
+async def test_no_such_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere(*args: object, **kwargs: object) -> object:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", nowhere)
+    assert await why_lost("http://manager.invalid:7400") == "no such host"
+
+
+async def test_something_else_listens() -> None:
+    async def page(request: web.Request) -> web.StreamResponse:
+        return web.Response(text="hello")
+
+    async with server(page, "/") as url:
+        assert await why_lost(url) == "answered HTTP 404: is it a leasehold manager?"
+    async with server(page) as url:
+        assert await why_lost(url) == "answered HTTP 200: is it a leasehold manager?"
+
+
+async def test_who_accepts_and_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(websocket, "CONNECT_SECONDS", 0.01)
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    listening = await asyncio.start_server(silent, "127.0.0.1", 0)
+    async with listening:
+        port = listening.sockets[0].getsockname()[1]
+        assert await why_lost(f"http://127.0.0.1:{port}") == "no answer within 0.01 s"
+
+
+async def test_tls_where_there_is_none() -> None:
+    async def page(request: web.Request) -> web.StreamResponse:
+        return web.Response(text="hello")
+
+    async with server(page) as url:
+        why = await why_lost(url.replace("http:", "https:"))
+    assert "ssl" in why.lower()
+
+
+async def test_the_reason_with_which_a_manager_closes_is_told() -> None:
+    async def closing(request: web.Request) -> web.StreamResponse:
+        answer = web.WebSocketResponse()
+        await answer.prepare(request)
+        await answer.close(code=WSCloseCode.SERVICE_RESTART, message=b"going down")
+        return answer
+
+    async with server(closing) as url:
+        assert await why_lost(url) == "it closed the connection (1012: going down)"
+
+
+async def test_more_than_may_wait_closes_the_connection() -> None:
+    async def deaf(request: web.Request) -> web.StreamResponse:
+        answer = web.WebSocketResponse()
+        await answer.prepare(request)
+        await answer.receive()
+        return answer
+
+    async with server(deaf) as url:
+        why = await why_lost(url, WAITING_MESSAGES + 1)
+    assert why == f"it has not read {WAITING_MESSAGES} messages"
+
+
+async def closes_with(send: Callable[[web.WebSocketResponse], Awaitable[None]]) -> tuple[str, str]:
+    """What the client says of it, and with what code and reason it closes."""
+    closed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    async def sending(request: web.Request) -> web.StreamResponse:
+        answer = web.WebSocketResponse()
+        await answer.prepare(request)
+        await answer.receive()
+        await send(answer)
+        frame = await answer.receive()
+        closed.set_result(f"{frame.data} {frame.extra}")
+        return answer
+
+    async with server(sending) as url:
+        return await why_lost(url), await closed
+
+
+async def test_a_text_frame_closes_with_a_protocol_error(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    why, closed = await closes_with(lambda answer: answer.send_str("{}"))
+    assert why == "it sent what cannot be read: a text frame, where messages are binary"
+    assert closed == "1002 a text frame, where messages are binary"
+    assert "closing the connection to http://127.0.0.1" in caplog.text
+
+
+async def test_a_message_that_is_too_large_closes_the_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(websocket, "MESSAGE_BYTES", 100)
+    why, closed = await closes_with(lambda answer: answer.send_bytes(b"\x01" * 200))
+    assert "200" in why
+    assert "100" in why
+    assert closed.startswith("1009")
+
+
+async def test_a_reason_is_cut_to_what_a_close_frame_has_room_for() -> None:
+    _, closed = await closes_with(lambda answer: answer.send_bytes(b"\x07" + b"x" * 1000))
+    assert closed.startswith("1002 the peer speaks protocol version 7")
+    assert len(closed.encode()) <= len("1002 ") + websocket.REASON_BYTES
+
+
+async def test_a_connection_that_is_silent_to_pings_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(websocket, "PING_SECONDS", 0.02)
+
+    async def frozen(request: web.Request) -> web.StreamResponse:
+        answer = web.WebSocketResponse(autoping=False)
+        await answer.prepare(request)
+        await answer.send_bytes(encode(Poke()))
+        while not answer.closed:
+            frame = await answer.receive()
+            if frame.type not in (web.WSMsgType.BINARY, web.WSMsgType.PING):
+                break
+        return answer
+
+    async with server(frozen) as url:
+        why = await why_lost(url)
+    assert why
