@@ -1,6 +1,7 @@
 """A manager in this process, on a free port, that grants at once; and clients for it."""
 
 import asyncio
+import io
 import json
 import socket
 from collections.abc import AsyncIterator
@@ -34,7 +35,7 @@ class Serving(NamedTuple):
         url = self.service.url + path
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         said = {"Content-Type": "application/json", **headers}
-        async with self.session.post(url, data=data, headers=said) as response:
+        async with self.session.post(url, data=io.BytesIO(data), headers=said) as response:
             return response.status, json.loads(await response.read())
 
     async def connect(self, path: str) -> aiohttp.ClientWebSocketResponse:

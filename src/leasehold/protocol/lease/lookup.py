@@ -177,14 +177,16 @@ class LookupMachine:
         if now >= self._sent_at + message.contact_ns:
             self._note("answered too late")
             return
-        was_another = message.journal != self.journal and self.journal != 0
+        was_another = self.journal not in (message.journal, 0)
         if message.journal != self.journal:
             self._meet_journal(message)
         self._answered(now, manager, message)
         entries = message.entries
         if message.snapshot:
             self.owners = {}
-        self._take(message.leadership, message.lsn, entries, message.owners, message.snapshot)
+        self._take(
+            message.leadership, message.lsn, entries, message.owners, snapshot=message.snapshot
+        )
         if was_another:  # once `find` knows the new places, as with any other loss
             self._signal_loss([WHOLE], "another journal")
 
@@ -227,7 +229,9 @@ class LookupMachine:
             if self._sent_at is None:
                 self._sync(now, (manager,))
         elif message.lsn > self.lsn:
-            self._take(message.leadership, message.lsn, message.entries, message.owners)
+            self._take(
+                message.leadership, message.lsn, message.entries, message.owners, snapshot=False
+            )
 
     # --- the table ---
 
@@ -237,7 +241,8 @@ class LookupMachine:
         lsn: int,
         entries: tuple[Entry, ...],
         owners: tuple[OwnerInfo, ...],
-        snapshot: bool = False,
+        *,
+        snapshot: bool,
     ) -> None:
         self.leadership, self.lsn = leadership, lsn
         for owner in owners:

@@ -140,7 +140,7 @@ class Manager:
             self.leader.on_message(now, connection, message)
 
     def _may_speak(self, now: Instant) -> bool:
-        """Whether to answer as the leader: nobody else can lead, and the journal is not in doubt."""
+        """Whether to answer as the leader: nobody else can be, and the journal is not in doubt."""
         return self._doubted_at is None and self.leadership.is_proven(now)
 
     def _on_asked(self, now: Instant, asked: Asked) -> None:

@@ -10,7 +10,7 @@ from leasehold.protocol.lease.messages import Leased, ToManager, ToOwner
 
 
 class OwnerConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What an owner is told when it is made. No durations of leases: those are the manager's (P7)."""
+    """What an owner is told when it is made; how long leases last is the manager's to say (P7)."""
 
     managers: tuple[str, ...]
     pool: str

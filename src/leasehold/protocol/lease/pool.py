@@ -57,8 +57,8 @@ class Pool:
     def _inherit(self, member: Member) -> None:
         """A predecessor's owner: it keeps its ranges for as long as anything may be believed (P19).
 
-        It is planned for although it has not spoken: else a new leader would begin by recalling half
-        the pool from the first owners that find it.
+        It is planned for although it has not spoken: else a new leader would begin by recalling
+        half the pool from the first owners that find it.
         """
         until = self.office.inherited_until
         session = Session(member.incarnation, member.name, member.nonce, until)
@@ -256,7 +256,7 @@ class Pool:
         return tuple(sorted([*leases, *granted], key=lambda lease: lease.start))
 
     def _kept(self, now: Instant, session: Session, given: tuple[Held, ...]) -> list[Leased]:
-        """What stays and what is recalled. After its deadline a recalled range is left out (P10)."""
+        """What stays and what is recalled; past its deadline, a recalled range is left out (P10)."""
         leases = []
         for item in given:
             for key_range, right in self.table.within(item.range):

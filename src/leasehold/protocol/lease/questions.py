@@ -82,7 +82,7 @@ def _owner_summary(now: Instant, pool: Pool, session: Session) -> OwnerSummary:
 
 
 def _share(key_range: KeyRange) -> float:
-    """How much of the space of 8-byte keys the range is; for longer keys, by their first 8 bytes."""
+    """How much of the space of 8-byte keys the range is; longer keys count by their first 8."""
     end = 1.0 if key_range.end is None else _position(key_range.end)
     return end - _position(key_range.start)
 

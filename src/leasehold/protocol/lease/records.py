@@ -19,8 +19,8 @@ class Record(msgspec.Struct, frozen=True, array_like=True, tag=True):
 class TookOver(Record, frozen=True):
     """A manager leads from here on, and may promise what outlives its leadership by `promise_ns`.
 
-    That is its hold and, since it may answer until its leadership has run out on its own clock, that
-    too (P7, P19): a later leader waits the longest promise of all its predecessors.
+    That is its hold and, since it may answer until its leadership has run out on its own clock,
+    that too (P7, P19): a later leader waits the longest promise of all its predecessors.
     """
 
     leadership: Number

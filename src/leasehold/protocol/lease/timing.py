@@ -33,7 +33,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     beat_ns: int
     """How often a leader beats, and a standby looks."""
     gather_ns: int
-    """How long the manager waits for more owners before it plans, so that they are taken together."""
+    """How long the manager waits for more owners before it plans, to take them together."""
     push_ns: int
     """How long changes are gathered before they are pushed to lookups."""
     keep_changes_ns: int
@@ -43,12 +43,13 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
         if not self.term_ns < self.hold_ns <= self.longest_hold_ns:
             msg = (
                 f"timing {self.name!r}: the term ({self.term_ns} ns) must be below the hold "
-                f"({self.hold_ns} ns), and that at most the longest hold ({self.longest_hold_ns} ns)"
+                f"({self.hold_ns} ns), and the hold at most the longest hold "
+                f"({self.longest_hold_ns} ns)"
             )
             raise ConfigurationError(msg)
 
     def on_any_clock(self, duration_ns: int) -> int:
-        """What to wait on this clock until `duration_ns` has passed on any clock within the bound."""
+        """What to wait here until `duration_ns` has passed on any clock within the bound."""
         return -(-duration_ns * self.hold_ns // self.term_ns)
 
 
