@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,6 +40,11 @@ def running_manager(*options: str) -> Iterator[ManagerProcess]:
             yield ManagerProcess(url, process.pid)
         finally:
             process.terminate()
+
+
+def loop_name() -> str:
+    """The event loop that `leasehold manager` takes here."""
+    return "uvloop" if find_spec("uvloop") else "asyncio without uvloop"
 
 
 def allow_many_files() -> None:

@@ -11,7 +11,13 @@ import sys
 
 import aiohttp
 
-from benchmarks._manager import ManagerProcess, allow_many_files, print_figure, running_manager
+from benchmarks._manager import (
+    ManagerProcess,
+    allow_many_files,
+    loop_name,
+    print_figure,
+    running_manager,
+)
 from benchmarks.renewal import Owner, settle
 from leasehold.protocol.lease.messages import Changes, Sync, SyncResponse
 from leasehold.wire.codec import decode_to_lookup, encode
@@ -104,7 +110,7 @@ def main() -> int:
     allow_many_files()
     with running_manager("--preset", "paper") as manager:
         measured, size = asyncio.run(measure(manager))
-    print(f"{LOOKUPS:,} lookups, {CHANGES} changes a repeat, {size} bytes a push")
+    print(f"{LOOKUPS:,} lookups, {CHANGES} changes a repeat, {size} bytes a push, {loop_name()}")
     return 0 if print_figure("manager CPU per lookup and change", measured, BOUND_US) else 1
 
 

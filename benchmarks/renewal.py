@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import aiohttp
 
-from benchmarks._manager import ManagerProcess, print_figure, running_manager
+from benchmarks._manager import ManagerProcess, loop_name, print_figure, running_manager
 from leasehold.protocol.lease.messages import (
     Held,
     Hello,
@@ -150,7 +150,8 @@ def main() -> int:
         figures = asyncio.run(measure(manager))
     print(
         f"{OWNERS} owners with {figures.ranges:.1f} ranges each on average, "
-        f"{figures.request_bytes / 1024:.1f} KiB a request, {RENEWALS:,} renewals a repeat"
+        f"{figures.request_bytes / 1024:.1f} KiB a request, {RENEWALS:,} renewals a repeat, "
+        f"{loop_name()}"
     )
     good = print_figure("manager CPU per renewal, one at a time", figures.one_at_a_time, BOUND_US)
     good &= print_figure(

@@ -1,6 +1,6 @@
 """One owner for every key, in a pool of ordinary Python processes."""
 
-from leasehold.base.keys import PoolKind, UserKey
+from leasehold.base.keys import UserKey
 from leasehold.base.ranges import KeyRange
 from leasehold.client.lease import Lease
 from leasehold.client.lookup import Lookup
@@ -39,7 +39,6 @@ __all__ = [
     "NotOwner",
     "Owner",
     "PoolError",
-    "PoolKind",
     "ProtocolError",
     "UsageError",
     "UserKey",

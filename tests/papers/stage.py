@@ -10,7 +10,7 @@ Actors have clocks of their own: `rate` says how fast one runs beside the stage'
 from collections import deque
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from leasehold.base.instants import FAR_FUTURE, MILLISECOND_NS, SECOND_NS, Instant, seconds
 from leasehold.base.keys import Key
@@ -34,6 +34,8 @@ STEPS_AT_MOST = 200_000
 MOMENT = 10 * MILLISECOND_NS
 
 M = TypeVar("M")
+Anything: TypeAlias = Any
+"""An event, an action or a message: whose, only the machine knows."""
 
 
 class Letter(NamedTuple):
@@ -41,7 +43,7 @@ class Letter(NamedTuple):
 
     sender: "Actor"
     receiver: "Actor"
-    message: Any
+    message: Anything
 
 
 class Actor:
@@ -66,9 +68,12 @@ class Actor:
         """What its clock shows."""
         return Instant(round(self.stage.now * self.rate))
 
-    def post(self, event: Any) -> None:
-        """Hand it an event."""
+    def post(self, event: Anything) -> None:
+        """Hand it an event, after those that came before it."""
         self._events.append(event)
+        self._drain()
+
+    def _drain(self) -> None:
         while self._events and self.is_alive and not self._is_busy:
             self._take(self.machine.handle(self.clock(), self._events.popleft()))
 
@@ -76,16 +81,15 @@ class Actor:
         """Let it do what is due."""
         if self.is_alive and self.clock() >= self._wake_at:
             self._take(self.machine.advance(self.clock()))
+            self._drain()
 
-    def _take(self, output: Any) -> None:
+    def _take(self, output: Anything) -> None:
         self.machine.invariants()
         self._wake_at = output.wake_at
         self._is_busy = True
         for action in output.actions:
             self.perform(action)
         self._is_busy = False
-        if self._events and self.is_alive:
-            self.post(self._events.popleft())
 
     def wakes_at(self) -> int:
         """When it is due next, by the stage's clock."""
@@ -95,11 +99,11 @@ class Actor:
         """End it. Its letters are still on their way."""
         self.is_alive = False
 
-    def perform(self, action: Any) -> None:
+    def perform(self, action: Anything) -> None:
         """Carry out one action."""
         raise NotImplementedError
 
-    def on_message(self, sender: "Actor", message: Any) -> None:
+    def on_message(self, sender: "Actor", message: Anything) -> None:
         """A letter has arrived."""
         raise NotImplementedError
 
@@ -109,7 +113,7 @@ class ManagerActor(Actor):
 
     machine: Manager
 
-    def perform(self, action: Any) -> None:
+    def perform(self, action: Anything) -> None:
         stage = self.stage
         match action:
             case manager_events.Send(connection=number, message=message):
@@ -126,10 +130,12 @@ class ManagerActor(Actor):
                 pass
             case _:
                 answer = stage.journal.carry_out(action)
-                if answer is not None:
-                    (self._events if stage.journal_answers else stage.unanswered).append(answer)
+                if answer is not None and stage.journal_answers:
+                    self.post(answer)
+                elif answer is not None:
+                    stage.unanswered.append((self, answer))
 
-    def on_message(self, sender: Actor, message: Any) -> None:
+    def on_message(self, sender: Actor, message: Anything) -> None:
         self.post(manager_events.Received(self.stage.clients.index(sender), message))
 
     @property
@@ -153,7 +159,7 @@ class OwnerActor(Actor):
         """Whether `on_revoke` returns at once."""
         self.letting_go: list[owner_events.Revoke] = []
 
-    def perform(self, action: Any) -> None:
+    def perform(self, action: Anything) -> None:
         match action:
             case owner_events.Send(manager=url, message=message):
                 self.stage.send(self, self.stage.managers[url], message)
@@ -174,15 +180,14 @@ class OwnerActor(Actor):
     def let_go(self) -> None:
         """`on_revoke` returns, wherever it still runs."""
         letting_go, self.letting_go = self.letting_go, []
-        self._events.extend(owner_events.Revoked(each.revocation) for each in letting_go)
-        if not self._is_busy and self._events:
-            self.post(self._events.popleft())
+        for revoke in letting_go:
+            self.post(owner_events.Revoked(revoke.revocation))
 
     def close(self) -> None:
         """Leave the pool."""
         self.post(owner_events.CloseRequested())
 
-    def on_message(self, sender: Actor, message: Any) -> None:
+    def on_message(self, sender: Actor, message: Anything) -> None:
         self.post(owner_events.Received(sender.name, message))
 
     def number(self, key: Key) -> int | None:
@@ -203,7 +208,7 @@ class LookupActor(Actor):
         super().__init__(stage, name)
         self.losses: list[KeyRange] = []
 
-    def perform(self, action: Any) -> None:
+    def perform(self, action: Anything) -> None:
         match action:
             case lookup_events.Send(manager=url, message=message):
                 self.stage.send(self, self.stage.managers[url], message)
@@ -214,13 +219,18 @@ class LookupActor(Actor):
             case lookup_events.Route():
                 pass
 
-    def on_message(self, sender: Actor, message: Any) -> None:
+    def on_message(self, sender: Actor, message: Anything) -> None:
         self.post(lookup_events.Received(sender.name, message))
 
     def find(self, key: Key) -> str | None:
         """The address at which `key` is served, as far as it knows."""
         found = self.machine.find(key)
         return None if found is None else found.address
+
+    def owners(self) -> RangeMap[int]:
+        """Who has each range, as far as it knows."""
+        table = self.machine.table
+        return RangeMap.at_starts(table.starts(), [known.owner for known in table.values()])
 
     def lost(self, key: Key) -> bool:
         """Whether a loss of `key` was signalled."""
@@ -245,7 +255,7 @@ class Stage:
         self.first_start = first_start
         self.journal = JournalContents(self.random, lambda *_: None)
         self.journal_answers = True
-        self.unanswered: list[Any] = []
+        self.unanswered: list[tuple[ManagerActor, Any]] = []
         self.letters: deque[Letter] = deque()
         self.sent: list[Letter] = []
         self.cut_off: list[Actor] = []
@@ -298,9 +308,16 @@ class Stage:
         owners = [client for client in self.clients if isinstance(client, OwnerActor)]
         return [owner for owner in owners if owner.number(key) is not None]
 
+    def answer(self) -> None:
+        """The journal answers, from now on, and what it was asked before."""
+        self.journal_answers = True
+        unanswered, self.unanswered = self.unanswered, []
+        for manager, answer in unanswered:
+            manager.post(answer)
+
     # --- letters ---
 
-    def send(self, sender: Actor, receiver: Actor, message: Any) -> None:
+    def send(self, sender: Actor, receiver: Actor, message: Anything) -> None:
         """Put a letter on its way."""
         letter = Letter(sender, receiver, message)
         self.sent.append(letter)
@@ -314,7 +331,9 @@ class Stage:
 
     def take_out(self, kind: type[M], about: Callable[[Letter], bool] = lambda _: True) -> Letter:
         """The one letter of that kind that is on its way; it is on its way no more."""
-        (letter,) = [each for each in self.letters if isinstance(each.message, kind) and about(each)]
+        (letter,) = [
+            each for each in self.letters if isinstance(each.message, kind) and about(each)
+        ]
         self.letters.remove(letter)
         return letter
 
@@ -377,4 +396,4 @@ def assigned(script: Callable[[Sequence[str]], Assignment]) -> PolicyMaker:
             starts, [incarnations.get(name or "", NOBODY) for _, name in pieces]
         )
 
-    return lambda table: policy
+    return lambda _: policy

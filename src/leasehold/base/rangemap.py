@@ -89,12 +89,12 @@ class RangeMap(Generic[V]):
     def within(self, key_range: KeyRange = WHOLE) -> Iterator[tuple[KeyRange, V]]:
         """The pieces of `key_range` with their values, in order, cut at its ends."""
         starts, values = self._starts, self._values
-        i = bisect_right(starts, key_range.start) - 1
         start, end = key_range.start, key_range.end
+        i = bisect_right(starts, start) - 1
         while True:
             piece_end = starts[i + 1] if i + 1 < len(starts) else None
             if piece_end is None or (end is not None and end <= piece_end):
-                yield KeyRange(start, end), values[i]
+                yield key_range if start is key_range.start else KeyRange(start, end), values[i]
                 return
             yield KeyRange(start, piece_end), values[i]
             start = piece_end
@@ -115,3 +115,11 @@ class RangeMap(Generic[V]):
                 new.append((key_range.end, values[last - 1]))  # what was cut goes on
         starts[first:last] = [start for start, _ in new]
         values[first:last] = [value for _, value in new]
+
+    def has(self, key_range: KeyRange, value: V) -> bool:
+        """Whether all of `key_range` has `value`."""
+        starts = self._starts
+        i = bisect_right(starts, key_range.start)
+        if self._values[i - 1] != value:
+            return False
+        return i == len(starts) or (key_range.end is not None and key_range.end <= starts[i])

@@ -1,21 +1,23 @@
 """The command line. What it needs beyond the library comes with the extra `server`."""
 
 import sys
+from importlib.util import find_spec
 
 EXTRA = ("cyclopts", "rich")
 
 
 def main() -> None:
     """Run the command that the process was started with; exits with its code."""
-    try:
-        from leasehold.cli.app import run
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] not in EXTRA:
-            raise
+    missing = [name for name in EXTRA if find_spec(name) is None]
+    if missing:
+        verb = "is" if len(missing) == 1 else "are"
         print(
-            f"leasehold: the command line needs {' and '.join(EXTRA)}, and {error.name} is not "
-            "installed. They come with the extra: pip install 'leasehold[server]'",
+            f"leasehold: the command line needs {' and '.join(EXTRA)}, and "
+            f"{' and '.join(missing)} {verb} not installed. "
+            "They come with the extra: pip install 'leasehold[server]'",
             file=sys.stderr,
         )
         sys.exit(1)
+    from leasehold.cli.app import run
+
     sys.exit(run(sys.argv[1:]))

@@ -34,6 +34,9 @@ COMMANDS = {
     "owners": Command("leasehold.cli.reading:owners", "List the owners of a pool."),
     "table": Command("leasehold.cli.reading:table", "Show the lease table of a pool."),
     "locate": Command("leasehold.cli.reading:locate", "Say who has a key."),
+    "demo": Command(
+        "leasehold.cli.demo.command:demo", "Watch a service live: owners die, and no key has two."
+    ),
     "status": Command("leasehold.cli.reading:status", "Say how a manager is."),
 }
 
@@ -49,6 +52,7 @@ def build() -> App:
         help="One owner for every key, in a pool of ordinary Python processes.",
         version=__version__,
         result_action="return_value",
+        suppress_keyboard_interrupt=False,
         help_format="plaintext",
         default_parameter=Parameter(show_default=False),
     )

@@ -15,6 +15,9 @@ from leasehold.cli.report import JsonReport, Report, report_for_people, watch
 from leasehold.manager.config_file import settings_from
 from leasehold.manager.service import ManagerService
 
+FILES_WHERE_UNLIMITED = 10_240
+"""What macOS allows, where it says that there is no limit."""
+
 
 @Parameter(name="*")
 @dataclass(frozen=True)
@@ -106,4 +109,5 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 def raise_file_limit() -> None:
     """Allow as many open files as this user may have: every client is one, and 1,024 are few."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    wanted = FILES_WHERE_UNLIMITED if most == resource.RLIM_INFINITY else most
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))

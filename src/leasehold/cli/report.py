@@ -46,8 +46,7 @@ class Report(Protocol):
 def view_of(service: ManagerService) -> View:
     """How the manager is now."""
     engine = service.engine
-    leadership = engine.machine.leadership.leadership
-    return View(engine.role, engine.leader, leadership, engine.grants_in_seconds > 0)
+    return View(engine.role, engine.leader, engine.leadership, engine.grants_in_seconds > 0)
 
 
 async def watch(service: ManagerService, report: Report) -> None:

@@ -12,6 +12,7 @@ import inspect
 import logging
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeAlias
 
 from leasehold.base.instants import FAR_FUTURE, Instant, in_seconds
@@ -65,7 +66,14 @@ class Callbacks:
 
     def start_thread(self) -> None:
         """Call in a thread, with an event loop of its own for coroutine functions."""
-        ThreadHome().run(self._run(), f"{self._name} calls")
+        ended = ThreadHome().run(self._run(), f"{self._name} calls")
+        ended.add_done_callback(self._on_thread_ended)
+
+    def _on_thread_ended(self, ended: "Future[None]") -> None:
+        """A callback may have raised what ends a thread, such as SystemExit."""
+        error = ended.exception()
+        if error is not None:
+            self._log.critical("%s: no callback is called any more", self._name, exc_info=error)
 
     def put(self, job: Job) -> None:
         """Make a call after those that were put before it. From any thread."""

@@ -71,6 +71,7 @@ class Engine(Generic[E, A, M]):
         self._leaving: asyncio.Event = asyncio.Event()
         self._left: asyncio.Event = asyncio.Event()
         self._failed = False
+        self._last_refusal = ""
 
     # --- what the two engines say for themselves ---
 
@@ -234,5 +235,8 @@ class Engine(Generic[E, A, M]):
     def note(self, what: str, detail: str) -> None:
         """Count what a machine found worth it, and write a line to the log."""
         self.counts[what] += 1
-        level = LEVELS.get(what, logging.WARNING if what.startswith("refused") else logging.DEBUG)
+        level = LEVELS.get(what, logging.DEBUG)
+        if what.startswith("refused"):  # again and again until it changes: said loudly once
+            level = logging.DEBUG if detail == self._last_refusal else logging.WARNING
+            self._last_refusal = detail
         self.logger.log(level, "%s: %s%s", self.name, what, f": {detail}" if detail else "")

@@ -9,7 +9,7 @@ import logging
 from random import Random
 from typing import assert_never
 
-from leasehold.base.ranges import KeyRange
+from leasehold.base.ranges import WHOLE, KeyRange
 from leasehold.client.callbacks import Callback, Job
 from leasehold.client.engine import Engine
 from leasehold.client.owner_engine import SHOWN_RANGES
@@ -167,7 +167,9 @@ class LookupEngine(Engine[LookupEvent, LookupAction, ToLookup]):
 
     def give_up(self) -> None:
         """See `Engine.give_up`."""
-        self.board.publish(Routes([b""], [None], "hashed", in_contact=False))
+        kind = self._machine.kind or "hashed"
+        self.board.publish(Routes([WHOLE.start], [None], kind, in_contact=False))
+        self._signal_loss((WHOLE,), "nothing is known any more")
 
 
 def shown(ranges: tuple[KeyRange, ...]) -> str:

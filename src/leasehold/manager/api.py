@@ -102,7 +102,7 @@ class Api:
                 role=engine.role,
                 proven=engine.is_proven,
                 leader=engine.leader,
-                leadership=engine.machine.leadership.leadership,
+                leadership=engine.leadership,
                 lsn=engine.lsn,
                 grants_in_seconds=round(engine.grants_in_seconds, 3),
                 preset=engine.machine.timing.name,

@@ -128,6 +128,11 @@ class Engine:
         return None if known == self.machine.config.url and self.role != "leading" else known
 
     @property
+    def leadership(self) -> int:
+        """The number of the present leadership, as far as known."""
+        return self.machine.leadership.seat.leadership
+
+    @property
     def lsn(self) -> int:
         """The LSN up to which the journal is written; 0 where this manager does not lead."""
         leader = self.machine.leader

@@ -130,11 +130,11 @@ def _no_wait(now: Instant, inherited_ns: int) -> Instant:
     return now
 
 
-def _by_the_last_flag(self: LookupMachine, entry: Any) -> list[Any]:
+def _by_the_last_flag(self: LookupMachine, key_range: Any, entry: Any) -> list[Any]:
     was_clean = entry.number != entry.since
     return [
         piece
-        for piece, known in self.table.within(entry.range)
+        for piece, known in self.table.within(key_range)
         if known.number not in (UNKNOWN, entry.number) and not was_clean
     ]
 

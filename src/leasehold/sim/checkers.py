@@ -6,19 +6,22 @@ workload that drives the run. Each check looks only at what changed, so that a l
 changes in it.
 """
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from leasehold.base.instants import in_seconds
+from leasehold.base.keys import Key
 from leasehold.base.rangemap import RangeMap
-from leasehold.base.ranges import KeyRange
+from leasehold.base.ranges import WHOLE, KeyRange
 from leasehold.protocol.lease.history import History
 from leasehold.protocol.lease.leader import Leader
+from leasehold.protocol.lease.lookup import Known
 from leasehold.protocol.lease.messages import Entry, Leased
 from leasehold.protocol.lease.owner_events import Holdings
 from leasehold.protocol.lease.records import AnyRecord, Changed, Left, State, TookOver
 from leasehold.protocol.lease.table import NOBODY
 from leasehold.sim.journal import JournalContents
-from leasehold.sim.process import ManagerProcess, OwnerProcess, Process
+from leasehold.sim.process import LookupProcess, ManagerProcess, OwnerProcess, Process
 
 if TYPE_CHECKING:
     from leasehold.sim.world import World
@@ -45,19 +48,32 @@ class Checkers:
         self.committed_of = 0
         self._steps = 0
         self._leaders: dict[int, Leader] = {}
+        self._checked: dict[int, int] = {}
+        """The LSN at which a leader's invariants were last checked."""
 
     # --- every step ---
 
     def on_step(self, process: Process) -> None:
         """A machine has taken an event."""
         self._steps += 1
-        if self._steps % INVARIANTS_EVERY == 0:
+        if self._steps % INVARIANTS_EVERY == 0 and self._has_changed(process):
             process.machine.invariants()
         if isinstance(process, ManagerProcess):
             leader = process.machine.leader
             if leader is not None and self._leaders.get(process.uid) is not leader:
                 self._leaders[process.uid] = leader
                 self._check_nothing_forgotten(leader)
+
+    def _has_changed(self, process: Process) -> bool:
+        """Whether there is anything new to check: a leader's table is long, and changes rarely."""
+        leader = process.machine.leader if isinstance(process, ManagerProcess) else None
+        if leader is None:
+            return True
+        lsn = leader.office.history.lsn
+        if self._checked.get(process.uid) == lsn:
+            return False
+        self._checked[process.uid] = lsn
+        return True
 
     # --- S1 and S3: what owners believe ---
 
@@ -174,36 +190,64 @@ class Checkers:
     def not_converged(self) -> str | None:
         """What is still missing for every key to have an owner that every lookup knows."""
         believed = sorted(
-            (lease.start, lease.end or b"", owner)
+            (lease.start, lease.end, owner)
             for owner in self.world.owners()
             if owner.alive and self.world.now < owner.believes_until
             for lease in owner.holdings.leases
         )
-        position = b""
+        position: Key | None = WHOLE.start
         for start, end, _ in believed:
             if start != position:
-                return f"nobody has the keys from {position.hex() or '-'}"
+                break
             position = end
-        if position or not believed:
+        if position is not None:
             return f"nobody has the keys from {position.hex() or '-'}"
+        well: RangeMap[Known] | None = None
         for lookup in self.world.lookups():
+            missing = None if lookup.machine.table == well else _unknown(lookup, believed)
             if not lookup.machine.in_contact:
                 return f"{lookup.slot} is out of contact"
-            for start, end, owner in believed:
-                for piece, known in lookup.machine.table.within(KeyRange(start, end or None)):
-                    if known.owner != owner.holdings.incarnation:
-                        return f"{lookup.slot} does not know that {owner.slot} has {piece}"
+            if missing is not None:
+                return missing
+            well = lookup.machine.table
         return None
 
     def _violated(self, promise: str, detail: str) -> None:
         raise Violation(f"{promise}: {detail}")
 
 
+def _unknown(lookup: LookupProcess, believed: list[tuple[Key, Key | None, OwnerProcess]]) -> str | None:
+    """What the lookup does not know of what owners believe."""
+    for start, end, owner in believed:
+        for piece, known in lookup.machine.table.within(KeyRange(start, end)):
+            if known.owner != owner.holdings.incarnation:
+                return f"{lookup.slot} does not know that {owner.slot} has {piece}"
+    return None
+
+
 def believes(owner: OwnerProcess, piece: KeyRange) -> bool:
     """Whether the owner, now, believes that it holds any key of `piece`."""
     if not owner.alive or owner.world.now >= owner.believes_until:
         return False
-    return any(lease.range.intersection(piece) for lease in owner.holdings.leases)
+    leases = owner.holdings.leases
+    after = bisect_right(leases, piece.start, key=_start)
+    if after and (leases[after - 1].end is None or leases[after - 1].end > piece.start):
+        return True
+    return after < len(leases) and (piece.end is None or leases[after].start < piece.end)
+
+
+def _start(lease: Leased) -> Key:
+    return lease.start
+
+
+def number_of(owner: OwnerProcess, key: Key) -> int | None:
+    """The number under which the owner holds the key now, as its readers see it."""
+    if not owner.alive or owner.world.now >= owner.believes_until:
+        return None
+    leases = owner.holdings.leases
+    after = bisect_right(leases, key, key=_start)
+    held = leases[after - 1] if after else None
+    return held.number if held and (held.end is None or key < held.end) else None
 
 
 def added(old: tuple[Leased, ...], new: tuple[Leased, ...]) -> list[Leased]:

@@ -72,12 +72,12 @@ def chosen_kinds(names: str) -> tuple[str, ...]:
 class Mix:
     """Which kinds of fault a run has, and how often each strikes."""
 
-    def __init__(self, random: Random, kinds: tuple[str, ...]) -> None:
+    def __init__(self, random: Random, kinds: tuple[str, ...], times: float = 1.0) -> None:
         self.rates: dict[str, float] = {}
         for kind in KINDS:
             is_on, strength = random.random() < 0.5, random.random()
             if kind in kinds and is_on:
-                self.rates[kind] = self._rate(kind, strength)
+                self.rates[kind] = times * self._rate(kind, strength)
 
     @staticmethod
     def _rate(kind: str, strength: float) -> float:

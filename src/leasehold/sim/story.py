@@ -1,13 +1,13 @@
 """What happened lately, for people: kept cheaply, told only when a run fails."""
 
 from collections import deque
-from collections.abc import Iterator
 from typing import Any
 from zlib import crc32
 
 from leasehold.base.instants import in_seconds
+from leasehold.sim.words import in_words
 
-KEPT = 400
+KEPT = 600
 
 
 class Story:
@@ -22,13 +22,17 @@ class Story:
         self.fingerprint = crc32(f"{real} {who} {what}".encode(), self.fingerprint)
         self._events.append((real, who, what, detail))
 
-    def lines(self, most: int) -> Iterator[str]:
-        """The last events, oldest first."""
-        for real, who, what, detail in list(self._events)[-most:]:
-            text = _short(detail)
-            yield f"{in_seconds(real):12.3f}  {who:<10} {what}{': ' + text if text else ''}"
+    def lines(self, most: int, *, lookups: bool = True) -> list[str]:
+        """The last events, oldest first; `lookups` says whether those of lookups are worth telling."""
+        events = [event for event in self._events if lookups or not _is_of_a_lookup(event)]
+        return [_line(*event) for event in events[-most:]]
 
 
-def _short(detail: Any) -> str:
-    text = str(detail)
-    return text if len(text) <= 150 else text[:147] + "..."
+def _is_of_a_lookup(event: tuple[int, str, str, Any]) -> bool:
+    _, who, what, _ = event
+    return who.startswith("l") or what.startswith("gets Sync ")
+
+
+def _line(real: int, who: str, what: str, detail: Any) -> str:
+    text = in_words(detail)
+    return f"{in_seconds(real):12.3f}  {who:<8} {what}{': ' + text if text else ''}"

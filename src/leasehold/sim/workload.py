@@ -11,7 +11,7 @@ from leasehold.base.instants import SECOND_NS
 from leasehold.base.keys import Key
 from leasehold.base.ranges import KeyRange
 from leasehold.protocol.lease import owner_events
-from leasehold.sim.checkers import Violation
+from leasehold.sim.checkers import Violation, number_of
 from leasehold.sim.process import LookupProcess, OwnerProcess
 
 if TYPE_CHECKING:
@@ -101,12 +101,3 @@ class Workload:
             longest = 2 * self.world.timing.recall_ns
         at = self.world.now + self.random.randrange(longest)
         self.world.at(at, owner.post, owner_events.Revoked(revocation))
-
-
-def number_of(owner: OwnerProcess, key: Key) -> int | None:
-    """The number under which the owner holds the key now, as its readers see it."""
-    if owner.alive and owner.world.now < owner.believes_until:
-        for lease in owner.holdings.leases:
-            if key in lease.range:
-                return lease.number
-    return None

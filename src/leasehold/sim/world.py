@@ -56,6 +56,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     journal: str | None = None
     """`memory`, with one manager, or `durable`; None: drawn."""
     faults: tuple[str, ...] = KINDS
+    fault_rate: float = 1.0
+    """How often they strike, beside what is drawn."""
 
 
 class World:
@@ -90,7 +92,7 @@ class World:
     def _draw(self) -> None:
         """What this seed's world is like."""
         random, plan = self.random, self.plan
-        self.mix = Mix(random, plan.faults)
+        self.mix = Mix(random, plan.faults, plan.fault_rate)
         drawn = random.choice(("durable", "durable", "durable", "memory"))
         self.journal_kind = plan.journal or drawn
         managers = random.choice((1, plan.managers, plan.managers, plan.managers))

@@ -19,7 +19,7 @@ from leasehold.observe.events import Observer
 from leasehold.protocol.lease.messages import ToManager
 from leasehold.wire.codec import encode
 
-DEADLINE_SECONDS = 10.0
+DEADLINE_SECONDS = 30.0
 
 
 class Serving(NamedTuple):
@@ -47,7 +47,7 @@ class Serving(NamedTuple):
 
 @asynccontextmanager
 async def serving(journal: Journal | None = None, **said: object) -> AsyncIterator[Serving]:
-    told = {"port": 0, "journal": "memory", "preset": "test", "first_start": True, **said}
+    told = {"port": 0, "journal": "memory", "first_start": True, **said}
     settings = ManagerSettings(**told)  # type: ignore[arg-type]
     observer = Observer("leasehold.test")
     events = Events(observer)

@@ -183,7 +183,7 @@ async def test_the_status_has_the_journal_the_leadership_and_what_happened() -> 
         assert status == 200
         assert answer["url"] == answer["leader"] == manager.service.url
         assert (answer["role"], answer["proven"], answer["leadership"]) == ("leading", True, 1)
-        assert (answer["journal"], answer["preset"]) == ("memory", "test")
+        assert (answer["journal"], answer["preset"]) == ("memory", "default")
         assert answer["grants_in_seconds"] == 0
         assert answer["events"]["pool created"] == 2
 

@@ -141,7 +141,7 @@ async def test_a_peer_that_does_not_read_is_cut_off_while_others_are_answered(
     monkeypatch.setattr("leasehold.manager.peers.LAG_BYTES", 10_000)
     async with serving() as manager:
         events = Events(manager.service.observer)
-        async with RawSocket.connect(manager.service.url, "/v1/owner") as slow:
+        async with RawSocket.connect(manager.service.url, "/v1/lookup") as slow:
             flood = asyncio.create_task(keep_asking(slow))
             await events.wait_for("slow peer disconnected")
             assert (await introduced(manager)).leadership == 1
@@ -151,7 +151,8 @@ async def test_a_peer_that_does_not_read_is_cut_off_while_others_are_answered(
 
 
 async def keep_asking(raw: RawSocket) -> None:
-    burst = masked(HELLO) * 500
+    no_such_pool = Sync("x" * 90, 1, 0, 0, 0, 9)  # what is answered to it is long
+    burst = masked(no_such_pool) * 500
     with suppress(ConnectionError):
         while True:
             raw.writer.write(burst)

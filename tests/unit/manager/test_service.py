@@ -1,7 +1,6 @@
 """A manager put together: starting, stopping, and what makes it give up."""
 
 import asyncio
-import os
 from pathlib import Path
 from typing import NoReturn
 
@@ -22,6 +21,10 @@ from leasehold.wire.codec import encode
 from tests.unit.manager.serving import Events, serving
 
 pytestmark = pytest.mark.asyncio
+
+
+def names(directory: Path) -> list[str]:
+    return [each.name for each in directory.iterdir()]
 
 
 async def test_a_stopped_manager_has_resigned_and_let_its_port_go() -> None:
@@ -50,7 +53,7 @@ async def test_a_journal_that_is_refused_leaves_nothing_behind(tmp_path: Path) -
     with pytest.raises(JournalDamaged):
         await service.start()
     assert path.read_bytes() == b"what somebody wrote over it"
-    assert os.listdir(tmp_path) == [path.name]
+    assert names(tmp_path) == [path.name]
 
 
 async def test_a_port_in_use_is_found_before_a_journal_is_made(tmp_path: Path) -> None:
@@ -59,7 +62,7 @@ async def test_a_port_in_use_is_found_before_a_journal_is_made(tmp_path: Path) -
         second = ManagerService(ManagerSettings(port=port, state_dir=tmp_path))
         with pytest.raises(ConfigurationError, match="is in use"):
             await second.start()
-    assert os.listdir(tmp_path) == []
+    assert names(tmp_path) == []
 
 
 async def test_pools_from_the_configuration_are_there_and_conflicts_are_told() -> None:

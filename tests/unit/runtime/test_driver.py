@@ -118,7 +118,7 @@ async def test_an_action_that_cannot_be_carried_out_stops_it_too() -> None:
 
 
 async def test_without_anybody_to_tell_a_failure_is_raised() -> None:
-    driver: Driver[str, str] = Driver(Echo(), TurnedClock(), lambda action: None)
+    driver: Driver[str, str] = Driver(Echo(), TurnedClock(), lambda _: None)
     driver.start()
     with pytest.raises(AssertionError, match="a contradiction"):
         driver.post("break")

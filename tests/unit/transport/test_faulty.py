@@ -42,7 +42,7 @@ class Stage:
         self.faulty: FaultyTransport[ToOwner] = FaultyTransport(
             self.inner, faults, Random(seed), self.clock, self.clock.alarm
         )
-        self.faulty.start(self.deliver, lambda manager, why: self.lost.append(why))
+        self.faulty.start(self.deliver, lambda _, why: self.lost.append(why))
 
     def deliver(self, manager: str, message: ToOwner) -> None:
         self.delivered += 1

@@ -39,7 +39,7 @@ async def server(handler: Handler, path: str = OWNER.path) -> AsyncIterator[str]
 async def client() -> AsyncIterator[tuple[WebSocketTransport[ToOwner], asyncio.Queue[str]]]:
     transport = WebSocketTransport(OWNER)
     losses: asyncio.Queue[str] = asyncio.Queue()
-    transport.start(lambda manager, message: None, lambda manager, why: losses.put_nowait(why))
+    transport.start(lambda *_: None, lambda _, why: losses.put_nowait(why))
     try:
         yield transport, losses
     finally:

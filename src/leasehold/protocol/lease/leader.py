@@ -65,12 +65,17 @@ class Leader:
         history, timing = office.history, office.timing
         inherited_ns = history.promise_ns
         self.promise_ns = timing.hold_ns + timing.on_any_clock(timing.leadership_ns)
-        office.write(TookOver(office.seal.leadership, self.promise_ns, manager))
+        self.took_over_lsn = office.write(
+            TookOver(office.seal.leadership, self.promise_ns, manager)
+        )
         office.inherited_until = self.wait_until(now, inherited_ns)
         self._grants_at = FAR_FUTURE
-        if not history.waited_out:
-            # Nothing was granted in this history yet: what it may have to wait for came before it.
-            self._grants_at = Instant(now if first_start else now + timing.longest_hold_ns)
+        if not history.waited_out and first_start:
+            # Nothing was granted in this history yet; what it would wait for came before it.
+            office.write(WaitedOut())
+            office.may_grant = True
+        elif not history.waited_out:
+            self._grants_at = Instant(now + timing.longest_hold_ns)
         self._lower_at = FAR_FUTURE
         if inherited_ns > self.promise_ns:
             self._lower_at = office.inherited_until
@@ -172,10 +177,16 @@ class Leader:
         seal = self.office.seal
         match message:
             case LeaseRequest(journal=seal.journal):
-                return message.leadership > seal.leadership
+                pool = self.pools.get(message.pool)
+                is_numbered = pool is None or message.incarnation < pool.table.next_incarnation
+                return message.leadership > seal.leadership or not is_numbered
             case Sync(journal=seal.journal):
+                # What was told under an earlier leadership came before this one began.
+                was_before = message.leadership >= seal.leadership or (
+                    message.lsn < self.took_over_lsn
+                )
                 beyond = message.lsn > self.office.history.lsn
-                return message.leadership > seal.leadership or beyond
+                return message.leadership > seal.leadership or beyond or not was_before
             case _:
                 return False
 

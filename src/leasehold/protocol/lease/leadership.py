@@ -45,12 +45,18 @@ class Leadership:
         self._seen_since = LONG_AGO
         self.asked_at = LONG_AGO
         """When the request to the journal that is under way was sent."""
-        self._under_way = False
+        self._under_way: JournalAction | None = None
+        """Only its answer counts from `asked_at`; to another's, nothing is owed."""
         self._next_at = LONG_AGO
 
     def is_proven(self, now: Instant) -> bool:
         """Whether this manager leads, and nobody can have taken over by waiting."""
         return self.phase == "leading" and now < self.proven_until
+
+    @property
+    def proven_from(self) -> Instant:
+        """When the last confirmed beat was sent; long ago, where there is none."""
+        return Instant(self.proven_until - self.timing.leadership_ns)
 
     @property
     def leader(self) -> str | None:
@@ -60,7 +66,7 @@ class Leadership:
     @property
     def wake_at(self) -> Instant:
         """When to look or to beat next."""
-        done = self._under_way or self.phase == "resigned"
+        done = self._under_way is not None or self.phase == "resigned"
         return FAR_FUTURE if done else self._next_at
 
     def advance(self, now: Instant) -> list[JournalAction]:
@@ -73,7 +79,7 @@ class Leadership:
         return [self._ask(now, ReadSeat())]
 
     def _ask(self, now: Instant, action: JournalAction) -> JournalAction:
-        self._under_way = True
+        self._under_way = action
         self.asked_at = now
         return action
 
@@ -81,7 +87,9 @@ class Leadership:
 
     def on_seat_read(self, now: Instant, event: SeatRead) -> list[JournalAction]:
         """Watch the beat; campaign where it has stopped, or nobody leads."""
-        self._under_way = False
+        if not isinstance(self._under_way, ReadSeat):
+            return []
+        self._under_way = None
         if self.phase != "standby":
             return []
         if event.seat != self.seat or self._seen_since == LONG_AGO:
@@ -106,8 +114,11 @@ class Leadership:
 
         What is won counts from when the campaign was sent.
         """
-        self._under_way = False
-        if self.phase != "campaigning" or event.leadership != self.leadership:
+        asked = self._under_way
+        if not isinstance(asked, Campaign) or asked.taken.leadership != event.leadership:
+            return False
+        self._under_way = None
+        if self.phase != "campaigning":
             return False
         if not event.won:
             self.become_standby()
@@ -122,7 +133,9 @@ class Leadership:
 
     def on_beaten(self, event: Beaten) -> bool:
         """Count on the leadership anew, from when the beat was sent; False if it is lost."""
-        self._under_way = False
+        if self._under_way != Beat(event.leadership, event.beat):
+            return True
+        self._under_way = None
         if self.phase != "leading" or event.leadership != self.leadership:
             return True
         if not event.kept:
@@ -134,10 +147,13 @@ class Leadership:
 
     def on_failed(self, event: JournalFailed) -> None:
         """Ask again later. Whether a campaign that failed was won, the seat will tell."""
-        del event
-        self._under_way = False
+        if event.action != self._under_way:
+            return
+        self._under_way = None
         if self.phase == "campaigning":
             self.become_standby()
+            # Not at once: what cannot be written now (a full disk) cannot in the next instant.
+            self._next_at = Instant(self.asked_at + self.timing.beat_ns)
 
     def become_standby(self) -> None:
         """Another leads, or may: watch from now on, with nothing known."""

@@ -113,7 +113,7 @@ class LookupMachine:
             self._sync_or_search(now)
         if now >= self.search.at:
             self._sync(now, self.config.managers)
-            self.search.asked(now)
+            self.search.asked(now, self.sync_ns // 2)
 
     def _output(self, now: Instant) -> Output[LookupAction]:
         wake_at = self.search.at if self.manager is None else min(self.search.at, self._sync_at)
@@ -149,7 +149,7 @@ class LookupMachine:
         self.search.start(now)
         if now >= self.search.at:
             self._sync(now, self.config.managers)
-            self.search.asked(now)
+            self.search.asked(now, self.sync_ns // 2)
 
     # --- answers ---
 
@@ -190,9 +190,9 @@ class LookupMachine:
         if was_another:  # once `find` knows the new places, as with any other loss
             self._signal_loss([WHOLE], "another journal")
 
-    def _is_forward(self, message: SyncResponse | Changes) -> bool:
-        if message.journal != self.journal:
-            return isinstance(message, SyncResponse)
+    def _is_forward(self, message: SyncResponse) -> bool:
+        if message.journal != self.journal:  # changes since an LSN of another journal mean nothing
+            return message.snapshot
         return message.leadership >= self.leadership and message.lsn >= self.lsn
 
     def _answered(self, now: Instant, manager: str, message: SyncResponse) -> None:
@@ -211,7 +211,6 @@ class LookupMachine:
 
     def _meet_journal(self, message: SyncResponse) -> None:
         """Another history: nothing known under the old one can be compared with it (P22)."""
-        assert message.snapshot, "a manager cannot know changes since an LSN of another journal"
         self.journal = message.journal
         self.leadership = 0
         self.lsn = 0
@@ -250,19 +249,21 @@ class LookupMachine:
         lost: list[KeyRange] = []
         changed: list[KeyRange] = []
         for entry in entries:
-            lost.extend(self.lost_by(entry))
-            self.table.assign(entry.range, Known(entry.owner, entry.number))
-            changed.append(entry.range)
+            key_range, known = entry.range, Known(entry.owner, entry.number)
+            if not self.table.has(key_range, known):  # most of a snapshot is known already
+                lost.extend(self.lost_by(key_range, entry))
+                self.table.assign(key_range, known)
+                changed.append(key_range)
         if changed or snapshot:
             self._actions.append(Route((WHOLE,) if snapshot else tuple(changed)))
         if lost:
             self._signal_loss(lost, "lost")
 
-    def lost_by(self, entry: Entry) -> list[KeyRange]:
+    def lost_by(self, key_range: KeyRange, entry: Entry) -> list[KeyRange]:
         """What was known under a number below `since`: its state is gone (P16)."""
         return [
             piece
-            for piece, known in self.table.within(entry.range)
+            for piece, known in self.table.within(key_range)
             if known.number != UNKNOWN and known.number < entry.since
         ]
 

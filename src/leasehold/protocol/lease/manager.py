@@ -180,7 +180,7 @@ class Manager:
             self._actions.append(Load(event.leadership))
         if not self.leadership.on_beaten(event):
             self._step_down("deposed")
-        elif self._doubted_at is not None and self.leadership.asked_at > self._doubted_at:
+        elif self._doubted_at is not None and self.leadership.proven_from > self._doubted_at:
             # Either another leads, and this beat would have said so; or the journal went back, and
             # to go on would forget what was acknowledged (S4).
             self._actions.append(

@@ -19,8 +19,10 @@ import msgspec
 from leasehold.base.keys import Key, PoolKind
 from leasehold.base.ranges import KeyRange
 
-Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
-"""Of a pool or an owner: it stands in URLs, logs and file names."""
+Name: TypeAlias = Annotated[
+    str, msgspec.Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+\Z")
+]
+"""Of a pool or an owner: it stands in URLs, logs and terminals, so no control characters."""
 Address: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=2000)]
 """Whatever clients of the pool understand; the longest URL that is safe in practice."""
 Nonce: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]

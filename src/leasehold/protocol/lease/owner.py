@@ -30,6 +30,7 @@ from leasehold.protocol.lease.owner_events import (
     Closed,
     CloseRequested,
     Disconnected,
+    Grant,
     Lapsed,
     Note,
     OwnerAction,
@@ -218,7 +219,7 @@ class OwnerMachine:
         self.token = self.draw_nonce()
         for manager in self.config.managers:
             self._send(manager, Hello(self.config.pool, self.token))
-        self.search.asked(now)
+        self.search.asked(now, self.renew_ns // 2)  # a search must not cost a short term
 
     def _on_introduction(self, now: Instant, manager: str, message: Introduction) -> None:
         """Take whoever leads for our manager, and ask it with its present nonce."""
@@ -309,9 +310,13 @@ class OwnerMachine:
             self.phase = "joined"
             self._note("joined", f"{self.config.name} as incarnation {self.belief.incarnation}")
             self._ask_again = True  # the second exchange shows that it lives (P9)
-        self._actions.extend(self.belief.take(self._wanted(message.leases)))
+        taken = self.belief.take(self._wanted(message.leases))
         expires_at = self.term_ends(now, sent_at, message.term_ns)
-        self._actions.extend(self.belief.move_expiry(now, expires_at))
+        moved = self.belief.move_expiry(now, expires_at)
+        # What is granted is believed before anybody is told of it, and told before it is revoked.
+        grants = [action for action in taken if isinstance(action, Grant)]
+        self._actions.extend(action for action in taken if not isinstance(action, Grant))
+        self._actions.extend(moved[:1] + grants + moved[1:])
         if has_left:
             self._become_closed()
         elif self._ask_again:

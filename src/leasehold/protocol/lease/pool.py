@@ -256,7 +256,7 @@ class Pool:
         return tuple(sorted([*leases, *granted], key=lambda lease: lease.start))
 
     def _kept(self, now: Instant, session: Session, given: tuple[Held, ...]) -> list[Leased]:
-        """What stays and what is recalled; past its deadline, a recalled range is left out (P10)."""
+        """What stays and what is recalled; after its deadline, that is left out (P10)."""
         leases = []
         for item in given:
             for key_range, right in self.table.within(item.range):

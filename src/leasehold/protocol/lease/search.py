@@ -34,11 +34,12 @@ class Search:
             self._pause_ns = FIRST_PAUSE_NS
             self.at = now
 
-    def asked(self, now: Instant) -> None:
-        """All managers were asked: ask again after a pause."""
+    def asked(self, now: Instant, longest_ns: int = LONGEST_PAUSE_NS) -> None:
+        """All managers were asked: ask again after a pause, of `longest_ns` at the most."""
+        pause_ns = min(self._pause_ns, longest_ns)
         jitter = 0.5 + self.random.random()
-        self.at = Instant(now + round(self._pause_ns * jitter))
-        self._pause_ns = min(2 * self._pause_ns, LONGEST_PAUSE_NS)
+        self.at = Instant(now + round(pause_ns * jitter))
+        self._pause_ns = min(2 * pause_ns, LONGEST_PAUSE_NS)
 
     def found(self) -> None:
         """A leader answered."""

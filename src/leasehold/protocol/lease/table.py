@@ -51,6 +51,7 @@ class LeaseTable:
         self.next_number = FIRST_NUMBER + 1
         self.next_incarnation = 1
         self._held: dict[int, tuple[Held, ...]] = {}
+        self._entries: tuple[Entry, ...] | None = None
 
     # --- applying records ---
 
@@ -78,6 +79,7 @@ class LeaseTable:
         self.next_incarnation = max(self.next_incarnation, record.incarnation + 1)
 
     def _lay(self, entries: Iterable[Entry]) -> None:
+        self._entries = None
         for entry in entries:
             for _, right in self.rights.within(entry.range):
                 self._held.pop(right.owner, None)
@@ -101,7 +103,9 @@ class LeaseTable:
 
     def entries(self) -> tuple[Entry, ...]:
         """The whole table."""
-        return tuple(entry_of(key_range, right) for key_range, right in self.rights)
+        if self._entries is None:
+            self._entries = tuple(entry_of(key_range, right) for key_range, right in self.rights)
+        return self._entries
 
     def owners(self) -> RangeMap[int]:
         """Who has each range."""

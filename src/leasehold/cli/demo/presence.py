@@ -1,0 +1,147 @@
+"""What an owner of the presence service does with an operation: the four steps of PRS 2.2.
+
+The presence of a user is kept with the lease that it was stored under. Nothing is thrown away when
+a lease is lost, and nothing has to be: an operation that comes later finds that the stored lease
+does not hold, and that what was stored counts for nothing. (It is dropped all the same, to save the
+memory.)
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from random import Random
+from typing import NamedTuple, Protocol, TypeAlias
+
+import msgspec
+
+from leasehold import KeyRange, Lease
+from leasehold.cli.demo.record import RecordWriter
+from leasehold.runtime.clock import Clock
+
+SHORTEST_WORK_SECONDS, LONGEST_WORK_SECONDS = 0.002, 0.008
+"""What an operation waits for something else, like a filter of bad language. Long enough that a
+process that is stopped is usually stopped in the middle of one."""
+
+
+class Status(msgspec.Struct, frozen=True):
+    """What a user has published. The version is counted by the user's client."""
+
+    text: str
+    version: int
+
+
+class Answered(NamedTuple):
+    """The operation was done under one unbroken lease."""
+
+    status: Status | None
+
+
+class Refused(NamedTuple):
+    """This process is not, or no longer, the owner. Nothing has come of the operation."""
+
+    was_voided: bool
+    """Whether the lease was there at first, and ended while the operation was done."""
+
+
+Outcome: TypeAlias = Answered | Refused
+Operation: TypeAlias = Callable[[Status | None], Status | None]
+"""From the presence that was stored to the one to be stored and answered."""
+
+
+class Checks(Protocol):
+    """The checks of an `Owner`."""
+
+    def check(self, key: str, /) -> Lease | None: ...
+    def holds(self, lease: Lease, /) -> bool: ...
+
+
+class Stored(NamedTuple):
+    """A user's presence, and the lease that it was stored under."""
+
+    status: Status
+    lease: Lease
+
+
+class Presence:
+    """The presence of the users whose keys this process owns."""
+
+    def __init__(self, checks: Checks, record: RecordWriter, clock: Clock, random: Random) -> None:
+        self._checks = checks
+        self._record = record
+        self._clock = clock
+        self._random = random
+        self._stored: dict[str, Stored] = {}
+        self.served = 0
+        self.refused = 0
+        self.voided = 0
+
+    def __len__(self) -> int:
+        return len(self._stored)
+
+    async def read(self, user: str) -> Outcome:
+        """What `user` has published; None where nothing is known."""
+        return await self._serve(user, lambda stored: stored)
+
+    async def publish(self, user: str, status: Status) -> Outcome:
+        """Store what `user` has published; the answer is the newest that is known.
+
+        A request that was overtaken, by one that its client sent later, changes nothing.
+        """
+
+        def newest(stored: Status | None) -> Status:
+            return stored if stored and stored.version > status.version else status
+
+        return await self._serve(user, newest)
+
+    async def _serve(self, user: str, operation: Operation) -> Outcome:
+        lease = self._checks.check(user)  # (1) is this the owner?
+        if lease is None:
+            self.refused += 1
+            return Refused(was_voided=False)
+        began = self._clock()
+        await asyncio.sleep(self._random.uniform(SHORTEST_WORK_SECONDS, LONGEST_WORK_SECONDS))
+        stored = self._valid(user)  # (2) does what is stored still count?
+        status = operation(stored)  # (3) the operation itself
+        if status is not None and status != stored:
+            self._stored[user] = Stored(status, lease)
+        ended = self._clock()
+        if not self._checks.holds(lease):  # (4) did the lease cover all of it?
+            self.voided += 1
+            return Refused(was_voided=True)
+        self._record.add(lease.key, lease.number, began, ended)
+        self.served += 1
+        return Answered(status)  # (5) let it out
+
+    def _valid(self, user: str) -> Status | None:
+        stored = self._stored.get(user)
+        if stored is not None and self._checks.holds(stored.lease):
+            return stored.status
+        return None
+
+    def drop(self, ranges: Iterable[KeyRange]) -> None:
+        """Forget what was stored in `ranges`, which are no longer owned."""
+        gone = [
+            user
+            for user, stored in self._stored.items()
+            if any(stored.lease.key in each for each in ranges)
+        ]
+        for user in gone:
+            del self._stored[user]
+
+
+class NoChecks:
+    """For tests: an owner that is broken on purpose. What it was once leased it has for ever."""
+
+    def __init__(self, checks: Checks) -> None:
+        self._checks = checks
+        self._remembered: dict[str, Lease] = {}
+
+    def check(self, key: str, /) -> Lease | None:
+        """The lease for `key` that it has, or had."""
+        lease = self._checks.check(key)
+        if lease is not None:
+            self._remembered[key] = lease
+        return self._remembered.get(key)
+
+    def holds(self, lease: Lease, /) -> bool:
+        """Whether `lease` was ever its own."""
+        return True

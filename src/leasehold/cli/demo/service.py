@@ -1,0 +1,196 @@
+"""The presence service, run by the demo: its processes, and the lease table as a lookup sees it."""
+
+import asyncio
+import signal
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from leasehold import KeyRange, Lookup
+from leasehold.base.keys import HASHED_KEY_BYTES, Key
+from leasehold.cli.demo.children import Child, Children
+from leasehold.cli.demo.places import Frontends, OwnerPlace
+from leasehold.cli.demo.reports import POOL, FrontendOrders, OwnerOrders
+from leasehold.cli.demo.routing import HOLDS_IN_A_DEADLINE
+from leasehold.protocol.lease.timing import PRESETS, Timing
+
+CLIENTS_OF_A_FRONTEND = 80
+KEY_SPACE = 1 << (8 * HASHED_KEY_BYTES)
+LOOK_SECONDS = 0.02
+"""How often the table is looked at where something is waited for: it is how exact a time is."""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What a demo is told."""
+
+    seconds: float
+    owners: int
+    frontends: int
+    preset: str
+    break_owner: bool = False
+
+    @property
+    def timing(self) -> Timing:
+        """The durations of the preset."""
+        return PRESETS[self.preset]
+
+    @property
+    def users(self) -> tuple[str, ...]:
+        """All users there are."""
+        return tuple(f"user-{n}" for n in range(CLIENTS_OF_A_FRONTEND * self.frontends))
+
+
+class Service:
+    """A manager, owners and frontends. Start it, make trouble, finish it."""
+
+    def __init__(self, settings: Settings, directory: Path, tell: Callable[[str], None]) -> None:
+        self.settings = settings
+        self.manager = ""
+        self.owners = [OwnerPlace(n + 1) for n in range(settings.owners)]
+        self.frontends = Frontends()
+        self.children = Children(directory)
+        self.lookup: Lookup | None = None
+        self._directory = directory
+        self._tell = tell
+        self._manager_found: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._manager_child: Child | None = None
+
+    # --- starting ---
+
+    async def start(self) -> None:
+        """Start everything; done when all clients have published."""
+        settings = self.settings
+        self._tell(
+            f"starting a manager, {settings.owners} owners and {settings.frontends} frontends"
+        )
+        self._manager_child = await self._start_manager()
+        await asyncio.gather(*map(self._start_owner, self.owners))
+        for number in range(settings.frontends):
+            on_line = partial(self.frontends.on_line, number)
+            child = await self.children.start("frontend", f"frontend-{number + 1}", on_line)
+            self.frontends.children.append(child)
+        self.manager = await self._manager_found
+        self._tell(f"manager at {self.manager}, preset {settings.preset}")
+        for place in self.owners:
+            self._order(place)
+        await asyncio.gather(*(place.is_serving() for place in self.owners))
+        self.lookup = await Lookup(self.manager, pool=POOL).__aenter__()
+        self._tell(f"{settings.owners} owners share the keys; the clients are coming")
+        for number, child in enumerate(self.frontends.children):
+            child.tell(self._orders_of_frontend(number))
+        await self.frontends.have_published()
+        self._tell(f"{len(settings.users)} clients have published their presence")
+
+    async def _start_manager(self) -> Child:
+        journal = f"sqlite:{self._directory / 'journal.sqlite'}"
+        return await self.children.start(
+            "manager",
+            "manager",
+            self._on_manager_line,
+            *("--port", "0", "--preset", self.settings.preset, "--journal", journal),
+            *("--first-start", "--json"),
+        )
+
+    def _on_manager_line(self, line: bytes) -> None:
+        said = msgspec.json.decode(line)
+        if said["event"] == "listening" and not self._manager_found.done():
+            self._manager_found.set_result(said["url"])
+
+    async def _start_owner(self, place: OwnerPlace) -> None:
+        name = place.begin_life()
+        place.child = await self.children.start("owner", name, place.on_line)
+
+    def _order(self, place: OwnerPlace) -> None:
+        assert place.child is not None
+        is_broken = self.settings.break_owner and place is self.owners[0]
+        orders = OwnerOrders(self.manager, place.child.name, str(self._directory), is_broken)
+        place.child.tell(orders)
+
+    def _orders_of_frontend(self, number: int) -> FrontendOrders:
+        users = self.settings.users
+        clients = users[number :: self.settings.frontends]
+        return FrontendOrders(self.manager, clients, users, self.settings.timing.hold_ns)
+
+    # --- trouble ---
+
+    def kill(self, place: OwnerPlace) -> None:
+        """End an owner without a warning."""
+        assert place.child is not None
+        place.become("killed")
+        place.child.send(signal.SIGKILL)
+
+    async def restart(self, place: OwnerPlace) -> None:
+        """Start an owner that was killed; done when it serves."""
+        await self._start_owner(place)
+        self._order(place)
+        await place.is_serving()
+
+    def stop(self, place: OwnerPlace) -> None:
+        """Have an owner stand still. It does not know."""
+        assert place.child is not None
+        place.become("stopped")
+        place.child.send(signal.SIGSTOP)
+
+    def wake(self, place: OwnerPlace) -> None:
+        """Have an owner go on that stands still."""
+        assert place.child is not None
+        place.become("serving")
+        place.child.send(signal.SIGCONT)
+
+    # --- the table ---
+
+    def shares(self) -> dict[str | None, float]:
+        """How much of the key space is at each address, from 0 to 1."""
+        shares: dict[str | None, float] = {}
+        for each, address in self.lookup.table() if self.lookup else ():
+            shares[address] = shares.get(address, 0.0) + size(each) / KEY_SPACE
+        return shares
+
+    def strip(self, slices: int) -> tuple[int | None, ...]:
+        """The key space in slices of equal size: the number of each one's owner."""
+        if self.lookup is None:
+            return (None,) * slices
+        number_of = {place.address: place.number for place in self.owners if place.address}
+        keys = ((2 * n + 1) * KEY_SPACE // (2 * slices) for n in range(slices))
+        return tuple(number_of.get(self.lookup.find(key) or "") for key in keys)
+
+    async def taken_over(self, address: str | None) -> None:
+        """Wait until nothing is at `address` any more."""
+        while address in self.shares():
+            await asyncio.sleep(LOOK_SECONDS)
+
+    # --- finishing ---
+
+    async def finish(self) -> None:
+        """End it in order: what is under way at the frontends is brought to its end."""
+        for place in self.owners:
+            if place.state == "stopped":
+                self.wake(place)
+        deadline = HOLDS_IN_A_DEADLINE * self.settings.timing.hold_ns / 1e9
+        await self._stop_all(self.frontends.children, deadline)
+        await self._stop_all([place.child for place in self.owners if place.child], 0)
+        if self._manager_child is not None:
+            self._manager_child.send(signal.SIGTERM)
+            await self._manager_child.end()
+
+    async def close(self) -> None:
+        """End whatever there still is."""
+        if self.lookup is not None:
+            await self.lookup.close()
+        await self.children.kill_all()
+
+    async def _stop_all(self, children: list[Child], seconds: float) -> None:
+        for child in children:
+            child.tell()
+        await asyncio.gather(*(child.end(seconds) for child in children))
+
+
+def size(key_range: KeyRange) -> int:
+    """How many keys of a hashed pool are in a range."""
+    return _position(key_range.end) - _position(key_range.start)
+
+
+def _position(key: Key | None) -> int:
+    return KEY_SPACE if key is None else int.from_bytes(key.ljust(HASHED_KEY_BYTES, b"\0"), "big")

@@ -1,0 +1,123 @@
+"""The trouble that is made: an owner killed and started again, another stopped past its term.
+
+In turns, with pauses in which the service is well, until the time is up. A stopped owner is the
+harder case of the two: it comes back, and does not know that it was away.
+"""
+
+import asyncio
+from collections.abc import Callable
+from random import Random
+
+from leasehold.base.instants import Instant, in_seconds, seconds
+from leasehold.cli.demo.places import OwnerPlace
+from leasehold.cli.demo.reports import OwnerReport
+from leasehold.cli.demo.service import Service
+from leasehold.runtime.clock import boot_clock
+
+LONGEST_PAUSE_SECONDS = 3.0
+"""With long leases, not to bore whoever watches."""
+CALM_SECONDS = 0.5
+"""Longer than two reports of a frontend: when so long nothing was republished, all is."""
+HOLDS_FOR_A_TROUBLE = 2
+"""A trouble that would not be over before the end is not begun."""
+
+
+class Trouble:
+    """Makes it, and tells of it."""
+
+    def __init__(self, service: Service, tell: Callable[[str], None], random: Random) -> None:
+        self.kills = 0
+        self.stops = 0
+        self._service = service
+        self._tell = tell
+        self._random = random
+        self._hold = in_seconds(service.settings.timing.hold_ns)
+        self._term = in_seconds(service.settings.timing.term_ns)
+        self._pause = min(self._hold, LONGEST_PAUSE_SECONDS)
+
+    async def until(self, end: Instant) -> None:
+        """Make trouble until it is nearly `end`."""
+        latest = end - HOLDS_FOR_A_TROUBLE * self._service.settings.timing.hold_ns
+        await asyncio.sleep(self._pause)
+        while True:
+            for make in (self._kill_one, self._stop_one):
+                if boot_clock() > latest:
+                    return
+                await make()
+                await asyncio.sleep(self._pause)
+
+    # --- killing ---
+
+    async def _kill_one(self) -> None:
+        place = self._random.choice(self._service.owners[self._service.settings.break_owner :])
+        share, address, republished = self._share(place), place.address, self._republished()
+        self._service.kill(place)
+        self.kills += 1
+        self._tell(
+            f"killed owner {place.number} (kill -9), which has {share:.0%} of the keys: nobody "
+            "may serve them before its lease is over"
+        )
+        await self._taken_over(place, address, "killed")
+        await self._told_of_republishing(republished)
+        republished = self._republished()
+        await self._service.restart(place)
+        self._tell(
+            f"restarted owner {place.number}: it gets keys from the others, and what those knew "
+            "of them is lost"
+        )
+        await self._told_of_republishing(republished)
+
+    # --- stopping ---
+
+    async def _stop_one(self) -> None:
+        owners = self._service.owners
+        place = owners[0] if self._service.settings.break_owner else self._random.choice(owners)
+        share, address, republished = self._share(place), place.address, self._republished()
+        refused = place.total(_refused)
+        began = boot_clock()
+        self._service.stop(place)
+        self.stops += 1
+        self._tell(
+            f"stopped owner {place.number} (SIGSTOP), which has {share:.0%} of the keys, "
+            f"until its term of {self._term:g} s is over"
+        )
+        await self._taken_over(place, address, "stopped")
+        await self._told_of_republishing(republished)
+        republished = self._republished()
+        self._service.wake(place)
+        woke = boot_clock()
+        await place.next_report(woke + seconds(CALM_SECONDS))
+        self._tell(
+            f"woke owner {place.number} after {in_seconds(woke - began):.1f} s: its lease had "
+            f"lapsed, and it answered 421 to {place.total(_refused) - refused} requests that had "
+            "waited for it"
+        )
+        await self._told_of_republishing(republished)
+
+    # --- what comes of it ---
+
+    def _share(self, place: OwnerPlace) -> float:
+        return self._service.shares().get(place.address, 0.0)
+
+    def _republished(self) -> int:
+        return self._service.frontends.totals.keys_republished
+
+    async def _taken_over(self, place: OwnerPlace, address: str | None, what: str) -> None:
+        await self._service.taken_over(address)
+        took = in_seconds(boot_clock() - place.since)
+        self._tell(
+            f"others serve the keys of owner {place.number}, {took:.2f} s after it was {what} "
+            f"(hold {self._hold:g} s)"
+        )
+
+    async def _told_of_republishing(self, before: int) -> None:
+        last, now = -1, self._republished()
+        while last != now:
+            await asyncio.sleep(CALM_SECONDS)
+            last, now = now, self._republished()
+        if now > before:
+            self._tell(f"told of the loss, the frontends republished {now - before} keys")
+
+
+def _refused(report: OwnerReport) -> int:
+    return report.refused + report.voided

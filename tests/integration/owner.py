@@ -1,0 +1,92 @@
+"""An owner of a few lines, on the wire's own words: what it is told is what the test sees."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Self
+
+import aiohttp
+
+from leasehold.protocol.lease.messages import (
+    Held,
+    Hello,
+    Introduction,
+    Join,
+    Leased,
+    LeaseRequest,
+    LeaseResponse,
+    Poke,
+    ToOwner,
+)
+from leasehold.wire.codec import decode_to_owner, encode
+
+POOL = "rooms"
+NONCE = 4711
+
+
+class WireOwner:
+    """One incarnation; it outlives its connections."""
+
+    def __init__(self, name: str = "ann") -> None:
+        self.name = name
+        self.incarnation = 0
+        self.sequence = 0
+        self.leases: tuple[Leased, ...] = ()
+
+    @asynccontextmanager
+    async def connected(self, url: str) -> AsyncIterator[Self]:
+        """Connect to a leader, and be introduced."""
+        async with aiohttp.ClientSession() as session:
+            self.socket = await session.ws_connect(f"{url}/v1/owner")
+            await self.socket.send_bytes(encode(Hello(POOL, 1)))
+            introduction = await self.hear()
+            assert isinstance(introduction, Introduction), introduction
+            self.seal = introduction
+            yield self
+
+    async def hear(self) -> ToOwner:
+        while isinstance(message := decode_to_owner(await self.socket.receive_bytes()), Poke):
+            pass
+        return message
+
+    async def hear_poke(self) -> None:
+        message = decode_to_owner(await self.socket.receive_bytes())
+        assert isinstance(message, Poke), message
+
+    async def join(self) -> LeaseResponse:
+        self.sequence += 1
+        nonce = self.seal.manager_nonce
+        join = Join(POOL, "hashed", self.name, "http://ann", NONCE, nonce, self.sequence)
+        response = await self._asked(encode(join))
+        self.incarnation = response.incarnation
+        return response
+
+    async def renew(self) -> LeaseResponse:
+        self.sequence += 1
+        held = tuple(Held(lease.start, lease.end, lease.number) for lease in self.leases)
+        seal = self.seal
+        request = LeaseRequest(
+            POOL,
+            self.incarnation,
+            NONCE,
+            seal.manager_nonce,
+            self.sequence,
+            seal.journal,
+            seal.leadership,
+            held,
+        )
+        return await self._asked(encode(request))
+
+    async def _asked(self, request: bytes) -> LeaseResponse:
+        await self.socket.send_bytes(request)
+        response = await self.hear()
+        assert isinstance(response, LeaseResponse), response
+        self.leases = response.leases
+        return response
+
+    async def own_everything(self) -> None:
+        """Join, be planned for, and be granted the whole pool."""
+        await self.join()
+        await self.renew()
+        while not self.leases:
+            await self.hear_poke()
+            await self.renew()

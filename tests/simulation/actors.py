@@ -1,0 +1,296 @@
+"""Who is on the stage: processes, each a real machine with a clock of its own, and ways to stop."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from leasehold.base.instants import FAR_FUTURE, Instant, in_seconds, seconds
+from leasehold.base.keys import Key
+from leasehold.base.machine import Machine, Output
+from leasehold.base.ranges import KeyRange
+from leasehold.protocol.lease import lookup_events, manager_events, owner_events
+from leasehold.protocol.lease.journal import JournalAction
+from leasehold.protocol.lease.leader import Leader
+from leasehold.protocol.lease.lookup import LookupMachine
+from leasehold.protocol.lease.manager import Manager
+from leasehold.protocol.lease.messages import Entry, Leased
+from leasehold.protocol.lease.owner import OwnerMachine
+from leasehold.protocol.lease.owner_events import Holdings
+from leasehold.protocol.lease.pool import Pool
+from leasehold.protocol.lease.table import NOBODY
+from leasehold.sim.clocks import MILLION, SimClock
+from leasehold.wire.codec import decode_to_lookup, decode_to_manager, decode_to_owner
+
+if TYPE_CHECKING:
+    from tests.simulation.stage import Stage
+
+POOL = "pool"
+
+
+class Actor:
+    """One life of one process: a machine, a clock, and every way to stop."""
+
+    def __init__(self, stage: "Stage", slot: str, rate: int, machine: Machine[Any, Any]) -> None:
+        self.stage = stage
+        self.slot = slot
+        self.uid = stage.next_uid()
+        self.clock = SimClock(self.uid * seconds(1000), MILLION + rate)
+        self.deciding = machine
+        self.alive = True
+        self.stopped = False
+        self.notes: list[str] = []
+        self.wake_at = Instant(0)
+        self._stop_before: type | None = None
+        self._clock_read: Instant | None = None
+        self._inbox: deque[Any] = deque()
+        self._to_do: deque[Any] = deque()
+
+    @property
+    def now(self) -> Instant:
+        return self.clock.local(self.stage.now)
+
+    @property
+    def wakes_at(self) -> int:
+        """In real time; never, while it is stopped."""
+        asleep = not self.alive or self.stopped
+        return FAR_FUTURE if asleep else self.clock.real(self.wake_at)
+
+    def post(self, event: object) -> None:
+        """An event, after those that came before it."""
+        self._inbox.append(event)
+        self.work()
+
+    def wake(self) -> None:
+        self._step(self.deciding.advance(self._read_clock()))
+
+    def work(self) -> None:
+        """Carry out what was decided, then take what waits."""
+        while self.alive and not self.stopped and (self._to_do or self._inbox):
+            if not self._to_do:
+                event = self._inbox.popleft()
+                self._step(self.deciding.handle(self._read_clock(), event))
+            elif self._stop_before and isinstance(self._to_do[0], self._stop_before):
+                self.stopped, self._stop_before = True, None
+            else:
+                self.perform(self._to_do.popleft())
+
+    def _read_clock(self) -> Instant:
+        read, self._clock_read = self._clock_read, None
+        return self.now if read is None else read
+
+    def _step(self, output: Output[Any]) -> None:
+        self.stage.count_a_step(self)
+        self.deciding.invariants()
+        self._to_do.extend(output.actions)
+        self.wake_at = output.wake_at
+        self.work()
+
+    def receive(self, sender: "Actor", data: bytes) -> None:
+        raise NotImplementedError
+
+    def perform(self, action: object) -> None:
+        raise NotImplementedError
+
+    # --- stopping ---
+
+    def stop(self) -> None:
+        """SIGSTOP: what arrives waits in its sockets."""
+        self.stopped = True
+
+    def stop_before(self, action: type) -> None:
+        """Let it stop when it is about to do that: it has decided, and not done it."""
+        self._stop_before = action
+
+    def stop_with_the_clock_read(self) -> None:
+        """Let it stop between reading the clock and using what it read."""
+        self._clock_read = self.now
+        self.stopped = True
+
+    def go_on(self) -> None:
+        """Let it go on where it stopped, and everything take its course."""
+        self.stopped = False
+        self.work()
+        self.stage.settle()
+
+    def kill(self) -> None:
+        """End it, at once and for ever; nobody is told."""
+        self.alive = False
+
+
+class ManagerActor(Actor):
+    def __init__(self, stage: "Stage", slot: str, rate: int, machine: Manager) -> None:
+        super().__init__(stage, slot, rate, machine)
+        self.machine = machine
+        self.gave_up: str | None = None
+        self.replies: dict[int, manager_events.Answer] = {}
+
+    def receive(self, sender: Actor, data: bytes) -> None:
+        self.post(manager_events.Received(sender.uid, decode_to_manager(data)))
+
+    def perform(self, action: object) -> None:
+        match action:
+            case manager_events.Send(connection=connection, message=message):
+                self.stage.send_to_client(self, connection, message)
+            case manager_events.Push(connections=connections, message=message):
+                for connection in connections:
+                    self.stage.send_to_client(self, connection, message)
+            case manager_events.Note(what=what):
+                self.notes.append(what)
+            case manager_events.Reply(ticket=ticket, answer=answer):
+                self.replies[ticket] = answer
+            case manager_events.GiveUp(why=why):
+                self.gave_up = why
+                self.kill()
+            case _:
+                assert isinstance(action, JournalAction), action
+                self.stage.call_journal(self, action)
+
+    @property
+    def leads(self) -> bool:
+        return self.alive and self.machine.leader is not None
+
+    @property
+    def leader(self) -> Leader:
+        assert self.machine.leader is not None, f"{self.slot} does not lead"
+        return self.machine.leader
+
+    @property
+    def pool(self) -> Pool:
+        return self.leader.pools[POOL]
+
+    def plan_anew(self) -> None:
+        """The test has changed who should have what."""
+        self.pool.plan_soon(self.now)
+        self.wake()
+
+    @contextmanager
+    def handing_over(self) -> Iterator[None]:
+        """While this lasts, what is returned keeps its `since`: its state went with it."""
+        pool = self.pool
+
+        def freed(pieces: Iterable[KeyRange]) -> tuple[Entry, ...]:
+            number = pool.table.next_number
+            return tuple(
+                Entry(part.start, part.end, NOBODY, number, right.since)
+                for piece in pieces
+                for part, right in pool.table.within(piece)
+            )
+
+        pool.__dict__["_freed"] = freed
+        try:
+            yield
+        finally:
+            del pool.__dict__["_freed"]
+
+
+class OwnerActor(Actor):
+    def __init__(self, stage: "Stage", slot: str, rate: int, machine: OwnerMachine) -> None:
+        super().__init__(stage, slot, rate, machine)
+        self.machine = machine
+        self.holdings = Holdings(0, 0, (), Instant(0))
+        self.granted: list[Leased] = []
+        self.revoked: list[Leased] = []
+        self.revoking: list[int] = []
+        """Revocations whose callback is still running."""
+        self.slow_callbacks = False
+        self.closed = False
+        self._lapse_seen = False
+
+    def receive(self, sender: Actor, data: bytes) -> None:
+        self.post(owner_events.Received(sender.slot, decode_to_owner(data)))
+
+    def perform(self, action: object) -> None:
+        match action:
+            case owner_events.Send(manager=manager, message=message):
+                self.stage.send_to_manager(self, manager, message)
+            case owner_events.Hold(holdings=holdings):
+                self._put_up(holdings)
+            case owner_events.Grant(leases=leases):
+                self.granted.extend(leases)
+            case owner_events.Revoke(revocation=revocation, leases=leases):
+                self.revoked.extend(leases)
+                self.revoking.append(revocation)
+                if not self.slow_callbacks:
+                    self.finish_callbacks()
+            case owner_events.Note(what=what):
+                self.notes.append(what)
+            case owner_events.Closed():
+                self.closed = True
+                self.kill()
+
+    def finish_callbacks(self) -> None:
+        """`on_revoke` returns."""
+        done, self.revoking = self.revoking, []
+        for revocation in done:
+            self._inbox.append(owner_events.Revoked(revocation))
+
+    def close(self) -> None:
+        self.post(owner_events.CloseRequested())
+        self.stage.settle()
+
+    def _put_up(self, holdings: Holdings) -> None:
+        """Readers see it, unless one has seen the last one end (S3)."""
+        if self._lapse_seen and holdings.leases:
+            return
+        self._lapse_seen = False
+        before, self.holdings = self.believed, holdings
+        self.stage.check_beliefs(self, before)
+
+    def reader_looks(self, key: Key) -> int | None:
+        """A thread of the application checks a key: the number under which it is held."""
+        if self.holdings.leases and not self.believed and not self._lapse_seen:
+            self._lapse_seen = True
+            self._inbox.appendleft(owner_events.Lapsed())
+        return None if self._lapse_seen else self.number_of(key)
+
+    @property
+    def believed(self) -> tuple[Leased, ...]:
+        """What it believes at this instant, whatever its machine is doing."""
+        return self.holdings.leases if self.alive and self.seconds_left > 0 else ()
+
+    @property
+    def seconds_left(self) -> float:
+        """How much longer it believes, in real time."""
+        return in_seconds(self.clock.real(self.holdings.expires_at) - self.stage.now)
+
+    def number_of(self, key: Key) -> int | None:
+        """The number under which it believes to hold the key now; None if it does not."""
+        return next((lease.number for lease in self.believed if key in lease.range), None)
+
+
+class LookupActor(Actor):
+    def __init__(self, stage: "Stage", slot: str, rate: int, machine: LookupMachine) -> None:
+        super().__init__(stage, slot, rate, machine)
+        self.machine = machine
+        self.losses: list[tuple[KeyRange, str]] = []
+        self.routed: list[KeyRange] = []
+
+    def receive(self, sender: Actor, data: bytes) -> None:
+        self.post(lookup_events.Received(sender.slot, decode_to_lookup(data)))
+
+    def perform(self, action: object) -> None:
+        match action:
+            case lookup_events.Send(manager=manager, message=message):
+                self.stage.send_to_manager(self, manager, message)
+            case lookup_events.SignalLoss(ranges=ranges, why=why):
+                self.losses.extend((key_range, why) for key_range in ranges)
+            case lookup_events.Route(changed=changed):
+                self.routed.extend(changed)
+            case lookup_events.Note(what=what):
+                self.notes.append(what)
+
+    def ask(self) -> None:
+        """Let it ask now."""
+        self.machine._sync_at = self.now
+        self.wake()
+        self.stage.settle()
+
+    def find(self, key: Key) -> str | None:
+        """The name of the owner that it would send a request for the key to."""
+        found = self.machine.find(key)
+        return found.name if found else None
+
+    def lost(self, key: Key) -> list[str]:
+        """Why the key's state was signalled as lost, each time that it was."""
+        return [why for key_range, why in self.losses if key in key_range]

@@ -1,0 +1,393 @@
+"""A stage: the real machines, and everything that happens to them done by hand.
+
+The simulator draws what goes wrong; here a test says it, so that a schedule reads as its story.
+Left alone, the stage carries letters and journal calls at once and wakes machines in time. A test
+holds back what it wants to hold back, by kind, sender and receiver, and then delivers, loses,
+delays or repeats it; it stops processes, also between two actions or between reading the clock and
+using it.
+
+Real time is the judge. Whenever an owner begins to believe, or a record is committed, the stage
+checks the promises against what everybody believes at that very instant, and raises BrokenPromise.
+"""
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+
+from leasehold.base.instants import FAR_FUTURE, in_seconds, seconds
+from leasehold.base.keys import Key, PoolKind
+from leasehold.base.rangemap import RangeMap
+from leasehold.base.ranges import WHOLE, KeyRange
+from leasehold.protocol.balance.policy import NOBODY, Candidate, Policy
+from leasehold.protocol.lease.history import History
+from leasehold.protocol.lease.journal import JournalAction, JournalEvent
+from leasehold.protocol.lease.lookup import LookupMachine
+from leasehold.protocol.lease.lookup_events import LookupConfig
+from leasehold.protocol.lease.manager import Manager, ManagerConfig
+from leasehold.protocol.lease.messages import AnyMessage, Entry, Leased
+from leasehold.protocol.lease.owner import OwnerMachine
+from leasehold.protocol.lease.owner_events import OwnerConfig
+from leasehold.protocol.lease.records import AnyRecord, Changed, Left, State
+from leasehold.protocol.lease.table import LeaseTable, Right
+from leasehold.protocol.lease.timing import DEFAULT, Timing
+from leasehold.sim.checkers import added
+from leasehold.sim.journal import JournalContents, failure_of
+from leasehold.wire.codec import encode
+from tests.simulation.actors import POOL, Actor, LookupActor, ManagerActor, OwnerActor
+
+JOURNAL = "journal"
+STEPS_WITHOUT_TIME = 5_000
+"""More than any story needs at one instant: a machine that wants to be woken for ever."""
+
+
+class BrokenPromise(AssertionError):
+    """One of the protocol's promises does not hold."""
+
+
+# --- what is in flight ----------------------------------------------------------------------------
+
+
+class InFlight:
+    """A letter or a journal call: on its way until it is delivered, or for ever."""
+
+    def __init__(self, stage: "Stage", sender: "Actor", receiver: str, what: object) -> None:
+        self.stage = stage
+        self.sender = sender
+        self.receiver = receiver
+        self.what = what
+        self.due = stage.now + stage.latency_of(sender.slot) + stage.latency_of(receiver)
+
+    def arrive(self) -> None:
+        raise NotImplementedError
+
+    def deliver(self) -> None:
+        """Let it arrive now, once more if it did before, and everything take its course."""
+        self.arrive()
+        self.stage.settle()
+
+
+class Letter(InFlight):
+    """A message. To a manager's address, or to one life of a client."""
+
+    def __init__(
+        self, stage: "Stage", sender: "Actor", receiver: str, what: AnyMessage, to: "Actor | None"
+    ) -> None:
+        super().__init__(stage, sender, receiver, what)
+        self.message = what
+        self.to = to
+
+    def arrive(self) -> None:
+        """It is read by that client, or by whichever manager is at the address by now."""
+        to = self.to or self.stage.managers.get(self.receiver)
+        if to is not None:
+            to.receive(self.sender, encode(self.message))
+
+
+class Call(InFlight):
+    """What a manager asks of the journal: it takes effect, and then is answered."""
+
+    def __init__(self, stage: "Stage", sender: "Actor", what: JournalAction) -> None:
+        super().__init__(stage, sender, JOURNAL, what)
+        self.action = what
+        self.event: JournalEvent | None = None
+
+    def arrive(self) -> None:
+        self.take_effect()
+        self.answer()
+
+    def take_effect(self) -> None:
+        self.event = self.stage.journal.carry_out(self.action)
+
+    def answer(self) -> None:
+        if self.event is not None:
+            self.sender.post(self.event)
+
+    def fail(self) -> None:
+        """No answer comes: whether it took effect, the caller cannot know."""
+        failure = failure_of(self.action, "no answer came")
+        if failure is not None:
+            self.sender.post(failure)
+        self.stage.settle()
+
+
+class Hold:
+    """A rule by which what is in flight is kept back until the test says so."""
+
+    def __init__(
+        self, stage: "Stage", kinds: tuple[type, ...], sender: str | None, receiver: str | None
+    ) -> None:
+        self.stage = stage
+        self.kinds = kinds
+        self.sender = sender
+        self.receiver = receiver
+        self.caught: list[Any] = []
+
+    def wants(self, item: InFlight) -> bool:
+        return (
+            (not self.kinds or isinstance(item.what, self.kinds))
+            and self.sender in (None, item.sender.slot)
+            and self.receiver in (None, item.receiver)
+        )
+
+    @property
+    def last(self) -> Any:  # noqa: ANN401 - what is caught is known to who holds it
+        """The last that was caught: a Letter or a Call."""
+        assert self.caught, "nothing of that kind was sent"
+        return self.caught[-1]
+
+    def end(self) -> None:
+        """Hold nothing more back; what was caught stays with the test."""
+        self.stage.holds.remove(self)
+
+    def end_and_deliver(self) -> None:
+        """Hold nothing more back, and deliver what was caught, in order."""
+        self.end()
+        for item in self.caught:
+            item.arrive()
+        self.stage.settle()
+
+
+# --- the stage ------------------------------------------------------------------------------------
+
+
+class Stage:
+    """Everybody, what is in flight between them, and the time."""
+
+    def __init__(
+        self,
+        timing: Timing = DEFAULT,
+        *,
+        kind: PoolKind = "ordered",
+        managers: Sequence[str] = "ab",
+    ) -> None:
+        self.timing = timing
+        self.kind = kind
+        self.manager_slots = tuple(managers)
+        self.random = Random(7)
+        self.now = 0
+        self.managers: dict[str, ManagerActor] = {}
+        self.owners: list[OwnerActor] = []
+        self.lookups: list[LookupActor] = []
+        self.preferences: list[tuple[KeyRange, tuple[str, ...]]] = [(WHOLE, ())]
+        self.latency_ns: dict[str, int] = {}
+        self.holds: list[Hold] = []
+        self.sent: list[InFlight] = []
+        """All letters and calls there ever were."""
+        self._flying: list[InFlight] = []
+        self._steps = 0
+        self._last_uid = 0
+        self._numbers: RangeMap[int] = RangeMap(0)
+        self.begin_history()
+
+    def begin_history(self) -> None:
+        """An empty journal, with an identity of its own."""
+        self.journal = JournalContents(self.random, self._on_commit)
+        self.committed = History(State(), 0)
+        self._numbers = RangeMap(0)
+
+    # --- who is on it ---
+
+    def manager(
+        self,
+        slot: str,
+        *,
+        timing: Timing | None = None,
+        rate: int = 0,
+        compact_after: int = 1_000,
+        first_start: bool = True,
+        create_pools: bool = True,
+    ) -> ManagerActor:
+        """A manager at the address `slot`; another life of it, if there was one."""
+        config = ManagerConfig(
+            url=slot,
+            timing=timing or self.timing,
+            compact_after=compact_after,
+            first_start=first_start,
+            create_pools=create_pools,
+        )
+        machine = Manager(config, Random(self.random.random()), self._policy_of)
+        actor = self.managers[slot] = ManagerActor(self, slot, rate, machine)
+        self.settle()
+        return actor
+
+    def owner(self, slot: str, *, name: str | None = None, rate: int = 0) -> OwnerActor:
+        """An owner, by default called as its place."""
+        config = OwnerConfig(
+            managers=self.manager_slots,
+            pool=POOL,
+            name=name or slot,
+            address=f"http://{slot}",
+            kind=self.kind,
+        )
+        actor = OwnerActor(self, slot, rate, OwnerMachine(config, Random(self.random.random())))
+        self.owners.append(actor)
+        self.settle()
+        return actor
+
+    def lookup(self, slot: str, *, rate: int = 0) -> LookupActor:
+        """A lookup."""
+        config = LookupConfig(managers=self.manager_slots, pool=POOL)
+        actor = LookupActor(self, slot, rate, LookupMachine(config, Random(self.random.random())))
+        self.lookups.append(actor)
+        self.settle()
+        return actor
+
+    def actors(self) -> list[Actor]:
+        return [*self.managers.values(), *self.owners, *self.lookups]
+
+    def next_uid(self) -> int:
+        self._last_uid += 1
+        return self._last_uid
+
+    # --- who should have what ---
+
+    def prefer(self, *preferences: tuple[KeyRange, tuple[str, ...]]) -> None:
+        """For each range the owners that should have it, the first one that is there."""
+        self.preferences = list(preferences)
+
+    def _policy_of(self, table: LeaseTable) -> Policy:
+        del table
+        return self._policy
+
+    def _policy(self, candidates: Sequence[Candidate], present: RangeMap[int]) -> RangeMap[int]:
+        there = {candidate.name: candidate.incarnation for candidate in candidates}
+        plan = RangeMap(NOBODY)
+        for key_range, names in self.preferences:
+            takers = [there[name] for name in names or sorted(there) if name in there]
+            plan.assign(key_range, takers[0] if takers else NOBODY)
+        return plan
+
+    # --- what is in flight ---
+
+    def latency_of(self, slot: str) -> int:
+        return self.latency_ns.get(slot, 0)
+
+    def send_to_manager(self, sender: Actor, slot: str, message: AnyMessage) -> None:
+        self.put_in_flight(Letter(self, sender, slot, message, None))
+
+    def send_to_client(self, sender: Actor, uid: int, message: AnyMessage) -> None:
+        for client in (*self.owners, *self.lookups):
+            if client.uid == uid:
+                self.put_in_flight(Letter(self, sender, client.slot, message, client))
+
+    def call_journal(self, sender: Actor, action: JournalAction) -> None:
+        self.put_in_flight(Call(self, sender, action))
+
+    def put_in_flight(self, item: InFlight) -> None:
+        self.sent.append(item)
+        for hold in self.holds:
+            if hold.wants(item):
+                hold.caught.append(item)
+                return
+        self._flying.append(item)
+
+    def hold(self, *kinds: type, sender: str | None = None, receiver: str | None = None) -> Hold:
+        """Keep back what is sent from now on and fits; JOURNAL receives journal calls."""
+        hold = Hold(self, kinds, sender, receiver)
+        self.holds.append(hold)
+        return hold
+
+    def part(self, one: str, *others: str) -> Callable[[], None]:
+        """Let nothing pass between `one` and others; calling what comes back mends it."""
+        holds = [self.hold(sender=one, receiver=other) for other in others]
+        holds += [self.hold(sender=other, receiver=one) for other in others]
+
+        def mend() -> None:
+            for hold in holds:
+                hold.end()
+
+        return mend
+
+    def count(self, kind: type, *, sender: str) -> int:
+        """How many of a kind somebody has sent."""
+        return sum(isinstance(i.what, kind) and i.sender.slot == sender for i in self.sent)
+
+    # --- time ---
+
+    def settle(self) -> None:
+        """Let everything happen that happens at this instant."""
+        while True:
+            due = [item for item in self._flying if item.due <= self.now]
+            if due:
+                self._flying.remove(due[0])
+                due[0].arrive()
+                continue
+            awake = [actor for actor in self.actors() if actor.wakes_at <= self.now]
+            if not awake:
+                return
+            awake[0].wake()
+
+    def run(self, duration: float) -> None:
+        """Let everything happen that happens within so many seconds."""
+        end = self.now + seconds(duration)
+        while True:
+            self._steps = 0
+            self.settle()
+            instants = [item.due for item in self._flying]
+            instants += [actor.wakes_at for actor in self.actors()]
+            following = min(instants, default=FAR_FUTURE)
+            if following > end:
+                break
+            self.now = following
+        self.now = end
+        self.settle()
+
+    def run_until(self, is_so: Callable[[], bool], at_most: float = 300) -> float:
+        """Let time pass until `is_so`; how many seconds did."""
+        begin = self.now
+        while not is_so():
+            waited = in_seconds(self.now - begin)
+            assert waited < at_most, f"still not so after {waited:.1f} s"
+            self.run(0.05)
+        return in_seconds(self.now - begin)
+
+    def count_a_step(self, actor: Actor) -> None:
+        """One more at this instant."""
+        self._steps += 1
+        assert self._steps < STEPS_WITHOUT_TIME, f"{actor.slot} is busy for ever at one instant"
+
+    # --- the promises ---
+
+    def holders(self, key: Key) -> list[str]:
+        """Who believes at this instant that it holds the key."""
+        return [owner.slot for owner in self.owners if owner.number_of(key) is not None]
+
+    def right(self, key: Key) -> Right:
+        """What is committed about the key."""
+        return self.committed.tables[POOL].rights[key]
+
+    def check_beliefs(self, owner: OwnerActor, before: tuple[Leased, ...]) -> None:
+        """An owner has begun to believe: nobody else may (S1), under a new number (S3) that the
+        journal has (S4).
+        """
+        for lease in owner.believed:
+            for other in self.owners:
+                if other is not owner and _overlap(other.believed, lease.range):
+                    raise BrokenPromise(f"S1: {owner.slot} and {other.slot} hold {lease.range}")
+        if owner.holdings.journal != self.journal.journal:
+            return
+        for lease in added(before, owner.believed):
+            if any(number >= lease.number for _, number in self._numbers.within(lease.range)):
+                raise BrokenPromise(f"S3: {owner.slot} takes {lease} under a number that was used")
+            if lease.number >= self.committed.tables[POOL].next_number:
+                raise BrokenPromise(f"S4: {owner.slot} was told of {lease} before it was durable")
+            self._numbers.assign(lease.range, lease.number)
+
+    def _on_commit(self, journal: JournalContents, record: AnyRecord, leadership: int) -> None:
+        del leadership
+        if journal is self.journal and isinstance(record, Changed | Left):
+            for entry in record.entries:
+                self._check_not_early(entry)
+        self.committed.apply(record)
+
+    def _check_not_early(self, entry: Entry) -> None:
+        for piece, right in self.committed.tables[POOL].within(entry.range):
+            for owner in self.owners:
+                had_it = right.owner == owner.holdings.incarnation != entry.owner
+                if had_it and _overlap(owner.believed, piece):
+                    left = owner.seconds_left
+                    raise BrokenPromise(f"{piece} is freed, {owner.slot} believes for {left:.1f} s")
+
+
+def _overlap(leases: tuple[Leased, ...], key_range: KeyRange) -> bool:
+    return any(lease.range.intersection(key_range) for lease in leases)

@@ -1,0 +1,33 @@
+"""What stories have in common: how they begin, and that each can end badly."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from leasehold.base.ranges import WHOLE, KeyRange
+from leasehold.sim.canaries import SKEW_AT_THE_BOUND, Canary, canary
+from tests.simulation.actors import ManagerActor, OwnerActor
+from tests.simulation.stage import Stage
+
+KEY = b"k"
+LOW, HIGH = KeyRange(b"", b"m"), KeyRange(b"m", None)
+SLOW, FAST = -SKEW_AT_THE_BOUND, SKEW_AT_THE_BOUND
+
+
+def ends_badly(story: Callable[[], None], without: str | Canary) -> None:
+    """With a rule left out, the story breaks a promise, or is not what it claims to be."""
+    broken = canary(without) if isinstance(without, str) else without
+    with broken.in_place(), pytest.raises(AssertionError):
+        story()
+
+
+def one_owner(**manager: Any) -> tuple[Stage, ManagerActor, OwnerActor]:  # noqa: ANN401
+    """A manager `a` leads, the owner `o` holds every key, and `p` would come after it."""
+    stage = Stage()
+    stage.prefer((WHOLE, ("o", "p")))
+    a = stage.manager("a", **manager)
+    o = stage.owner("o")
+    stage.run(1)
+    assert stage.holders(KEY) == ["o"]
+    return stage, a, o

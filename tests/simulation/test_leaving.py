@@ -1,0 +1,124 @@
+"""Stories of leaving: what is returned, when, and what is not given to who is on its way out."""
+
+from leasehold.base.instants import seconds
+from leasehold.base.ranges import WHOLE
+from leasehold.protocol.lease import owner_events
+from leasehold.protocol.lease.journal import Append
+from leasehold.protocol.lease.messages import Join, LeaseRequest
+from tests.simulation.stage import Stage
+from tests.simulation.stories import HIGH, KEY, LOW, one_owner
+
+
+def two_owners() -> Stage:
+    """`o` holds the low keys and `p` the high ones; each would have the other's after it."""
+    stage = Stage()
+    stage.prefer((LOW, ("o", "p")), (HIGH, ("p", "o")))
+    stage.manager("a")
+    stage.owner("o")
+    stage.owner("p")
+    stage.run(1)
+    assert (stage.holders(KEY), stage.holders(b"z")) == (["o"], ["p"])
+    return stage
+
+
+def test_who_closes_returns_everything_at_once() -> None:
+    stage = two_owners()
+    o, p = stage.owners
+    o.close()
+    stage.run(0.2)
+    assert (o.closed, p.number_of(KEY) is not None) == (True, True)
+
+
+def test_who_closes_keeps_its_ranges_from_others_until_its_callbacks_are_done() -> None:
+    """P10: it believes nothing more, but what is being written out is nobody else's yet."""
+    stage = two_owners()
+    o = stage.owners[0]
+    o.slow_callbacks = True
+    o.close()
+    assert stage.holders(KEY) == []
+    stage.run(5)
+    assert (o.closed, stage.right(KEY).owner) == (False, o.machine.belief.incarnation)
+    o.finish_callbacks()
+    o.work()
+    stage.run(0.2)
+    assert (o.closed, stage.holders(KEY)) == (True, ["p"])
+
+
+def test_who_is_closing_is_given_nothing_new() -> None:
+    """While `o` is closing, its callbacks still running, `p` goes, and would leave it everything.
+    What it does not want it must not be offered again and again: each time is two records.
+    """
+    stage = two_owners()
+    o, p = stage.owners
+    o.slow_callbacks = True
+    o.close()
+    requests, appends = stage.count(LeaseRequest, sender="o"), stage.count(Append, sender="a")
+    p.close()
+    stage.run(5)
+    assert (o.closed, o.granted, stage.right(b"z").owner) == (False, o.granted[:1], 0)
+    assert stage.count(LeaseRequest, sender="o") - requests < 10
+    assert stage.count(Append, sender="a") - appends < 10
+
+
+def test_who_leaves_gives_its_name_free_at_once() -> None:
+    """P8: it returned everything; a restart under the same name need not wait for a hold."""
+    stage, _, o = one_owner()
+    o.close()
+    successor = stage.owner("successor", name="o")
+    stage.run(1)
+    assert (successor.number_of(KEY) is not None, successor.notes) == (True, ["joined"])
+
+
+def test_a_goodbye_whose_answer_was_lost_is_said_again() -> None:
+    """It is past by then, and takes that for an answer."""
+    stage, _, o = one_owner()
+    answers = stage.hold(sender="a", receiver="o")
+    o.close()
+    stage.run(0.5)
+    assert (o.closed, stage.right(KEY).owner) == (False, 0)
+    answers.end()
+    stage.run(1)
+    assert o.closed
+
+
+def test_who_meets_another_journal_while_closing_is_gone() -> None:
+    """P22: nothing that it had means anything there; it must not join anew, to say goodbye to a
+    manager that never met it, and keep its name there for a whole hold.
+    """
+    stage, a, o = one_owner()
+    o.slow_callbacks = True
+    a.kill()
+    o.close()
+    stage.begin_history()
+    a = stage.manager("a")
+    joins = stage.count(Join, sender="o")
+    stage.run(10)
+    assert (o.closed, stage.count(Join, sender="o") - joins, o.holdings.leases) == (True, 0, ())
+    assert a.leader.pools == {}
+
+
+def test_a_hung_owner_lets_its_leases_run_out() -> None:
+    """The watchdog: an application that shows no life keeps its keys for a term, not for ever."""
+    stage, _, o = one_owner()
+    o.machine.config = type(o.machine.config)(
+        managers=("a",), pool="pool", name="o", address="http://o", watchdog_ns=seconds(2)
+    )
+    stage.owner("p")
+    stage.run_until(lambda: stage.holders(KEY) == ["p"], at_most=2 + 3 + 13)
+    o.post(owner_events.Alive())
+    stage.run(2)
+    assert stage.holders(KEY) == ["p"]
+    assert "refused: past" in o.notes, "and shows itself again"
+
+
+def test_a_recall_deadline_passes_in_spite_of_a_callback_that_hangs() -> None:
+    """P10: the application has all of `recall_ns`, and no more."""
+    stage, a, o = one_owner()
+    p = stage.owner("p")
+    stage.run(1)
+    o.slow_callbacks = True
+    stage.prefer((WHOLE, ("p",)))
+    a.plan_anew()
+    waited = stage.run_until(lambda: p.number_of(KEY) is not None, at_most=15)
+    recall = stage.timing.recall_ns / seconds(1)
+    assert recall <= waited <= recall + stage.timing.renew_ns / seconds(1) + 0.1

@@ -1,0 +1,123 @@
+"""The command line: its commands, its exit codes, and what it costs to start."""
+
+import subprocess
+import sys
+
+import pytest
+
+from leasehold import __version__
+from leasehold.cli.app import COMMANDS, Command, run
+from leasehold.errors import ConfigurationError, JournalDamaged
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_is_where_it_is_said_to_be(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([command, "--help"]) == 0
+    assert capsys.readouterr().out.startswith(f"Usage: leasehold {command}")
+
+
+def test_every_command_is_listed_with_its_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--help"]) == 0
+    shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    for name, command in COMMANDS.items():
+        assert f"{name} {command.help}" in shown
+
+
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out == f"{__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["manger"], 'Unknown command "manger". Did you mean "manager"?'),
+        (["status", "--helpp"], "Unknown option: --helpp"),
+        (["pool", "create", "rooms"], "--kind requires an argument"),
+        (["pool", "create", "rooms", "--kind", "hash"], '"hash" for --kind'),
+        (["pool", "create", "rooms", "--kind", "hashed", "--split", "g"], "ordered pools"),
+        (["pool", "create", "a", "--kind", "ordered", "--split-hex", "x"], "not hexadecimal"),
+        (["locate", "rooms", "a", "--hex", "--int"], "--hex or --int, not both"),
+        (["owners", "rooms", "--manager", "localhost"], "--manager is 'localhost'"),
+        (["manager", "--port", "x"], 'unable to convert "x" into int'),
+        (["manager", "--preset", "fast"], '"fast" for --preset'),
+    ],
+)
+def test_what_is_asked_wrongly_is_one_paragraph_and_code_2(
+    arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(arguments) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("leasehold: ")
+    assert said.err.count("\n") == 1
+    assert complaint in said.err
+
+
+@pytest.mark.parametrize(
+    ("command", "code"), [("misused", 2), ("failing", 1), ("interrupted", 130), ("exiting", 1)]
+)
+def test_the_exit_code_says_whose_fault_it_was(
+    command: str,
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setitem(COMMANDS, command, Command(f"{__name__}:{command}", "For this test."))
+    monkeypatch.setitem(sys.modules, __name__, sys.modules[misused.__module__])
+    assert run([command]) == code
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def misused() -> None:
+    raise ConfigurationError("no such thing")
+
+
+def failing() -> None:
+    raise JournalDamaged("this disk forgets")
+
+
+def interrupted() -> None:
+    raise KeyboardInterrupt
+
+
+def exiting() -> int:
+    return 1
+
+
+@pytest.mark.parametrize("missing", ["cyclopts", "rich"])
+def test_without_the_extra_it_says_what_to_install(missing: str) -> None:
+    program = (
+        f"import sys; sys.modules['{missing}'] = None; sys.argv = ['leasehold', 'status'];"
+        "from leasehold.cli import main; main()"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program], check=False, capture_output=True, text=True
+    )
+    assert ran.returncode == 1
+    assert "pip install 'leasehold[server]'" in ran.stderr
+    assert f"{missing} is not installed" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_a_command_loads_neither_the_manager_nor_other_commands() -> None:
+    program = (
+        "import sys; from leasehold.cli.app import run; run(['status', '--help']);"
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True
+    )
+    loaded = set(ran.stderr.split())
+    assert "leasehold.cli.reading" in loaded
+    heavy = {"leasehold.manager.service", "leasehold.cli.manager", "aiohttp.web", "sqlite3"}
+    assert loaded & heavy == set()
+
+
+def test_it_can_be_run_as_a_module() -> None:
+    command = [sys.executable, "-m", "leasehold", "--version"]
+    assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == (
+        f"{__version__}\n"
+    )

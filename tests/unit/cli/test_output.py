@@ -1,0 +1,32 @@
+"""Output: tabbed for programs, drawn for people, and never steered by a name in it."""
+
+import pytest
+
+from leasehold.cli.output import complain, say, show
+
+ROWS = [("ann", 3), ("\x1b[2Jbob\n[bold]", 4)]
+
+
+def test_programs_get_a_line_of_names_and_then_tabbed_lines(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    show(("owner", "ranges"), ROWS, empty="nobody")
+    assert capsys.readouterr().out == "owner\tranges\nann\t3\n\\x1b[2Jbob\\n[bold]\t4\n"
+
+
+def test_people_get_a_table_or_are_told_that_there_is_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    show(("owner", "ranges"), ROWS, empty="nobody")
+    drawn = capsys.readouterr().out
+    assert "\\x1b[2Jbob\\n[bold]" in drawn
+    assert "\x1b[2J" not in drawn
+    show(("owner", "ranges"), [], empty="nobody")
+    assert capsys.readouterr().out == "nobody\n"
+
+
+def test_lines_stay_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    say("a\nb")
+    complain("c\rd")
+    assert capsys.readouterr() == ("a\\nb\n", "leasehold: c\\rd\n")

@@ -1,0 +1,149 @@
+"""What users pass: taken, or refused with the thing, the value and the way out."""
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from leasehold import Lookup, Owner
+from leasehold.client.arguments import drawn_name
+from leasehold.client.managers import manager_urls
+from leasehold.errors import ConfigurationError
+
+URL = "http://127.0.0.1:7400"
+
+
+def owner(**changed: Any) -> Owner:  # noqa: ANN401  # wrong on purpose
+    arguments: dict[str, Any] = {"managers": URL, "pool": "rooms", "address": "http://a:8000"}
+    return Owner(**{**arguments, **changed})
+
+
+@pytest.mark.parametrize(
+    ("changed", "complaint"),
+    [
+        ({"address": ""}, 'an owner needs an address: .* for example address="http://10'),
+        ({"address": None}, "an owner needs an address"),
+        ({"address": 80}, r"address is a str, not 80 \(int\)"),
+        ({"address": "a" * 2001}, "address has at most 2000 characters, not 2001"),
+        ({"pool": ""}, "pool has 1 to 200 characters, not 0"),
+        ({"pool": "p" * 201}, "pool has 1 to 200 characters, not 201"),
+        ({"pool": None}, r"pool is a str, not None \(NoneType\)"),
+        ({"name": ""}, "name has 1 to 200 characters"),
+        ({"name": 3}, "name is a str, not 3"),
+        ({"kind": "sorted"}, 'kind is "hashed" or "ordered", not \'sorted\''),
+        ({"capacity": 0}, "capacity is a number above 0, not 0"),
+        ({"capacity": float("nan")}, "capacity is a number above 0, not nan"),
+        ({"capacity": "2"}, "capacity is a number above 0, not '2'"),
+        ({"labels": {"zone": 3}}, "labels are strs by strs, not 'zone': 3"),
+        ({"labels": {"zone": "b" * 201}}, "label 'zone' or its value is longer than 200"),
+        ({"labels": {str(i): "" for i in range(65)}}, "65 labels, where 64 are the most"),
+        ({"watchdog": 0}, "watchdog is a number of seconds above 0, not 0"),
+        ({"watchdog": True}, "watchdog is a number of seconds above 0, not True"),
+        ({"enter_timeout": -1}, "enter_timeout is a number of seconds above 0, not -1"),
+        ({"enter_timeout": None}, "enter_timeout is a number of seconds above 0, not None"),
+        ({"on_grant": 5}, "on_grant is called, so it must be a function .* not 5"),
+        ({"on_revoke": "f"}, "on_revoke is called"),
+        ({"managers": "127.0.0.1:7400"}, "'127.0.0.1:7400' is not the URL of a manager"),
+    ],
+)
+def test_an_owner_that_cannot_be(changed: dict[str, object], complaint: str) -> None:
+    with pytest.raises(ConfigurationError, match=complaint):
+        owner(**changed)
+
+
+@pytest.mark.parametrize(
+    ("changed", "complaint"),
+    [
+        ({"pool": ""}, "pool has 1 to 200 characters"),
+        ({"on_loss": 5}, "on_loss is called"),
+        ({"enter_timeout": 0}, "enter_timeout is a number of seconds above 0"),
+        ({"managers": []}, "managers names no manager"),
+    ],
+)
+def test_a_lookup_that_cannot_be(changed: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ConfigurationError, match=complaint):
+        Lookup(**{"managers": URL, "pool": "rooms", **changed})
+
+
+def test_what_an_owner_says_of_itself() -> None:
+    mine = owner(name="one")
+    assert (mine.name, mine.pool, mine.address) == ("one", "rooms", "http://a:8000")
+    assert Lookup(URL, pool="rooms").pool == "rooms"
+
+
+def test_a_name_is_drawn_for_each_process() -> None:
+    one, two = owner().name, owner().name
+    assert one != two
+    assert one.startswith("a:8000-")
+
+
+@pytest.mark.parametrize(
+    ("address", "begins"),
+    [
+        ("http://10.0.0.7:8000/rooms?x=1", "10.0.0.7:8000-rooms-x-1-"),
+        ("unix:///run/rooms.sock", "run-rooms.sock-"),
+        ("[::1]:80", "::1-:80-"),
+        ("///", ""),
+        ("x" * 2000, "x" * 191 + "-"),
+    ],
+)
+def test_a_drawn_name_can_stand_in_urls_and_file_names(address: str, begins: str) -> None:
+    name = drawn_name(address, Random(1))
+    assert name.startswith(begins)
+    assert len(name) == len(begins) + 8
+    assert "/" not in name
+
+
+# --- managers -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "urls"),
+    [
+        (URL, (URL,)),
+        ("http://a:1/, https://b ,http://a:1,", ("http://a:1", "https://b")),
+        (["http://a:1", "http://b:2/"], ("http://a:1", "http://b:2")),
+        ("http://proxy/leasehold/", ("http://proxy/leasehold",)),
+        ("http://[::1]:7400", ("http://[::1]:7400",)),
+    ],
+)
+def test_managers_as_they_can_be_given(given: str | list[str], urls: tuple[str, ...]) -> None:
+    assert manager_urls(given) == urls
+
+
+def test_managers_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEASEHOLD_MANAGERS", "http://a:1,http://b:2")
+    assert manager_urls(None) == ("http://a:1", "http://b:2")
+    assert manager_urls("http://c:3") == ("http://c:3",)
+    monkeypatch.setenv("LEASEHOLD_MANAGERS", "nowhere")
+    with pytest.raises(ConfigurationError, match="LEASEHOLD_MANAGERS: 'nowhere' is not the URL"):
+        manager_urls(None)
+
+
+def test_no_manager_is_named_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    complaint = r"no manager is named: .* or set LEASEHOLD_MANAGERS"
+    monkeypatch.setenv("LEASEHOLD_MANAGERS", " ")
+    with pytest.raises(ConfigurationError, match=complaint):
+        manager_urls(None)
+    monkeypatch.delenv("LEASEHOLD_MANAGERS")
+    with pytest.raises(ConfigurationError, match=complaint):
+        manager_urls(None)
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ("", "names no manager: ''"),
+        (" , ", "names no manager"),
+        ("ftp://a", "does not begin with http:// or https://"),
+        ("http://", "it has no host"),
+        ("http://a:0", "it has no host, or port 0"),
+        ("http://a:99999", "Port out of range"),
+        ("http://a?b", "it has a query or a fragment"),
+        ("http://a#b", "it has a query or a fragment"),
+        ([5], "5 is not the URL of a manager: it is a int, not a str"),
+    ],
+)
+def test_managers_that_cannot_be(given: str, complaint: str) -> None:
+    with pytest.raises(ConfigurationError, match=complaint):
+        manager_urls(given)

@@ -1,0 +1,165 @@
+"""Leaving an Owner, what it costs nobody, and what it is after; and the blocking form of both."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+import pytest_asyncio
+
+from leasehold import ClosedError, KeyRange, Lease, Owner, PoolError
+from leasehold.testing.clock import TurnedClock, come_to_rest
+from leasehold.testing.cluster import InProcessCluster
+
+TERM = 1.2
+SOON = 0.2
+WHOLE = (KeyRange(b"", None),)
+
+pytestmark = pytest.mark.asyncio
+
+
+@pytest_asyncio.fixture
+async def cluster() -> AsyncIterator[InProcessCluster]:
+    async with InProcessCluster(["rooms"], clock=TurnedClock()) as cluster:
+        yield cluster
+
+
+def uses(owner: Owner) -> list[Callable[[], object]]:
+    return [
+        lambda: owner.check("a"),
+        lambda: owner.holds(Lease(b"", 1, 1)),
+        lambda: owner.guard("a"),
+        lambda: owner.ranges,
+        owner.loads,
+        owner.ready,
+        owner.alive,
+    ]
+
+
+async def test_before_it_is_entered_it_cannot_be_used(cluster: InProcessCluster) -> None:
+    owner = cluster.owner()
+    for use in uses(owner):
+        with pytest.raises(ClosedError, match="this Owner is not entered yet"):
+            use()
+    await owner.close()
+
+
+# --- leaving --------------------------------------------------------------------------------------
+
+
+async def test_leaving_calls_on_revoke_and_returns_everything_at_once(
+    cluster: InProcessCluster,
+) -> None:
+    revoked: list[KeyRange] = []
+    async with cluster.owner() as second:
+        async with cluster.owner(on_revoke=revoked.extend) as first:
+            await cluster.turn(3 * SOON)
+            mine = first.ranges
+            assert mine
+        assert tuple(revoked) == mine
+        await cluster.turn(SOON)
+        assert second.ranges == WHOLE or sum(map(bool, second.ranges)) > len(mine)
+
+
+async def test_leaving_twice_does_nothing_and_use_after_it_raises(
+    cluster: InProcessCluster,
+) -> None:
+    async with cluster.owner() as owner:
+        await owner.close()
+        await owner.close()
+    for use in uses(owner):
+        with pytest.raises(ClosedError, match="this Owner was left; make another"):
+            use()
+    assert owner.stats()["joined"] == 1
+
+
+async def test_an_error_in_the_body_leaves_too(cluster: InProcessCluster) -> None:
+    owner = cluster.owner()
+    with pytest.raises(ZeroDivisionError):
+        async with owner:
+            raise ZeroDivisionError
+    with pytest.raises(ClosedError):
+        owner.check("a")
+
+
+async def test_who_waits_for_ready_is_told_that_it_was_left(cluster: InProcessCluster) -> None:
+    async with cluster.owner() as owner:
+        waiting = asyncio.ensure_future(owner.ready())
+        await come_to_rest()
+    with pytest.raises(ClosedError):
+        await waiting
+
+
+async def test_leaving_waits_for_callbacks_and_the_manager_only_so_long(
+    cluster: InProcessCluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("leasehold.client.engine.LEAVE_SECONDS", 0.05)
+    for_ever = asyncio.Event()
+
+    async def on_revoke(ranges: tuple[KeyRange, ...]) -> None:
+        await for_ever.wait()
+
+    async with cluster.owner(on_revoke=on_revoke):
+        await cluster.turn(SOON)
+    assert "leaves after 0.05 s without the manager's word, or with callbacks" in caplog.text
+    for_ever.set()
+
+
+async def test_with_nothing_held_and_nobody_there_leaving_does_not_wait(
+    cluster: InProcessCluster,
+) -> None:
+    async with cluster.owner() as owner:
+        await cluster.turn(SOON)
+        cluster.kill_manager()
+        await cluster.turn(2 * TERM)
+        assert owner.ranges == ()
+
+
+# --- the blocking form ----------------------------------------------------------------------------
+
+
+def blocking(body: Callable[[], None]) -> None:
+    """In a thread without an event loop."""
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            body()
+        except BaseException as error:  # noqa: BLE001
+            failed.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if failed:
+        raise failed[0]
+
+
+async def test_the_blocking_form_does_the_same() -> None:
+    told: list[tuple[str, str]] = []
+
+    async def on_grant(ranges: tuple[KeyRange, ...]) -> None:
+        told.append(("grant", threading.current_thread().name))
+
+    def on_revoke(ranges: tuple[KeyRange, ...]) -> None:
+        told.append(("revoke", threading.current_thread().name))
+
+    def body() -> None:
+        with InProcessCluster(["rooms"]) as cluster:
+            owner = cluster.owner(on_grant=on_grant, on_revoke=on_revoke, name="one")
+            with owner:
+                _ = owner.ready()
+                with owner.guard("room-42") as lease:
+                    assert owner.holds(lease)
+            _ = owner.close()
+            with pytest.raises(ClosedError):
+                owner.check("a")
+            with (
+                pytest.raises(PoolError, match="is hashed, not ordered"),
+                cluster.owner(kind="ordered"),
+            ):
+                pass
+
+    blocking(body)
+    thread = "owner 'one' of pool 'rooms' calls"
+    assert told == [("grant", thread), ("revoke", thread)]
