@@ -143,7 +143,8 @@ async def _join_in_between(table: Table, one: Shard, make_owner: Callable[..., O
         go_on.set()
         one.meanwhile = nothing
         done = await asyncio.gather(*under_way)
-        print(f"  while 20 puts run: {done.count(True)} go through, {done.count(False)} fail")
+        went, failed = done.count(True), done.count(False)
+        print(f"  while {len(NAMES)} puts run: {went} go through, {failed} fail")
         await until(lambda: len(table.lost) == len(moved))
         lost, table.lost = table.lost, set()
         print(f"  the loss of {len(lost)} keys is told: they are put again, as 'late'")
@@ -159,7 +160,7 @@ async def _count(table: Table, value: str) -> int:
 
 async def until(condition: Callable[[], bool]) -> None:
     """Look until it is so."""
-    while not condition():
+    while not condition():  # noqa: ASYNC110  # it asks what several processes believe
         await asyncio.sleep(PAUSE_SECONDS)
 
 

@@ -216,6 +216,7 @@ class OwnerActor(Actor):
             case owner_events.Note(what=what):
                 self.notes.append(what)
             case owner_events.Closed():
+                assert not self._to_do, "who is gone does nothing more"
                 self.closed = True
                 self.kill()
 

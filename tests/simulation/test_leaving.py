@@ -74,7 +74,7 @@ def test_a_goodbye_whose_answer_was_lost_is_said_again() -> None:
     stage, _, o = one_owner()
     answers = stage.hold(sender="a", receiver="o")
     o.close()
-    stage.run(0.5)
+    stage.run(1.5)  # the first request only says that it is letting go
     assert (o.closed, stage.right(KEY).owner) == (False, 0)
     answers.end()
     stage.run(1)

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from leasehold.protocol.lease import manager_events, owner_events
-from leasehold.protocol.lease.messages import FromManager
 from leasehold.protocol.lease.records import AnyRecord, Changed, Left
 from leasehold.sim.checkers import Violation
 from leasehold.sim.journal import JournalContents, failure_of
@@ -77,11 +76,11 @@ class Moves:
                 yield from self._arrivals(world, at, mine)
                 yield from self._late_arrivals(world, at, (slot,))
         elif heads:
-            # Owners first: they only ask, so that all that can race for a manager does.
+            # One receiver after another, since only what one receives can race; owners first: they
+            # do nothing but ask, so that all that can race for a manager does.
             to = max(packet.to for packet in heads)
-            slots = (to,) if to in OWNERS else MANAGERS
-            yield from self._arrivals(world, at, [each for each in heads if each.to in slots])
-            yield from self._freezes(world, at, slots)
+            yield from self._arrivals(world, at, [each for each in heads if each.to == to])
+            yield from self._freezes(world, at, (to,))
         else:
             yield from self._late_arrivals(world, at, (*MANAGERS, *OWNERS, JOURNAL))
             yield from self._freezes(world, at, (*MANAGERS, *OWNERS))
@@ -135,10 +134,14 @@ class Moves:
             is_there = world.lives[slot].machine != NOT_THERE
             if is_there and world.may("crash"):
                 yield f"{at}{SLOTS[slot]} is killed", _only(self._kill(world.spend("crash"), slot))
-            elif not is_there and world.may("starts"):
+            elif not is_there and world.may("starts") and self._may_start(world, slot):
                 yield f"{at}{SLOTS[slot]} starts", self.start(world.spend("starts"), slot)
         if world.may("revoke"):
             yield f"{at}the leadership is revoked early", self._vacate(world.spend("revoke"))
+
+    def _may_start(self, world: World, slot: int) -> bool:
+        is_first = world.lives[slot].uid == 0
+        return not is_first or world.tick <= self.limits.start_by
 
     # --- processes ---
 
@@ -200,7 +203,7 @@ class Moves:
                 for told, then in self._send(world, slot, action):
                     yield told, then, ()
             case owner_events.Revoke(revocation=revocation):
-                event = self.memory.number(owner_events.Revoked(revocation))
+                event = self._number(action, 0, lambda: owner_events.Revoked(revocation))
                 packet = Packet(slot, slot, world.lives[slot].uid, event)
                 for told, then in self._fates(world, packet, ("late",)):
                     yield told, then, ()
@@ -216,20 +219,23 @@ class Moves:
                 yield (), world, ()
 
     def _send(self, world: World, slot: int, action: Any) -> Branches:
-        event: Any
+        message = action.message
         if isinstance(action, manager_events.Send):
             uid = action.connection
-            to = next((each for each in OWNERS if world.lives[each].uid == uid), None)
-            if to is None or world.lives[to].machine == NOT_THERE:
-                yield (), world
+            to = next((each for each in OWNERS if world.lives[each].uid == uid), JOURNAL)
+            if to == JOURNAL or world.lives[to].machine == NOT_THERE:
+                yield (), world  # to somebody who is gone
                 return
-            message: FromManager = action.message
-            event = owner_events.Received(SLOTS[slot], message)  # type: ignore[arg-type]
+            event = self._number(action, 0, lambda: owner_events.Received(SLOTS[slot], message))
         else:
             uid, to = world.lives[slot].uid, SLOTS.index(action.manager)
-            event = manager_events.Received(uid, action.message)
-        packet = Packet(slot, to, uid, self.memory.number(event))
-        yield from self._fates(world, packet, ("lose", "late", "double"))
+            event = self._number(action, uid, lambda: manager_events.Received(uid, message))
+        yield from self._fates(world, Packet(slot, to, uid, event), ("lose", "late", "double"))
+
+    def _number(self, action: Any, uid: int, event: Callable[[], Any]) -> int:
+        """The number of the event that `action` becomes; actions are kept, so they have an id."""
+        number: int = self.memory.once((id(action), uid), lambda: self.memory.number(event()))
+        return number
 
     def _fates(self, world: World, packet: Packet, fates: tuple[str, ...]) -> Branches:
         """What becomes of a message: it is decided when it is sent."""
@@ -248,7 +254,7 @@ class Moves:
     def _call(
         self, world: World, slot: int, action: Any
     ) -> Iterator[tuple[tuple[str, ...], World, tuple[int, ...]]]:
-        call = self.memory.number(action)
+        call = self._number(action, 0, lambda: action)
         told, then, answer = self._carry_out(world, call)
         yield told, then, () if answer is None else (answer,)
         name = type(action).__name__

@@ -21,7 +21,7 @@ JOURNAL = 4
 SLOTS = ("m0", "m1", "o0", "o1", "journal")
 NOT_THERE = -1
 BEGIN = 1_000 * SECOND_NS
-SLOW, FAST = 3 * SECOND_NS, 4 * SECOND_NS
+SLOW, FAST = SECOND_NS, 2 * SECOND_NS
 """What a clock goes on in a tick: a term and a hold are as far apart."""
 
 SMALL = Timing(
@@ -47,6 +47,8 @@ class Limits(msgspec.Struct, frozen=True):
     ticks: int = 6
     starts: int = 1
     """Owner processes that may start, beside the first."""
+    start_by: int = 0
+    """The last tick at which the second owner may start; one that was killed may start later."""
     lose: int = 0
     """Messages lost."""
     late: int = 0

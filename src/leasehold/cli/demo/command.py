@@ -40,13 +40,11 @@ def demo(
     frontends
         How many frontends, from 1 to 16, with 80 clients each; 3 by default.
     preset
-        How long leases last: test (1.2 s, so that there is something to be seen; what it is by
-        default), default (12 s) or paper (60 s: give it ten minutes).
+        How long leases last: test (1.2 s, which is taken), default (12 s) or paper (60 s).
     json
         Print the summary as one JSON object, and what happens to standard error.
     break_owner
-        For tests: owner 1 serves without asking whether it still has the lease. The record that
-        the demo keeps of what was served must find it.
+        For tests: owner 1 never asks if it still has a lease, and the record must find it.
     """
     settings = Settings(
         seconds=seconds,

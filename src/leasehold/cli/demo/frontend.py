@@ -150,7 +150,11 @@ async def be_frontend(leash: Leash) -> None:
     unlimited = aiohttp.TCPConnector(limit=0)
     patient = aiohttp.ClientTimeout(total=None)  # attempts are given up, but not taken back
     async with aiohttp.ClientSession(connector=unlimited, timeout=patient) as session:
-        lookup = Lookup(orders.manager, pool=POOL, on_loss=lambda ranges: frontend.on_loss(ranges))
+
+        def on_loss(ranges: tuple[KeyRange, ...]) -> None:
+            frontend.on_loss(ranges)
+
+        lookup = Lookup(orders.manager, pool=POOL, on_loss=on_loss)
         router = Router(session, lookup, orders.hold_ns, SystemRandom())
         frontend = Frontend(orders, router)
         async with lookup:

@@ -47,6 +47,13 @@ class AtOnce(NamedTuple):
     """Lease number and process."""
     newer: tuple[int, str]
 
+    def __str__(self) -> str:
+        (old_number, old_owner), (new_number, new_owner) = self.older, self.newer
+        return (
+            f"key {self.key.hex()}: {old_owner} under lease number {old_number}, "
+            f"{new_owner} under {new_number}"
+        )
+
 
 def are_at_once(a: Span, b: Span) -> bool:
     """Whether two ownerships of one key break the rules."""
@@ -59,8 +66,8 @@ class Judge:
 
     def __init__(self) -> None:
         self.entries = 0
-        self.found: set[AtOnce] = set()
-        """Each pair of ownerships once, for each key."""
+        self.found: dict[AtOnce, None] = {}
+        """Each pair of ownerships of one key once, in the order in which they were found."""
         self._spans: dict[Key, dict[tuple[int, str], Span]] = {}
 
     def add(self, served: Served) -> None:
@@ -74,7 +81,7 @@ class Judge:
         for other_which, other in spans.items():
             if other_which != which and are_at_once(span, other):
                 older, newer = sorted((which, other_which))
-                self.found.add(AtOnce(served.key, older, newer))
+                self.found[AtOnce(served.key, older, newer)] = None
 
     def spans(self, key: Key) -> list[Span]:
         """The ownerships of a key, by number."""

@@ -29,12 +29,12 @@ def die_with(parent: int) -> None:
         os._exit(ORPHANED)
 
 
-def listen(on_line: Callable[[bytes], None]) -> None:
+def listen(on_line: Callable[[bytes], object]) -> None:
     """Hand each line of standard input to `on_line`, in a thread; exit at its end."""
     Thread(target=_listen, args=(on_line,), daemon=True, name="leash").start()
 
 
-def _listen(on_line: Callable[[bytes], None]) -> None:
+def _listen(on_line: Callable[[bytes], object]) -> None:
     rest = b""
     # Not sys.stdin: a thread that waits in it holds a lock that the interpreter wants at its end.
     while chunk := os.read(0, CHUNK_BYTES):

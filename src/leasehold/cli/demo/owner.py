@@ -3,14 +3,21 @@
 import socket
 from http import HTTPStatus
 from pathlib import Path
-from random import SystemRandom
 
 import msgspec
 from aiohttp import web
 
 from leasehold import KeyRange, Lookup, Owner
 from leasehold.cli.demo.leash import Leash, tell
-from leasehold.cli.demo.presence import Answered, NoChecks, Outcome, Presence, Refused, Status
+from leasehold.cli.demo.presence import (
+    Answered,
+    NoChecks,
+    Outcome,
+    Presence,
+    Refused,
+    Status,
+    some_work,
+)
 from leasehold.cli.demo.record import RecordWriter
 from leasehold.cli.demo.reports import POOL, OwnerOrders, OwnerReport
 from leasehold.runtime.clock import boot_clock
@@ -76,7 +83,7 @@ async def be_owner(leash: Leash) -> None:
     owner = Owner(orders.manager, pool=POOL, name=orders.name, address=address, on_revoke=on_revoke)
     record = RecordWriter(Path(orders.directory), orders.name)
     checks = NoChecks(owner) if orders.is_broken else owner
-    presence = Presence(checks, record, boot_clock, SystemRandom())
+    presence = Presence(checks, record, boot_clock, some_work)
     async with owner, Lookup(orders.manager, pool=POOL) as lookup:
         app = Service(presence, lookup).app()
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)

@@ -7,8 +7,8 @@ memory.)
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
-from random import Random
+from collections.abc import Awaitable, Callable, Iterable
+from random import SystemRandom
 from typing import NamedTuple, Protocol, TypeAlias
 
 import msgspec
@@ -18,8 +18,7 @@ from leasehold.cli.demo.record import RecordWriter
 from leasehold.runtime.clock import Clock
 
 SHORTEST_WORK_SECONDS, LONGEST_WORK_SECONDS = 0.002, 0.008
-"""What an operation waits for something else, like a filter of bad language. Long enough that a
-process that is stopped is usually stopped in the middle of one."""
+"""Long enough that a process that is stopped is usually stopped in the middle of an operation."""
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -45,6 +44,9 @@ class Refused(NamedTuple):
 Outcome: TypeAlias = Answered | Refused
 Operation: TypeAlias = Callable[[Status | None], Status | None]
 """From the presence that was stored to the one to be stored and answered."""
+Work: TypeAlias = Callable[[], Awaitable[None]]
+
+_random = SystemRandom()
 
 
 class Checks(Protocol):
@@ -61,14 +63,19 @@ class Stored(NamedTuple):
     lease: Lease
 
 
+async def some_work() -> None:
+    """What an operation waits for, like a filter of bad language."""
+    await asyncio.sleep(_random.uniform(SHORTEST_WORK_SECONDS, LONGEST_WORK_SECONDS))
+
+
 class Presence:
     """The presence of the users whose keys this process owns."""
 
-    def __init__(self, checks: Checks, record: RecordWriter, clock: Clock, random: Random) -> None:
+    def __init__(self, checks: Checks, record: RecordWriter, clock: Clock, work: Work) -> None:
         self._checks = checks
         self._record = record
         self._clock = clock
-        self._random = random
+        self._work = work
         self._stored: dict[str, Stored] = {}
         self.served = 0
         self.refused = 0
@@ -98,7 +105,7 @@ class Presence:
             self.refused += 1
             return Refused(was_voided=False)
         began = self._clock()
-        await asyncio.sleep(self._random.uniform(SHORTEST_WORK_SECONDS, LONGEST_WORK_SECONDS))
+        await self._work()
         stored = self._valid(user)  # (2) does what is stored still count?
         status = operation(stored)  # (3) the operation itself
         if status is not None and status != stored:

@@ -10,19 +10,18 @@ import asyncio
 from dataclasses import dataclass
 from http import HTTPStatus
 from random import Random
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import aiohttp
 import msgspec
 
-from leasehold import Lookup
 from leasehold.base.instants import Instant, in_seconds, seconds
 from leasehold.cli.demo.presence import Status
 from leasehold.runtime.clock import boot_clock
 
 SHORTEST_PAUSE_NS = seconds(0.01)
-PAUSES_IN_A_HOLD = 10
-"""A key is without an owner for about a hold. The longest pause adds a tenth of that at most."""
+LONGEST_PAUSE_NS = seconds(0.15)
+"""Changes of the table come within milliseconds: what is waited longer than needed is this."""
 ATTEMPTS_IN_A_HOLD = 4
 HOLDS_IN_A_DEADLINE = 2
 
@@ -53,6 +52,12 @@ class NoAnswer(NamedTuple):
 Reply: TypeAlias = Done | Misdirected | NoAnswer
 
 
+class Finder(Protocol):
+    """What it takes of a `Lookup`."""
+
+    def find(self, key: str, /) -> str | None: ...
+
+
 class _Hint(msgspec.Struct):
     owner: str | None
 
@@ -74,7 +79,7 @@ class Router:
     """Does the operations of one frontend."""
 
     def __init__(
-        self, session: aiohttp.ClientSession, lookup: Lookup, hold_ns: int, random: Random
+        self, session: aiohttp.ClientSession, lookup: Finder, hold_ns: int, random: Random
     ) -> None:
         self.counts = Counts()
         self._session = session
@@ -82,13 +87,12 @@ class Router:
         self._random = random
         self._deadline_ns = HOLDS_IN_A_DEADLINE * hold_ns
         self._attempt_ns = hold_ns // ATTEMPTS_IN_A_HOLD
-        self._longest_pause_ns = hold_ns // PAUSES_IN_A_HOLD
         self._given_up: set[asyncio.Task[Reply]] = set()
 
     async def do(self, request: Request) -> Done | None:
         """Do it; None where it could not be done in time."""
         began = boot_clock()
-        done = await self._try_until(request, began + self._deadline_ns)
+        done = await self._try_until(request, Instant(began + self._deadline_ns))
         self.counts.requests += 1
         self.counts.slowest_ns = max(self.counts.slowest_ns, boot_clock() - began)
         if done is None:
@@ -112,7 +116,7 @@ class Router:
             await asyncio.sleep(in_seconds(pause_ns) * self._random.uniform(0.5, 1))
             if boot_clock() > deadline:
                 return None
-            pause_ns = min(2 * pause_ns, self._longest_pause_ns)
+            pause_ns = min(2 * pause_ns, LONGEST_PAUSE_NS)
             found = self._lookup.find(request.user)
             address = hint if hint and found == address else found
 

@@ -66,9 +66,9 @@ class Demo:
         self._listen_to_signals()
         showing = asyncio.create_task(self._go_on_showing())
         try:
-            if await self._unless_interrupted(self._service.start()):
+            if await self._unless_interrupted(self._service.start(), showing):
                 self._begin()
-                await self._unless_interrupted(self._go_on())
+                await self._unless_interrupted(self._go_on(), showing)
             self._phase = "ending"
             self._ended = boot_clock()
             await self._service.finish()
@@ -80,17 +80,22 @@ class Demo:
 
     # --- until the end ---
 
-    async def _unless_interrupted(self, work: Coroutine[Any, Any, None]) -> bool:
-        """Do it, unless a signal comes before it is done. Raises what a dying process raises."""
+    async def _unless_interrupted(
+        self, work: Coroutine[Any, Any, None], showing: "asyncio.Task[None]"
+    ) -> bool:
+        """Do it, unless a signal comes before it is done.
+
+        Raises what a process raises that dies meanwhile, or a screen that cannot be written to.
+        """
         task = asyncio.create_task(work)
         interrupted = asyncio.create_task(self._interrupted.wait())
         failed = self._service.children.failed
+        ends: set[asyncio.Future[Any]] = {task, interrupted, failed, showing}
         try:
-            await asyncio.wait({task, interrupted, failed}, return_when=asyncio.FIRST_COMPLETED)
-            if failed.done():
-                failed.result()
-            if task.done():
-                task.result()
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            for end in ends - {interrupted}:
+                if end.done():
+                    end.result()
             return not self._interrupted.is_set()
         finally:
             task.cancel()
@@ -115,7 +120,7 @@ class Demo:
 
     async def _go_on(self) -> None:
         assert self._began is not None
-        end = self._began + seconds(self._settings.seconds)
+        end = Instant(self._began + seconds(self._settings.seconds))
         trouble = asyncio.create_task(self._trouble.until(end))
         try:
             await asyncio.wait({trouble}, timeout=self._settings.seconds)
@@ -145,7 +150,7 @@ class Demo:
         found = len(self._judge.found)
         for served in self._record.new():
             self._judge.add(served)
-        for each in list(self._judge.found)[found:][:SHOWN_AT_ONCE]:
+        for each in list(self._judge.found)[found : found + SHOWN_AT_ONCE]:
             self._tell(f"TWO OWNERS AT ONCE: {each}")
         self._view.show(self._picture())
 

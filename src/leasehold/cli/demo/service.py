@@ -158,7 +158,7 @@ class Service:
 
     async def taken_over(self, address: str | None) -> None:
         """Wait until nothing is at `address` any more."""
-        while address in self.shares():
+        while address in self.shares():  # noqa: ASYNC110  # nothing tells of every change
             await asyncio.sleep(LOOK_SECONDS)
 
     # --- finishing ---

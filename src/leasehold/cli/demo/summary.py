@@ -61,23 +61,24 @@ def summary_of(totals: FrontendReport, ours: Ours) -> Summary:
 
 def lines(summary: Summary) -> Iterator[str]:
     """The summary for people."""
-    each = summary
-    yield f"{each.requests:>9,}  requests in {each.seconds:.0f} s, from {each.frontends} frontends"
-    yield f"{each.failed:>9,}  failed: not done within twice the hold, retries included"
-    yield f"{each.rerouted:>9,}  rerouted: done by another owner than the one asked first"
-    yield (
-        f"{each.refused:>9,}  answers 421 from owners without the lease, {each.refused_late:,} of "
-        "them to requests that had waited in a stopped owner"
-    )
-    yield f"{each.voided:>9,}  operations under way when the lease ended: refused at the last check"
-    yield f"{each.owner_kills:>9,}  owners killed (kill -9), and {each.owner_stops} stopped past their term"
-    yield (
-        f"{each.losses_signalled:>9,}  losses signalled to frontends, which republished "
-        f"{each.keys_republished:,} keys"
-    )
-    yield f"{each.slowest_seconds:>9.2f}  seconds at most for a request, retries included"
-    yield f"{each.double_owner:>9,}  times two owners served one key at once, in {each.served:,} entries"
-    if each.is_good:
+    for count, what in _counts(summary):
+        yield f"{count:>9}  {what}"
+    if summary.is_good:
         yield "One owner for every key, all the time."
     else:
-        yield "Two owners served one key: that must never be."
+        yield "Two owners served one key at once: that must never be."
+
+
+def _counts(it: Summary) -> Iterator[tuple[str, str]]:
+    yield f"{it.requests:,}", f"requests in {it.seconds:.0f} s, from {it.frontends} frontends"
+    yield f"{it.failed:,}", "failed: not done within twice the hold, retries included"
+    yield f"{it.rerouted:,}", "rerouted: done by another owner than the one asked first"
+    yield f"{it.slowest_seconds:.2f}", "seconds at most for a request, retries included"
+    yield f"{it.owner_kills:,}", "owners killed with kill -9"
+    yield f"{it.owner_stops:,}", "owners stopped past their term"
+    yield f"{it.refused:,}", "answers 421 from owners that did not have the key"
+    yield f"{it.refused_late:,}", "of these to requests that had waited in a stopped owner"
+    yield f"{it.voided:,}", "of these at the last check: the lease had ended in the middle"
+    yield f"{it.losses_signalled:,}", "losses signalled to frontends"
+    yield f"{it.keys_republished:,}", "keys republished by them"
+    yield f"{it.double_owner:,}", f"keys that two owners served at once, in {it.served:,} entries"

@@ -32,15 +32,17 @@ class Trouble:
         self._tell = tell
         self._random = random
         self._hold = in_seconds(service.settings.timing.hold_ns)
-        self._term = in_seconds(service.settings.timing.term_ns)
         self._pause = min(self._hold, LONGEST_PAUSE_SECONDS)
 
     async def until(self, end: Instant) -> None:
         """Make trouble until it is nearly `end`."""
         latest = end - HOLDS_FOR_A_TROUBLE * self._service.settings.timing.hold_ns
         await asyncio.sleep(self._pause)
+        troubles = [self._kill_one, self._stop_one]
+        if self._service.settings.break_owner:
+            troubles.reverse()  # only an owner that was stopped has a chance to be found out
         while True:
-            for make in (self._kill_one, self._stop_one):
+            for make in troubles:
                 if boot_clock() > latest:
                     return
                 await make()
@@ -54,16 +56,16 @@ class Trouble:
         self._service.kill(place)
         self.kills += 1
         self._tell(
-            f"killed owner {place.number} (kill -9), which has {share:.0%} of the keys: nobody "
-            "may serve them before its lease is over"
+            f"killed owner {place.number} (kill -9): its {share:.0%} of the keys wait until its "
+            "lease ends"
         )
         await self._taken_over(place, address, "killed")
         await self._told_of_republishing(republished)
         republished = self._republished()
         await self._service.restart(place)
         self._tell(
-            f"restarted owner {place.number}: it gets keys from the others, and what those knew "
-            "of them is lost"
+            f"restarted owner {place.number}: it takes over keys from the others, without their "
+            "state"
         )
         await self._told_of_republishing(republished)
 
@@ -78,19 +80,18 @@ class Trouble:
         self._service.stop(place)
         self.stops += 1
         self._tell(
-            f"stopped owner {place.number} (SIGSTOP), which has {share:.0%} of the keys, "
-            f"until its term of {self._term:g} s is over"
+            f"stopped owner {place.number} (SIGSTOP): its {share:.0%} of the keys wait until its "
+            "lease ends"
         )
         await self._taken_over(place, address, "stopped")
         await self._told_of_republishing(republished)
         republished = self._republished()
         self._service.wake(place)
         woke = boot_clock()
-        await place.next_report(woke + seconds(CALM_SECONDS))
+        await place.next_report(Instant(woke + seconds(CALM_SECONDS)))
         self._tell(
-            f"woke owner {place.number} after {in_seconds(woke - began):.1f} s: its lease had "
-            f"lapsed, and it answered 421 to {place.total(_refused) - refused} requests that had "
-            "waited for it"
+            f"woke owner {place.number} after {in_seconds(woke - began):.1f} s: without a "
+            f"lease, it answered 421 to {place.total(_refused) - refused} late requests"
         )
         await self._told_of_republishing(republished)
 
@@ -105,10 +106,7 @@ class Trouble:
     async def _taken_over(self, place: OwnerPlace, address: str | None, what: str) -> None:
         await self._service.taken_over(address)
         took = in_seconds(boot_clock() - place.since)
-        self._tell(
-            f"others serve the keys of owner {place.number}, {took:.2f} s after it was {what} "
-            f"(hold {self._hold:g} s)"
-        )
+        self._tell(f"its lease has ended, {took:.2f} s after it was {what}: others serve its keys")
 
     async def _told_of_republishing(self, before: int) -> None:
         last, now = -1, self._republished()
@@ -116,7 +114,9 @@ class Trouble:
             await asyncio.sleep(CALM_SECONDS)
             last, now = now, self._republished()
         if now > before:
-            self._tell(f"told of the loss, the frontends republished {now - before} keys")
+            self._tell(
+                f"the frontends were told what was lost, and republished {now - before} keys"
+            )
 
 
 def _refused(report: OwnerReport) -> int:

@@ -56,6 +56,11 @@ class Ledger(Generic[A]):
         assert self._under_way
         return Append(self.leadership, self.committed, self._under_way)
 
+    @property
+    def is_appending(self) -> bool:
+        """Whether an append is under way, or its fate unknown."""
+        return bool(self._under_way)
+
     def on_committed(self, lsn: int) -> list[A]:
         """The append under way is durable; what may leave now."""
         assert lsn == self.committed + len(self._under_way), (lsn, self.committed)

@@ -45,8 +45,11 @@ from leasehold.protocol.lease.table import NOBODY
 NONCE_LIMIT = 1 << 63
 FIRST_SYNC_NS = 1_000 * MILLISECOND_NS
 """Until a manager says how often to sync."""
+SHORTEST_SYNC_NS = 100 * MILLISECOND_NS
+"""Whatever a manager says."""
 ANSWERS_A_SYNC = 4
 """How often a sync is repeated, with a new number, before all managers are asked."""
+NO_JOURNAL = 0
 UNKNOWN = 0
 """The number of what was never known: below every `since`, and never signalled as lost."""
 
@@ -191,6 +194,8 @@ class LookupMachine:
             self._signal_loss([WHOLE], "another journal")
 
     def _is_forward(self, message: SyncResponse) -> bool:
+        if message.journal == NO_JOURNAL:
+            return False
         if message.journal != self.journal:  # changes since an LSN of another journal mean nothing
             return message.snapshot
         return message.leadership >= self.leadership and message.lsn >= self.lsn
@@ -199,7 +204,8 @@ class LookupMachine:
         assert self._sent_at is not None
         self.manager = manager
         self.kind = message.kind
-        self.sync_ns, self.contact_ns = message.sync_ns, message.contact_ns
+        self.sync_ns = max(message.sync_ns, SHORTEST_SYNC_NS)
+        self.contact_ns = message.contact_ns
         self.contact_until = Instant(self._sent_at + self.contact_ns)
         self._sync_at = max(Instant(self._sent_at + self.sync_ns), now)
         self._sent_at = None
@@ -248,8 +254,8 @@ class LookupMachine:
             self.owners[owner.incarnation] = owner
         lost: list[KeyRange] = []
         changed: list[KeyRange] = []
-        for entry in entries:
-            key_range, known = entry.range, Known(entry.owner, entry.number)
+        for key_range, entry in said_last(entries, overlapping=not snapshot):
+            known = Known(entry.owner, entry.number)
             if not self.table.has(key_range, known):  # most of a snapshot is known already
                 lost.extend(self.lost_by(key_range, entry))
                 self.table.assign(key_range, known)
@@ -295,3 +301,18 @@ class LookupMachine:
     def invariants(self) -> None:
         """Who is in contact has a manager and a journal."""
         assert not self.in_contact or (self.manager and self.journal)
+
+
+def said_last(entries: tuple[Entry, ...], *, overlapping: bool) -> Iterable[tuple[KeyRange, Entry]]:
+    """What holds after all of `entries` were laid, one over another.
+
+    What one brought and another took back is nothing to tell: the last `since` tells all that was
+    lost. And a push may begin with changes that are known already; taken one by one, these would
+    put the past in the table's place, and the present would seem to be a loss.
+    """
+    if not overlapping or len(entries) == 1:
+        return [(entry.range, entry) for entry in entries]
+    laid: RangeMap[Entry | None] = RangeMap(None)
+    for entry in entries:
+        laid.assign(entry.range, entry)
+    return [(piece, entry) for piece, entry in laid if entry is not None]

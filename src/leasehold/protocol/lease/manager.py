@@ -225,7 +225,7 @@ class Manager:
         if self.leader is None or not self._is_current(event.leadership):
             return
         ledger = self.leader.office.ledger
-        if event.after_lsn != ledger.committed:
+        if event.after_lsn != ledger.committed or not ledger.is_appending:
             return
         if isinstance(event.result, Deposed):
             self.leadership.become_standby()

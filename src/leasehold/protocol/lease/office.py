@@ -85,6 +85,7 @@ class Office:
         """
         match result:
             case Committed(lsn=lsn):
+                self.repeat_at = FAR_FUTURE
                 released = self.ledger.on_committed(lsn)
                 if self.is_proven:
                     self._actions.extend(released)

@@ -48,6 +48,7 @@ FIRST_RENEW_NS = 3_000 * MILLISECOND_NS
 ANSWERS_A_RENEWAL = 3
 """How often a request is repeated, with a new number, before another leader is looked for."""
 SHORTEST_PAUSE_NS = 100 * MILLISECOND_NS
+"""Between two requests that nothing but time calls for, whatever a manager says."""
 LONGEST_PAUSE_NS = 1_000 * MILLISECOND_NS
 """After a refusal. However long it is to wait by right, a name may come free by its owner
 leaving."""
@@ -60,7 +61,8 @@ class Request(NamedTuple):
     sequence: int
     sent_at: Instant
     manager: str
-    leaving: bool
+    is_last: bool
+    """Its answer says that everything is returned."""
 
 
 class OwnerMachine:
@@ -166,12 +168,16 @@ class OwnerMachine:
         if self.manager is None or self._is_hung(now):
             return
         self.sequence += 1
-        leaving = self.phase == "closing" and not self.belief.is_giving_up
-        self.request = Request(self.sequence, now, self.manager, leaving)
+        is_closing = self.phase == "closing"
+        is_last = is_closing and not self.belief.is_giving_up
+        self.request = Request(self.sequence, now, self.manager, is_last)
         if self.unanswered_since is None:
             self.unanswered_since = now
         self._ask_again = False
         self._ask_at = Instant(now + self.renew_ns // ANSWERS_A_RENEWAL)
+        # Said while it still lists something, so that it is given nothing more; but not with an
+        # empty list before its callbacks are done: then it would be gone.
+        leaving = is_last or (is_closing and bool(self.belief.held()))
         self._send(self.manager, self._request_message(leaving=leaving))
 
     def _request_message(self, *, leaving: bool) -> ToManager:
@@ -228,6 +234,8 @@ class OwnerMachine:
             return
         if message.journal != self.belief.journal:
             self._meet_journal(message.journal)
+            if self.phase == "closed":
+                return
         elif message.leadership < self.leadership:
             self._note("lower leadership")
             return
@@ -298,12 +306,18 @@ class OwnerMachine:
     def _is_from_our_leader(self, message: LeaseResponse | Refusal) -> bool:
         return message.journal == self.belief.journal and message.leadership == self.leadership
 
+    def _is_for_us(self, message: LeaseResponse) -> bool:
+        """It names the incarnation that asked, or numbers it."""
+        number = self.belief.incarnation
+        return message.incarnation != NO_NUMBER and number in (NO_NUMBER, message.incarnation)
+
     def _on_response(self, now: Instant, message: LeaseResponse) -> None:
-        if not (self.is_answer_to_newest(message) and self._is_from_our_leader(message)):
+        is_ours = self._is_from_our_leader(message) and self._is_for_us(message)
+        if not (self.is_answer_to_newest(message) and is_ours):
             self._note("old answer")
             return
         assert self.request is not None
-        sent_at, has_left = self.request.sent_at, self.request.leaving
+        sent_at, has_left = self.request.sent_at, self.request.is_last
         self._answered(now, message.renew_ns, sent_at)
         if self.belief.incarnation == NO_NUMBER:
             self.belief.incarnation = message.incarnation
@@ -332,7 +346,7 @@ class OwnerMachine:
         self.request = None
         self.unanswered_since = None
         self.search.found()
-        self.renew_ns = renew_ns
+        self.renew_ns = max(renew_ns, SHORTEST_PAUSE_NS)
         self._ask_at = max(Instant(sent_at + renew_ns), now)
 
     def term_ends(self, now: Instant, sent_at: Instant, term_ns: int) -> Instant:

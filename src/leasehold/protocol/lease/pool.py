@@ -251,7 +251,8 @@ class Pool:
         recalled = sum(lease.mark == "recalled" for lease in leases)
         if recalled:
             self.office.note("recalled", self.table.pool, f"{recalled} from {session.name}")
-        granted = self._grant(now, session) if self.office.may_grant else []
+        may_grant = self.office.may_grant and not session.leaving
+        granted = self._grant(now, session) if may_grant else []
         session.settled = not session.has_recalls and self.office.may_grant
         return tuple(sorted([*leases, *granted], key=lambda lease: lease.start))
 

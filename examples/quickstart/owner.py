@@ -1,0 +1,56 @@
+"""An owner: it counts the visits of the rooms that are its own, in memory.
+
+python examples/quickstart/owner.py 8001
+"""
+
+import asyncio
+import os
+import sys
+
+from aiohttp import web
+
+from leasehold import KeyRange, Lease, Owner
+
+MANAGERS = os.environ.get("LEASEHOLD_MANAGERS", "http://127.0.0.1:7400")
+
+
+async def main(port: int) -> None:
+    visits: dict[str, tuple[Lease, int]] = {}
+
+    async def visit(request: web.Request) -> web.Response:
+        room = request.match_info["room"]
+        lease = owner.check(room)
+        if lease is None:  # (1) this room is somebody else's
+            raise web.HTTPMisdirectedRequest
+        stored, count = visits.get(room, (lease, 0))
+        if not owner.holds(stored):  # (2) what we have of it is from an earlier time: discard it
+            count = 0
+        visits[room] = (lease, count + 1)  # (3) the work, and the lease beside it
+        if not owner.holds(lease):  # (4) lost meanwhile: say nothing of it
+            raise web.HTTPMisdirectedRequest
+        return web.json_response({"visits": count + 1})
+
+    def granted(ranges: tuple[KeyRange, ...]) -> None:
+        print(f"granted {len(ranges)} ranges", flush=True)
+
+    def revoked(ranges: tuple[KeyRange, ...]) -> None:
+        print(f"revoked {len(ranges)} ranges", flush=True)
+
+    address = f"http://127.0.0.1:{port}"
+    async with Owner(
+        MANAGERS, pool="rooms", address=address, on_grant=granted, on_revoke=revoked
+    ) as owner:
+        app = web.Application()
+        app.router.add_post("/rooms/{room}", visit)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", port).start()
+        print(f"serving at {address}", flush=True)
+        await asyncio.Event().wait()  # until Ctrl-C
+
+
+if __name__ == "__main__":
+    try:
+        asyncio.run(main(int(sys.argv[1])))
+    except KeyboardInterrupt:
+        print("left")

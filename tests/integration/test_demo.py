@@ -1,0 +1,149 @@
+"""The demo as its user runs it: it shows that all is well, finds what is not, and leaves nothing.
+
+Each test starts the whole: eight processes. So there are few, and each looks at several things.
+"""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+DEADLINE_SECONDS = 60.0
+needs_linux = pytest.mark.skipif(
+    sys.platform != "linux", reason="looks for the demo's processes in /proc"
+)
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "leasehold", "demo", "--preset", "test", *arguments]
+
+
+def run(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A demo from start to end, whose files lie in `tmp_path` while it runs."""
+    return subprocess.run(
+        command(*arguments),
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_SECONDS,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+
+
+@contextmanager
+def running(tmp_path: Path, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
+    demo = subprocess.Popen(
+        command(*arguments),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    try:
+        yield demo
+    finally:
+        demo.kill()  # and with it all that it started
+        demo.communicate()
+
+
+def wait_for_line(demo: "subprocess.Popen[str]", words: str) -> None:
+    for line in lines(demo):
+        if words in line:
+            return
+    pytest.fail(f"the demo ended without saying {words!r}")
+
+
+def lines(demo: "subprocess.Popen[str]") -> IO[str]:
+    assert demo.stdout
+    return demo.stdout
+
+
+def processes_of(demo: "subprocess.Popen[str]") -> dict[str, int]:
+    """What it has started: pidfds by name, which stay those processes' whatever comes after."""
+    children = Path(f"/proc/{demo.pid}/task/{demo.pid}/children").read_text("utf-8").split()
+    found = {}
+    for pid in children:
+        name = Path(f"/proc/{pid}/cmdline").read_text("utf-8").split("\0")[4]
+        found[name] = os.pidfd_open(int(pid))
+    return found
+
+
+def wait_until_gone(processes: dict[str, int]) -> None:
+    waiting = select.poll()
+    for process in processes.values():
+        waiting.register(process, select.POLLIN)
+    for _ in processes:
+        gone = waiting.poll(DEADLINE_SECONDS * 1000)
+        assert gone, "a process of the demo is still there"
+        waiting.unregister(gone[0][0])
+        os.close(gone[0][0])
+
+
+def test_a_short_run_is_clean_and_makes_trouble(tmp_path: Path) -> None:
+    done = run(tmp_path, "--seconds", "8", "--json")
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert summary["requests"] > 0
+    assert summary["failed"] == 0, done.stderr
+    assert summary["double_owner"] == 0, done.stderr
+    assert summary["served"] >= summary["requests"]
+    assert summary["owner_kills"] >= 1
+    assert summary["losses_signalled"] >= 1
+    assert summary["keys_republished"] >= 1
+    assert "killed owner" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_owner_that_is_broken_is_found_by_the_record(tmp_path: Path) -> None:
+    done = run(tmp_path, "--seconds", "5", "--break-owner", "--owners", "3", "--frontends", "2")
+    assert done.returncode == 1, done.stderr
+    assert "TWO OWNERS AT ONCE" in done.stdout
+    assert "owner-1 under lease number" in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("Two owners served one key at once")
+    assert done.stderr == ""
+
+
+@needs_linux
+def test_ctrl_c_ends_it_with_the_summary_and_leaves_nothing(tmp_path: Path) -> None:
+    with running(tmp_path, "--owners", "2", "--frontends", "1") as demo:
+        wait_for_line(demo, "have published their presence")
+        processes = processes_of(demo)
+        assert processes.keys() == {"manager", "owner-1", "owner-2", "frontend-1"}
+        demo.send_signal(signal.SIGINT)
+        summary = list(lines(demo))
+        assert summary[-1] == "One owner for every key, all the time.\n"
+        assert demo.wait(DEADLINE_SECONDS) == 0
+        wait_until_gone(processes)
+    assert list(tmp_path.iterdir()) == []
+
+
+@needs_linux
+def test_nothing_outlives_a_demo_that_is_killed_not_even_who_is_stopped(tmp_path: Path) -> None:
+    arguments = ("--owners", "2", "--frontends", "1", "--break-owner")  # which begins with a stop
+    with running(tmp_path, *arguments) as demo:
+        wait_for_line(demo, "stopped owner 1 (SIGSTOP)")
+        processes = processes_of(demo)
+        demo.kill()
+        wait_until_gone(processes)
+
+
+@needs_linux
+def test_a_process_that_dies_by_itself_ends_it_with_an_error(tmp_path: Path) -> None:
+    with running(tmp_path, "--owners", "2", "--frontends", "1") as demo:
+        wait_for_line(demo, "have published their presence")
+        processes = processes_of(demo)
+        signal.pidfd_send_signal(processes["manager"], signal.SIGKILL)
+        assert "leasehold: manager of the demo ended by itself, with code -9" in "".join(
+            lines(demo)
+        )
+        assert demo.wait(DEADLINE_SECONDS) == 1
+        wait_until_gone(processes)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,161 @@
+"""The examples as programs, run as their first lines say; the quick start with real processes."""
+
+import os
+import queue
+import re
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.integration.processes import DEADLINE_SECONDS, manager
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+class Program:
+    """A running example, and its lines."""
+
+    def __init__(self, path: str, *arguments: str, managers: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, str(EXAMPLES / path), *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, "LEASEHOLD_MANAGERS": managers},
+        )
+        self.lines: list[str] = []
+        self._coming: queue.Queue[str] = queue.Queue()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout
+        for line in self.process.stdout:
+            self._coming.put(line.strip())
+
+    def wait_for(self, pattern: str) -> str:
+        """The next line in which `pattern` is found."""
+        while True:
+            line = self._coming.get(timeout=DEADLINE_SECONDS)
+            self.lines.append(line)
+            if re.search(pattern, line):
+                return line
+
+    def kill(self) -> None:
+        """As kill -9 does."""
+        self.process.kill()
+        self.process.wait()
+
+    def end(self) -> None:
+        """Whatever happened: leave nothing behind."""
+        self.kill()
+        self._reader.join()
+        assert self.process.stdout
+        self.process.stdout.close()
+
+
+@contextmanager
+def program(path: str, *arguments: str, managers: str) -> Iterator[Program]:
+    started = Program(path, *arguments, managers=managers)
+    try:
+        yield started
+    finally:
+        started.end()
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port
+
+
+def run(path: str, *arguments: str) -> str:
+    return subprocess.run(
+        [sys.executable, str(EXAMPLES / path), *arguments],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=3 * DEADLINE_SECONDS,
+    ).stdout
+
+
+def check_subscribe(output: str) -> None:
+    moved = re.search(r"takes (\d+) of 30 topics over", output)
+    assert moved, output
+    count = int(moved[1])
+    assert f"{30 - count} go through, {count} fail" in output
+    assert f"subscribes {count} times\n" in output
+    assert f"stale lists of {count} topics" in output
+    assert output.endswith("on 30 lists\n")
+
+
+def check_hashtable(output: str) -> None:
+    moved = re.search(r"takes (\d+) of 20 keys over", output)
+    assert moved, output
+    count = int(moved[1])
+    assert f"{20 - count} go through, {count} fail" in output
+    assert f"{20 - count} 'early', {count} 'late'" in output
+    assert f"stale values of {count} keys; get says {{None}} for them" in output
+    assert output.endswith(f"and {20 - count} keys, which never moved, are 'early'\n")
+
+
+def test_the_examples_run_by_themselves() -> None:
+    check_subscribe(run("subscribe.py"))
+    check_hashtable(run("hashtable.py"))
+
+
+def test_the_examples_run_with_a_manager() -> None:
+    with manager("--first-start", preset="default") as running:
+        url = running.wait_for("listening")["url"]
+        check_subscribe(run("subscribe.py", "--manager", url))
+        check_hashtable(run("hashtable.py", "--manager", url))
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    with manager("--first-start") as running:
+        yield running.wait_for("listening")["url"]
+
+
+def test_the_quick_start_shows_keys_moving_and_a_loss(url: str) -> None:
+    first, second = free_port(), free_port()
+    with ExitStack() as stack:
+        one = stack.enter_context(program("quickstart/owner.py", str(first), managers=url))
+        one.wait_for(f"serving at http://127.0.0.1:{first}")
+        client = stack.enter_context(program("quickstart/client.py", managers=url))
+        client.wait_for(f" 2 at http://127.0.0.1:{first}$")
+
+        two = stack.enter_context(program("quickstart/owner.py", str(second), managers=url))
+        one.wait_for("revoked")
+        room = client.wait_for("^lost: ").removeprefix("lost: ")
+        client.wait_for(f"^{room} 1 at http://127.0.0.1:{second}$")
+
+        two.kill()
+        client.wait_for(f"^lost: {room}$")
+        client.wait_for(f"^{room} 1 at http://127.0.0.1:{first}$")
+
+
+def test_in_the_quick_start_two_owners_never_count_one_visit(url: str) -> None:
+    """A count starts at 1 again only after a loss was told, or with another owner."""
+    first, second = free_port(), free_port()
+    with ExitStack() as stack:
+        stack.enter_context(program("quickstart/owner.py", str(first), managers=url))
+        client = stack.enter_context(program("quickstart/client.py", managers=url))
+        client.wait_for(" 2 at ")
+        stack.enter_context(program("quickstart/owner.py", str(second), managers=url))
+        client.wait_for(f" 3 at http://127.0.0.1:{second}")
+    last: dict[str, int] = {}
+    for line in client.lines:
+        if found := re.match(r"(\w+) (\d+) at ", line):
+            room, count = found[1], int(found[2])
+            assert count == last.get(room, 0) + 1, client.lines
+            last[room] = count
+        elif line.startswith("lost: "):
+            last.pop(line.removeprefix("lost: "), None)

@@ -1,0 +1,53 @@
+"""The demo on a terminal: what can be read off the screen."""
+
+from io import StringIO
+
+from rich.console import Console
+
+from leasehold.cli.demo.screen import FEWEST_EVENTS, Event, Screen, draw
+from leasehold.cli.demo.view import Picture
+from tests.unit.cli.demo.pictures import picture, row
+
+
+def drawn(shown: Picture, *events: Event) -> str:
+    console = Console(file=StringIO(), width=100, height=40)
+    with console.capture() as capture:
+        console.print(draw(shown, events))
+    return capture.get()
+
+
+def test_keys_are_shown_with_their_owner_up_down_or_missing() -> None:
+    lines = [line.strip() for line in drawn(picture(3)).splitlines()]
+    assert lines.count("█░·█░·") == 3
+
+
+def test_owners_are_shown_with_what_became_of_them() -> None:
+    text = drawn(picture(3, row(1), row(2, "killed"), row(3, "stopped", 0.0)))
+    assert "█ 1     serving" in text
+    assert "░ 2     killed 0.7 s ago, has its keys yet" in text
+    assert "░ 3     stopped 0.7 s ago, others have its keys" in text
+
+
+def test_totals_and_time_are_shown() -> None:
+    text = drawn(picture(3.2, double_owner=2))
+    assert "3 of 60 s   leases: term 1.2 s, hold 1.3 s   http://127.0.0.1:40000" in text
+    assert "301 requests/s, 1,500 in all, 0 failed, 60 rerouted" in text
+    assert "6 losses signalled, 1,070 keys republished" in text
+    assert "2 keys served by two owners at once" in text
+
+
+def test_events_are_shown_with_their_time() -> None:
+    text = drawn(picture(3), Event(None, "starting"), Event(2.4, "killed owner 2"))
+    assert "starting" in text
+    assert "2 s  killed owner 2" in text
+
+
+def test_a_low_terminal_shows_the_newest_events_and_never_none() -> None:
+    output = StringIO()
+    screen = Screen(Console(file=output, width=100, height=12, force_terminal=True))
+    for number in range(5):
+        screen.event(float(number), f"event {number}")
+    screen.show(picture(3))
+    screen.close()
+    shown = [number for number in range(5) if f"event {number}" in output.getvalue()]
+    assert shown == list(range(5))[-FEWEST_EVENTS:]
