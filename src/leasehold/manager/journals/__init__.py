@@ -4,12 +4,15 @@ from pathlib import Path
 
 from leasehold.errors import ConfigurationError
 from leasehold.manager.journals.contract import FATAL, History, Journal
+from leasehold.manager.journals.etcd import EtcdJournal
+from leasehold.manager.journals.etcd_url import EXAMPLE
 from leasehold.manager.journals.memory import MemoryJournal
 from leasehold.manager.journals.perform import perform
 from leasehold.manager.journals.sqlite import SqliteJournal
 
 __all__ = [
     "FATAL",
+    "EtcdJournal",
     "History",
     "Journal",
     "MemoryJournal",
@@ -20,17 +23,21 @@ __all__ = [
 
 
 def open_journal(url: str) -> Journal:
-    """The journal that `url` names: `memory`, or `sqlite:PATH`, made where there is none yet.
+    """The journal that `url` names: `memory`, `sqlite:PATH`, or `etcd:URL,...`.
 
-    Blocks until it is read through. The caller closes it. Raises ConfigurationError for any other
-    URL or an impossible path, and JournalError where the journal cannot be used.
+    Made where there is none yet. A file is read through before this returns; etcd is asked nothing
+    before the first call. The caller closes it. Raises ConfigurationError for any other URL or an
+    impossible path, and JournalError where the journal cannot be used.
     """
     scheme, _, rest = url.partition(":")
     if url == "memory":
         return MemoryJournal()
     if scheme == "sqlite" and rest and "\0" not in rest:
         return SqliteJournal.open(Path(rest))
+    if scheme == "etcd":
+        return EtcdJournal.open(url)
     raise ConfigurationError(
-        f"no journal is called {url!r}: it is either memory, which is gone with its manager, "
-        "or sqlite:PATH, such as sqlite:/var/lib/leasehold/journal.sqlite"
+        f"no journal is called {url!r}: it is either memory, which is gone with its manager, or "
+        "sqlite:PATH, such as sqlite:/var/lib/leasehold/journal.sqlite, or etcd:URL,URL,..., such "
+        f"as {EXAMPLE}"
     )

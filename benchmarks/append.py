@@ -1,0 +1,125 @@
+"""What an append to the journal in etcd costs beside a bare transaction of the same size.
+
+A local cluster of three members; both go through its JSON gateway to the same member, by the same
+HTTP client, in turn, within one run. The bare one puts one key of as many bytes under one condition
+and reads nothing of the answer. The append compares four keys and puts two, and is encoded, checked
+and sealed before.
+"""
+
+import asyncio
+import sys
+import tempfile
+from base64 import b64encode
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from statistics import median
+from time import perf_counter_ns
+
+import aiohttp
+
+from benchmarks._rounds import line, ratio
+from leasehold.manager.journals import Journal, open_journal
+from leasehold.manager.journals.etcd_values import Chunk, packed, sealed
+from leasehold.protocol.lease.journal import Committed, Seat
+from leasehold.protocol.lease.messages import Entry
+from leasehold.protocol.lease.records import AnyRecord, Changed
+from leasehold.wire.journal_codec import encode_record
+from tests.integration.etcd.servers import running
+
+BOUND = 1.3
+ROUNDS = 400
+WARM_UP = 50
+ENTRIES = (1, 64, 1_024)
+"""A key that moves; what one owner of an ordinary pool holds; the bounds of 64 owners at once."""
+
+
+def record_of(entries: int) -> Changed:
+    bounds = [i.to_bytes(8, "big") for i in range(entries + 1)]
+    return Changed(
+        "rooms",
+        tuple(Entry(bounds[i], bounds[i + 1], 7, 1 << 20, 1 << 20) for i in range(entries)),
+    )
+
+
+def bare_transaction(size: int) -> bytes:
+    """A transaction that puts so many bytes, where a key that is never there is not."""
+    key, absent = (b64encode(each).decode() for each in (b"/bench/bare", b"/bench/absent"))
+    value = b64encode(bytes(size)).decode()
+    return (
+        f'{{"compare":[{{"key":"{absent}","target":"CREATE","result":"EQUAL"}}],'
+        f'"success":[{{"request_put":{{"key":"{key}","value":"{value}"}}}}]}}'
+    ).encode()
+
+
+async def timed(what: Callable[[], Awaitable[None]]) -> float:
+    began = perf_counter_ns()
+    await what()
+    return (perf_counter_ns() - began) / 1e6
+
+
+class Appends:
+    """Appends of one record after another."""
+
+    def __init__(self, journal: Journal, leadership: int, lsn: int, record: AnyRecord) -> None:
+        self._journal = journal
+        self._leadership = leadership
+        self._record = record
+        self.lsn = lsn
+
+    async def __call__(self) -> None:
+        self.lsn += 1
+        result = await self._journal.append(self._leadership, self.lsn - 1, (self._record,))
+        assert result == Committed(self.lsn), result
+
+
+async def compare(append: Appends, url: str, body: bytes) -> tuple[list[float], list[float]]:
+    """Milliseconds of appends and of bare transactions, in turn."""
+    async with aiohttp.ClientSession() as session:
+
+        async def bare() -> None:
+            async with session.post(f"{url}/v3/kv/txn", data=body) as response:
+                assert b'"succeeded":true' in await response.read()
+
+        appends: list[float] = []
+        bares: list[float] = []
+        both: list[tuple[Callable[[], Awaitable[None]], list[float]]]
+        both = [(bare, bares), (append, appends)]
+        for i in range(WARM_UP + ROUNDS):
+            for what, times in both if i % 2 else reversed(both):
+                times.append(await timed(what))
+        return appends[WARM_UP:], bares[WARM_UP:]
+
+
+async def measure(directory: Path) -> bool:
+    good = True
+    async with running(directory, size=3) as cluster:
+        journal = open_journal(cluster.journal_url())
+        assert await journal.campaign(Seat(), Seat(1, 0, "http://a", 1))
+        lsn = 0
+        for entries in ENTRIES:
+            record = record_of(entries)
+            size = len(sealed(Chunk(1, 1, packed([encode_record(record)]))))
+            append = Appends(journal, 1, lsn, record)
+            appends, bares = await compare(append, cluster.urls[0], bare_transaction(size))
+            lsn = append.lsn
+            times = ratio(appends, bares)
+            of_medians = median(appends) / median(bares)
+            print(
+                f"{entries:>5} entries, {size:>6,} bytes: append {median(appends):.2f} ms, "
+                f"bare {median(bares):.2f} ms, ratio of medians {of_medians:.2f}"
+            )
+            kept = max(times, of_medians) <= BOUND
+            good &= kept
+            what = f"an append of {entries} entries beside a bare transaction"
+            print(line(what, f"{times:.2f} x", f"<= {BOUND} x", is_kept=kept))
+        await journal.close()
+    return good
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory() as directory:
+        return 0 if asyncio.run(measure(Path(directory))) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

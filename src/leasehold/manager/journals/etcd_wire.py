@@ -1,0 +1,261 @@
+"""The part of etcd's v3 API that a journal speaks, as its JSON gateway has it.
+
+The gateway is the gRPC API in JSON: bytes are base64, 64-bit numbers are strings on the way back,
+and what has its default value is left out. Both etcd 3.4 and 3.5 have it under `/v3`.
+"""
+
+from typing import Final, Literal
+
+import msgspec
+
+TXN: Final = "/v3/kv/txn"
+RANGE: Final = "/v3/kv/range"
+WATCH: Final = "/v3/watch"
+AUTHENTICATE: Final = "/v3/auth/authenticate"
+STATUS: Final = "/v3/maintenance/status"
+ALARM: Final = "/v3/maintenance/alarm"
+
+
+class Request(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The base of all that is asked."""
+
+
+class Compare(Request, frozen=True):
+    """A condition of a transaction. With a `range_end`, it is on every key of the range."""
+
+    key: bytes
+    target: Literal["VALUE", "CREATE"]
+    result: Literal["EQUAL", "GREATER", "NOT_EQUAL"]
+    value: bytes | None = None
+    create_revision: int | None = None
+    range_end: bytes = b""
+
+
+class Range(Request, frozen=True):
+    """Read a key, or the keys from it to before `range_end`, in their order."""
+
+    key: bytes
+    range_end: bytes = b""
+    limit: int = 0
+    revision: int = 0
+    keys_only: bool = False
+
+
+class Put(Request, frozen=True):
+    """Set a key."""
+
+    key: bytes
+    value: bytes
+
+
+class DeleteRange(Request, frozen=True):
+    """Delete the keys from one to before `range_end`."""
+
+    key: bytes
+    range_end: bytes
+
+
+class Op(Request, frozen=True):
+    """One of what a transaction may do."""
+
+    request_range: Range | None = None
+    request_put: Put | None = None
+    request_delete_range: DeleteRange | None = None
+
+
+class Txn(Request, frozen=True):
+    """If all of `compare` holds do `success`, else `failure`, as one."""
+
+    compare: list[Compare]
+    success: list[Op]
+    failure: list[Op]
+
+
+class WatchCreate(Request, frozen=True):
+    """Tell all that happens to a range of keys from a revision on."""
+
+    key: bytes
+    range_end: bytes
+    start_revision: int
+
+
+class WatchRequest(Request, frozen=True):
+    """The first, and here the only, message on a watch."""
+
+    create_request: WatchCreate
+
+
+class Credentials(Request, frozen=True):
+    """Who asks for a token."""
+
+    name: str
+    password: str
+
+
+class StatusRequest(Request, frozen=True):
+    """How a member is."""
+
+
+class AlarmRequest(Request, frozen=True):
+    """Which alarms are raised."""
+
+    action: str
+
+
+# --- answers ------------------------------------------------------------------------------------
+
+
+class Header(msgspec.Struct, frozen=True):
+    """Which revision the answer is of."""
+
+    revision: int = 0
+    member_id: int = 0
+
+
+class KeyValue(msgspec.Struct, frozen=True):
+    """A key and what it holds."""
+
+    key: bytes
+    value: bytes = b""
+    mod_revision: int = 0
+
+
+class RangeAnswer(msgspec.Struct, frozen=True):
+    """The keys of a range, or the first of them."""
+
+    header: Header = Header()
+    kvs: tuple[KeyValue, ...] = ()
+    more: bool = False
+
+    @property
+    def value(self) -> bytes | None:
+        """What the first key holds, or None where there is none."""
+        return self.kvs[0].value if self.kvs else None
+
+
+class OpAnswer(msgspec.Struct, frozen=True):
+    """What came of an operation; that of a write says nothing."""
+
+    response_range: RangeAnswer = RangeAnswer()
+
+
+class TxnAnswer(msgspec.Struct, frozen=True):
+    """Which branch was taken, and what came of it."""
+
+    header: Header = Header()
+    succeeded: bool = False
+    responses: tuple[OpAnswer, ...] = ()
+
+    def found(self, index: int) -> RangeAnswer:
+        """What the operation of that index read."""
+        return self.responses[index].response_range
+
+
+class Event(msgspec.Struct, frozen=True):
+    """A key was put, or deleted."""
+
+    kv: KeyValue
+    type: str = "PUT"
+
+
+class Watched(msgspec.Struct, frozen=True):
+    """What a watch tells."""
+
+    header: Header = Header()
+    created: bool = False
+    canceled: bool = False
+    compact_revision: int = 0
+    cancel_reason: str = ""
+    events: tuple[Event, ...] = ()
+
+
+class WatchAnswer(msgspec.Struct, frozen=True):
+    """A message on a watch; without a result it is an error, which ends it."""
+
+    result: Watched | None = None
+
+
+class Token(msgspec.Struct, frozen=True):
+    """What proves who asks, for a while."""
+
+    token: str
+
+
+class StatusAnswer(msgspec.Struct, frozen=True):
+    """How a member is."""
+
+    header: Header = Header()
+    version: str = ""
+    db_size: int = msgspec.field(name="dbSize", default=0)
+    leader: int = 0
+    errors: tuple[str, ...] = ()
+
+
+class Alarm(msgspec.Struct, frozen=True):
+    """A state in which etcd refuses writes."""
+
+    member_id: int = msgspec.field(name="memberID", default=0)
+    alarm: str = ""
+
+
+class AlarmAnswer(msgspec.Struct, frozen=True):
+    """All alarms."""
+
+    alarms: tuple[Alarm, ...] = ()
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """An answer that is an error, by the codes of gRPC."""
+
+    code: int = 0
+    message: str = ""
+    error: str = ""
+
+    @property
+    def why(self) -> str:
+        """What etcd says."""
+        return self.message or self.error
+
+
+# --- how they are written -----------------------------------------------------------------------
+
+
+def value_is(key: bytes, value: bytes) -> Compare:
+    """The key holds just this."""
+    return Compare(key, "VALUE", "EQUAL", value=value)
+
+
+def value_is_not(key: bytes, value: bytes) -> Compare:
+    """The key is there, and holds something else."""
+    return Compare(key, "VALUE", "NOT_EQUAL", value=value)
+
+
+def exists(key: bytes) -> Compare:
+    """The key is there."""
+    return Compare(key, "CREATE", "GREATER", create_revision=0)
+
+
+def nothing_under(prefix: bytes) -> Compare:
+    """No key begins with this."""
+    end = after_prefix(prefix)
+    return Compare(prefix, "CREATE", "EQUAL", create_revision=0, range_end=end)
+
+
+def read(key: bytes, range_end: bytes = b"", limit: int = 0) -> Op:
+    """Read, within a transaction."""
+    return Op(request_range=Range(key, range_end, limit))
+
+
+def put(key: bytes, value: bytes) -> Op:
+    """Write, within a transaction."""
+    return Op(request_put=Put(key, value))
+
+
+def delete(key: bytes, range_end: bytes) -> Op:
+    """Delete, within a transaction."""
+    return Op(request_delete_range=DeleteRange(key, range_end))
+
+
+def after_prefix(prefix: bytes) -> bytes:
+    """The first key that comes after all that begin with `prefix`, whose last byte is no 255."""
+    return prefix[:-1] + bytes([prefix[-1] + 1])

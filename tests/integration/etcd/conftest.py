@@ -1,0 +1,42 @@
+"""An etcd for tests that do it no harm, shared by those of one process."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from itertools import count
+
+import pytest
+import pytest_asyncio
+
+from leasehold.manager.journals.etcd import EtcdJournal
+from tests.integration.etcd.servers import Cluster, running
+
+PREFIXES = count()
+
+
+@pytest.fixture(scope="session")
+def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """One member that nobody stops, fills or locks."""
+    with asyncio.Runner() as runner:
+        started = running(tmp_path_factory.mktemp("etcd"))
+        yield runner.run(started.__aenter__())
+        runner.run(started.__aexit__(None, None, None))
+
+
+@pytest.fixture
+def prefix() -> str:
+    """A journal that no other test has."""
+    return f"/leasehold/{next(PREFIXES)}/"
+
+
+@pytest_asyncio.fixture
+async def open_etcd() -> AsyncIterator[Callable[[str], EtcdJournal]]:
+    """Opens journals, and closes them at the end."""
+    opened: list[EtcdJournal] = []
+
+    def make(url: str) -> EtcdJournal:
+        opened.append(EtcdJournal.open(url))
+        return opened[-1]
+
+    yield make
+    for journal in opened:
+        await journal.close()

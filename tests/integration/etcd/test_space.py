@@ -1,0 +1,64 @@
+"""Etcd out of space: what it refuses is told with the way out, and all goes on after that."""
+
+import asyncio
+from base64 import b64encode
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from leasehold.errors import JournalUnwritable
+from leasehold.manager.journals.etcd import EtcdJournal
+from leasehold.protocol.lease.journal import Committed, Unknown
+from leasehold.testing.contracts.journal import A_STATE, lead, numbered
+from tests.integration.etcd.servers import Cluster, EtcdSays, running, until
+
+QUOTA = 4 << 20
+
+
+async def fill(etcd: Cluster) -> None:
+    """Put one key over and over, until etcd raises its alarm."""
+    value = b64encode(bytes(1 << 19)).decode()
+    key = b64encode(b"/somebody/else").decode()
+
+    async def is_full() -> bool:
+        try:
+            await etcd.call("/kv/put", {"key": key, "value": value})
+        except EtcdSays as error:
+            return "space exceeded" in str(error)
+        return False
+
+    await until(is_full, "etcd is full")
+
+
+async def free(etcd: Cluster) -> None:
+    """What the error says to do."""
+    await etcd.compact()
+    await etcd.call("/maintenance/defragment", {})
+    for alarm in (await etcd.call("/maintenance/alarm", {"action": "GET"})).get("alarms", []):
+        await etcd.call("/maintenance/alarm", {"action": "DEACTIVATE", **alarm})
+
+
+@pytest.mark.asyncio
+async def test_etcd_out_of_space(tmp_path: Path, open_etcd: Callable[[str], EtcdJournal]) -> None:
+    async with running(tmp_path, options=[f"--quota-backend-bytes={QUOTA}"]) as etcd:
+        journal = open_etcd(etcd.journal_url())
+        leadership = await lead(journal)
+        assert await journal.append(leadership, 0, numbered(0, 2)) == Committed(2)
+        await fill(etcd)
+
+        result = await journal.append(leadership, 2, numbered(2, 1))
+        assert isinstance(result, Unknown)
+        assert "etcdctl alarm disarm" in result.why
+        for call in (journal.beat(leadership, 1), journal.compact(leadership, 2, A_STATE)):
+            with pytest.raises(JournalUnwritable, match="out of space"):
+                await call
+        assert (await open_etcd(etcd.journal_url()).load()).lsn == 2  # reading goes on
+        assert (await journal.health()).alarms == ("NOSPACE",)
+
+        await free(etcd)
+        assert (await journal.health()).is_good
+        assert await journal.append(leadership, 2, numbered(2, 1)) == Committed(3)
+        assert await journal.compact(leadership, 2, A_STATE)
+        found = await asyncio.wait_for(journal.load(), 10)
+        assert (found.state, found.records) == (A_STATE, numbered(2, 1))
