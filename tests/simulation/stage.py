@@ -373,8 +373,7 @@ class Stage:
                 raise BrokenPromise(f"S4: {owner.slot} was told of {lease} before it was durable")
             self._numbers.assign(lease.range, lease.number)
 
-    def _on_commit(self, journal: JournalContents, record: AnyRecord, leadership: int) -> None:
-        del leadership
+    def _on_commit(self, journal: JournalContents, record: AnyRecord) -> None:
         if journal is self.journal and isinstance(record, Changed | Left):
             for entry in record.entries:
                 self._check_not_early(entry)

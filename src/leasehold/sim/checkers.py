@@ -86,6 +86,7 @@ class Checkers:
         unbroken = same_history and now < until
         if now >= owner.believes_until or (unbroken and holdings.leases == old.leases):
             return  # published too late to be believed, or nothing new
+        self.world.tell(owner.slot, "believes", holdings)
         for lease in added(old.leases if unbroken else (), holdings.leases):
             self._check_one_owner(owner, lease)
         # What was decided in time and published late goes on only where no reader saw it end.
@@ -141,13 +142,14 @@ class Checkers:
 
     # --- S4 and early freeing: what is committed ---
 
-    def on_commit(self, journal: JournalContents, record: AnyRecord, leadership: int) -> None:
+    def on_commit(self, journal: JournalContents, record: AnyRecord) -> None:
         """A record is durable."""
         if journal.journal != self.committed_of:
             self.committed_of = journal.journal
             self.committed = History(State(), 0)
+        self.world.tell("journal", f"commits {type(record).__name__}", record)
         if isinstance(record, TookOver):
-            self.world.on_takeover(leadership)
+            self.world.on_takeover()
         if isinstance(record, Changed | Left):
             for entry in record.entries:
                 self._check_not_early(entry)

@@ -39,8 +39,6 @@ from leasehold.sim.small import (
     World,
 )
 
-Step = tuple[str, ...]
-
 
 class Found(NamedTuple):
     """What a search came to."""
@@ -74,7 +72,7 @@ def search(
     """Look at every story within `limits`, the shortest first, until a promise is broken."""
     with broken.in_place():
         moves = Moves(Memory(), _maker(names, broken), limits)
-        first = _settled(moves, _beginning(moves, limits))
+        first = _settled(moves, _beginning(moves))
         return _breadth_first(moves, first, most_states)
 
 
@@ -126,7 +124,7 @@ def _maker(names: tuple[str, str], broken: Canary) -> Any:
     return make
 
 
-def _beginning(moves: Moves, limits: Limits) -> World:
+def _beginning(moves: Moves) -> World:
     """Both managers up, the first leading, and one owner starting."""
     journal = JournalContents(Dice(1), _nothing)
     world = World(
@@ -140,7 +138,6 @@ def _beginning(moves: Moves, limits: Limits) -> World:
     )
     for slot in (*MANAGERS, OWNERS[0]):
         ((_, world),) = moves.start(world, slot)
-    del limits
     return world
 
 

@@ -40,7 +40,7 @@ class JournalContents:
     """What the journal holds, and its compare-and-set semantics; the contract's own words."""
 
     def __init__(
-        self, random: Random, on_commit: Callable[["JournalContents", AnyRecord, int], None]
+        self, random: Random, on_commit: Callable[["JournalContents", AnyRecord], None]
     ) -> None:
         self.journal = random.randrange(1, NONCE_LIMIT)
         self.on_commit = on_commit
@@ -98,7 +98,7 @@ class JournalContents:
         assert action.after_lsn == self.lsn, "an append after records that are not there"
         for record in action.records:
             self.records.append(record)
-            self.on_commit(self, record, action.leadership)
+            self.on_commit(self, record)
         return Committed(self.lsn)
 
     def _compact(self, action: Compact) -> None:

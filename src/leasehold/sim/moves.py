@@ -147,8 +147,7 @@ class Moves:
 
     def start(self, world: World, slot: int) -> Branches:
         """A process begins."""
-        uid = world.lives[slot].uid + 2 if slot in OWNERS else 0
-        uid = uid if uid > OWNERS[1] or slot in MANAGERS else slot + 2
+        uid = (world.lives[slot].uid or slot) + 2 if slot in OWNERS else 0
         machine = self.memory.number(self.make(slot, uid))
         return self._wake(world.with_life(slot, Life(machine, uid, 0)), slot)
 
@@ -259,10 +258,11 @@ class Moves:
         yield told, then, () if answer is None else (answer,)
         name = type(action).__name__
         failure = failure_of(action, "")
-        if world.may("late"):
-            packet = Packet(slot, JOURNAL, 0, call)
-            yield (f"will be late: {name}",), world.spend("late").set_aside(packet), ()
-        if failure is None or not world.may("journal"):
+        if not world.may("journal"):
+            return
+        packet = Packet(slot, JOURNAL, 0, call)
+        yield (f"will be late: {name}",), world.spend("journal").set_aside(packet), ()
+        if failure is None:
             return
         heard = (self.memory.number(failure),)
         yield (f"{name} fails",), world.spend("journal"), heard

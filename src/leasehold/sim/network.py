@@ -85,13 +85,15 @@ class Network:
     def _reach_client(self, data: bytes, client: Process, manager: str) -> None:
         if not client.alive:
             return
+        event: Any
         if isinstance(client, OwnerProcess):
             message = self._decode(data, decode_to_owner)
-            client.post(owner_events.Received(manager, message))
+            event = owner_events.Received(manager, message)
         else:
             message = self._decode(data, decode_to_lookup)
-            client.post(lookup_events.Received(manager, message))
+            event = lookup_events.Received(manager, message)
         self.world.tell(client.slot, f"gets {type(message).__name__} of {manager}", message)
+        client.post(event)
 
     def _decode(self, data: bytes, decoder: Any) -> Any:
         if self._decoded[0] is not data:

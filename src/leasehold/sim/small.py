@@ -52,7 +52,7 @@ class Limits(msgspec.Struct, frozen=True):
     lose: int = 0
     """Messages lost."""
     late: int = 0
-    """Messages, callbacks or journal calls set aside, to arrive at any later time."""
+    """Messages and callbacks set aside, to arrive at any later time."""
     double: int = 0
     """Messages that arrive again, at any later time."""
     crash: int = 0
@@ -60,7 +60,7 @@ class Limits(msgspec.Struct, frozen=True):
     freeze: int = 0
     """Processes stopped, for any time."""
     journal: int = 0
-    """Journal calls that fail, or whose answer is lost."""
+    """Journal calls that fail, whose answer is lost, or that take effect at any later time."""
     revoke: int = 0
     """Leaderships revoked early."""
 

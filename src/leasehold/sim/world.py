@@ -124,8 +124,11 @@ class World:
 
     # --- phases ---
 
-    def run(self) -> None:
-        """Run to the end: phases of faults, each healed until all is well. Raises Violation."""
+    def run(self, tell: Callable[[int], None]) -> None:
+        """Run to the end: phases of faults, each healed until all is well. Raises Violation.
+
+        `tell` is called after each phase, with the time that has passed.
+        """
         self.start_all()
         end = round(self.plan.hours * 3600 * SECOND_NS)
         while self.now < end:
@@ -134,6 +137,7 @@ class World:
             self.run_until(min(self.now + self._fault_span(), end))
             self.faults.end()
             self._heal()
+            tell(self.now)
 
     def _fault_span(self) -> int:
         return round(self.timing.hold_ns * (3 + 12 * self.random.random()))
@@ -179,11 +183,10 @@ class World:
         timing = self.timing
         return self.promise_ns + timing.on_any_clock(2 * timing.contact_ns) + 5 * SECOND_NS
 
-    def on_takeover(self, leadership: int) -> None:
+    def on_takeover(self) -> None:
         """A manager has begun to lead."""
         self.taken_over_at = self.now
         self.takeovers += 1
-        self.tell("journal", "takeover", leadership)
 
     # --- processes ---
 

@@ -24,6 +24,8 @@ class Belief:
         self.incarnation = NO_NUMBER
         self.leases = NOTHING
         self.expires_at = Instant(0)
+        self._granted = NOTHING
+        """What the answer at hand grants; told when the expiry has moved."""
         self._highest_number = NO_NUMBER
         self._revoking: dict[int, tuple[Held, ...]] = {}
         """By revocation: what is still listed while its callback runs; () where nothing is."""
@@ -62,10 +64,8 @@ class Belief:
         self._highest_number = max(self._highest_number, *(lease.number for lease in listed), 0)
         self._keep_revoking(listed)
         recalled = [lease.range for lease in listed if lease.mark == "recalled"]
-        actions = self._replace(_merged(kept + granted), recalled)
-        if granted:
-            actions.append(Grant(tuple(granted)))
-        return actions
+        self._granted = tuple(granted)
+        return self._replace(_merged(kept + granted), recalled)
 
     def may_renew(self, numbers: RangeMap[int], lease: Leased) -> bool:
         """A renewal is taken only for what is believed now, under that number: nothing that ran out
@@ -86,9 +86,16 @@ class Belief:
         self._held = None
 
     def move_expiry(self, now: Instant, expires_at: Instant) -> list[OwnerAction]:
-        """Move the one instant; an answer that comes too late ends everything."""
+        """Move the one instant; an answer that comes too late ends everything.
+
+        What was granted is believed from here on, so that whoever is told of it finds it held.
+        """
         self.expires_at = expires_at
-        return self.drop_all() if now >= expires_at else [self._hold()]
+        actions: list[OwnerAction] = [self._hold()]
+        if self._granted:
+            actions.append(Grant(self._granted))
+            self._granted = NOTHING
+        return actions + (self.drop_all() if now >= expires_at else [])
 
     def _hold(self) -> Hold:
         return Hold(Holdings(self.journal, self.incarnation, self.leases, self.expires_at))

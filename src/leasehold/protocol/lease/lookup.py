@@ -39,7 +39,7 @@ from leasehold.protocol.lease.messages import (
     SyncResponse,
     ToLookup,
 )
-from leasehold.protocol.lease.search import Search
+from leasehold.protocol.lease.search import LONGEST_PAUSE_NS, Search
 from leasehold.protocol.lease.table import NOBODY
 
 NONCE_LIMIT = 1 << 63
@@ -116,7 +116,7 @@ class LookupMachine:
             self._sync_or_search(now)
         if now >= self.search.at:
             self._sync(now, self.config.managers)
-            self.search.asked(now, self.sync_ns // 2)
+            self._asked_all(now)
 
     def _output(self, now: Instant) -> Output[LookupAction]:
         wake_at = self.search.at if self.manager is None else min(self.search.at, self._sync_at)
@@ -148,11 +148,16 @@ class LookupMachine:
         for manager in managers:
             self._actions.append(Send(manager, message))
 
+    def _asked_all(self, now: Instant) -> None:
+        """Contact must not be lost by a slow search; where it is, a hasty one would hear nothing."""
+        is_urgent = self.in_contact
+        self.search.asked(now, self.sync_ns // 2 if is_urgent else LONGEST_PAUSE_NS)
+
     def _look_for_leader(self, now: Instant) -> None:
         self.search.start(now)
         if now >= self.search.at:
             self._sync(now, self.config.managers)
-            self.search.asked(now, self.sync_ns // 2)
+            self._asked_all(now)
 
     # --- answers ---
 

@@ -30,7 +30,6 @@ from leasehold.protocol.lease.owner_events import (
     Closed,
     CloseRequested,
     Disconnected,
-    Grant,
     Lapsed,
     Note,
     OwnerAction,
@@ -40,6 +39,7 @@ from leasehold.protocol.lease.owner_events import (
     Revoked,
     Send,
 )
+from leasehold.protocol.lease.search import LONGEST_PAUSE_NS as LONGEST_SEARCH_PAUSE_NS
 from leasehold.protocol.lease.search import Search
 
 NONCE_LIMIT = 1 << 63
@@ -85,6 +85,8 @@ class OwnerMachine:
         self.request: Request | None = None
         self.unanswered_since: Instant | None = None
         """When the first request without an answer was sent: silence counts from there (P24)."""
+        self._asking_since: Instant | None = None
+        """When the first was sent of the requests that were repeated since anything was heard."""
         self._ask_again = False
         self.renew_ns = FIRST_RENEW_NS
         self._ask_at = Instant(0)
@@ -138,8 +140,8 @@ class OwnerMachine:
 
     def _is_hung(self, now: Instant) -> bool:
         """Whether the application has been silent for so long that its leases must run out."""
-        watchdog_ns = self.config.watchdog_ns
-        return watchdog_ns is not None and now - (self._alive_at or now) > watchdog_ns
+        watchdog_ns, alive_at = self.config.watchdog_ns, self._alive_at
+        return watchdog_ns is not None and alive_at is not None and now - alive_at > watchdog_ns
 
     def _output(self, now: Instant) -> Output[OwnerAction]:
         wake_at = self.belief.expires_at if self.belief.held() else FAR_FUTURE
@@ -174,11 +176,23 @@ class OwnerMachine:
         if self.unanswered_since is None:
             self.unanswered_since = now
         self._ask_again = False
-        self._ask_at = Instant(now + self.renew_ns // ANSWERS_A_RENEWAL)
+        self._ask_at = Instant(now + self._patience(now))
         # Said while it still lists something, so that it is given nothing more; but not with an
         # empty list before its callbacks are done: then it would be gone.
         leaving = is_last or (is_closing and bool(self.belief.held()))
         self._send(self.manager, self._request_message(leaving=leaving))
+
+    def _patience(self, now: Instant) -> int:
+        """How long to wait for an answer: for as long again as was waited for already.
+
+        An answer to any but the newest request is not taken. Were requests repeated at a fixed
+        pace, then one whose answers take longer (a slow disk, a far manager) would never be told
+        anything.
+        """
+        if self._asking_since is None:
+            self._asking_since = now
+        waited_ns = now - self._asking_since
+        return min(max(self.renew_ns // ANSWERS_A_RENEWAL, waited_ns), self.renew_ns)
 
     def _request_message(self, *, leaving: bool) -> ToManager:
         config = self.config
@@ -225,7 +239,10 @@ class OwnerMachine:
         self.token = self.draw_nonce()
         for manager in self.config.managers:
             self._send(manager, Hello(self.config.pool, self.token))
-        self.search.asked(now, self.renew_ns // 2)  # a search must not cost a short term
+        # A search must not cost a short term; nor, where there is none to lose, be too hasty to
+        # hear an answer.
+        is_urgent = bool(self.belief.held())
+        self.search.asked(now, self.renew_ns // 2 if is_urgent else LONGEST_SEARCH_PAUSE_NS)
 
     def _on_introduction(self, now: Instant, manager: str, message: Introduction) -> None:
         """Take whoever leads for our manager, and ask it with its present nonce."""
@@ -240,6 +257,7 @@ class OwnerMachine:
             self._note("lower leadership")
             return
         self.search.found()
+        self._asking_since = None
         self.manager = manager
         self.manager_nonce = message.manager_nonce
         self.leadership = message.leadership
@@ -324,13 +342,9 @@ class OwnerMachine:
             self.phase = "joined"
             self._note("joined", f"{self.config.name} as incarnation {self.belief.incarnation}")
             self._ask_again = True  # the second exchange shows that it lives (P9)
-        taken = self.belief.take(self._wanted(message.leases))
+        self._actions.extend(self.belief.take(self._wanted(message.leases)))
         expires_at = self.term_ends(now, sent_at, message.term_ns)
-        moved = self.belief.move_expiry(now, expires_at)
-        # What is granted is believed before anybody is told of it, and told before it is revoked.
-        grants = [action for action in taken if isinstance(action, Grant)]
-        self._actions.extend(action for action in taken if not isinstance(action, Grant))
-        self._actions.extend(moved[:1] + grants + moved[1:])
+        self._actions.extend(self.belief.move_expiry(now, expires_at))
         if has_left:
             self._become_closed()
         elif self._ask_again:
@@ -345,6 +359,7 @@ class OwnerMachine:
     def _answered(self, now: Instant, renew_ns: int, sent_at: Instant) -> None:
         self.request = None
         self.unanswered_since = None
+        self._asking_since = None
         self.search.found()
         self.renew_ns = max(renew_ns, SHORTEST_PAUSE_NS)
         self._ask_at = max(Instant(sent_at + renew_ns), now)

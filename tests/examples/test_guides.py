@@ -1,0 +1,164 @@
+"""The programs in the guides do what the guides say."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiohttp import ClientResponseError, ClientSession, web
+
+from leasehold import KeyRange, LeaseLost, NotOwner, Owner
+from leasehold.testing.clock import TurnedClock, come_to_rest
+from leasehold.testing.cluster import InProcessCluster
+from tests.repo.reading import ROOT
+from tests.repo.test_prose import python_fences
+
+pytestmark = pytest.mark.asyncio
+
+GUIDES = ROOT / "docs" / "guides"
+OWNER = "writing-an-owner.md"
+
+
+def programs(*guides: str) -> dict[str, Any]:
+    """The names that the programs in these guides define, one after another."""
+    names: dict[str, Any] = {"asyncio": asyncio}
+    for guide in guides:
+        for line, program in python_fences((GUIDES / guide).read_text("utf-8")):
+            exec(compile(program, f"{guide}:{line}", "exec"), names)  # noqa: S102
+    return names
+
+
+TESTS = programs(OWNER, "testing-your-service.md")
+
+
+@pytest.mark.parametrize("name", sorted(name for name in TESTS if name.startswith("test_")))
+async def test_the_tests_in_the_guide_pass(name: str) -> None:
+    await TESTS[name]()
+
+
+async def with_owner(act: Callable[[InProcessCluster, TurnedClock, Owner], Any]) -> None:
+    clock = TurnedClock()
+    async with InProcessCluster(["rooms"], clock=clock) as cluster, cluster.owner() as owner:
+        await cluster.turn(1)
+        await act(cluster, clock, owner)
+
+
+async def test_a_guarded_body_that_loses_its_lease_is_cancelled() -> None:
+    async def act(cluster: InProcessCluster, clock: TurnedClock, owner: Owner) -> None:
+        closing = asyncio.create_task(programs(OWNER)["close_room"](owner, "room-42"))
+        await come_to_rest()
+        clock.jump(2)
+        assert owner.check("room-42") is None
+        with pytest.raises(LeaseLost):
+            await closing
+        with pytest.raises(NotOwner):
+            await programs(OWNER)["close_room"](owner, "room-42")
+        await cluster.turn(1)
+
+    await with_owner(act)
+
+
+async def test_a_late_write_is_refused_by_its_fence() -> None:
+    names = programs(OWNER)
+
+    async def act(cluster: InProcessCluster, clock: TurnedClock, owner: Owner) -> None:
+        database = sqlite3.connect(":memory:")
+        database.execute(names["TABLE"])
+        early = owner.check("room-42")
+        assert early is not None
+        clock.jump(2)
+        await cluster.turn(1)
+        assert names["set_topic"](database, owner, "room-42", "new")
+        late = {"room": "room-42", "text": "old", "journal": early.journal, "number": early.number}
+        assert database.execute(names["WRITE"], late).rowcount == 0
+        assert names["set_topic"](database, owner, "room-42", "newer")
+        assert database.execute("SELECT text FROM topic").fetchall() == [("newer",)]
+        database.close()
+
+    await with_owner(act)
+
+
+async def test_what_is_revoked_is_dropped() -> None:
+    names = programs(OWNER)
+
+    async def act(cluster: InProcessCluster, clock: TurnedClock, owner: Owner) -> None:
+        names["rooms"] = rooms = names["Rooms"](owner)
+        assert rooms.enter("room-42", "ann")
+        ranges = owner.ranges
+        names["on_revoke"](())
+        assert rooms.members
+        names["on_revoke"](ranges)
+        assert not rooms.members
+
+    await with_owner(act)
+
+
+async def test_what_is_lost_while_it_is_published_is_published_again() -> None:
+    names = programs("writing-a-client.md")
+    done: list[tuple[str, str]] = []
+    held: list[KeyRange] = []
+
+    async def publish(key: str, value: str) -> None:
+        if not done:
+            publisher.on_loss(tuple(held))
+        done.append((key, value))
+
+    publisher = names["Publisher"](publish)
+
+    async def act(cluster: InProcessCluster, clock: TurnedClock, owner: Owner) -> None:
+        held.extend(owner.ranges)
+        async with cluster.lookup() as publisher.lookup:
+            running = asyncio.create_task(publisher.run())
+            publisher.set("room-42", "ann")
+            await come_to_rest()
+            assert done == [("room-42", "ann")] * 2
+            running.cancel()
+
+    await with_owner(act)
+
+
+class Moving:
+    """A lookup whose answers change with each question."""
+
+    def __init__(self, *addresses: str | None) -> None:
+        self.addresses = list(addresses)
+
+    def find(self, key: str) -> str | None:
+        return self.addresses.pop(0) if len(self.addresses) > 1 else self.addresses[0]
+
+
+@asynccontextmanager
+async def server(*statuses: int) -> AsyncIterator[str]:
+    """Answers one request after the other with these."""
+    left = list(statuses)
+
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(status=left.pop(0), text=request.path)
+
+    app = web.Application()
+    app.router.add_route("*", "/{rest:.*}", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+        assert left == []
+
+
+async def test_a_client_tries_again_until_it_is_answered() -> None:
+    put = programs("writing-a-client.md")["put"]
+    async with ClientSession() as session, server(421, 200) as address:
+        lookup = Moving(None, "http://127.0.0.1:1", address)
+        assert await put(lookup, session, "room-42", "/rooms/room-42") == b"/rooms/room-42"
+
+
+async def test_a_client_does_not_repeat_what_was_answered() -> None:
+    put = programs("writing-a-client.md")["put"]
+    async with ClientSession() as session, server(500) as address:
+        with pytest.raises(ClientResponseError):
+            await put(Moving(address), session, "room-42", "/rooms/room-42")

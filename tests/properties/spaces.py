@@ -1,0 +1,22 @@
+"""A key space small enough to be written out, and what Hypothesis draws in it."""
+
+from hypothesis import strategies as st
+
+from leasehold.base.ranges import KeyRange
+
+KEYS: tuple[bytes, ...] = (b"", *(bytes([i]) for i in range(1, 12)), b"\x0b\x00", b"\xff\xff")
+"""In order. Between two of them nothing changes, if nothing is ever cut anywhere else."""
+
+cuts = st.sampled_from(KEYS)
+
+
+@st.composite
+def ranges(draw: st.DrawFn) -> KeyRange:
+    """Any range that begins at one key and ends at another, or has no end."""
+    begin = draw(st.integers(0, len(KEYS) - 1))
+    end = draw(st.integers(begin + 1, len(KEYS)))
+    return KeyRange(KEYS[begin], KEYS[end] if end < len(KEYS) else None)
+
+
+def keys_in(key_range: KeyRange) -> list[bytes]:
+    return [key for key in KEYS if key in key_range]

@@ -1,0 +1,50 @@
+"""Some seeds of everything: that the promises are kept, and that everything that may go wrong does.
+
+Thousands of hours are for `leasehold simulate`; these are there to fail fast.
+"""
+
+import pytest
+
+from leasehold.protocol.lease.timing import PRESETS
+from leasehold.sim.faults import KINDS, chosen_kinds
+from leasehold.sim.run import run_seed, total
+from leasehold.sim.world import Plan
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("journal", ["memory", "durable"])
+def test_every_promise_is_kept(preset: str, journal: str) -> None:
+    timing = PRESETS[preset]
+    hours = 40 * timing.longest_hold_ns / 3.6e12
+    for seed in range(6):
+        outcome = run_seed(Plan(seed=seed, hours=hours, timing=timing, journal=journal))
+        assert outcome.violation is None, (seed, outcome.violation, *outcome.story)
+        assert outcome.simulated_hours >= hours
+
+
+def test_every_kind_of_fault_happens_within_a_hundred_seeds() -> None:
+    outcomes = [run_seed(Plan(seed=seed, hours=0.1)) for seed in range(100)]
+    faults = total(outcomes, "faults")
+    assert [kind for kind in KINDS if not faults[kind]] == []
+
+
+def test_clients_publish_and_are_told_of_losses() -> None:
+    outcomes = [run_seed(Plan(seed=seed, hours=0.3)) for seed in range(6)]
+    assert all(total(outcomes, "workload").values())
+    assert total(outcomes, "notes")["owner expired"] > 0
+
+
+def test_where_nothing_may_go_wrong_nothing_does() -> None:
+    for seed in range(3):
+        outcome = run_seed(Plan(seed=seed, hours=0.2, faults=chosen_kinds("none")))
+        assert outcome.faults == {}
+        assert outcome.violation is None
+        assert "owner expired" not in outcome.notes
+        assert outcome.takeovers == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kind_that_is_asked_for_alone_comes_alone(kind: str) -> None:
+    outcomes = [run_seed(Plan(seed=seed, hours=0.2, faults=(kind,))) for seed in range(4)]
+    consequence = {"cut message"} if "cut" in kind else set()
+    assert {kind} <= set(total(outcomes, "faults")) <= {kind} | consequence

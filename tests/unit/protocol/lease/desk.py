@@ -1,0 +1,189 @@
+"""A leader's desk for tests: one pool, a journal that commits when told to, and what was said."""
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from leasehold.base.instants import Instant, seconds
+from leasehold.base.keys import Key, PoolKind
+from leasehold.base.rangemap import RangeMap
+from leasehold.base.ranges import KeyRange
+from leasehold.protocol.balance.policy import NOBODY, Candidate
+from leasehold.protocol.lease.history import History
+from leasehold.protocol.lease.journal import Append, Committed
+from leasehold.protocol.lease.manager_events import ManagerAction, Note, Push, Send
+from leasehold.protocol.lease.messages import (
+    FromManager,
+    Held,
+    Join,
+    LeaseRequest,
+    LeaseResponse,
+    Poke,
+    Refusal,
+)
+from leasehold.protocol.lease.office import Office, Seal
+from leasehold.protocol.lease.pool import Pool
+from leasehold.protocol.lease.records import AnyRecord, PoolCreated, State, WaitedOut
+from leasehold.protocol.lease.timing import DEFAULT, Timing
+
+T0 = Instant(0)
+SEAL = Seal(journal=9, leadership=1, nonce=77)
+LOW, HIGH = KeyRange(b"", b"m"), KeyRange(b"m", None)
+M = TypeVar("M", bound=FromManager)
+
+
+def at(value: float) -> Instant:
+    return Instant(seconds(value))
+
+
+class ByName:
+    """A policy: each range goes to the first of its names that is there."""
+
+    def __init__(self, *wanted: tuple[KeyRange, str]) -> None:
+        self.wanted = [(key_range, names.split()) for key_range, names in wanted]
+
+    def __call__(self, candidates: Sequence[Candidate], present: RangeMap[int]) -> RangeMap[int]:
+        there = {candidate.name: candidate.incarnation for candidate in candidates}
+        plan = RangeMap(NOBODY)
+        for key_range, names in self.wanted:
+            taker = next((there[name] for name in names if name in there), NOBODY)
+            plan.assign(key_range, taker)
+        return plan
+
+
+class Desk:
+    """An office and a pool `p`. Connections are numbered as the owners' nonces."""
+
+    def __init__(
+        self,
+        policy: ByName,
+        timing: Timing = DEFAULT,
+        *,
+        state: State | None = None,
+        inherited_until: Instant = T0,
+        kind: PoolKind = "ordered",
+        split_points: tuple[Key, ...] = (),
+    ) -> None:
+        self.office = Office(SEAL, timing, History(state or State(), 0))
+        self.office.inherited_until = inherited_until
+        if state is None:
+            self.office.write(WaitedOut())
+            self.office.write(PoolCreated("p", kind, split_points))
+            self.office.may_grant = True
+        self.policy = policy
+        self.pool = Pool(self.office, self.office.history.tables["p"], policy)
+        self.records: list[AnyRecord] = []
+        self.said: list[tuple[int, FromManager]] = []
+        self.notes: list[str] = []
+        self.sequence = 0
+        self.commit()
+
+    def commit(self) -> None:
+        """Let the journal commit all that was written, and note what is said then."""
+        while actions := self.office.take_actions():
+            for action in actions:
+                self._take(action)
+        self.pool.invariants()
+        self.office.history.invariants()
+        self.office.ledger.invariants()
+
+    def _take(self, action: ManagerAction) -> None:
+        match action:
+            case Append(after_lsn=after_lsn, records=records):
+                self.records.extend(records)
+                self.office.on_appended(T0, Committed(after_lsn + len(records)))
+            case Send(connection=connection, message=message):
+                self.said.append((connection, message))
+            case Push(connections=connections, message=message):
+                self.said.extend((connection, message) for connection in connections)
+            case Note(what=what):
+                self.notes.append(what)
+
+    def told(self, connection: int, kind: type[M]) -> list[M]:
+        """What was said to somebody since this was last asked, of one kind."""
+        found: list[M] = [m for c, m in self.said if c == connection and isinstance(m, kind)]
+        self.said = [(c, m) for c, m in self.said if not (c == connection and isinstance(m, kind))]
+        return found
+
+    def pokes(self, nonce: int) -> int:
+        return len(self.told(nonce, Poke))
+
+    # --- owners ---
+
+    def join(
+        self, now: Instant, name: str, nonce: int, sequence: int | None = None
+    ) -> LeaseResponse | Refusal | None:
+        """Somebody joins; the answer."""
+        self.sequence += 1
+        join = Join("p", None, name, f"http://{name}", nonce, SEAL.nonce, sequence or self.sequence)
+        self.advance(now)
+        self.pool.on_join(now, nonce, join)
+        return self._answer(nonce)
+
+    def ask(
+        self,
+        now: Instant,
+        incarnation: int,
+        nonce: int,
+        held: tuple[Held, ...],
+        *,
+        sequence: int | None = None,
+        leaving: bool = False,
+    ) -> LeaseResponse | Refusal | None:
+        """An owner asks; the answer."""
+        self.sequence += 1
+        request = LeaseRequest(
+            "p",
+            incarnation,
+            nonce,
+            SEAL.nonce,
+            sequence or self.sequence,
+            SEAL.journal,
+            SEAL.leadership,
+            held,
+            leaving,
+        )
+        self.advance(now)
+        self.pool.on_request(now, nonce, request)
+        return self._answer(nonce)
+
+    def _answer(self, nonce: int) -> LeaseResponse | Refusal | None:
+        self.commit()
+        refusals, responses = self.told(nonce, Refusal), self.told(nonce, LeaseResponse)
+        assert len(refusals) + len(responses) <= 1
+        if refusals:
+            return refusals[0]
+        return responses[0] if responses else None
+
+    def owner(self, now: Instant, name: str, nonce: int) -> int:
+        """An owner that has joined, and shown that it lives; its incarnation."""
+        joined = self.join(now, name, nonce)
+        assert isinstance(joined, LeaseResponse), joined
+        self.ask(now, joined.incarnation, nonce, ())
+        return joined.incarnation
+
+    def settle(self, now: Instant, incarnation: int, nonce: int) -> tuple[Held, ...]:
+        """The owner asks until it is told nothing new; what it then holds."""
+        held = self.pool.table.held_by(incarnation)
+        for _ in range(3):
+            answer = self.ask(now, incarnation, nonce, held)
+            assert isinstance(answer, LeaseResponse)
+            held = listed(answer)
+        return held
+
+    def advance(self, now: Instant) -> None:
+        self.pool.advance(now)
+        self.commit()
+
+    def owner_of(self, key: Key) -> int:
+        return self.pool.table.rights[key].owner
+
+
+def listed(answer: LeaseResponse | Refusal | None) -> tuple[Held, ...]:
+    """What an owner that believed all of the answer would list next."""
+    assert isinstance(answer, LeaseResponse), answer
+    return tuple(Held(lease.start, lease.end, lease.number) for lease in answer.leases)
+
+
+def marks(answer: LeaseResponse | Refusal | None) -> list[tuple[Key, Key | None, str]]:
+    assert isinstance(answer, LeaseResponse), answer
+    return [(lease.start, lease.end, lease.mark) for lease in answer.leases]

@@ -1,0 +1,140 @@
+"""A manager machine and its journal, which answers when it is let."""
+
+from collections import deque
+from random import Random
+
+from leasehold.base.instants import Instant, seconds
+from leasehold.protocol.lease.journal import (
+    Append,
+    Beat,
+    Compact,
+    JournalAction,
+    Load,
+    ReadSeat,
+    Resign,
+)
+from leasehold.protocol.lease.manager import Manager, ManagerConfig
+from leasehold.protocol.lease.manager_events import (
+    Answer,
+    Asked,
+    GiveUp,
+    ManagerAction,
+    ManagerEvent,
+    Note,
+    Question,
+    Received,
+    Reply,
+    Send,
+)
+from leasehold.protocol.lease.messages import (
+    FromManager,
+    Join,
+    ToManager,
+)
+from leasehold.protocol.lease.timing import DEFAULT
+from leasehold.sim.journal import JournalContents
+
+T0 = Instant(0)
+CLIENT = 5
+
+
+def at(value: float) -> Instant:
+    return Instant(seconds(value))
+
+
+class Driven:
+    """A manager and its journal, which answers at once except what is held back."""
+
+    def __init__(
+        self,
+        *,
+        journal: JournalContents | None = None,
+        held: tuple[type, ...] = (),
+        **config: object,
+    ) -> None:
+        self.journal = journal or JournalContents(Random(1), lambda *_: None)
+        made = ManagerConfig(**({"url": "m", "timing": DEFAULT, "first_start": True} | config))  # type: ignore[arg-type]
+        self.machine = Manager(made, Random(2))
+        self.held = held
+        self.waiting: deque[JournalAction] = deque()
+        self.calls: list[JournalAction] = []
+        self.said: list[FromManager] = []
+        self.notes: list[str] = []
+        self.replies: list[Answer] = []
+        self.gave_up = False
+        self.now = self.wake_at = T0
+        self.run(T0)
+
+    def take(self, event: ManagerEvent | None = None) -> None:
+        step = (
+            self.machine.advance(self.now)
+            if event is None
+            else self.machine.handle(self.now, event)
+        )
+        self.machine.invariants()
+        self.wake_at = step.wake_at
+        for action in step.actions:
+            self._perform(action)
+
+    def _perform(self, action: ManagerAction) -> None:
+        match action:
+            case Send(message=message):
+                self.said.append(message)
+            case Note(what=what):
+                self.notes.append(what)
+            case Reply(answer=answer):
+                self.replies.append(answer)
+            case GiveUp():
+                self.gave_up = True
+            case ReadSeat() | Load() | Append() | Beat() | Resign() | Compact():
+                self._call(action)
+            case _:
+                assert isinstance(action, JournalAction), action
+                self._call(action)
+
+    def _call(self, action: JournalAction) -> None:
+        self.calls.append(action)
+        if isinstance(action, self.held):
+            self.waiting.append(action)
+        else:
+            event = self.journal.carry_out(action)
+            if event is not None:
+                self.take(event)
+
+    def release(self) -> None:
+        """The journal does what was held back."""
+        self.held = ()
+        while self.waiting:
+            event = self.journal.carry_out(self.waiting.popleft())
+            if event is not None:
+                self.take(event)
+
+    def run(self, until: Instant) -> None:
+        """Wake it as it wishes."""
+        woken = 0
+        while self.wake_at <= until:
+            self.now, woken = max(self.now, self.wake_at), woken + 1
+            self.take()
+            assert woken < 2_000, f"woken {woken} times by {self.now} ns"
+        self.now = until
+
+    def hear(self, message: ToManager, connection: int = CLIENT) -> list[FromManager]:
+        self.said = []
+        self.take(Received(connection, message))
+        return self.said
+
+    def ask(self, question: Question) -> Answer:
+        self.replies = []
+        self.take(Asked(1, question))
+        [answer] = self.replies
+        return answer
+
+    @property
+    def nonce(self) -> int:
+        assert self.machine.leader is not None
+        return self.machine.leader.office.seal.nonce
+
+    def join(self, name: str = "o", kind: str | None = "hashed", pool: str = "p") -> FromManager:
+        message = Join(pool, kind, name, "http://o", 11, self.nonce, 1)  # type: ignore[arg-type]
+        [answer] = self.hear(message)
+        return answer

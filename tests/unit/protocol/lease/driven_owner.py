@@ -1,0 +1,187 @@
+"""An owner machine in each of its phases, and what it does there."""
+
+from random import Random
+
+from leasehold.base.instants import Instant, seconds
+from leasehold.protocol.lease import owner_events as events
+from leasehold.protocol.lease.messages import (
+    Introduction,
+    Join,
+    Leased,
+    LeaseRequest,
+    LeaseResponse,
+    Mark,
+    Refusal,
+    RefusalReason,
+    ToManager,
+    ToOwner,
+)
+from leasehold.protocol.lease.owner import OwnerMachine
+
+TERM_NS, RENEW_NS = seconds(12), seconds(3)
+JOURNAL, MANAGER_NONCE = 9, 77
+T0 = Instant(0)
+
+
+def at(value: float) -> Instant:
+    return Instant(seconds(value))
+
+
+class Driven:
+    """A machine, when it was last told anything, and what it did then."""
+
+    def __init__(self, watchdog_ns: int | None = None) -> None:
+        config = events.OwnerConfig(
+            managers=("a", "b"), pool="p", name="o", address="http://o", watchdog_ns=watchdog_ns
+        )
+        self.machine = OwnerMachine(config, Random(1))
+        self.now = T0
+        self.actions: list[events.OwnerAction] = []
+        self.wake_at = T0
+        self.advance(T0)
+
+    def advance(self, now: Instant) -> None:
+        self.now = now
+        self.actions, self.wake_at = self.machine.advance(now)
+        self.machine.invariants()
+
+    def take(self, event: events.OwnerEvent, now: Instant | None = None) -> None:
+        self.now = now or self.now
+        self.actions, self.wake_at = self.machine.handle(self.now, event)
+        self.machine.invariants()
+
+    def hear(self, message: ToOwner, now: Instant | None = None, manager: str = "a") -> None:
+        self.take(events.Received(manager, message), now)
+
+    def asked(self) -> list[ToManager]:
+        return [action.message for action in self.actions if isinstance(action, events.Send)]
+
+    def said(self) -> list[str]:
+        return [action.what for action in self.actions if isinstance(action, events.Note)]
+
+    def is_idle(self) -> bool:
+        """Whether the last event led to nothing but notes."""
+        return all(isinstance(action, events.Note) for action in self.actions)
+
+
+def introduction(driven: Driven, leadership: int = 1, journal: int = JOURNAL) -> Introduction:
+    return Introduction(journal, leadership, MANAGER_NONCE, driven.machine.token)
+
+
+def response(driven: Driven, *leases: Leased, incarnation: int = 1) -> LeaseResponse:
+    """The answer to its newest request."""
+    machine = driven.machine
+    return LeaseResponse(
+        incarnation,
+        machine.owner_nonce,
+        machine.sequence,
+        machine.manager_nonce,
+        JOURNAL,
+        machine.leadership,
+        TERM_NS,
+        RENEW_NS,
+        leases,
+    )
+
+
+def refusal(driven: Driven, reason: RefusalReason, retry_ns: int = 0) -> Refusal:
+    machine = driven.machine
+    seal = machine.manager_nonce, JOURNAL, machine.leadership
+    return Refusal(machine.owner_nonce, machine.sequence, *seal, reason, "why", retry_ns)
+
+
+def whole(mark: Mark = "renewed", number: int = 5) -> Leased:
+    return Leased(b"", None, number, 1, mark)
+
+
+# --- phases ---------------------------------------------------------------------------------------
+
+
+def searching() -> Driven:
+    return Driven()
+
+
+def joining() -> Driven:
+    driven = searching()
+    driven.hear(introduction(driven))
+    assert [type(message) for message in driven.asked()] == [Join]
+    return driven
+
+
+def numbered() -> Driven:
+    driven = joining()
+    driven.hear(response(driven))
+    assert driven.machine.phase == "joined"
+    return driven
+
+
+def holding() -> Driven:
+    """Nothing is asked, everything held, from 0 to 12."""
+    driven = numbered()
+    driven.hear(response(driven, whole("granted")))
+    assert driven.machine.belief.leases == (whole(),)
+    assert driven.machine.request is None
+    return driven
+
+
+def renewing() -> Driven:
+    driven = holding()
+    driven.advance(at(3))
+    assert [type(message) for message in driven.asked()] == [LeaseRequest]
+    return driven
+
+
+def recalled() -> Driven:
+    driven = renewing()
+    driven.hear(response(driven, whole("recalled")))
+    return driven
+
+
+def lapsed() -> Driven:
+    driven = renewing()
+    driven.advance(at(12))
+    assert driven.machine.belief.leases == ()
+    return driven
+
+
+def refused() -> Driven:
+    driven = joining()
+    driven.hear(refusal(driven, "name_held", seconds(9)))
+    return driven
+
+
+def letting_go() -> Driven:
+    driven = holding()
+    driven.take(events.CloseRequested())
+    return driven
+
+
+def saying_goodbye() -> Driven:
+    driven = letting_go()
+    driven.hear(response(driven, whole()))
+    driven.take(events.Revoked(1))
+    assert driven.machine.request is not None
+    assert driven.machine.request.is_last
+    return driven
+
+
+def closed() -> Driven:
+    driven = saying_goodbye()
+    driven.hear(response(driven))
+    assert driven.actions[-1] == events.Closed()
+    return driven
+
+
+PHASES = (
+    searching,
+    joining,
+    numbered,
+    holding,
+    renewing,
+    recalled,
+    lapsed,
+    refused,
+    letting_go,
+    saying_goodbye,
+    closed,
+)

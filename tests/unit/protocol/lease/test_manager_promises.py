@@ -1,0 +1,127 @@
+"""The manager machine: what it promised and waits for, and what it answers to questions."""
+
+from leasehold.base.instants import Instant
+from leasehold.base.ranges import WHOLE
+from leasehold.protocol.lease.journal import (
+    Append,
+    Seat,
+    SeatRead,
+)
+from leasehold.protocol.lease.manager_events import (
+    Asked,
+    CreatePool,
+    Done,
+    Impossible,
+    ListOwners,
+    ListPools,
+    Locate,
+    Location,
+    Owners,
+    Pools,
+    Question,
+    ReadTable,
+    Table,
+)
+from leasehold.protocol.lease.records import PromiseLowered, WaitedOut
+from leasehold.protocol.lease.timing import DEFAULT, PAPER
+from tests.unit.protocol.lease.driven_manager import Driven, at
+
+# --- waiting and promising ------------------------------------------------------------------------
+
+
+def test_a_new_history_waits_before_it_grants() -> None:
+    """P22."""
+    driven = Driven(first_start=False)
+    driven.join()
+    driven.run(Instant(DEFAULT.longest_hold_ns - 1))
+    assert WaitedOut() not in driven.journal.records
+    driven.run(Instant(DEFAULT.longest_hold_ns))
+    assert driven.journal.records[-1] == WaitedOut()
+
+
+def test_a_wait_that_was_cut_short_is_waited_again() -> None:
+    """P22: its leader died; how long it had waited nobody knows."""
+    first = Driven(first_start=False)
+    first.run(at(60))
+    first.journal.vacate()
+    second = Driven(journal=first.journal, first_start=False)
+    second.run(at(64))
+    assert WaitedOut() not in first.journal.records
+    second.run(at(70))
+    assert WaitedOut() in first.journal.records
+
+
+def test_a_history_that_was_waited_out_is_not_waited_for_again() -> None:
+    first = Driven()
+    first.journal.vacate()
+    second = Driven(journal=first.journal, first_start=False)
+    second.run(at(1))
+    assert second.machine.leader is not None
+    assert second.machine.leader.office.may_grant
+
+
+def test_a_longer_promise_is_lowered_when_it_has_run_out() -> None:
+    """P7."""
+    first = Driven(timing=PAPER)
+    first.journal.vacate()
+    second = Driven(journal=first.journal)
+    assert second.machine.leader is not None
+    until = second.machine.leader.office.inherited_until
+    assert until == PAPER.hold_ns + PAPER.on_any_clock(PAPER.leadership_ns)
+    second.run(Instant(until - 1))
+    assert not any(isinstance(record, PromiseLowered) for record in first.journal.records)
+    second.run(until)
+    assert first.journal.records[-1] == PromiseLowered(second.machine.leader.promise_ns)
+
+
+# --- questions ------------------------------------------------------------------------------------
+
+
+def test_questions_are_answered_by_the_leader() -> None:
+    driven = Driven()
+    assert driven.ask(CreatePool("p", "ordered", (b"m",))) == Done(changed=True)
+    assert driven.ask(CreatePool("p", "ordered", (b"m",))) == Done(changed=False)
+    pools, owners = driven.ask(ListPools()), driven.ask(ListOwners("p"))
+    assert isinstance(pools, Pools)
+    assert isinstance(owners, Owners)
+    assert ([pool.pool for pool in pools.pools], owners.owners) == (["p"], ())
+    table, location = driven.ask(ReadTable("p")), driven.ask(Locate("p", b"k"))
+    assert isinstance(table, Table)
+    assert isinstance(location, Location)
+    assert (table.snapshot, location.owner, location.entry.range) == (True, None, WHOLE)
+
+
+def test_a_pool_that_is_there_otherwise_is_not_made_again() -> None:
+    driven = Driven()
+    driven.ask(CreatePool("p", "ordered", (b"m",)))
+    for other in (CreatePool("p", "ordered", (b"n",)), CreatePool("p", "hashed")):
+        answer = driven.ask(other)
+        assert isinstance(answer, Impossible)
+        assert (answer.missing, "exists already" in answer.why) == (False, True)
+
+
+def test_a_question_about_a_pool_that_is_not_there_names_those_that_are() -> None:
+    driven = Driven()
+    driven.ask(CreatePool("p", "hashed"))
+    questions: tuple[Question, ...] = (ListOwners("q"), ReadTable("q"), Locate("q", b""))
+    for question in questions:
+        answer = driven.ask(question)
+        assert isinstance(answer, Impossible)
+        assert (answer.missing, "there are: p" in answer.why) == (True, True)
+
+
+def test_what_a_question_changed_is_durable_before_it_is_answered() -> None:
+    """P18."""
+    driven = Driven()
+    driven.held = (Append,)
+    driven.take(Asked(1, CreatePool("p", "hashed")))
+    assert driven.replies == []
+    driven.release()
+    assert driven.replies == [Done(changed=True)]
+
+
+def test_a_late_seat_read_is_harmless() -> None:
+    """It was read before this manager won, or twice."""
+    driven = Driven()
+    driven.take(SeatRead(Seat(0, 0, "other", 0)))
+    assert driven.machine.leadership.phase == "leading"

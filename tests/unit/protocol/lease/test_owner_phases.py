@@ -1,0 +1,80 @@
+"""The owner machine: every phase crossed with every input."""
+
+from collections.abc import Callable
+
+import pytest
+
+from leasehold.base.instants import FAR_FUTURE, Instant, seconds
+from leasehold.protocol.lease import owner_events as events
+from leasehold.protocol.lease.messages import (
+    Introduction,
+    Join,
+    LeaseRequest,
+    Poke,
+    Standby,
+    ToOwner,
+)
+from tests.unit.protocol.lease.driven_owner import (
+    JOURNAL,
+    PHASES,
+    Driven,
+    introduction,
+    refusal,
+    response,
+    whole,
+)
+
+MESSAGES: tuple[Callable[[Driven], ToOwner], ...] = (
+    lambda _: Poke(),
+    lambda _: Standby(None),
+    lambda _: Standby("b"),
+    introduction,
+    lambda d: introduction(d, leadership=2),
+    lambda d: introduction(d, leadership=0),
+    lambda d: introduction(d, journal=8),
+    lambda d: Introduction(JOURNAL, 1, 78, 0, d.machine.owner_nonce, d.machine.sequence),
+    lambda _: Introduction(JOURNAL, 1, 78),
+    response,
+    lambda d: response(d, whole()),
+    lambda d: response(d, whole("granted", 6)),
+    lambda d: response(d, whole("recalled")),
+    lambda d: response(d, incarnation=0),
+    lambda d: response(d, incarnation=2),
+    lambda d: refusal(d, "past"),
+    lambda d: refusal(d, "name_held", FAR_FUTURE),
+    lambda d: refusal(d, "no_pool"),
+    lambda d: refusal(d, "pool_kind"),
+)
+INPUTS: tuple[Callable[[Driven], events.OwnerEvent], ...] = (
+    *(lambda d, m=m: events.Received("a", m(d)) for m in MESSAGES),
+    *(lambda d, m=m: events.Received("b", m(d)) for m in MESSAGES),
+    lambda _: events.Disconnected("a"),
+    lambda _: events.Disconnected("b"),
+    lambda _: events.Revoked(1),
+    lambda _: events.Revoked(9),
+    lambda _: events.Lapsed(),
+    lambda _: events.Alive(),
+    lambda _: events.CloseRequested(),
+)
+
+
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("number", range(len(INPUTS)))
+def test_any_input_in_any_phase_and_then_again_and_then_time(
+    phase: Callable[[], Driven], number: int
+) -> None:
+    """Never raises, keeps its invariants, asks one thing at a time, and is never busy for ever."""
+    driven = phase()
+    was_closed = driven.machine.phase == "closed"
+    event = INPUTS[number](driven)
+    for now in (None, None, Instant(driven.now + seconds(1)), Instant(driven.now + seconds(20))):
+        driven.take(event, now)
+        if was_closed:
+            assert driven.actions == []
+        requests = [m for m in driven.asked() if isinstance(m, Join | LeaseRequest)]
+        assert len({request.sequence for request in requests}) == len(requests)
+    woken, end = 0, Instant(driven.now + seconds(10))
+    while driven.wake_at < end:
+        driven.advance(driven.wake_at)
+        woken += 1
+        assert woken < 200, f"woken {woken} times by {driven.now} ns"

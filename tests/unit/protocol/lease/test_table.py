@@ -1,0 +1,142 @@
+"""The lease table: what records make of it, and that a later leader knows the same."""
+
+import pytest
+
+from leasehold.base.ranges import KeyRange
+from leasehold.errors import JournalDamaged
+from leasehold.protocol.lease.history import History
+from leasehold.protocol.lease.messages import Entry, Held
+from leasehold.protocol.lease.records import (
+    AnyRecord,
+    Changed,
+    Joined,
+    Left,
+    PoolCreated,
+    PromiseLowered,
+    State,
+    TookOver,
+    WaitedOut,
+)
+from leasehold.protocol.lease.table import FIRST_NUMBER, NOBODY, LeaseTable, Right
+
+CREATED = PoolCreated("p", "ordered", (b"g", b"p"))
+
+
+def joined(incarnation: int, name: str, nonce: int = 7) -> Joined:
+    return Joined("p", incarnation, name, nonce, f"http://{name}", 2.0, {"zone": "b"})
+
+
+def table_of(*records: Joined | Left | Changed) -> LeaseTable:
+    table = LeaseTable(CREATED)
+    for record in records:
+        table.apply(record)
+        table.invariants()
+    return table
+
+
+def test_a_new_pool_is_nobodys_under_the_first_number() -> None:
+    table = table_of()
+    assert list(table.within(KeyRange())) == [(KeyRange(), Right(NOBODY, FIRST_NUMBER, 1))]
+    assert table.next_number == FIRST_NUMBER + 1
+
+
+def test_entries_are_laid_in_order_one_over_another() -> None:
+    table = table_of(
+        joined(1, "a"), Changed("p", (Entry(b"", None, 1, 2, 2), Entry(b"c", b"m", 0, 3, 3)))
+    )
+    assert table.held_by(1) == (Held(b"", b"c", 2), Held(b"m", None, 2))
+    assert table.next_number == 4
+
+
+def test_what_an_owner_holds_is_known_again_after_every_change() -> None:
+    """`held_by` keeps its answers; none may outlive what it says."""
+    table = table_of(joined(1, "a"), joined(2, "b"))
+    assert table.held_by(1) == ()
+    table.apply(Changed("p", (Entry(b"", None, 1, 2, 2),)))
+    assert table.held_by(1) == (Held(b"", None, 2),)
+    table.apply(Changed("p", (Entry(b"m", None, 2, 3, 3),)))
+    assert (table.held_by(1), table.held_by(2)) == ((Held(b"", b"m", 2),), (Held(b"m", None, 3),))
+    table.apply(Left("p", 1, (Entry(b"", b"m", 0, 4, 4),)))
+    assert table.held_by(1) == ()
+
+
+def test_what_an_owner_holds_is_one_object_while_it_does_not_change() -> None:
+    """The answer to a settled owner is recognised by it."""
+    table = table_of(joined(1, "a"), joined(2, "b"), Changed("p", (Entry(b"", b"m", 1, 2, 2),)))
+    held = table.held_by(1)
+    table.apply(Changed("p", (Entry(b"m", None, 2, 3, 3),)))
+    assert table.held_by(1) is held
+
+
+def test_ranges_merge_where_owner_number_and_since_agree() -> None:
+    """P11."""
+    table = table_of(
+        joined(1, "a"),
+        Changed("p", (Entry(b"", b"c", 1, 2, 2), Entry(b"c", b"h", 1, 2, 2))),
+        Changed("p", (Entry(b"h", b"m", 1, 2, 1),)),
+    )
+    assert table.held_by(1) == (Held(b"", b"h", 2), Held(b"h", b"m", 2))
+
+
+def test_who_has_left_is_no_member_but_its_number_is_remembered() -> None:
+    """P9, P21: its straggling join must not be numbered again."""
+    table = table_of(joined(1, "a", nonce=11), Left("p", 1, ()))
+    assert (table.members, table.numbered, table.next_incarnation) == ({}, {"a": (1, 11)}, 2)
+
+
+def test_a_state_makes_the_same_table() -> None:
+    table = table_of(
+        joined(1, "a"),
+        joined(2, "b"),
+        Changed("p", (Entry(b"", b"g", 1, 2, 2), Entry(b"g", None, 2, 3, 1))),
+        Left("p", 1, (Entry(b"", b"g", 0, 4, 4),)),
+    )
+    again = LeaseTable.from_state(table.state())
+    assert again.state() == table.state()
+    assert (again.rights, again.split_points) == (table.rights, (b"g", b"p"))
+    again.invariants()
+
+
+def test_owners_are_a_map_of_the_same_space() -> None:
+    table = table_of(joined(1, "a"), Changed("p", (Entry(b"c", b"m", 1, 2, 2),)))
+    assert [(r.start, owner) for r, owner in table.owners()] == [(b"", 0), (b"c", 1), (b"m", 0)]
+
+
+# --- the history of all pools ---------------------------------------------------------------------
+
+
+def history_of(*records: AnyRecord) -> History:
+    history = History(State(), 0)
+    for record in records:
+        history.apply(record)
+        history.invariants()
+    return history
+
+
+def test_every_record_has_the_next_lsn() -> None:
+    assert history_of(TookOver(1, 5, "a"), WaitedOut(), CREATED).lsn == 3
+
+
+def test_the_longest_promise_is_kept_until_it_is_lowered() -> None:
+    """P7."""
+    history = history_of(TookOver(1, 65, "a"), TookOver(2, 13, "b"))
+    assert (history.leadership, history.promise_ns) == (2, 65)
+    history.apply(PromiseLowered(13))
+    assert history.promise_ns == 13
+
+
+def test_a_state_carries_all_that_a_later_leader_must_know() -> None:
+    """P21."""
+    history = history_of(
+        TookOver(3, 65, "a"), WaitedOut(), CREATED, PoolCreated("q", "hashed"), joined(1, "a")
+    )
+    again = History(history.state(), history.lsn)
+    assert again.state() == history.state()
+    assert (again.leadership, again.promise_ns, again.waited_out) == (3, 65, True)
+    assert list(again.tables) == ["p", "q"]
+
+
+@pytest.mark.parametrize("record", [joined(1, "a"), Left("p", 1, ()), Changed("p", ())])
+def test_a_record_of_a_pool_that_was_never_created_is_damage(record: AnyRecord) -> None:
+    with pytest.raises(JournalDamaged, match="record 1 changes the pool 'p'"):
+        history_of(record)
