@@ -5,6 +5,7 @@ python examples/quickstart/client.py
 
 import asyncio
 import os
+import sys
 from http import HTTPStatus
 
 from aiohttp import ClientError, ClientSession
@@ -12,7 +13,7 @@ from aiohttp import ClientError, ClientSession
 from leasehold import KeyRange, Lookup
 
 MANAGERS = os.environ.get("LEASEHOLD_MANAGERS", "http://127.0.0.1:7400")
-ROOMS = ["attic", "cellar", "hall", "kitchen", "study"]
+ROOMS = sys.argv[1:] or ["attic", "cellar", "hall", "kitchen", "study"]
 
 
 async def main() -> None:

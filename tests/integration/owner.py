@@ -26,8 +26,9 @@ NONCE = 4711
 class WireOwner:
     """One incarnation; it outlives its connections."""
 
-    def __init__(self, name: str = "ann") -> None:
+    def __init__(self, name: str = "ann", pool: str = POOL) -> None:
         self.name = name
+        self.pool = pool
         self.incarnation = 0
         self.sequence = 0
         self.leases: tuple[Leased, ...] = ()
@@ -37,7 +38,7 @@ class WireOwner:
         """Connect to a leader, and be introduced."""
         async with aiohttp.ClientSession() as session:
             self.socket = await session.ws_connect(f"{url}/v1/owner")
-            await self.socket.send_bytes(encode(Hello(POOL, 1)))
+            await self.socket.send_bytes(encode(Hello(self.pool, 1)))
             introduction = await self.hear()
             assert isinstance(introduction, Introduction), introduction
             self.seal = introduction
@@ -55,17 +56,21 @@ class WireOwner:
     async def join(self) -> LeaseResponse:
         self.sequence += 1
         nonce = self.seal.manager_nonce
-        join = Join(POOL, "hashed", self.name, "http://ann", NONCE, nonce, self.sequence)
+        join = Join(self.pool, "hashed", self.name, "http://ann", NONCE, nonce, self.sequence)
         response = await self._asked(encode(join))
         self.incarnation = response.incarnation
         return response
 
     async def renew(self) -> LeaseResponse:
+        return await self._asked(self.renewal())
+
+    def renewal(self) -> bytes:
+        """The next request, to be sent."""
         self.sequence += 1
         held = tuple(Held(lease.start, lease.end, lease.number) for lease in self.leases)
         seal = self.seal
         request = LeaseRequest(
-            POOL,
+            self.pool,
             self.incarnation,
             NONCE,
             seal.manager_nonce,
@@ -74,7 +79,7 @@ class WireOwner:
             seal.leadership,
             held,
         )
-        return await self._asked(encode(request))
+        return encode(request)
 
     async def _asked(self, request: bytes) -> LeaseResponse:
         await self.socket.send_bytes(request)

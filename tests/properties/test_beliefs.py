@@ -8,6 +8,7 @@ from leasehold.base.ranges import KeyRange
 from leasehold.protocol.lease.belief import Belief
 from leasehold.protocol.lease.messages import Held, Leased, Mark
 from leasehold.protocol.lease.owner_events import Grant, Hold, OwnerAction, Revoke
+from leasehold.wire.checks import check_in_order
 from tests.properties.spaces import KEYS, keys_in
 
 MARKS: tuple[Mark, ...] = ("renewed", "granted", "recalled")
@@ -113,6 +114,7 @@ def test_a_belief_is_what_answers_make_of_it(story: list[tuple[Leased, ...] | in
         belief.invariants()
         assert by_key(belief.leases) == sorted(naive.believed.items())
         assert by_key(belief.held()) == naive.listed()
+        check_in_order(belief.held())  # else its manager would take no request of it
         lost, got = told(actions)
         assert lost == {k for k, n in before.items() if naive.believed.get(k) != n}
         assert got == {k for k, n in naive.believed.items() if before.get(k) != n}

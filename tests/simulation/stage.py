@@ -20,7 +20,7 @@ from leasehold.base.rangemap import RangeMap
 from leasehold.base.ranges import WHOLE, KeyRange
 from leasehold.protocol.balance.policy import NOBODY, Candidate, Policy
 from leasehold.protocol.lease.history import History
-from leasehold.protocol.lease.journal import JournalAction, JournalEvent
+from leasehold.protocol.lease.journal import JournalAction, JournalEvent, Seat
 from leasehold.protocol.lease.lookup import LookupMachine
 from leasehold.protocol.lease.lookup_events import LookupConfig
 from leasehold.protocol.lease.manager import Manager, ManagerConfig
@@ -184,6 +184,13 @@ class Stage:
         self.journal = JournalContents(self.random, self._on_commit)
         self.committed = History(State(), 0)
         self._numbers = RangeMap(0)
+
+    def put_back(self, seat: Seat, state: State, lsn: int) -> None:
+        """The journal of some time ago under the very same identity: an old copy of its file."""
+        copy = JournalContents(self.random, self._on_commit)
+        copy.journal = self.journal.journal
+        copy.seat, copy.state, copy.state_lsn = seat, state, lsn
+        self.journal, self.committed = copy, History(state, lsn)
 
     # --- who is on it ---
 

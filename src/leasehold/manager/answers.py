@@ -92,9 +92,13 @@ class EntryAnswer(msgspec.Struct, frozen=True):
 
 
 class TableAnswer(msgspec.Struct, frozen=True):
-    """The whole table (`snapshot`), or what changed in it after the LSN that was asked for."""
+    """The whole table (`snapshot`), or what changed in it after the LSN that was asked for.
+
+    `journal` says which history the LSN belongs to (rule P22); text, since JSON's numbers are short.
+    """
 
     pool: str
+    journal: str
     kind: PoolKind
     lsn: int
     snapshot: bool
@@ -199,6 +203,7 @@ def table_answer(answer: machine.Table) -> TableAnswer:
     """A table, or what changed in it."""
     return TableAnswer(
         answer.pool,
+        f"{answer.journal:016x}",
         answer.kind,
         answer.lsn,
         answer.snapshot,

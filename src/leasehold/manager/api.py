@@ -136,7 +136,7 @@ class Api:
 
     async def table(self, request: web.Request) -> web.Response:
         """The lease table, or what changed in it."""
-        question = ReadTable(request.match_info["pool"], _since(request))
+        question = ReadTable(request.match_info["pool"], _since(request), _journal(request))
         return as_json(answers.table_answer(await self._ask(question, Table)))
 
     async def owners(self, request: web.Request) -> web.Response:
@@ -186,6 +186,15 @@ def _since(request: web.Request) -> int | None:
     if written.isascii() and written.isdigit() and len(written) < 20:  # noqa: PLR2004 - 2**63 has 19
         return int(written)
     raise Refused(400, f"since={written} is no LSN", "give a number from 0 on, or leave it out")
+
+
+def _journal(request: web.Request) -> int | None:
+    written = request.query.get("journal")
+    try:
+        return None if written is None else int(written, 16)
+    except ValueError:
+        way_out = "give the `journal` of the last answer, or leave it out"
+        raise Refused(400, f"journal={written} is no journal", way_out) from None
 
 
 def _user_key(request: web.Request) -> UserKey:

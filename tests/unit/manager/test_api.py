@@ -97,6 +97,19 @@ async def test_the_table_is_whole_or_what_changed_since() -> None:
         assert (status, changes["snapshot"], changes["entries"]) == (200, False, [])
 
 
+async def test_changes_since_an_lsn_of_another_journal_are_the_whole_table() -> None:
+    """P22: LSNs compare within one journal only."""
+    async with serving() as manager:
+        await with_pools(manager)
+        _, table = await manager.get("/v1/pools/docs/table")
+        where = f"/v1/pools/docs/table?since={table['lsn']}&journal="
+        _, same = await manager.get(where + str(table["journal"]))
+        _, other = await manager.get(where + "1")
+        assert (same["snapshot"], other["snapshot"]) == (False, True)
+        status, problem = await manager.get(where + "x")
+        assert (status, problem["error"]) == (400, "journal=x is no journal")
+
+
 @pytest.mark.parametrize("since", ["-1", "x", "", "1.5", "%D9%A3", "1" * 20])
 async def test_what_is_no_lsn_is_a_bad_request(since: str) -> None:
     async with serving() as manager:

@@ -42,6 +42,8 @@ class Leadership:
         self.leadership = 0
         """The one that is held, or campaigned for."""
         self.proven_until = LONG_AGO
+        self._highest_seen = 0
+        """The highest leadership that the seat ever was of: it never goes back (P22)."""
         self._seen_since = LONG_AGO
         self.asked_at = LONG_AGO
         """When the request to the journal that is under way was sent."""
@@ -92,6 +94,7 @@ class Leadership:
         self._under_way = None
         if self.phase != "standby":
             return []
+        self._highest_seen = max(self._highest_seen, event.seat.leadership)
         if event.seat != self.seat or self._seen_since == LONG_AGO:
             self.seat = event.seat
             self._seen_since = now
@@ -101,6 +104,13 @@ class Leadership:
         self.leadership = self.seat.leadership + 1
         taken = Seat(self.leadership, 0, self.manager, self.timing.on_any_clock(self._patience()))
         return [self._ask(now, Campaign(self.seat, taken))]
+
+    def has_gone_back(self, seat: Seat) -> bool:
+        """Whether the journal is an old copy of the one that this manager knows (P22).
+
+        To lead on it would be to use a leadership's number for a second time.
+        """
+        return seat.leadership < self._highest_seen
 
     def _patience(self) -> int:
         return self.timing.leadership_ns
@@ -124,6 +134,7 @@ class Leadership:
             self.become_standby()
             return False
         self.phase = "leading"
+        self._highest_seen = self.leadership
         watch_ns = self.timing.on_any_clock(self._patience())
         self.seat = Seat(self.leadership, 0, self.manager, watch_ns)
         self.proven_until = Instant(self.asked_at + self.timing.leadership_ns)

@@ -10,6 +10,8 @@ know what was lost, so everything counts as lost, and it routes nothing until it
 """
 
 from collections.abc import Iterable
+from itertools import pairwise
+from operator import attrgetter
 from random import Random
 from typing import NamedTuple, assert_never
 
@@ -49,6 +51,8 @@ SHORTEST_SYNC_NS = 100 * MILLISECOND_NS
 """Whatever a manager says."""
 ANSWERS_A_SYNC = 4
 """How often a sync is repeated, with a new number, before all managers are asked."""
+FEW_OWNERS = 64
+"""Not worth forgetting any of."""
 NO_JOURNAL = 0
 UNKNOWN = 0
 """The number of what was never known: below every `since`, and never signalled as lost."""
@@ -76,6 +80,7 @@ class LookupMachine:
         self.kind: PoolKind | None = None
         self.table: RangeMap[Known] = RangeMap(Known(NOBODY, UNKNOWN))
         self.owners: dict[int, OwnerInfo] = {}
+        self._most_owners = FEW_OWNERS
         self.in_contact = False
         self.sync_ns = FIRST_SYNC_NS
         self.contact_ns = 2 * FIRST_SYNC_NS
@@ -149,9 +154,8 @@ class LookupMachine:
             self._actions.append(Send(manager, message))
 
     def _asked_all(self, now: Instant) -> None:
-        """Contact must not be lost by a slow search; where it is, a hasty one would hear nothing."""
-        is_urgent = self.in_contact
-        self.search.asked(now, self.sync_ns // 2 if is_urgent else LONGEST_PAUSE_NS)
+        # Contact must not be lost by a slow search; where it is, a hasty one would hear nothing.
+        self.search.asked(now, self.sync_ns // 2 if self.in_contact else LONGEST_PAUSE_NS)
 
     def _look_for_leader(self, now: Instant) -> None:
         self.search.start(now)
@@ -265,10 +269,18 @@ class LookupMachine:
                 lost.extend(self.lost_by(key_range, entry))
                 self.table.assign(key_range, known)
                 changed.append(key_range)
+        self._forget_owners()
         if changed or snapshot:
             self._actions.append(Route((WHOLE,) if snapshot else tuple(changed)))
         if lost:
             self._signal_loss(lost, "lost")
+
+    def _forget_owners(self) -> None:
+        """Drop those that have nothing any more, whenever they may be the half of all."""
+        if len(self.owners) > self._most_owners:
+            present = {known.owner for known in self.table.values()}
+            self.owners = {i: owner for i, owner in self.owners.items() if i in present}
+            self._most_owners = 2 * len(self.owners) + FEW_OWNERS
 
     def lost_by(self, key_range: KeyRange, entry: Entry) -> list[KeyRange]:
         """What was known under a number below `since`: its state is gone (P16)."""
@@ -315,9 +327,18 @@ def said_last(entries: tuple[Entry, ...], *, overlapping: bool) -> Iterable[tupl
     lost. And a push may begin with changes that are known already; taken one by one, these would
     put the past in the table's place, and the present would seem to be a loss.
     """
-    if not overlapping or len(entries) == 1:
+    if not overlapping or not _overlap(entries):
         return [(entry.range, entry) for entry in entries]
     laid: RangeMap[Entry | None] = RangeMap(None)
     for entry in entries:
         laid.assign(entry.range, entry)
     return [(piece, entry) for piece, entry in laid if entry is not None]
+
+
+def _overlap(entries: tuple[Entry, ...]) -> bool:
+    """Whether any two are about the same key."""
+    in_order = sorted(entries, key=attrgetter("start"))
+    return any(
+        before.end is None or before.end > after.start
+        for before, after in pairwise(in_order)
+    )

@@ -47,6 +47,12 @@ NONCE_LIMIT = 1 << 63
 DEFAULT_COMPACT_AFTER = 10_000
 """Records after which the journal is compacted: about a second of reading at a takeover."""
 
+GONE_BACK = GiveUp(
+    "the journal has gone back: this manager, owners or lookups have seen later leaderships or "
+    "changes than it holds, so it is an old copy. Going on would give keys to two owners. Put the "
+    "present journal back, or start with a new one"
+)
+
 
 class ManagerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """What a manager is told when it is made."""
@@ -155,6 +161,8 @@ class Manager:
 
     def _on_journal(self, now: Instant, event: ManagerEvent) -> None:
         match event:
+            case SeatRead(seat=seat) if self.leadership.has_gone_back(seat):
+                self._actions.append(GONE_BACK)
             case SeatRead():
                 self._actions.extend(self.leadership.on_seat_read(now, event))
             case Campaigned():
@@ -183,13 +191,7 @@ class Manager:
         elif self._doubted_at is not None and self.leadership.proven_from > self._doubted_at:
             # Either another leads, and this beat would have said so; or the journal went back, and
             # to go on would forget what was acknowledged (S4).
-            self._actions.append(
-                GiveUp(
-                    "the journal has gone back: owners or lookups have seen later leaderships or "
-                    "changes than it holds, so it is an old copy. Going on would give keys to two "
-                    "owners. Put the present journal back, or start with a new one"
-                )
-            )
+            self._actions.append(GONE_BACK)
 
     def _on_load_failed(self, event: JournalFailed) -> None:
         self._note("journal failed", event.why)

@@ -53,10 +53,14 @@ class ListOwners(msgspec.Struct, frozen=True):
 
 
 class ReadTable(msgspec.Struct, frozen=True):
-    """What changed in the pool's table after `since`? The whole table where that is forgotten."""
+    """What changed in the pool's table after `since`, in `journal`?
+
+    The whole table where that is forgotten, or the journal is another one.
+    """
 
     pool: str
     since: int | None = None
+    journal: int | None = None
 
 
 class Locate(msgspec.Struct, frozen=True):
@@ -125,9 +129,10 @@ class Owners(msgspec.Struct, frozen=True):
 
 
 class Table(msgspec.Struct, frozen=True):
-    """A pool's table, or what changed in it, up to `lsn`."""
+    """A pool's table, or what changed in it, up to `lsn` of `journal`."""
 
     pool: str
+    journal: int
     kind: PoolKind
     lsn: int
     snapshot: bool

@@ -42,8 +42,9 @@ def answer(now: Instant, pools: Mapping[str, Pool], question: Reading) -> Answer
             sessions = sorted(pool.sessions.values(), key=lambda session: session.name)
             owners = tuple(_owner_summary(now, pool, session) for session in sessions)
             return Owners(question.pool, owners)
-        case ReadTable(since=since):
-            return _table(pool, since)
+        case ReadTable(since=since, journal=journal):
+            is_ours = journal in (None, pool.office.seal.journal)
+            return _table(pool, since if is_ours else None)
         case Locate(key=key):
             return _location(pool, key)
         case _:
@@ -101,7 +102,8 @@ def _table(pool: Pool, since: int | None) -> Table:
         for _, member in sorted(table.members.items())
     )
     lsn = pool.office.history.lsn
-    return Table(table.pool, table.kind, lsn, changes is None, entries, owners)
+    journal = pool.office.seal.journal
+    return Table(table.pool, journal, table.kind, lsn, changes is None, entries, owners)
 
 
 def _location(pool: Pool, key: Key) -> Location:

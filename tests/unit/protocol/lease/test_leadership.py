@@ -136,6 +136,16 @@ def test_a_beat_begins_the_watch_anew() -> None:
     assert looking(leadership, at(5.9), beaten) == [Campaign]
 
 
+def test_a_seat_of_a_lower_leadership_than_was_seen_is_that_of_an_old_copy() -> None:
+    """P22: seen in the seat, or held. A leader that is deposed remembers."""
+    watching, deposed = standing_by(), leading()
+    looking(watching, T0, OTHER)
+    deposed.become_standby()
+    for leadership, seen in ((watching, OTHER.leadership), (deposed, 1)):
+        assert leadership.has_gone_back(Seat(seen - 1, 99, "other", OTHER.watch_ns))
+        assert not leadership.has_gone_back(Seat(seen, 0, "", 0))
+
+
 def test_a_resigned_seat_need_not_be_watched() -> None:
     leadership = standing_by()
     [action] = leadership.on_seat_read(T0, SeatRead(Seat(4, 7, "", seconds(3))))

@@ -377,10 +377,10 @@ def test_a_compaction_that_comes_after_a_takeover_takes_nothing_away() -> None:
     driven.journal.vacate()
     successor = Driven(journal=driven.journal)
     successor.run(at(5))
-    lsn, records = driven.journal.lsn, list(driven.journal.records)
+    lsn, records = driven.journal.lsn, tuple(driven.journal.records)
     driven.release()
     assert isinstance(compact, Compact)
-    assert (driven.journal.lsn, driven.journal.records) == (lsn, records)
+    assert (driven.journal.lsn, tuple(driven.journal.records)) == (lsn, records)
 
 
 def test_a_state_is_taken_when_all_of_it_is_committed() -> None:

@@ -333,6 +333,17 @@ def test_who_was_leaving_cannot_stay() -> None:
     assert desk.pool.sessions[1].leaving
 
 
+def test_a_join_while_its_name_is_leaving_waits_like_any_other() -> None:
+    """P8: it still lists something. And its own join, said again, gets it nothing new."""
+    desk, held = one_owner()
+    desk.ask(at(1), 1, A, held, leaving=True)
+    other = desk.join(at(2), "a", B)
+    assert isinstance(other, Refusal)
+    assert other.reason == "name_held"
+    assert marks(desk.join(at(3), "a", A)) == []
+    assert desk.owner_of(b"k") == 0, "a join lists nothing"
+
+
 def test_a_join_after_leaving_is_past_or_a_new_incarnation() -> None:
     desk, _ = one_owner()
     desk.ask(at(1), 1, A, (), leaving=True)
