@@ -2,6 +2,7 @@
 # it sets up, and which is brought up to date whenever pyproject.toml changes.
 
 PYTHON ?=
+PYTHONS ?=
 WORKERS ?= auto
 ARGS ?=
 
@@ -10,10 +11,10 @@ READY := .venv/ready
 CODE := src tests benchmarks $(if $(wildcard examples/*.py examples/*/*.py),examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types format bench clean
+.PHONY: help setup demo test test-others lint types format canaries bench clean
 
 help:  ## say what there is
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
 	@echo
 	@echo 'Pass more with ARGS, as in: make test ARGS="tests/unit -k lease"'
 
@@ -29,6 +30,9 @@ demo: $(READY)  ## run the demo: a manager, owners and frontends, live in the te
 test: $(READY)  ## run the tests on all cores (WORKERS=n for fewer)
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal $(ARGS)
 
+test-others: $(READY)  ## run the unit tests with the other Pythons (PYTHONS=paths for some)
+	@PYTHONS="$(PYTHONS)" WORKERS="$(WORKERS)" tools/test-others $(ARGS)
+
 lint: $(READY)  ## check style and formatting
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check --quiet .
@@ -40,9 +44,12 @@ format: $(READY)  ## format the code, and mend what can be mended
 	@$(BIN)/ruff check --quiet --fix . || true
 	@$(BIN)/ruff format .
 
+canaries: $(READY)  ## hunt every broken machine, from three first seeds (minutes)
+	@$(BIN)/python -m tests.simulation.hunt
+
 bench: $(READY)  ## run the benchmarks (ARGS=name for one)
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 clean:  ## remove .venv and everything the tools left
-	@rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
+	@rm -rf .venv .venv-others .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

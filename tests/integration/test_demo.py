@@ -23,7 +23,8 @@ needs_linux = pytest.mark.skipif(
 
 
 def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "leasehold", "demo", "--preset", "test", *arguments]
+    preset = () if "--preset" in arguments else ("--preset", "test")
+    return [sys.executable, "-m", "leasehold", "demo", *preset, *arguments]
 
 
 def run(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -100,6 +101,28 @@ def test_a_short_run_is_clean_and_makes_trouble(tmp_path: Path) -> None:
     assert summary["keys_republished"] >= 1
     assert "killed owner" in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("journal", ["sqlite", "etcd"])
+def test_leaders_are_killed_and_nobody_notices(tmp_path: Path, journal: str) -> None:
+    sizes = ("--managers", "3", "--owners", "2", "--frontends", "1", "--seconds", "9")
+    done = run(
+        tmp_path, *sizes, "--journal", journal, "--kill-leader", "--preset", "default", "--json"
+    )
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert summary["leader_kills"] >= 1, done.stderr
+    assert 0 < summary["takeover_seconds"] <= summary["slowest_takeover_seconds"]
+    nothing = ("failed", "double_owner", "leases_lost_to_failover", "losses_signalled")
+    assert {name: summary[name] for name in nothing} == dict.fromkeys(nothing, 0), done.stderr
+    assert "leases and requests go on" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_leader_that_nobody_can_follow_is_not_killed(tmp_path: Path) -> None:
+    done = run(tmp_path, "--kill-leader")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "add --managers 3" in done.stderr
 
 
 def test_an_owner_that_is_broken_is_found_by_the_record(tmp_path: Path) -> None:

@@ -109,10 +109,15 @@ def test_an_import_that_is_not_declared_or_not_here_is_found(name: str, text: st
 
 
 def test_what_is_declared_is_imported() -> None:
-    if not any(module.name == "leasehold.cli" for module in modules()):
-        pytest.skip("the command line, which brings the extras together, is not written yet")
     imported = {top for module in modules() for _, top in third_party(module)}
     assert declared() - imported == set()
+
+
+def test_the_other_pythons_that_are_tested_are_those_that_are_promised() -> None:
+    program = (ROOT / "tools" / "test-others").read_text("utf-8")
+    [tested] = re.findall(r"^for version in (.*); do$", program, re.MULTILINE)
+    promised = re.findall(r"Python :: (3\.\d+)", " ".join(project()["classifiers"]))
+    assert tested.split() == promised
 
 
 def test_importing_the_library_stays_light() -> None:

@@ -1,12 +1,16 @@
-"""Places: what the protocol's description names in code and tests is there, under that name."""
+"""Places: what the documents about the protocol name in code and tests is there, by that name."""
 
 import re
 from collections.abc import Iterator
 from functools import cache
 
+import pytest
+
 from tests.repo.reading import ROOT, files, modules, report
 
 DOCUMENT = "docs/internals/protocol.md"
+DOCUMENTS = (DOCUMENT, "docs/internals/architecture.md", "docs/concepts/papers.md")
+PATH = re.compile(r"`((?:[\w-]+/)*[\w-]+\.py)`")
 MEMBER = re.compile(r"`([A-Z]\w+)\.(\w+)`")
 TEST = re.compile(r"`(test_\w+)`")
 RULE = re.compile(r"\bP(\d+)\b")
@@ -31,18 +35,27 @@ def known_tests() -> set[str]:
     return {name for text in texts for name in re.findall(r"def (test_\w+)\(", text)}
 
 
-def missing(text: str) -> Iterator[str]:
+def is_there(path: str) -> bool:
+    """Whether a file is there under that path, from wherever it is told."""
+    return any(f"/{known}".endswith(f"/{path}") for known in files())
+
+
+def missing(text: str, document: str = DOCUMENT) -> Iterator[str]:
     for number, line in enumerate(text.splitlines(), 1):
+        for path in PATH.findall(line):
+            if not is_there(path):
+                yield f"{document}:{number} there is no {path}"
         for name, member in MEMBER.findall(line):
             if not re.search(rf"\b{member}\b", classes().get(name, "")):
-                yield f"{DOCUMENT}:{number} there is no {name}.{member}"
+                yield f"{document}:{number} there is no {name}.{member}"
         for test in TEST.findall(line):
             if test not in known_tests():
-                yield f"{DOCUMENT}:{number} there is no {test}"
+                yield f"{document}:{number} there is no {test}"
 
 
-def test_what_the_protocols_description_names_is_there() -> None:
-    found = list(missing((ROOT / DOCUMENT).read_text("utf-8")))
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_what_a_document_names_is_there(document: str) -> None:
+    found = list(missing((ROOT / document).read_text("utf-8"), document))
     assert found == [], report(found)
 
 
@@ -53,5 +66,6 @@ def test_every_rule_that_code_names_is_described() -> None:
 
 
 def test_a_name_that_is_not_there_is_found() -> None:
-    assert list(missing("`Pool.on_join`, `Session.proven`")) == []
+    assert list(missing("`Pool.on_join`, `Session.proven`, `lease/pool.py`, `pool.py`")) == []
+    assert len(list(missing("`lease/poool.py` `ease/pool.py`"))) == 2
     assert len(list(missing("`Pool.on_jion`\n`Poool.on_join` `test_of_nothing`"))) == 3

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable
 from itertools import product
 from multiprocessing import get_context
+from multiprocessing.pool import Pool
 from typing import Any, NamedTuple
 
 from leasehold.sim.canaries import CANARIES, NONE, canary
@@ -55,7 +56,7 @@ def main() -> int:
     return int(bool(missed or broken))
 
 
-def show(pool: Any, work: Callable[..., Hunt], tasks: Iterable[tuple[Any, ...]]) -> list[Hunt]:
+def show(pool: Pool, work: Callable[..., Hunt], tasks: Iterable[tuple[Any, ...]]) -> list[Hunt]:
     """Do the tasks on all cores, telling what came of each as soon as those before it are told."""
     jobs = [pool.apply_async(work, task) for task in tasks]
     done = []

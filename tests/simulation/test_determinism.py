@@ -1,4 +1,4 @@
-"""The same seed is the same run, byte for byte, in whatever process and under whatever hash seed."""
+"""The same seed is the same run, byte for byte, in any process and under any hash seed."""
 
 import os
 import subprocess

@@ -22,7 +22,7 @@ def test_9_a_leader_answers_nobody_before_it_has_caught_up() -> None:
     b = stage.manager("b")
     loads = stage.hold(Load, sender="b")
     a.kill()
-    stage.run_until(lambda: bool(loads.caught))
+    stage.run_until(lambda: any(item.what.leadership for item in loads.caught))
     stage.run(5)
     answers = {type(item.what) for item in stage.sent if item.sender is b and item.receiver == "o"}
     assert answers == {Standby}

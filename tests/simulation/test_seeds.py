@@ -15,7 +15,7 @@ from leasehold.sim.world import Plan
 @pytest.mark.parametrize("journal", ["memory", "durable"])
 def test_every_promise_is_kept(preset: str, journal: str) -> None:
     timing = PRESETS[preset]
-    hours = 40 * timing.longest_hold_ns / 3.6e12
+    hours = (2 * timing.longest_hold_ns + 30 * timing.hold_ns) / 3.6e12
     for seed in range(6):
         outcome = run_seed(Plan(seed=seed, hours=hours, timing=timing, journal=journal))
         assert outcome.violation is None, (seed, outcome.violation, *outcome.story)
@@ -45,6 +45,7 @@ def test_where_nothing_may_go_wrong_nothing_does() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_kind_that_is_asked_for_alone_comes_alone(kind: str) -> None:
-    outcomes = [run_seed(Plan(seed=seed, hours=0.2, faults=(kind,))) for seed in range(4)]
+    plans = [Plan(seed=seed, hours=0.1, faults=(kind,), fault_rate=3) for seed in range(8)]
+    outcomes = [run_seed(plan) for plan in plans]
     consequence = {"cut message"} if "cut" in kind else set()
     assert {kind} <= set(total(outcomes, "faults")) <= {kind} | consequence

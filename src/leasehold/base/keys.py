@@ -17,16 +17,20 @@ UserKey: TypeAlias = str | bytes | int
 PoolKind = Literal["hashed", "ordered"]
 
 HASHED_KEY_BYTES = 8
+KEY_BYTES = 1024
+"""A key that bounds a range is no longer. Ordered pools are keyed by names and paths; longer than
+this is a document."""
 _KEY_LIMIT = 1 << 64
 
 
 def hashed_key(value: UserKey) -> Key:
     """The key of `value` in a hashed pool; an `int` is a 64-bit key already (the papers' keys).
 
-    Raises KeyTypeError for any other type, and for an `int` outside 64 bits.
+    Raises KeyTypeError for any other type, for an `int` outside 64 bits, and for a `str` that has
+    no UTF-8.
     """
     if isinstance(value, str):
-        return xxh3_64_digest(value.encode())
+        return xxh3_64_digest(_encoded(value))
     if isinstance(value, bytes):
         return xxh3_64_digest(value)
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _KEY_LIMIT:
@@ -39,9 +43,12 @@ def hashed_key(value: UserKey) -> Key:
 
 
 def ordered_key(value: UserKey) -> Key:
-    """The key of `value` in an ordered pool. Raises KeyTypeError for anything but str and bytes."""
+    """The key of `value` in an ordered pool.
+
+    Raises KeyTypeError for anything but str and bytes, and for a `str` that has no UTF-8.
+    """
     if isinstance(value, str):
-        return value.encode()
+        return _encoded(value)
     if isinstance(value, bytes):
         return value
     msg = (
@@ -49,6 +56,21 @@ def ordered_key(value: UserKey) -> Key:
         "encode it so that its bytes sort as you want, for example with int.to_bytes"
     )
     raise KeyTypeError(msg)
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise no_utf8(text) from None
+
+
+def no_utf8(text: UserKey) -> KeyTypeError:
+    """What to raise for a `str` that cannot be encoded."""
+    return KeyTypeError(
+        f"{text!r} is no key: it holds half a character, which UTF-8 does not have; pass bytes, "
+        "for example text.encode(errors='surrogatepass'), or os.fsencode(path) for a path"
+    )
 
 
 def key_function(kind: PoolKind) -> Callable[[UserKey], Key]:

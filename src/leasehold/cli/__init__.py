@@ -14,7 +14,7 @@ def main() -> None:
         print(
             f"leasehold: the command line needs {' and '.join(EXTRA)}, and "
             f"{' and '.join(missing)} {verb} not installed. "
-            "They come with the extra: pip install 'leasehold[server]'",
+            "They come with the extra: pip install 'leasehold[server]' (in a clone: make setup)",
             file=sys.stderr,
         )
         sys.exit(1)

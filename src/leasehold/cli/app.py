@@ -37,7 +37,11 @@ COMMANDS = {
     "demo": Command(
         "leasehold.cli.demo.command:demo", "Watch a service live: owners die, and no key has two."
     ),
-    "status": Command("leasehold.cli.reading:status", "Say how a manager is."),
+    "simulate": Command(
+        "leasehold.cli.simulate.command:simulate",
+        "Run the protocol through simulated years of faults.",
+    ),
+    "status": Command("leasehold.cli.status:status", "Say how the managers and their journal are."),
 }
 
 FAILED = 1

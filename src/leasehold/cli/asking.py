@@ -17,13 +17,15 @@ from urllib.parse import quote, urlsplit
 import msgspec
 from cyclopts import Parameter
 
+from leasehold.client.managers import FILE_VARIABLE, VARIABLE
+from leasehold.client.managers_file import ManagersFile
 from leasehold.errors import LeaseholdError, NoManager, PoolError, UsageError
 from leasehold.manager.answers import Problem
 from leasehold.manager.config import DEFAULT_HOST, DEFAULT_PORT, check_url
+from leasehold.manager.pool_spec import check_name
 
 T = TypeVar("T")
 
-VARIABLE = "LEASEHOLD_MANAGERS"
 TIMEOUT_SECONDS = 10.0
 PATIENCE_SECONDS = 5.0
 """How long to wait for a leader: longer than a takeover takes with the default preset."""
@@ -35,7 +37,7 @@ Manager: TypeAlias = Annotated[
         name=["--manager", "-m"],
         negative="",
         help=f"URL of a manager; may be given several times. Else those in ${VARIABLE}, separated "
-        f"by commas, else http://{DEFAULT_HOST}:{DEFAULT_PORT}.",
+        f"by commas, or in the file ${FILE_VARIABLE}, else http://{DEFAULT_HOST}:{DEFAULT_PORT}.",
     ),
 ]
 Json: TypeAlias = Annotated[
@@ -65,7 +67,8 @@ class Reply(msgspec.Struct, frozen=True):
 
 
 def path(pool: str, what: str, **parameters: str) -> str:
-    """The path of something of a pool."""
+    """The path of something of a pool. Raises ConfigurationError where no pool has such a name."""
+    check_name(pool)
     query = "&".join(f"{name}={quote(value, safe='')}" for name, value in parameters.items())
     return f"/v1/pools/{quote(pool, safe='')}/{what}" + (f"?{query}" if query else "")
 
@@ -74,6 +77,8 @@ def urls(given: Sequence[str] | None, environment: Mapping[str, str] = os.enviro
     """The managers to ask. Raises ConfigurationError for what is none."""
     found = list(given or environment.get(VARIABLE, "").replace(",", " ").split())
     where = "--manager" if given else f"${VARIABLE}"
+    if not found and (file := environment.get(FILE_VARIABLE)):
+        return list(ManagersFile(file).read())
     for url in found:
         check_url(where, url)
     return found or [f"http://{DEFAULT_HOST}:{DEFAULT_PORT}"]
@@ -124,10 +129,21 @@ def _ask_each(
     return None, why, is_soon
 
 
-def _ask_one(url: str, target: str, body: object) -> Reply:
+def get(url: str, target: str, timeout_seconds: float) -> Reply:
+    """GET `target` from this very manager. Raises LeaseholdError where it does not answer."""
+    try:
+        reply = _ask_one(url, target, None, timeout_seconds)
+    except (OSError, http.client.HTTPException) as error:
+        raise NoManager(_reason(error, timeout_seconds)) from error
+    return _checked(reply)
+
+
+def _ask_one(
+    url: str, target: str, body: object, timeout_seconds: float = TIMEOUT_SECONDS
+) -> Reply:
     parts = urlsplit(url)
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    connection = kind(parts.hostname or "", parts.port, timeout=TIMEOUT_SECONDS)
+    connection = kind(parts.hostname or "", parts.port, timeout=timeout_seconds)
     try:
         if body is None:
             connection.request("GET", target)
@@ -140,12 +156,12 @@ def _ask_one(url: str, target: str, body: object) -> Reply:
         connection.close()
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: Exception, timeout_seconds: float = TIMEOUT_SECONDS) -> str:
     match error:
         case ConnectionRefusedError():
             return "connection refused, nothing listens there"
         case TimeoutError():
-            return f"no answer within {TIMEOUT_SECONDS:g} s"
+            return f"no answer within {timeout_seconds:g} s"
         case OSError(strerror=str(text)):
             return text
         case _:

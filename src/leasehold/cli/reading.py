@@ -1,4 +1,4 @@
-"""What a manager can tell: owners, the lease table, who has a key, how it is itself."""
+"""What a manager can tell: owners, the lease table, who has a key."""
 
 import os
 from typing import Annotated
@@ -12,7 +12,6 @@ from leasehold.manager.answers import (
     JsonKey,
     LocationAnswer,
     OwnersAnswer,
-    StatusAnswer,
     TableAnswer,
 )
 
@@ -118,36 +117,6 @@ def locate(
         say(f"nobody: {place}, {number}")
     else:
         say(f"{answer.owner.address} ({answer.owner.name}): {place}, {number}")
-
-
-def status(*, manager: Manager = None, json: Json = False) -> None:
-    """Say how a manager is: whether it leads, its journal, what happened."""
-    reply = ask(manager, "/v1/status")
-    if json:
-        print(reply.text)
-        return
-    answer = reply.read(StatusAnswer)
-    rows: list[tuple[str, object]] = [
-        ("manager", answer.url),
-        ("version", answer.version),
-        ("role", answer.role),
-        ("leader", answer.leader or NOBODY),
-        ("leadership", answer.leadership or NOBODY),
-        ("LSN", answer.lsn or NOBODY),
-        ("grants", _grants(answer)),
-        ("preset", answer.preset),
-        ("journal", answer.journal),
-        ("connections", answer.connections),
-    ]
-    rows += [(f"event: {what}", count) for what, count in answer.events.items()]
-    show(("what", "value"), rows, empty="")
-
-
-def _grants(answer: StatusAnswer) -> str:
-    if answer.role != "leading":
-        return NOBODY
-    seconds = answer.grants_in_seconds
-    return f"begin in {seconds:.0f} s" if seconds else "ranges"
 
 
 def _is_text(raw: bytes) -> bool:

@@ -6,10 +6,10 @@ from math import isfinite
 from random import Random
 
 from leasehold.base.keys import PoolKind
+from leasehold.base.names import NAME_CHARACTERS, shown, wrong_with_name, wrong_with_text
 from leasehold.errors import ConfigurationError
 from leasehold.wire.limits import LABEL_CHARACTERS, LABELS_PER_OWNER
 
-NAME_CHARACTERS = 200
 ADDRESS_CHARACTERS = 2000
 RANDOM_DIGITS = 8
 """Of a drawn name, in hexadecimal: two of a thousand processes at one address agree once in ten
@@ -18,12 +18,10 @@ thousand deployments, and are then told that the name is held."""
 
 def checked_name(what: str, name: object) -> str:
     """The name of a pool or an owner."""
-    if not isinstance(name, str):
-        raise ConfigurationError(f"{what} is a str, not {name!r} ({type(name).__name__})")
-    if not 1 <= len(name) <= NAME_CHARACTERS:
-        raise ConfigurationError(
-            f"{what} has 1 to {NAME_CHARACTERS} characters, not {len(name)}: {name[:40]!r}"
-        )
+    why = wrong_with_name(name)
+    if why is not None:
+        raise ConfigurationError(f"{what} cannot be {shown(name)}: {why}")
+    assert isinstance(name, str)
     return name
 
 
@@ -43,6 +41,8 @@ def checked_address(address: object) -> str:
         raise ConfigurationError(
             f"address has at most {ADDRESS_CHARACTERS} characters, not {len(address)}"
         )
+    if why := wrong_with_text(address):
+        raise ConfigurationError(f"address cannot be {shown(address)}: {why}")
     return address
 
 
@@ -85,6 +85,8 @@ def checked_labels(labels: Mapping[str, str] | None) -> dict[str, str]:
             raise ConfigurationError(
                 f"label {label[:40]!r} or its value is longer than {LABEL_CHARACTERS} characters"
             )
+        if why := wrong_with_text(label) or wrong_with_text(value):
+            raise ConfigurationError(f"a label cannot be {shown(label)}: {shown(value)}: {why}")
     return checked
 
 

@@ -13,6 +13,10 @@ class Attempts:
     def __init__(self, managers: Sequence[str]) -> None:
         self._last = dict.fromkeys(managers, SILENT)
 
+    def name(self, managers: Sequence[str]) -> None:
+        """These are the managers from here on."""
+        self._last = {manager: self._last.get(manager, SILENT) for manager in managers}
+
     def note(self, manager: str, what: str) -> None:
         """This is what came of the last attempt with `manager`."""
         if manager in self._last:

@@ -16,8 +16,9 @@ from leasehold.base.machine import Machine
 from leasehold.client.attempts import Attempts
 from leasehold.client.callbacks import Callbacks, Job
 from leasehold.client.home import Door
+from leasehold.client.managers_file import ManagersFile
 from leasehold.client.surroundings import Surroundings
-from leasehold.errors import LeaseholdError
+from leasehold.errors import ConfigurationError, LeaseholdError
 from leasehold.protocol.lease.messages import ToManager
 from leasehold.runtime.driver import Driver
 from leasehold.transport.contract import M, Role
@@ -60,6 +61,8 @@ class Engine(Generic[E, A, M]):
         self.clock = surroundings.clock
         self.enter_timeout = enter_timeout
         self.attempts = Attempts(managers)
+        self.managers_file: ManagersFile | None = None
+        """Where the managers are named, if it is a file."""
         self.counts: Counter[str] = Counter()
         self.entered: Future[None] = Future()
         """Done when it is registered, or has its first table; or with why that failed."""
@@ -89,6 +92,14 @@ class Engine(Generic[E, A, M]):
 
     def on_lost(self, manager: str) -> None:
         """A connection is gone: tell the machine."""
+        raise NotImplementedError
+
+    def on_managers_named(self, managers: tuple[str, ...]) -> None:
+        """The list of managers was read again: tell the machine."""
+        raise NotImplementedError
+
+    def is_searching(self) -> bool:
+        """Whether a leader is being looked for."""
         raise NotImplementedError
 
     def begin_leaving(self) -> None:
@@ -231,6 +242,20 @@ class Engine(Generic[E, A, M]):
         """Send a message, and count it."""
         self.counts["sent"] += 1
         self.send(manager, message)
+        if self.managers_file is not None and self.is_searching():
+            self._read_managers(self.managers_file)
+
+    def _read_managers(self, file: ManagersFile) -> None:
+        try:
+            managers = file.news()
+        except ConfigurationError as error:
+            self.logger.warning("%s keeps to the managers that it knows: %s", self.name, error)
+            return
+        if managers is not None:
+            self.logger.info("%s: the managers are now %s", self.name, ", ".join(managers))
+            self.counts["managers read"] += 1
+            self.attempts.name(managers)
+            self.on_managers_named(managers)
 
     def note(self, what: str, detail: str) -> None:
         """Count what a machine found worth it, and write a line to the log."""

@@ -22,7 +22,7 @@ from threading import RLock
 
 from xxhash import xxh3_64_digest
 
-from leasehold.base.keys import Key, PoolKind, UserKey, key_function
+from leasehold.base.keys import Key, PoolKind, UserKey, key_function, no_utf8
 from leasehold.base.ranges import LOWEST, KeyRange
 from leasehold.client.lease import Lease
 from leasehold.client.unusable import forked, left, not_entered, raising_list
@@ -137,7 +137,10 @@ class Board:
     def check(self, key: UserKey) -> Lease | None:
         """The lease for `key`, if it is held at this moment."""
         if type(key) is str:
-            key = key.encode()
+            try:
+                key = key.encode()
+            except UnicodeEncodeError:
+                raise no_utf8(key) from None
         key = self._digest(key) if type(key) is bytes else self._to_key(key)
         while True:
             held = self.current

@@ -1,6 +1,6 @@
 """The lease, as a value: proof that a key was held, and under what number.
 
-The lease number and ownership handle of the papers (Centrifuge 2.1.3, PRS 3.2).
+The lease number and ownership handle of the papers (Centrifuge 3.2, PRS 2.2).
 """
 
 import msgspec
@@ -21,4 +21,4 @@ class Lease(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """In the pool's key space: hashed, or the user's bytes themselves in an ordered pool."""
     number: int
     journal: int
-    """The manager's incarnation: numbers of two journals cannot be compared."""
+    """The identity of the manager's journal: numbers of two journals cannot be compared."""

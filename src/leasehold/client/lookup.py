@@ -4,14 +4,14 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from leasehold.base.keys import Key, UserKey
+from leasehold.base.keys import Key, UserKey, no_utf8
 from leasehold.base.ranges import KeyRange
 from leasehold.client.arguments import checked_name, checked_seconds
 from leasehold.client.callbacks import check_callback
 from leasehold.client.face import Face
 from leasehold.client.forks import watch_forks
 from leasehold.client.lookup_engine import LookupEngine
-from leasehold.client.managers import manager_urls
+from leasehold.client.managers import find_managers
 from leasehold.client.owner import ENTER_SECONDS, OnRanges
 from leasehold.client.routes import RouteBoard
 from leasehold.client.surroundings import Surroundings, World
@@ -26,9 +26,12 @@ OnChange: TypeAlias = Callable[[KeyChange], object]
 class Lookup(Face):
     """A process that follows where the keys of `pool` are served, and what was lost.
 
-    `managers` are URLs: several, in a sequence or separated by commas; without any, those in the
-    environment variable LEASEHOLD_MANAGERS. `on_loss` is called with ranges whose state is gone,
-    when `find` already says where they are served now; see docs/reference/client.md.
+    `managers` are URLs, in a sequence or separated by commas; or "@FILE", with one on each line,
+    which is read again whenever a leader is looked for. Without any, the environment has them, in
+    LEASEHOLD_MANAGERS, or names the file, in LEASEHOLD_MANAGERS_FILE.
+
+    `on_loss` is called with ranges whose state is gone, when `find` already says where they are
+    served now; see docs/reference/client.md.
 
     Enter it with `async with`, or `with`. That waits for the first table, or raises after
     `enter_timeout` seconds: NoManager, naming every manager that was tried, or PoolError. Raises
@@ -50,15 +53,17 @@ class Lookup(Face):
         surroundings = _surroundings or World()
         check_callback("on_loss", on_loss)
         self._pool = checked_name("pool", pool)
+        known = find_managers(managers)
         self._board = RouteBoard()
         self._engine: LookupEngine = LookupEngine(
-            LookupConfig(managers=manager_urls(managers), pool=self._pool),
+            LookupConfig(managers=known.urls, pool=self._pool),
             self._board,
             on_loss,
             surroundings,
             surroundings.random(),
             checked_seconds("enter_timeout", enter_timeout),
         )
+        self._engine.managers_file = known.file
         watch_forks(self._board)
 
     @property
@@ -76,7 +81,10 @@ class Lookup(Face):
         # RouteBoard.find, written out: a call more would be a fifth of the whole.
         routes = self._board.current
         if type(key) is str:
-            key = key.encode()
+            try:
+                key = key.encode()
+            except UnicodeEncodeError:
+                raise no_utf8(key) from None
         key = routes.digest(key) if type(key) is bytes else routes.to_key(key)
         return routes.addresses[bisect_right(routes.bounds, key)]
 

@@ -23,6 +23,7 @@ from leasehold.protocol.lease.lookup_events import (
     LookupAction,
     LookupConfig,
     LookupEvent,
+    ManagersNamed,
     Note,
     Received,
     Route,
@@ -61,6 +62,14 @@ class LookupEngine(Engine[LookupEvent, LookupAction, ToLookup]):
     def machine(self) -> LookupMachine:
         """See `Engine.machine`."""
         return self._machine
+
+    def is_searching(self) -> bool:
+        """See `Engine.is_searching`."""
+        return self._machine.search.is_on
+
+    def on_managers_named(self, managers: tuple[str, ...]) -> None:
+        """See `Engine.on_managers_named`."""
+        self.driver.post(ManagersNamed(managers))
 
     # --- actions ---
 

@@ -1,13 +1,49 @@
-"""Where the managers are, as users say it: in the call, or in the environment."""
+"""Where the managers are, as users say it: in the call, in the environment, or in a file."""
 
 import os
 from collections.abc import Sequence
-from urllib.parse import urlsplit
+from typing import NamedTuple
 
+from leasehold.client.manager_url import EXAMPLE, checked, useless
+from leasehold.client.managers_file import ManagersFile
 from leasehold.errors import ConfigurationError
 
 VARIABLE = "LEASEHOLD_MANAGERS"
-EXAMPLE = "http://127.0.0.1:7400"
+FILE_VARIABLE = "LEASEHOLD_MANAGERS_FILE"
+FILE_SIGN = "@"
+
+
+class Managers(NamedTuple):
+    """The managers that are known, and the file that may name others later."""
+
+    urls: tuple[str, ...]
+    file: ManagersFile | None = None
+
+
+def find_managers(managers: str | Sequence[str] | None) -> Managers:
+    """Those in `managers`: a sequence, a string with commas, or "@FILE"; where None, those that the
+    environment names.
+
+    Raises ConfigurationError where there is none, or one cannot be used.
+    """
+    path = _path(managers)
+    if path is None:
+        return Managers(manager_urls(managers))
+    file = ManagersFile(path)
+    return Managers(file.read(), file)
+
+
+def _path(managers: str | Sequence[str] | None) -> str | None:
+    if isinstance(managers, str) and managers.startswith(FILE_SIGN):
+        return managers.removeprefix(FILE_SIGN)
+    if managers is not None:
+        return None
+    path = os.environ.get(FILE_VARIABLE, "")
+    if path and os.environ.get(VARIABLE, "").strip():
+        raise ConfigurationError(
+            f"the managers are named twice, by {VARIABLE} and by {FILE_VARIABLE}: unset one of them"
+        )
+    return path or None
 
 
 def manager_urls(managers: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -22,37 +58,22 @@ def manager_urls(managers: str | Sequence[str] | None) -> tuple[str, ...]:
         if not managers.strip():
             raise ConfigurationError(
                 f'no manager is named: pass its URL, for example "{EXAMPLE}", or set {VARIABLE} '
-                "in the environment (several are separated by commas)"
+                f"in the environment (several are separated by commas), or {FILE_VARIABLE} to the "
+                "path of a file with one on each line"
             )
-    given = managers.split(",") if isinstance(managers, str) else list(managers)
+    try:
+        given = managers.split(",") if isinstance(managers, str) else list(managers)
+    except TypeError:
+        raise ConfigurationError(
+            f"{source} is a URL, or several in a sequence or separated by commas, not "
+            f'{managers!r} ({type(managers).__name__}); write it like "{EXAMPLE}"'
+        ) from None
     for each in given:
         if not isinstance(each, str):
-            raise _useless(source, each, f"it is a {type(each).__name__}, not a str")
-    urls = tuple(dict.fromkeys(_checked(source, each) for each in given if each.strip()))
+            raise useless(source, each, f"it is a {type(each).__name__}, not a str")
+    urls = tuple(dict.fromkeys(checked(source, each) for each in given if each.strip()))
     if not urls:
         raise ConfigurationError(
             f'{source} names no manager: {managers!r}; write its URL, for example "{EXAMPLE}"'
         )
     return urls
-
-
-def _checked(source: str, given: str) -> str:
-    url = given.strip().rstrip("/")
-    try:
-        parts = urlsplit(url)
-        port_is_wrong = parts.port == 0
-    except ValueError as error:
-        raise _useless(source, given, str(error)) from None
-    if parts.scheme not in ("http", "https"):
-        raise _useless(source, given, "it does not begin with http:// or https://")
-    if not parts.hostname or port_is_wrong:
-        raise _useless(source, given, "it has no host, or port 0")
-    if parts.query or parts.fragment:
-        raise _useless(source, given, "it has a query or a fragment")
-    return url
-
-
-def _useless(source: str, given: object, why: str) -> ConfigurationError:
-    return ConfigurationError(
-        f'{source}: {given!r} is not the URL of a manager: {why}; write it like "{EXAMPLE}"'
-    )

@@ -22,7 +22,7 @@ from leasehold.client.forks import watch_forks
 from leasehold.client.guard import Guard
 from leasehold.client.holdings import Board
 from leasehold.client.lease import Lease
-from leasehold.client.managers import manager_urls
+from leasehold.client.managers import find_managers
 from leasehold.client.owner_engine import OwnerEngine
 from leasehold.client.surroundings import Surroundings, World
 from leasehold.protocol.lease.owner_events import OwnerConfig
@@ -39,11 +39,14 @@ predecessor; short enough for a deployment to notice that no manager is there.""
 class Owner(Face):
     """A process of `pool`, which serves the keys that it holds at `address`.
 
-    `managers` are URLs: several, in a sequence or separated by commas; without any, those in the
-    environment variable LEASEHOLD_MANAGERS. `kind` is what the pool is taken to be, and what it is
-    created as if this is its first owner. `name` is drawn for each process unless it is given; a
-    name is one process's at a time. `capacity` compares this owner with the others, `labels` say
-    what is to be known of it. With `watchdog`, renewals stop when the application has shown no
+    `managers` are URLs, in a sequence or separated by commas; or "@FILE", with one on each line,
+    which is read again whenever a leader is looked for. Without any, the environment has them, in
+    LEASEHOLD_MANAGERS, or names the file, in LEASEHOLD_MANAGERS_FILE.
+
+    `kind` is what the pool is taken to be, and what it is created as if this is its first owner.
+    `name` is drawn for each process unless it is given; a name is one process's at a time.
+    `capacity` is kept and shown (`leasehold owners --json`), and no policy uses it yet. `labels`
+    say what is to be known of it. With `watchdog`, renewals stop when the application has shown no
     sign of life for so many seconds: in the async form its event loop shows it by itself, else call
     `alive`.
 
@@ -79,8 +82,9 @@ class Owner(Face):
         check_callback("on_grant", on_grant)
         check_callback("on_revoke", on_revoke)
         where = checked_address(address)
+        known = find_managers(managers)
         self._config = OwnerConfig(
-            managers=manager_urls(managers),
+            managers=known.urls,
             pool=checked_name("pool", pool),
             name=drawn_name(where, random) if name is None else checked_name("name", name),
             address=where,
@@ -101,6 +105,7 @@ class Owner(Face):
             random,
             checked_seconds("enter_timeout", enter_timeout),
         )
+        self._engine.managers_file = known.file
         self._life: asyncio.Task[None] | None = None
         watch_forks(self._board)
 

@@ -39,6 +39,7 @@ from leasehold.protocol.lease.owner_events import (
     Hold,
     Holdings,
     Lapsed,
+    ManagersNamed,
     Note,
     OwnerAction,
     OwnerConfig,
@@ -87,6 +88,14 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
     def machine(self) -> OwnerMachine:
         """See `Engine.machine`."""
         return self._machine
+
+    def is_searching(self) -> bool:
+        """See `Engine.is_searching`."""
+        return self._machine.search.is_on
+
+    def on_managers_named(self, managers: tuple[str, ...]) -> None:
+        """See `Engine.on_managers_named`."""
+        self.driver.post(ManagersNamed(managers))
 
     # --- actions ---
 

@@ -8,7 +8,7 @@ up a table that finds nothing (rule P17).
 from bisect import bisect_right
 from collections.abc import Callable
 
-from leasehold.base.keys import Key, PoolKind, UserKey, key_function
+from leasehold.base.keys import Key, PoolKind, UserKey, key_function, no_utf8
 from leasehold.base.ranges import LOWEST, KeyRange
 from leasehold.client.holdings import digest_of
 from leasehold.client.unusable import forked, left, not_entered, raising_list
@@ -69,7 +69,10 @@ class RouteBoard:
         """Where `key` is served, as far as is known."""
         routes = self.current
         if type(key) is str:
-            key = key.encode()
+            try:
+                key = key.encode()
+            except UnicodeEncodeError:
+                raise no_utf8(key) from None
         key = routes.digest(key) if type(key) is bytes else routes.to_key(key)
         return routes.addresses[bisect_right(routes.bounds, key)]
 

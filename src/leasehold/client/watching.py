@@ -1,7 +1,8 @@
 """Following single keys: their moves and losses, out of all that the table says.
 
-The Subscribe() of Centrifuge 2.2 for one key. The keys are kept in order, so that a change of a few
-ranges costs a bisection for each and not a look at every watched key.
+The papers' lookups tell of ranges; who cares for a few keys would search each range for them. The
+keys are kept in order, so that a change of a few ranges costs a bisection for each and not a look
+at every watched key.
 """
 
 from bisect import bisect_left, insort

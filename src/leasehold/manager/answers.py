@@ -94,7 +94,7 @@ class EntryAnswer(msgspec.Struct, frozen=True):
 class TableAnswer(msgspec.Struct, frozen=True):
     """The whole table (`snapshot`), or what changed in it after the LSN that was asked for.
 
-    `journal` says which history the LSN belongs to (rule P22); text, since JSON's numbers are short.
+    `journal` says which history the LSN is of (rule P22); text, since JSON's numbers are short.
     """
 
     pool: str
@@ -118,6 +118,25 @@ class LocationAnswer(msgspec.Struct, frozen=True):
     since: int
 
 
+class MemberAnswer(msgspec.Struct, frozen=True):
+    """A member of an etcd cluster; `error` tells why it does not answer, or what it lacks."""
+
+    endpoint: str
+    version: str
+    is_leader: bool
+    db_bytes: int
+    error: str
+
+
+class JournalAnswer(msgspec.Struct, frozen=True):
+    """How the journal is: what there is to know of its kind, and what is wrong with it."""
+
+    file_bytes: int | None = None
+    members: tuple[MemberAnswer, ...] = ()
+    alarms: tuple[str, ...] = ()
+    error: str = ""
+
+
 class StatusAnswer(msgspec.Struct, frozen=True):
     """One manager, as it sees itself."""
 
@@ -137,6 +156,9 @@ class StatusAnswer(msgspec.Struct, frozen=True):
     connections: int
     events: dict[str, int]
     """What happened since the manager started, counted."""
+    beat: int = 0
+    """The last beat of the leadership that was seen; it grows while a leader lives."""
+    journal_health: JournalAnswer = JournalAnswer()
 
 
 class Problem(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -17,6 +17,7 @@ from leasehold.manager import answers
 from leasehold.manager.answers import CreatedAnswer, StatusAnswer
 from leasehold.manager.engine import Engine
 from leasehold.manager.http_errors import Refused, as_json
+from leasehold.manager.journals.health import journal_answer
 from leasehold.manager.pool_spec import HexKey, from_hex, key_of, pool_spec
 from leasehold.protocol.lease.manager_events import (
     Answer,
@@ -109,6 +110,8 @@ class Api:
                 journal=self.journal_url,
                 connections=len(engine.peers),
                 events=dict(sorted(engine.observer.counters.items())),
+                beat=engine.beat,
+                journal_health=await journal_answer(engine.journal),
             )
         )
 

@@ -30,7 +30,7 @@ class ManagerSettings(msgspec.Struct, frozen=True, kw_only=True):
     port: int = DEFAULT_PORT
     """0 takes a free one."""
     journal: str | None = None
-    """`memory` or `sqlite:PATH`; None is a file in the state directory."""
+    """`memory`, `sqlite:PATH` or `etcd:URL,...`; None is a file in the state directory."""
     state_dir: Path | None = None
     """None is the user's own: see `state_directory`."""
     preset: str = DEFAULT.name

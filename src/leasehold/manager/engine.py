@@ -134,9 +134,14 @@ class Engine:
 
     @property
     def lsn(self) -> int:
-        """The LSN up to which the journal is written; 0 where this manager does not lead."""
+        """The LSN up to which the journal is written or, standing by, was read."""
         leader = self.machine.leader
-        return leader.office.ledger.committed if leader else 0
+        return leader.office.ledger.committed if leader else self.machine.follower.lsn
+
+    @property
+    def beat(self) -> int:
+        """The last beat of the leadership that was seen."""
+        return self.machine.leadership.seat.beat
 
     @property
     def grants_in_seconds(self) -> float:

@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
-from leasehold.base.keys import Key, PoolKind
+from leasehold.base.keys import KEY_BYTES, Key, PoolKind
+from leasehold.base.names import shown, wrong_with_name
 from leasehold.errors import ConfigurationError
 from leasehold.protocol.lease.manager_events import CreatePool
-from leasehold.wire.limits import KEY_BYTES, RANGES_PER_MESSAGE
+from leasehold.wire.limits import RANGES_PER_MESSAGE
 
-NAME_CHARACTERS = 200
 KINDS: tuple[PoolKind, ...] = ("hashed", "ordered")
 
 
@@ -36,10 +36,8 @@ def pool_spec(name: Any, kind: Any, split_points: Sequence[Key] = ()) -> CreateP
 
 def check_name(name: Any) -> None:  # noqa: ANN401
     """Raise ConfigurationError unless `name` can be a pool's."""
-    if not isinstance(name, str) or not name.isprintable() or not 1 <= len(name) <= NAME_CHARACTERS:
-        raise ConfigurationError(
-            f"{name!r} cannot be a pool's name: it is 1 to {NAME_CHARACTERS} printable characters"
-        )
+    if why := wrong_with_name(name):
+        raise ConfigurationError(f"{shown(name)} cannot be a pool's name: {why}")
 
 
 def _checked(name: str, split_points: Sequence[Key]) -> tuple[Key, ...]:

@@ -88,7 +88,14 @@ class Server:
             heartbeat=HEARTBEAT_SECONDS,
             timeout=CLOSE_SECONDS,
         )
-        await socket.prepare(request)
+        try:
+            await socket.prepare(request)
+        except web.HTTPBadRequest as error:
+            raise Refused(
+                400,
+                f"{request.method} {request.path} begins no WebSocket",
+                "open a WebSocket here, as Owner and Lookup do",
+            ) from error
         transport = request.transport
         if transport is None:
             return socket

@@ -96,7 +96,7 @@ def _nothing_returned(*_: object) -> list[Any]:
 
 def _event_first(self: OwnerMachine, now: Instant, event: Any) -> Output[Any]:
     advance = self._advance
-    self.__dict__["_advance"] = lambda now: None
+    self.__dict__["_advance"] = lambda _: None
     try:
         output = _original_handle(self, now, event)
     finally:
@@ -137,6 +137,10 @@ def _by_the_last_flag(self: LookupMachine, key_range: Any, entry: Any) -> list[A
         for piece, known in self.table.within(key_range)
         if known.number not in (UNKNOWN, entry.number) and not was_clean
     ]
+
+
+def _all_that_is_known(self: LookupMachine, *_: object) -> list[Any]:
+    return [piece for piece, known in self.table if known.number != UNKNOWN]
 
 
 NONE = Canary("none")
@@ -211,6 +215,11 @@ CANARIES = (
         "loss-by-last-flag",
         "P16: loss is told by `since`, not by whether the last change was clean",
         ((LookupMachine, "lost_by", _by_the_last_flag),),
+    ),
+    Canary(
+        "loss-signalled-in-vain",
+        "P16: only what was known under a number below `since` is lost",
+        ((LookupMachine, "lost_by", _all_that_is_known),),
     ),
     Canary(
         "clock-stops-in-suspend",

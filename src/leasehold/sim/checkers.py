@@ -48,6 +48,8 @@ class Checkers:
         self.committed_of = 0
         self._steps = 0
         self._leaders: dict[int, Leader] = {}
+        self._known: dict[int, tuple[int, RangeMap[int]]] = {}
+        """By lookup: the numbers it knew when it last signalled, and of which journal."""
         self._checked: dict[int, int] = {}
         """The LSN at which a leader's invariants were last checked."""
 
@@ -120,7 +122,8 @@ class Checkers:
 
     def _check_number(self, owner: OwnerProcess, holdings: Holdings, lease: Leased) -> None:
         """S3: numbers rise, and what was interrupted does not go on. S4: none is believed that the
-        journal does not have."""
+        journal does not have.
+        """
         if holdings.journal != self.numbers_of:
             self.numbers_of = holdings.journal
             self.numbers = RangeMap(0)
@@ -187,6 +190,34 @@ class Checkers:
         if knows.pools != should.pools:
             self._violated("S4: forgotten", f"knows {knows.pools}; committed {should.pools}")
 
+    # --- S2: what lookups signal ---
+
+    def on_loss(self, lookup: LookupProcess, ranges: tuple[KeyRange, ...], why: str) -> None:
+        """S2: what was not lost is not signalled, except by a lookup that cannot know.
+
+        A signal is in vain where no `since` was raised above the number that the lookup knew when
+        it last signalled there. That every loss is signalled is judged by what clients rely on.
+        """
+        table = self.committed.tables.get(self.world.pool)
+        machine = lookup.machine
+        if why != "lost" or table is None or machine.journal != self.committed_of:
+            return
+        journal, known = self._known.get(lookup.uid, (0, RangeMap(0)))
+        if journal != machine.journal:
+            known = RangeMap(0)
+        self._known[lookup.uid] = (machine.journal, known)
+        for lost in ranges:
+            for piece, right in table.within(lost):
+                for part, number in list(known.within(piece)):
+                    if right.since <= number:
+                        self._violated(
+                            "S2: signalled in vain",
+                            f"{lookup.slot} signals {part}, unbroken since {right.since}, which it "
+                            f"knew under {number}",
+                        )
+            for piece, now_known in machine.table.within(lost):
+                known.assign(piece, now_known.number)
+
     # --- L1: after healing ---
 
     def not_converged(self) -> str | None:
@@ -218,7 +249,9 @@ class Checkers:
         raise Violation(f"{promise}: {detail}")
 
 
-def _unknown(lookup: LookupProcess, believed: list[tuple[Key, Key | None, OwnerProcess]]) -> str | None:
+def _unknown(
+    lookup: LookupProcess, believed: list[tuple[Key, Key | None, OwnerProcess]]
+) -> str | None:
     """What the lookup does not know of what owners believe."""
     for start, end, owner in believed:
         for piece, known in lookup.machine.table.within(KeyRange(start, end)):
@@ -233,7 +266,7 @@ def believes(owner: OwnerProcess, piece: KeyRange) -> bool:
         return False
     leases = owner.holdings.leases
     after = bisect_right(leases, piece.start, key=_start)
-    if after and (leases[after - 1].end is None or leases[after - 1].end > piece.start):
+    if after and piece.start in leases[after - 1].range:
         return True
     return after < len(leases) and (piece.end is None or leases[after].start < piece.end)
 

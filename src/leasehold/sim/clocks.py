@@ -18,7 +18,7 @@ class SimClock:
         self.base = base
         self.rate = rate
         self.stopped = 0
-        """Local time that passed unseen: only a broken clock, one that stops in suspend, has any."""
+        """Local time that passed unseen: only a clock that stops in suspend has any."""
 
     def local(self, real: int) -> Instant:
         """What the clock shows at a real instant."""

@@ -48,6 +48,8 @@ class Found(NamedTuple):
     violation: str | None = None
     story: tuple[str, ...] = ()
     """The shortest that ends in the violation."""
+    complete: bool = False
+    """Whether every story within the limits was looked at."""
 
 
 def newest(candidates: Sequence[Candidate], present: RangeMap[int]) -> RangeMap[int]:
@@ -93,7 +95,7 @@ def _breadth_first(moves: Moves, first: World, most_states: int) -> Found:
         except (Violation, AssertionError) as error:
             story = (*_story(came_from, origin), *moves.told())
             return Found(len(came_from), steps, str(error) or repr(error), story)
-    return Found(len(came_from), steps)
+    return Found(len(came_from), steps, complete=not frontier)
 
 
 def _story(came_from: dict[int, tuple[int, Move]], fingerprint: int) -> Iterator[str]:
@@ -151,5 +153,3 @@ def _settled(moves: Moves, world: World) -> World:
         _, world = next(iter(moves.from_here(world)))
     left = tuple(getattr(moves.limits, kind) for kind in BUDGETS)
     return world._replace(left=left)
-
-

@@ -205,8 +205,10 @@ class Faults:
         self._cut(both_ways=True)
 
     def _leaving(self) -> None:
-        owner = self._any(self.world.owners())
-        if owner is not None:
+        """One leaves, or several at once."""
+        there = [owner for owner in self.world.owners() if owner.alive and not owner.is_frozen]
+        together = self.random.choice((1, 1, 2, len(there)))
+        for owner in self.random.sample(there, min(together, len(there))):
             self.world.tell(owner.slot, "is asked to leave")
             owner.post(owner_events.CloseRequested())
             self.world.restart_later(owner.slot, self._span(0.5, 3.0))
@@ -221,7 +223,7 @@ class Faults:
             self.world.start_twin(owner)
 
     def _leadership_revoked(self) -> None:
-        """The journal's own sense of time went wrong: the seat is vacant, its holder knows nothing."""
+        """The journal took a leader for dead: the seat is vacant, its holder knows nothing."""
         self.world.journal.vacate()
         self.world.tell("journal", "leadership revoked")
 

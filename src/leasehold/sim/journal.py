@@ -20,6 +20,7 @@ from leasehold.protocol.lease.journal import (
     Committed,
     Compact,
     Deposed,
+    Followed,
     JournalAction,
     JournalEvent,
     JournalFailed,
@@ -47,12 +48,17 @@ class JournalContents:
         self.seat = Seat()
         self.state = State()
         self.state_lsn = 0
-        self.records: list[AnyRecord] = []
+        self._written: list[tuple[int, AnyRecord]] = []  # each with the leadership that wrote it
 
     @property
     def lsn(self) -> int:
         """That of the last record."""
-        return self.state_lsn + len(self.records)
+        return self.state_lsn + len(self._written)
+
+    @property
+    def records(self) -> tuple[AnyRecord, ...]:
+        """Those that the snapshot does not hold."""
+        return tuple(record for _, record in self._written)
 
     def carry_out(self, action: JournalAction) -> JournalEvent | None:
         """Let `action` take effect; its answer."""
@@ -72,9 +78,8 @@ class JournalContents:
                 if self._leads(leadership):
                     self.vacate()
                 return None
-            case Load(leadership=leadership):
-                records = tuple(self.records)
-                return Loaded(leadership, self.journal, self.state, self.state_lsn, records)
+            case Load():
+                return self._load(action)
             case Append(leadership=leadership, after_lsn=after_lsn):
                 return Appended(leadership, after_lsn, self._append(action))
             case Compact():
@@ -88,22 +93,37 @@ class JournalContents:
         """Nobody leads: who did has resigned, or was revoked early."""
         self.seat = Seat(self.seat.leadership, self.seat.beat, "", self.seat.watch_ns)
 
+    def _load(self, load: Load) -> Loaded | Followed:
+        first = load.after_lsn - self.state_lsn
+        if load.journal != self.journal or not 0 <= first <= len(self._written):
+            who = load.leadership
+            return Loaded(who, self.journal, self.state, self.state_lsn, self.records)
+        records = tuple(record for _, record in self._written[first:])
+        return Followed(load.leadership, self.journal, load.after_lsn, records)
+
     def _append(self, action: Append) -> AppendResult:
         if not self._leads(action.leadership):
             return Deposed()
-        if action.after_lsn < self.lsn:
-            kept = self.records[action.after_lsn - self.state_lsn :]
-            assert tuple(kept) == action.records, "two writers under one leadership"
-            return Committed(self.lsn)
-        assert action.after_lsn == self.lsn, "an append after records that are not there"
+        new = [(action.leadership, record) for record in action.records]
+        lsn = action.after_lsn + len(new)
+        first = action.after_lsn - self.state_lsn
+        if action.after_lsn != self.lsn:
+            is_repeated = (
+                bool(new) and first >= 0 and new == self._written[first : first + len(new)]
+            )
+            assert is_repeated, f"two writers under leadership {action.leadership}"
+            return Committed(lsn)
+        self._written += new
         for record in action.records:
-            self.records.append(record)
             self.on_commit(self, record)
-        return Committed(self.lsn)
+        return Committed(lsn)
 
     def _compact(self, action: Compact) -> None:
-        if self._leads(action.leadership) and self.state_lsn < action.lsn <= self.lsn:
-            self.records = self.records[action.lsn - self.state_lsn :]
+        if not self._leads(action.leadership):
+            return
+        assert action.lsn <= self.lsn, "a snapshot of what is not there yet"
+        if action.lsn > self.state_lsn:
+            del self._written[: action.lsn - self.state_lsn]
             self.state, self.state_lsn = action.state, action.lsn
 
 

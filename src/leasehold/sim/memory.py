@@ -59,10 +59,8 @@ class Memory:
 
     def _step(self, state: int, now: Instant, event: int | None) -> Step:
         machine: Machine[Any, Any] = self.thing(state)
-        if event is None:
-            output = machine.advance(now)
-        else:
-            output = machine.handle(now, self.thing(event))
+        happened = None if event is None else self.thing(event)
+        output = machine.handle(now, happened) if event is not None else machine.advance(now)
         machine.invariants()
         return Step(self.number(machine), tuple(output.actions), output.wake_at)
 

@@ -294,7 +294,7 @@ class Moves:
         before = contents.lsn
         event = contents.carry_out(self.memory.thing(call))
         new = contents.lsn - before
-        records = tuple(contents.records[len(contents.records) - new :])
+        records = contents.records[len(contents.records) - new :]
         answer = None if event is None else self.memory.number(event)
         return self.memory.number(contents), answer, records
 

@@ -37,7 +37,9 @@ class Process:
 
     kind = "process"
 
-    def __init__(self, world: "World", slot: str, clock: SimClock, machine: Machine[Any, Any]):
+    def __init__(
+        self, world: "World", slot: str, clock: SimClock, machine: Machine[Any, Any]
+    ) -> None:
         self.world = world
         self.slot = slot
         """Its place in the deployment: a restarted process has its predecessor's."""
@@ -54,7 +56,7 @@ class Process:
         self._actions: deque[Any] = deque()
         self._events: deque[Any] = deque()
         self._wake_at = Instant(0)
-        self._timer_at = FAR_FUTURE
+        self._timer_at: int = FAR_FUTURE
 
     @property
     def is_frozen(self) -> bool:
@@ -138,7 +140,9 @@ class Process:
         self.thaws_at = self.world.now + real_ns
         self._suspended = suspended
         self._frozen_since = self.world.now
-        self.world.tell(self.slot, "suspended" if suspended else "stopped", f"{real_ns / 1e9:.1f} s")
+        self.world.tell(
+            self.slot, "suspended" if suspended else "stopped", f"{real_ns / 1e9:.1f} s"
+        )
         self.world.at(self.thaws_at, self.thaw, self.thaws_at)
 
     def thaw(self, due: int | None = None) -> None:
@@ -232,7 +236,8 @@ class OwnerProcess(Process):
 
     def _publish(self, holdings: owner_events.Holdings) -> None:
         """Readers see new holdings, unless one has seen the old ones expire meanwhile: what was
-        interrupted must not go on (S3)."""
+        interrupted must not go on (S3).
+        """
         if self._lapse_seen and holdings.leases:
             self._events.appendleft(owner_events.Lapsed())
             return
@@ -266,6 +271,7 @@ class LookupProcess(Process):
                 self.world.network.to_manager(self, manager, message)
             case lookup_events.SignalLoss(ranges=ranges, why=why):
                 self.world.tell(self.slot, "signals loss", why)
+                self.world.checkers.on_loss(self, ranges, why)
                 self.world.workload.on_loss(self, ranges)
             case lookup_events.Route():
                 pass

@@ -1,8 +1,8 @@
 """A world small enough to be searched whole: one key, two owners, two managers, coarse time.
 
 Everything in it is a value, so that worlds can be compared: machines, messages and the journal are
-numbers of a `Memory`. Time goes in ticks, the same for all, but every clock runs at its own rate; at
-the bound, an owner's term of three ticks and a manager's hold of three ticks are equally long.
+numbers of a `Memory`. Time goes in ticks, the same for all, but clocks run at different rates: an
+owner's term and a manager's hold are both three ticks, exactly at the bound.
 """
 
 from typing import NamedTuple
@@ -22,7 +22,7 @@ SLOTS = ("m0", "m1", "o0", "o1", "journal")
 NOT_THERE = -1
 BEGIN = 1_000 * SECOND_NS
 SLOW, FAST = SECOND_NS, 2 * SECOND_NS
-"""What a clock goes on in a tick: a term and a hold are as far apart."""
+"""What a clock goes on in a tick. Owners are slow and managers fast, which is the worst."""
 
 SMALL = Timing(
     name="small",

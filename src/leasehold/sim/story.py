@@ -23,7 +23,7 @@ class Story:
         self._events.append((real, who, what, detail))
 
     def lines(self, most: int, *, lookups: bool = True) -> list[str]:
-        """The last events, oldest first; `lookups` says whether those of lookups are worth telling."""
+        """The last events, oldest first, with or without those of lookups."""
         events = [event for event in self._events if lookups or not _is_of_a_lookup(event)]
         return [_line(*event) for event in events[-most:]]
 

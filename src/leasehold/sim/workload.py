@@ -83,6 +83,9 @@ class Workload:
         now = self.world.now
         for key, (owner, number) in self.published[lookup.uid].items():
             if number_of(owner, key) == number:
+                # An owner stopped past its term that had decided on a renewal in time goes on, if
+                # no reader saw the end.
+                self._lost_since.pop((lookup.uid, key), None)
                 continue
             since = self._lost_since.setdefault((lookup.uid, key), now)
             counted_from = max(since, self.world.taken_over_at, self.world.thawed_at(lookup))

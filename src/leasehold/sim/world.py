@@ -157,7 +157,9 @@ class World:
                 return
             if self.now >= deadline:
                 waited = self.healing_bound_ns / SECOND_NS
-                raise Violation(f"L1: not well {waited:.0f} s after all faults were over: {missing}")
+                raise Violation(
+                    f"L1: not well {waited:.0f} s after all faults were over: {missing}"
+                )
 
     @property
     def promise_ns(self) -> int:
@@ -169,7 +171,8 @@ class World:
     @property
     def healing_bound_ns(self) -> int:
         """Within which all must be well: a takeover, the wait it imposes, a straggler that begins
-        another, the recalls of a new plan, and the rounds of asking that bring it about."""
+        another, the recalls of a new plan, and the rounds of asking that bring it about.
+        """
         timing = self.timing
         rounds = 5 * timing.renew_ns + timing.recall_ns + timing.sync_ns
         watch = timing.on_any_clock(timing.leadership_ns) + 2 * timing.beat_ns
@@ -361,4 +364,3 @@ class World:
     def count_note(self, what: str) -> None:
         """Count something that a machine noted."""
         self.notes[what] += 1
-

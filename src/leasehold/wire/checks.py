@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from typing import Protocol
 
-from leasehold.base.keys import Key
+from leasehold.base.keys import KEY_BYTES, Key
 from leasehold.wire.limits import (
-    KEY_BYTES,
     LABEL_CHARACTERS,
     LABELS_PER_OWNER,
     OWNERS_PER_MESSAGE,

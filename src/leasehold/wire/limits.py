@@ -1,15 +1,11 @@
 """Every length that a peer can choose, with a limit and its reason.
 
-Limits of single fields (names, addresses, texts) stand with the messages; these are the ones that a
-type cannot say. They bound what a peer can make this side allocate: bytes are counted before they
-are decoded, and what is decoded is a small multiple of its bytes.
+Limits of single fields (names, addresses, texts) stand with the messages, that of a key with keys;
+these are the ones that a type cannot say. They bound what a peer can make this side allocate: bytes
+are counted before they are decoded, and what is decoded is a small multiple of its bytes.
 """
 
 MIB = 1 << 20
-
-KEY_BYTES = 1024
-"""A key that bounds a range. Ordered pools are keyed by names and paths; longer than this is a
-document."""
 
 RANGES_PER_MESSAGE = 1 << 17
 """The paper's 2,000 owners with 64 virtual nodes each are 128,000 ranges; a table, or what its last

@@ -1,5 +1,6 @@
 """Keys: the same in any language, and ordered as bytes."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -39,6 +40,12 @@ def test_anything_else_is_refused_with_what_it_may_be(value: Any) -> None:  # no
 def test_an_ordered_pool_takes_texts_and_bytes_only(value: Any) -> None:  # noqa: ANN401
     with pytest.raises(KeyTypeError, match="encode it so that its bytes sort"):
         ordered_key(value)
+
+
+@pytest.mark.parametrize("key", [hashed_key, ordered_key])
+def test_a_text_that_has_no_utf8_is_refused_with_what_to_pass(key: Callable[[str], bytes]) -> None:
+    with pytest.raises(KeyTypeError, match=r"'.ud800' is no key: .* pass bytes"):
+        key("\ud800")
 
 
 def test_each_kind_of_pool_has_its_function() -> None:

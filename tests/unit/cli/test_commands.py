@@ -55,6 +55,12 @@ async def test_a_conflict_and_a_pool_that_is_not_there_are_code_2(capsys: Captur
         assert "'rooms' exists already" in capsys.readouterr().err
         await to(manager, "owners", "nope", code=2)
         assert "there is no pool 'nope'; there are: rooms" in capsys.readouterr().err
+        for what in (["owners", ""], ["table", ""], ["locate", "", "a"]):
+            await to(manager, *what, code=2)
+            said = " ".join(capsys.readouterr().err.split())
+            assert "'' cannot be a pool's name: it has 0 characters; choose a name of 1" in said
+        await to(manager, "owners", "\udcff", code=2)
+        assert "cannot be a pool's name" in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.asyncio
@@ -94,26 +100,14 @@ async def test_a_key_is_located_however_it_is_given(
 
 
 @pytest.mark.asyncio
-async def test_the_status_is_a_table_of_what_there_is_to_know(capsys: Capture) -> None:
-    async with serving() as manager:
-        await to(manager, "status")
-        lines = dict(line.split("\t") for line in capsys.readouterr().out.splitlines())
-        assert lines["manager"] == manager.service.url
-        assert (lines["role"], lines["journal"], lines["grants"]) == ("leading", "memory", "ranges")
-        assert lines["event: leading"] == "1"
-
-
-@pytest.mark.asyncio
-@pytest.mark.parametrize(
-    "arguments", [["pool", "list"], ["owners", "rooms"], ["table", "rooms"], ["status"]]
-)
+@pytest.mark.parametrize("arguments", [["pool", "list"], ["owners", "rooms"], ["table", "rooms"]])
 async def test_json_is_what_the_manager_said(arguments: list[str], capsys: Capture) -> None:
     async with serving() as manager:
         await to(manager, "pool", "create", "rooms", "--kind", "hashed", "--json")
         created = json.loads(capsys.readouterr().out)
         assert created == {"name": "rooms", "kind": "hashed", "created": True}
         await to(manager, *arguments, "--json")
-        path = {"pool": "/v1/pools", "status": "/v1/status"}
+        path = {"pool": "/v1/pools"}
         said = json.loads(capsys.readouterr().out)
         expected = path.get(arguments[0], f"/v1/pools/rooms/{arguments[0]}")
         assert said == (await manager.get(expected))[1]

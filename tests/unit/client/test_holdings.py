@@ -116,6 +116,8 @@ def test_what_is_no_key_of_a_hashed_pool(key: UserKey) -> None:
 
 
 def test_an_ordered_pool_takes_no_ints(stage: Stage) -> None:
+    with pytest.raises(KeyTypeError, match=r"'.ud800' is no key: .* pass bytes"):
+        stage.board.check("\ud800")
     with pytest.raises(KeyTypeError, match="a key of an ordered pool is a str or bytes, not 5"):
         stage.board.check(5)
 

@@ -116,6 +116,8 @@ async def test_keys_of_an_ordered_pool_are_the_users_bytes() -> None:
         assert {a.ranges, b.ranges} == {(KeyRange(b"", b"m"),), (KeyRange(b"m", None),)}
         assert lookup.find("ann") == lookup.find(b"lzz") != lookup.find("m")
         assert lookup.find("ann") == ("http://a" if a.check("ann") else "http://b")
+        with pytest.raises(KeyTypeError, match=r"'.ud800' is no key: .* pass bytes"):
+            lookup.find("\ud800")
         with pytest.raises(KeyTypeError, match="a key of an ordered pool is a str or bytes, not 5"):
             lookup.find(5)
 

@@ -4,6 +4,7 @@ import asyncio
 import socket
 import threading
 from collections.abc import AsyncIterator
+from math import ceil
 
 import pytest
 import pytest_asyncio
@@ -345,9 +346,19 @@ async def test_a_silent_application_loses_its_leases_and_gets_new_ones_when_it_s
 
 
 async def test_the_applications_event_loop_shows_life_by_itself(cluster: InProcessCluster) -> None:
-    async with cluster.owner(watchdog=0.002) as owner:
-        while owner.stats().get("alive", 0) < 3:  # noqa: ASYNC110  # it is a timer that is waited for
-            await asyncio.sleep(0)
+    """Signs come by a real timer, and the watchdog goes by the cluster's clock, which is turned
+    only between two of them. A lease that was held past both watchdog and term was renewed.
+    """
+    watchdog = 0.4
+    async with asyncio.timeout(60), cluster.owner(watchdog=watchdog) as owner:
+        await cluster.turn(SOON)
+        lease = held(owner)
+        for _ in range(ceil((TERM + watchdog) / SOON) + 1):
+            signs = owner.stats()["alive"]
+            while owner.stats()["alive"] == signs:  # noqa: ASYNC110  # it is a timer that is waited for
+                await asyncio.sleep(0)
+            await cluster.turn(SOON)
+        assert owner.holds(lease)
 
 
 # --- guards ---------------------------------------------------------------------------------------

@@ -2,10 +2,11 @@
 
 import pytest
 
+from leasehold.base.keys import KEY_BYTES
 from leasehold.errors import ConfigurationError
 from leasehold.manager.pool_spec import HexKey, key_of, pool_spec
 from leasehold.protocol.lease.manager_events import CreatePool
-from leasehold.wire.limits import KEY_BYTES, RANGES_PER_MESSAGE
+from leasehold.wire.limits import RANGES_PER_MESSAGE
 
 
 def test_split_points_are_sorted() -> None:
@@ -19,6 +20,7 @@ def test_split_points_are_sorted() -> None:
         ("", "hashed", [], "'' cannot be a pool's name"),
         ("a" * 201, "hashed", [], "cannot be a pool's name"),
         ("a\nb", "hashed", [], "cannot be a pool's name"),
+        ("\ud800x", "hashed", [], "cannot be a pool's name: '.ud800' in it is not printable"),
         (7, "hashed", [], "7 cannot be a pool's name"),
         ("a", "sorted", [], "its kind is 'sorted'"),
         ("a", None, [], "its kind is None"),

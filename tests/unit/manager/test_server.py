@@ -177,6 +177,14 @@ async def test_clients_are_told_when_the_manager_stops() -> None:
         await stopping
 
 
+@pytest.mark.parametrize("path", ["/v1/owner", "/v1/lookup"])
+async def test_a_request_that_begins_no_websocket_is_told_to(path: str) -> None:
+    async with serving() as manager:
+        status, problem = await manager.get(path)
+        assert (status, problem["error"]) == (400, f"GET {path} begins no WebSocket")
+        assert problem["way_out"] == "open a WebSocket here, as Owner and Lookup do"
+
+
 async def test_a_page_of_another_origin_may_not_speak_to_a_manager() -> None:
     async with serving() as manager:
         status, problem = await manager.get("/v1/status", Origin="http://evil.example")

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from random import Random
-from typing import Any
+from types import NoneType
+from typing import TypeVar
 
 import pytest
 
 from leasehold.errors import JournalDamaged
-from leasehold.manager.journals.contract import History
+from leasehold.manager.journals.contract import History, Tail, went_back
 from leasehold.protocol.lease.journal import (
     Append,
     Appended,
@@ -17,6 +18,8 @@ from leasehold.protocol.lease.journal import (
     Campaign,
     Campaigned,
     Compact,
+    Followed,
+    JournalAction,
     Load,
     Loaded,
     ReadSeat,
@@ -27,7 +30,9 @@ from leasehold.protocol.lease.journal import (
 )
 from leasehold.protocol.lease.records import AnyRecord, State, WaitedOut
 from leasehold.sim.journal import JournalContents, failure_of
-from leasehold.testing.contracts.journal import JournalContract
+from leasehold.testing.contracts.journal import JournalContract, MakeJournal
+
+T = TypeVar("T")
 
 
 class Handle:
@@ -36,41 +41,47 @@ class Handle:
     def __init__(self, contents: JournalContents) -> None:
         self.contents = contents
 
-    def _ask(self, action: Any) -> Any:
+    def _ask(self, action: JournalAction, kind: type[T]) -> T:
         try:
-            return self.contents.carry_out(action)
+            event = self.contents.carry_out(action)
         except AssertionError as error:
             raise JournalDamaged(str(error)) from error
+        assert isinstance(event, kind)
+        return event
 
     async def read_seat(self) -> Seat:
-        event: SeatRead = self._ask(ReadSeat())
-        return event.seat
+        return self._ask(ReadSeat(), SeatRead).seat
 
     async def campaign(self, seen: Seat, taken: Seat) -> bool:
-        event: Campaigned = self._ask(Campaign(seen, taken))
-        return event.won
+        return self._ask(Campaign(seen, taken), Campaigned).won
 
     async def beat(self, leadership: int, beat: int) -> bool:
-        event: Beaten = self._ask(Beat(leadership, beat))
-        return event.kept
+        return self._ask(Beat(leadership, beat), Beaten).kept
 
     async def resign(self, leadership: int) -> None:
-        self._ask(Resign(leadership))
+        self._ask(Resign(leadership), NoneType)
 
     async def load(self) -> History:
-        event: Loaded = self._ask(Load(0))
+        event = self._ask(Load(0), Loaded)
+        return History(event.journal, event.state, event.state_lsn, event.records)
+
+    async def load_after(self, journal: int, lsn: int) -> History | Tail:
+        event = self.contents.carry_out(Load(0, journal, lsn))
+        if isinstance(event, Followed):
+            return Tail(event.after_lsn, event.records)
+        assert isinstance(event, Loaded)
+        if event.journal == journal and event.lsn < lsn:
+            raise went_back(lsn, event.lsn)
         return History(event.journal, event.state, event.state_lsn, event.records)
 
     async def append(
         self, leadership: int, after_lsn: int, records: tuple[AnyRecord, ...]
     ) -> AppendResult:
-        event: Appended = self._ask(Append(leadership, after_lsn, records))
-        return event.result
+        return self._ask(Append(leadership, after_lsn, records), Appended).result
 
     async def compact(self, leadership: int, lsn: int, state: State) -> bool:
-        before = self.contents.state_lsn
-        self._ask(Compact(leadership, lsn, state))
-        return self.contents.state_lsn != before or lsn == before
+        self._ask(Compact(leadership, lsn, state), NoneType)
+        return self.contents.seat.leadership == leadership and self.contents.seat.manager != ""
 
     async def close(self) -> None:
         return
@@ -83,7 +94,7 @@ def a_journal(on_commit: Callable[..., None] = lambda *_: None) -> JournalConten
 @pytest.mark.asyncio
 class TestSimulated(JournalContract):
     @pytest.fixture
-    def make_journal(self) -> Any:
+    def make_journal(self) -> MakeJournal:
         contents = a_journal()
         return lambda: Handle(contents)
 

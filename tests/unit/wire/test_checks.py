@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leasehold.base.keys import KEY_BYTES
 from leasehold.protocol.lease.messages import Held
-from leasehold.wire import limits
 from leasehold.wire.checks import check_each, check_in_order, check_keys
 
-KEYS = st.sampled_from([b"", b"a", b"a\x00", b"b", b"c", b"k" * (limits.KEY_BYTES + 1)])
+KEYS = st.sampled_from([b"", b"a", b"a\x00", b"b", b"c", b"k" * (KEY_BYTES + 1)])
 RANGES = st.builds(Held, KEYS, KEYS | st.none(), st.just(1))
 
 
@@ -27,7 +27,7 @@ def passes(check: object, ranges: list[Held]) -> bool:
 
 def good(each: Held) -> bool:
     keys = [each.start] if each.end is None else [each.start, each.end]
-    return max(map(len, keys)) <= limits.KEY_BYTES and keys == sorted(set(keys))
+    return max(map(len, keys)) <= KEY_BYTES and keys == sorted(set(keys))
 
 
 def follows(one: Held, two: Held) -> bool:
@@ -46,6 +46,6 @@ def test_in_order(ranges: list[Held]) -> None:
 
 
 def test_a_key_that_is_too_long_is_named_by_its_length() -> None:
-    check_keys([b"", b"k" * limits.KEY_BYTES])
+    check_keys([b"", b"k" * KEY_BYTES])
     with pytest.raises(ValueError, match="a key of 1025 bytes"):
-        check_keys([b"", b"k" * (limits.KEY_BYTES + 1)])
+        check_keys([b"", b"k" * (KEY_BYTES + 1)])

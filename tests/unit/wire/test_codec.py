@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leasehold.base.keys import KEY_BYTES
 from leasehold.errors import LocalProtocolError, RemoteProtocolError
 from leasehold.protocol.lease.messages import (
     AnyMessage,
@@ -229,7 +230,7 @@ def test_what_no_peer_would_take_is_not_sent() -> None:
     assert len(codec.encode(answer)) > limits.REQUEST_BYTES
 
 
-@pytest.mark.parametrize("most", [b"k" * limits.KEY_BYTES])
+@pytest.mark.parametrize("most", [b"k" * KEY_BYTES])
 def test_a_key_is_as_long_as_the_limit_and_no_longer(most: bytes) -> None:
     for held in (Held(b"", most, 1), Held(most, None, 1)):
         assert isinstance(codec.decode_to_manager(request(held)), LeaseRequest)

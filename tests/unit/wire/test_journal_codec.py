@@ -5,11 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leasehold.base.keys import KEY_BYTES
 from leasehold.errors import JournalDamaged, JournalTooNew, LocalProtocolError
 from leasehold.protocol.lease.messages import Entry
 from leasehold.protocol.lease.records import AnyRecord, Changed, Joined, PoolCreated, State
 from leasehold.testing.contracts.journal import A_STATE, EVERY_RECORD
-from leasehold.wire import journal_codec, limits
+from leasehold.wire import journal_codec
 from leasehold.wire.journal_codec import decode_record, decode_state, encode_record, encode_state
 
 WHERE = "LSN 12 of journal.sqlite"
@@ -85,7 +86,7 @@ def test_what_is_whole_and_yet_no_record_is_damage(value: list[object]) -> None:
     [
         PoolCreated("", "hashed"),
         PoolCreated("p" * 201, "hashed"),
-        PoolCreated("p", "ordered", (b"k" * (limits.KEY_BYTES + 1),)),
+        PoolCreated("p", "ordered", (b"k" * (KEY_BYTES + 1),)),
         Joined("p", 1 << 63, "a", 1, "http://a"),
         Changed("p", (Entry(b"b", b"a", 1, 1, 1),)),
     ],

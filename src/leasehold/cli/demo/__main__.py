@@ -5,6 +5,7 @@ Not to be started by hand: it wants its orders on standard input. The manager is
 """
 
 import asyncio
+import os
 import sys
 from collections.abc import Awaitable, Callable
 
@@ -20,6 +21,8 @@ def main(role: str, parent: int, arguments: list[str]) -> int:
 
             listen(lambda _: None)
             return run(["manager", *arguments])
+        case "etcd":
+            os.execv(arguments[0], arguments)  # noqa: S606  # whose death with its parent goes on
         case "owner":
             from leasehold.cli.demo.owner import be_owner
 

@@ -14,7 +14,7 @@ import msgspec
 from leasehold.cli.demo.reports import STOP, encode
 from leasehold.errors import LeaseholdError
 
-Role: TypeAlias = Literal["manager", "owner", "frontend"]
+Role: TypeAlias = Literal["manager", "owner", "frontend", "etcd"]
 OnLine: TypeAlias = Callable[[bytes], None]
 
 END_SECONDS = 3.0

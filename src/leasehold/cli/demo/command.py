@@ -11,23 +11,27 @@ from leasehold.cli.demo.run import run
 from leasehold.cli.demo.service import Settings
 from leasehold.cli.demo.summary import Summary, lines
 from leasehold.cli.demo.view import View
+from leasehold.errors import ConfigurationError
 
 FOUND = 1
 """The exit code where two owners served one key at once."""
 
 
-def demo(
+def demo(  # noqa: PLR0913  # a parameter is an option, and each has a default
     *,
     seconds: Annotated[float, Parameter(validator=Number(gt=0))] = 60.0,
     owners: Annotated[int, Parameter(validator=Number(gte=2, lte=16))] = 4,
     frontends: Annotated[int, Parameter(validator=Number(gte=1, lte=16))] = 3,
-    preset: Literal["paper", "default", "test"] = "test",
+    managers: Annotated[int, Parameter(validator=Number(gte=1, lte=9))] = 1,
+    journal: Literal["sqlite", "etcd"] = "sqlite",
+    kill_leader: Annotated[bool, Parameter(negative="")] = False,
+    preset: Literal["paper", "default", "test"] | None = None,
     json: Annotated[bool, Parameter(negative="")] = False,
     break_owner: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:
     """Run a small service on this machine, make trouble, and show what becomes of it.
 
-    A manager, owners and frontends are started, each a process of its own, on ports that the system
+    Managers, owners and frontends are started, each a process of its own, on ports that the system
     gives. Owners are killed and stopped meanwhile. Ends with a summary, by itself or with Ctrl-C;
     the exit code is 1 if ever two owners served one key at once.
 
@@ -39,18 +43,30 @@ def demo(
         How many owners, from 2 to 16; 4 by default.
     frontends
         How many frontends, from 1 to 16, with 80 clients each; 3 by default.
+    managers
+        How many managers, up to 9; 1 by default. One leads, the others stand by.
+    journal
+        What the managers share: a file (sqlite), or an etcd that is started for it.
+    kill_leader
+        Kill the manager that leads, now and then; with 2 managers or more.
     preset
-        How long leases last: test (1.2 s, which is taken), default (12 s) or paper (60 s).
+        How long leases last: test (1.2 s), default (12 s) or paper (60 s). By default test, and
+        with --kill-leader default: a takeover takes 2 s.
     json
         Print the summary as one JSON object, and what happens to standard error.
     break_owner
         For tests: owner 1 never asks if it still has a lease, and the record must find it.
     """
+    if kill_leader and managers == 1:
+        raise ConfigurationError("--kill-leader wants somebody to take over: add --managers 3")
     settings = Settings(
         seconds=seconds,
         owners=owners,
         frontends=frontends,
-        preset=preset,
+        preset=preset or ("default" if kill_leader else "test"),
+        managers=managers,
+        journal=journal,
+        kill_leader=kill_leader,
         break_owner=break_owner,
     )
     summary = run(settings, _view(is_json=json))

@@ -14,6 +14,7 @@ import msgspec
 
 from leasehold import KeyRange, Lookup
 from leasehold.base.keys import hashed_key
+from leasehold.base.ranges import WHOLE
 from leasehold.cli.demo.leash import Leash, tell
 from leasehold.cli.demo.presence import Status
 from leasehold.cli.demo.reports import POOL, FrontendOrders, FrontendReport
@@ -59,6 +60,7 @@ class Frontend:
         self._losses_signalled = 0
         self._ranges_lost = 0
         self._keys_republished = 0
+        self._contact_lost = 0
 
     def start(self) -> None:
         """Have all clients come."""
@@ -117,6 +119,7 @@ class Frontend:
         """The state of `ranges` is gone: whatever was published there is published again."""
         self._losses_signalled += 1
         self._ranges_lost += len(ranges)
+        self._contact_lost += WHOLE in ranges
         for client in self._clients:
             is_meant = any(client.key in each for each in ranges)
             if is_meant and client.published and not client.is_lost:
@@ -140,6 +143,7 @@ class Frontend:
             losses_signalled=self._losses_signalled,
             ranges_lost=self._ranges_lost,
             keys_republished=self._keys_republished,
+            contact_lost=self._contact_lost,
             **vars(self._router.counts),
         )
 

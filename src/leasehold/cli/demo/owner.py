@@ -77,8 +77,12 @@ async def be_owner(leash: Leash) -> None:
     listening = socket.create_server((HOST, 0))  # first of all: an owner must know its address
     address = f"http://{HOST}:{listening.getsockname()[1]}"
 
+    lapsed: list[int] = []
+
     def on_revoke(ranges: tuple[KeyRange, ...]) -> None:
         presence.drop(ranges)
+        if not owner.ranges:  # a recall leaves it the rest
+            lapsed.append(len(ranges))
 
     owner = Owner(orders.manager, pool=POOL, name=orders.name, address=address, on_revoke=on_revoke)
     record = RecordWriter(Path(orders.directory), orders.name)
@@ -89,14 +93,14 @@ async def be_owner(leash: Leash) -> None:
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
         await runner.setup()
         await web.SockSite(runner, listening).start()
-        tell(_report(owner, presence))
+        tell(_report(owner, presence, sum(lapsed)))
         while not await leash.stopped_within(REPORT_SECONDS):
-            tell(_report(owner, presence))
+            tell(_report(owner, presence, sum(lapsed)))
         await runner.cleanup()
     record.close()
 
 
-def _report(owner: Owner, presence: Presence) -> OwnerReport:
+def _report(owner: Owner, presence: Presence, lapsed: int) -> OwnerReport:
     return OwnerReport(
         at=boot_clock(),
         address=owner.address,
@@ -105,4 +109,5 @@ def _report(owner: Owner, presence: Presence) -> OwnerReport:
         served=presence.served,
         refused=presence.refused,
         voided=presence.voided,
+        lapsed=lapsed,
     )

@@ -18,6 +18,7 @@ class OwnerOrders(msgspec.Struct, frozen=True):
     """What an owner is told at its start."""
 
     manager: str
+    """All of them, separated by commas."""
     name: str
     directory: str
     """Where its record goes."""
@@ -49,6 +50,8 @@ class OwnerReport(msgspec.Struct, frozen=True, tag="owner"):
     """Operations that found no lease when they came."""
     voided: int = 0
     """Operations whose lease ended while they were done."""
+    lapsed: int = 0
+    """Ranges that it held until the lease ran out, because no manager had renewed it."""
 
 
 class FrontendReport(msgspec.Struct, frozen=True, tag="frontend"):
@@ -71,6 +74,8 @@ class FrontendReport(msgspec.Struct, frozen=True, tag="frontend"):
     losses_signalled: int = 0
     ranges_lost: int = 0
     keys_republished: int = 0
+    contact_lost: int = 0
+    """How often all managers were silent for so long that everything counted as lost."""
     slowest_ns: int = 0
     """The longest that an operation took, from its beginning to its answer."""
 

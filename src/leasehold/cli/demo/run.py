@@ -6,10 +6,12 @@ from collections import deque
 from collections.abc import Coroutine
 from pathlib import Path
 from random import SystemRandom
+from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from leasehold.base.instants import Instant, in_seconds, seconds
+from leasehold.cli.demo.failovers import Failovers
 from leasehold.cli.demo.judge import Judge
 from leasehold.cli.demo.places import OwnerPlace
 from leasehold.cli.demo.record import RecordReader
@@ -51,7 +53,8 @@ class Demo:
         self._settings = settings
         self._view = view
         self._service = Service(settings, directory, self._tell)
-        self._trouble = Trouble(self._service, self._tell, SystemRandom())
+        self._failovers = Failovers(self._service.managers, self._tell)
+        self._trouble = Trouble(self._service, self._failovers, self._tell, SystemRandom())
         self._record = RecordReader(directory)
         self._judge = Judge()
         self._began: Instant | None = None
@@ -161,7 +164,7 @@ class Demo:
             elapsed=self._elapsed,
             seconds=self._settings.seconds,
             phase=self._phase,
-            manager=service.manager,
+            manager=service.managers.shown,
             term=in_seconds(self._settings.timing.term_ns),
             hold=in_seconds(self._settings.timing.hold_ns),
             owners=tuple(self._row(place, shares, now) for place in service.owners),
@@ -189,12 +192,20 @@ class Demo:
 
     def _summary(self) -> Summary:
         service, settings = self._service, self._settings
+        lapsed = sum(place.total(lambda it: it.lapsed) for place in service.owners)
+        takeovers = self._failovers.takeovers
         ours = Ours(
             double_owner=len(self._judge.found),
             served=self._judge.entries,
             voided=sum(place.total(lambda it: it.voided) for place in service.owners),
             owner_kills=self._trouble.kills,
             owner_stops=self._trouble.stops,
+            leader_kills=len(takeovers),
+            leases_lost_to_failover=lapsed - self._trouble.lapsed,
+            takeover_seconds=round(median(takeovers), 3) if takeovers else 0.0,
+            slowest_takeover_seconds=round(max(takeovers, default=0.0), 3),
+            managers=settings.managers,
+            journal=settings.journal,
             seconds=round(self._elapsed, 3),
             owners=settings.owners,
             frontends=settings.frontends,

@@ -11,6 +11,7 @@ import msgspec
 from leasehold import KeyRange, Lookup
 from leasehold.base.keys import HASHED_KEY_BYTES, Key
 from leasehold.cli.demo.children import Child, Children
+from leasehold.cli.demo.managers import Managers
 from leasehold.cli.demo.places import Frontends, OwnerPlace
 from leasehold.cli.demo.reports import POOL, FrontendOrders, OwnerOrders
 from leasehold.cli.demo.routing import HOLDS_IN_A_DEADLINE
@@ -29,6 +30,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     owners: int
     frontends: int
     preset: str
+    managers: int = 1
+    journal: str = "sqlite"
+    kill_leader: bool = False
     break_owner: bool = False
 
     @property
@@ -43,19 +47,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Service:
-    """A manager, owners and frontends. Start it, make trouble, finish it."""
+    """Managers, owners and frontends. Start it, make trouble, finish it."""
 
     def __init__(self, settings: Settings, directory: Path, tell: Callable[[str], None]) -> None:
         self.settings = settings
-        self.manager = ""
         self.owners = [OwnerPlace(n + 1) for n in range(settings.owners)]
         self.frontends = Frontends()
         self.children = Children(directory)
+        self.managers = Managers(settings.managers, settings.preset, directory, self.children)
         self.lookup: Lookup | None = None
         self._directory = directory
         self._tell = tell
-        self._manager_found: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._manager_child: Child | None = None
 
     # --- starting ---
 
@@ -63,40 +65,28 @@ class Service:
         """Start everything; done when all clients have published."""
         settings = self.settings
         self._tell(
-            f"starting a manager, {settings.owners} owners and {settings.frontends} frontends"
+            f"starting {_managers_of(settings)}, {settings.owners} owners and "
+            f"{settings.frontends} frontends"
         )
-        self._manager_child = await self._start_manager()
+        if settings.journal == "etcd":
+            await self.managers.start_etcd()
+        await self.managers.start()
         await asyncio.gather(*map(self._start_owner, self.owners))
         for number in range(settings.frontends):
             on_line = partial(self.frontends.on_line, number)
             child = await self.children.start("frontend", f"frontend-{number + 1}", on_line)
             self.frontends.children.append(child)
-        self.manager = await self._manager_found
-        self._tell(f"manager at {self.manager}, preset {settings.preset}")
+        await self.managers.are_ready()
+        self._tell(f"manager at {self.managers.shown}, preset {settings.preset}")
         for place in self.owners:
             self._order(place)
         await asyncio.gather(*(place.is_serving() for place in self.owners))
-        self.lookup = await Lookup(self.manager, pool=POOL).__aenter__()
+        self.lookup = await Lookup(self.managers.urls, pool=POOL).__aenter__()
         self._tell(f"{settings.owners} owners share the keys; the clients are coming")
         for number, child in enumerate(self.frontends.children):
             child.tell(self._orders_of_frontend(number))
         await self.frontends.have_published()
         self._tell(f"{len(settings.users)} clients have published their presence")
-
-    async def _start_manager(self) -> Child:
-        journal = f"sqlite:{self._directory / 'journal.sqlite'}"
-        return await self.children.start(
-            "manager",
-            "manager",
-            self._on_manager_line,
-            *("--port", "0", "--preset", self.settings.preset, "--journal", journal),
-            *("--first-start", "--json"),
-        )
-
-    def _on_manager_line(self, line: bytes) -> None:
-        said = msgspec.json.decode(line)
-        if said["event"] == "listening" and not self._manager_found.done():
-            self._manager_found.set_result(said["url"])
 
     async def _start_owner(self, place: OwnerPlace) -> None:
         name = place.begin_life()
@@ -105,13 +95,13 @@ class Service:
     def _order(self, place: OwnerPlace) -> None:
         assert place.child is not None
         is_broken = self.settings.break_owner and place is self.owners[0]
-        orders = OwnerOrders(self.manager, place.child.name, str(self._directory), is_broken)
+        orders = OwnerOrders(self.managers.urls, place.child.name, str(self._directory), is_broken)
         place.child.tell(orders)
 
     def _orders_of_frontend(self, number: int) -> FrontendOrders:
         users = self.settings.users
         clients = users[number :: self.settings.frontends]
-        return FrontendOrders(self.manager, clients, users, self.settings.timing.hold_ns)
+        return FrontendOrders(self.managers.urls, clients, users, self.settings.timing.hold_ns)
 
     # --- trouble ---
 
@@ -171,9 +161,7 @@ class Service:
         deadline = HOLDS_IN_A_DEADLINE * self.settings.timing.hold_ns / 1e9
         await self._stop_all(self.frontends.children, deadline)
         await self._stop_all([place.child for place in self.owners if place.child], 0)
-        if self._manager_child is not None:
-            self._manager_child.send(signal.SIGTERM)
-            await self._manager_child.end()
+        await self.managers.end()
 
     async def close(self) -> None:
         """End whatever there still is."""
@@ -185,6 +173,12 @@ class Service:
         for child in children:
             child.tell()
         await asyncio.gather(*(child.end(seconds) for child in children))
+
+
+def _managers_of(settings: Settings) -> str:
+    count = settings.managers
+    what = "a manager" if count == 1 else f"{count} managers"
+    return what if settings.journal == "sqlite" else f"an etcd, {what}"
 
 
 def size(key_range: KeyRange) -> int:

@@ -30,6 +30,13 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     owners: int
     frontends: int
     preset: str
+    contact_lost: int = 0
+    leader_kills: int = 0
+    leases_lost_to_failover: int = 0
+    takeover_seconds: float = 0.0
+    slowest_takeover_seconds: float = 0.0
+    managers: int = 1
+    journal: str = "sqlite"
 
     @property
     def is_good(self) -> bool:
@@ -49,6 +56,12 @@ class Ours(msgspec.Struct, frozen=True, kw_only=True):
     owners: int
     frontends: int
     preset: str
+    leader_kills: int = 0
+    leases_lost_to_failover: int = 0
+    takeover_seconds: float = 0.0
+    slowest_takeover_seconds: float = 0.0
+    managers: int = 1
+    journal: str = "sqlite"
 
 
 def summary_of(totals: FrontendReport, ours: Ours) -> Summary:
@@ -76,9 +89,19 @@ def _counts(it: Summary) -> Iterator[tuple[str, str]]:
     yield f"{it.slowest_seconds:.2f}", "seconds at most for a request, retries included"
     yield f"{it.owner_kills:,}", "owners killed with kill -9"
     yield f"{it.owner_stops:,}", "owners stopped past their term"
+    if it.leader_kills:
+        yield from _failovers(it)
     yield f"{it.refused:,}", "answers 421 from owners that did not have the key"
     yield f"{it.refused_late:,}", "of these to requests that had waited in a stopped owner"
     yield f"{it.voided:,}", "of these at the last check: the lease had ended in the middle"
     yield f"{it.losses_signalled:,}", "losses signalled to frontends"
     yield f"{it.keys_republished:,}", "keys republished by them"
     yield f"{it.double_owner:,}", f"keys that two owners served at once, in {it.served:,} entries"
+
+
+def _failovers(it: Summary) -> Iterator[tuple[str, str]]:
+    yield f"{it.leader_kills:,}", f"leaders of {it.managers} managers killed with kill -9"
+    yield f"{it.takeover_seconds:.2f}", "seconds until another led, in the median"
+    yield f"{it.slowest_takeover_seconds:.2f}", "seconds at most"
+    yield f"{it.leases_lost_to_failover:,}", "leases lost to that"
+    yield f"{it.contact_lost:,}", "times that a frontend was out of contact with all managers"

@@ -5,10 +5,12 @@ harder case of the two: it comes back, and does not know that it was away.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from random import Random
+from typing import TypeAlias
 
 from leasehold.base.instants import Instant, in_seconds, seconds
+from leasehold.cli.demo.failovers import ENOUGH_SECONDS, Failovers
 from leasehold.cli.demo.places import OwnerPlace
 from leasehold.cli.demo.reports import OwnerReport
 from leasehold.cli.demo.service import Service
@@ -21,14 +23,25 @@ CALM_SECONDS = 0.5
 HOLDS_FOR_A_TROUBLE = 2
 """A trouble that would not be over before the end is not begun."""
 
+Turn: TypeAlias = tuple[Callable[[], Awaitable[None]], Instant]
+
 
 class Trouble:
     """Makes it, and tells of it."""
 
-    def __init__(self, service: Service, tell: Callable[[str], None], random: Random) -> None:
+    def __init__(
+        self,
+        service: Service,
+        failovers: Failovers,
+        tell: Callable[[str], None],
+        random: Random,
+    ) -> None:
         self.kills = 0
         self.stops = 0
+        self.lapsed = 0
+        """Ranges whose lease ran out because their owner was stopped."""
         self._service = service
+        self._failovers = failovers
         self._tell = tell
         self._random = random
         self._hold = in_seconds(service.settings.timing.hold_ns)
@@ -36,17 +49,24 @@ class Trouble:
 
     async def until(self, end: Instant) -> None:
         """Make trouble until it is nearly `end`."""
-        latest = end - HOLDS_FOR_A_TROUBLE * self._service.settings.timing.hold_ns
+        turns = self._turns(end)
         await asyncio.sleep(self._pause)
-        troubles = [self._kill_one, self._stop_one]
+        while any(boot_clock() <= latest for _, latest in turns):
+            for make, latest in turns:
+                if boot_clock() <= latest:
+                    await make()
+                    await asyncio.sleep(self._pause)
+
+    def _turns(self, end: Instant) -> list[Turn]:
+        """What is made, in which order, and until when it may be begun."""
+        latest = Instant(end - HOLDS_FOR_A_TROUBLE * self._service.settings.timing.hold_ns)
+        turns: list[Turn] = [(self._kill_one, latest), (self._stop_one, latest)]
         if self._service.settings.break_owner:
-            troubles.reverse()  # only an owner that was stopped has a chance to be found out
-        while True:
-            for make in troubles:
-                if boot_clock() > latest:
-                    return
-                await make()
-                await asyncio.sleep(self._pause)
+            turns.reverse()  # only an owner that was stopped has a chance to be found out
+        if not self._service.settings.kill_leader:
+            return turns
+        failover = self._failovers.kill_leader, Instant(end - seconds(ENOUGH_SECONDS))
+        return [each for turn in turns for each in (failover, turn)]
 
     # --- killing ---
 
@@ -75,7 +95,7 @@ class Trouble:
         owners = self._service.owners
         place = owners[0] if self._service.settings.break_owner else self._random.choice(owners)
         share, address, republished = self._share(place), place.address, self._republished()
-        refused = place.total(_refused)
+        refused, lapsed = place.total(_refused), place.total(_lapsed)
         began = boot_clock()
         self._service.stop(place)
         self.stops += 1
@@ -89,6 +109,7 @@ class Trouble:
         self._service.wake(place)
         woke = boot_clock()
         await place.next_report(Instant(woke + seconds(CALM_SECONDS)))
+        self.lapsed += place.total(_lapsed) - lapsed
         self._tell(
             f"woke owner {place.number} after {in_seconds(woke - began):.1f} s: without a "
             f"lease, it answered 421 to {place.total(_refused) - refused} late requests"
@@ -117,6 +138,10 @@ class Trouble:
             self._tell(
                 f"the frontends were told what was lost, and republished {now - before} keys"
             )
+
+
+def _lapsed(report: OwnerReport) -> int:
+    return report.lapsed
 
 
 def _refused(report: OwnerReport) -> int:

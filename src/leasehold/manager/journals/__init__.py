@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from leasehold.errors import ConfigurationError
-from leasehold.manager.journals.contract import FATAL, History, Journal
+from leasehold.manager.journals.contract import FATAL, History, Journal, Tail
 from leasehold.manager.journals.etcd import EtcdJournal
 from leasehold.manager.journals.etcd_url import EXAMPLE
 from leasehold.manager.journals.memory import MemoryJournal
@@ -17,6 +17,7 @@ __all__ = [
     "Journal",
     "MemoryJournal",
     "SqliteJournal",
+    "Tail",
     "open_journal",
     "perform",
 ]

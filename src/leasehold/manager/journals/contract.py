@@ -25,7 +25,7 @@ import msgspec
 
 from leasehold.errors import JournalDamaged, JournalTooNew, JournalWentBack
 from leasehold.protocol.lease.journal import AppendResult, Seat
-from leasehold.protocol.lease.messages import JournalId
+from leasehold.protocol.lease.messages import JournalId, Number
 from leasehold.protocol.lease.records import AnyRecord, State
 
 FATAL = (JournalDamaged, JournalTooNew, JournalWentBack)
@@ -44,6 +44,18 @@ class History(msgspec.Struct, frozen=True):
     def lsn(self) -> int:
         """The LSN of the last record."""
         return self.state_lsn + len(self.records)
+
+
+class Tail(msgspec.Struct, frozen=True):
+    """Records that follow one another, from the one after `after_lsn` on."""
+
+    after_lsn: Number
+    records: tuple[AnyRecord, ...]
+
+    @property
+    def lsn(self) -> int:
+        """The LSN of the last record."""
+        return self.after_lsn + len(self.records)
 
 
 class Journal(Protocol):
@@ -77,6 +89,14 @@ class Journal(Protocol):
         """All that was committed."""
         ...
 
+    async def load_after(self, journal: int, lsn: int) -> History | Tail:
+        """What was committed after `lsn` of `journal`, for whoever has read that far.
+
+        All of it, where a snapshot has replaced some of those records, or this is another journal.
+        Raises JournalWentBack where it is that journal, and ends before `lsn`.
+        """
+        ...
+
     async def append(
         self, leadership: int, after_lsn: int, records: tuple[AnyRecord, ...]
     ) -> AppendResult:
@@ -108,6 +128,25 @@ def check_campaign(seen: Seat, taken: Seat) -> None:
     """Assert what whoever campaigns must see to, so that no leadership is ever used twice."""
     assert taken.leadership == seen.leadership + 1, (seen, taken)
     assert taken.manager, "a leader has a URL"
+
+
+def tail_of(found: History, journal: int, lsn: int) -> History | Tail:
+    """What of `found` comes after `lsn` of `journal`. Raises as `Journal.load_after`."""
+    if found.journal != journal:
+        return found
+    if lsn > found.lsn:
+        raise went_back(lsn, found.lsn)
+    if lsn < found.state_lsn:
+        return found
+    return Tail(lsn, found.records[lsn - found.state_lsn :])
+
+
+def went_back(seen_lsn: int, lsn: int) -> JournalWentBack:
+    """The error for a log that ends before what was already read of it."""
+    return JournalWentBack(
+        f"the journal ends at LSN {lsn}, and this manager has read it up to {seen_lsn}: it was put "
+        "back to an earlier state. Stop every manager of it before anything else"
+    )
 
 
 def wrong_end(after_lsn: int, lsn: int, leadership: int) -> JournalDamaged:

@@ -1,6 +1,6 @@
 """A journal in etcd: several managers on several hosts share it, and it outlives any minority.
 
-Etcd is our Paxos group (section 4.1 of the Centrifuge paper has its own). No safety rests on its
+Etcd is our Paxos group (Centrifuge 2.1.1 has its own). No safety rests on its
 leases: they have been revoked early, and their time begins anew when etcd changes its leader (rule
 P20). The seat is a few keys that change by compare-and-set only, and each write compares them.
 
@@ -14,11 +14,11 @@ import asyncio
 from collections.abc import AsyncGenerator
 
 from leasehold.errors import JournalError
-from leasehold.manager.journals.contract import FATAL, History, check_campaign
+from leasehold.manager.journals.contract import FATAL, History, Tail, check_campaign
 from leasehold.manager.journals.etcd_follow import QUIET_SECONDS, Followed, follow
 from leasehold.manager.journals.etcd_gateway import Gateway
 from leasehold.manager.journals.etcd_health import EtcdHealth, health
-from leasehold.manager.journals.etcd_log import load
+from leasehold.manager.journals.etcd_log import load, load_after
 from leasehold.manager.journals.etcd_store import Store, Written
 from leasehold.manager.journals.etcd_url import EtcdOptions, parse_etcd_url
 from leasehold.manager.journals.etcd_values import to_json
@@ -79,6 +79,10 @@ class EtcdJournal:
     async def load(self) -> History:
         """See `Journal.load`."""
         return await load(self._store)
+
+    async def load_after(self, journal: int, lsn: int) -> History | Tail:
+        """See `Journal.load_after`."""
+        return await load_after(self._store, journal, lsn)
 
     async def append(
         self, leadership: int, after_lsn: int, records: tuple[AnyRecord, ...]

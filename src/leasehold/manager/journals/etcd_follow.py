@@ -16,9 +16,9 @@ from typing import Final, TypeAlias
 import msgspec
 
 from leasehold.errors import JournalError
-from leasehold.manager.journals.contract import FATAL, History
+from leasehold.manager.journals.contract import FATAL, History, Tail
 from leasehold.manager.journals.etcd_errors import NoAnswer
-from leasehold.manager.journals.etcd_log import Tail, catch_up, read_chunks, records_after
+from leasehold.manager.journals.etcd_log import catch_up, read_chunks, records_after
 from leasehold.manager.journals.etcd_store import Store
 from leasehold.manager.journals.etcd_wire import (
     WATCH,

@@ -12,8 +12,8 @@ from typing import Final
 
 import msgspec
 
-from leasehold.errors import JournalError, JournalWentBack
-from leasehold.manager.journals.contract import History
+from leasehold.errors import JournalError
+from leasehold.manager.journals.contract import History, Tail, went_back
 from leasehold.manager.journals.etcd_errors import RevisionCompacted
 from leasehold.manager.journals.etcd_store import ATTEMPTS, Store
 from leasehold.manager.journals.etcd_values import (
@@ -24,7 +24,6 @@ from leasehold.manager.journals.etcd_values import (
     unpacked,
 )
 from leasehold.manager.journals.etcd_wire import KeyValue
-from leasehold.protocol.lease.messages import Number
 from leasehold.protocol.lease.records import AnyRecord, State
 from leasehold.wire.journal_codec import decode_record, decode_state
 
@@ -33,18 +32,6 @@ _PAGE_KEYS: Final = 16
 _MOST_PAGE_KEYS: Final = 128
 _PAGE_BYTES: Final = 1 << 20
 """A page this large is not made larger."""
-
-
-class Tail(msgspec.Struct, frozen=True):
-    """Records that follow one another, from the one after `after_lsn` on."""
-
-    after_lsn: Number
-    records: tuple[AnyRecord, ...]
-
-    @property
-    def lsn(self) -> int:
-        """The LSN of the last record."""
-        return self.after_lsn + len(self.records)
 
 
 class Numbered(msgspec.Struct, frozen=True):
@@ -59,6 +46,13 @@ async def load(store: Store) -> History:
     """All that was committed, as it is at one revision."""
     found, _ = await catch_up(store, None)
     assert isinstance(found, History)
+    return found
+
+
+async def load_after(store: Store, journal: int, lsn: int) -> History | Tail:
+    """See `Journal.load_after`."""
+    known = (await store.identity()).journal == journal
+    found, _ = await catch_up(store, lsn if known else None)
     return found
 
 
@@ -137,14 +131,6 @@ def records_after(numbered: Sequence[Numbered], lsn: int) -> Iterator[AnyRecord]
             raise damaged(b"records", f"after LSN {lsn} comes {each.lsn}")
         lsn = each.lsn
         yield decode_record(each.data, f"LSN {lsn} of the journal in etcd")
-
-
-def went_back(seen_lsn: int, lsn: int) -> JournalWentBack:
-    """The error for a log that ends before what was already read of it."""
-    return JournalWentBack(
-        f"the journal in etcd ends at LSN {lsn}, and this manager has read it up to {seen_lsn}: "
-        "etcd was put back to an earlier state. Stop every manager of it before anything else"
-    )
 
 
 def _in_order(numbered: list[Numbered], state_lsn: int, end: int) -> tuple[AnyRecord, ...]:

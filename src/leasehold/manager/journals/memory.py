@@ -11,8 +11,10 @@ import msgspec
 
 from leasehold.manager.journals.contract import (
     History,
+    Tail,
     check_campaign,
     draw_identity,
+    tail_of,
     wrong_end,
 )
 from leasehold.protocol.lease.journal import AppendResult, Committed, Deposed, Seat
@@ -67,6 +69,10 @@ class MemoryJournal:
         with self._lock:
             records = tuple(record for _, record in self._records)
             return History(self._identity, self._state, self._state_lsn, records)
+
+    async def load_after(self, journal: int, lsn: int) -> History | Tail:
+        """See `Journal.load_after`."""
+        return tail_of(await self.load(), journal, lsn)
 
     async def append(
         self, leadership: int, after_lsn: int, records: tuple[AnyRecord, ...]

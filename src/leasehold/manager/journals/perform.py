@@ -3,7 +3,7 @@
 from typing import assert_never
 
 from leasehold.errors import JournalError
-from leasehold.manager.journals.contract import FATAL, Journal
+from leasehold.manager.journals.contract import FATAL, Journal, Tail
 from leasehold.protocol.lease.journal import (
     Append,
     Appended,
@@ -12,6 +12,7 @@ from leasehold.protocol.lease.journal import (
     Campaign,
     Campaigned,
     Compact,
+    Followed,
     JournalAction,
     JournalEvent,
     JournalFailed,
@@ -51,8 +52,10 @@ async def _perform(journal: Journal, action: JournalAction) -> JournalEvent | No
         case Resign(leadership):
             await journal.resign(leadership)
             return None
-        case Load(leadership):
-            found = await journal.load()
+        case Load(leadership, known, after_lsn):
+            found = await journal.load_after(known, after_lsn)
+            if isinstance(found, Tail):
+                return Followed(leadership, known, after_lsn, found.records)
             return Loaded(leadership, found.journal, found.state, found.state_lsn, found.records)
         case Append(leadership, after_lsn, records):
             result = await journal.append(leadership, after_lsn, records)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from leasehold.errors import ClosedError
-from leasehold.manager.journals.contract import History
+from leasehold.manager.journals.contract import History, Tail
 from leasehold.manager.journals.sqlite_store import SqliteStore
 from leasehold.protocol.lease.journal import AppendResult, Seat
 from leasehold.protocol.lease.records import AnyRecord, State
@@ -64,6 +64,10 @@ class SqliteJournal:
         """See `Journal.load`."""
         return await self._call(self._store.load)
 
+    async def load_after(self, journal: int, lsn: int) -> History | Tail:
+        """See `Journal.load_after`."""
+        return await self._call(self._store.load_after, journal, lsn)
+
     async def append(
         self, leadership: int, after_lsn: int, records: tuple[AnyRecord, ...]
     ) -> AppendResult:
@@ -73,6 +77,10 @@ class SqliteJournal:
     async def compact(self, leadership: int, lsn: int, state: State) -> bool:
         """See `Journal.compact`."""
         return await self._call(self._store.compact, leadership, lsn, state)
+
+    def file_bytes(self) -> int:
+        """How much room the journal's files take."""
+        return self._store.file_bytes()
 
     async def close(self) -> None:
         """Finish what was asked before, then close the file."""

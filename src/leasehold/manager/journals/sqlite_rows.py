@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from leasehold.errors import JournalDamaged
-from leasehold.manager.journals.contract import History
+from leasehold.manager.journals.contract import History, Tail
 from leasehold.protocol.lease.journal import Seat
 from leasehold.protocol.lease.messages import JournalId, Number
 from leasehold.protocol.lease.records import AnyRecord, State
@@ -78,12 +78,23 @@ def history(connection: sqlite3.Connection, path: Path) -> History:
             state = decode_state(data, f"the snapshot of LSN {lsn} in {path}")
         case row:
             raise damaged(path, f"its snapshot is a {type(row).__name__}")
+    return History(journal, state, lsn, tail(connection, path, lsn).records)
+
+
+def tail(connection: sqlite3.Connection, path: Path, lsn: int) -> Tail:
+    """What comes after `lsn`. Raises JournalDamaged."""
     records: list[AnyRecord] = []
-    for found, data in connection.execute("SELECT lsn, record FROM records ORDER BY lsn"):
+    wanted = "SELECT lsn, record FROM records WHERE lsn > ? ORDER BY lsn"
+    for found, data in connection.execute(wanted, (lsn,)):
         if found != lsn + len(records) + 1:
             raise damaged(path, f"after LSN {lsn + len(records)} comes {found}")
         records.append(_record(data, f"LSN {found} of {path}"))
-    return History(journal, state, lsn, tuple(records))
+    return Tail(lsn, tuple(records))
+
+
+def snapshot_lsn(connection: sqlite3.Connection) -> int:
+    """The LSN up to which a snapshot has replaced the records."""
+    return max(lsn or 0 for (lsn,) in connection.execute("SELECT lsn FROM snapshot"))
 
 
 def last_lsn(connection: sqlite3.Connection) -> int:

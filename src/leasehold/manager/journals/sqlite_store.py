@@ -16,7 +16,14 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 from leasehold.errors import JournalError
-from leasehold.manager.journals.contract import FATAL, History, check_campaign, wrong_end
+from leasehold.manager.journals.contract import (
+    FATAL,
+    History,
+    Tail,
+    check_campaign,
+    went_back,
+    wrong_end,
+)
 from leasehold.manager.journals.sqlite_errors import replaced, translated
 from leasehold.manager.journals.sqlite_file import Watch, connect, prepare
 from leasehold.manager.journals.sqlite_rows import (
@@ -25,6 +32,8 @@ from leasehold.manager.journals.sqlite_rows import (
     last_lsn,
     records_after,
     seat_row,
+    snapshot_lsn,
+    tail,
 )
 from leasehold.protocol.lease.journal import AppendResult, Committed, Deposed, Seat, Unknown
 from leasehold.protocol.lease.records import AnyRecord, State
@@ -63,6 +72,11 @@ class SqliteStore:
         with translated(self._path):
             self._stack.close()
 
+    def file_bytes(self) -> int:
+        """How much room the journal's files take. From any thread."""
+        files = (Path(f"{self._path}{end}") for end in ("", "-wal", "-shm"))
+        return sum(file.stat().st_size for file in files)
+
     def read_seat(self) -> Seat:
         """See `Journal.read_seat`."""
         with self._reading() as (_, row):
@@ -98,6 +112,16 @@ class SqliteStore:
         """See `Journal.load`."""
         with self._reading() as (connection, _):
             return history(connection, self._path)
+
+    def load_after(self, journal: int, lsn: int) -> History | Tail:
+        """See `Journal.load_after`."""
+        with self._reading() as (connection, row):
+            if row.journal != journal or lsn < snapshot_lsn(connection):
+                return history(connection, self._path)
+            last = last_lsn(connection)
+            if lsn > last:
+                raise went_back(lsn, last)
+            return tail(connection, self._path, lsn)
 
     def append(
         self, leadership: int, after_lsn: int, records: tuple[AnyRecord, ...]

@@ -56,9 +56,15 @@ class Resign(msgspec.Struct, frozen=True):
 
 
 class Load(msgspec.Struct, frozen=True):
-    """Read the last snapshot and every record after it. Answered by Loaded."""
+    """Read what was committed after `after_lsn` of `journal`: answered by Followed; or by Loaded,
+    where that is not known any more, or the journal is another.
+    """
 
     leadership: Number
+    """0 where a standby reads, to keep up."""
+    journal: JournalId = 0
+    """0 where nothing is known yet."""
+    after_lsn: Number = 0
 
 
 class Append(msgspec.Struct, frozen=True):
@@ -119,6 +125,20 @@ class Loaded(msgspec.Struct, frozen=True):
         return self.state_lsn + len(self.records)
 
 
+class Followed(msgspec.Struct, frozen=True):
+    """All that was committed after `after_lsn`."""
+
+    leadership: Number
+    journal: JournalId
+    after_lsn: Number
+    records: tuple[AnyRecord, ...]
+
+    @property
+    def lsn(self) -> int:
+        """The LSN of the last record."""
+        return self.after_lsn + len(self.records)
+
+
 class Committed(msgspec.Struct, frozen=True):
     """The records are durable; `lsn` is that of the last."""
 
@@ -153,4 +173,6 @@ class JournalFailed(msgspec.Struct, frozen=True):
     why: str
 
 
-JournalEvent: TypeAlias = SeatRead | Campaigned | Beaten | Loaded | Appended | JournalFailed
+JournalEvent: TypeAlias = (
+    SeatRead | Campaigned | Beaten | Loaded | Followed | Appended | JournalFailed
+)

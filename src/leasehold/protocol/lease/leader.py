@@ -4,9 +4,11 @@ A leader is made when a manager has won the leadership and read the journal, and
 is deposed; so nothing that it believed in its first time survives into its second.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from leasehold.base.instants import FAR_FUTURE, Instant
+from leasehold.base.keys import KEY_BYTES, Key
+from leasehold.base.names import shown, wrong_with_name
 from leasehold.protocol.balance.deal import Deal
 from leasehold.protocol.balance.policy import Policy
 from leasehold.protocol.balance.ring import Ring
@@ -132,7 +134,8 @@ class Leader:
 
     def _pool_for(self, connection: Connection, message: Join) -> Pool | None:
         """A new pool for its first owner, where that is allowed."""
-        if message.kind is None or not self.create_pools:
+        is_wrong = wrong_with_name(message.pool) is not None
+        if message.kind is None or not self.create_pools or is_wrong:
             self._refuse(connection, message, "no_pool", _no_pool(message.pool))
             return None
         return self._create(PoolCreated(message.pool, message.kind))
@@ -209,6 +212,9 @@ class Leader:
         wanted = PoolCreated(question.pool, question.kind, question.split_points)
         pool = self.pools.get(question.pool)
         if pool is None:
+            why = _wrong_name(question.pool) or _wrong_points(question.split_points)
+            if why is not None:
+                return Impossible(why)
             self._create(wanted)
             return Done(changed=True)
         table = pool.table
@@ -255,8 +261,20 @@ class Leader:
             pool.invariants()
 
 
+def _wrong_name(pool: str) -> str | None:
+    why = wrong_with_name(pool)
+    return why and f"{shown(pool)} cannot be a pool's name: {why}"
+
+
+def _wrong_points(split_points: Sequence[Key]) -> str | None:
+    longest = max(map(len, split_points), default=0)
+    if longest <= KEY_BYTES:
+        return None
+    return f"a split point of {longest} bytes, where {KEY_BYTES} are the most; choose shorter ones"
+
+
 def _no_pool(pool: str) -> str:
-    return (
+    return _wrong_name(pool) or (
         f"there is no pool {pool!r}; create it with `leasehold pool create {pool} --kind hashed`, "
         "or start the manager with --create-pools so that a pool's first owner does"
     )

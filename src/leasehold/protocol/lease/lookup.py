@@ -15,6 +15,8 @@ from operator import attrgetter
 from random import Random
 from typing import NamedTuple, assert_never
 
+import msgspec
+
 from leasehold.base.instants import FAR_FUTURE, MILLISECOND_NS, Instant
 from leasehold.base.keys import Key, PoolKind
 from leasehold.base.machine import Output
@@ -25,6 +27,7 @@ from leasehold.protocol.lease.lookup_events import (
     LookupAction,
     LookupConfig,
     LookupEvent,
+    ManagersNamed,
     Note,
     Received,
     Route,
@@ -104,6 +107,8 @@ class LookupMachine:
             case Disconnected(manager=manager):
                 if manager == self.manager:
                     self._look_for_leader(now)
+            case ManagersNamed(managers=managers):
+                self.config = msgspec.structs.replace(self.config, managers=managers)
             case _:
                 assert_never(event)
         return self._output(now)
@@ -339,6 +344,5 @@ def _overlap(entries: tuple[Entry, ...]) -> bool:
     """Whether any two are about the same key."""
     in_order = sorted(entries, key=attrgetter("start"))
     return any(
-        before.end is None or before.end > after.start
-        for before, after in pairwise(in_order)
+        before.end is None or before.end > after.start for before, after in pairwise(in_order)
     )

@@ -31,7 +31,13 @@ class Disconnected(msgspec.Struct, frozen=True):
     manager: str
 
 
-LookupEvent: TypeAlias = Received | Disconnected
+class ManagersNamed(msgspec.Struct, frozen=True):
+    """These are the managers from here on: the list was read again."""
+
+    managers: tuple[str, ...]
+
+
+LookupEvent: TypeAlias = Received | Disconnected | ManagersNamed
 
 
 # --- actions ------------------------------------------------------------------------------------

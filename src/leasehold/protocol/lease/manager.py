@@ -1,8 +1,9 @@
 """The manager machine: standing by, taking over, leading, being deposed.
 
 It joins the leadership (who leads) and the leader (what leading is). Taking over is: win the seat,
-so that no predecessor can append any more; read all that was appended; write down that it has taken
-over; and only then answer anybody (P19). The nonce is drawn anew at each takeover (P2).
+so that no predecessor can append any more; read what was appended since it last looked, standing
+by; write down that it has taken over; and only then answer anybody (P19). The nonce is drawn anew
+at each takeover (P2).
 """
 
 from random import Random
@@ -11,13 +12,14 @@ import msgspec
 
 from leasehold.base.instants import Instant
 from leasehold.base.machine import Output
-from leasehold.protocol.lease.history import History
+from leasehold.protocol.lease.follower import Follower
 from leasehold.protocol.lease.journal import (
     Appended,
     Beaten,
     Campaigned,
     Compact,
     Deposed,
+    Followed,
     JournalFailed,
     Load,
     Loaded,
@@ -39,7 +41,7 @@ from leasehold.protocol.lease.manager_events import (
     Send,
     Stopped,
 )
-from leasehold.protocol.lease.messages import Standby, ToManager
+from leasehold.protocol.lease.messages import Hello, Standby, Sync, ToManager
 from leasehold.protocol.lease.office import Office, Seal
 from leasehold.protocol.lease.timing import Timing
 
@@ -79,6 +81,7 @@ class Manager:
         self.random = random
         self.make_policy = make_policy
         self.leadership = Leadership(config.url, config.timing)
+        self.follower = Follower()
         self.leader: Leader | None = None
         self._actions: list[ManagerAction] = []
         self._doubted_at: Instant | None = None
@@ -87,6 +90,10 @@ class Manager:
         """The journal could not be read after a campaign was won: it is tried at the next beat."""
         self._compacted_lsn = 0
         self._connections: dict[Connection, None] = {}
+        self._unanswered: dict[Connection, Hello | Sync] = {}
+        """The last question of each client that this manager could not answer, because it does not
+        lead: answered when it does, or clients would hear of it one pause of their search later.
+        Only questions that change nothing; whoever asked again does not take the answer."""
 
     # --- the machine ---
 
@@ -98,6 +105,7 @@ class Manager:
                 self._on_received(now, connection, message)
             case Disconnected(connection=connection):
                 self._connections.pop(connection, None)
+                self._unanswered.pop(connection, None)
                 if self.leader:
                     self.leader.on_disconnected(connection)
             case Asked():
@@ -137,6 +145,8 @@ class Manager:
             known = self.leadership.leader
             leader = None if known == self.config.url else known
             self._actions.append(Send(connection, Standby(leader)))
+            if isinstance(message, Hello | Sync):
+                self._unanswered[connection] = message
         elif not self._may_speak(now):
             self._note("silent: leadership not proven")
         elif self.leader.has_gone_back(message):
@@ -165,19 +175,21 @@ class Manager:
                 self._actions.append(GONE_BACK)
             case SeatRead():
                 self._actions.extend(self.leadership.on_seat_read(now, event))
+                if self.leadership.phase == "standby":
+                    self._actions.extend(self.follower.look())
             case Campaigned():
                 if self.leadership.on_campaigned(event):
                     self._load_failed = False
                     self._note("won leadership", str(event.leadership))
-                    self._actions.append(Load(event.leadership))
+                    self._actions.append(self.follower.read(event.leadership))
             case Beaten():
                 self._on_beaten(event)
-            case Loaded():
-                self._on_loaded(now, event)
+            case Loaded() | Followed():
+                self._on_read(now, event)
             case Appended():
                 self._on_appended(now, event)
-            case JournalFailed(action=Load()):
-                self._on_load_failed(event)
+            case JournalFailed(action=Load() as load):
+                self._on_load_failed(load, event.why)
             case JournalFailed():
                 self._note("journal failed", event.why)
                 self.leadership.on_failed(event)
@@ -185,7 +197,7 @@ class Manager:
     def _on_beaten(self, event: Beaten) -> None:
         if self._load_failed and self._is_current(event.leadership):
             self._load_failed = False
-            self._actions.append(Load(event.leadership))
+            self._actions.append(self.follower.read(event.leadership))
         if not self.leadership.on_beaten(event):
             self._step_down("deposed")
         elif self._doubted_at is not None and self.leadership.proven_from > self._doubted_at:
@@ -193,21 +205,25 @@ class Manager:
             # to go on would forget what was acknowledged (S4).
             self._actions.append(GONE_BACK)
 
-    def _on_load_failed(self, event: JournalFailed) -> None:
-        self._note("journal failed", event.why)
-        self._load_failed = True
+    def _on_load_failed(self, load: Load, why: str) -> None:
+        self._note("journal failed", why)
+        if self.follower.on_failed(load):
+            self._load_failed = self._is_current(load.leadership)
 
     def _is_current(self, leadership: int) -> bool:
         mine = self.leadership
         return mine.phase == "leading" and mine.leadership == leadership
 
-    def _on_loaded(self, now: Instant, event: Loaded) -> None:
-        if not self._is_current(event.leadership) or self.leader is not None:
-            return
-        history = History(event.state, event.state_lsn)
-        for record in event.records:
-            history.apply(record)
-        self._compacted_lsn = event.state_lsn
+    def _on_read(self, now: Instant, event: Loaded | Followed) -> None:
+        if self.follower.has_gone_back(event):
+            self._actions.append(GONE_BACK)
+        elif self.follower.on_read(event) and self._is_current(event.leadership):
+            self._lead(now, event)
+
+    def _lead(self, now: Instant, event: Loaded | Followed) -> None:
+        assert self.leader is None
+        history = self.follower.take()
+        self._compacted_lsn = self.follower.snapshot_lsn
         seal = Seal(event.journal, event.leadership, self.draw_nonce())
         self.leader = Leader(
             now,
@@ -218,6 +234,9 @@ class Manager:
             make_policy=self.make_policy,
         )
         self._note("leading", f"leadership {event.leadership}, LSN {history.lsn}")
+        unanswered, self._unanswered = self._unanswered, {}
+        for connection, message in unanswered.items():
+            self._on_received(now, connection, message)
 
     def draw_nonce(self) -> int:
         """A nonce for one leadership."""
@@ -261,6 +280,7 @@ class Manager:
     def invariants(self) -> None:
         """Those of its parts; only who leads has a leader's self."""
         self.leadership.invariants()
+        self.follower.invariants()
         if self.leader:
             assert self.leadership.phase == "leading"
             self.leader.invariants()

@@ -9,6 +9,8 @@ that an answer that comes after the end of the term finds nothing left to prolon
 from random import Random
 from typing import Literal, NamedTuple, assert_never
 
+import msgspec
+
 from leasehold.base.instants import FAR_FUTURE, MILLISECOND_NS, Instant
 from leasehold.base.machine import Output
 from leasehold.protocol.lease.belief import NO_NUMBER, Belief
@@ -31,6 +33,7 @@ from leasehold.protocol.lease.owner_events import (
     CloseRequested,
     Disconnected,
     Lapsed,
+    ManagersNamed,
     Note,
     OwnerAction,
     OwnerConfig,
@@ -115,6 +118,8 @@ class OwnerMachine:
                 self._alive_at = now
             case CloseRequested():
                 self._close(now)
+            case ManagersNamed(managers=managers):
+                self.config = msgspec.structs.replace(self.config, managers=managers)
             case _:
                 assert_never(event)
         return self._output(now)

@@ -65,7 +65,15 @@ class CloseRequested(msgspec.Struct, frozen=True):
     """Return everything and go."""
 
 
-OwnerEvent: TypeAlias = Received | Disconnected | Revoked | Lapsed | Alive | CloseRequested
+class ManagersNamed(msgspec.Struct, frozen=True):
+    """These are the managers from here on: the list was read again."""
+
+    managers: tuple[str, ...]
+
+
+OwnerEvent: TypeAlias = (
+    Received | Disconnected | ManagersNamed | Revoked | Lapsed | Alive | CloseRequested
+)
 
 
 # --- actions ------------------------------------------------------------------------------------

@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
 
-from leasehold.errors import JournalDamaged
-from leasehold.manager.journals.contract import History, Journal
+from leasehold.errors import JournalDamaged, JournalWentBack
+from leasehold.manager.journals.contract import History, Journal, Tail
 from leasehold.protocol.lease.journal import Committed, Deposed, Seat
 from leasehold.protocol.lease.messages import Entry
 from leasehold.protocol.lease.records import (
@@ -347,6 +347,52 @@ class JournalContract:
         with damage():
             await again.append(leadership, 0, numbered(0, 5))
         assert await again.append(leadership, 5, numbered(5, 1)) == Committed(6)
+
+    async def test_who_has_read_some_is_told_what_came_after(
+        self, make_journal: MakeJournal
+    ) -> None:
+        journal = make_journal()
+        leadership = await lead(journal)
+        await journal.append(leadership, 0, EVERY_RECORD)
+        known = await journal.load()
+        assert await journal.load_after(known.journal, known.lsn) == Tail(known.lsn, ())
+        await journal.append(leadership, known.lsn, numbered(0, 3))
+        for lsn in range(known.lsn, known.lsn + 4):
+            tail = Tail(lsn, numbered(0, 3)[lsn - known.lsn :])
+            assert await journal.load_after(known.journal, lsn) == tail
+
+    async def test_who_has_read_what_a_snapshot_replaced_is_told_all(
+        self, make_journal: MakeJournal
+    ) -> None:
+        journal = make_journal()
+        leadership = await lead(journal)
+        await journal.append(leadership, 0, numbered(0, 5))
+        known = (await journal.load()).journal
+        assert await journal.compact(leadership, 3, A_STATE)
+        for lsn in range(3):
+            assert await journal.load_after(known, lsn) == await journal.load()
+        assert await journal.load_after(known, 3) == Tail(3, numbered(3, 2))
+
+    async def test_who_has_read_another_journal_is_told_all(
+        self, make_journal: MakeJournal
+    ) -> None:
+        journal = make_journal()
+        await journal.append(await lead(journal), 0, numbered(0, 2))
+        found = await journal.load()
+        for lsn in (0, 1, 2, 77):
+            assert await journal.load_after(found.journal ^ 1, lsn) == found
+
+    async def test_a_journal_that_ends_before_what_was_read_of_it_is_refused(
+        self, make_journal: MakeJournal
+    ) -> None:
+        journal = make_journal()
+        await journal.append(await lead(journal), 0, numbered(0, 2))
+        known = (await journal.load()).journal
+        try:
+            await journal.load_after(known, 3)
+        except JournalWentBack:
+            return
+        raise AssertionError("it was not refused as one that went back")
 
     async def test_a_snapshot_never_goes_back_nor_ahead(self, make_journal: MakeJournal) -> None:
         journal = make_journal()

@@ -93,3 +93,12 @@ def test_the_lines_for_people() -> None:
     assert good[-2] == "        0  keys that two owners served at once, in 1,234 entries"
     assert good[-1] == "One owner for every key, all the time."
     assert list(lines(summary(2)))[-1] == "Two owners served one key at once: that must never be."
+
+
+def test_failovers_are_told_where_there_were_any() -> None:
+    told = msgspec.structs.replace(summary(), leader_kills=4, managers=3, takeover_seconds=1.8)
+    text = "\n".join(lines(told))
+    assert "        4  leaders of 3 managers killed with kill -9" in text
+    assert "     1.80  seconds until another led, in the median" in text
+    assert "        0  leases lost to that" in text
+    assert "leaders of" not in "\n".join(lines(summary()))

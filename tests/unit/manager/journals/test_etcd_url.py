@@ -9,7 +9,7 @@ from leasehold.errors import ConfigurationError
 from leasehold.manager.journals import EtcdJournal, open_journal
 from leasehold.manager.journals.etcd_url import EtcdOptions, parse_etcd_url
 
-PASSWORD_FILE = "/p"
+PASSWORD_FILE = "/p"  # noqa: S105 - a path, not a password
 
 
 def test_members_are_named_and_the_rest_has_defaults() -> None:

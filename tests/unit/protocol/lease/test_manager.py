@@ -6,6 +6,7 @@ from random import Random
 import pytest
 
 from leasehold.base.instants import FAR_FUTURE, Instant, seconds
+from leasehold.base.keys import KEY_BYTES
 from leasehold.protocol.lease.journal import (
     Append,
     Appended,
@@ -22,7 +23,10 @@ from leasehold.protocol.lease.journal import (
     Unknown,
 )
 from leasehold.protocol.lease.manager_events import (
+    CreatePool,
     Disconnected,
+    Done,
+    Impossible,
     ListPools,
     NotLeading,
     Stopped,
@@ -43,7 +47,7 @@ from leasehold.protocol.lease.messages import (
 from leasehold.protocol.lease.records import PoolCreated, TookOver, WaitedOut
 from leasehold.protocol.lease.timing import DEFAULT
 from leasehold.sim.journal import JournalContents
-from tests.unit.protocol.lease.driven_manager import Driven, at
+from tests.unit.protocol.lease.driven_manager import CLIENT, Driven, at
 
 
 def standing_by() -> Driven:
@@ -54,6 +58,19 @@ def standing_by() -> Driven:
 
 
 # --- standing by and taking over ------------------------------------------------------------------
+
+
+def test_what_a_standby_was_asked_last_it_answers_when_it_leads() -> None:
+    """P24: or clients, which pause between their questions, would hear of it a pause later."""
+    driven = standing_by()
+    driven.hear(Hello("p", 1))
+    driven.hear(Hello("p", 2))
+    driven.hear(Hello("p", 3), connection=CLIENT + 1)
+    driven.take(Disconnected(CLIENT + 1))
+    driven.said = []
+    driven.run(at(9))
+    assert driven.machine.leader
+    assert [m.token for m in driven.said if isinstance(m, Introduction)] == [2]
 
 
 def test_a_standby_says_who_leads() -> None:
@@ -154,6 +171,30 @@ def test_a_pool_of_another_kind_is_refused_with_the_way_out() -> None:
     driven.join()
     reason, detail = refused(driven, name="other", kind="ordered")
     assert (reason, "'hashed'" in detail) == ("pool_kind", True)
+
+
+@pytest.mark.parametrize("pool", ["\u200b", "n\x00\n", "\ud800x", "p" * 201, "\U000e0001" * 200])
+def test_what_can_be_no_pools_name_never_reaches_the_journal(pool: str) -> None:
+    driven = Driven()
+    before = list(driven.journal.records)
+    reason, detail = refused(driven, pool=pool)
+    assert (reason, "cannot be a pool's name" in detail) == ("no_pool", True)
+    assert len(detail) < 1000
+    answer = driven.ask(CreatePool(pool, "hashed"))
+    assert isinstance(answer, Impossible)
+    assert "cannot be a pool's name" in answer.why
+    assert list(driven.journal.records) == before
+
+
+def test_split_points_that_are_too_long_never_reach_the_journal() -> None:
+    driven = Driven()
+    before = list(driven.journal.records)
+    answer = driven.ask(CreatePool("p", "ordered", (b"a", b"k" * (KEY_BYTES + 1))))
+    assert answer == Impossible(
+        "a split point of 1025 bytes, where 1024 are the most; choose shorter ones"
+    )
+    assert list(driven.journal.records) == before
+    assert driven.ask(CreatePool("p", "ordered", (b"k" * KEY_BYTES,))) == Done(changed=True)
 
 
 def test_a_request_for_a_pool_that_is_not_there_is_refused() -> None:

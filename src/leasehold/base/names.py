@@ -1,0 +1,38 @@
+"""What may be the name of a pool or an owner: one rule, for whoever says one and whoever takes one.
+
+Names stand in URLs, logs, terminals and the journal, so every character of one can be seen:
+`str.isprintable`. That also leaves out the surrogates, which no encoding has.
+"""
+
+import re
+
+NAME_CHARACTERS = 200
+SHOWN_CHARACTERS = 40
+"""Of what is refused; it may be a document."""
+
+_UNSAYABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def shown(value: object) -> str:
+    """`value` as an error shows it."""
+    return repr(value[:SHOWN_CHARACTERS] if isinstance(value, str) else value)
+
+
+def wrong_with_name(name: object) -> str | None:
+    """Why `name` cannot be one, and what to do; None if it can."""
+    if not isinstance(name, str):
+        return f"it is a {type(name).__name__}; pass a str"
+    if not 1 <= len(name) <= NAME_CHARACTERS:
+        return f"it has {len(name)} characters; choose a name of 1 to {NAME_CHARACTERS}"
+    for character in name:
+        if not character.isprintable():
+            return f"{character!r} in it is not printable; choose a name without it"
+    return None
+
+
+def wrong_with_text(text: str) -> str | None:
+    """Why `text` cannot be said to others and shown, and what to do; None if it can."""
+    found = _UNSAYABLE.search(text)
+    if found is None:
+        return None
+    return f"{found.group()!r} in it is a control character or half a character; leave it out"

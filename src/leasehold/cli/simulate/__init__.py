@@ -1,0 +1,1 @@
+"""`leasehold simulate`: the command, how far it is, and what came of it."""

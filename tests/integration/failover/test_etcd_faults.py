@@ -1,0 +1,115 @@
+"""Etcd loses members, its majority, its space, its speed: who serves goes on serving."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from leasehold.runtime.clock import boot_clock
+from tests.integration.etcd.keys import put
+from tests.integration.etcd.servers import Cluster, until
+from tests.integration.etcd.test_space import QUOTA, fill, free
+from tests.integration.failover.stage import KILL, Stage, on_etcd
+from tests.integration.failover.traffic import Traffic
+
+pytestmark = pytest.mark.asyncio
+MANAGER_KEY = "/leasehold/front/manager"
+BEAT_KEY = "/leasehold/front/beat"
+DELAY_SECONDS = 0.15
+
+
+def etcd_of(stage: Stage) -> Cluster:
+    assert stage.etcd
+    return stage.etcd
+
+
+async def goes_on(traffic: Traffic) -> None:
+    """As if nothing had been: all are renewed, nothing was lost, and a leader can grant."""
+    await traffic.renewed(boot_clock())
+    await traffic.have_served()
+    traffic.check_unharmed()
+    await traffic.newcomer()
+
+
+async def test_a_member_of_etcd_is_killed(tmp_path: Path) -> None:
+    """The one that leads the others: the worst."""
+    async with on_etcd(tmp_path) as stage, stage.traffic() as traffic:
+        etcd = etcd_of(stage)
+        etcd.members[await etcd.leader()].kill()
+        await goes_on(traffic)
+
+
+async def test_etcd_loses_its_majority_and_gets_it_back(tmp_path: Path) -> None:
+    async with on_etcd(tmp_path) as stage, stage.traffic() as traffic:
+        members = etcd_of(stage).members
+        for each in members[1:]:
+            each.kill()
+        await traffic.is_left_alone()
+        for each in members[1:]:
+            each.start()
+        await goes_on(traffic)
+
+
+async def test_all_of_etcd_is_restarted(tmp_path: Path) -> None:
+    async with on_etcd(tmp_path) as stage, stage.traffic() as traffic:
+        members = etcd_of(stage).members
+        for each in members:
+            each.kill()
+        for each in members:
+            each.start()
+        await goes_on(traffic)
+
+
+async def test_etcd_is_out_of_space_for_a_while(tmp_path: Path) -> None:
+    options = [f"--quota-backend-bytes={QUOTA}"]
+    async with on_etcd(tmp_path, size=1, options=options) as stage, stage.traffic() as traffic:
+        await fill(etcd_of(stage))
+        await traffic.is_left_alone()
+        await free(etcd_of(stage))
+        await goes_on(traffic)
+        assert "out of space" in "".join(each.log for each in stage.managers)
+
+
+async def test_with_a_slow_etcd_leaders_follow_each_other_and_grant(tmp_path: Path) -> None:
+    """Every answer of etcd takes 150 ms and more; an append takes one, a takeover several."""
+    async with on_etcd(tmp_path, breakable=True) as stage, stage.traffic() as traffic:
+        for way in (way for ways in stage.to_etcd for way in ways):
+            way.delay_seconds = DELAY_SECONDS
+        leader = await stage.leader()
+        await traffic.renewed(boot_clock(), leader.leadership)
+        died = boot_clock()
+        leader.send(KILL)
+        await traffic.renewed(died, leader.leadership + 1)
+        traffic.check_unharmed()
+        await traffic.newcomer()
+
+
+async def test_the_seat_is_vacated_under_the_leader(tmp_path: Path) -> None:
+    """As by an etcd that revokes a leadership early: another leads while the first may answer yet.
+
+    Before that its time is set back, which is no reason for anything.
+    """
+    async with on_etcd(tmp_path) as stage, stage.traffic() as traffic:
+        etcd, leader = etcd_of(stage), await stage.leader()
+        await put(etcd, BEAT_KEY, b"0")
+        await traffic.renewed(boot_clock(), leader.leadership)
+        vacated = boot_clock()
+        await put(etcd, MANAGER_KEY, b'""')
+        await stage.leader(after=leader.leadership)
+        await traffic.renewed(vacated, leader.leadership + 1)
+        await asyncio.gather(*(each.until_role("standing by") for each in stage.standbys))
+        await goes_on(traffic)
+
+
+async def test_majority_and_leader_are_lost_together(tmp_path: Path) -> None:
+    async with on_etcd(tmp_path) as stage, stage.traffic() as traffic:
+        leader, members = await stage.leader(), etcd_of(stage).members
+        for each in members[1:]:
+            each.kill()
+        leader.send(KILL)
+        await traffic.is_left_alone()
+        for each in members[1:]:
+            each.start()
+        await until(etcd_of(stage).ready, "etcd answers")
+        await stage.leader(after=leader.leadership)
+        await goes_on(traffic)

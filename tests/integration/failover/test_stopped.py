@@ -1,0 +1,87 @@
+"""A leader that stands still for longer than its leadership, and wakes: it is a leader no more."""
+
+import signal
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from leasehold.protocol.lease.messages import Hello, Standby, Sync, SyncResponse
+from leasehold.runtime.clock import boot_clock
+from leasehold.wire.codec import decode_to_lookup, decode_to_owner, encode
+from tests.integration.failover.stage import STAGES, Manager
+from tests.integration.owner import WireOwner
+
+pytestmark = pytest.mark.asyncio
+OTHER_POOL = "heard"
+
+
+class Ear:
+    """An owner and a lookup of one manager, which hear every message that it sends them."""
+
+    def __init__(self, owner: WireOwner, lookup: aiohttp.ClientWebSocketResponse) -> None:
+        self.owner = owner
+        self.lookup = lookup
+
+    def sync(self) -> bytes:
+        seal = self.owner.seal
+        return encode(Sync(OTHER_POOL, 2, seal.journal, seal.leadership, 0, 1))
+
+    async def ask_everything(self) -> None:
+        """All that one may ask a leader, in words that it took before."""
+        await self.owner.socket.send_bytes(self.owner.renewal())
+        await self.owner.socket.send_bytes(encode(Hello(OTHER_POOL, 3)))
+        await self.lookup.send_bytes(self.sync())
+
+    async def said(self) -> list[object]:
+        """What comes first, which is what it says of the first questions if it says anything."""
+        heard: list[object] = []
+        for socket, count in ((self.owner.socket, 3), (self.lookup, 2)):
+            decode = decode_to_lookup if socket is self.lookup else decode_to_owner
+            for _ in range(count):
+                received = await socket.receive(timeout=20)
+                if received.type is not aiohttp.WSMsgType.BINARY:
+                    break
+                heard.append(decode(received.data))
+        return heard
+
+
+@asynccontextmanager
+async def ear_at(manager: Manager) -> AsyncIterator[Ear]:
+    async with AsyncExitStack() as stack:
+        owner = WireOwner(pool=OTHER_POOL)
+        await stack.enter_async_context(owner.connected(manager.url))
+        await owner.own_everything()
+        session = await stack.enter_async_context(aiohttp.ClientSession())
+        lookup = await session.ws_connect(f"{manager.url}/v1/lookup")
+        await lookup.send_bytes(encode(Sync(OTHER_POOL, 1, 0, 0, 0, 1)))
+        answer = decode_to_lookup(await lookup.receive_bytes())
+        assert isinstance(answer, SyncResponse), answer
+        yield Ear(owner, lookup)
+
+
+@pytest.mark.parametrize("journal", ["etcd", "sqlite"])
+async def test_a_leader_that_was_stopped_answers_nobody_as_a_leader(
+    tmp_path: Path, journal: str
+) -> None:
+    async with (
+        STAGES[journal](tmp_path) as stage,
+        stage.traffic() as traffic,
+        ear_at(await stage.leader()) as ear,
+    ):
+        leader = await stage.leader()
+        stopped = boot_clock()
+        leader.send(signal.SIGSTOP)
+        await ear.ask_everything()  # it is in the sockets when it wakes
+        await stage.leader(after=leader.leadership)
+        await traffic.renewed(stopped, leader.leadership + 1)
+        leader.send(signal.SIGCONT)
+        await leader.until_role("standing by")
+        await ear.ask_everything()
+        heard = await ear.said()
+        assert heard
+        assert [type(each) for each in heard] == [Standby] * len(heard)
+        await traffic.have_served()
+        traffic.check_unharmed()

@@ -1,0 +1,61 @@
+"""Benchmarks: each says by its exit code whether its bounds are kept."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from benchmarks import check, find, suite
+from tests.repo.reading import ROOT, report
+
+PROGRAMS = sorted((ROOT / "benchmarks").glob("[!_]*.py"))
+
+
+def complaints(path: str, text: str) -> list[str]:
+    found = []
+    if not re.search(r"^def main\(\) -> int:", text, re.MULTILINE):
+        found.append(f"{path}:1 its main returns no exit code")
+    if not text.endswith('if __name__ == "__main__":\n    sys.exit(main())\n'):
+        found.append(f"{path}:1 it does not exit with what its main returns")
+    return found
+
+
+def test_every_benchmark_says_by_its_exit_code_whether_its_bounds_are_kept() -> None:
+    assert PROGRAMS
+    found = [
+        each for path in PROGRAMS for each in complaints(f"benchmarks/{path.name}", read(path))
+    ]
+    assert found == [], report(found)
+
+
+def read(path: Path) -> str:
+    return path.read_text("utf-8")
+
+
+def test_a_benchmark_that_only_prints_is_found() -> None:
+    text = 'def main() -> None:\n    print(1)\n\n\nif __name__ == "__main__":\n    main()\n'
+    assert len(complaints("benchmarks/a.py", text)) == 2
+
+
+@pytest.mark.parametrize(
+    ("both", "tracked", "is_kept"), [(1000, 16, True), (1001, 16, False), (1000, 17, False)]
+)
+def test_check_keeps_both_bounds(both: float, tracked: int, is_kept: bool) -> None:
+    assert check.report(both, tracked) is is_kept
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_kept"),
+    [({}, True), ({"find": 16.0}, False), ({"find, str": 16.0}, False), ({"ring": 40.0}, False)],
+)
+def test_find_keeps_all_bounds(changed: dict[str, float], is_kept: bool) -> None:
+    figures = {"bare": 10.0, "find": 15.0, "bare, str": 10.0, "find, str": 15.0, "ring": 46.0}
+    assert find.report({name: [time] for name, time in (figures | changed).items()}) is is_kept
+
+
+@pytest.mark.parametrize(("seconds", "is_kept"), [(300, True), (300.5, False)])
+def test_the_suite_keeps_its_bound(
+    seconds: float, is_kept: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert suite.report(seconds) is is_kept
+    assert "<= 300 s" in capsys.readouterr().out

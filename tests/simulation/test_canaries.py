@@ -1,0 +1,99 @@
+"""Every machine that is broken on purpose is caught, and its twin is not, on the same seed.
+
+Each canary has a seed that finds it within seconds. A change to the protocol, or to what is drawn,
+shifts the seeds; a few more are tried before the test fails, and `leasehold simulate --canary NAME`
+finds a new one to write down here. `make canaries` is the long form: any first seed will do.
+"""
+
+from typing import NamedTuple
+
+import pytest
+
+from leasehold.errors import ConfigurationError
+from leasehold.protocol.lease.owner import OwnerMachine
+from leasehold.sim.canaries import CANARIES, NONE, canary
+from leasehold.sim.faults import chosen_kinds
+from leasehold.sim.run import Outcome, run_seed
+from leasehold.sim.world import Plan
+
+TRIED = 40
+FREED, TWO, AGAIN = "freed too early", "S1: two owners", "S3: a number came again"
+TOLD, FORGOTTEN = "S4: told before it was durable", "S4: forgotten"
+UNSIGNALLED, INVARIANT = "S2: a loss was not signalled", "invariant"
+ALL = "all"
+NONCES = "leadership revoked,straggler,burst of joins,leaving"
+
+
+class Known(NamedTuple):
+    """How a canary is found soon: rare ones by a mix that is made for them."""
+
+    seed: int
+    promises: tuple[str, ...]
+    """It must be seen to break one of these."""
+    faults: str = ALL
+    rate: float = 1.0
+
+
+KNOWN = {
+    "no-hold-margin": Known(4, (FREED, TWO)),
+    "term-from-receipt": Known(48, (FREED, TWO), "skew,delay,one-way cut", 3),
+    "requests-in-any-order": Known(3, (FREED, TWO)),
+    "answer-to-an-older-request": Known(0, (FREED, TWO, AGAIN)),
+    "no-nonce-check": Known(9, (FREED, TWO, AGAIN, INVARIANT), NONCES, 5),
+    "nonce-kept-across-leaderships": Known(9, (FREED, TWO, AGAIN, INVARIANT), NONCES, 5),
+    "incarnations-not-ordered": Known(0, (FREED, TWO)),
+    "lapsed-lease-revived": Known(1, (AGAIN,)),
+    "lapsed-lease-not-disclaimed": Known(1, (INVARIANT, "L1", UNSIGNALLED)),
+    "answer-before-expiry": Known(5, (AGAIN,), "late timer,drop,delay,one-way cut", 3),
+    "answer-before-commit": Known(0, (TOLD, AGAIN)),
+    "recall-outlives-nothing": Known(
+        8, (FREED, TWO), "burst of joins,crash of an owner,drop,one-way cut", 3
+    ),
+    "counter-not-in-snapshot": Known(9, (FORGOTTEN, AGAIN, INVARIANT)),
+    "takeover-does-not-wait": Known(3, (FREED, TWO)),
+    "loss-by-last-flag": Known(1, (UNSIGNALLED,)),
+    "loss-signalled-in-vain": Known(0, ("S2: signalled in vain",)),
+    "clock-stops-in-suspend": Known(8, (FREED, TWO), "suspend,drop"),
+    "skew-over-the-bound": Known(4, (FREED, TWO), "skew,crash of an owner,one-way cut,two-way cut"),
+}
+
+
+def plan(known: Known, seed: int) -> Plan:
+    return Plan(seed=seed, faults=chosen_kinds(known.faults), fault_rate=known.rate)
+
+
+def first_caught(name: str) -> Outcome:
+    known = KNOWN[name]
+    for seed in range(known.seed, known.seed + TRIED):
+        outcome = run_seed(plan(known, seed), canary(name))
+        if outcome.violation is not None:
+            return outcome
+    raise AssertionError(f"{name} is not caught by {TRIED} seeds from {known.seed} on")
+
+
+@pytest.mark.parametrize("name", [each.name for each in CANARIES])
+def test_a_canary_is_caught_and_its_twin_is_not(name: str) -> None:
+    caught, known = first_caught(name), KNOWN[name]
+    assert caught.violation is not None
+    assert caught.violation.startswith(known.promises)
+    assert caught.story
+    twin = run_seed(plan(known, caught.seed))
+    assert twin.violation is None, (twin.violation, *twin.story)
+
+
+def test_every_canary_says_what_it_leaves_out() -> None:
+    assert KNOWN.keys() == {each.name for each in CANARIES}
+    assert all(each.leaves_out for each in CANARIES)
+
+
+def test_a_canary_is_broken_only_while_it_runs() -> None:
+    original = OwnerMachine.handle
+    with canary("answer-before-expiry").in_place():
+        assert OwnerMachine.handle is not original
+    assert OwnerMachine.handle is original
+
+
+def test_an_unknown_canary_is_refused_with_the_names_there_are() -> None:
+    with pytest.raises(ConfigurationError, match="no-hold-margin"):
+        canary("yellow")
+    assert canary("none") is NONE

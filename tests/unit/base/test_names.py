@@ -1,0 +1,31 @@
+"""Names: one rule for pools and owners."""
+
+import pytest
+
+from leasehold.base.names import wrong_with_name, wrong_with_text
+
+
+@pytest.mark.parametrize("name", ["a", "n" * 200, "räume/5 %", "房间"])
+def test_what_can_be_seen_can_be_a_name(name: str) -> None:
+    assert wrong_with_name(name) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("", "it has 0 characters; choose a name of 1 to 200"),
+        ("n" * 201, "it has 201 characters; choose a name of 1 to 200"),
+        ("n\x00\n", "'\\x00' in it is not printable; choose a name without it"),
+        ("\ud800x", "'\\ud800' in it is not printable; choose a name without it"),
+        ("a\u200bb", "'\\u200b' in it is not printable; choose a name without it"),
+        (b"n", "it is a bytes; pass a str"),
+    ],
+)
+def test_what_cannot_is_refused_with_the_way_out(name: object, why: str) -> None:
+    assert wrong_with_name(name) == why
+
+
+def test_a_text_may_be_empty_and_have_any_character_but_half_ones_and_controls() -> None:
+    assert [wrong_with_text(text) for text in ("", "a\u00a0b", "😀")] == [None] * 3
+    for text in ("a\n", "\x7f", "\x85", "\udfff"):
+        assert wrong_with_text(text) is not None

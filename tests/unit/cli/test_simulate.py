@@ -1,0 +1,86 @@
+"""`leasehold simulate`: what it prints, what it refuses, and its exit codes."""
+
+import json
+
+import pytest
+
+from leasehold.cli.app import run
+from leasehold.cli.simulate.verdict import Verdict
+from leasehold.sim.world import Plan
+
+SHORT = ["simulate", "--hours", "0.1", "--workers", "1"]
+
+
+def test_the_summary_says_what_was_done_and_the_verdict(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*SHORT, "--seed", "3", "--seeds", "2", "--faults", "drop,suspend"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "preset paper, seeds 3 to 4"
+    assert any(line.split() == ["simulated", "hours", "0.2"] for line in lines)
+    assert [line.split()[0] for line in lines[1:4]] == ["simulated", "messages", "takeovers"]
+    assert lines[-1].startswith("every promise was kept (seeds 3 to 4, fingerprint ")
+
+
+def test_kinds_that_never_struck_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*SHORT, "--seed", "1", "--faults", "none"]) == 0
+    assert "never:" not in capsys.readouterr().out
+    struck = set[bool]()
+    for seed in range(6):
+        assert run([*SHORT, "--seed", f"{seed}", "--faults", "leaving"]) == 0
+        struck.add("  never: leaving" in capsys.readouterr().out)
+    assert len(struck) == 2
+
+
+def test_a_failure_has_a_story_and_the_command_that_tells_it_again(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    canary = ["--canary", "answer-before-commit", "--seeds", "40"]
+    assert run([*SHORT, *canary]) == 1
+    out = capsys.readouterr().out
+    broken = next(line for line in out.splitlines() if line.startswith("BROKEN, by seed "))
+    assert "S4: told before it was durable" in broken
+    replay = out.splitlines()[-1].split()
+    assert replay[0] == "leasehold"
+    assert run(replay[1:]) == 1
+    assert broken in capsys.readouterr().out
+
+
+def test_json_says_the_same_to_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*SHORT, "--seed", "5", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["first_seed"], said["seeds"], said["failure"]) == (5, 1, None)
+    assert said["never"] == [kind for kind, count in said["faults"].items() if not count]
+    assert run([*SHORT, "--canary", "answer-before-commit", "--seeds", "40", "--json"]) == 1
+    failure = json.loads(capsys.readouterr().out)["failure"]
+    assert failure["promise"] == "S4"
+    assert failure["replay"].startswith(f"leasehold simulate --seed {failure['seed']} ")
+    assert failure["story"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--hours", "0"], "--hours 0: "),
+        (["--hours", "-1"], "--hours -1: "),
+        (["--hours", "nan"], "--hours nan: "),
+        (["--hours", "inf"], "--hours inf: "),
+        (["--seeds", "0"], "--seeds 0: "),
+        (["--seed", "-1"], "--seed -1: "),
+        (["--workers", "-1"], "--workers -1: "),
+        (["--preset", "fast"], "there are paper, default, test"),
+        (["--faults", "drop,fire"], "no fault is called 'fire'; there are crash, "),
+        (["--canary", "yellow"], "no canary is called 'yellow'; there are none, no-hold-margin"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_with_what_can(
+    arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["simulate", *arguments]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert complaint in said.err
+
+
+def test_a_replay_names_the_very_hours() -> None:
+    """A rounded span ends another way."""
+    verdict = Verdict(Plan(seed=1, hours=0.5000004321), "all", "none")
+    assert "--hours 0.5000004321 " in verdict.replay(7)

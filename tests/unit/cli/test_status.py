@@ -1,0 +1,96 @@
+"""`leasehold status`: every manager and their journal, also those that do not answer."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from leasehold.cli.app import run
+from leasehold.cli.status import Asked, _journal_rows, with_lags
+from leasehold.manager.answers import JournalAnswer, MemberAnswer, Role, StatusAnswer
+from leasehold.manager.journals import MemoryJournal, open_journal
+from tests.unit.cli.test_commands import free_port
+from tests.unit.manager.serving import Events, serving
+
+Capture = pytest.CaptureFixture[str]
+
+
+async def status(*arguments: str) -> None:
+    assert await asyncio.to_thread(run, ["status", *arguments]) == 0
+
+
+@pytest.mark.asyncio
+async def test_it_shows_the_leader_the_standby_and_who_does_not_answer(capsys: Capture) -> None:
+    journal, gone = MemoryJournal(), f"http://127.0.0.1:{free_port()}"
+    async with serving(journal) as one, serving(journal) as two:
+        await Events(one.service.observer).wait_for("leading")
+        await status("-m", one.service.url, "-m", gone, "-m", two.service.url)
+        lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+        assert [line[:3] for line in lines[1:4]] == [
+            [one.service.url, "leading", "1"],
+            [gone, "does not answer", "-"],
+            [two.service.url, "standing by", "1"],
+        ]
+        assert ["leader", one.service.url] in lines
+        assert ["journal", "memory"] in lines
+
+
+@pytest.mark.asyncio
+async def test_the_leader_is_asked_though_only_a_standby_was_named(capsys: Capture) -> None:
+    journal = MemoryJournal()
+    async with serving(journal) as leader, serving(journal) as standby:
+        await Events(leader.service.observer).wait_for("leading")
+        while not standby.service.engine.leader:
+            await asyncio.sleep(0)
+        await status("-m", standby.service.url, "--json")
+        said = json.loads(capsys.readouterr().out)
+        assert said["leader"] == leader.service.url
+        assert [each["status"]["role"] for each in said["managers"]] == ["standing by", "leading"]
+
+
+@pytest.mark.asyncio
+async def test_the_size_of_the_journals_file_is_told(capsys: Capture, tmp_path: Path) -> None:
+    journal = open_journal(f"sqlite:{tmp_path}/journal.sqlite")
+    async with serving(journal) as manager:
+        await Events(manager.service.observer).wait_for("leading")
+        await status("-m", manager.service.url, "--json")
+        [asked] = json.loads(capsys.readouterr().out)["managers"]
+        assert asked["status"]["journal_health"]["file_bytes"] > 4096
+        assert asked["lag"] == 0
+
+
+def answer(url: str, *, proven: bool, lsn: int, leadership: int = 1) -> StatusAnswer:
+    role: Role = "leading" if proven else "standing by"
+    return StatusAnswer(
+        url, "1", role, proven, None, leadership, lsn, 0.0, "paper", "memory", 0, {}, 7
+    )
+
+
+def test_lags_are_counted_from_the_latest_leader() -> None:
+    asked = [
+        Asked("a", answer("a", proven=True, lsn=90, leadership=3)),
+        Asked("b", answer("b", proven=False, lsn=100)),
+        Asked("c", answer("c", proven=True, lsn=107, leadership=4)),
+        Asked("d", error="connection refused"),
+    ]
+    overview = with_lags(asked)
+    assert overview.leader == "c"
+    assert [each.lag for each in overview.managers] == [17, 7, 0, None]
+
+
+def test_where_nobody_leads_no_lag_is_known() -> None:
+    overview = with_lags([Asked("b", answer("b", proven=False, lsn=5))])
+    assert (overview.leader, overview.managers[0].lag) == (None, None)
+
+
+def test_members_and_alarms_of_etcd_are_shown() -> None:
+    members = (
+        MemberAnswer("http://a", "3.5.9", True, 4096, ""),
+        MemberAnswer("http://b", "", False, 0, "it does not answer"),
+    )
+    assert list(_journal_rows(JournalAnswer(members=members, alarms=("NOSPACE",)))) == [
+        ("etcd http://a", "leader, etcd 3.5.9, 4,096 bytes"),
+        ("etcd http://b", "it does not answer"),
+        ("etcd alarm", "NOSPACE"),
+    ]

@@ -1,0 +1,84 @@
+"""Every story up to a bound is told, and none breaks a promise; those of canaries do, shortly."""
+
+from collections.abc import Callable
+
+import pytest
+
+from leasehold.sim.canaries import canary
+from leasehold.sim.exhaustive import Found, search
+from leasehold.sim.small import Limits
+
+ONE_NAME = ("o", "o")
+TWO_NAMES = ("o0", "o1")
+
+
+@pytest.mark.parametrize(
+    ("names", "limits"),
+    [
+        (TWO_NAMES, Limits(ticks=6, late=1, lose=1)),
+        (TWO_NAMES, Limits(ticks=5, double=1, lose=1)),
+        (TWO_NAMES, Limits(ticks=6, freeze=1)),
+        (TWO_NAMES, Limits(ticks=5, late=1, revoke=1)),
+        (TWO_NAMES, Limits(ticks=3, journal=1)),
+        (TWO_NAMES, Limits(ticks=4, crash=1, lose=1, starts=2)),
+        (ONE_NAME, Limits(ticks=6, late=1, lose=1)),
+        (ONE_NAME, Limits(ticks=6, freeze=1)),
+    ],
+    ids=str,
+)
+def test_no_story_breaks_a_promise(names: tuple[str, str], limits: Limits) -> None:
+    found = search(limits, names=names)
+    print(f"{found.states} states, {found.steps} steps")
+    assert found.violation is None, "\n".join(found.story)
+    assert found.complete  # it was not cut off
+    assert found.states > 1_000
+
+
+def test_where_nothing_goes_wrong_the_key_moves_to_the_new_owner() -> None:
+    found = search(Limits(ticks=4))
+    assert found.violation is None
+    assert found.states < 200
+
+
+@pytest.mark.parametrize(
+    ("name", "limits", "names", "promise"),
+    [
+        ("no-hold-margin", Limits(lose=1, crash=1), TWO_NAMES, "freed too early"),
+        ("requests-in-any-order", Limits(late=1), TWO_NAMES, "freed too early"),
+        ("answer-to-an-older-request", Limits(late=1, lose=1), TWO_NAMES, "freed too early"),
+        ("incarnations-not-ordered", Limits(), ONE_NAME, "freed too early"),
+        ("answer-before-expiry", Limits(freeze=1), TWO_NAMES, "S3: a number came again"),
+        ("answer-before-commit", Limits(ticks=3, journal=1), TWO_NAMES, "S4: told before"),
+        ("takeover-does-not-wait", Limits(revoke=1), TWO_NAMES, "freed too early"),
+    ],
+)
+def test_a_broken_machine_has_a_short_story(
+    name: str, limits: Limits, names: tuple[str, str], promise: str
+) -> None:
+    found = search(limits, canary(name), names=names)
+    assert found.violation is not None
+    assert found.violation.startswith(promise)
+    assert found.states < 50_000
+    assert search(limits, names=names, most_states=found.states).violation is None
+
+
+def steps_of(found: Found) -> list[str]:
+    return [line for line in found.story if line.startswith("tick")]
+
+
+@pytest.fixture
+def takeover() -> Callable[[], Found]:
+    return lambda: search(Limits(revoke=1), canary("takeover-does-not-wait"))
+
+
+def test_the_story_is_the_shortest_and_ends_with_what_is_wrong(
+    takeover: Callable[[], Found],
+) -> None:
+    found = takeover()
+    assert len(steps_of(found)) <= 6
+    assert any("the leadership is revoked early" in step for step in steps_of(found))
+    assert found.story[-1].strip().startswith("committed: Left incarnation 1 is gone, which frees")
+
+
+def test_a_search_is_the_same_each_time(takeover: Callable[[], Found]) -> None:
+    assert takeover() == takeover()

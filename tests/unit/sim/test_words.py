@@ -1,0 +1,101 @@
+"""Stories are for people: what a message says fits on a line."""
+
+import pytest
+
+from leasehold.base.instants import Instant, seconds
+from leasehold.protocol.lease.messages import (
+    Changes,
+    Entry,
+    Held,
+    Hello,
+    Leased,
+    LeaseRequest,
+    LeaseResponse,
+    Refusal,
+    Standby,
+    Sync,
+    SyncResponse,
+)
+from leasehold.protocol.lease.owner_events import Holdings
+from leasehold.protocol.lease.records import Changed, Joined, Left, TookOver, WaitedOut
+from leasehold.sim.story import Story
+from leasehold.sim.words import LONGEST, in_words
+
+HELD = tuple(Held(bytes([i]), bytes([i + 1]), 7) for i in range(4))
+TWO_MARKS = (
+    Leased(b"", b"\x01", 3, 3, "renewed"),
+    Leased(b"\x01", b"\x02", 3, 3, "renewed"),
+    Leased(b"\x02", None, 4, 4, "recalled"),
+)
+FREED = (Entry(b"", None, 0, 9, 9),)
+
+
+def request(held: tuple[Held, ...], *, leaving: bool = False) -> LeaseRequest:
+    return LeaseRequest("p", 5, 1, 1, 12, 1, 1, held, leaving)
+
+
+def response(leases: tuple[Leased, ...]) -> LeaseResponse:
+    return LeaseResponse(5, 1, 12, 1, 1, 1, seconds(60), seconds(15), leases)
+
+
+@pytest.mark.parametrize(
+    ("thing", "words"),
+    [
+        (Hello("p", 1), ""),
+        (request(HELD), "#12 of 5 lists 4 ranges"),
+        (request((), leaving=True), "#12 of 5 lists nothing, leaving"),
+        (request(HELD[:1]), "#12 of 5 lists [00, 01) under 7"),
+        (response(()), "to #12: nothing, for 60 s from when it asked"),
+        (response(TWO_MARKS), "to #12: 2 renewed, 1 recalled, for 60 s from when it asked"),
+        (
+            response(TWO_MARKS[2:]),
+            "to #12: [02, -) recalled under 4, for 60 s from when it asked",
+        ),
+        (Refusal(1, 12, 1, 1, 1, "name_held", ""), "of #12: name_held"),
+        (Standby(None), "knows no leader"),
+        (Standby("m0"), "m0 leads"),
+        (Sync("p", 3, 1, 1, 40, 1), "#3 from LSN 40"),
+        (
+            SyncResponse(3, 1, 1, 1, 44, "hashed", True, FREED, (), 1, 1),
+            "to #3: the whole table, up to LSN 44",
+        ),
+        (Changes("p", 1, 1, 40, 44, FREED, ()), "LSN 40 to 44, 1 change"),
+        (Holdings(1, 5, (), Instant(0)), "nothing as incarnation 5"),
+        (WaitedOut(), ""),
+        (TookOver(2, 1, "m1"), "m1 leads as 2"),
+        (Joined("p", 5, "ann", 1, "a"), "ann is incarnation 5"),
+        (Left("p", 5, ()), "incarnation 5 is gone"),
+        (Left("p", 5, FREED), "incarnation 5 is gone, which frees [-, -) to nobody under 9"),
+        (Changed("p", FREED * 4), "4 entries"),
+        ("3.2 s", "3.2 s"),
+    ],
+)
+def test_what_it_says(thing: object, words: str) -> None:
+    assert in_words(thing) == words
+
+
+def test_what_has_no_words_is_cut() -> None:
+    assert len(in_words("x" * 1_000)) == LONGEST
+
+
+def test_a_story_keeps_the_last_events_and_may_leave_lookups_out() -> None:
+    story = Story()
+    story.tell(1_500_000_000, "o1", "gets Standby of m1", Standby("m0"))
+    story.tell(2_000_000_000, "l1", "out of contact")
+    story.tell(2_500_000_000, "m0", "gets Sync of l1", Sync("p", 3, 1, 1, 40, 1))
+    assert story.lines(2) == [
+        "       2.000  l1       out of contact",
+        "       2.500  m0       gets Sync of l1: #3 from LSN 40",
+    ]
+    assert story.lines(2, lookups=False) == ["       1.500  o1       gets Standby of m1: m0 leads"]
+
+
+def test_the_fingerprint_is_of_all_events_in_their_order() -> None:
+    def fingerprint(*whats: str) -> int:
+        story = Story()
+        for what in whats:
+            story.tell(1, "o1", what)
+        return story.fingerprint
+
+    assert fingerprint("a", "b") == fingerprint("a", "b")
+    assert fingerprint("a", "b") != fingerprint("b", "a")
