@@ -8,13 +8,14 @@ ARGS ?=
 
 BIN := .venv/bin
 READY := .venv/ready
+FAILOVER := tests/integration/failover
 CODE := src tests benchmarks $(if $(wildcard examples/*.py examples/*/*.py),examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-others lint types format canaries bench clean
+.PHONY: help setup demo test test-failover test-others lint types format canaries bench clean
 
 help:  ## say what there is
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
 	@echo
 	@echo 'Pass more with ARGS, as in: make test ARGS="tests/unit -k lease"'
 
@@ -28,7 +29,10 @@ demo: $(READY)  ## run the demo: a manager, owners and frontends, live in the te
 	@$(BIN)/leasehold demo $(ARGS)
 
 test: $(READY)  ## run the tests on all cores (WORKERS=n for fewer)
-	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal $(ARGS)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --ignore $(FAILOVER) $(ARGS)
+
+test-failover: $(READY)  ## real managers, owners and etcd through every fault (minutes)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal $(FAILOVER) $(ARGS)
 
 test-others: $(READY)  ## run the unit tests with the other Pythons (PYTHONS=paths for some)
 	@PYTHONS="$(PYTHONS)" WORKERS="$(WORKERS)" tools/test-others $(ARGS)

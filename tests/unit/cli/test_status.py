@@ -41,7 +41,7 @@ async def test_the_leader_is_asked_though_only_a_standby_was_named(capsys: Captu
     journal = MemoryJournal()
     async with serving(journal) as leader, serving(journal) as standby:
         await Events(leader.service.observer).wait_for("leading")
-        while not standby.service.engine.leader:
+        while not standby.service.engine.leader:  # noqa: ASYNC110 - nothing tells of it
             await asyncio.sleep(0)
         await status("-m", standby.service.url, "--json")
         said = json.loads(capsys.readouterr().out)
