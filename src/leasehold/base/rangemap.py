@@ -104,17 +104,19 @@ class RangeMap(Generic[V]):
         """Lay `value` over `key_range`; what lay there before is cut at its ends or gone."""
         starts, values = self._starts, self._values
         first = bisect_left(starts, key_range.start)
-        new = [] if first > 0 and values[first - 1] == value else [(key_range.start, value)]
         last = len(starts)
+        merges = first > 0 and values[first - 1] == value
+        new_starts, new_values = ([], []) if merges else ([key_range.start], [value])
         if key_range.end is not None:
-            last = bisect_left(starts, key_range.end)
+            last = bisect_left(starts, key_range.end, first)
             changes_at_end = last < len(starts) and starts[last] == key_range.end
             if changes_at_end:
                 last += values[last] == value  # merges with what follows
             elif values[last - 1] != value:
-                new.append((key_range.end, values[last - 1]))  # what was cut goes on
-        starts[first:last] = [start for start, _ in new]
-        values[first:last] = [value for _, value in new]
+                new_starts.append(key_range.end)  # what was cut goes on
+                new_values.append(values[last - 1])
+        starts[first:last] = new_starts
+        values[first:last] = new_values
 
     def has(self, key_range: KeyRange, value: V) -> bool:
         """Whether all of `key_range` has `value`."""
