@@ -136,21 +136,21 @@ class World:
             self.faults.begin()
             self.run_until(min(self.now + self._fault_span(), end))
             self.faults.end()
-            self._heal()
+            self.heal()
             tell(self.now)
 
     def _fault_span(self) -> int:
         return round(self.timing.hold_ns * (3 + 12 * self.random.random()))
 
-    def _heal(self) -> None:
+    def heal(self) -> None:
         """All faults over and everybody up: within the bound, every key has an owner (L1)."""
         self.tell("world", "heals")
-        for slot, process in list(self.slots.items()):
+        for process in self.processes():
             process.thaw()
-            if not process.alive:
-                self._restart(slot)
         deadline = self.now + self.healing_bound_ns
         while True:
+            for slot in list(self.slots):
+                self._restart(slot)  # also who was still leaving when all was healed
             self.run_until(min(self.now + self.timing.renew_ns, deadline))
             missing = self.checkers.not_converged()
             if missing is None:

@@ -1,0 +1,19 @@
+"""Healing: faults over, everybody up."""
+
+from leasehold.base.instants import SECOND_NS
+from leasehold.protocol.lease.owner_events import CloseRequested
+from leasehold.sim.faults import chosen_kinds
+from leasehold.sim.world import Plan, World
+
+
+def test_owners_that_are_still_leaving_when_all_is_healed_come_again() -> None:
+    world = World(Plan(seed=0, faults=chosen_kinds("none")))
+    world.start_all()
+    world.run_until(200 * SECOND_NS)
+    leaving = world.owners()
+    assert all(owner.holdings.leases for owner in leaving)
+    for owner in leaving:
+        owner.post(CloseRequested())
+    world.heal()
+    assert not any(owner.alive for owner in leaving)
+    assert all(owner.alive for owner in world.owners())
