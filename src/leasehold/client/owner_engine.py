@@ -21,6 +21,7 @@ from leasehold.client.unusable import left
 from leasehold.errors import LeaseholdError, NameHeld, PoolError
 from leasehold.protocol.lease.belief import NO_NUMBER
 from leasehold.protocol.lease.messages import (
+    Attest,
     Introduction,
     Leased,
     LeaseResponse,
@@ -171,7 +172,7 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
             case Refusal() if self._machine.is_answer_to_newest(message):
                 refusal = message
                 self.attempts.note(manager, f"refused: {message.detail}")
-            case Refusal() | LeaseResponse() | Poke():
+            case Refusal() | LeaseResponse() | Poke() | Attest():
                 pass
             case _:
                 assert_never(message)

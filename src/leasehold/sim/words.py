@@ -5,6 +5,8 @@ from typing import Any
 
 from leasehold.base.instants import in_seconds
 from leasehold.protocol.lease.messages import (
+    Attest,
+    Attested,
     Changes,
     Entry,
     Hello,
@@ -52,6 +54,10 @@ def in_words(thing: Any) -> str:
             return f"to #{thing.sequence}: {_marks(thing)}, for {term:g} s from when it asked"
         case Refusal():
             return f"of #{thing.sequence}: {thing.reason}"
+        case Attest():
+            return f"is {thing.incarnation} gone, process {thing.process.pid}?"
+        case Attested():
+            return f"{thing.incarnation} is gone, process {thing.process.pid}"
         case Standby(leader=leader):
             return f"{leader} leads" if leader else "knows no leader"
         case Holdings():

@@ -18,6 +18,7 @@ import msgspec
 from leasehold.errors import LocalProtocolError, RemoteProtocolError
 from leasehold.protocol.lease.messages import (
     AnyMessage,
+    Attested,
     Changes,
     Hello,
     Join,
@@ -124,9 +125,8 @@ def _check_to_lookup(message: ToLookup) -> None:
 
 
 def _check_size_to_send(message: AnyMessage, data: bytes) -> None:
-    limit = (
-        REQUEST_BYTES if isinstance(message, Hello | Join | LeaseRequest | Sync) else MESSAGE_BYTES
-    )
+    is_request = isinstance(message, Hello | Join | LeaseRequest | Attested | Sync)
+    limit = REQUEST_BYTES if is_request else MESSAGE_BYTES
     if len(data) > limit:
         raise LocalProtocolError(
             f"a {type(message).__name__} of {len(data)} bytes, where {limit} are the most: "

@@ -4,6 +4,8 @@ import pytest
 
 from leasehold.base.instants import Instant, seconds
 from leasehold.protocol.lease.messages import (
+    Attest,
+    Attested,
     Changes,
     Entry,
     Held,
@@ -11,6 +13,7 @@ from leasehold.protocol.lease.messages import (
     Leased,
     LeaseRequest,
     LeaseResponse,
+    Process,
     Refusal,
     Standby,
     Sync,
@@ -27,6 +30,7 @@ TWO_MARKS = (
     Leased(b"\x01", b"\x02", 3, 3, "renewed"),
     Leased(b"\x02", None, 4, 4, "recalled"),
 )
+DEAD, WITNESS = Process("h", 1, 1, 4711, 9), Process("h", 1, 1, 4712, 9)
 FREED = (Entry(b"", None, 0, 9, 9),)
 
 
@@ -52,6 +56,8 @@ def response(leases: tuple[Leased, ...]) -> LeaseResponse:
             "to #12: [02, -) recalled under 4, for 60 s from when it asked",
         ),
         (Refusal(1, 12, 1, 1, 1, "name_held", ""), "of #12: name_held"),
+        (Attest("p", 5, DEAD, 1), "is 5 gone, process 4711?"),
+        (Attested("p", 5, DEAD, WITNESS, 1, 1), "5 is gone, process 4711"),
         (Standby(None), "knows no leader"),
         (Standby("m0"), "m0 leads"),
         (Sync("p", 3, 1, 1, 40, 1), "#3 from LSN 40"),

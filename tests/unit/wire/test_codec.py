@@ -11,6 +11,8 @@ from leasehold.base.keys import KEY_BYTES
 from leasehold.errors import LocalProtocolError, RemoteProtocolError
 from leasehold.protocol.lease.messages import (
     AnyMessage,
+    Attest,
+    Attested,
     Changes,
     Entry,
     Held,
@@ -22,6 +24,7 @@ from leasehold.protocol.lease.messages import (
     LeaseResponse,
     OwnerInfo,
     Poke,
+    Process,
     Refusal,
     Standby,
     Sync,
@@ -35,9 +38,12 @@ Decode = Callable[[codec.Bytes], AnyMessage]
 MOST = (1 << 63) - 1
 ENTRIES = (Entry(b"", b"m", 1, 5, 5), Entry(b"m", None, 0, 6, 6))
 OWNERS = (OwnerInfo(1, "a", "http://10.0.0.7"),)
+PROCESS = Process("5e2d7a54-6ff6-4a51-9aa2-9f2e0b4d1c3e", 4026531836, 4026531834, 4711, 123456)
 TO_MANAGER: list[AnyMessage] = [
     Hello("rooms", MOST),
     Join("rooms", None, "a", "http://10.0.0.7", 1, 2, 3, 0.5, {"zone": "östlich"}),
+    Join("rooms", "hashed", "a", "http://10.0.0.7", 1, 2, 3, process=PROCESS),
+    Attested("rooms", 1, PROCESS, msgspec.structs.replace(PROCESS, pid=MOST), 2, 3),
     LeaseRequest("rooms", 1, 2, 3, 4, 5, 6, ()),
     LeaseRequest("rooms", 1, 2, 3, 4, 5, 6, (Held(b"", b"a", 1), Held(b"b", None, MOST)), True),
     Sync("rooms", 1, 2, 3, 4, 5),
@@ -47,6 +53,7 @@ TO_OWNER: list[AnyMessage] = [
     LeaseResponse(1, 2, 3, 4, 5, 6, 7, 8, (Leased(b"a", b"b", 2, 1, "granted"),)),
     Refusal(1, 2, 3, 4, 5, "name_held", "another is alive", 6),
     Poke(),
+    Attest("rooms", 1, PROCESS, 2),
     Standby(None),
 ]
 TO_LOOKUP: list[AnyMessage] = [

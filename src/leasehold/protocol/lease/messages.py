@@ -34,6 +34,8 @@ Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=2000)]
 EndKey: TypeAlias = Key | None
 JournalId: TypeAlias = Nonce
 """Which history numbers and LSNs belong to; drawn when a journal is created (rule P22)."""
+BootId: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
+"""Drawn by the kernel at each start of a machine; a UUID in text."""
 Mark = Literal["renewed", "granted", "recalled"]
 RefusalReason = Literal["past", "name_held", "no_pool", "pool_kind"]
 
@@ -94,6 +96,27 @@ class OwnerInfo(msgspec.Struct, frozen=True, array_like=True, gc=False):
     address: Address
 
 
+class Process(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A process, told apart from every other, and where it can be seen from (P14)."""
+
+    boot_id: BootId
+    pid_namespace: Number
+    """The inode number of the namespace that `pid` is a number of."""
+    time_namespace: Number
+    """The inode number of the namespace whose clock `start_time` is read from."""
+    pid: Number
+    start_time: Number
+    """In clock ticks since the machine started, just as the kernel prints it."""
+
+    def is_beside(self, other: "Process") -> bool:
+        """Whether what one sees of a pid and its start time is what the other sees."""
+        return (
+            self.boot_id == other.boot_id
+            and self.pid_namespace == other.pid_namespace
+            and self.time_namespace == other.time_namespace
+        )
+
+
 # --- owner to manager ---------------------------------------------------------------------------
 
 
@@ -118,6 +141,8 @@ class Join(Message, frozen=True):
     sequence: Number
     capacity: float = 1.0
     labels: dict[str, str] = {}
+    process: Process | None = None
+    """The owner's; None where it cannot say, and then nobody can attest its death."""
 
 
 class LeaseRequest(Message, frozen=True):
@@ -133,6 +158,20 @@ class LeaseRequest(Message, frozen=True):
     """The highest leadership its owner has seen in that journal's history."""
     held: tuple[Held, ...]
     leaving: bool = False
+
+
+class Attested(Message, frozen=True):
+    """It is gone: what an owner has seen that was asked. Nobody says so unasked (P14)."""
+
+    pool: Name
+    incarnation: Number
+    process: Process
+    """Of the dead, as the question named it."""
+    witness: Process
+    """Who has looked, and from where."""
+    owner_nonce: Nonce
+    """The witness's."""
+    manager_nonce: Nonce
 
 
 # --- manager to owner ---------------------------------------------------------------------------
@@ -176,6 +215,16 @@ class Refusal(Message, frozen=True):
     reason: RefusalReason
     detail: Text
     retry_after_ns: Number = 0
+
+
+class Attest(Message, frozen=True):
+    """Is this very process gone? Asked of an owner beside it, which answers only if it is (P14)."""
+
+    pool: Name
+    """The suspect's, with its incarnation; the witness may be of another pool."""
+    incarnation: Number
+    process: Process
+    manager_nonce: Nonce
 
 
 class Poke(Message, frozen=True):
@@ -239,8 +288,8 @@ class Changes(Message, frozen=True):
     owners: tuple[OwnerInfo, ...]
 
 
-ToManager: TypeAlias = Hello | Join | LeaseRequest | Sync
-ToOwner: TypeAlias = Introduction | LeaseResponse | Refusal | Poke | Standby
+ToManager: TypeAlias = Hello | Join | LeaseRequest | Sync | Attested
+ToOwner: TypeAlias = Introduction | LeaseResponse | Refusal | Poke | Standby | Attest
 ToLookup: TypeAlias = SyncResponse | SyncRefusal | Changes | Standby
 FromManager: TypeAlias = ToOwner | ToLookup
 AnyMessage: TypeAlias = ToManager | FromManager

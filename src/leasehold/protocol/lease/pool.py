@@ -95,6 +95,7 @@ class Pool:
                 message.address,
                 message.capacity,
                 message.labels,
+                message.process,
             )
         )
         session = Session(incarnation, message.name, message.owner_nonce, now)

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import msgspec
 
 from leasehold.base.keys import Key, PoolKind
-from leasehold.protocol.lease.messages import Address, Entry, Name, Nonce, Number
+from leasehold.protocol.lease.messages import Address, Entry, Name, Nonce, Number, Process
 
 
 class Record(msgspec.Struct, frozen=True, array_like=True, tag=True):
@@ -56,10 +56,14 @@ class Joined(Record, frozen=True):
     address: Address
     capacity: float = 1.0
     labels: dict[str, str] = {}
+    process: Process | None = None
 
 
 class Left(Record, frozen=True):
-    """An incarnation is gone: it left, or its hold ran out. Its ranges are free by `entries`."""
+    """An incarnation is gone: it left, its death was attested, or its hold ran out.
+
+    Its ranges are free by `entries`.
+    """
 
     pool: Name
     incarnation: Number
@@ -85,6 +89,7 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
     address: Address
     capacity: float = 1.0
     labels: dict[str, str] = {}
+    process: Process | None = None
 
 
 class PoolState(msgspec.Struct, frozen=True, array_like=True):

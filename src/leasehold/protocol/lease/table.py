@@ -74,6 +74,7 @@ class LeaseTable:
             record.address,
             record.capacity,
             record.labels,
+            record.process,
         )
         self.numbered[record.name] = (record.incarnation, record.nonce)
         self.next_incarnation = max(self.next_incarnation, record.incarnation + 1)

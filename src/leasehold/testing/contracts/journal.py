@@ -21,7 +21,7 @@ from typing import TypeAlias
 from leasehold.errors import JournalDamaged, JournalWentBack
 from leasehold.manager.journals.contract import History, Journal, Tail
 from leasehold.protocol.lease.journal import Committed, Deposed, Seat
-from leasehold.protocol.lease.messages import Entry
+from leasehold.protocol.lease.messages import Entry, Process
 from leasehold.protocol.lease.records import (
     AnyRecord,
     Changed,
@@ -38,12 +38,15 @@ from leasehold.protocol.lease.records import (
 
 MakeJournal: TypeAlias = Callable[[], Journal]
 
+A_PROCESS = Process("5e2d7a54-6ff6-4a51-9aa2-9f2e0b4d1c3e", 4026531836, 4026531834, 4711, 123456)
+
 EVERY_RECORD: tuple[AnyRecord, ...] = (
     TookOver(1, 65_000_000_000, "http://a"),
     WaitedOut(),
     PromiseLowered(13_000_000_000),
     PoolCreated("rooms", "ordered", (b"g", b"p\x00\xff")),
     Joined("rooms", 1, "östlich", (1 << 63) - 1, "http://10.0.0.7", 2.5, {"zone": "b"}),
+    Joined("rooms", 2, "b", 0, "http://10.0.0.8", process=A_PROCESS),
     Changed("rooms", (Entry(b"", b"g", 1, 1, 1), Entry(b"c", None, 0, 2, 2))),
     Left("rooms", 1, (Entry(b"", None, 0, 3, 3),)),
 )
@@ -61,7 +64,7 @@ A_STATE = State(
             next_number=4,
             next_incarnation=2,
             entries=(Entry(b"", b"g", 1, 1, 1), Entry(b"g", None, 0, 3, 3)),
-            members=(Member(1, "a", 7, "http://10.0.0.7"),),
+            members=(Member(1, "a", 7, "http://10.0.0.7", process=A_PROCESS),),
             numbered=(("a", 1, 7), ("b", 0, 0)),
         ),
     ),
