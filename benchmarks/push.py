@@ -21,6 +21,7 @@ from benchmarks._manager import (
 from benchmarks.renewal import Owner, settle
 from leasehold.protocol.lease.messages import Changes, Sync, SyncResponse
 from leasehold.wire.codec import decode_to_lookup, encode
+from leasehold.wire.versions import NEWEST, SUBPROTOCOLS
 
 LOOKUPS = 2_000
 CHANGES = 10
@@ -38,8 +39,8 @@ class Lookup:
         self.lsn = 0
 
     async def sync(self) -> None:
-        await self.socket.send_bytes(encode(Sync("bench", 1, 0, 0, 0, self.number + 1)))
-        response = decode_to_lookup(await self.socket.receive_bytes())
+        await self.socket.send_bytes(encode(Sync("bench", 1, 0, 0, 0, self.number + 1), NEWEST))
+        response = decode_to_lookup(await self.socket.receive_bytes(), NEWEST)
         assert isinstance(response, SyncResponse), response
         self.lsn = response.lsn
 
@@ -61,7 +62,7 @@ class Told:
 
     def count(self, data: bytes) -> None:
         if data is not self.bytes and data != self.bytes:
-            assert isinstance(decode_to_lookup(data), Changes)
+            assert isinstance(decode_to_lookup(data, NEWEST), Changes)
             self.bytes = data
         self.told += 1
         if self.told % LOOKUPS == 0:
@@ -79,7 +80,7 @@ async def change(owner: Owner, told: Told) -> None:
 async def connect(session: aiohttp.ClientSession, url: str) -> list[Lookup]:
     lookups: list[Lookup] = []
     for first in range(0, LOOKUPS, AT_ONCE):
-        sockets = [session.ws_connect(url) for _ in range(AT_ONCE)]
+        sockets = [session.ws_connect(url, protocols=SUBPROTOCOLS) for _ in range(AT_ONCE)]
         lookups += map(Lookup, range(first, first + AT_ONCE), await asyncio.gather(*sockets))
     for lookup in lookups:
         await lookup.sync()
@@ -88,7 +89,9 @@ async def connect(session: aiohttp.ClientSession, url: str) -> list[Lookup]:
 
 async def measure(manager: ManagerProcess) -> tuple[list[float], int]:
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
-        owner = Owner(0, await session.ws_connect(manager.url + "/v1/owner"))
+        owner = Owner(
+            0, await session.ws_connect(manager.url + "/v1/owner", protocols=SUBPROTOCOLS)
+        )
         await owner.join()
         await settle([owner])
         told = Told()

@@ -24,6 +24,7 @@ from leasehold.protocol.lease.messages import (
     ToOwner,
 )
 from leasehold.wire.codec import decode_to_owner, encode
+from leasehold.wire.versions import NEWEST, SUBPROTOCOLS
 
 OWNERS = 32
 RENEWALS = 6_000
@@ -43,12 +44,14 @@ class Owner:
 
     async def hear(self) -> ToOwner:
         """What the manager says, but for its pokes."""
-        while isinstance(message := decode_to_owner(await self.socket.receive_bytes()), Poke):
+        while isinstance(
+            message := decode_to_owner(await self.socket.receive_bytes(), NEWEST), Poke
+        ):
             self.pokes += 1
         return message
 
     async def join(self) -> None:
-        await self.socket.send_bytes(encode(Hello("bench", 1)))
+        await self.socket.send_bytes(encode(Hello("bench", 1), NEWEST))
         introduction = await self.hear()
         assert isinstance(introduction, Introduction)
         self.seal = introduction
@@ -63,7 +66,8 @@ class Owner:
                     self.number + 1,
                     introduction.manager_nonce,
                     self.sequence,
-                )
+                ),
+                NEWEST,
             )
         )
         response = await self.hear()
@@ -84,7 +88,8 @@ class Owner:
                     seal.journal,
                     seal.leadership,
                     self.held,
-                )
+                ),
+                NEWEST,
             )
         )
         response = await self.hear()
@@ -122,7 +127,9 @@ async def repeat(owner: Owner, times: int) -> None:
 async def measure(manager: ManagerProcess) -> Figures:
     async with aiohttp.ClientSession() as session:
         url = manager.url + "/v1/owner"
-        owners = [Owner(n, await session.ws_connect(url)) for n in range(OWNERS)]
+        owners = [
+            Owner(n, await session.ws_connect(url, protocols=SUBPROTOCOLS)) for n in range(OWNERS)
+        ]
         for owner in owners:
             await owner.join()
         await settle(owners)
@@ -142,7 +149,7 @@ async def measure(manager: ManagerProcess) -> Figures:
 
 def encode_held(owners: list[Owner]) -> bytes:
     request = (LeaseRequest("bench", 1, 1, 1, 1, 1, 1, owner.held) for owner in owners)
-    return b"".join(encode(each) for each in request)
+    return b"".join(encode(each, NEWEST) for each in request)
 
 
 def main() -> int:

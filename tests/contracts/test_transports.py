@@ -16,16 +16,17 @@ from leasehold.transport.faulty import Faults, FaultyTransport
 from leasehold.transport.memory import Connection, MemoryNetwork, MemoryTransport
 from leasehold.transport.websocket import WebSocketTransport
 from leasehold.wire.codec import decode_to_manager
+from leasehold.wire.versions import NEWEST, agreed, subprotocol
 
 
 class MemoryPeer:
-    def __init__(self, network: MemoryNetwork, url: str) -> None:
+    def __init__(self, network: MemoryNetwork, url: str, newest: int) -> None:
         self.network = network
         self.url = url
         self.connections: list[Connection] = []
         self.arrived: asyncio.Queue[Arrived] = asyncio.Queue()
         self.gone: dict[Connection, asyncio.Event] = {}
-        network.listen(url, self)
+        network.listen(url, self, newest)
 
     def connected(self, connection: Connection) -> None:
         self.connections.append(connection)
@@ -33,7 +34,8 @@ class MemoryPeer:
 
     def received(self, connection: Connection, data: bytes) -> None:
         number = self.connections.index(connection)
-        self.arrived.put_nowait(Arrived(number, decode_to_manager(data)))
+        version = connection.version
+        self.arrived.put_nowait(Arrived(number, decode_to_manager(data, version), version))
 
     def disconnected(self, connection: Connection) -> None:
         self.gone[connection].set()
@@ -50,8 +52,8 @@ class MemoryPeer:
     async def drop(self, connection: int) -> None:
         self.connections[connection].close("dropped")
 
-    async def listen(self) -> None:
-        self.network.listen(self.url, self)
+    async def listen(self, newest: int = NEWEST) -> None:
+        self.network.listen(self.url, self, newest)
 
     async def fall_silent(self) -> None:
         self.network.fall_silent(self.url)
@@ -70,9 +72,9 @@ class MemoryWorld:
     def wrapped(self, transport: MemoryTransport[Any]) -> Transport[Any]:
         return transport
 
-    async def peer(self) -> MemoryPeer:
+    async def peer(self, newest: int = NEWEST) -> MemoryPeer:
         self.peers += 1
-        return MemoryPeer(self.network, f"http://manager-{self.peers}.test")
+        return MemoryPeer(self.network, f"http://manager-{self.peers}.test", newest)
 
     async def close(self) -> None:
         for transport in self.transports:
@@ -89,6 +91,7 @@ class FaultlessWorld(MemoryWorld):
 class WebSocketPeer:
     def __init__(self) -> None:
         self.port = 0
+        self.newest = NEWEST
         self.sockets: list[web.WebSocketResponse] = []
         self.arrived: asyncio.Queue[Arrived] = asyncio.Queue()
         self.gone: list[asyncio.Event] = []
@@ -98,7 +101,8 @@ class WebSocketPeer:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    async def listen(self) -> None:
+    async def listen(self, newest: int = NEWEST) -> None:
+        self.newest = newest
         app = web.Application()
         for role in (OWNER, LOOKUP):
             app.router.add_get(role.path, self.serve)
@@ -109,14 +113,18 @@ class WebSocketPeer:
         self.port = self.runner.addresses[0][1]
 
     async def serve(self, request: web.Request) -> web.WebSocketResponse:
-        socket = web.WebSocketResponse()
+        # The first version had no name: who speaks only that, chooses none.
+        names = [subprotocol(version) for version in range(self.newest, 1, -1)]
+        socket = web.WebSocketResponse(protocols=names)
         await socket.prepare(request)
         number = len(self.sockets)
+        version = agreed([socket.ws_protocol] if socket.ws_protocol else [])
         self.sockets.append(socket)
         self.gone.append(asyncio.Event())
         async for frame in socket:
             assert frame.type is WSMsgType.BINARY
-            self.arrived.put_nowait(Arrived(number, decode_to_manager(frame.data)))
+            message = decode_to_manager(frame.data, version)
+            self.arrived.put_nowait(Arrived(number, message, version))
         self.gone[number].set()
         return socket
 
@@ -149,9 +157,9 @@ class WebSocketWorld:
         self.transports.append(WebSocketTransport(role))
         return self.transports[-1]
 
-    async def peer(self) -> WebSocketPeer:
+    async def peer(self, newest: int = NEWEST) -> WebSocketPeer:
         self.peers.append(WebSocketPeer())
-        await self.peers[-1].listen()
+        await self.peers[-1].listen(newest)
         return self.peers[-1]
 
     async def close(self) -> None:

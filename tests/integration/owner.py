@@ -18,6 +18,7 @@ from leasehold.protocol.lease.messages import (
     ToOwner,
 )
 from leasehold.wire.codec import decode_to_owner, encode
+from leasehold.wire.versions import NEWEST, SUBPROTOCOLS
 
 POOL = "rooms"
 NONCE = 4711
@@ -37,27 +38,29 @@ class WireOwner:
     async def connected(self, url: str) -> AsyncIterator[Self]:
         """Connect to a leader, and be introduced."""
         async with aiohttp.ClientSession() as session:
-            self.socket = await session.ws_connect(f"{url}/v1/owner")
-            await self.socket.send_bytes(encode(Hello(self.pool, 1)))
+            self.socket = await session.ws_connect(f"{url}/v1/owner", protocols=SUBPROTOCOLS)
+            await self.socket.send_bytes(encode(Hello(self.pool, 1), NEWEST))
             introduction = await self.hear()
             assert isinstance(introduction, Introduction), introduction
             self.seal = introduction
             yield self
 
     async def hear(self) -> ToOwner:
-        while isinstance(message := decode_to_owner(await self.socket.receive_bytes()), Poke):
+        while isinstance(
+            message := decode_to_owner(await self.socket.receive_bytes(), NEWEST), Poke
+        ):
             pass
         return message
 
     async def hear_poke(self) -> None:
-        message = decode_to_owner(await self.socket.receive_bytes())
+        message = decode_to_owner(await self.socket.receive_bytes(), NEWEST)
         assert isinstance(message, Poke), message
 
     async def join(self) -> LeaseResponse:
         self.sequence += 1
         nonce = self.seal.manager_nonce
         join = Join(self.pool, "hashed", self.name, "http://ann", NONCE, nonce, self.sequence)
-        response = await self._asked(encode(join))
+        response = await self._asked(encode(join, NEWEST))
         self.incarnation = response.incarnation
         return response
 
@@ -79,7 +82,7 @@ class WireOwner:
             seal.leadership,
             held,
         )
-        return encode(request)
+        return encode(request, NEWEST)
 
     async def _asked(self, request: bytes) -> LeaseResponse:
         await self.socket.send_bytes(request)

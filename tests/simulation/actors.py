@@ -21,6 +21,7 @@ from leasehold.protocol.lease.pool import Pool
 from leasehold.protocol.lease.table import NOBODY
 from leasehold.sim.clocks import MILLION, SimClock
 from leasehold.wire.codec import decode_to_lookup, decode_to_manager, decode_to_owner
+from leasehold.wire.versions import NEWEST
 
 if TYPE_CHECKING:
     from tests.simulation.stage import Stage
@@ -126,7 +127,7 @@ class ManagerActor(Actor):
         self.replies: dict[int, manager_events.Answer] = {}
 
     def receive(self, sender: Actor, data: bytes) -> None:
-        self.post(manager_events.Received(sender.uid, decode_to_manager(data)))
+        self.post(manager_events.Received(sender.uid, decode_to_manager(data, NEWEST)))
 
     def perform(self, action: object) -> None:
         match action:
@@ -198,7 +199,7 @@ class OwnerActor(Actor):
         self._lapse_seen = False
 
     def receive(self, sender: Actor, data: bytes) -> None:
-        self.post(owner_events.Received(sender.slot, decode_to_owner(data)))
+        self.post(owner_events.Received(sender.slot, decode_to_owner(data, NEWEST)))
 
     def perform(self, action: object) -> None:
         match action:
@@ -268,7 +269,7 @@ class LookupActor(Actor):
         self.routed: list[KeyRange] = []
 
     def receive(self, sender: Actor, data: bytes) -> None:
-        self.post(lookup_events.Received(sender.slot, decode_to_lookup(data)))
+        self.post(lookup_events.Received(sender.slot, decode_to_lookup(data, NEWEST)))
 
     def perform(self, action: object) -> None:
         match action:

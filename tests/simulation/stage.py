@@ -33,6 +33,7 @@ from leasehold.protocol.lease.timing import DEFAULT, Timing
 from leasehold.sim.checkers import added
 from leasehold.sim.journal import JournalContents, failure_of
 from leasehold.wire.codec import encode
+from leasehold.wire.versions import NEWEST
 from tests.simulation.actors import POOL, Actor, LookupActor, ManagerActor, OwnerActor
 
 JOURNAL = "journal"
@@ -80,7 +81,7 @@ class Letter(InFlight):
         """It is read by that client, or by whichever manager is at the address by now."""
         to = self.to or self.stage.managers.get(self.receiver)
         if to is not None:
-            to.receive(self.sender, encode(self.message))
+            to.receive(self.sender, encode(self.message, NEWEST))
 
 
 class Call(InFlight):

@@ -34,12 +34,13 @@ def owners(pool: str, /, *, manager: Manager = None, json: Json = False) -> None
             each.recalled_ranges,
             f"{each.hold_seconds:.1f} s",
             "yes" if each.connected else "no",
+            each.protocol or "-",
         )
         for each in reply.read(OwnersAnswer).owners
     )
     columns = (
         *("owner", "address", "incarnation", "ranges", "share"),
-        *("recalled", "held for", "connected"),
+        *("recalled", "held for", "connected", "protocol"),
     )
     show(columns, rows, empty=f"the pool {pool} has no owners")
 

@@ -87,7 +87,7 @@ def _with_lag(asked: Asked, leader: StatusAnswer) -> Asked:
 def _show_managers(managers: Sequence[Asked]) -> None:
     columns = (
         *("manager", "role", "leadership", "beat", "LSN", "lag", "grants"),
-        *("connections", "preset", "version"),
+        *("connections", "preset", "version", "protocol"),
     )
     show(columns, (_row(each) for each in managers), empty="")
 
@@ -95,7 +95,7 @@ def _show_managers(managers: Sequence[Asked]) -> None:
 def _row(asked: Asked) -> tuple[object, ...]:
     answer = asked.status
     if answer is None:
-        return (asked.url, "does not answer", *[NONE] * 8)
+        return (asked.url, "does not answer", *[NONE] * 9)
     return (
         answer.url,
         answer.role,
@@ -107,6 +107,7 @@ def _row(asked: Asked) -> tuple[object, ...]:
         answer.connections,
         answer.preset,
         answer.version,
+        max(answer.protocols),
     )
 
 
@@ -128,6 +129,8 @@ def _show_rest(overview: Overview) -> None:
     rows: list[tuple[str, object]] = [("leader", overview.leader or NONE)]
     rows += [("journal", url) for url in dict.fromkeys(each.journal for each in answers)]
     rows += _journal_rows(first.journal_health)
+    for version, count in first.connections_by_protocol.items():
+        rows.append((f"connections of protocol {version}", count))
     rows += [(f"event: {what}", count) for what, count in first.events.items()]
     show(("what", "value"), rows, empty="")
 

@@ -5,6 +5,7 @@ they are printable UTF-8 and the pool is ordered. (In a hashed pool they are a h
 its bytes look like text is chance.) An owner is its incarnation, null where nobody has the range.
 """
 
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
@@ -64,6 +65,8 @@ class OwnerAnswer(msgspec.Struct, frozen=True):
     """How long its ranges stay its own without a further request."""
     capacity: float
     labels: dict[str, str]
+    protocol: int | None = None
+    """The version of the protocol that is spoken with it; null where it is not connected."""
 
 
 class OwnersAnswer(msgspec.Struct, frozen=True):
@@ -159,6 +162,10 @@ class StatusAnswer(msgspec.Struct, frozen=True):
     beat: int = 0
     """The last beat of the leadership that was seen; it grows while a leader lives."""
     journal_health: JournalAnswer = JournalAnswer()
+    protocols: tuple[int, ...] = (1,)
+    """The versions of the protocol that it speaks. The first leasehold did not say: it speaks 1."""
+    connections_by_protocol: dict[str, int] = {}
+    """How many of its connections speak which version."""
 
 
 class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -204,9 +211,26 @@ def pools_answer(answer: machine.Pools) -> PoolsAnswer:
     )
 
 
-def owners_answer(answer: machine.Owners) -> OwnersAnswer:
-    """All owners of a pool."""
-    owners = (OwnerAnswer(**msgspec.structs.asdict(each)) for each in answer.owners)
+def owners_answer(
+    answer: machine.Owners, version: Callable[[machine.Connection | None], int | None]
+) -> OwnersAnswer:
+    """All owners of a pool; `version` says what is spoken on a connection."""
+    owners = (
+        OwnerAnswer(
+            each.name,
+            each.address,
+            each.incarnation,
+            each.ranges,
+            each.share,
+            each.recalled_ranges,
+            each.connection is not None,
+            each.hold_seconds,
+            each.capacity,
+            each.labels,
+            version(each.connection),
+        )
+        for each in answer.owners
+    )
     return OwnersAnswer(answer.pool, tuple(owners))
 
 

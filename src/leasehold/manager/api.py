@@ -34,6 +34,7 @@ from leasehold.protocol.lease.manager_events import (
     ReadTable,
     Table,
 )
+from leasehold.wire.versions import NEWEST, OLDEST
 
 VERSION = importlib.metadata.version("leasehold")
 KEY_WAYS = "give one of key=TEXT, hex=BYTES in hexadecimal, or int=NUMBER in a hashed pool"
@@ -112,6 +113,11 @@ class Api:
                 events=dict(sorted(engine.observer.counters.items())),
                 beat=engine.beat,
                 journal_health=await journal_answer(engine.journal),
+                protocols=tuple(range(OLDEST, NEWEST + 1)),
+                connections_by_protocol={
+                    str(version): count
+                    for version, count in sorted(engine.peers.versions().items())
+                },
             )
         )
 
@@ -144,8 +150,8 @@ class Api:
 
     async def owners(self, request: web.Request) -> web.Response:
         """The owners of a pool."""
-        question = ListOwners(request.match_info["pool"])
-        return as_json(answers.owners_answer(await self._ask(question, Owners)))
+        found = await self._ask(ListOwners(request.match_info["pool"]), Owners)
+        return as_json(answers.owners_answer(found, self.engine.peers.version))
 
     async def locate(self, request: web.Request) -> web.Response:
         """Who has a key."""

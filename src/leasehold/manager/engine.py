@@ -19,7 +19,7 @@ from leasehold.base.keys import PoolKind
 from leasehold.errors import JournalWentBack, LocalProtocolError
 from leasehold.manager.answers import Role
 from leasehold.manager.journals import Journal, perform
-from leasehold.manager.peers import Peers
+from leasehold.manager.peers import Peers, send_to_each
 from leasehold.observe.events import Observer
 from leasehold.protocol.lease.journal import JournalAction
 from leasehold.protocol.lease.manager import Manager, ManagerConfig
@@ -178,13 +178,14 @@ class Engine:
                 self._ask_journal(action)
 
     def _send(self, connections: Iterable[Connection], message: FromManager) -> None:
-        try:
-            payload = encode(message)
-        except LocalProtocolError as error:
-            self.observer.note("message not encoded", detail=str(error))
-            return
-        for _ in range(self.peers.send(connections, payload)):
-            self.observer.note("slow peer disconnected")
+        for version, peers in self.peers.by_version(connections).items():
+            try:
+                payload = encode(message, version)
+            except LocalProtocolError as error:
+                self.observer.note("message not encoded", detail=str(error))
+                continue
+            for _ in range(send_to_each(peers, payload)):
+                self.observer.note("slow peer disconnected")
 
     def _ask_journal(self, action: JournalAction) -> None:
         task = asyncio.create_task(self._carry_out(action))

@@ -11,10 +11,11 @@ again, for ever.
 
 Frames are made here and not by aiohttp, whose sending is a coroutine for each peer: a server's
 frames are not masked, so the bytes of one message are the same for all 2,000 lookups that it is
-pushed to (RFC 6455, 5.2).
+pushed to (RFC 6455, 5.2), as long as they speak the same version of the protocol.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterable
 
 from leasehold.protocol.lease.manager_events import Connection
@@ -40,10 +41,11 @@ def frame(payload: bytes) -> bytes:
 class Peer:
     """One client's connection."""
 
-    __slots__ = ("_largest", "transport")
+    __slots__ = ("_largest", "transport", "version")
 
-    def __init__(self, transport: asyncio.WriteTransport) -> None:
+    def __init__(self, transport: asyncio.WriteTransport, version: int) -> None:
         self.transport = transport
+        self.version = version
         self._largest = 0
         """Of the frames that have had to wait since last none did."""
 
@@ -74,22 +76,36 @@ class Peers:
     def __len__(self) -> int:
         return len(self._peers)
 
-    def add(self, transport: asyncio.WriteTransport) -> Connection:
-        """Take a new connection; its number."""
+    def add(self, transport: asyncio.WriteTransport, version: int) -> Connection:
+        """Take a new connection, on which `version` is spoken; its number."""
         self._last += 1
-        self._peers[self._last] = Peer(transport)
+        self._peers[self._last] = Peer(transport, version)
         return self._last
 
     def remove(self, connection: Connection) -> None:
         """The connection is gone."""
         self._peers.pop(connection, None)
 
-    def send(self, connections: Iterable[Connection], payload: bytes) -> int:
-        """Send one message to all of `connections` that are there; how many were cut off."""
-        data = frame(payload)
-        cut_off = 0
+    def version(self, connection: Connection | None) -> int | None:
+        """What is spoken on a connection; None where it is gone."""
+        peer = self._peers.get(connection or 0)
+        return peer.version if peer else None
+
+    def versions(self) -> Counter[int]:
+        """How many connections there are of each version."""
+        return Counter(peer.version for peer in self._peers.values())
+
+    def by_version(self, connections: Iterable[Connection]) -> dict[int, list[Peer]]:
+        """Those of `connections` that are there, by what is spoken on them."""
+        found: dict[int, list[Peer]] = {}
         for connection in connections:
             peer = self._peers.get(connection)
-            if peer is not None and not peer.send(data):
-                cut_off += 1
-        return cut_off
+            if peer is not None:
+                found.setdefault(peer.version, []).append(peer)
+        return found
+
+
+def send_to_each(peers: Iterable[Peer], payload: bytes) -> int:
+    """Send one message to all of `peers`; how many were cut off."""
+    data = frame(payload)
+    return sum(not peer.send(data) for peer in peers)

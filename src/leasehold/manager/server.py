@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
-from aiohttp import WebSocketError, WSCloseCode, WSMessage, WSMsgType, web
+from aiohttp import WebSocketError, WSCloseCode, WSMessage, WSMsgType, hdrs, web
 
 from leasehold.errors import RemoteProtocolError
 from leasehold.manager.api import Api
@@ -22,6 +22,7 @@ from leasehold.protocol.lease.manager_events import Connection, Disconnected, Re
 from leasehold.protocol.lease.messages import Hello, Join, LeaseRequest, Sync, ToManager
 from leasehold.wire.codec import decode_to_manager
 from leasehold.wire.limits import REQUEST_BYTES
+from leasehold.wire.versions import agreed, subprotocol
 
 BODY_BYTES = 16 << 20
 """Of a POST: as many split points as a pool may have, at a hundred bytes each."""
@@ -82,29 +83,22 @@ class Server:
     async def _serve(
         self, request: web.Request, takes: tuple[type[ToManager], ...]
     ) -> web.StreamResponse:
-        socket = Socket(
-            max_msg_size=REQUEST_BYTES + 1,  # aiohttp takes less than it
-            compress=False,  # frames are made once for all peers, see `peers`
-            heartbeat=HEARTBEAT_SECONDS,
-            timeout=CLOSE_SECONDS,
-        )
+        offered = request.headers.get(hdrs.SEC_WEBSOCKET_PROTOCOL, "").split(",")
         try:
-            await socket.prepare(request)
-        except web.HTTPBadRequest as error:
-            raise Refused(
-                400,
-                f"{request.method} {request.path} begins no WebSocket",
-                "open a WebSocket here, as Owner and Lookup do",
-            ) from error
+            version = agreed(each.strip() for each in offered)
+        except RemoteProtocolError as error:
+            return await self._refuse_version(request, str(error))
+        socket = await _accepted(request, subprotocol(version))
         transport = request.transport
         if transport is None:
             return socket
         engine = self.engine
-        connection = engine.peers.add(transport)
+        connection = engine.peers.add(transport, version)
         self._sockets.add(socket)
-        engine.observer.note("connected", detail=f"{connection} from {request.remote}")
+        where = f"from {request.remote}, protocol version {version}"
+        engine.observer.note("connected", detail=f"{connection} {where}")
         try:
-            await self._read(socket, connection, takes)
+            await self._read(socket, connection, version, takes)
         finally:
             self._sockets.discard(socket)
             engine.peers.remove(connection)
@@ -112,8 +106,19 @@ class Server:
             engine.post(Disconnected(connection))
         return socket
 
+    async def _refuse_version(self, request: web.Request, why: str) -> web.StreamResponse:
+        """Accept the connection, to close it: the answer to a handshake has no room for reasons."""
+        self.engine.observer.note("no common version", detail=f"with {request.remote}: {why}")
+        socket = await _accepted(request)
+        await socket.close(code=WSCloseCode.PROTOCOL_ERROR, message=_reason(why))
+        return socket
+
     async def _read(
-        self, socket: Socket, connection: Connection, takes: tuple[type[ToManager], ...]
+        self,
+        socket: Socket,
+        connection: Connection,
+        version: int,
+        takes: tuple[type[ToManager], ...],
     ) -> None:
         post = self.engine.post
         async for received in socket:
@@ -121,7 +126,7 @@ class Server:
                 await self._turn_away(socket, connection, received)
                 return
             try:
-                message = _decode(received.data, takes)
+                message = _decode(received.data, version, takes)
             except RemoteProtocolError as error:
                 await self._hang_up(socket, connection, WSCloseCode.PROTOCOL_ERROR, str(error))
                 return
@@ -170,8 +175,27 @@ class Server:
             return False
 
 
-def _decode(data: bytes, takes: tuple[type[ToManager], ...]) -> ToManager:
-    message = decode_to_manager(data)
+async def _accepted(request: web.Request, *protocols: str) -> Socket:
+    socket = Socket(
+        protocols=protocols,
+        max_msg_size=REQUEST_BYTES + 1,  # aiohttp takes less than it
+        compress=False,  # frames are made once for all peers, see `peers`
+        heartbeat=HEARTBEAT_SECONDS,
+        timeout=CLOSE_SECONDS,
+    )
+    try:
+        await socket.prepare(request)
+    except web.HTTPBadRequest as error:
+        raise Refused(
+            400,
+            f"{request.method} {request.path} begins no WebSocket",
+            "open a WebSocket here, as Owner and Lookup do",
+        ) from error
+    return socket
+
+
+def _decode(data: bytes, version: int, takes: tuple[type[ToManager], ...]) -> ToManager:
+    message = decode_to_manager(data, version)
     if not isinstance(message, takes):
         raise RemoteProtocolError(f"a {type(message).__name__} has no place here")
     return message

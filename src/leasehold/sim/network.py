@@ -13,6 +13,7 @@ from leasehold.protocol.lease import lookup_events, manager_events, owner_events
 from leasehold.protocol.lease.messages import FromManager, ToManager
 from leasehold.sim.process import ManagerProcess, OwnerProcess, Process
 from leasehold.wire.codec import decode_to_lookup, decode_to_manager, decode_to_owner, encode
+from leasehold.wire.versions import NEWEST
 
 if TYPE_CHECKING:
     from leasehold.sim.world import World
@@ -61,7 +62,7 @@ class Network:
 
     def _encode(self, message: Any) -> bytes:
         if self._encoded[0] is not message:
-            self._encoded = (message, encode(message))
+            self._encoded = (message, encode(message, NEWEST))
         return self._encoded[1]
 
     # --- arriving ---
@@ -97,7 +98,7 @@ class Network:
 
     def _decode(self, data: bytes, decoder: Any) -> Any:
         if self._decoded[0] is not data:
-            self._decoded = (data, decoder(data))
+            self._decoded = (data, decoder(data, NEWEST))
         return self._decoded[1]
 
     # --- breaking ---

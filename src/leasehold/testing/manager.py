@@ -34,6 +34,7 @@ from leasehold.protocol.lease.manager_events import (
     Send,
     Stopped,
 )
+from leasehold.protocol.lease.messages import FromManager
 from leasehold.runtime.clock import Clock, Timers
 from leasehold.runtime.driver import Driver
 from leasehold.transport.memory import Connection, MemoryNetwork
@@ -112,7 +113,7 @@ class MemoryManager:
     def received(self, connection: Connection, data: bytes) -> None:
         """See `Listener.received`."""
         try:
-            message = decode_to_manager(data)
+            message = decode_to_manager(data, connection.version)
         except RemoteProtocolError as error:
             connection.close(str(error))
             self.disconnected(connection)
@@ -131,11 +132,9 @@ class MemoryManager:
     def _perform(self, action: ManagerAction) -> None:
         match action:
             case Send(connection=number, message=message):
-                self._send(number, encode(message))
+                self._send((number,), message)
             case Push(connections=numbers, message=message):
-                data = encode(message)
-                for number in numbers:
-                    self._send(number, data)
+                self._send(numbers, message)
             case Reply(ticket=ticket, answer=answer):
                 self._tickets.pop(ticket).set_result(answer)
             case Note(what=what, detail=detail):
@@ -151,10 +150,15 @@ class MemoryManager:
             case _:
                 assert_never(action)
 
-    def _send(self, number: int, data: bytes) -> None:
-        connection = self._connections.get(number)
-        if connection is not None:
-            connection.send(data)
+    def _send(self, numbers: tuple[int, ...], message: FromManager) -> None:
+        encoded: dict[int, bytes] = {}
+        for number in numbers:
+            connection = self._connections.get(number)
+            if connection is not None:
+                version = connection.version
+                if version not in encoded:
+                    encoded[version] = encode(message, version)
+                connection.send(encoded[version])
 
     async def _ask_journal(self, action: JournalAction) -> None:
         event = await perform(self.journal, action)

@@ -6,7 +6,11 @@
   takes with it what was not yet sent. Nothing is sent twice.
 - `lost` is called once for each connection that breaks, or cannot be made, with the reason; nothing
   is delivered from that connection after. The next `send` connects anew.
-- A message that cannot be decoded closes its connection, with a reason, and is logged.
+- A connection has a version of the protocol, the highest that both its ends speak. Every message on
+  it is of that version, also one that was sent before there was a connection. A message that the
+  version does not know is not sent, and that is logged: it is lost, as any message may be.
+- A message that cannot be decoded, or is of another version than its connection, closes that, with
+  a reason, and is logged.
 - Neither is called while `send` runs, nor after `close`; all is called in the loop of `start`.
 
 That a message arrives is not promised, nor that a manager that is gone is noticed at once.
@@ -35,7 +39,8 @@ class Role(NamedTuple, Generic[M]):
     """As what a client speaks to managers: where, and what it takes."""
 
     path: str
-    decode: Callable[[Bytes], M]
+    decode: Callable[[Bytes, int], M]
+    """From bytes, and the version of the connection on which they came."""
 
 
 OWNER: Role[ToOwner] = Role("/v1/owner", decode_to_owner)

@@ -9,18 +9,24 @@ import asyncio
 import logging
 from collections.abc import Callable
 from threading import Lock
-from typing import Generic, Protocol
+from typing import Generic, NamedTuple, Protocol
 
 from leasehold.errors import RemoteProtocolError
 from leasehold.protocol.lease.messages import ToManager
 from leasehold.transport.contract import Lost, M, Role
-from leasehold.wire.codec import encode
+from leasehold.transport.outgoing import Outgoing
+from leasehold.wire.versions import NEWEST
 
 logger = logging.getLogger("leasehold.transport")
 
 
 class Connection(Protocol):
     """A client's connection, as the manager's side has it."""
+
+    @property
+    def version(self) -> int:
+        """Of the protocol that is spoken on it."""
+        ...
 
     def send(self, data: bytes) -> None:
         """Send bytes to the client; to one that is gone they are lost."""
@@ -52,14 +58,14 @@ class MemoryNetwork:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._listening: dict[str, tuple[Listener, asyncio.AbstractEventLoop]] = {}
+        self._listening: dict[str, _Listening] = {}
         self._connections: dict[_Connection, None] = {}
         self.carried = 0
         """Grows with all that is carried: while it stands still, nothing is under way."""
 
-    def listen(self, manager: str, listener: Listener) -> None:
-        """Answer at the URL `manager`, in the running event loop."""
-        self._listening[manager] = listener, asyncio.get_running_loop()
+    def listen(self, manager: str, listener: Listener, newest: int = NEWEST) -> None:
+        """Answer at the URL `manager`, in the running event loop, in versions up to `newest`."""
+        self._listening[manager] = _Listening(listener, asyncio.get_running_loop(), newest)
 
     def fall_silent(self, manager: str, why: str = "connection lost") -> None:
         """Listen no more at `manager`: what it had to say is lost, its connections break."""
@@ -69,16 +75,16 @@ class MemoryNetwork:
         for connection in broken:
             connection.close(why)
 
-    def transport(self, role: Role[M]) -> "MemoryTransport[M]":
-        """A client's transport in this network."""
-        return MemoryTransport(self, role)
+    def transport(self, role: Role[M], newest: int = NEWEST) -> "MemoryTransport[M]":
+        """A client's transport in this network, of a client that speaks versions up to `newest`."""
+        return MemoryTransport(self, role, newest)
 
     def connect(self, manager: str, client: "_Client") -> "_Connection | None":
         """A connection to whoever listens at `manager`."""
         found = self._listening.get(manager)
         if found is None:
             return None
-        connection = _Connection(self, manager, client, *found)
+        connection = _Connection(self, manager, client, found)
         with self._lock:
             self._connections[connection] = None
         return connection
@@ -103,8 +109,15 @@ class MemoryNetwork:
             logger.debug("nobody is there any more for %s", arrive)
 
 
+class _Listening(NamedTuple):
+    listener: Listener
+    loop: asyncio.AbstractEventLoop
+    newest: int
+
+
 class _Client(Protocol):
     loop: asyncio.AbstractEventLoop
+    newest: int
 
     def arrived(self, connection: "_Connection", data: bytes) -> None: ...
     def ended(self, connection: "_Connection", why: str) -> None: ...
@@ -118,15 +131,15 @@ class _Connection:
         network: MemoryNetwork,
         manager: str,
         client: _Client,
-        listener: Listener,
-        loop: asyncio.AbstractEventLoop,
+        listening: _Listening,
     ) -> None:
         self.network = network
         self.manager = manager
         self.client = client
-        self.listener = listener
-        self.loop = loop
-        network.carry(loop, listener.connected, self)
+        self.listener = listening.listener
+        self.loop = listening.loop
+        self.version = min(client.newest, listening.newest)
+        network.carry(self.loop, self.listener.connected, self)
 
     def send(self, data: bytes) -> None:
         self.network.carry(self.client.loop, self.client.arrived, self, data)
@@ -150,9 +163,10 @@ class _Connection:
 class MemoryTransport(Generic[M]):
     """A `Transport` within one process."""
 
-    def __init__(self, network: MemoryNetwork, role: Role[M]) -> None:
+    def __init__(self, network: MemoryNetwork, role: Role[M], newest: int = NEWEST) -> None:
         self.network = network
         self.role = role
+        self.newest = newest
         self._connections: dict[str, _Connection] = {}
         self._is_open = False
 
@@ -165,7 +179,7 @@ class MemoryTransport(Generic[M]):
 
     def send(self, manager: str, message: ToManager) -> None:
         """See `Transport.send`."""
-        data = encode(message)
+        outgoing = Outgoing(message)
         if not self._is_open:
             return
         connection = self._connections.get(manager) or self.network.connect(manager, self)
@@ -173,7 +187,9 @@ class MemoryTransport(Generic[M]):
             self.network.carry(self.loop, self._refused, manager)
             return
         self._connections[manager] = connection
-        connection.send_to_manager(data)
+        data = outgoing.data(connection.version)
+        if data is not None:
+            connection.send_to_manager(data)
 
     def _refused(self, manager: str) -> None:
         if self._is_open:
@@ -184,7 +200,7 @@ class MemoryTransport(Generic[M]):
         if self._connections.get(connection.manager) is not connection:
             return
         try:
-            message = self.role.decode(data)
+            message = self.role.decode(data, connection.version)
         except RemoteProtocolError as error:
             logger.warning("closing the connection to %s: %s", connection.manager, error)
             connection.close_by_client()

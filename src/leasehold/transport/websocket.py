@@ -15,8 +15,9 @@ import aiohttp
 from leasehold.errors import RemoteProtocolError
 from leasehold.protocol.lease.messages import ToManager
 from leasehold.transport.contract import WAITING_MESSAGES, Lost, M, Role
-from leasehold.wire.codec import encode
+from leasehold.transport.outgoing import Outgoing
 from leasehold.wire.limits import MESSAGE_BYTES
+from leasehold.wire.versions import SUBPROTOCOLS, agreed
 
 CONNECT_SECONDS = 5.0
 """To connect and be answered. Longer, and another manager is asked meanwhile anyhow."""
@@ -51,7 +52,7 @@ class WebSocketTransport(Generic[M]):
 
     def send(self, manager: str, message: ToManager) -> None:
         """See `Transport.send`."""
-        data = encode(message)
+        outgoing = Outgoing(message)
         if self._session is None:
             return
         link = self._links.get(manager)
@@ -60,7 +61,7 @@ class WebSocketTransport(Generic[M]):
             link.task = asyncio.get_running_loop().create_task(self._run(link))
             self._ending.add(link.task)
             link.task.add_done_callback(self._ending.discard)
-        link.put(data)
+        link.put(outgoing)
 
     async def _run(self, link: "_Link[M]") -> None:
         why = await link.talk()
@@ -94,12 +95,12 @@ class _Link(Generic[M]):
         self.session = session
         self.manager = manager
         self.task: asyncio.Task[None] | None = None
-        self._waiting: asyncio.Queue[bytes] = asyncio.Queue(WAITING_MESSAGES)
+        self._waiting: asyncio.Queue[Outgoing] = asyncio.Queue(WAITING_MESSAGES)
         self._overflow: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
-    def put(self, data: bytes) -> None:
+    def put(self, outgoing: Outgoing) -> None:
         try:
-            self._waiting.put_nowait(data)
+            self._waiting.put_nowait(outgoing)
         except asyncio.QueueFull:
             if not self._overflow.done():
                 self._overflow.set_result(f"it has not read {WAITING_MESSAGES} messages")
@@ -110,6 +111,7 @@ class _Link(Generic[M]):
             async with asyncio.timeout(CONNECT_SECONDS):
                 socket = await self.session.ws_connect(
                     self.manager + self.transport.role.path,
+                    protocols=SUBPROTOCOLS,
                     max_msg_size=MESSAGE_BYTES,
                     heartbeat=PING_SECONDS,
                     timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_SECONDS),
@@ -117,11 +119,15 @@ class _Link(Generic[M]):
         except (aiohttp.ClientError, OSError) as error:
             return reason(error)
         async with socket:
-            return await self._carry(socket)
+            try:
+                version = agreed([socket.protocol] if socket.protocol else [])
+            except RemoteProtocolError as error:
+                return str(error)
+            return await self._carry(socket, version)
 
-    async def _carry(self, socket: aiohttp.ClientWebSocketResponse) -> str:
-        reader = asyncio.create_task(self._read(socket))
-        writer = asyncio.create_task(self._write(socket))
+    async def _carry(self, socket: aiohttp.ClientWebSocketResponse, version: int) -> str:
+        reader = asyncio.create_task(self._read(socket, version))
+        writer = asyncio.create_task(self._write(socket, version))
         ends = (self._overflow, reader, writer)
         try:
             done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
@@ -131,20 +137,23 @@ class _Link(Generic[M]):
             writer.cancel()
             await asyncio.wait((reader, writer))
 
-    async def _write(self, socket: aiohttp.ClientWebSocketResponse) -> str:
+    async def _write(self, socket: aiohttp.ClientWebSocketResponse, version: int) -> str:
         try:
             while True:
-                await socket.send_bytes(await self._waiting.get())
+                outgoing = await self._waiting.get()
+                data = outgoing.data(version)
+                if data is not None:
+                    await socket.send_bytes(data)
         except (aiohttp.ClientError, OSError) as error:
             return reason(error)
 
-    async def _read(self, socket: aiohttp.ClientWebSocketResponse) -> str:
+    async def _read(self, socket: aiohttp.ClientWebSocketResponse, version: int) -> str:
         while True:
             frame = await socket.receive()
             try:
                 match frame.type:
                     case aiohttp.WSMsgType.BINARY:
-                        message = self.transport.role.decode(frame.data)
+                        message = self.transport.role.decode(frame.data, version)
                     case aiohttp.WSMsgType.TEXT:
                         message = _binary_only()
                     case _:

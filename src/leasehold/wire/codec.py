@@ -1,8 +1,7 @@
 """Messages as bytes: one byte of protocol version, then msgpack.
 
-The version stands before everything else, so that a peer of any other version can be told so and
-not "malformed". It rises when an old reader would misunderstand a new message; a field added at the
-end, with a default, is no such change: old readers pass over it.
+The version is that of the connection (see `versions`), and stands before everything else, so that
+whoever speaks another one can be told so and not "malformed".
 
 Whatever the bytes, decoding returns a message or raises RemoteProtocolError, and the peer that sent
 them is the only one to suffer. What a receiver does not take (an owner's request sent to a lookup)
@@ -32,14 +31,12 @@ from leasehold.protocol.lease.messages import (
 )
 from leasehold.wire.checks import check_each, check_in_order, check_owner, check_owners
 from leasehold.wire.limits import MESSAGE_BYTES, REQUEST_BYTES
-
-VERSION: Final = 1
-"""Of the protocol."""
+from leasehold.wire.versions import NEWEST, OLDEST, SINCE
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
 M = TypeVar("M")
 
-_PREFIX = bytes([VERSION])
+_PREFIXES: Final = {version: bytes([version]) for version in range(OLDEST, NEWEST + 1)}
 _SHOWN_CHARACTERS = 200  # of what the decoder says, which may repeat what the peer sent
 
 _encoder = msgspec.msgpack.Encoder()
@@ -48,41 +45,63 @@ _for_owner: msgspec.msgpack.Decoder[ToOwner] = msgspec.msgpack.Decoder(ToOwner)
 _for_lookup: msgspec.msgpack.Decoder[ToLookup] = msgspec.msgpack.Decoder(ToLookup)
 
 
-def encode(message: AnyMessage) -> bytes:
-    """The bytes of a message. Raises LocalProtocolError if they are more than a peer would take."""
-    data = _PREFIX + _encoder.encode(message)
+def encode(message: AnyMessage, version: int) -> bytes:
+    """The bytes of a message, for a connection of `version`.
+
+    Raises LocalProtocolError where that version does not know such messages, and if the bytes are
+    more than a peer would take.
+    """
+    since = SINCE[type(message)]
+    if since > version:
+        raise LocalProtocolError(
+            f"{type(message).__name__} is of protocol version {since}, and the peer speaks "
+            f"version {version}: upgrade leasehold there"
+        )
+    data = _PREFIXES[version] + _encoder.encode(message)
     if len(data) > REQUEST_BYTES:
         _check_size_to_send(message, data)
     return data
 
 
-def decode_to_manager(data: Bytes) -> ToManager:
-    """What a manager received. Raises RemoteProtocolError, whatever is wrong with it."""
-    return _decode(data, REQUEST_BYTES, _for_manager, _check_to_manager)
+def decode_to_manager(data: Bytes, version: int) -> ToManager:
+    """What a manager received on a connection of `version`.
+
+    Raises RemoteProtocolError, whatever is wrong with it.
+    """
+    return _decode(data, version, REQUEST_BYTES, _for_manager, _check_to_manager)
 
 
-def decode_to_owner(data: Bytes) -> ToOwner:
-    """What an owner received. Raises RemoteProtocolError, whatever is wrong with it."""
-    return _decode(data, MESSAGE_BYTES, _for_owner, _check_to_owner)
+def decode_to_owner(data: Bytes, version: int) -> ToOwner:
+    """What an owner received on a connection of `version`.
+
+    Raises RemoteProtocolError, whatever is wrong with it.
+    """
+    return _decode(data, version, MESSAGE_BYTES, _for_owner, _check_to_owner)
 
 
-def decode_to_lookup(data: Bytes) -> ToLookup:
-    """What a lookup received. Raises RemoteProtocolError, whatever is wrong with it."""
-    return _decode(data, MESSAGE_BYTES, _for_lookup, _check_to_lookup)
+def decode_to_lookup(data: Bytes, version: int) -> ToLookup:
+    """What a lookup received on a connection of `version`.
+
+    Raises RemoteProtocolError, whatever is wrong with it.
+    """
+    return _decode(data, version, MESSAGE_BYTES, _for_lookup, _check_to_lookup)
 
 
 def _decode(
     data: Bytes,
+    version: int,
     limit: int,
     decoder: msgspec.msgpack.Decoder[M],
     check: Callable[[M], None],
 ) -> M:
     if len(data) > limit:
         raise RemoteProtocolError(f"a message of {len(data)} bytes, where {limit} are the most")
-    if not data or data[0] != VERSION:
-        _refuse_version(data)
+    if not data or data[0] != version:
+        _refuse_version(data, version)
     try:
         message = decoder.decode(memoryview(data)[1:])
+        if version < NEWEST:
+            _check_known(message, version)
         check(message)
     except (ValueError, RecursionError) as error:  # msgspec's own errors are ValueErrors
         said = str(error)[:_SHOWN_CHARACTERS]
@@ -90,15 +109,21 @@ def _decode(
     return message
 
 
-def _refuse_version(data: Bytes) -> NoReturn:
+def _refuse_version(data: Bytes, version: int) -> NoReturn:
+    """In words that are true on both sides: they go into the reason with which it is closed."""
     if not data:
         raise RemoteProtocolError("an empty message: not even a protocol version")
-    theirs = data[0]
-    older = "this side" if theirs > VERSION else "the peer"
     raise RemoteProtocolError(
-        f"the peer speaks protocol version {theirs}, this side version {VERSION}: "
-        f"upgrade leasehold on {older}, or see whether it is leasehold that was connected to"
+        f"a message of protocol version {data[0]}, where version {version} is spoken; upgrade the "
+        "older side, if both are leasehold"
     )
+
+
+def _check_known(message: object, version: int) -> None:
+    since = SINCE[type(message)]  # type: ignore[index]  # the decoders make messages only
+    if since > version:
+        name = type(message).__name__
+        raise ValueError(f"{name} is of protocol version {since}, and not of {version}")
 
 
 def _check_to_manager(message: ToManager) -> None:

@@ -11,6 +11,7 @@ import pytest
 from leasehold.protocol.lease.messages import Hello, Standby, Sync, SyncResponse
 from leasehold.runtime.clock import boot_clock
 from leasehold.wire.codec import decode_to_lookup, decode_to_owner, encode
+from leasehold.wire.versions import NEWEST, SUBPROTOCOLS
 from tests.integration.failover.stage import STAGES, Manager
 from tests.integration.owner import WireOwner
 
@@ -27,12 +28,12 @@ class Ear:
 
     def sync(self) -> bytes:
         seal = self.owner.seal
-        return encode(Sync(OTHER_POOL, 2, seal.journal, seal.leadership, 0, 1))
+        return encode(Sync(OTHER_POOL, 2, seal.journal, seal.leadership, 0, 1), NEWEST)
 
     async def ask_everything(self) -> None:
         """All that one may ask a leader, in words that it took before."""
         await self.owner.socket.send_bytes(self.owner.renewal())
-        await self.owner.socket.send_bytes(encode(Hello(OTHER_POOL, 3)))
+        await self.owner.socket.send_bytes(encode(Hello(OTHER_POOL, 3), NEWEST))
         await self.lookup.send_bytes(self.sync())
 
     async def said(self) -> list[object]:
@@ -44,7 +45,7 @@ class Ear:
                 received = await socket.receive(timeout=20)
                 if received.type is not aiohttp.WSMsgType.BINARY:
                     break
-                heard.append(decode(received.data))
+                heard.append(decode(received.data, NEWEST))
         return heard
 
 
@@ -55,9 +56,9 @@ async def ear_at(manager: Manager) -> AsyncIterator[Ear]:
         await stack.enter_async_context(owner.connected(manager.url))
         await owner.own_everything()
         session = await stack.enter_async_context(aiohttp.ClientSession())
-        lookup = await session.ws_connect(f"{manager.url}/v1/lookup")
-        await lookup.send_bytes(encode(Sync(OTHER_POOL, 1, 0, 0, 0, 1)))
-        answer = decode_to_lookup(await lookup.receive_bytes())
+        lookup = await session.ws_connect(f"{manager.url}/v1/lookup", protocols=SUBPROTOCOLS)
+        await lookup.send_bytes(encode(Sync(OTHER_POOL, 1, 0, 0, 0, 1), NEWEST))
+        answer = decode_to_lookup(await lookup.receive_bytes(), NEWEST)
         assert isinstance(answer, SyncResponse), answer
         yield Ear(owner, lookup)
 

@@ -4,7 +4,7 @@ import asyncio
 import io
 import json
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, NamedTuple, Self
 from urllib.parse import urlsplit
@@ -18,6 +18,7 @@ from leasehold.manager.service import ManagerService
 from leasehold.observe.events import Observer
 from leasehold.protocol.lease.messages import ToManager
 from leasehold.wire.codec import encode
+from leasehold.wire.versions import NEWEST, SUBPROTOCOLS
 
 DEADLINE_SECONDS = 30.0
 
@@ -38,8 +39,10 @@ class Serving(NamedTuple):
         async with self.session.post(url, data=io.BytesIO(data), headers=said) as response:
             return response.status, json.loads(await response.read())
 
-    async def connect(self, path: str) -> aiohttp.ClientWebSocketResponse:
-        return await self.session.ws_connect(self.service.url + path)
+    async def connect(
+        self, path: str, protocols: Sequence[str] = SUBPROTOCOLS
+    ) -> aiohttp.ClientWebSocketResponse:
+        return await self.session.ws_connect(self.service.url + path, protocols=protocols)
 
     def counted(self, what: str) -> int:
         return self.service.observer.counters[what]
@@ -96,6 +99,7 @@ class RawSocket:
         writer.write(
             f"GET {path} HTTP/1.1\r\nHost: {parts.netloc}\r\nUpgrade: websocket\r\n"
             "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+            f"Sec-WebSocket-Protocol: {SUBPROTOCOLS[0]}\r\n"
             "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n".encode()
         )
         answer = await reader.readuntil(b"\r\n\r\n")
@@ -117,6 +121,6 @@ class RawSocket:
 
 def masked(message: ToManager) -> bytes:
     """A message as a client's frame, with a mask that changes nothing."""
-    payload = encode(message)
+    payload = encode(message, NEWEST)
     assert len(payload) < 126
     return bytes((0x82, 0x80 | len(payload), 0, 0, 0, 0)) + payload

@@ -1,10 +1,12 @@
 """Sending without waiting: frames are made once, and a peer that lags is cut off."""
 
 import asyncio
+from collections.abc import Iterable
 
 import pytest
 
-from leasehold.manager.peers import LAG_BYTES, Peers, frame
+from leasehold.manager.peers import LAG_BYTES, Peers, frame, send_to_each
+from leasehold.protocol.lease.manager_events import Connection
 
 
 class StuckTransport(asyncio.WriteTransport):
@@ -28,6 +30,13 @@ class StuckTransport(asyncio.WriteTransport):
         self.aborted = True
 
 
+def send(peers: Peers, connections: Iterable[Connection], payload: bytes) -> int:
+    """To peers that all speak version 1; how many were cut off."""
+    found = peers.by_version(connections)
+    assert set(found) <= {1}
+    return send_to_each(found.get(1, ()), payload)
+
+
 @pytest.mark.parametrize(
     ("size", "header"),
     [
@@ -45,27 +54,38 @@ def test_a_frame_is_as_rfc_6455_has_it(size: int, header: bytes) -> None:
 
 def test_numbers_are_never_used_twice_and_the_gone_get_nothing() -> None:
     peers, transport = Peers(), StuckTransport()
-    first = peers.add(transport)
+    first = peers.add(transport, 1)
     peers.remove(first)
-    second = peers.add(transport)
+    second = peers.add(transport, 1)
     assert first != second
-    assert peers.send((first,), b"a") == 0
+    assert send(peers, (first,), b"a") == 0
     assert transport.waiting == []
     assert len(peers) == 1
 
 
+def test_peers_are_told_apart_by_what_they_speak() -> None:
+    peers, transport = Peers(), StuckTransport()
+    old, new, newer = (peers.add(transport, version) for version in (1, 2, 2))
+    gone = peers.add(transport, 2)
+    peers.remove(gone)
+    found = peers.by_version((new, old, gone, newer))
+    assert {version: len(those) for version, those in found.items()} == {2: 2, 1: 1}
+    assert peers.versions() == {1: 1, 2: 2}
+    assert [peers.version(each) for each in (old, new, gone, None)] == [1, 2, None, None]
+
+
 def test_all_get_the_very_same_bytes() -> None:
     peers, transports = Peers(), [StuckTransport(), StuckTransport()]
-    assert peers.send([peers.add(each) for each in transports], b"a") == 0
+    assert send(peers, [peers.add(each, 1) for each in transports], b"a") == 0
     assert [each.waiting for each in transports] == [[frame(b"a")]] * 2
 
 
 def test_a_peer_that_lags_is_cut_off_and_the_others_are_not() -> None:
     peers, slow, fast = Peers(), StuckTransport(), StuckTransport()
-    both = (peers.add(slow), peers.add(fast))
+    both = (peers.add(slow, 1), peers.add(fast, 1))
     message, cut_off = b"x" * 1000, 0
     for _ in range(2 * LAG_BYTES // len(message)):
-        cut_off += peers.send(both, message)
+        cut_off += send(peers, both, message)
         fast.waiting.clear()
     assert (slow.aborted, fast.aborted, cut_off) == (True, False, 1)
     assert slow.get_write_buffer_size() <= LAG_BYTES + 3 * len(frame(message))
@@ -73,15 +93,15 @@ def test_a_peer_that_lags_is_cut_off_and_the_others_are_not() -> None:
 
 def test_a_table_that_takes_long_to_cross_is_not_cut_off_by_the_changes_after_it() -> None:
     peers, transport = Peers(), StuckTransport()
-    connection = peers.add(transport)
+    connection = peers.add(transport, 1)
     table = b"t" * (5 * LAG_BYTES)
-    assert peers.send((connection,), table) == 0
+    assert send(peers, (connection,), table) == 0
     for _ in range(1000):
-        assert peers.send((connection,), b"change") == 0
+        assert send(peers, (connection,), b"change") == 0
     transport.waiting.clear()  # it has arrived; from here on the bound is the usual one
-    peers.send((connection,), b"change")
-    assert peers.send((connection,), b"x" * LAG_BYTES) == 0
-    peers.send((connection,), b"change")
+    send(peers, (connection,), b"change")
+    assert send(peers, (connection,), b"x" * LAG_BYTES) == 0
+    send(peers, (connection,), b"change")
     assert not transport.aborted
-    peers.send((connection,), b"x" * LAG_BYTES)
-    assert peers.send((connection,), b"change") == 1
+    send(peers, (connection,), b"x" * LAG_BYTES)
+    assert send(peers, (connection,), b"change") == 1

@@ -7,6 +7,7 @@ import aiohttp
 import pytest
 
 from leasehold.protocol.lease.messages import (
+    Attested,
     Changes,
     Hello,
     Introduction,
@@ -16,8 +17,10 @@ from leasehold.protocol.lease.messages import (
     Sync,
     SyncResponse,
 )
+from leasehold.testing.contracts.transport import A_PROCESS
 from leasehold.wire.codec import decode_to_lookup, decode_to_owner, encode
 from leasehold.wire.limits import REQUEST_BYTES
+from leasehold.wire.versions import NEWEST, SUBPROTOCOLS
 from tests.unit.manager.serving import Events, RawSocket, Serving, masked, serving
 
 pytestmark = pytest.mark.asyncio
@@ -28,8 +31,8 @@ SYNC = Sync("rooms", 1, 0, 0, 0, 9)
 
 async def introduced(manager: Serving) -> Introduction:
     socket = await manager.connect("/v1/owner")
-    await socket.send_bytes(encode(HELLO))
-    introduction = decode_to_owner(await socket.receive_bytes())
+    await socket.send_bytes(encode(HELLO, NEWEST))
+    introduction = decode_to_owner(await socket.receive_bytes(), NEWEST)
     await socket.close()
     assert isinstance(introduction, Introduction)
     return introduction
@@ -43,8 +46,8 @@ async def test_an_owner_is_introduced_and_joins() -> None:
     async with serving() as manager:
         introduction = await introduced(manager)
         socket = await manager.connect("/v1/owner")
-        await socket.send_bytes(encode(join(introduction)))
-        response = decode_to_owner(await socket.receive_bytes())
+        await socket.send_bytes(encode(join(introduction), NEWEST))
+        response = decode_to_owner(await socket.receive_bytes(), NEWEST)
         assert isinstance(response, LeaseResponse)
         assert response.incarnation == 1
 
@@ -54,11 +57,11 @@ async def test_every_lookup_hears_of_a_grant_without_asking() -> None:
         await manager.post("/v1/pools", {"name": "rooms", "kind": "hashed"})
         lookups = [await manager.connect("/v1/lookup") for _ in range(3)]
         for lookup in lookups:
-            await lookup.send_bytes(encode(SYNC))
-            assert isinstance(decode_to_lookup(await lookup.receive_bytes()), SyncResponse)
+            await lookup.send_bytes(encode(SYNC, NEWEST))
+            assert isinstance(decode_to_lookup(await lookup.receive_bytes(), NEWEST), SyncResponse)
         await grant_everything(manager)
         for lookup in lookups:
-            changes = decode_to_lookup(await lookup.receive_bytes())
+            changes = decode_to_lookup(await lookup.receive_bytes(), NEWEST)
             assert isinstance(changes, Changes)
             assert [owner.name for owner in changes.owners] == ["ann"]
 
@@ -66,8 +69,8 @@ async def test_every_lookup_hears_of_a_grant_without_asking() -> None:
 async def grant_everything(manager: Serving) -> None:
     introduction = await introduced(manager)
     owner = await manager.connect("/v1/owner")
-    await owner.send_bytes(encode(join(introduction)))
-    response = decode_to_owner(await owner.receive_bytes())
+    await owner.send_bytes(encode(join(introduction), NEWEST))
+    response = decode_to_owner(await owner.receive_bytes(), NEWEST)
     assert isinstance(response, LeaseResponse)
     seal = introduction
     for sequence in (2, 3):
@@ -81,8 +84,8 @@ async def grant_everything(manager: Serving) -> None:
             seal.leadership,
             (),
         )
-        await owner.send_bytes(encode(request))
-        assert isinstance(decode_to_owner(await owner.receive_bytes()), LeaseResponse)
+        await owner.send_bytes(encode(request, NEWEST))
+        assert isinstance(decode_to_owner(await owner.receive_bytes(), NEWEST), LeaseResponse)
         if sequence == 2:  # planned when others that may come have come: then a poke
             await owner.receive_bytes()
 
@@ -91,11 +94,11 @@ async def grant_everything(manager: Serving) -> None:
     ("path", "frame", "code", "reason"),
     [
         ("/v1/owner", b"", 1002, "an empty message"),
-        ("/v1/owner", b"\x01\xc1", 1002, "a malformed message of 2 bytes"),
-        ("/v1/owner", b"\x02" + encode(HELLO)[1:], 1002, "the peer speaks protocol version 2"),
-        ("/v1/owner", b"GET / HTTP/1.1", 1002, "the peer speaks protocol version 71"),
-        ("/v1/owner", encode(SYNC), 1002, "a Sync has no place here"),
-        ("/v1/lookup", encode(HELLO), 1002, "a Hello has no place here"),
+        ("/v1/owner", b"\x02\xc1", 1002, "a malformed message of 2 bytes"),
+        ("/v1/owner", encode(HELLO, 1), 1002, "a message of protocol version 1, where version 2"),
+        ("/v1/owner", b"GET / HTTP/1.1", 1002, "a message of protocol version 71"),
+        ("/v1/owner", encode(SYNC, NEWEST), 1002, "a Sync has no place here"),
+        ("/v1/lookup", encode(HELLO, NEWEST), 1002, "a Hello has no place here"),
         ("/v1/owner", "text", 1003, "a text frame, where messages are binary"),
     ],
 )
@@ -110,8 +113,85 @@ async def test_what_cannot_be_understood_closes_its_connection_with_a_reason_and
         assert (closed.type, closed.data) == (aiohttp.WSMsgType.CLOSE, code)
         assert str(closed.extra).startswith(reason)
         assert manager.counted("malformed message") == 1
-        await other.send_bytes(encode(HELLO))
-        assert isinstance(decode_to_owner(await other.receive_bytes()), Introduction)
+        await other.send_bytes(encode(HELLO, NEWEST))
+        assert isinstance(decode_to_owner(await other.receive_bytes(), NEWEST), Introduction)
+
+
+async def test_who_offers_no_version_speaks_the_first() -> None:
+    async with serving() as manager:
+        socket = await manager.connect("/v1/owner", ())
+        assert socket.protocol is None
+        await socket.send_bytes(encode(HELLO, 1))
+        assert isinstance(decode_to_owner(await socket.receive_bytes(), 1), Introduction)
+
+
+async def test_a_first_version_connection_takes_nothing_newer() -> None:
+    async with serving() as manager:
+        socket = await manager.connect("/v1/owner", ["chat"])
+        attested = Attested("rooms", 1, A_PROCESS, A_PROCESS, 1, 2)
+        await socket.send_bytes(b"\x01" + encode(attested, NEWEST)[1:])
+        closed = await socket.receive()
+        assert (closed.type, closed.data) == (aiohttp.WSMsgType.CLOSE, 1002)
+        assert "Attested is of protocol version 2" in str(closed.extra)
+
+
+async def test_the_highest_version_that_both_speak_is_chosen_whatever_the_order() -> None:
+    async with serving() as manager:
+        for offered, chosen in (
+            (["leasehold.1", "leasehold.2"], "leasehold.2"),
+            (["leasehold.9", "leasehold.2", "leasehold.1"], "leasehold.2"),
+            (["leasehold.1"], "leasehold.1"),
+        ):
+            socket = await manager.connect("/v1/owner", offered)
+            assert socket.protocol == chosen
+
+
+async def test_who_speaks_newer_versions_only_is_told_so() -> None:
+    async with serving() as manager:
+        socket = await manager.connect("/v1/lookup", ["leasehold.9", "leasehold.8"])
+        closed = await socket.receive()
+        assert (closed.type, closed.data) == (aiohttp.WSMsgType.CLOSE, 1002)
+        assert closed.extra == (
+            "no protocol version in common: one side speaks 1 to 2, the other 8 to 9; "
+            "upgrade leasehold on the first"
+        )
+        assert manager.counted("no common version") == 1
+        assert (await manager.get("/v1/status"))[1]["connections"] == 0
+
+
+async def test_a_change_is_told_to_each_lookup_in_its_own_version() -> None:
+    async with serving() as manager:
+        await manager.post("/v1/pools", {"name": "rooms", "kind": "hashed"})
+        lookups = [(1, await manager.connect("/v1/lookup", ())) for _ in range(2)]
+        lookups += [(2, await manager.connect("/v1/lookup")) for _ in range(2)]
+        for version, lookup in lookups:
+            await lookup.send_bytes(encode(SYNC, version))
+            snapshot = decode_to_lookup(await lookup.receive_bytes(), version)
+            assert isinstance(snapshot, SyncResponse)
+        status = (await manager.get("/v1/status"))[1]
+        assert (status["protocols"], status["connections_by_protocol"]) == (
+            [1, 2],
+            {"1": 2, "2": 2},
+        )
+        await grant_everything(manager)
+        for version, lookup in lookups:
+            changes = decode_to_lookup(await lookup.receive_bytes(), version)
+            assert isinstance(changes, Changes)
+
+
+async def test_the_version_that_is_spoken_with_an_owner_is_told() -> None:
+    async with serving() as manager:
+        sockets = []
+        for version, name in ((1, "old"), (2, "new")):
+            introduction = await introduced(manager)
+            socket = await manager.connect("/v1/owner", () if version == 1 else SUBPROTOCOLS)
+            nonce = introduction.manager_nonce
+            sockets.append(socket)
+            joining = Join("rooms", "hashed", name, "http://a", 5, nonce, 1)
+            await socket.send_bytes(encode(joining, version))
+            await socket.receive_bytes()
+        owners = (await manager.get("/v1/pools/rooms/owners"))[1]["owners"]
+        assert {each["name"]: each["protocol"] for each in owners} == {"old": 1, "new": 2}
 
 
 async def test_an_oversized_message_is_refused_by_its_header_before_it_is_read() -> None:

@@ -18,6 +18,7 @@ from leasehold.manager.service import ManagerService
 from leasehold.protocol.lease.manager_events import CreatePool, ListPools
 from leasehold.protocol.lease.messages import LeaseRequest
 from leasehold.wire.codec import encode
+from leasehold.wire.versions import NEWEST
 from tests.unit.manager.serving import Events, serving
 
 pytestmark = pytest.mark.asyncio
@@ -98,7 +99,7 @@ async def test_a_journal_that_went_back_ends_the_manager() -> None:
         assert leader is not None
         owner = await manager.connect("/v1/owner")
         await owner.send_bytes(
-            encode(LeaseRequest("rooms", 1, 1, 1, 1, leader.office.seal.journal, 9, ()))
+            encode(LeaseRequest("rooms", 1, 1, 1, 1, leader.office.seal.journal, 9, ()), NEWEST)
         )
         with pytest.raises(JournalWentBack, match="the journal has gone back"):
             await manager.service.wait()

@@ -57,8 +57,8 @@ class Wire:
         return [network._decode(item[3][2], decode).token for item in queue]
 
 
-def decode(data: bytes) -> Hello:
-    message = decode_to_manager(data)
+def decode(data: bytes, version: int) -> Hello:
+    message = decode_to_manager(data, version)
     assert isinstance(message, Hello)
     return message
 

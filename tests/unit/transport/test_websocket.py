@@ -13,6 +13,7 @@ from leasehold.protocol.lease.messages import Hello, Poke, ToOwner
 from leasehold.transport import websocket
 from leasehold.transport.contract import OWNER, WAITING_MESSAGES
 from leasehold.transport.websocket import WebSocketTransport
+from leasehold.wire import versions
 from leasehold.wire.codec import encode
 
 pytestmark = pytest.mark.asyncio
@@ -112,6 +113,25 @@ async def test_the_reason_with_which_a_manager_closes_is_told() -> None:
         assert await why_lost(url) == "it closed the connection (1012: going down)"
 
 
+async def test_a_manager_that_speaks_newer_versions_only_is_told_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Here it is this side that does, once the first version is dropped."""
+    monkeypatch.setattr(versions, "OLDEST", 2)
+
+    async def first(request: web.Request) -> web.StreamResponse:
+        answer = web.WebSocketResponse()
+        await answer.prepare(request)
+        await answer.receive()
+        return answer
+
+    async with server(first) as url:
+        assert await why_lost(url) == (
+            "no protocol version in common: one side speaks 1, the other 2; "
+            "upgrade leasehold on the first"
+        )
+
+
 async def test_more_than_may_wait_closes_the_connection() -> None:
     async def deaf(request: web.Request) -> web.StreamResponse:
         answer = web.WebSocketResponse()
@@ -161,8 +181,8 @@ async def test_a_message_that_is_too_large_closes_the_connection(
 
 
 async def test_a_reason_is_cut_to_what_a_close_frame_has_room_for() -> None:
-    _, closed = await closes_with(lambda answer: answer.send_bytes(b"\x07" + b"x" * 1000))
-    assert closed.startswith("1002 the peer speaks protocol version 7")
+    _, closed = await closes_with(lambda answer: answer.send_bytes(b"\x01\xd9\xff" + b"x" * 998))
+    assert closed.startswith("1002 a malformed message of 1001 bytes")
     assert len(closed.encode()) <= len("1002 ") + websocket.REASON_BYTES
 
 
@@ -174,7 +194,7 @@ async def test_a_connection_that_is_silent_to_pings_is_given_up(
     async def frozen(request: web.Request) -> web.StreamResponse:
         answer = web.WebSocketResponse(autoping=False)
         await answer.prepare(request)
-        await answer.send_bytes(encode(Poke()))
+        await answer.send_bytes(encode(Poke(), 1))
         while not answer.closed:
             frame = await answer.receive()
             if frame.type not in (web.WSMsgType.BINARY, web.WSMsgType.PING):

@@ -32,8 +32,9 @@ from leasehold.protocol.lease.messages import (
     SyncResponse,
 )
 from leasehold.wire import codec, limits
+from leasehold.wire.versions import NEWEST, OLDEST, SINCE
 
-Decode = Callable[[codec.Bytes], AnyMessage]
+Decode = Callable[[codec.Bytes, int], AnyMessage]
 
 MOST = (1 << 63) - 1
 ENTRIES = (Entry(b"", b"m", 1, 5, 5), Entry(b"m", None, 0, 6, 6))
@@ -70,36 +71,36 @@ RECEIVERS: list[tuple[Decode, list[AnyMessage]]] = [
 ]
 DECODERS = [decode for decode, _ in RECEIVERS]
 CASES = [(decode, message) for decode, messages in RECEIVERS for message in messages]
-SAMPLES = [codec.encode(message) for _, message in CASES]
+SAMPLES = [codec.encode(message, NEWEST) for _, message in CASES]
 
 
 def request(*held: Held) -> bytes:
-    return codec.encode(LeaseRequest("rooms", 1, 2, 3, 4, 5, 6, held))
+    return codec.encode(LeaseRequest("rooms", 1, 2, 3, 4, 5, 6, held), NEWEST)
 
 
 def packed(*fields: object) -> bytes:
-    return bytes([codec.VERSION]) + msgspec.msgpack.encode(fields)
+    return bytes([NEWEST]) + msgspec.msgpack.encode(fields)
 
 
 @pytest.mark.parametrize(("decode", "message"), CASES)
 def test_a_message_survives_its_bytes(decode: Decode, message: AnyMessage) -> None:
-    data = codec.encode(message)
-    assert data[0] == codec.VERSION
+    data = codec.encode(message, NEWEST)
+    assert data[0] == NEWEST
     for given_as in (data, bytearray(data), memoryview(data)):
-        assert decode(given_as) == message
+        assert decode(given_as, NEWEST) == message
 
 
 @pytest.mark.parametrize(("decode", "message"), CASES)
 def test_fields_that_a_later_version_adds_are_passed_over(
     decode: Decode, message: AnyMessage
 ) -> None:
-    fields = msgspec.msgpack.decode(codec.encode(message)[1:])
-    assert decode(packed(*fields, {"new": [1, None, "x"]}, 3)) == message
+    fields = msgspec.msgpack.decode(codec.encode(message, NEWEST)[1:])
+    assert decode(packed(*fields, {"new": [1, None, "x"]}, 3), NEWEST) == message
 
 
 def test_fields_that_an_earlier_version_lacks_have_their_defaults() -> None:
     join = packed("Join", "rooms", "hashed", "a", "http://10.0.0.7", 1, 2, 3)
-    assert codec.decode_to_manager(join) == Join(
+    assert codec.decode_to_manager(join, NEWEST) == Join(
         "rooms", "hashed", "a", "http://10.0.0.7", 1, 2, 3, 1.0, {}
     )
 
@@ -110,17 +111,17 @@ def test_fields_that_an_earlier_version_lacks_have_their_defaults() -> None:
 def message_or_refusal(decode: Decode, data: bytes) -> None:
     """Anything but a message or RemoteProtocolError fails the test that calls this."""
     try:
-        message = decode(data)
+        message = decode(data, NEWEST)
     except RemoteProtocolError as error:
         assert len(str(error)) < 400  # noqa: PT017 - whatever was sent, the log stays readable
     else:
-        assert decode(codec.encode(message)) == message
+        assert decode(codec.encode(message, NEWEST), NEWEST) == message
 
 
 @given(st.binary(max_size=200), st.sampled_from(DECODERS))
 def test_any_bytes(data: bytes, decode: Decode) -> None:
     message_or_refusal(decode, data)
-    message_or_refusal(decode, bytes([codec.VERSION]) + data)
+    message_or_refusal(decode, bytes([NEWEST]) + data)
 
 
 @given(
@@ -170,7 +171,7 @@ def test_any_values_under_a_known_name(tag: str, fields: list[object], decode: D
 )
 def test_hostile_bytes_are_malformed(decode: Decode, body: bytes) -> None:
     with pytest.raises(RemoteProtocolError, match="malformed"):
-        decode(bytes([codec.VERSION]) + body)
+        decode(bytes([NEWEST]) + body, NEWEST)
 
 
 @pytest.mark.parametrize(("decode", "message"), CASES)
@@ -180,29 +181,42 @@ def test_what_is_meant_for_another_receiver_is_malformed(
     for other in DECODERS:
         if other is not decode and not isinstance(message, Standby):
             with pytest.raises(RemoteProtocolError, match="malformed"):
-                other(codec.encode(message))
+                other(codec.encode(message, NEWEST), NEWEST)
 
 
 # --- versions and limits ------------------------------------------------------------------------
 
 
-def test_a_newer_version_is_refused_with_what_to_do() -> None:
-    with pytest.raises(RemoteProtocolError) as caught:
-        codec.decode_to_owner(bytes([codec.VERSION + 6]) + b"what comes then")
-    assert str(caught.value) == (
-        "the peer speaks protocol version 7, this side version 1: upgrade leasehold on this side, "
-        "or see whether it is leasehold that was connected to"
-    )
+def test_another_version_is_refused_in_words_that_are_true_on_both_sides() -> None:
+    for version, other in ((2, 1), (1, 2), (2, 71)):
+        with pytest.raises(RemoteProtocolError) as caught:
+            codec.decode_to_owner(bytes([other]) + b"what comes then", version)
+        assert str(caught.value) == (
+            f"a message of protocol version {other}, where version {version} is spoken; upgrade "
+            "the older side, if both are leasehold"
+        )
 
 
-def test_an_older_version_is_refused_with_what_to_do() -> None:
-    with pytest.raises(RemoteProtocolError, match="upgrade leasehold on the peer"):
-        codec.decode_to_owner(b"\x00")
+@pytest.mark.parametrize(("decode", "message"), CASES)
+def test_a_message_goes_out_and_comes_in_from_the_version_that_brought_it(
+    decode: Decode, message: AnyMessage
+) -> None:
+    newest = codec.encode(message, NEWEST)
+    for version in range(OLDEST, NEWEST + 1):
+        if version >= SINCE[type(message)]:
+            data = codec.encode(message, version)
+            assert data[0] == version
+            assert decode(data, version) == message
+        else:
+            with pytest.raises(LocalProtocolError, match="is of protocol version"):
+                codec.encode(message, version)
+            with pytest.raises(RemoteProtocolError, match=r"malformed.* is of protocol version"):
+                decode(bytes([version]) + newest[1:], version)
 
 
 def test_no_bytes_are_refused() -> None:
     with pytest.raises(RemoteProtocolError, match="empty"):
-        codec.decode_to_owner(b"")
+        codec.decode_to_owner(b"", NEWEST)
 
 
 @pytest.mark.parametrize(
@@ -215,7 +229,7 @@ def test_no_bytes_are_refused() -> None:
 )
 def test_too_many_bytes_are_refused_before_they_are_looked_at(decode: Decode, limit: int) -> None:
     with pytest.raises(RemoteProtocolError, match=f"{limit + 1} bytes, where {limit} are the most"):
-        decode(bytes(limit + 1))
+        decode(bytes(limit + 1), NEWEST)
 
 
 def test_a_table_of_the_papers_size_passes_and_a_request_for_all_of_it_too() -> None:
@@ -224,9 +238,9 @@ def test_a_table_of_the_papers_size_passes_and_a_request_for_all_of_it_too() -> 
     entries = tuple(Entry(start, end, 2000, MOST, MOST) for start, end in ranges)
     owners = tuple(OwnerInfo(i, f"owner-{i}", f"http://10.0.{i}.1:8000") for i in range(2000))
     table = SyncResponse(1, 2, 3, 4, 5, "hashed", True, entries, owners, 6, 7)
-    assert codec.decode_to_lookup(codec.encode(table)) == table
+    assert codec.decode_to_lookup(codec.encode(table, NEWEST), NEWEST) == table
     held = request(*(Held(start, end, MOST) for start, end in ranges))
-    assert isinstance(codec.decode_to_manager(held), LeaseRequest)
+    assert isinstance(codec.decode_to_manager(held, NEWEST), LeaseRequest)
 
 
 def test_what_no_peer_would_take_is_not_sent() -> None:
@@ -234,25 +248,27 @@ def test_what_no_peer_would_take_is_not_sent() -> None:
     with pytest.raises(LocalProtocolError, match="a LeaseRequest of"):
         request(Held(long_key, None, 1))
     answer = LeaseResponse(1, 2, 3, 4, 5, 6, 7, 8, (Leased(long_key, None, 1, 1, "granted"),))
-    assert len(codec.encode(answer)) > limits.REQUEST_BYTES
+    assert len(codec.encode(answer, NEWEST)) > limits.REQUEST_BYTES
 
 
 @pytest.mark.parametrize("most", [b"k" * KEY_BYTES])
 def test_a_key_is_as_long_as_the_limit_and_no_longer(most: bytes) -> None:
     for held in (Held(b"", most, 1), Held(most, None, 1)):
-        assert isinstance(codec.decode_to_manager(request(held)), LeaseRequest)
+        assert isinstance(codec.decode_to_manager(request(held), NEWEST), LeaseRequest)
     for held in (Held(b"", most + b"k", 1), Held(most + b"k", None, 1)):
         with pytest.raises(RemoteProtocolError, match="a key of 1025 bytes, where 1024"):
-            codec.decode_to_manager(request(held))
+            codec.decode_to_manager(request(held), NEWEST)
 
 
 def test_too_many_ranges_and_owners_are_refused() -> None:
     held = [Held(b"", b"a", 1)] * (limits.RANGES_PER_MESSAGE + 1)
     with pytest.raises(RemoteProtocolError, match="131073 ranges"):
-        codec.decode_to_manager(request(*held))
+        codec.decode_to_manager(request(*held), NEWEST)
     owners = OWNERS * (limits.OWNERS_PER_MESSAGE + 1)
     with pytest.raises(RemoteProtocolError, match="32769 owners"):
-        codec.decode_to_lookup(codec.encode(Changes("rooms", 1, 2, 3, 4, (), owners)))
+        codec.decode_to_lookup(
+            codec.encode(Changes("rooms", 1, 2, 3, 4, (), owners), NEWEST), NEWEST
+        )
 
 
 @pytest.mark.parametrize(
@@ -261,7 +277,7 @@ def test_too_many_ranges_and_owners_are_refused() -> None:
 def test_a_capacity_is_a_positive_number(capacity: float) -> None:
     join = Join("rooms", "hashed", "a", "http://10.0.0.7", 1, 2, 3, capacity)
     with pytest.raises(RemoteProtocolError, match="capacity"):
-        codec.decode_to_manager(codec.encode(join))
+        codec.decode_to_manager(codec.encode(join, NEWEST), NEWEST)
 
 
 @pytest.mark.parametrize(
@@ -272,7 +288,7 @@ def test_a_capacity_is_a_positive_number(capacity: float) -> None:
 def test_labels_are_few_and_short(labels: dict[str, str]) -> None:
     join = Join("rooms", "hashed", "a", "http://10.0.0.7", 1, 2, 3, 1.0, labels)
     with pytest.raises(RemoteProtocolError, match="label"):
-        codec.decode_to_manager(codec.encode(join))
+        codec.decode_to_manager(codec.encode(join, NEWEST), NEWEST)
 
 
 # --- ranges -------------------------------------------------------------------------------------
@@ -298,18 +314,21 @@ def test_ranges_listed_as_a_whole_are_sorted_and_do_not_overlap(
     entries = tuple(Entry(start, end, 1, 1, 1) for start, end in bounds)
     for decode, message in (
         (codec.decode_to_manager, request(*(Held(start, end, 1) for start, end in bounds))),
-        (codec.decode_to_owner, codec.encode(LeaseResponse(1, 2, 3, 4, 5, 6, 7, 8, leased))),
+        (
+            codec.decode_to_owner,
+            codec.encode(LeaseResponse(1, 2, 3, 4, 5, 6, 7, 8, leased), NEWEST),
+        ),
         (
             codec.decode_to_lookup,
-            codec.encode(SyncResponse(1, 2, 3, 4, 5, "hashed", True, entries, (), 6, 7)),
+            codec.encode(SyncResponse(1, 2, 3, 4, 5, "hashed", True, entries, (), 6, 7), NEWEST),
         ),
     ):
         with pytest.raises(RemoteProtocolError, match="a range"):
-            decode(message)
+            decode(message, NEWEST)
 
 
 @pytest.mark.parametrize("bounds", [(b"b", b"a"), (b"a", b"a")])
 def test_a_changed_range_ends_after_its_start(bounds: tuple[bytes, bytes]) -> None:
     changes = Changes("rooms", 1, 2, 3, 4, (Entry(*bounds, 1, 1, 1),), ())
     with pytest.raises(RemoteProtocolError, match="not after its start"):
-        codec.decode_to_lookup(codec.encode(changes))
+        codec.decode_to_lookup(codec.encode(changes, NEWEST), NEWEST)

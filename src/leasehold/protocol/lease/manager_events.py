@@ -114,7 +114,8 @@ class OwnerSummary(msgspec.Struct, frozen=True):
     share: float
     """Of the key space, from 0 to 1."""
     recalled_ranges: int
-    connected: bool
+    connection: Connection | None
+    """On which it asked last; None where that is gone."""
     hold_seconds: float
     """How long its ranges stay its own without a further request."""
     capacity: float

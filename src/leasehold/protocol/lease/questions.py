@@ -75,7 +75,7 @@ def _owner_summary(now: Instant, pool: Pool, session: Session) -> OwnerSummary:
         len(held),
         sum(_share(item.range) for item in held),
         sum(deadline != NOT_RECALLED for deadline in session.recalled.values()),
-        session.connection is not None,
+        session.connection,
         max(in_seconds(session.hold_until - now), 0.0),
         member.capacity,
         member.labels,

@@ -13,14 +13,18 @@ The fixture closes what is still open.
 """
 
 import asyncio
+from itertools import permutations
 from typing import Any, NamedTuple, Protocol
 
 from leasehold.protocol.lease.messages import (
+    Attest,
+    Attested,
     FromManager,
     Hello,
     Introduction,
     Join,
     Poke,
+    Process,
     Standby,
     Sync,
     SyncRefusal,
@@ -30,10 +34,14 @@ from leasehold.protocol.lease.messages import (
 )
 from leasehold.transport.contract import LOOKUP, OWNER, Role, Transport
 from leasehold.wire.codec import encode
+from leasehold.wire.versions import NEWEST, OLDEST
 
 PATIENCE_SECONDS = 10.0
 """How long a test waits for what must come. Nothing waits so long unless it fails."""
 MANY = 1_000
+VERSIONS = range(OLDEST, NEWEST + 1)
+A_PROCESS = Process("5e2d7a54", 1, 2, 3, 4)
+ATTESTED = Attested("rooms", 1, A_PROCESS, A_PROCESS, 1, 2)
 
 
 class Arrived(NamedTuple):
@@ -41,6 +49,8 @@ class Arrived(NamedTuple):
 
     connection: int
     message: ToManager
+    version: int = NEWEST
+    """Of the protocol, on that connection."""
 
 
 class Peer(Protocol):
@@ -64,8 +74,8 @@ class Peer(Protocol):
         """Break a connection."""
         ...
 
-    async def listen(self) -> None:
-        """Listen at the URL again, after `fall_silent`."""
+    async def listen(self, newest: int = NEWEST) -> None:
+        """Listen at the URL again, after `fall_silent`, in versions up to `newest`."""
         ...
 
     async def fall_silent(self) -> None:
@@ -80,8 +90,8 @@ class TransportWorld(Protocol):
         """A new transport."""
         ...
 
-    async def peer(self) -> Peer:
-        """A new manager, which listens."""
+    async def peer(self, newest: int = NEWEST) -> Peer:
+        """A new manager, which listens, and speaks versions up to `newest`."""
         ...
 
 
@@ -134,7 +144,7 @@ class TransportContract:
         client.send(peer.url, join)
         assert await peer.receive() == Arrived(0, join)
         answer = Introduction(1, 2, 3, 4)
-        await peer.send(0, encode(answer))
+        await peer.send(0, encode(answer, NEWEST))
         assert await client.next() == (peer.url, answer)
 
     async def test_each_role_has_messages_of_its_own(self, world: TransportWorld) -> None:
@@ -146,8 +156,8 @@ class TransportContract:
         assert (await peer.receive()).connection == 1
         to_owner: ToOwner = Poke()
         to_lookup: ToLookup = SyncRefusal(1, 7, "there is no such pool")
-        await peer.send(0, encode(to_owner))
-        await peer.send(1, encode(to_lookup))
+        await peer.send(0, encode(to_owner, NEWEST))
+        await peer.send(1, encode(to_lookup, NEWEST))
         assert await owner.next() == (peer.url, to_owner)
         assert await lookup.next() == (peer.url, to_lookup)
 
@@ -159,7 +169,7 @@ class TransportContract:
             client.send(peer.url, hello(token))
             assert await peer.receive() == Arrived(0, hello(token))
         for nonce in range(MANY):
-            await peer.send(0, encode(Introduction(1, 1, nonce)))
+            await peer.send(0, encode(Introduction(1, 1, nonce), NEWEST))
         for nonce in range(MANY):
             assert await client.next() == (peer.url, Introduction(1, 1, nonce))
 
@@ -179,7 +189,7 @@ class TransportContract:
         client.send(two.url, hello(2))
         assert (await one.receive()).message == hello(1)
         assert (await two.receive()).message == hello(2)
-        await two.send(0, encode(Standby(one.url)))
+        await two.send(0, encode(Standby(one.url), NEWEST))
         assert await client.next() == (two.url, Standby(one.url))
 
     async def test_a_manager_that_is_not_there_is_lost_once_for_each_attempt(
@@ -204,7 +214,7 @@ class TransportContract:
         assert (await client.next())[0] == peer.url
         client.send(peer.url, hello(2))
         assert await peer.receive() == Arrived(1, hello(2))
-        await peer.send(1, encode(Poke()))
+        await peer.send(1, encode(Poke(), NEWEST))
         assert await client.next() == (peer.url, Poke())
 
     async def test_a_manager_that_comes_back_is_reached(self, world: TransportWorld) -> None:
@@ -228,7 +238,13 @@ class TransportContract:
             client.send(peer.url, hello(1))
             await peer.receive()
         for i, data in enumerate(
-            (b"", b"\xff", b"\x01\xc1", encode(hello(1)), b"\x02" + b"x" * 20)
+            (
+                b"",
+                b"\xff",
+                bytes((NEWEST, 0xC1)),
+                encode(hello(1), NEWEST),
+                bytes((NEWEST + 1,)) + b"x" * 20,
+            )
         ):
             await bad.send(i, data)
             await bad.closed(i)
@@ -237,8 +253,58 @@ class TransportContract:
             assert "cannot be read" in str(why)
             client.send(bad.url, hello(2))
             await bad.receive()
-        await good.send(0, encode(Poke()))
+        await good.send(0, encode(Poke(), NEWEST))
         assert await client.next() == (good.url, Poke())
+
+    async def test_a_connection_is_of_the_newest_version_that_both_speak(
+        self, world: TransportWorld
+    ) -> None:
+        client = Client(world.transport(OWNER))
+        for version in VERSIONS:
+            peer = await world.peer(version)
+            client.send(peer.url, hello(1))
+            assert await peer.receive() == Arrived(0, hello(1), version)
+            await peer.send(0, encode(Poke(), version))
+            assert await client.next() == (peer.url, Poke())
+
+    async def test_a_message_of_another_version_closes_its_connection(
+        self, world: TransportWorld
+    ) -> None:
+        client = Client(world.transport(OWNER))
+        for version, other in permutations(VERSIONS, 2):
+            peer = await world.peer(version)
+            client.send(peer.url, hello(1))
+            await peer.receive()
+            await peer.send(0, encode(Poke(), other))
+            await peer.closed(0)
+            why = str((await client.next())[1])
+            assert f"of protocol version {other}, where version {version} is spoken" in why
+
+    async def test_what_a_version_does_not_know_is_neither_sent_nor_taken(
+        self, world: TransportWorld
+    ) -> None:
+        peer, client = await world.peer(1), Client(world.transport(OWNER))
+        client.send(peer.url, ATTESTED)
+        client.send(peer.url, hello(1))
+        assert await peer.receive() == Arrived(0, hello(1), 1)
+        attest = Attest("rooms", 1, A_PROCESS, 1)
+        await peer.send(0, b"\x01" + encode(attest, 2)[1:])
+        await peer.closed(0)
+        assert "Attest is of protocol version 2" in str((await client.next())[1])
+
+    async def test_a_manager_that_comes_back_may_speak_another_version(
+        self, world: TransportWorld
+    ) -> None:
+        peer, client = await world.peer(), Client(world.transport(OWNER))
+        for connection, version in enumerate((*VERSIONS, *reversed(VERSIONS))):
+            await peer.fall_silent()
+            await peer.listen(version)
+            for token in (1, 2):  # the second waits for the connection, or goes out over it
+                client.send(peer.url, hello(token))
+            for token in (1, 2):
+                assert await peer.receive() == Arrived(connection, hello(token), version)
+            await peer.drop(connection)
+            await client.next()
 
     async def test_after_close_nothing_is_told_and_nothing_sent(
         self, world: TransportWorld

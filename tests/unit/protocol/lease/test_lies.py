@@ -53,6 +53,7 @@ from leasehold.protocol.lease.owner import OwnerMachine
 from leasehold.protocol.lease.timing import TEST
 from leasehold.sim.journal import JournalContents, failure_of
 from leasehold.wire.codec import decode_to_lookup, decode_to_manager, decode_to_owner, encode
+from leasehold.wire.versions import NEWEST
 
 ADVANCES_A_SECOND = 200
 """A beat every 0.1 s, pushes, renewals and searches: some dozens. A busy machine has thousands."""
@@ -164,7 +165,7 @@ def owner_event(lies: Lies, owner: OwnerMachine) -> owner_events.OwnerEvent:
         case 4 if lies.number(3) == 0:
             return owner_events.CloseRequested()
         case _:
-            message = decode_to_owner(encode(lie_to_owner(lies, owner)))
+            message = decode_to_owner(encode(lie_to_owner(lies, owner), NEWEST), NEWEST)
             return owner_events.Received(lies.data.draw(st.sampled_from("aaab")), message)
 
 
@@ -240,7 +241,7 @@ def test_a_lookup_may_be_told_anything(data: st.DataObject) -> None:
         now = until
         event: lookup_events.LookupEvent = lookup_events.Disconnected("a")
         if lies.number(9):
-            message = decode_to_lookup(encode(lie_to_lookup(lies, lookup)))
+            message = decode_to_lookup(encode(lie_to_lookup(lies, lookup), NEWEST), NEWEST)
             event = lookup_events.Received(data.draw(st.sampled_from("aaab")), message)
         wake_at = lookup.handle(now, event).wake_at
         lookup.invariants()
@@ -372,6 +373,8 @@ def test_a_manager_may_be_told_anything(data: st.DataObject) -> None:
             case 3 if lies.number(9) == 0:
                 event = manager_events.Stopped()
             case _:
-                message = decode_to_manager(encode(lie_to_manager(lies, managed.manager)))
+                message = decode_to_manager(
+                    encode(lie_to_manager(lies, managed.manager), NEWEST), NEWEST
+                )
                 event = manager_events.Received(lies.number(2), message)
         managed.take(managed.manager.handle(managed.now, event))

@@ -52,9 +52,9 @@ def test_owners_by_name_with_what_they_have() -> None:
     owners = answer(at(3.2), {"p": made.pool}, ListOwners("p"))
     assert isinstance(owners, Owners)
     [a, b] = owners.owners
-    assert [(x.name, x.incarnation, x.ranges, x.connected) for x in (a, b)] == [
-        ("a", 2, 1, True),
-        ("b", 1, 1, True),
+    assert [(x.name, x.incarnation, x.ranges, x.connection) for x in (a, b)] == [
+        ("a", 2, 1, 101),
+        ("b", 1, 1, 102),
     ]
     assert a.share == pytest.approx(ord("m") / 256)
     assert a.share + b.share == pytest.approx(1)

@@ -1,0 +1,54 @@
+"""Which version is spoken, and that every message has one."""
+
+from collections.abc import Iterator
+from typing import Any, get_args
+
+import pytest
+
+from leasehold.errors import RemoteProtocolError
+from leasehold.protocol.lease.messages import AnyMessage, Message
+from leasehold.wire.versions import NEWEST, OLDEST, SINCE, SUBPROTOCOLS, agreed
+
+
+def members(union: Any) -> Iterator[Any]:  # noqa: ANN401 - a union has no type of its own
+    parts = get_args(union)
+    yield from (each for part in parts for each in members(part)) if parts else iter([union])
+
+
+def test_every_message_has_the_version_that_brought_it_and_the_newest_brought_some() -> None:
+    messages = set(members(AnyMessage))
+    assert set(SINCE) == messages == set(Message.__subclasses__())
+    assert min(SINCE.values()) == 1
+    assert max(SINCE.values()) == NEWEST
+
+
+def test_a_client_offers_what_it_speaks_highest_first() -> None:
+    assert SUBPROTOCOLS == ("leasehold.2", "leasehold.1")
+
+
+@pytest.mark.parametrize(
+    ("said", "version"),
+    [
+        ([], 1),
+        ([""], 1),
+        (["chat", "leasehold.0", "leasehold.02", "leasehold.1000", "leasehold.x"], 1),
+        (["leasehold.1"], 1),
+        (["leasehold.1", "leasehold.2"], 2),
+        (SUBPROTOCOLS, NEWEST),
+        ([f"leasehold.{NEWEST + 1}", *SUBPROTOCOLS], NEWEST),
+    ],
+)
+def test_the_highest_in_common_is_agreed_and_without_a_word_the_first(
+    said: list[str], version: int
+) -> None:
+    assert agreed(said) == version
+
+
+def test_where_there_is_none_in_common_the_older_side_is_named_first() -> None:
+    with pytest.raises(RemoteProtocolError) as caught:
+        agreed(["leasehold.255", "leasehold.254"])
+    assert str(caught.value) == (
+        f"no protocol version in common: one side speaks {OLDEST} to {NEWEST}, the other "
+        "254 to 255; upgrade leasehold on the first"
+    )
+    assert len(str(caught.value)) <= 123  # a close frame carries no more
