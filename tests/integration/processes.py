@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.versions.old import environment
+
 DEADLINE_SECONDS = 20.0
 
 
@@ -36,14 +38,15 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
 
 
 class ManagerProcess:
-    """A manager that reports as JSON."""
+    """A manager that reports as JSON; of `leasehold`, which is the present one if it is None."""
 
-    def __init__(self, arguments: Sequence[str]) -> None:
+    def __init__(self, arguments: Sequence[str], leasehold: Path | None = None) -> None:
         self.process = subprocess.Popen(
             command("manager", "--json", *arguments),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            env=environment(leasehold),
         )
         self._events: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._reader = threading.Thread(target=self._read, daemon=True)

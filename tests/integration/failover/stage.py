@@ -22,11 +22,13 @@ from tests.integration.processes import ManagerProcess
 class Manager(ManagerProcess):
     """A manager whose reports are kept."""
 
-    def __init__(self, journal: str, preset: str, *options: str) -> None:
+    def __init__(
+        self, journal: str, preset: str, *options: str, leasehold: Path | None = None
+    ) -> None:
         self.events: list[dict[str, Any]] = []
         self.journal = journal
         port = () if "--port" in options else ("--port", "0")
-        super().__init__([*port, "--preset", preset, "--journal", journal, *options])
+        super().__init__([*port, "--preset", preset, "--journal", journal, *options], leasehold)
 
     def _read(self) -> None:
         assert self.process.stdout
@@ -84,11 +86,24 @@ class Stage:
         """Of each manager, one to each member."""
         self.to_managers: list[Proxy] = []
 
-    def start(self, journal: str, *options: str) -> Manager:
-        """One manager more."""
-        made = Manager(journal, self.preset, *options)
+    def start(self, journal: str, *options: str, leasehold: Path | None = None) -> Manager:
+        """One manager more; of the present leasehold if no other is named."""
+        made = Manager(journal, self.preset, *options, leasehold=leasehold)
         self.stack.callback(made.clean_up)
         self.managers.append(made)
+        return made
+
+    async def replace(self, manager: Manager, leasehold: Path | None) -> Manager:
+        """Stop a manager, and start one of another leasehold at the same URL; it stands by then."""
+        leads = manager is await self.leader()
+        manager.send(TERMINATE)
+        assert await manager.ended() == 0, manager.log
+        if leads:
+            await self.leader(after=manager.leadership)
+        port = manager.url.rpartition(":")[2]
+        made = self.start(manager.journal, "--port", port, leasehold=leasehold)
+        self.managers.remove(manager)
+        await made.until_role("standing by")
         return made
 
     async def listening(self) -> None:
@@ -137,6 +152,7 @@ async def on_etcd(
     options: Sequence[str] = (),
     breakable: bool = False,
     parted: bool = False,
+    leasehold: Path | None = None,
 ) -> AsyncIterator[Stage]:
     """Managers on an etcd; `breakable` between the two, `parted` between clients and managers."""
     async with AsyncExitStack() as stack:
@@ -148,7 +164,8 @@ async def on_etcd(
                 ways = [await stack.enter_async_context(proxy_to(url)) for url in urls]
                 stage.to_etcd.append(ways)
                 urls = [each.url for each in ways]
-            stage.start(f"etcd:{','.join(urls)}", *(["--first-start"] if n == 0 else []))
+            first = ["--first-start"] if n == 0 else []
+            stage.start(f"etcd:{','.join(urls)}", *first, leasehold=leasehold)
             if n == 0:
                 await stage.leader()
         await stage.listening()
@@ -161,16 +178,20 @@ async def on_etcd(
 
 @asynccontextmanager
 async def on_sqlite(
-    directory: Path, *, preset: str = "default", managers: int = 2
+    directory: Path,
+    *,
+    preset: str = "default",
+    managers: int = 2,
+    leasehold: Path | None = None,
 ) -> AsyncIterator[Stage]:
     """Managers on a journal in a file."""
     async with AsyncExitStack() as stack:
         stage = Stage(stack, preset)
         journal = f"sqlite:{directory / 'journal.sqlite'}"
-        stage.start(journal, "--first-start")
+        stage.start(journal, "--first-start", leasehold=leasehold)
         await stage.leader()
         for _ in range(managers - 1):
-            stage.start(journal)
+            stage.start(journal, leasehold=leasehold)
         await stage.listening()
         yield stage
 

@@ -1,0 +1,125 @@
+"""Owners and lookups in processes of their own, of either leasehold, and what they all see."""
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.integration.etcd.servers import until
+from tests.versions.client import KEYS
+from tests.versions.old import HERE, environment
+
+DEADLINE_SECONDS = 20.0
+
+
+class Client:
+    """One owner and one lookup."""
+
+    def __init__(self, address: str, process: asyncio.subprocess.Process) -> None:
+        self.address = address
+        self.process = process
+
+    async def state(self) -> dict[str, Any]:
+        assert self.process.stdin
+        assert self.process.stdout
+        self.process.stdin.write(b"\n")
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            line = await self.process.stdout.readline()
+        assert line, f"{self.address} has ended"
+        return dict(json.loads(line))
+
+
+class Clients:
+    """Several, who are to share the keys of one pool among them."""
+
+    def __init__(self, managers: Sequence[str]) -> None:
+        self.managers = managers
+        self.clients: list[Client] = []
+        self.numbers: dict[str, int] = {}
+        """Of every key, under which lease number it was served when that was last looked at."""
+
+    async def start(self, leasehold: Path | None) -> None:
+        """One client more."""
+        address = f"http://client-{len(self.clients)}"
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, str(HERE / "client.py"), address, *self.managers),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            env=environment(leasehold),
+        )
+        self.clients.append(Client(address, process))
+
+    async def share(self, leadership: int = 0) -> list[dict[str, Any]]:
+        """Wait until the keys are shared, by the word of that leadership; what each client says.
+
+        Every client has keys, no two have the same, and every lookup finds every key where it is.
+        """
+        last: list[dict[str, Any]] = []
+
+        async def is_so() -> bool:
+            last[:] = await asyncio.gather(*(each.state() for each in self.clients))
+            return self._agree(last) and min(each["seen"] for each in last) >= leadership
+
+        await until(is_so, f"the keys are shared under leadership {leadership}: {last}")
+        return last
+
+    def _agree(self, states: Sequence[dict[str, Any]]) -> bool:
+        holders: dict[str, str] = {}
+        for client, said in zip(self.clients, states, strict=True):
+            assert holders.keys().isdisjoint(said["leases"]), "a key has two owners"
+            holders |= dict.fromkeys(said["leases"], client.address)
+            if not said["leases"]:
+                return False
+        return len(holders) == len(KEYS) and all(each["found"] == holders for each in states)
+
+    async def settle(self) -> None:
+        """Wait until the keys are shared, and look at their numbers: none has gone back."""
+        for said in await self.share():
+            for key, number in said["leases"].items():
+                assert number >= self.numbers.get(key, 0), f"the number of {key} went back"
+                self.numbers[key] = number
+
+    async def check_undisturbed(self, leadership: int) -> None:
+        """Under that leadership everything is as it was settled: nothing revoked, nothing lost."""
+        states = await self.share(leadership)
+        assert [(each["revoked"], each["lost"]) for each in states] == self.disturbed
+        numbers: dict[str, int] = {}
+        for said in states:
+            numbers |= said["leases"]
+        assert numbers == self.numbers
+
+    async def grow(self, leasehold: Path | None) -> None:
+        """Start one more, wait until it has its share, and count anew what was revoked and lost."""
+        await self.start(leasehold)
+        await self.settle()
+        states = await self.share()
+        self.disturbed = [(each["revoked"], each["lost"]) for each in states]
+        assert not any(lost for _, lost in self.disturbed if len(self.clients) == 1)
+
+    async def stop(self) -> None:
+        for each in self.clients:
+            assert each.process.stdin
+            each.process.stdin.close()
+        try:
+            async with asyncio.timeout(DEADLINE_SECONDS):
+                codes = [await each.process.wait() for each in self.clients]
+        finally:
+            for each in self.clients:
+                if each.process.returncode is None:
+                    each.process.kill()
+        assert codes == [0] * len(codes)
+
+
+@asynccontextmanager
+async def clients_of(managers: Sequence[str], *leaseholds: Path | None) -> AsyncIterator[Clients]:
+    """One client of each of these leaseholds, who share the keys."""
+    made = Clients(managers)
+    try:
+        for each in leaseholds:
+            await made.grow(each)
+        yield made
+    finally:
+        await made.stop()

@@ -1,0 +1,56 @@
+"""An owner and a lookup of one pool, as a program: whichever leasehold runs it.
+
+Takes the address at which it is to serve, and the managers. Each line on standard input is answered
+with how things are, as JSON; at the end of input it leaves.
+"""
+
+import asyncio
+import json
+import sys
+from collections import Counter
+from typing import Any
+
+from leasehold import KeyRange, Lookup, Owner
+
+POOL = "mixed"
+KEYS = tuple(f"room-{n}" for n in range(40))
+
+
+async def lines() -> asyncio.StreamReader:
+    reader = asyncio.StreamReader()
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    return reader
+
+
+def state(owner: Owner, lookup: Lookup, happened: Counter[str]) -> dict[str, Any]:
+    leases = {key: owner.check(key) for key in KEYS}
+    return {
+        "leases": {key: lease.number for key, lease in leases.items() if lease},
+        "found": {key: lookup.find(key) for key in KEYS},
+        "seen": min(owner._engine._machine.leadership, lookup._engine._machine.leadership),
+        "revoked": happened["revoked"],
+        "lost": happened["lost"],
+    }
+
+
+async def main(address: str, *managers: str) -> None:
+    happened: Counter[str] = Counter()
+
+    def on_revoke(ranges: tuple[KeyRange, ...]) -> None:
+        happened["revoked"] += len(ranges)
+
+    def on_loss(ranges: tuple[KeyRange, ...]) -> None:
+        happened["lost"] += len(ranges)
+
+    asked = await lines()
+    async with (
+        Owner(managers, pool=POOL, address=address, on_revoke=on_revoke) as owner,
+        Lookup(managers, pool=POOL, on_loss=on_loss) as lookup,
+    ):
+        while await asked.readline():
+            print(json.dumps(state(owner, lookup, happened)), flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))
