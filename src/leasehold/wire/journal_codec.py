@@ -4,8 +4,12 @@ A disk may hand back something else than it was given, and a database page that 
 structure can still hold a flipped bit: a lease number that is off by 64 would be believed. So each
 record carries a CRC-32 of itself, and what does not match is damage, never a record.
 
-The format rises with every new kind of record and every new field. A journal is more than a message
-of which one may ignore a part: whoever does not know a record does not know what is so.
+The format rises with every new kind of record, and with every field without which an older manager
+would believe what is not so. A journal is more than a message of which one may ignore a part: who
+does not know a record does not know what is so. A field that is added at the end, with a default,
+and that an older manager may do without, leaves the format as it is, so that managers are upgraded
+one after the other on one journal. It may be gone after an older one has led, whose snapshots are
+without it.
 """
 
 import zlib

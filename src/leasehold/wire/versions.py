@@ -36,9 +36,10 @@ from leasehold.protocol.lease.messages import (
 )
 
 OLDEST: Final = 1
-"""The oldest version that is still spoken. It rises when nobody runs a leasehold that speaks no
-later one: never in the release that brings a new version, for then no order of upgrading would do.
-The changelog says so one release ahead, and `leasehold status` whether there are such peers."""
+"""The oldest version that is still spoken. It rises when no leasehold is in use that speaks no
+later one (`leasehold status` tells), and after a release whose changelog has said that it will. Two
+versions are spoken at all times: to a release that brings one and drops the one before it, nobody
+could upgrade under load."""
 
 NEWEST: Final = 2
 """The newest version. It rises with a message type that older peers do not know, and with every

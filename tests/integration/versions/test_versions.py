@@ -4,8 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import msgspec
 import pytest
 
+from leasehold.manager.answers import OwnersAnswer, StatusAnswer
 from leasehold.wire.versions import NEWEST
 from tests.integration.failover.stage import on_sqlite
 from tests.integration.versions.clients import clients_of
@@ -32,9 +34,15 @@ async def test_old_and_new_clients_share_the_keys_under_a_new_manager(tmp_path: 
 async def test_old_and_new_clients_share_the_keys_under_an_old_manager(tmp_path: Path) -> None:
     old = on_sqlite(tmp_path, managers=1, leasehold=OLD)
     async with old as stage, clients_of(stage.urls, NEW, OLD):
-        status = await asked(stage.urls[0] + "/v1/status")
-        assert "protocols" not in status, "that is no old manager"
-        assert not status["events"].get("malformed message")
+        said = await asked(stage.urls[0] + "/v1/status")
+        assert "protocols" not in said, "that is no old manager"
+        status = msgspec.convert(said, StatusAnswer)
+        assert status.protocols == (1,)
+        assert "malformed message" not in status.events
+        owners = await asked(stage.urls[0] + "/v1/pools/mixed/owners")
+        assert [each.protocol for each in msgspec.convert(owners, OwnersAnswer).owners] == [
+            None
+        ] * 2
 
 
 async def test_the_new_takes_over_from_the_old_and_the_old_from_the_new(tmp_path: Path) -> None:
