@@ -116,6 +116,7 @@ def test_leaders_are_killed_and_nobody_notices(tmp_path: Path, journal: str) -> 
     nothing = ("failed", "double_owner", "leases_lost_to_failover", "losses_signalled")
     assert {name: summary[name] for name in nothing} == dict.fromkeys(nothing, 0), done.stderr
     assert "leases and requests go on" in done.stderr
+    assert ("an etcd of 3 members" in done.stderr) == (journal == "etcd")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -46,7 +46,7 @@ def demo(  # noqa: PLR0913  # a parameter is an option, and each has a default
     managers
         How many managers, up to 9; 1 by default. One leads, the others stand by.
     journal
-        What the managers share: a file (sqlite), or an etcd that is started for it.
+        What the managers share: a file (sqlite), or an etcd of three members, started for it.
     kill_leader
         Kill the manager that leads, now and then; with 2 managers or more.
     preset

@@ -16,6 +16,8 @@ from leasehold.errors import LeaseholdError
 from leasehold.runtime.clock import boot_clock
 
 HOST = "127.0.0.1"
+ETCD_MEMBERS = 3
+"""As in production: the least of which one may be lost."""
 
 
 class ManagerPlace:
@@ -89,19 +91,27 @@ class Managers:
 
     async def start_etcd(self) -> None:
         """Start an etcd for their journal. Raises LeaseholdError where there is none to start."""
-        client, peer = (f"http://{HOST}:{port}" for port in free_ports(2))
-        self.journal = f"etcd:{client}"
-        arguments = [
-            f"--data-dir={self._directory / 'etcd'}",
-            f"--listen-client-urls={client}",
-            f"--advertise-client-urls={client}",
-            f"--listen-peer-urls={peer}",
-            f"--initial-advertise-peer-urls={peer}",
-            f"--initial-cluster=default={peer}",
-            "--logger=zap",
-            "--log-level=error",
-        ]
-        await self._children.start("etcd", "etcd", lambda _: None, etcd_binary(), *arguments)
+        binary = etcd_binary()
+        urls = [f"http://{HOST}:{port}" for port in free_ports(2 * ETCD_MEMBERS)]
+        clients, peers = urls[:ETCD_MEMBERS], urls[ETCD_MEMBERS:]
+        self.journal = f"etcd:{','.join(clients)}"
+        names = [f"etcd-{n + 1}" for n in range(ETCD_MEMBERS)]
+        cluster = ",".join(f"{name}={peer}" for name, peer in zip(names, peers, strict=True))
+        for name, client, peer in zip(names, clients, peers, strict=True):
+            arguments = [
+                f"--name={name}",
+                f"--data-dir={self._directory / name}",
+                f"--listen-client-urls={client}",
+                f"--advertise-client-urls={client}",
+                f"--listen-peer-urls={peer}",
+                f"--initial-advertise-peer-urls={peer}",
+                f"--initial-cluster={cluster}",
+                "--heartbeat-interval=50",  # members of one machine: nothing is far
+                "--election-timeout=500",
+                "--logger=zap",
+                "--log-level=error",
+            ]
+            await self._children.start("etcd", name, lambda _: None, binary, *arguments)
 
     async def _start(self, place: ManagerPlace) -> None:
         first = () if place.lives else ("--first-start",)

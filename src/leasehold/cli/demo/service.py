@@ -11,7 +11,7 @@ import msgspec
 from leasehold import KeyRange, Lookup
 from leasehold.base.keys import HASHED_KEY_BYTES, Key
 from leasehold.cli.demo.children import Child, Children
-from leasehold.cli.demo.managers import Managers
+from leasehold.cli.demo.managers import ETCD_MEMBERS, Managers
 from leasehold.cli.demo.places import Frontends, OwnerPlace
 from leasehold.cli.demo.reports import POOL, FrontendOrders, OwnerOrders
 from leasehold.cli.demo.routing import HOLDS_IN_A_DEADLINE
@@ -178,7 +178,7 @@ class Service:
 def _managers_of(settings: Settings) -> str:
     count = settings.managers
     what = "a manager" if count == 1 else f"{count} managers"
-    return what if settings.journal == "sqlite" else f"an etcd, {what}"
+    return what if settings.journal == "sqlite" else f"an etcd of {ETCD_MEMBERS} members, {what}"
 
 
 def size(key_range: KeyRange) -> int:
