@@ -51,6 +51,8 @@ KNOWN = {
     ),
     "counter-not-in-snapshot": Known(9, (FORGOTTEN, AGAIN, INVARIANT)),
     "takeover-does-not-wait": Known(3, (FREED, TWO)),
+    "leads-by-wall-clock": Known(5, (FREED, TWO), "cut from the journal,wall clocks set back", 3),
+    "append-not-guarded": Known(2, (FREED, TWO, AGAIN)),
     "loss-by-last-flag": Known(1, (UNSIGNALLED,)),
     "loss-signalled-in-vain": Known(0, ("S2: signalled in vain",)),
     "clock-stops-in-suspend": Known(8, (FREED, TWO), "suspend,drop"),

@@ -15,7 +15,15 @@ from leasehold.base.instants import Instant
 from leasehold.base.machine import Output
 from leasehold.errors import ConfigurationError
 from leasehold.protocol.lease.belief import Belief
+from leasehold.protocol.lease.journal import (
+    Append,
+    Beaten,
+    Campaigned,
+    Committed,
+    JournalAction,
+)
 from leasehold.protocol.lease.leader import Leader
+from leasehold.protocol.lease.leadership import Leadership
 from leasehold.protocol.lease.ledger import Ledger
 from leasehold.protocol.lease.lookup import UNKNOWN, LookupMachine
 from leasehold.protocol.lease.manager import Manager
@@ -24,6 +32,7 @@ from leasehold.protocol.lease.pool import Pool
 from leasehold.protocol.lease.session import NOT_RECALLED, Session
 from leasehold.protocol.lease.table import FIRST_NUMBER, LeaseTable
 from leasehold.protocol.lease.timing import Timing
+from leasehold.sim.journal import JournalContents
 
 Patch = tuple[type, str, Callable[..., Any]]
 SKEW_AT_THE_BOUND = 40_000
@@ -41,6 +50,7 @@ class Canary:
     patches: tuple[Patch, ...] = ()
     no_hold_margin: bool = False
     clock_stops_in_suspend: bool = False
+    leads_by_wall_clock: bool = False
     skew: int = SKEW_AT_THE_BOUND
 
     def timing(self, timing: Timing) -> Timing:
@@ -143,6 +153,43 @@ def _all_that_is_known(self: LookupMachine, *_: object) -> list[Any]:
     return [piece for piece, known in self.table if known.number != UNKNOWN]
 
 
+def _any_append_lands(self: JournalContents, action: Append) -> Committed:
+    """At the end, whoever sent it; only that it is repeated is still noticed."""
+    if not self.has(action):
+        self.write(action)
+    return Committed(action.after_lsn + len(action.records))
+
+
+class LeadershipByWallClock(Leadership):
+    """Counts from when the last confirmed beat was sent, as it should, but on the wall clock."""
+
+    def __init__(self, manager: str, timing: Timing, wall: Callable[[], Instant]) -> None:
+        super().__init__(manager, timing)
+        self._wall = wall
+        self._asked_at_wall = self._proven_until_wall = Instant(0)
+
+    def is_proven(self, now: Instant) -> bool:
+        del now
+        return self.phase == "leading" and self._wall() < self._proven_until_wall
+
+    def _ask(self, now: Instant, action: JournalAction) -> JournalAction:
+        self._asked_at_wall = self._wall()
+        return super()._ask(now, action)
+
+    def on_campaigned(self, event: Campaigned) -> bool:
+        return self._proven_anew(super().on_campaigned, event)
+
+    def on_beaten(self, event: Beaten) -> bool:
+        return self._proven_anew(super().on_beaten, event)
+
+    def _proven_anew(self, take: Callable[[Any], bool], event: Campaigned | Beaten) -> bool:
+        before = self.proven_until
+        taken = take(event)
+        if self.proven_until > before:
+            self._proven_until_wall = Instant(self._asked_at_wall + self.timing.leadership_ns)
+        return taken
+
+
 NONE = Canary("none")
 CANARIES = (
     Canary("no-hold-margin", "the margin of the hold over the term", no_hold_margin=True),
@@ -210,6 +257,16 @@ CANARIES = (
         "takeover-does-not-wait",
         "P19: a new leader waits out what its predecessors may have promised",
         ((Leader, "wait_until", staticmethod(_no_wait)),),
+    ),
+    Canary(
+        "leads-by-wall-clock",
+        "P19: a leadership is proven by a clock that nobody sets",
+        leads_by_wall_clock=True,
+    ),
+    Canary(
+        "append-not-guarded",
+        "P18: the journal takes nothing from a leader that is deposed",
+        ((JournalContents, "_append", _any_append_lands),),
     ),
     Canary(
         "loss-by-last-flag",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from leasehold.base.instants import MILLISECOND_NS
 from leasehold.errors import ConfigurationError
 from leasehold.protocol.lease import lookup_events, manager_events, owner_events
+from leasehold.sim.journal import JOURNAL
 from leasehold.sim.process import JOURNAL_ACTIONS, ManagerProcess, Process
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 MESSAGE_FAULTS = ("drop", "duplicate", "reorder", "delay", "straggler")
 JOURNAL_FAULTS = ("journal slow", "journal answer lost", "journal failed")
+WALL_CLOCKS = "wall clocks set back"
+CUTS = ("one-way cut", "two-way cut", "cut from the journal")
 POINT_FAULTS = ("stopped at a point", "killed at a point")
 TIMED_FAULTS = (
     "crash of an owner",
@@ -29,13 +32,13 @@ TIMED_FAULTS = (
     "short pause",
     "pause past the term",
     "suspend",
-    "one-way cut",
-    "two-way cut",
+    *CUTS,
     "leaving",
     "burst of joins",
     "two of one name",
     "leadership revoked",
     "graceful stop of a manager",
+    WALL_CLOCKS,
 )
 LATE_TIMER = "late timer"
 SKEW = "skew"
@@ -43,7 +46,7 @@ KINDS = (*TIMED_FAULTS, *MESSAGE_FAULTS, *JOURNAL_FAULTS, *POINT_FAULTS, LATE_TI
 ALIASES = {
     "crash": TIMED_FAULTS[:3],
     "pause": TIMED_FAULTS[3:5],
-    "cut": TIMED_FAULTS[6:8],
+    "cut": CUTS,
     "message": MESSAGE_FAULTS,
     "journal": JOURNAL_FAULTS,
     "point": POINT_FAULTS,
@@ -82,6 +85,8 @@ class Mix:
     @staticmethod
     def _rate(kind: str, strength: float) -> float:
         """Timed faults: times a term. Others: the chance each time."""
+        if kind == WALL_CLOCKS:  # often: it disturbs nothing, and counts only beside something else
+            return float(2 * 10**strength)
         if kind in TIMED_FAULTS:
             return float(0.05 * 30**strength)
         if kind in POINT_FAULTS:
@@ -190,19 +195,28 @@ class Faults:
     def _suspend(self) -> None:
         self._freeze(self._span(0.2, 2.5), suspended=True)
 
-    def _cut(self, *, both_ways: bool) -> None:
-        client, manager = self._any(self.world.clients()), self._any(self.world.managers())
-        if client is not None and manager is not None:
-            ends = [client.slot, manager.slot]
+    def _cut(self, other: str | None, *, both_ways: bool) -> None:
+        """Part some manager and `other`."""
+        manager = self._any(self.world.managers())
+        if other is not None and manager is not None:
+            ends = [other, manager.slot]
             self.random.shuffle(ends)
             self.world.tell(ends[0], "cut from", ends[1])
             self.world.network.cut(ends[0], ends[1], self._span(0.1, 2.5), both_ways=both_ways)
 
+    def _client(self) -> str | None:
+        client: Process | None = self._any(self.world.clients())
+        return None if client is None else client.slot
+
     def _one_way_cut(self) -> None:
-        self._cut(both_ways=False)
+        self._cut(self._client(), both_ways=False)
 
     def _two_way_cut(self) -> None:
-        self._cut(both_ways=True)
+        self._cut(self._client(), both_ways=True)
+
+    def _cut_from_the_journal(self) -> None:
+        """Clients still reach the manager, and it them."""
+        self._cut(JOURNAL, both_ways=self.random.random() < 0.5)
 
     def _leaving(self) -> None:
         """One leaves, or several at once."""
@@ -232,6 +246,13 @@ class Faults:
         if manager is not None:
             manager.post(manager_events.Stopped())
             self.world.at(self.world.now + 100 * MILLISECOND_NS, self._down, manager)
+
+    def _wall_clocks_set_back(self) -> None:
+        """On all hosts, as after their time server was wrong. Nobody is to notice."""
+        by_ns = self._span(0.1, 2.5)
+        for clock in self.world.clocks.values():
+            clock.set_back(by_ns)
+        self.world.tell("world", "wall clocks set back", f"{by_ns / 1e9:.1f} s")
 
     # --- faults that strike a message ---
 
@@ -292,15 +313,16 @@ class Faults:
 
     def of_a_journal_call(self, process: ManagerProcess) -> tuple[int, bool, bool]:
         """How much later it takes effect, whether it does, and whether an answer comes."""
-        del process
         if not self.is_on:
             return 0, True, True
+        cuts = self.world.network.cuts
+        arrives, returns = (process.slot, JOURNAL) not in cuts, (JOURNAL, process.slot) not in cuts
         late_ns = 0
         if self._strikes("journal slow"):
             late_ns = self._span(0.005, 0.3)
-        if self._strikes("journal failed"):
+        if not arrives or self._strikes("journal failed"):
             return late_ns, False, False
-        return late_ns, True, not self._strikes("journal answer lost")
+        return late_ns, True, returns and not self._strikes("journal answer lost")
 
     def _strikes(self, kind: str) -> bool:
         rate = self.mix.rates.get(kind, 0.0)

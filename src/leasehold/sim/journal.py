@@ -34,6 +34,8 @@ from leasehold.protocol.lease.journal import (
 )
 from leasehold.protocol.lease.records import AnyRecord, State
 
+JOURNAL = "journal"
+"""Its place in the deployment, which managers may be cut from."""
 NONCE_LIMIT = 1 << 63
 
 
@@ -104,19 +106,22 @@ class JournalContents:
     def _append(self, action: Append) -> AppendResult:
         if not self._leads(action.leadership):
             return Deposed()
-        new = [(action.leadership, record) for record in action.records]
-        lsn = action.after_lsn + len(new)
-        first = action.after_lsn - self.state_lsn
         if action.after_lsn != self.lsn:
-            is_repeated = (
-                bool(new) and first >= 0 and new == self._written[first : first + len(new)]
-            )
-            assert is_repeated, f"two writers under leadership {action.leadership}"
-            return Committed(lsn)
-        self._written += new
+            assert self.has(action), f"two writers under leadership {action.leadership}"
+        else:
+            self.write(action)
+        return Committed(action.after_lsn + len(action.records))
+
+    def has(self, action: Append) -> bool:
+        """Whether this very append took effect before: it is repeated."""
+        new, first = _signed(action), action.after_lsn - self.state_lsn
+        return bool(new) and first >= 0 and new == self._written[first : first + len(new)]
+
+    def write(self, action: Append) -> None:
+        """Put its records at the end."""
+        self._written += _signed(action)
         for record in action.records:
             self.on_commit(self, record)
-        return Committed(lsn)
 
     def _compact(self, action: Compact) -> None:
         if not self._leads(action.leadership):
@@ -125,6 +130,10 @@ class JournalContents:
         if action.lsn > self.state_lsn:
             del self._written[: action.lsn - self.state_lsn]
             self.state, self.state_lsn = action.state, action.lsn
+
+
+def _signed(action: Append) -> list[tuple[int, AnyRecord]]:
+    return [(action.leadership, record) for record in action.records]
 
 
 def failure_of(action: JournalAction, why: str) -> JournalEvent | None:

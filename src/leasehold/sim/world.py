@@ -22,7 +22,7 @@ from leasehold.protocol.lease.owner import OwnerMachine
 from leasehold.protocol.lease.owner_events import OwnerConfig
 from leasehold.protocol.lease.table import LeaseTable
 from leasehold.protocol.lease.timing import PAPER, Timing
-from leasehold.sim.canaries import NONE, Canary
+from leasehold.sim.canaries import NONE, Canary, LeadershipByWallClock
 from leasehold.sim.checkers import Checkers, Violation
 from leasehold.sim.clocks import MILLION, SimClock
 from leasehold.sim.faults import KINDS, SKEW, Faults, Mix
@@ -237,7 +237,13 @@ class World:
             url=slot, timing=self.manager_timing, compact_after=self.compact_after
         )
         machine = Manager(config, random_for(self.random), self._policy)
-        return ManagerProcess(self, slot, self._clock(slot), machine)
+        clock = self._clock(slot)
+        if self.canary.leads_by_wall_clock:
+            leadership = LeadershipByWallClock(
+                slot, self.manager_timing, lambda: clock.wall(self.now)
+            )
+            machine.leadership = leadership
+        return ManagerProcess(self, slot, clock, machine)
 
     def _policy(self, table: LeaseTable) -> Policy:
         if table.kind == "hashed":

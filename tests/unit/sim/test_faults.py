@@ -8,8 +8,9 @@ import pytest
 from leasehold.base.instants import FAR_FUTURE, SECOND_NS
 from leasehold.errors import ConfigurationError
 from leasehold.protocol.lease.messages import Hello
-from leasehold.sim.faults import ALIASES, KINDS, MESSAGE_FAULTS, Mix, chosen_kinds
-from leasehold.sim.process import OwnerProcess
+from leasehold.sim.faults import ALIASES, CUTS, KINDS, MESSAGE_FAULTS, Mix, chosen_kinds
+from leasehold.sim.journal import JOURNAL
+from leasehold.sim.process import ManagerProcess, OwnerProcess
 from leasehold.sim.world import Plan, World
 from leasehold.wire.codec import decode_to_manager
 
@@ -19,7 +20,7 @@ SENT = 300
 def test_names_and_aliases_choose_kinds_in_one_order() -> None:
     assert chosen_kinds("all") == KINDS
     assert chosen_kinds("none") == ()
-    assert chosen_kinds("suspend, cut,drop") == ("suspend", "one-way cut", "two-way cut", "drop")
+    assert chosen_kinds("suspend, cut,drop") == ("suspend", *CUTS, "drop")
     assert chosen_kinds("drop,cut,suspend") == chosen_kinds("suspend,cut,drop")
     assert set(ALIASES["message"]) == set(MESSAGE_FAULTS)
 
@@ -99,6 +100,33 @@ def test_a_cut_lets_nothing_pass_until_it_is_mended() -> None:
     assert world.network.cuts == {("m0", "l0"), ("l0", "m0")}
     world.faults.end()
     assert world.network.cuts == set()
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "heard"), [("m0", JOURNAL, (False, False)), (JOURNAL, "m0", (True, False))]
+)
+def test_what_a_manager_asks_of_a_journal_it_is_cut_from_is_lost_on_its_way(
+    one: str, other: str, heard: tuple[bool, bool]
+) -> None:
+    world = World(Plan(seed=1, faults=()))
+    world.faults.is_on = True
+    manager, another = world._make("m0"), world._make("m1")
+    assert isinstance(manager, ManagerProcess)
+    assert isinstance(another, ManagerProcess)
+    world.network.cut(one, other, SECOND_NS, both_ways=False)
+    assert world.faults.of_a_journal_call(manager) == (0, *heard)
+    assert world.faults.of_a_journal_call(another) == (0, True, True)
+    world.run_until(2 * SECOND_NS)
+    assert world.faults.of_a_journal_call(manager) == (0, True, True)
+
+
+def test_wall_clocks_that_are_set_back_leave_the_time_that_counts_alone() -> None:
+    world = World(Plan(seed=1, faults=()))
+    clock = world._clock("m0")
+    before, wall = clock.local(SECOND_NS), clock.wall(SECOND_NS)
+    world.faults._wall_clocks_set_back()
+    assert clock.local(SECOND_NS) == before
+    assert clock.wall(SECOND_NS) < wall
 
 
 def test_nothing_is_called_in_the_far_future() -> None:
