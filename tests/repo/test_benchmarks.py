@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import check, find, suite
+from benchmarks import check, find, joins, suite
 from tests.repo.reading import ROOT, report
 
 PROGRAMS = sorted((ROOT / "benchmarks").glob("[!_]*.py"))
@@ -51,6 +51,11 @@ def test_check_keeps_both_bounds(both: float, tracked: int, is_kept: bool) -> No
 def test_find_keeps_all_bounds(changed: dict[str, float], is_kept: bool) -> None:
     figures = {"bare": 10.0, "find": 15.0, "bare, str": 10.0, "find, str": 15.0, "ring": 46.0}
     assert find.report({name: [time] for name, time in (figures | changed).items()}) is is_kept
+
+
+@pytest.mark.parametrize(("appends", "is_kept"), [(40, True), (41, False)])
+def test_joins_keeps_its_bound(appends: int, is_kept: bool) -> None:
+    assert joins.report(appends, 0.5) is is_kept
 
 
 @pytest.mark.parametrize(("seconds", "is_kept"), [(300, True), (300.5, False)])

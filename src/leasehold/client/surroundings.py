@@ -39,7 +39,7 @@ class World:
     """The real one."""
 
     clock = staticmethod(boot_clock)  # a partial in a class is to become a method one day
-    home = ThreadHome()
+    home: Home = ThreadHome()
 
     def timers(self) -> Timers:
         """See `Surroundings`."""
