@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from leasehold.manager.journals import Journal, MemoryJournal, open_journal
 from leasehold.protocol.lease.journal import JournalAction, Load, ReadSeat
-from leasehold.testing.contracts.journal import JournalContract, MakeJournal
+from leasehold.testing.contracts.journal import MakeJournal
+from leasehold.testing.contracts.restorable import RestorableJournalContract
 from tests.contracts.test_journals import ACTIONS, LIKELY, story
 from tests.integration.etcd.servers import Cluster, running
 
@@ -32,7 +33,7 @@ def fresh_url(etcd: Cluster) -> str:
 
 
 @pytest.mark.asyncio
-class TestEtcd(JournalContract):
+class TestEtcd(RestorableJournalContract):
     @pytest_asyncio.fixture
     async def make_journal(self, etcd: Cluster) -> AsyncIterator[MakeJournal]:
         opened: list[Journal] = []

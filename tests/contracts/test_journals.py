@@ -26,6 +26,7 @@ from leasehold.protocol.lease.journal import (
 )
 from leasehold.protocol.lease.records import PromiseLowered, State
 from leasehold.testing.contracts.journal import JournalContract, MakeJournal, taken_by
+from leasehold.testing.contracts.restorable import RestorableJournalContract
 
 
 @pytest.mark.asyncio
@@ -37,7 +38,7 @@ class TestMemory(JournalContract):
 
 
 @pytest.mark.asyncio
-class TestSqlite(JournalContract):
+class TestSqlite(RestorableJournalContract):
     @pytest.fixture
     def make_journal(self, tmp_path: Path) -> Iterator[MakeJournal]:
         opened: list[Journal] = []

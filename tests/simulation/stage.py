@@ -28,6 +28,7 @@ from leasehold.protocol.lease.messages import AnyMessage, Entry, Leased
 from leasehold.protocol.lease.owner import OwnerMachine
 from leasehold.protocol.lease.owner_events import OwnerConfig
 from leasehold.protocol.lease.records import AnyRecord, Changed, Left, State
+from leasehold.protocol.lease.restoration import restored
 from leasehold.protocol.lease.table import LeaseTable, Right
 from leasehold.protocol.lease.timing import DEFAULT, Timing
 from leasehold.sim.checkers import added
@@ -192,6 +193,16 @@ class Stage:
         copy.journal = self.journal.journal
         copy.seat, copy.state, copy.state_lsn = seat, state, lsn
         self.journal, self.committed = copy, History(state, lsn)
+
+    def restore(self) -> None:
+        """What `leasehold restore` makes of the journal as it is."""
+        copy, history = self.journal, History(self.journal.state, self.journal.state_lsn)
+        for record in copy.records:
+            history.apply(record)
+        self.journal = JournalContents(self.random, self._on_commit)
+        self.journal.seat, self.journal.state = restored(history, copy.seat)
+        self.journal.state_lsn = copy.lsn
+        self.committed = History(self.journal.state, copy.lsn)
 
     # --- who is on it ---
 

@@ -231,6 +231,44 @@ def test_10_a_journal_that_does_not_know_a_living_owner_is_refused() -> None:
     assert "old copy" in (again.gave_up or "it went on")
 
 
+def an_old_copy_goes_on(*, restored: bool) -> None:
+    """The copy knows nothing of `p`, which has every key by now and hears of nothing for a while.
+
+    The manager is told that there was none before it, which is not so.
+    """
+    stage, a, o = one_owner()
+    lookup = stage.lookup("l")
+    old = stage.journal.seat, a.leader.office.history.state(), stage.journal.lsn
+    o.close()
+    stage.prefer((WHOLE, ("o", "q", "p")))
+    p = stage.owner("p")
+    stage.run_until(lambda: stage.holders(KEY) == ["p"])
+    number = p.number_of(KEY) or 0
+    stage.run(1)
+    a.kill()
+    stage.put_back(*old)
+    if restored:
+        stage.restore()
+    mend = stage.part("p", "a")
+    stage.manager("a", first_start=True)
+    begin = stage.now
+    q = stage.owner("q")
+    stage.run_until(lambda: stage.holders(KEY) == ["q"], at_most=80)
+    assert stage.now - begin >= DEFAULT.longest_hold_ns
+    assert (q.number_of(KEY) or 0) > number
+    mend()
+    stage.run(5)
+    assert (stage.holders(KEY), p.machine.belief.journal) == (["q"], stage.journal.journal)
+    assert (WHOLE, "another journal") in lookup.losses
+    assert lookup.find(KEY) == "q"
+
+
+def test_10_an_old_copy_that_is_restored_is_another_history() -> None:
+    """P22: it waits, also where it is told that it need not, and numbers never go back."""
+    an_old_copy_goes_on(restored=True)
+    ends_badly(lambda: an_old_copy_goes_on(restored=False), without="none")
+
+
 def a_doubting_leader(stage: Stage) -> tuple[ManagerActor, ManagerActor]:
     """Leadership was revoked early, b leads, and a, which cannot know yet, hears of it from l."""
     a, lookup = stage.managers["a"], stage.lookup("l")

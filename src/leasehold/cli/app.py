@@ -41,6 +41,9 @@ COMMANDS = {
         "leasehold.cli.simulate.command:simulate",
         "Run the protocol through simulated years of faults.",
     ),
+    "restore": Command(
+        "leasehold.cli.restore:restore", "Go on from an old copy of a journal, as a new one."
+    ),
     "status": Command("leasehold.cli.status:status", "Say how the managers and their journal are."),
 }
 

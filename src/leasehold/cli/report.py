@@ -97,11 +97,7 @@ class LineReport:
             self._waited = True
             self._told_at = service.engine.grants_in_seconds
             say(f"leading (leadership {view.leadership}); it waits before it grants anything:")
-            say(
-                f"  the journal knows of no earlier manager, and one that it does not know of may "
-                f"have promised keys for up to {self._told_at:.1f} s. If there was none, say so "
-                "with --first-start, and it grants at once"
-            )
+            say(f"  {_why(self._told_at, is_restored=service.engine.is_restored)}")
         elif view.role == "leading":
             waited = ", and has waited long enough" if self._waited else ""
             say(f"leading (leadership {view.leadership}){waited}: it grants")
@@ -120,6 +116,19 @@ class LineReport:
 
     def close(self) -> None:
         return
+
+
+def _why(seconds: float, *, is_restored: bool) -> str:
+    if is_restored:
+        return (
+            "the journal was restored from an old copy, and what was promised since that was made "
+            f"may be believed for up to {seconds:.1f} s"
+        )
+    return (
+        "the journal knows of no earlier manager, and one that it does not know of may have "
+        f"promised keys for up to {seconds:.1f} s. If there was none, say so with --first-start, "
+        "and it grants at once"
+    )
 
 
 class BarReport(LineReport):

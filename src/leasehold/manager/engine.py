@@ -151,6 +151,12 @@ class Engine:
             return 0.0
         return max(in_seconds(leader.grants_at - self.clock()), 0.0)
 
+    @property
+    def is_restored(self) -> bool:
+        """Whether it waits because its journal goes on from an old copy, not because it is new."""
+        leader = self.machine.leader
+        return leader is not None and leader.office.history.has_granted
+
     def pool_kind(self, pool: str) -> PoolKind | None:
         """The kind of a pool, where this manager leads and there is one."""
         leader = self.machine.leader

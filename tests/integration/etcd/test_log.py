@@ -68,7 +68,7 @@ async def test_an_unfinished_snapshot_is_not_seen_and_swept_away_by_the_next(
     before = await journal.load()
     store, keys = journal._store, Keys(prefix)
     for under in (keys.snapshots, keys.parts):  # a manager that was killed in the middle
-        assert await store.write_pieces(leadership, under, 3, bytes(3 * PIECE_BYTES))
+        assert await store.write_pieces(store.leads(leadership), under, 3, bytes(3 * PIECE_BYTES))
     assert await journal.load() == before
     for lsn in (3, 4):
         assert await journal.compact(leadership, lsn, large_state(lsn))

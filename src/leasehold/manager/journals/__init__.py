@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from leasehold.errors import ConfigurationError
-from leasehold.manager.journals.contract import FATAL, History, Journal, Tail
+from leasehold.manager.journals.contract import FATAL, History, Journal, Restorable, Tail
 from leasehold.manager.journals.etcd import EtcdJournal
 from leasehold.manager.journals.etcd_url import EXAMPLE
 from leasehold.manager.journals.memory import MemoryJournal
@@ -16,8 +16,10 @@ __all__ = [
     "History",
     "Journal",
     "MemoryJournal",
+    "Restorable",
     "SqliteJournal",
     "Tail",
+    "open_copy",
     "open_journal",
     "perform",
 ]
@@ -37,7 +39,35 @@ def open_journal(url: str) -> Journal:
         return SqliteJournal.open(Path(rest))
     if scheme == "etcd":
         return EtcdJournal.open(url)
-    raise ConfigurationError(
+    raise _unknown(url)
+
+
+def open_copy(url: str) -> Restorable:
+    """The journal that `url` names and that is there already, to be restored.
+
+    Raises as `open_journal`; and ConfigurationError where no file is, or for `memory`.
+    """
+    scheme, _, rest = url.partition(":")
+    if url == "memory":
+        raise ConfigurationError(
+            "the journal memory is gone with its manager, so there is no copy of it to restore; "
+            "name sqlite:PATH or etcd:URL,URL,..."
+        )
+    if scheme == "etcd":
+        return EtcdJournal.open(url, makes=False)
+    if scheme != "sqlite" or not rest or "\0" in rest:
+        raise _unknown(url)
+    path = Path(rest)
+    if not path.expanduser().exists():
+        raise ConfigurationError(
+            f"there is no file {path.expanduser()} to restore: put the copy of the journal there "
+            "first, without any -wal or -shm of another one beside it"
+        )
+    return SqliteJournal.open(path)
+
+
+def _unknown(url: str) -> ConfigurationError:
+    return ConfigurationError(
         f"no journal is called {url!r}: it is either memory, which is gone with its manager, or "
         "sqlite:PATH, such as sqlite:/var/lib/leasehold/journal.sqlite, or etcd:URL,URL,..., such "
         f"as {EXAMPLE}"

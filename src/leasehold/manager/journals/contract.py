@@ -14,7 +14,9 @@ because only the leader may write, and whether it still leads is decided where i
 - **One history, one identity** (P22), drawn when the journal begins. LSNs and leaderships are never
   used twice in it, compacted or not.
 
-Methods may be called from one event loop. Calls on one handle are carried out in the order made.
+Methods may be called from one event loop. On one handle, calls about the seat are carried out in
+the order made, and so are appends, and so are compactions; between these kinds there is no order: a
+beat need not wait for an append.
 `leasehold.testing.contracts.journal` is this page as tests.
 """
 
@@ -119,6 +121,27 @@ class Journal(Protocol):
         ...
 
 
+class Beginning(msgspec.Struct, frozen=True):
+    """What a history begins with that goes on from a copy of another."""
+
+    journal: JournalId
+    seat: Seat
+    state: State
+
+
+class Restorable(Journal, Protocol):
+    """A journal of which there can be an old copy."""
+
+    async def restore(self, seen: Seat, lsn: int, beginning: Beginning) -> bool:
+        """Go on as the journal that `beginning` says, its state in the place of all records.
+
+        False, and nothing is done, where the seat is not exactly as `seen`, or the log does not end
+        at `lsn`. LSNs go on from there. Who has the journal open from before finds it replaced, and
+        gets one of FATAL; this handle goes on with the new one.
+        """
+        ...
+
+
 def draw_identity() -> int:
     """An identity for a new journal: 63 random bits, and not 0, which stands for none."""
     return 1 + secrets.randbelow((1 << 63) - 1)
@@ -145,7 +168,8 @@ def went_back(seen_lsn: int, lsn: int) -> JournalWentBack:
     """The error for a log that ends before what was already read of it."""
     return JournalWentBack(
         f"the journal ends at LSN {lsn}, and this manager has read it up to {seen_lsn}: it was put "
-        "back to an earlier state. Stop every manager of it before anything else"
+        "back to an earlier state. Stop every manager of it; then put the present one back, or go "
+        "on from the old copy with `leasehold restore`"
     )
 
 

@@ -14,11 +14,12 @@ import asyncio
 from collections.abc import AsyncGenerator
 
 from leasehold.errors import JournalError
-from leasehold.manager.journals.contract import FATAL, History, Tail, check_campaign
+from leasehold.manager.journals.contract import FATAL, Beginning, History, Tail, check_campaign
 from leasehold.manager.journals.etcd_follow import QUIET_SECONDS, Followed, follow
 from leasehold.manager.journals.etcd_gateway import Gateway
 from leasehold.manager.journals.etcd_health import EtcdHealth, health
 from leasehold.manager.journals.etcd_log import load, load_after
+from leasehold.manager.journals.etcd_restore import restore
 from leasehold.manager.journals.etcd_store import Store, Written
 from leasehold.manager.journals.etcd_url import EtcdOptions, parse_etcd_url
 from leasehold.manager.journals.etcd_values import to_json
@@ -32,19 +33,22 @@ from leasehold.wire.journal_codec import encode_record
 class EtcdJournal:
     """A `Journal` in etcd, for one event loop."""
 
-    def __init__(self, options: EtcdOptions) -> None:
-        """Raises ConfigurationError for certificates that cannot be used."""
+    def __init__(self, options: EtcdOptions, *, makes: bool = True) -> None:
+        """With `makes` it is begun where there is none.
+
+        Raises ConfigurationError for certificates that cannot be used.
+        """
         self.options = options
         self._gateway = Gateway(options)
-        self._store = Store(self._gateway, options.prefix)
+        self._store = Store(self._gateway, options.prefix, makes=makes)
         self._seat_turn = asyncio.Lock()
         self._append_turn = asyncio.Lock()
         self._compact_turn = asyncio.Lock()
 
     @classmethod
-    def open(cls, url: str) -> "EtcdJournal":
+    def open(cls, url: str, *, makes: bool = True) -> "EtcdJournal":
         """The journal that `url` names. Raises ConfigurationError; asks etcd nothing yet."""
-        return cls(parse_etcd_url(url))
+        return cls(parse_etcd_url(url), makes=makes)
 
     async def read_seat(self) -> Seat:
         """See `Journal.read_seat`."""
@@ -101,6 +105,11 @@ class EtcdJournal:
         """See `Journal.compact`."""
         async with self._compact_turn:
             return await compact(self._store, leadership, lsn, state)
+
+    async def restore(self, seen: Seat, lsn: int, beginning: Beginning) -> bool:
+        """See `Restorable.restore`."""
+        async with self._seat_turn, self._append_turn, self._compact_turn:
+            return await restore(self._store, seen, lsn, beginning)
 
     def follow(
         self, after_lsn: int, quiet_seconds: float = QUIET_SECONDS

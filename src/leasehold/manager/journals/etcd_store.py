@@ -78,8 +78,10 @@ class NotWritten(msgspec.Struct, frozen=True):
 class Store:
     """The keys of one journal, and transactions on them."""
 
-    def __init__(self, gateway: Gateway, prefix: str) -> None:
+    def __init__(self, gateway: Gateway, prefix: str, *, makes: bool = True) -> None:
+        """With `makes` a journal is begun where there is none."""
         self.gateway = gateway
+        self._makes = makes
         self.keys = Keys(prefix)
         self._identity: tuple[bytes, Identity] | None = None
         self._meeting = asyncio.Lock()
@@ -87,6 +89,10 @@ class Store:
     async def identity(self) -> Identity:
         """Which journal this is, begun where there is none. Raises JournalError."""
         return (await self._known())[1]
+
+    def forget_identity(self) -> None:
+        """It was made another journal: the next call asks which."""
+        self._identity = None
 
     async def write(
         self,
@@ -134,12 +140,11 @@ class Store:
     # --- pieces ---
 
     async def write_pieces(
-        self, leadership: int, under: bytes, lsn: int, data: bytes
+        self, guard: Sequence[Compare], under: bytes, lsn: int, data: bytes
     ) -> Pieces | None:
-        """Write `data` ahead, under a name that is used only once; None if another leads."""
+        """Write `data` ahead, under a name that is used only once; None if `guard` fails."""
         place = under + b"%016x-%s/" % (lsn, secrets.token_hex(8).encode())
         cut = in_pieces(data)
-        guard = self.leads(leadership)
         for number, piece in enumerate(cut):
             put_piece = put(place + b"%08x" % number, piece)
             # Not repeated: one that arrives late must be of a name that was given up.
@@ -177,6 +182,8 @@ class Store:
     async def _meet(self) -> tuple[bytes, Identity]:
         # Read first: an etcd without space refuses a transaction, whether it writes or not.
         raw = (await self._front()).identity
+        if raw is None and not self._makes:
+            raise self._none()
         if raw is None:
             raw = await self._begin()
         return raw, identity_in(self.keys.identity, raw)
@@ -210,11 +217,7 @@ class Store:
         # Another manager's, or ours if the answer to it was lost.
         found = self._front_of(answer).identity
         if found is None:
-            raise JournalDamaged(
-                f"in etcd there is something under {keys.prefix.decode()}, but no journal of "
-                "leasehold, or no longer one; nothing was touched. Name another prefix, or see "
-                f"with `etcdctl get --prefix --keys-only {keys.prefix.decode()}` what it is"
-            )
+            raise self._none()
         return found
 
     async def _txn(
@@ -227,6 +230,15 @@ class Store:
         failure = [read(self.keys.front, self.keys.after_front)]
         request = Txn(list(compare), list(success), failure)
         return await self.gateway.call(TXN, request, _txns, repeatable=repeatable)
+
+    def _none(self) -> JournalDamaged:
+        prefix = self.keys.prefix.decode()
+        what = "something" if self._makes else "nothing, or something"
+        return JournalDamaged(
+            f"in etcd there is {what} under {prefix}, but no journal of leasehold, or no longer "
+            "one; nothing was touched. Name another prefix, or see with "
+            f"`etcdctl get --prefix --keys-only {prefix}` what it is"
+        )
 
     def _replaced(self, identity: Identity) -> JournalDamaged:
         return JournalDamaged(

@@ -65,7 +65,8 @@ class AppendCall:
             return Deposed()
         if front.end != self._after:  # what was committed must not be written a second time
             return await self._judge(front)
-        pieces = await store.write_pieces(self._leadership, store.keys.parts, self._lsn, body)
+        guard = store.leads(self._leadership)
+        pieces = await store.write_pieces(guard, store.keys.parts, self._lsn, body)
         if pieces is None:
             return Deposed()
         return await self._commit(Chunk(self._leadership, len(self._records), b"", pieces))
@@ -122,7 +123,7 @@ async def _compact(store: Store, leadership: int, lsn: int, data: bytes) -> bool
         raise wrong_end(lsn, front.end, leadership)
     if lsn <= front.head.lsn:
         return True
-    pieces = await store.write_pieces(leadership, keys.snapshots, lsn, data)
+    pieces = await store.write_pieces(store.leads(leadership), keys.snapshots, lsn, data)
     if pieces is None:
         return False
     done = await store.write(
@@ -131,12 +132,12 @@ async def _compact(store: Store, leadership: int, lsn: int, data: bytes) -> bool
             value_is(keys.head, front.raw_head),
             store.still_there(pieces),
         ],
-        [put(keys.head, sealed(Head(lsn, pieces))), *_sweep(store, lsn, pieces)],
+        [put(keys.head, sealed(Head(lsn, pieces))), *sweep(store, lsn, pieces)],
     )
     return True if isinstance(done, Written) else None  # another was quicker, or leads: look again
 
 
-def _sweep(store: Store, lsn: int, kept: Pieces) -> list[Op]:
+def sweep(store: Store, lsn: int, kept: Pieces) -> list[Op]:
     """Delete what the snapshot of `lsn` replaces, and what was left unfinished."""
     keys = store.keys
     return [

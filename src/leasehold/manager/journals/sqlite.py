@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from leasehold.errors import ClosedError
-from leasehold.manager.journals.contract import History, Tail
+from leasehold.manager.journals.contract import Beginning, History, Tail
 from leasehold.manager.journals.sqlite_store import SqliteStore
 from leasehold.protocol.lease.journal import AppendResult, Seat
 from leasehold.protocol.lease.records import AnyRecord, State
@@ -77,6 +77,10 @@ class SqliteJournal:
     async def compact(self, leadership: int, lsn: int, state: State) -> bool:
         """See `Journal.compact`."""
         return await self._call(self._store.compact, leadership, lsn, state)
+
+    async def restore(self, seen: Seat, lsn: int, beginning: Beginning) -> bool:
+        """See `Restorable.restore`."""
+        return await self._call(self._store.restore, seen, lsn, beginning)
 
     def file_bytes(self) -> int:
         """How much room the journal's files take."""

@@ -18,6 +18,7 @@ from pathlib import Path
 from leasehold.errors import JournalError
 from leasehold.manager.journals.contract import (
     FATAL,
+    Beginning,
     History,
     Tail,
     check_campaign,
@@ -162,6 +163,21 @@ class SqliteStore:
                 "UPDATE snapshot SET lsn = ?, state = ? WHERE lsn < ?", (lsn, data, lsn)
             )
             connection.execute("DELETE FROM records WHERE lsn <= ?", (lsn,))
+        return True
+
+    def restore(self, seen: Seat, lsn: int, beginning: Beginning) -> bool:
+        """See `Restorable.restore`."""
+        data, seat = encode_state(beginning.state), beginning.seat
+        with self._writing(self._main) as (connection, row):
+            if row.seat != seen or last_lsn(connection) != lsn:
+                return False
+            connection.execute(
+                "UPDATE seat SET journal = ?, leadership = ?, beat = ?, manager = ?, watch_ns = ?",
+                (beginning.journal, seat.leadership, seat.beat, seat.manager, seat.watch_ns),
+            )
+            connection.execute("UPDATE snapshot SET lsn = ?, state = ?", (lsn, data))
+            connection.execute("DELETE FROM records")
+        self._journal = beginning.journal
         return True
 
     @contextmanager

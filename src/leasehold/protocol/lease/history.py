@@ -12,7 +12,7 @@ from leasehold.protocol.lease.records import (
     TookOver,
     WaitedOut,
 )
-from leasehold.protocol.lease.table import LeaseTable
+from leasehold.protocol.lease.table import FIRST_NUMBER, LeaseTable
 
 
 class History:
@@ -40,6 +40,11 @@ class History:
                 self.promise_ns = promise_ns
             case WaitedOut():
                 self.waited_out = True
+
+    @property
+    def has_granted(self) -> bool:
+        """Whether any number but the first was given out in it, or in what it was restored from."""
+        return any(table.next_number > FIRST_NUMBER + 1 for table in self.tables.values())
 
     def _table(self, pool: str) -> LeaseTable:
         try:

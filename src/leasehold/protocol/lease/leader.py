@@ -72,8 +72,9 @@ class Leader:
         )
         office.inherited_until = self.wait_until(now, inherited_ns)
         self._grants_at = FAR_FUTURE
-        if not history.waited_out and first_start:
-            # Nothing was granted in this history yet; what it would wait for came before it.
+        if not history.waited_out and first_start and not history.has_granted:
+            # What it would wait for came before this history. Of a restored one, that is not so,
+            # whatever the operator says: others of the same history have promised much.
             office.write(WaitedOut())
             office.may_grant = True
         elif not history.waited_out:

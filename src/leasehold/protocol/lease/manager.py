@@ -51,8 +51,9 @@ DEFAULT_COMPACT_AFTER = 10_000
 
 GONE_BACK = GiveUp(
     "the journal has gone back: this manager, owners or lookups have seen later leaderships or "
-    "changes than it holds, so it is an old copy. Going on would give keys to two owners. Put the "
-    "present journal back, or start with a new one"
+    "changes than it holds, so it is an old copy. Going on would give keys to two owners. Stop "
+    "every manager of it; then put the present journal back, or go on from the copy with "
+    "`leasehold restore`, or start with a new one"
 )
 
 
@@ -66,8 +67,8 @@ class ManagerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a pool's first owner creates it."""
     compact_after: int = DEFAULT_COMPACT_AFTER
     first_start: bool = False
-    """The operator's word that no earlier manager has promised anything to these owners: a journal
-    that has not waited that out need not (P22)."""
+    """The operator's word that no earlier manager has promised anything to these owners: a new
+    journal, which has not waited that out, need not (P22). A restored one is not new."""
 
 
 class Manager:

@@ -1,0 +1,145 @@
+"""`leasehold restore`: what it says; that it changes nothing where it is not to."""
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from leasehold.cli.app import run
+from leasehold.cli.restore import Progress
+from leasehold.manager.journals import open_journal
+from leasehold.protocol.lease.messages import Entry
+from leasehold.protocol.lease.records import Changed, Joined, PoolCreated
+from leasehold.testing.contracts.journal import lead
+from tests.unit.cli.test_commands import free_port
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    """A file that a manager has led on."""
+    path = tmp_path / "journal.sqlite"
+
+    async def write() -> None:
+        opened = open_journal(f"sqlite:{path}")
+        records = (
+            PoolCreated("rooms", "hashed"),
+            Joined("rooms", 1, "a", 7, "http://10.0.0.7"),
+            Changed("rooms", (Entry(b"", b"g", 1, 2, 1), Entry(b"p", None, 1, 2, 1))),
+        )
+        await opened.append(await lead(opened), 0, records)
+        await opened.close()
+
+    asyncio.run(write())
+    return path
+
+
+def told(capsys: Capture) -> list[list[str]]:
+    return [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+
+
+def test_a_dry_run_says_what_it_would_do_and_changes_nothing(
+    capsys: Capture, journal: Path
+) -> None:
+    before = journal.read_bytes()
+    assert run(["restore", "--journal", f"sqlite:{journal}", "--dry-run"]) == 0
+    lines = told(capsys)
+    with closing(sqlite3.connect(journal)) as connection:
+        (identity,) = connection.execute("SELECT journal FROM seat").fetchone()
+    assert lines[:6] == [
+        ["what", "in the copy"],
+        ["journal", f"sqlite:{journal}"],
+        ["identity", f"{identity:016x}"],
+        ["LSN", "3"],
+        ["leadership", "1 of http://a"],
+        ["pool rooms", "hashed, 1 owners, 2 leases"],
+    ]
+    assert lines[6:] == [
+        ["what", "restored"],
+        ["identity", "a new one, drawn then"],
+        ["LSN", "3, in a snapshot"],
+        ["leadership", "1000000001 of nobody"],
+        ["pool rooms", "hashed, 0 owners, 0 leases, numbers from 1000000000004"],
+        ["nothing was changed; without --dry-run it is watched for 17 s, then restored"],
+    ]
+    assert journal.read_bytes() == before
+    assert list(journal.parent.iterdir()) == [journal]
+
+
+def test_a_manager_that_beats_is_named_and_nothing_is_changed(
+    capsys: Capture, journal: Path
+) -> None:
+    async def beaten() -> int:
+        opened = open_journal(f"sqlite:{journal}")
+        arguments = ["restore", "--journal", f"sqlite:{journal}"]
+        ended = asyncio.create_task(asyncio.to_thread(run, arguments))
+        beat = 0
+        while not ended.done():
+            beat += 1
+            assert await opened.beat(1, beat)
+            await asyncio.sleep(0.01)
+        await opened.close()
+        return await ended
+
+    assert asyncio.run(beaten()) == 1
+    captured = capsys.readouterr()
+    assert "watching for 17 s whether a manager has it" in captured.out
+    assert "the manager http://a beats (leadership 1, beat " in captured.err
+
+
+def another_program(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE notes (text)")
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "is not a journal of leasehold"),
+        (b"Dear diary, " * 1_000, "file is not a database"),
+        (None, "is not a journal of leasehold"),
+    ],
+    ids=["empty", "no database", "another program's"],
+)
+def test_what_is_no_journal_is_left_as_it_was(
+    capsys: Capture, tmp_path: Path, content: bytes | None, why: str
+) -> None:
+    path = tmp_path / "notes"
+    if content is None:
+        another_program(path)
+    else:
+        path.write_bytes(content)
+    before = path.read_bytes()
+    assert run(["restore", "--journal", f"sqlite:{path}"]) == 1
+    said = capsys.readouterr().err
+    assert why in said
+    assert str(path) in said
+    assert path.read_bytes() == before
+
+
+def test_an_etcd_that_does_not_answer_is_named(capsys: Capture) -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    assert run(["restore", "--journal", f"etcd:{url}"]) == 1
+    said = capsys.readouterr().err
+    assert "no member of etcd answered" in said
+    assert url in said
+
+
+@pytest.mark.parametrize("url", ["memory", "sqlite:/nowhere/journal.sqlite", "redis:localhost"])
+def test_what_was_asked_wrongly_is_code_2(capsys: Capture, url: str) -> None:
+    assert run(["restore", "--journal", url]) == 2
+    assert url.removeprefix("sqlite:") in capsys.readouterr().err
+
+
+def test_progress_is_told_every_few_seconds(capsys: Capture) -> None:
+    progress = Progress()
+    for quarter in range(24, 0, -1):
+        progress.tell(quarter / 4)
+    assert told(capsys) == [
+        ["watching for 6 s whether a manager has it"],
+        ["  4 s left"],
+        ["  2 s left"],
+    ]

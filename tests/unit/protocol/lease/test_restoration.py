@@ -1,0 +1,98 @@
+"""What an old copy of a journal goes on with, and when it may."""
+
+import pytest
+
+from leasehold.base.instants import Instant, seconds
+from leasehold.base.keys import PoolKind
+from leasehold.protocol.lease.history import History
+from leasehold.protocol.lease.journal import Seat
+from leasehold.protocol.lease.messages import Entry
+from leasehold.protocol.lease.records import (
+    Changed,
+    Joined,
+    PoolCreated,
+    State,
+    TookOver,
+    WaitedOut,
+)
+from leasehold.protocol.lease.restoration import Vigil, restored
+from leasehold.protocol.lease.timing import DEFAULT, PAPER, PRESETS, TEST, Timing
+
+SEAT = Seat(4, 17, "http://a", TEST.on_any_clock(TEST.leadership_ns))
+LONGEST = PAPER.on_any_clock(PAPER.leadership_ns)
+
+
+def copied(kind: PoolKind = "ordered") -> History:
+    """An owner `a` has half of a pool under number 2, and a leader has waited long enough."""
+    history = History(State(), 0)
+    for record in (
+        TookOver(3, seconds(15), "http://a"),
+        WaitedOut(),
+        PoolCreated("docs", kind, (b"g",) if kind == "ordered" else ()),
+        Joined("docs", 1, "a", 77, "http://10.0.0.7"),
+        Changed("docs", (Entry(b"", b"g", 1, 2, 1),)),
+        PoolCreated("empty", "hashed"),
+    ):
+        history.apply(record)
+    return history
+
+
+def test_pools_are_kept_and_owners_and_leases_are_not() -> None:
+    seat, state = restored(copied(), SEAT)
+    again = History(state, 6)
+    again.invariants()
+    assert (seat.manager, seat.beat, state.waited_out) == ("", 0, False)
+    docs, empty = again.tables["docs"], again.tables["empty"]
+    assert (docs.kind, docs.split_points, empty.kind) == ("ordered", (b"g",), "hashed")
+    assert docs.members == {}
+    assert [entry.owner for entry in docs.entries()] == [0]
+
+
+def test_numbers_go_on_far_beyond_any_that_can_have_been_given_out() -> None:
+    """And `since` with them: whatever was known of the copy is lost."""
+    history = copied()
+    seat, state = restored(history, SEAT)
+    for pool in state.pools:
+        table = history.tables[pool.pool]
+        (entry,) = pool.entries
+        assert pool.next_number > entry.number == entry.since >= table.next_number + 10**12
+        assert pool.next_incarnation >= table.next_incarnation + 10**9
+    assert seat.leadership == state.leadership >= SEAT.leadership + 10**9
+    assert restored(history, Seat(1))[0].leadership >= history.leadership + 10**9
+
+
+def test_the_last_nonce_of_every_name_is_kept() -> None:
+    """P9, P21: a join that was made before and arrives now is told that it is past."""
+    _, state = restored(copied(), SEAT)
+    assert state.pools[0].numbered == (("a", 1, 77),)
+
+
+def test_thousands_of_restorations_leave_numbers_exact_in_every_language() -> None:
+    history, seat = copied(), SEAT
+    for _ in range(5_000):
+        seat, state = restored(history, seat)
+        history = History(state, history.lsn)
+    assert history.tables["docs"].next_number < 1 << 53
+
+
+@pytest.mark.parametrize("timing", PRESETS.values(), ids=PRESETS)
+def test_it_is_watched_for_as_long_as_a_standby_of_any_preset_would(timing: Timing) -> None:
+    watched = timing.on_any_clock(timing.leadership_ns)
+    vigil = Vigil(Instant(5), Seat(4, 17, "http://a", watched))
+    assert not vigil.is_over(Instant(5 + watched - 1))
+    assert not vigil.is_over(Instant(5 + LONGEST - 1))
+    assert vigil.is_over(Instant(5 + LONGEST))
+    patient = Vigil(Instant(5), Seat(4, 17, "http://a", LONGEST + 1))
+    assert not patient.is_over(Instant(5 + LONGEST))
+
+
+def test_every_change_of_the_seat_is_somebody() -> None:
+    vigil = Vigil(Instant(0), SEAT)
+    assert not vigil.is_disturbed(SEAT)
+    for seat in (
+        Seat(4, 18, "http://a", SEAT.watch_ns),
+        Seat(5, 17, "http://a", SEAT.watch_ns),
+        Seat(4, 17, "", SEAT.watch_ns),
+        Seat(4, 17, "http://a", DEFAULT.leadership_ns),
+    ):
+        assert vigil.is_disturbed(seat)
