@@ -7,10 +7,18 @@ from leasehold.base.instants import seconds
 from leasehold.base.ranges import WHOLE
 from leasehold.protocol.lease.journal import Append, Beat, Load
 from leasehold.protocol.lease.messages import LeaseRequest, LeaseResponse, Standby
+from leasehold.protocol.lease.owner import OwnerMachine
+from leasehold.protocol.lease.pool import Pool
 from leasehold.protocol.lease.timing import DEFAULT
+from leasehold.sim.canaries import Canary
 from tests.simulation.actors import ManagerActor, OwnerActor
 from tests.simulation.stage import JOURNAL, Stage
-from tests.simulation.stories import KEY, ends_badly, one_owner
+from tests.simulation.stories import HIGH, KEY, LOW, ends_badly, one_owner
+
+
+def _never(*_: object) -> bool:
+    return False
+
 
 # --- 9: takeover before catching up ---------------------------------------------------------------
 
@@ -229,6 +237,75 @@ def test_10_a_journal_that_does_not_know_a_living_owner_is_refused() -> None:
     stage.run(8)
     assert p.machine.belief.incarnation == 2
     assert "old copy" in (again.gave_up or "it went on")
+
+
+def two_led_under_one_number() -> None:
+    """The copy is of before b led; a, started anew, leads on it under b's own number. By then b had
+    given `p` half of what `o` had, and `p` is slow to hear of a. `o` does not list that half; for a
+    leader that believes the copy it is free then, and `q` would take it.
+    """
+    stage, a, _ = one_owner()
+    old = stage.journal.seat, a.leader.office.history.state(), stage.journal.lsn
+    a.kill()
+    b = stage.manager("b")
+    stage.prefer((LOW, ("o",)), (HIGH, ("q", "p")))
+    stage.owner("p")
+    stage.run_until(lambda: stage.holders(b"x") == ["p"])
+    stage.run(1)
+    stage.part("p", "a")
+    b.kill()
+    stage.put_back(*old)
+    again = stage.manager("a")
+    stage.owner("q")
+    stage.run_until(lambda: again.gave_up is not None, at_most=30)
+    assert "old copy" in (again.gave_up or "")
+    assert again.machine.leadership.leadership == b.machine.leadership.leadership
+    assert stage.holders(b"x") in ([], ["p"])
+    assert stage.holders(KEY) in ([], ["o"])
+
+
+FOLLOWS_ANYBODY = Canary("", patches=((OwnerMachine, "is_another_leader", _never),))
+
+
+def test_10_another_leader_under_the_same_number_is_refused() -> None:
+    """P22: owners have spoken with the first, and know its nonce."""
+    two_led_under_one_number()
+    ends_badly(two_led_under_one_number, without=FOLLOWS_ANYBODY)
+
+
+def a_number_was_given_to_another() -> None:
+    """The copy is of before `p` joined: `q`, which joins on it, is numbered as `p` was. Then `p`,
+    which has every key, speaks: were it only told that it is past, the leader would go on.
+    """
+    stage = Stage()
+    stage.prefer((WHOLE, ("p",)))
+    a = stage.manager("a")
+    stage.owner("none").close()
+    old = stage.journal.seat, a.leader.office.history.state(), stage.journal.lsn
+    p = stage.owner("p")
+    stage.run_until(lambda: stage.holders(KEY) == ["p"])
+    a.kill()
+    mend = stage.part("p", "a")
+    stage.put_back(*old)
+    again = stage.manager("a")
+    q = stage.owner("q")
+    stage.run_until(lambda: q.machine.belief.incarnation == p.machine.belief.incarnation)
+    mend()
+    stage.run_until(lambda: again.gave_up is not None, at_most=10)
+    assert stage.holders(KEY) == ["p"]
+
+
+def test_10_an_owner_whose_number_another_has_by_now_is_a_witness() -> None:
+    """P9, P22: in one history a number is one owner's, so the leader's is an old copy."""
+    a_number_was_given_to_another()
+    ends_badly(a_number_was_given_to_another, without=NUMBERS_ONLY)
+
+
+def _is_numbered(self: Pool, message: LeaseRequest) -> bool:
+    return message.incarnation < self.table.next_incarnation
+
+
+NUMBERS_ONLY = Canary("", patches=((Pool, "may_have_numbered", _is_numbered),))
 
 
 def an_old_copy_goes_on(*, restored: bool) -> None:

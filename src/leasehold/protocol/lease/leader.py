@@ -182,8 +182,8 @@ class Leader:
         match message:
             case LeaseRequest(journal=seal.journal):
                 pool = self.pools.get(message.pool)
-                is_numbered = pool is None or message.incarnation < pool.table.next_incarnation
-                return message.leadership > seal.leadership or not is_numbered
+                is_known = pool is not None and pool.may_have_numbered(message)
+                return not is_known or self.is_overtaken(message)
             case Sync(journal=seal.journal):
                 # What was told under an earlier leadership came before this one began.
                 was_before = message.leadership >= seal.leadership or (
@@ -193,6 +193,13 @@ class Leader:
                 return message.leadership > seal.leadership or beyond or not was_before
             case _:
                 return False
+
+    def is_overtaken(self, message: LeaseRequest) -> bool:
+        """Whether the owner knows of a later leadership, or of another leader under this one."""
+        seal = self.office.seal
+        if message.leadership == seal.leadership:
+            return message.manager_nonce != seal.nonce  # drawn once for each leadership (P2)
+        return message.leadership > seal.leadership
 
     def on_disconnected(self, connection: Connection) -> None:
         """Push no more there. Leases are not touched: a closed socket proves nothing (P14)."""

@@ -261,12 +261,33 @@ class OwnerMachine:
         elif message.leadership < self.leadership:
             self._note("lower leadership")
             return
+        elif self.is_another_leader(message):
+            self._contradict(manager, message)
+            return
         self.search.found()
         self._asking_since = None
         self.manager = manager
         self.manager_nonce = message.manager_nonce
         self.leadership = message.leadership
         self._ask(now)
+
+    def is_another_leader(self, message: Introduction) -> bool:
+        """Whether another leads under the number of the leader that this incarnation knows.
+
+        In one history a leadership has one leader, with one nonce: this one leads on an old copy.
+        """
+        is_numbered = self.belief.incarnation != NO_NUMBER
+        is_same = message.leadership == self.leadership
+        return is_numbered and is_same and message.manager_nonce != self.manager_nonce
+
+    def _contradict(self, manager: str, message: Introduction) -> None:
+        """Do not follow it, and show it what the other's number and nonce are: it gives up (P22).
+
+        Only when it was asked who leads, so that two that know no better do not go on for ever.
+        """
+        self._note("another leader under the same leadership", manager)
+        if message.token:
+            self._send(manager, self._request_message(leaving=False))
 
     def _is_present(self, manager: str, message: Introduction) -> bool:
         """Whether it answers what was asked last, and not something long ago."""

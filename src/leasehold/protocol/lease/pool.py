@@ -114,6 +114,21 @@ class Pool:
             return
         self._answer(now, connection, session, message, message.held)
 
+    def may_have_numbered(self, message: LeaseRequest) -> bool:
+        """Whether the incarnation, and the numbers of all that it holds, can be of this history.
+
+        Not where another was numbered so: an incarnation and its nonce are journaled together (P9).
+        """
+        table = self.table
+        member = table.members.get(message.incarnation)
+        if message.incarnation >= table.next_incarnation or (
+            member is not None and member.nonce != message.owner_nonce
+        ):
+            return False
+        if message.held == table.held_by(message.incarnation):
+            return True
+        return all(item.number < table.next_number for item in message.held)
+
     def session_of(self, message: LeaseRequest) -> Session | None:
         """The session of the very incarnation that sent `message`, if it is its name's last."""
         session = self.sessions.get(message.incarnation)

@@ -2,7 +2,9 @@
 
 from collections import deque
 from random import Random
+from typing import Any
 
+import msgspec
 import pytest
 
 from leasehold.base.instants import FAR_FUTURE, Instant, seconds
@@ -32,6 +34,7 @@ from leasehold.protocol.lease.manager_events import (
     Stopped,
 )
 from leasehold.protocol.lease.messages import (
+    Held,
     Hello,
     Introduction,
     Join,
@@ -199,7 +202,7 @@ def test_split_points_that_are_too_long_never_reach_the_journal() -> None:
 
 def test_a_request_for_a_pool_that_is_not_there_is_refused() -> None:
     driven = Driven()
-    request = LeaseRequest("q", 1, 1, driven.nonce, 1, driven.journal.journal, 1, ())
+    request = LeaseRequest("q", 1, 1, driven.nonce, 1, driven.journal.journal ^ 1, 1, ())
     [answer] = driven.hear(request)
     assert isinstance(answer, Refusal)
     assert answer.reason == "no_pool"
@@ -328,6 +331,27 @@ def test_an_owner_that_has_seen_more_casts_doubt(leadership: int, incarnation: i
     journal = driven.journal.journal
     driven.hear(LeaseRequest("p", incarnation, 11, driven.nonce, 2, journal, leadership, ()))
     assert driven.notes[-1].startswith("doubted: ")
+
+
+@pytest.mark.parametrize(
+    "contradiction",
+    [
+        {"pool": "q"},
+        {"owner_nonce": 12},
+        {"manager_nonce": 5},
+        {"held": (Held(b"", b"g", 1), Held(b"g", None, 99))},
+    ],
+    ids=["a pool", "whose number it is", "who leads under this number", "a lease number"],
+)
+def test_an_owner_that_knows_it_otherwise_casts_doubt(contradiction: dict[str, Any]) -> None:
+    """P22: in one history each number was given once, to one."""
+    driven = Driven()
+    driven.join()
+    known = LeaseRequest("p", 1, 11, driven.nonce, 2, driven.journal.journal, 1, ())
+    assert driven.hear(msgspec.structs.replace(known, **contradiction)) == []
+    assert driven.notes[-1].startswith("doubted: ")
+    driven.run(at(1))
+    assert driven.gave_up
 
 
 def test_a_peer_of_another_journal_casts_no_doubt() -> None:

@@ -20,6 +20,7 @@ from leasehold.protocol.lease.messages import (
 )
 from tests.unit.protocol.lease.driven_owner import (
     JOURNAL,
+    MANAGER_NONCE,
     PHASES,
     TERM_NS,
     Driven,
@@ -51,6 +52,36 @@ def test_an_introduction_that_answers_another_hello_is_not_taken() -> None:
     driven.advance(at(1))
     driven.hear(old)
     assert (driven.said(), driven.is_idle()) == (["old introduction"], True)
+
+
+def another_leader(driven: Driven) -> Introduction:
+    return msgspec.structs.replace(introduction(driven), manager_nonce=78)
+
+
+def test_another_leader_under_the_same_number_is_not_followed_but_told() -> None:
+    """P22: it leads on an old copy. It is told by the first one's nonce, once for each question."""
+    driven = renewing()
+    driven.take(events.Disconnected("a"))
+    before = driven.machine.leadership, driven.machine.manager_nonce, driven.machine.manager
+    driven.hear(another_leader(driven), manager="b")
+    assert driven.said() == ["another leader under the same leadership"]
+    [told] = driven.asked()
+    assert isinstance(told, LeaseRequest)
+    assert (told.leadership, told.manager_nonce) == (1, MANAGER_NONCE)
+    machine = driven.machine
+    assert (machine.leadership, machine.manager_nonce, machine.manager) == before
+    assert driven.machine.search.is_on
+    again = Introduction(JOURNAL, 1, 78, 0, machine.owner_nonce, machine.sequence)
+    driven.hear(again, manager="a")
+    assert driven.is_idle()
+
+
+def test_who_has_no_number_yet_follows_another_leader_under_the_same_number() -> None:
+    """It holds nothing, and cannot contradict anybody."""
+    driven = joining()
+    driven.take(events.Disconnected("a"))
+    driven.hear(another_leader(driven), manager="b")
+    assert (driven.machine.manager, driven.machine.manager_nonce) == ("b", 78)
 
 
 def test_of_two_that_say_they_lead_the_later_is_taken() -> None:
