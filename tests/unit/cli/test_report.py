@@ -1,11 +1,16 @@
 """What a starting manager says: that it waits, for how long, and that it has waited."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
 from leasehold.cli import report
 from leasehold.cli.report import BarReport, LineReport, Report, View, watch
+from leasehold.manager.journals import Journal, SqliteJournal
+from leasehold.manager.restore import read_copy
+from leasehold.protocol.lease.records import PoolCreated
+from leasehold.testing.contracts.journal import lead
 from tests.unit.manager.serving import serving
 
 pytestmark = pytest.mark.asyncio
@@ -13,9 +18,10 @@ pytestmark = pytest.mark.asyncio
 Capture = pytest.CaptureFixture[str]
 
 
-async def watched(form: Report) -> None:
-    """Watch a manager with a new journal until it has waited."""
-    async with serving(first_start=False, preset="test") as manager:
+async def watched(form: Report, journal: Journal | None = None, **said: object) -> None:
+    """Watch a manager with a new journal, or this one, until it has waited."""
+    told = {"first_start": False, "preset": "test", **said}
+    async with serving(journal, **told) as manager:
         form.listening(manager.service)
         granting = asyncio.Event()
         form_changed = form.changed
@@ -49,6 +55,26 @@ async def test_lines_tell_the_wait_its_progress_and_its_end(
         "stopping: resigning, so that a standby need not wait",
         "stopped",
     ]
+
+
+async def restored(journal: SqliteJournal) -> SqliteJournal:
+    """With a pool in the copy."""
+    await journal.append(await lead(journal), 0, (PoolCreated("rooms", "hashed"),))
+    copy = await read_copy(journal)
+    assert await journal.restore(copy.seat, copy.lsn, copy.beginning())
+    return journal
+
+
+async def test_a_restored_journal_is_waited_for_whatever_is_said_and_why_is_told(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    journal = await restored(SqliteJournal.open(tmp_path / "journal.sqlite"))
+    await watched(LineReport(), journal, first_start=True)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[4] == "leading (leadership 1000000002); it waits before it grants anything:"
+    assert "the journal was restored from an old copy" in lines[5]
+    assert "--first-start" not in lines[5]
+    assert "leading (leadership 1000000002), and has waited long enough: it grants" in lines
 
 
 async def test_a_bar_leaves_the_same_lines(capsys: Capture) -> None:
