@@ -33,8 +33,8 @@ UNANSWERED_NS = seconds(0.8)
 class Traffic:
     """All clients of one service."""
 
-    def __init__(self, managers: Sequence[str], timing: Timing) -> None:
-        self.managers = list(managers)
+    def __init__(self, managers: str | Sequence[str], timing: Timing) -> None:
+        self.managers = managers
         self.timing = timing
         self.owners: dict[str, Owner] = {}
         self.judge = Judge()
@@ -206,7 +206,7 @@ class Traffic:
 
 @asynccontextmanager
 async def traffic(
-    managers: Sequence[str], timing: Timing, owners: int = 3
+    managers: str | Sequence[str], timing: Timing, owners: int = 3
 ) -> AsyncIterator[Traffic]:
     """Traffic that is settled, and gone at the end."""
     made = Traffic(managers, timing)
