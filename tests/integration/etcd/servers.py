@@ -43,6 +43,11 @@ def wheel_binary() -> str:
     return str(Path(found.submodule_search_locations[0]) / "etcdbin" / "etcd")
 
 
+def etcdctl_binary() -> Path:
+    """Etcd's own client, of the same release; it need not be installed."""
+    return Path(etcd_binary()).with_name("etcdctl")
+
+
 def free_ports(count: int) -> list[int]:
     """Ports that are free at the moment, each another."""
     with ExitStack() as stack:

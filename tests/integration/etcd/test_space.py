@@ -1,8 +1,10 @@
 """Etcd out of space: what it refuses is told with the way out, and all goes on after that."""
 
 import asyncio
+import json
+import subprocess
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -11,9 +13,11 @@ from leasehold.errors import JournalUnwritable
 from leasehold.manager.journals.etcd import EtcdJournal
 from leasehold.protocol.lease.journal import Committed, Unknown
 from leasehold.testing.contracts.journal import A_STATE, lead, numbered
-from tests.integration.etcd.servers import Cluster, EtcdSays, running, until
+from tests.integration.etcd.servers import Cluster, EtcdSays, etcdctl_binary, running, until
+from tests.repo.reading import ROOT
 
 QUOTA = 4 << 20
+GUIDE = ROOT / "docs" / "operating" / "etcd.md"
 
 
 async def fill(etcd: Cluster) -> None:
@@ -39,8 +43,37 @@ async def free(etcd: Cluster) -> None:
         await etcd.call("/maintenance/alarm", {"action": "DEACTIVATE", **alarm})
 
 
+async def free_as_the_guide_says(etcd: Cluster) -> None:
+    """The commands of docs/operating/etcd.md, in their order."""
+    section = GUIDE.read_text("utf-8").split("\n### Out of space\n")[1].split("\n## ")[0]
+    commands = [line.split("#")[0].split() for line in section.splitlines() if line[:4].isspace()]
+    revision = ""
+    for command in commands:
+        words = [revision if word == "REVISION" else word for word in command[1:]]
+        done = await asyncio.to_thread(
+            subprocess.run,
+            [str(etcdctl_binary()), *words],
+            check=True,
+            capture_output=True,
+            env={"ETCDCTL_API": "3", "ETCDCTL_ENDPOINTS": ",".join(etcd.urls)},
+        )
+        if "status" in words:
+            revision = str(json.loads(done.stdout)[0]["Status"]["header"]["revision"])
+    assert len(commands) == 4
+
+
+NEEDS_ETCDCTL = pytest.mark.skipif(
+    not etcdctl_binary().exists(), reason="there is no etcdctl beside etcd"
+)
+
+
 @pytest.mark.asyncio
-async def test_etcd_out_of_space(tmp_path: Path, open_etcd: Callable[[str], EtcdJournal]) -> None:
+@pytest.mark.parametrize("free", [free, pytest.param(free_as_the_guide_says, marks=NEEDS_ETCDCTL)])
+async def test_etcd_out_of_space(
+    tmp_path: Path,
+    open_etcd: Callable[[str], EtcdJournal],
+    free: Callable[[Cluster], Awaitable[None]],
+) -> None:
     async with running(tmp_path, options=[f"--quota-backend-bytes={QUOTA}"]) as etcd:
         journal = open_etcd(etcd.journal_url())
         leadership = await lead(journal)

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from leasehold.base.ranges import WHOLE
-from tests.integration.etcd.servers import Cluster, etcd_binary, until
+from tests.integration.etcd.servers import Cluster, etcdctl_binary, until
 from tests.integration.failover.stage import Manager, Stage, on_etcd, on_sqlite
 from tests.integration.failover.traffic import Traffic
 from tests.integration.processes import command, run
@@ -25,7 +25,7 @@ from tests.repo.reading import ROOT
 pytestmark = pytest.mark.asyncio
 
 GUIDE = ROOT / "docs" / "operating" / "backup.md"
-ETCDCTL = Path(etcd_binary()).with_name("etcdctl")
+ETCDCTL = etcdctl_binary()
 WATCHING_SECONDS = 17
 
 
