@@ -20,6 +20,7 @@ from leasehold.protocol.lease.owner_events import Holdings
 from leasehold.protocol.lease.pool import Pool
 from leasehold.protocol.lease.table import NOBODY
 from leasehold.sim.clocks import MILLION, SimClock
+from leasehold.sim.hosts import HostProcess
 from leasehold.wire.codec import decode_to_lookup, decode_to_manager, decode_to_owner
 from leasehold.wire.versions import NEWEST
 
@@ -147,6 +148,11 @@ class ManagerActor(Actor):
                 assert isinstance(action, JournalAction), action
                 self.stage.call_journal(self, action)
 
+    def lose(self, owner: "OwnerActor") -> None:
+        """The connection of an owner breaks, and this side sees it."""
+        self.post(manager_events.Disconnected(owner.uid))
+        self.stage.settle()
+
     @property
     def leads(self) -> bool:
         return self.alive and self.machine.leader is not None
@@ -186,8 +192,16 @@ class ManagerActor(Actor):
 
 
 class OwnerActor(Actor):
-    def __init__(self, stage: "Stage", slot: str, rate: int, machine: OwnerMachine) -> None:
+    def __init__(
+        self,
+        stage: "Stage",
+        slot: str,
+        rate: int,
+        machine: OwnerMachine,
+        on_host: HostProcess | None,
+    ) -> None:
         super().__init__(stage, slot, rate, machine)
+        self.on_host = on_host
         self.machine = machine
         self.holdings = Holdings(0, 0, (), Instant(0))
         self.granted: list[Leased] = []
@@ -214,6 +228,10 @@ class OwnerActor(Actor):
                 self.revoking.append(revocation)
                 if not self.slow_callbacks:
                     self.finish_callbacks()
+            case owner_events.Look(manager=manager, question=question):
+                assert self.on_host is not None
+                sight = self.stage.hosts.look(self.on_host, question.process.pid)
+                self._inbox.append(owner_events.Looked(manager, question, sight))
             case owner_events.Note(what=what):
                 self.notes.append(what)
             case owner_events.Closed():
@@ -230,6 +248,17 @@ class OwnerActor(Actor):
     def close(self) -> None:
         self.post(owner_events.CloseRequested())
         self.stage.settle()
+
+    def kill(self) -> None:
+        super().kill()
+        if self.on_host is not None:
+            self.on_host.has_ended = True
+
+    def die(self) -> None:
+        """As `kill`, and its parent has noticed."""
+        self.kill()
+        assert self.on_host is not None
+        self.stage.hosts.reap(self.on_host)
 
     def _put_up(self, holdings: Holdings) -> None:
         """Readers see it, unless one has seen the last one end (S3)."""

@@ -32,6 +32,7 @@ from leasehold.protocol.lease.restoration import restored
 from leasehold.protocol.lease.table import LeaseTable, Right
 from leasehold.protocol.lease.timing import DEFAULT, Timing
 from leasehold.sim.checkers import added
+from leasehold.sim.hosts import HostProcess, Hosts
 from leasehold.sim.journal import JournalContents, failure_of
 from leasehold.wire.codec import encode
 from leasehold.wire.versions import NEWEST
@@ -171,6 +172,7 @@ class Stage:
         self.owners: list[OwnerActor] = []
         self.lookups: list[LookupActor] = []
         self.preferences: list[tuple[KeyRange, tuple[str, ...]]] = [(WHOLE, ())]
+        self.hosts = Hosts(Random(7))
         self.latency_ns: dict[str, int] = {}
         self.holds: list[Hold] = []
         self.sent: list[InFlight] = []
@@ -229,16 +231,26 @@ class Stage:
         self.settle()
         return actor
 
-    def owner(self, slot: str, *, name: str | None = None, rate: int = 0) -> OwnerActor:
-        """An owner, by default called as its place."""
+    def owner(
+        self,
+        slot: str,
+        *,
+        name: str | None = None,
+        rate: int = 0,
+        pool: str = POOL,
+        on_host: HostProcess | None = None,
+    ) -> OwnerActor:
+        """An owner, by default called as its place; its process on a host, where it knows that."""
         config = OwnerConfig(
             managers=self.manager_slots,
-            pool=POOL,
+            pool=pool,
             name=name or slot,
             address=f"http://{slot}",
             kind=self.kind,
+            process=None if on_host is None else on_host.as_process(),
         )
-        actor = OwnerActor(self, slot, rate, OwnerMachine(config, Random(self.random.random())))
+        machine = OwnerMachine(config, Random(self.random.random()))
+        actor = OwnerActor(self, slot, rate, machine, on_host)
         self.owners.append(actor)
         self.settle()
         return actor

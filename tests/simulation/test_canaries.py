@@ -57,6 +57,13 @@ KNOWN = {
     "loss-signalled-in-vain": Known(0, ("S2: signalled in vain",)),
     "clock-stops-in-suspend": Known(8, (FREED, TWO), "suspend,drop"),
     "skew-over-the-bound": Known(4, (FREED, TWO), "skew,crash of an owner,one-way cut,two-way cut"),
+    "closed-socket-is-death": Known(0, (FREED, TWO)),
+    "attested-across-hosts": Known(1, (FREED, TWO)),
+    "attested-across-pid-namespaces": Known(2, (FREED, TWO)),
+    "attested-across-time-namespaces": Known(11, (FREED, TWO)),
+    "attested-by-pid-alone": Known(0, (FREED, TWO)),
+    "unread-taken-for-gone": Known(0, (FREED, TWO)),
+    "first-thread-taken-for-all": Known(0, (FREED, TWO)),
 }
 
 

@@ -94,6 +94,7 @@ class Owner(Face):
             watchdog_ns=None
             if watchdog is None
             else seconds(checked_seconds("watchdog", watchdog)),
+            process=surroundings.own_process(),
         )
         self._board = Board(checked_kind(kind), surroundings.clock)
         self._engine: OwnerEngine = OwnerEngine(

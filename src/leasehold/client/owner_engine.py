@@ -7,7 +7,9 @@ in the queue, and the range is returned when that is done. What was granted is u
 import asyncio
 import logging
 from concurrent.futures import Future
+from contextlib import suppress
 from random import Random
+from threading import Thread
 from typing import assert_never
 
 from leasehold.base.instants import SECOND_NS, in_seconds
@@ -40,6 +42,8 @@ from leasehold.protocol.lease.owner_events import (
     Hold,
     Holdings,
     Lapsed,
+    Look,
+    Looked,
     ManagersNamed,
     Note,
     OwnerAction,
@@ -111,6 +115,8 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
                 self._call("on_grant", self.on_grant, leases)
             case Revoke():
                 self._revoke(action)
+            case Look():
+                self._look(action)
             case Closed():
                 self.have_left()
             case Note(what, detail):
@@ -146,6 +152,18 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
         self.counts["ranges granted"] += len(leases)
         if callback is not None:
             self.callbacks.put(Job(name, callback, ranges(leases), shown(leases)))
+
+    # --- neighbours ---
+
+    def _look(self, look: Look) -> None:
+        """In a thread of its own: files that come from the kernel may keep their reader waiting."""
+
+        def body() -> None:
+            sight = self.surroundings.look(look.question.process)
+            self.post(Looked(look.manager, look.question, sight))
+
+        with suppress(RuntimeError):  # no thread any more: who does not look says nothing
+            Thread(target=body, name=f"{self.name} looks", daemon=True).start()
 
     # --- readers that saw the end of the term ---
 

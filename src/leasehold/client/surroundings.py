@@ -1,4 +1,4 @@
-"""What a library's engine has around it: the clock, the network, randomness, a place to run.
+"""What a library's engine has around it: a clock, a network, randomness, a host, a place to run.
 
 In production these are always the same. The test kit puts others in their place, and everything
 else, threads included, is what it is in production.
@@ -7,7 +7,10 @@ else, threads included, is what it is in production.
 from random import Random, SystemRandom
 from typing import Protocol, TypeVar
 
+from leasehold.client.attestation import look, own_process
 from leasehold.client.home import Home, ThreadHome
+from leasehold.protocol.lease.attestation import Sight
+from leasehold.protocol.lease.messages import Process
 from leasehold.runtime.clock import Clock, LoopTimers, Timers, boot_clock
 from leasehold.transport.contract import Role, Transport
 from leasehold.transport.websocket import WebSocketTransport
@@ -34,6 +37,14 @@ class Surroundings(Protocol):
         """A way to the managers."""
         ...
 
+    def own_process(self) -> Process | None:
+        """This process, where its neighbours can be looked at; None where they cannot."""
+        ...
+
+    def look(self, suspect: Process) -> Sight:
+        """What there is to be seen of a neighbour. May take a while, and from any thread."""
+        ...
+
 
 class World:
     """The real one."""
@@ -52,3 +63,11 @@ class World:
     def transport(self, role: Role[M]) -> Transport[M]:
         """See `Surroundings`."""
         return WebSocketTransport(role)
+
+    def own_process(self) -> Process | None:
+        """See `Surroundings`."""
+        return own_process()
+
+    def look(self, suspect: Process) -> Sight:
+        """See `Surroundings`."""
+        return look(suspect)

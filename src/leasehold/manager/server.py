@@ -19,7 +19,7 @@ from leasehold.manager.api import Api
 from leasehold.manager.engine import Engine
 from leasehold.manager.http_errors import Refused, errors_as_json
 from leasehold.protocol.lease.manager_events import Connection, Disconnected, Received
-from leasehold.protocol.lease.messages import Hello, Join, LeaseRequest, Sync, ToManager
+from leasehold.protocol.lease.messages import Attested, Hello, Join, LeaseRequest, Sync, ToManager
 from leasehold.wire.codec import decode_to_manager
 from leasehold.wire.limits import REQUEST_BYTES
 from leasehold.wire.versions import agreed, subprotocol
@@ -75,7 +75,7 @@ class Server:
     # --- clients ---
 
     async def _on_owner(self, request: web.Request) -> web.StreamResponse:
-        return await self._serve(request, (Hello, Join, LeaseRequest))
+        return await self._serve(request, (Hello, Join, LeaseRequest, Attested))
 
     async def _on_lookup(self, request: web.Request) -> web.StreamResponse:
         return await self._serve(request, (Sync,))

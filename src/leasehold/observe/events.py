@@ -26,12 +26,23 @@ WARNINGS = frozenset(
         "journal failed",
         "malformed message",
         "oversized message",
+        "owner attested dead",
         "owner expired",
         "silent: leadership not proven",
         "slow peer disconnected",
     }
 )
-QUIET = frozenset({"granted", "recalled", "late request", "connected", "disconnected"})
+QUIET = frozenset(
+    {
+        "asked a witness",
+        "connected",
+        "disconnected",
+        "granted",
+        "late attestation",
+        "late request",
+        "recalled",
+    }
+)
 
 
 def level_of(what: str) -> int:

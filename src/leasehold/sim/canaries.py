@@ -14,6 +14,7 @@ import msgspec
 from leasehold.base.instants import Instant
 from leasehold.base.machine import Output
 from leasehold.errors import ConfigurationError
+from leasehold.protocol.lease.attestation import Sight
 from leasehold.protocol.lease.belief import Belief
 from leasehold.protocol.lease.journal import (
     Append,
@@ -27,14 +28,16 @@ from leasehold.protocol.lease.leadership import Leadership
 from leasehold.protocol.lease.ledger import Ledger
 from leasehold.protocol.lease.lookup import UNKNOWN, LookupMachine
 from leasehold.protocol.lease.manager import Manager
+from leasehold.protocol.lease.messages import Process
 from leasehold.protocol.lease.owner import OwnerMachine
 from leasehold.protocol.lease.pool import Pool
 from leasehold.protocol.lease.session import NOT_RECALLED, Session
 from leasehold.protocol.lease.table import FIRST_NUMBER, LeaseTable
 from leasehold.protocol.lease.timing import Timing
+from leasehold.protocol.lease.witnesses import Witnesses
 from leasehold.sim.journal import JournalContents
 
-Patch = tuple[type, str, Callable[..., Any]]
+Patch = tuple[type, str, Callable[..., Any] | property]
 SKEW_AT_THE_BOUND = 40_000
 """Parts in a million either way: rates of 0.96 and 1.04 are 8.33 % apart, as the paper allows."""
 SKEW_OVER_THE_BOUND = 49_881
@@ -190,6 +193,40 @@ class LeadershipByWallClock(Leadership):
         return taken
 
 
+def _closed_is_dead(self: Witnesses, now: Instant, connection: int) -> None:
+    for pool in self.pools.values():
+        for session in list(pool.sessions.values()):
+            if session.connection == connection:
+                pool.on_death(now, session, "connection closed")
+
+
+def _by_pid_alone(self: Witnesses, now: Instant, connection: int, message: Any) -> None:
+    del connection
+    for pool in self.pools.values():
+        for session in list(pool.sessions.values()):
+            process = pool.table.members[session.incarnation].process
+            if process and _where(process) == _where(message.process):
+                pool.on_death(now, session, "owner attested dead")
+
+
+def _where(process: Process) -> tuple[str, int, int, int]:
+    return (*process.place, process.pid)
+
+
+def _unread_is_gone(self: Sight, suspect: Process) -> bool:
+    if self.is_there is False or self.start_time != suspect.start_time:
+        return True
+    return self.first_thread_ended and self.has_other_threads is False
+
+
+def _first_thread_is_all(self: Sight, suspect: Process) -> bool:
+    gone = _original_shows_gone(self, suspect)
+    return gone or (self.start_time is not None and self.first_thread_ended)
+
+
+_original_place: Callable[[Process], tuple[str, int, int]] = Process.__dict__["place"].fget
+_original_shows_gone = Sight.shows_gone
+
 NONE = Canary("none")
 CANARIES = (
     Canary("no-hold-margin", "the margin of the hold over the term", no_hold_margin=True),
@@ -282,6 +319,41 @@ CANARIES = (
         "clock-stops-in-suspend",
         "the owner's clock goes on while its machine sleeps",
         clock_stops_in_suspend=True,
+    ),
+    Canary(
+        "closed-socket-is-death",
+        "P14: a closed socket proves nothing",
+        ((Witnesses, "on_disconnected", _closed_is_dead),),
+    ),
+    Canary(
+        "attested-across-hosts",
+        "P14: a witness has the suspect's boot id",
+        ((Process, "place", property(lambda self: ("", *_original_place(self)[1:]))),),
+    ),
+    Canary(
+        "attested-across-pid-namespaces",
+        "P14: a witness has the suspect's pid namespace",
+        ((Process, "place", property(lambda self: (*_original_place(self)[::2], 0))),),
+    ),
+    Canary(
+        "attested-across-time-namespaces",
+        "P14: a witness has the suspect's time namespace",
+        ((Process, "place", property(lambda self: (*_original_place(self)[:2], 0))),),
+    ),
+    Canary(
+        "attested-by-pid-alone",
+        "P14: an attestation names the incarnation and its very process; pids are used again",
+        ((Witnesses, "on_attested", _by_pid_alone),),
+    ),
+    Canary(
+        "unread-taken-for-gone",
+        "P14: what cannot be read is not gone",
+        ((Sight, "shows_gone", _unread_is_gone),),
+    ),
+    Canary(
+        "first-thread-taken-for-all",
+        "P14: a process whose first thread has ended may have others",
+        ((Sight, "shows_gone", _first_thread_is_all),),
     ),
     Canary("skew-over-the-bound", "clock rates within 8.33 %", skew=SKEW_OVER_THE_BOUND),
 )

@@ -39,6 +39,8 @@ TIMED_FAULTS = (
     "leadership revoked",
     "graceful stop of a manager",
     WALL_CLOCKS,
+    "connection lost",
+    "first thread ended",
 )
 LATE_TIMER = "late timer"
 SKEW = "skew"
@@ -254,6 +256,19 @@ class Faults:
             clock.set_back(by_ns)
         self.world.tell("world", "wall clocks set back", f"{by_ns / 1e9:.1f} s")
 
+    def _connection_lost(self) -> None:
+        """A living owner's connection breaks; it may hear of that later than its manager."""
+        owner = self._any(self.world.owners())
+        if owner is not None:
+            self.world.network.lose_connections(owner)
+
+    def _first_thread_ended(self) -> None:
+        """The first thread of an owner ends, and its others go on."""
+        owner = self._any(self.world.owners())
+        if owner is not None:
+            self.world.tell(owner.slot, "goes on without its first thread")
+            owner.on_host.first_thread_ended = True
+
     # --- faults that strike a message ---
 
     def copies_of_a_message(self) -> int:
@@ -308,6 +323,12 @@ class Faults:
             return 0
         self.counts[LATE_TIMER] += 1
         return self._span(0.005, 0.3)
+
+    def lateness_of_a_look(self) -> int:
+        """How much later a starved witness tells what it saw: by then the pid may be another's."""
+        if not self.is_on or not self._strikes(LATE_TIMER):
+            return 0
+        return self._span(0.05, 1.0)
 
     # --- faults that strike the journal ---
 

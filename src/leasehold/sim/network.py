@@ -121,9 +121,20 @@ class Network:
             for client in self.world.clients():
                 self._break(client, process.slot)
         else:
+            self._break_from(process)
+
+    def _break_from(self, client: Process) -> None:
+        for manager in self.world.managers():
+            event = manager_events.Disconnected(client.uid)
+            self.world.at(self.world.now + BREAK_SEEN_NS, manager.post, event)
+
+    def lose_connections(self, client: Process) -> None:
+        """Those of a living client break; half of the time it does not hear of it."""
+        self.world.tell(client.slot, "loses its connections")
+        self._break_from(client)
+        if self.world.random.random() < 0.5:
             for manager in self.world.managers():
-                event = manager_events.Disconnected(process.uid)
-                self.world.at(self.world.now + BREAK_SEEN_NS, manager.post, event)
+                self._break(client, manager.slot)
 
     def cut(self, one: str, other: str, real_ns: int, *, both_ways: bool) -> None:
         """Let nothing pass between two slots for a while."""

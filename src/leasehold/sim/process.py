@@ -25,6 +25,7 @@ from leasehold.protocol.lease.lookup import LookupMachine
 from leasehold.protocol.lease.manager import Manager
 from leasehold.protocol.lease.owner import OwnerMachine
 from leasehold.sim.clocks import SimClock
+from leasehold.sim.hosts import HostProcess
 
 if TYPE_CHECKING:
     from leasehold.sim.world import World
@@ -209,8 +210,16 @@ class OwnerProcess(Process):
     kind = "owner"
     machine: OwnerMachine
 
-    def __init__(self, world: "World", slot: str, clock: SimClock, machine: OwnerMachine) -> None:
+    def __init__(
+        self,
+        world: "World",
+        slot: str,
+        clock: SimClock,
+        machine: OwnerMachine,
+        on_host: HostProcess,
+    ) -> None:
         super().__init__(world, slot, clock, machine)
+        self.on_host = on_host
         self.holdings = owner_events.Holdings(0, 0, (), Instant(0))
         self.believes_until = 0
         """In real time."""
@@ -231,6 +240,8 @@ class OwnerProcess(Process):
             case owner_events.Closed():
                 self.world.tell(self.slot, "closed")
                 self.kill()
+            case owner_events.Look():
+                self.world.look(self, action)
             case owner_events.Grant():
                 pass
 
@@ -255,6 +266,7 @@ class OwnerProcess(Process):
     def on_killed(self) -> None:
         """Its belief ends with it."""
         self.world.checkers.on_owner_gone(self)
+        self.world.on_owner_ended(self)
         super().on_killed()
 
 

@@ -19,13 +19,14 @@ from leasehold.protocol.lease.lookup import LookupMachine
 from leasehold.protocol.lease.lookup_events import LookupConfig
 from leasehold.protocol.lease.manager import Manager, ManagerConfig
 from leasehold.protocol.lease.owner import OwnerMachine
-from leasehold.protocol.lease.owner_events import OwnerConfig
+from leasehold.protocol.lease.owner_events import Look, Looked, OwnerConfig
 from leasehold.protocol.lease.table import LeaseTable
 from leasehold.protocol.lease.timing import PAPER, Timing
 from leasehold.sim.canaries import NONE, Canary, LeadershipByWallClock
 from leasehold.sim.checkers import Checkers, Violation
 from leasehold.sim.clocks import MILLION, SimClock
 from leasehold.sim.faults import KINDS, SKEW, Faults, Mix
+from leasehold.sim.hosts import Hosts
 from leasehold.sim.journal import LATENCY_NS, JournalContents, failure_of
 from leasehold.sim.network import Network
 from leasehold.sim.process import (
@@ -39,6 +40,8 @@ from leasehold.sim.story import Story
 from leasehold.sim.workload import Workload
 
 POOL = "pool"
+LOOK_NS = MILLISECOND_NS
+"""What a look at a neighbour's process takes."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,6 +109,7 @@ class World:
         self.fixed_names = random.random() < 0.5
         self.compact_after = random.choice((3, 20, 100, 10_000))
         self.clocks: dict[str, SimClock] = {}
+        self.hosts = Hosts(random_for(random))
 
     # --- time ---
 
@@ -253,15 +257,17 @@ class World:
     def _make_owner(self, slot: str, name: str | None) -> OwnerProcess:
         uid = next(self._uids)
         drawn = slot if self.fixed_names else f"{slot}-{uid}"
+        on_host = self.hosts.begin(self.hosts.place_of(slot), self.now)
         config = OwnerConfig(
             managers=self.manager_slots,
             pool=POOL,
             name=name or drawn,
             address=f"{slot}/{uid}",
             kind=self.kind,
+            process=on_host.as_process() if on_host.place.is_told else None,
         )
         machine = OwnerMachine(config, random_for(self.random))
-        process = OwnerProcess(self, slot, self._clock(slot), machine)
+        process = OwnerProcess(self, slot, self._clock(slot), machine, on_host)
         self._clients[process.uid] = process
         return process
 
@@ -290,6 +296,18 @@ class World:
                 self.slots[slot] = self._make(slot, owner.machine.config.name)
                 self.slots[slot].start()
                 return
+
+    def look(self, owner: OwnerProcess, look: Look) -> None:
+        """An owner looks at a neighbour, and says later what it saw."""
+        sight = self.hosts.look(owner.on_host, look.question.process.pid)
+        told_at = self.now + LOOK_NS + self.faults.lateness_of_a_look()
+        self.at(told_at, owner.post, Looked(look.manager, look.question, sight))
+
+    def on_owner_ended(self, owner: OwnerProcess) -> None:
+        """It is a zombie, until its parent comes to it."""
+        owner.on_host.has_ended = True
+        patience = self.random.choice((1, 50 * MILLISECOND_NS, self.timing.term_ns))
+        self.at(self.now + self.random.randrange(patience), self.hosts.reap, owner.on_host)
 
     # --- who is there ---
 

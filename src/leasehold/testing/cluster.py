@@ -35,8 +35,10 @@ from leasehold.client.lookup import Lookup
 from leasehold.client.owner import Owner
 from leasehold.errors import ConfigurationError
 from leasehold.manager.journals.memory import MemoryJournal
+from leasehold.protocol.lease.attestation import Sight
 from leasehold.protocol.lease.manager import ManagerConfig
 from leasehold.protocol.lease.manager_events import Answer, CreatePool, Impossible, Question
+from leasehold.protocol.lease.messages import Process
 from leasehold.protocol.lease.timing import TEST, Timing
 from leasehold.runtime.clock import Clock, LoopTimers, Timers, boot_clock
 from leasehold.testing.clock import TurnedClock, come_to_rest
@@ -331,3 +333,12 @@ class ClusterSurroundings:
     def transport(self, role: Role[M]) -> Transport[M]:
         """See `Surroundings`."""
         return self._cluster.transport(role)
+
+    def own_process(self) -> Process | None:
+        """See `Surroundings`. All owners here live in one process: none can attest for another."""
+        return None
+
+    def look(self, suspect: Process) -> Sight:
+        """See `Surroundings`."""
+        del suspect
+        return Sight(seen_from=None)

@@ -76,8 +76,8 @@ class Trouble:
         self._service.kill(place)
         self.kills += 1
         self._tell(
-            f"killed owner {place.number} (kill -9): its {share:.0%} of the keys wait until its "
-            "lease ends"
+            f"killed owner {place.number} (kill -9): its {share:.0%} of the keys wait until "
+            "another owner has seen that it is gone"
         )
         await self._taken_over(place, address, "killed")
         await self._told_of_republishing(republished)
@@ -127,7 +127,7 @@ class Trouble:
     async def _taken_over(self, place: OwnerPlace, address: str | None, what: str) -> None:
         await self._service.taken_over(address)
         took = in_seconds(boot_clock() - place.since)
-        self._tell(f"its lease has ended, {took:.2f} s after it was {what}: others serve its keys")
+        self._tell(f"its keys are free, {took:.2f} s after it was {what}: others serve them")
 
     async def _told_of_republishing(self, before: int) -> None:
         last, now = -1, self._republished()

@@ -12,6 +12,11 @@ from leasehold.sim.run import Outcome, total
 from leasehold.sim.world import Plan
 
 WIDTH = 30
+ATTESTATIONS = {
+    "attested deaths": "owner attested dead",
+    "refused attestations": "refused: attestation",
+}
+"""What managers note about them."""
 KEPT = "every promise was kept"
 
 
@@ -60,6 +65,9 @@ class Verdict:
         yield _row("simulated hours", f"{sum(each.simulated_hours for each in outcomes):,.1f}")
         yield _row("messages", f"{sum(each.messages for each in outcomes):,}")
         yield _row("takeovers", f"{sum(each.takeovers for each in outcomes):,}")
+        notes = total(outcomes, "notes")
+        for what, note in ATTESTATIONS.items():
+            yield _row(what, f"{notes[note]:,}")
         yield "what clients saw:"
         for what, count in workload.items():
             yield _row(f"  {what}", f"{count:,}")
@@ -85,7 +93,7 @@ class Verdict:
                 "story": last.story,
                 "replay": self.replay(last.seed),
             }
-        faults = total(outcomes, "faults")
+        faults, notes = total(outcomes, "faults"), total(outcomes, "notes")
         summary = {
             "preset": self.plan.timing.name,
             "canary": self.canary,
@@ -94,6 +102,7 @@ class Verdict:
             "simulated_hours": round(sum(each.simulated_hours for each in outcomes), 3),
             "messages": sum(each.messages for each in outcomes),
             "takeovers": sum(each.takeovers for each in outcomes),
+            "attestations": {what: notes[note] for what, note in ATTESTATIONS.items()},
             "faults": {kind: faults[kind] for kind in KINDS},
             "never": self.never_struck(faults),
             "clients": total(outcomes, "workload"),

@@ -21,6 +21,7 @@ from leasehold.protocol.lease.manager_events import (
     Impossible,
 )
 from leasehold.protocol.lease.messages import (
+    Attested,
     Hello,
     Introduction,
     Join,
@@ -39,6 +40,7 @@ from leasehold.protocol.lease.records import (
     WaitedOut,
 )
 from leasehold.protocol.lease.table import LeaseTable
+from leasehold.protocol.lease.witnesses import Witnesses
 
 PolicyMaker = Callable[[LeaseTable], Policy]
 
@@ -83,6 +85,7 @@ class Leader:
         if inherited_ns > self.promise_ns:
             self._lower_at = office.inherited_until
         self.pools = {name: self._pool(table) for name, table in history.tables.items()}
+        self.witnesses = Witnesses(now, office, self.pools)
 
     @staticmethod
     def wait_until(now: Instant, inherited_ns: int) -> Instant:
@@ -103,6 +106,8 @@ class Leader:
                 self._on_request(now, connection, message)
             case Sync():
                 self._on_sync(now, connection, message)
+            case Attested():
+                self.witnesses.on_attested(now, connection, message)
 
     def knows_this_nonce(self, message: Join | LeaseRequest) -> bool:
         """Whether the request was made for this very leadership of this very manager (P2, P9)."""
@@ -132,6 +137,7 @@ class Leader:
             self._refuse(connection, message, "pool_kind", detail)
             return
         pool.on_join(now, connection, message)
+        self.witnesses.on_joined(now, connection, pool, message)
 
     def _pool_for(self, connection: Connection, message: Join) -> Pool | None:
         """A new pool for its first owner, where that is allowed."""
@@ -201,8 +207,9 @@ class Leader:
             return message.manager_nonce != seal.nonce  # drawn once for each leadership (P2)
         return message.leadership > seal.leadership
 
-    def on_disconnected(self, connection: Connection) -> None:
+    def on_disconnected(self, now: Instant, connection: Connection) -> None:
         """Push no more there. Leases are not touched: a closed socket proves nothing (P14)."""
+        self.witnesses.on_disconnected(now, connection)
         for pool in self.pools.values():
             pool.on_disconnected(connection)
 
@@ -249,12 +256,15 @@ class Leader:
             self.office.write(PromiseLowered(self.promise_ns))
         for pool in self.pools.values():
             pool.advance(now)
+        self.witnesses.advance(now)
 
     @property
     def wake_at(self) -> Instant:
         """When something is due next."""
         wakes = (pool.wake_at for pool in self.pools.values())
-        return min(self.office.repeat_at, self._grants_at, self._lower_at, *wakes)
+        return min(
+            self.office.repeat_at, self._grants_at, self._lower_at, self.witnesses.wake_at, *wakes
+        )
 
     @property
     def grants_at(self) -> Instant:

@@ -108,7 +108,7 @@ class Manager:
                 self._connections.pop(connection, None)
                 self._unanswered.pop(connection, None)
                 if self.leader:
-                    self.leader.on_disconnected(connection)
+                    self.leader.on_disconnected(now, connection)
             case Asked():
                 self._on_asked(now, event)
             case Stopped():

@@ -108,13 +108,10 @@ class Process(msgspec.Struct, frozen=True, array_like=True, gc=False):
     start_time: Number
     """In clock ticks since the machine started, just as the kernel prints it."""
 
-    def is_beside(self, other: "Process") -> bool:
-        """Whether what one sees of a pid and its start time is what the other sees."""
-        return (
-            self.boot_id == other.boot_id
-            and self.pid_namespace == other.pid_namespace
-            and self.time_namespace == other.time_namespace
-        )
+    @property
+    def place(self) -> tuple[str, int, int]:
+        """From where the same pid, and the same start time, mean the same."""
+        return self.boot_id, self.pid_namespace, self.time_namespace
 
 
 # --- owner to manager ---------------------------------------------------------------------------

@@ -13,8 +13,11 @@ import msgspec
 
 from leasehold.base.instants import FAR_FUTURE, MILLISECOND_NS, Instant
 from leasehold.base.machine import Output
+from leasehold.protocol.lease.attestation import may_attest
 from leasehold.protocol.lease.belief import NO_NUMBER, Belief
 from leasehold.protocol.lease.messages import (
+    Attest,
+    Attested,
     Hello,
     Introduction,
     Join,
@@ -33,6 +36,8 @@ from leasehold.protocol.lease.owner_events import (
     CloseRequested,
     Disconnected,
     Lapsed,
+    Look,
+    Looked,
     ManagersNamed,
     Note,
     OwnerAction,
@@ -120,6 +125,8 @@ class OwnerMachine:
                 self._close(now)
             case ManagersNamed(managers=managers):
                 self.config = msgspec.structs.replace(self.config, managers=managers)
+            case Looked():
+                self._on_looked(event)
             case _:
                 assert_never(event)
         return self._output(now)
@@ -212,6 +219,7 @@ class OwnerMachine:
                 self.sequence,
                 config.capacity,
                 config.labels,
+                config.process,
             )
         return LeaseRequest(
             config.pool,
@@ -337,6 +345,8 @@ class OwnerMachine:
                 self._on_response(now, message)
             case Refusal():
                 self._on_refusal(now, message)
+            case Attest():
+                self._on_attest(manager, message)
 
     def is_answer_to_newest(self, message: LeaseResponse | Refusal) -> bool:
         """Whether the message answers the newest request of this incarnation's nonce (P2)."""
@@ -409,6 +419,26 @@ class OwnerMachine:
         else:
             pause_ns = min(message.retry_after_ns, LONGEST_PAUSE_NS)
             self._ask_at = Instant(now + max(pause_ns, SHORTEST_PAUSE_NS))
+
+    # --- attesting ---
+
+    def _on_attest(self, manager: str, message: Attest) -> None:
+        """Look at a neighbour's process for our leader, where that shows anything (P14)."""
+        is_our_leader = self._leads_us(manager, message)
+        if is_our_leader and may_attest(self.config.process, message.process):
+            self._actions.append(Look(manager, message))
+
+    def _on_looked(self, event: Looked) -> None:
+        question, sight, own = event.question, event.sight, self.config.process
+        if own is None or sight.seen_from != own or not sight.shows_gone(question.process):
+            return
+        if self.phase != "closed" and self._leads_us(event.manager, question):
+            self._note("attested", f"process {question.process.pid} is gone")
+            said = question.pool, question.incarnation, question.process
+            self._send(event.manager, Attested(*said, own, self.owner_nonce, self.manager_nonce))
+
+    def _leads_us(self, manager: str, message: Attest) -> bool:
+        return manager == self.manager and message.manager_nonce == self.manager_nonce
 
     # --- leaving ---
 

@@ -6,7 +6,8 @@ import msgspec
 
 from leasehold.base.instants import Instant
 from leasehold.base.keys import PoolKind
-from leasehold.protocol.lease.messages import Leased, ToManager, ToOwner
+from leasehold.protocol.lease.attestation import Sight
+from leasehold.protocol.lease.messages import Attest, Leased, Process, ToManager, ToOwner
 
 
 class OwnerConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,6 +21,8 @@ class OwnerConfig(msgspec.Struct, frozen=True, kw_only=True):
     capacity: float = 1.0
     labels: dict[str, str] = {}
     watchdog_ns: int | None = None
+    process: Process | None = None
+    """This one, where neighbours can be told apart: else nobody can attest its death (P14)."""
 
 
 class Holdings(msgspec.Struct, frozen=True):
@@ -71,8 +74,16 @@ class ManagersNamed(msgspec.Struct, frozen=True):
     managers: tuple[str, ...]
 
 
+class Looked(msgspec.Struct, frozen=True):
+    """What a look at a process showed, because `manager` asked."""
+
+    manager: str
+    question: Attest
+    sight: Sight
+
+
 OwnerEvent: TypeAlias = (
-    Received | Disconnected | ManagersNamed | Revoked | Lapsed | Alive | CloseRequested
+    Received | Disconnected | ManagersNamed | Revoked | Lapsed | Alive | CloseRequested | Looked
 )
 
 
@@ -107,6 +118,13 @@ class Revoke(msgspec.Struct, frozen=True):
     """When the term runs out: a callback that is not done by then was too late."""
 
 
+class Look(msgspec.Struct, frozen=True):
+    """Look at the process that `manager` asks about, and say Looked."""
+
+    manager: str
+    question: Attest
+
+
 class Closed(msgspec.Struct, frozen=True):
     """Everything is returned."""
 
@@ -118,4 +136,4 @@ class Note(msgspec.Struct, frozen=True):
     detail: str = ""
 
 
-OwnerAction: TypeAlias = Send | Hold | Grant | Revoke | Closed | Note
+OwnerAction: TypeAlias = Send | Hold | Grant | Revoke | Look | Closed | Note

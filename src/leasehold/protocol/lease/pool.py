@@ -5,8 +5,8 @@ difference: a range whose owner should not have it is recalled, a free range is 
 should have it, when that one asks. Nothing is ever granted unasked (P1), so the only ranges that
 wait for a dead owner are those it held.
 
-A range is freed in three ways, and no other: its owner's request does not list it (P5), the one
-hold of its owner's incarnation has run out (P4), or its owner left.
+A range is freed in four ways, and no other: its owner's request does not list it (P5), the one hold
+of its owner's incarnation has run out (P4), its owner left, or is proven dead (P14).
 """
 
 from collections.abc import Iterable, Sequence
@@ -150,6 +150,7 @@ class Pool:
         leaving = isinstance(message, LeaseRequest) and message.leaving
         hold_until = Instant(now + self.office.timing.hold_ns)
         session.take(message.sequence, connection, hold_until, leaving=leaving)
+        session.heard_at = now
         returned = self.not_listed(session, held)
         if leaving and not held:
             self._remove(now, session, returned, "owner left")
@@ -203,6 +204,11 @@ class Pool:
     ) -> None:
         self.office.note(f"refused: {reason}", self.table.pool, detail)
         self.office.send(connection, refusal(self.office, message, reason, detail, retry_after_ns))
+
+    def holder_of(self, message: Join) -> Session | None:
+        """The session of another incarnation that has the name which `message` asks for (P8)."""
+        incarnation, nonce = self.table.numbered.get(message.name, (NOBODY, 0))
+        return None if nonce == message.owner_nonce else self.sessions.get(incarnation)
 
     # --- what is returned ---
 
@@ -352,10 +358,14 @@ class Pool:
     def _expire(self, now: Instant) -> None:
         for session in list(self.sessions.values()):
             if now >= session.hold_until:
-                lost = [item.range for item in self.table.held_by(session.incarnation)]
-                self._remove(now, session, lost, "owner expired")
+                self.on_death(now, session, "owner expired")
         holds = (session.hold_until for session in self.sessions.values())
         self._next_expiry = min(holds, default=FAR_FUTURE)
+
+    def on_death(self, now: Instant, session: Session, why: str) -> None:
+        """Nothing is believed any more by this incarnation: all that it held is free at once."""
+        lost = [item.range for item in self.table.held_by(session.incarnation)]
+        self._remove(now, session, lost, why)
 
     def _remove(self, now: Instant, session: Session, free: Sequence[KeyRange], why: str) -> None:
         entries = self._freed(free)

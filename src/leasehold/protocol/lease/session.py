@@ -18,6 +18,7 @@ class Session:
 
     __slots__ = (
         "connection",
+        "heard_at",
         "hold_until",
         "incarnation",
         "leaving",
@@ -39,6 +40,8 @@ class Session:
         self.connection: Connection | None = None
         self.hold_until = hold_until
         """Nothing of this incarnation is free before, unless it is returned."""
+        self.heard_at = Instant(0)
+        """When its last request came; 0 while this leader has heard nothing of it."""
         self.proven = False
         """It has spoken under its number: only then is it worth planning for. The join of a process
         that died meanwhile is numbered too, and would else be dealt ranges that it never takes."""

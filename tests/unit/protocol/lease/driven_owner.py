@@ -11,6 +11,7 @@ from leasehold.protocol.lease.messages import (
     LeaseRequest,
     LeaseResponse,
     Mark,
+    Process,
     Refusal,
     RefusalReason,
     ToManager,
@@ -21,6 +22,7 @@ from leasehold.protocol.lease.owner import OwnerMachine
 TERM_NS, RENEW_NS = seconds(12), seconds(3)
 JOURNAL, MANAGER_NONCE = 9, 77
 T0 = Instant(0)
+PROCESS = Process("host", 1, 1, 10, 100)
 
 
 def at(value: float) -> Instant:
@@ -32,7 +34,12 @@ class Driven:
 
     def __init__(self, watchdog_ns: int | None = None) -> None:
         config = events.OwnerConfig(
-            managers=("a", "b"), pool="p", name="o", address="http://o", watchdog_ns=watchdog_ns
+            managers=("a", "b"),
+            pool="p",
+            name="o",
+            address="http://o",
+            watchdog_ns=watchdog_ns,
+            process=PROCESS,
         )
         self.machine = OwnerMachine(config, Random(1))
         self.now = T0

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from leasehold.base.instants import FAR_FUTURE, MILLISECOND_NS, Instant, seconds
 from leasehold.base.machine import Machine, Output
 from leasehold.protocol.lease import lookup_events, manager_events, owner_events
+from leasehold.protocol.lease.attestation import Sight
 from leasehold.protocol.lease.journal import (
     Appended,
     Beaten,
@@ -28,6 +29,8 @@ from leasehold.protocol.lease.journal import (
 from leasehold.protocol.lease.lookup import LookupMachine
 from leasehold.protocol.lease.manager import Manager, ManagerConfig
 from leasehold.protocol.lease.messages import (
+    Attest,
+    Attested,
     Changes,
     Entry,
     Held,
@@ -40,6 +43,7 @@ from leasehold.protocol.lease.messages import (
     Mark,
     OwnerInfo,
     Poke,
+    Process,
     Refusal,
     Standby,
     Sync,
@@ -130,10 +134,16 @@ def leases(lies: Lies) -> tuple[Leased, ...]:
     )
 
 
+def process(lies: Lies) -> Process:
+    return Process("host", 1, lies.number(1), lies.number(2), 100)
+
+
 def lie_to_owner(lies: Lies, owner: OwnerMachine) -> ToOwner:
     sequence, nonce = lies.near(owner.sequence), lies.near(owner.owner_nonce)
     seal = lies.near(owner.manager_nonce), owner.belief.journal or 5, lies.near(owner.leadership)
-    match lies.number(7):
+    match lies.number(8):
+        case 8:
+            return Attest("p", lies.number(4), process(lies), seal[0])
         case 0:
             return Poke()
         case 1:
@@ -154,6 +164,10 @@ def lie_to_owner(lies: Lies, owner: OwnerMachine) -> ToOwner:
 
 def owner_event(lies: Lies, owner: OwnerMachine) -> owner_events.OwnerEvent:
     match lies.number(12):
+        case 5:
+            sight = Sight(seen_from=owner.config.process, is_there=lies.coin())
+            question = Attest("p", 1, process(lies), lies.near(owner.manager_nonce))
+            return owner_events.Looked("a", question, sight)
         case 0:
             return owner_events.Disconnected(lies.data.draw(st.sampled_from("ab")))
         case 1:
@@ -175,7 +189,12 @@ def test_an_owner_may_be_told_anything(data: st.DataObject) -> None:
     lies = Lies(data)
     watchdog_ns = seconds(1) if lies.number(3) == 0 else None
     config = owner_events.OwnerConfig(
-        managers=("a", "b"), pool="p", name="o", address="http://o", watchdog_ns=watchdog_ns
+        managers=("a", "b"),
+        pool="p",
+        name="o",
+        address="http://o",
+        watchdog_ns=watchdog_ns,
+        process=process(lies),
     )
     owner = OwnerMachine(config, Random(1))
     now, wake_at, is_gone = Instant(0), Instant(0), False
@@ -265,12 +284,24 @@ def lie_to_manager(lies: Lies, manager: Manager) -> ToManager:
     pool = lies.data.draw(st.sampled_from(("p", "p", "p", "q")))
     name, owner = lies.data.draw(st.sampled_from("ab")), lies.number(2)
     sequence = lies.number(30)
-    match lies.number(9):
+    match lies.number(10):
+        case 10:
+            return Attested(pool, lies.number(4), process(lies), process(lies), owner, nonce)
         case 0:
             return Hello(pool, lies.number())
         case 1 | 2 | 3:
             kind = lies.data.draw(st.sampled_from(("hashed", "hashed", "ordered", None)))
-            return Join(pool, kind, name, "http://a", owner, nonce, sequence)  # type: ignore[arg-type]
+            own = process(lies) if lies.coin() else None
+            return Join(
+                pool,
+                kind,  # type: ignore[arg-type]
+                name,
+                "http://a",
+                owner,
+                nonce,
+                sequence,
+                process=own,
+            )
         case 4:
             lsn = (
                 leader.office.history.lsn + lies.number(1) * (lies.number(9) == 0) if leader else 0

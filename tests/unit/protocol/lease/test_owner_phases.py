@@ -6,23 +6,30 @@ import pytest
 
 from leasehold.base.instants import FAR_FUTURE, Instant, seconds
 from leasehold.protocol.lease import owner_events as events
+from leasehold.protocol.lease.attestation import Sight
 from leasehold.protocol.lease.messages import (
+    Attest,
     Introduction,
     Join,
     LeaseRequest,
     Poke,
+    Process,
     Standby,
     ToOwner,
 )
 from tests.unit.protocol.lease.driven_owner import (
     JOURNAL,
     PHASES,
+    PROCESS,
     Driven,
     introduction,
     refusal,
     response,
     whole,
 )
+
+DEAD = Process("host", 1, 1, 11, 100)
+NOBODY = Sight(seen_from=PROCESS, is_there=False)
 
 MESSAGES: tuple[Callable[[Driven], ToOwner], ...] = (
     lambda _: Poke(),
@@ -44,6 +51,9 @@ MESSAGES: tuple[Callable[[Driven], ToOwner], ...] = (
     lambda d: refusal(d, "name_held", FAR_FUTURE),
     lambda d: refusal(d, "no_pool"),
     lambda d: refusal(d, "pool_kind"),
+    lambda d: Attest("p", 3, DEAD, d.machine.manager_nonce),
+    lambda d: Attest("p", 3, PROCESS, d.machine.manager_nonce),
+    lambda _: Attest("p", 3, DEAD, 1),
 )
 INPUTS: tuple[Callable[[Driven], events.OwnerEvent], ...] = (
     *(lambda d, m=m: events.Received("a", m(d)) for m in MESSAGES),
@@ -55,6 +65,7 @@ INPUTS: tuple[Callable[[Driven], events.OwnerEvent], ...] = (
     lambda _: events.Lapsed(),
     lambda _: events.Alive(),
     lambda _: events.CloseRequested(),
+    lambda d: events.Looked("a", Attest("p", 3, DEAD, d.machine.manager_nonce), NOBODY),
 )
 
 
