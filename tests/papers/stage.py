@@ -17,7 +17,7 @@ from leasehold.base.keys import Key
 from leasehold.base.machine import Machine
 from leasehold.base.rangemap import RangeMap
 from leasehold.base.ranges import KeyRange
-from leasehold.protocol.balance.policy import NOBODY, Candidate
+from leasehold.protocol.balance.policy import NOBODY, Plan, Situation
 from leasehold.protocol.lease import lookup_events, manager_events, owner_events
 from leasehold.protocol.lease.leader import PolicyMaker, default_policy
 from leasehold.protocol.lease.lookup import LookupMachine
@@ -388,12 +388,11 @@ Assignment = tuple[tuple[Key, str | None], ...]
 def assigned(script: Callable[[Sequence[str]], Assignment]) -> PolicyMaker:
     """A policy that a test writes: from the names that are there to who has what, from where on."""
 
-    def policy(candidates: Sequence[Candidate], present: RangeMap[int]) -> RangeMap[int]:
-        incarnations = {candidate.name: candidate.incarnation for candidate in candidates}
+    def policy(situation: Situation) -> Plan:
+        incarnations = {each.name: each.incarnation for each in situation.candidates}
         pieces = script(sorted(incarnations))
         starts = [start for start, _ in pieces]
-        return RangeMap.at_starts(
-            starts, [incarnations.get(name or "", NOBODY) for _, name in pieces]
-        )
+        owners = [incarnations.get(name or "", NOBODY) for _, name in pieces]
+        return Plan(RangeMap.at_starts(starts, owners), RangeMap(None))
 
     return lambda _: policy

@@ -13,7 +13,7 @@ import pytest
 from leasehold.base.instants import SECOND_NS, Instant
 from leasehold.base.rangemap import RangeMap
 from leasehold.base.ranges import KeyRange
-from leasehold.protocol.balance.policy import Candidate
+from leasehold.protocol.balance.policy import Candidate, Situation
 from leasehold.protocol.balance.ring import VIRTUAL_NODES, Ring
 from leasehold.protocol.lease.changelog import ChangeLog
 from leasehold.protocol.lease.messages import (
@@ -30,7 +30,7 @@ from leasehold.protocol.lease.messages import (
     SyncResponse,
 )
 from leasehold.protocol.lease.pool import Pool
-from leasehold.protocol.lease.table import NOBODY
+from leasehold.protocol.lease.table import NOBODY, Right
 from leasehold.protocol.lease.timing import PAPER
 from tests.papers.stage import LookupActor, OwnerActor, Stage, assigned
 
@@ -88,7 +88,7 @@ def test_every_owner_stands_at_64_points_of_the_ring() -> None:
     """Centrifuge 2: ranges of varying length, by consistent hashing with 64 virtual nodes."""
     assert VIRTUAL_NODES == 64
     candidates = [Candidate(i, f"owner-{i}") for i in range(1, 101)]
-    plan = Ring()(candidates, RangeMap(NOBODY))
+    plan = Ring()(Situation(candidates, RangeMap(Right(NOBODY, 1, 1)))).owners
     assert 6_200 < len(plan) <= 100 * 64 + 1  # neighbours of one owner are one range
     lengths = {
         int.from_bytes(b, "big") - int.from_bytes(a, "big") for a, b in pairwise(plan.starts()[1:])

@@ -14,10 +14,11 @@ from leasehold import KeyRange, Lease, Owner
 from leasehold.base.instants import SECOND_NS
 from leasehold.base.keys import hashed_key
 from leasehold.base.rangemap import RangeMap
-from leasehold.protocol.balance.policy import NOBODY, Candidate
+from leasehold.protocol.balance.policy import NOBODY, Candidate, Situation
 from leasehold.protocol.balance.ring import Ring
 from leasehold.protocol.lease.manager_events import CreatePool
 from leasehold.protocol.lease.messages import Entry, LeaseResponse, Sync, SyncResponse
+from leasehold.protocol.lease.table import Right
 from leasehold.protocol.lease.timing import PAPER
 from leasehold.testing.clock import TurnedClock
 from leasehold.testing.cluster import InProcessCluster
@@ -305,8 +306,9 @@ def test_who_comes_or_goes_moves_no_more_than_its_share() -> None:
     """PRS 2 and 4.1: with a newcomer, only what it is to have is recalled from the others."""
     names: Sequence[str] = [f"owner-{i}" for i in range(10)]
     candidates = [Candidate(i + 1, name) for i, name in enumerate(names)]
-    before = Ring()(candidates[:9], RangeMap(NOBODY))
-    after = Ring()(candidates, before)
+    nothing = RangeMap(Right(NOBODY, 1, 1))
+    before = Ring()(Situation(candidates[:9], nothing)).owners
+    after = Ring()(Situation(candidates, nothing)).owners
     for key_range, owner in after:
         if owner != 10:
             assert {was for _, was in before.within(key_range)} == {owner}

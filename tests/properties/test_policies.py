@@ -11,6 +11,7 @@ from leasehold.protocol.balance.deal import Deal
 from leasehold.protocol.balance.policy import NOBODY, Candidate
 from leasehold.protocol.balance.ring import Ring, points
 from tests.properties.spaces import cuts, ranges
+from tests.unit.protocol.balance.tables import plan_of
 
 members = st.lists(st.integers(1, 9), unique=True, max_size=9)
 present_owners = st.lists(st.tuples(ranges(), st.integers(0, 9)), max_size=12)
@@ -36,7 +37,7 @@ def owner_by_walking(key: bytes, incarnations: list[int], virtual_nodes: int) ->
 def test_a_key_belongs_to_the_last_point_before_it(
     incarnations: list[int], virtual_nodes: int, keys: list[bytes]
 ) -> None:
-    plan = Ring(virtual_nodes)(candidates(incarnations), RangeMap(NOBODY))
+    plan = plan_of(Ring(virtual_nodes), candidates(incarnations), RangeMap(NOBODY))
     for key in keys:
         assert plan[key] == owner_by_walking(key, incarnations, virtual_nodes)
 
@@ -46,8 +47,8 @@ def test_whoever_comes_or_goes_moves_its_own_keys_only(
     others: list[int], one: int, virtual_nodes: int
 ) -> None:
     ring = Ring(virtual_nodes)
-    without = ring(candidates([i for i in others if i != one]), RangeMap(NOBODY))
-    with_it = ring(candidates([*(i for i in others if i != one), one]), without)
+    without = plan_of(ring, candidates([i for i in others if i != one]), RangeMap(NOBODY))
+    with_it = plan_of(ring, candidates([*(i for i in others if i != one), one]), without)
     for key_range, owner in with_it:
         if owner != one:
             assert [old for _, old in without.within(key_range)] == [owner]
@@ -71,7 +72,7 @@ def test_a_deal_is_even_and_moves_the_least_that_evenness_allows(
     splits: list[bytes], incarnations: list[int], present: list[tuple[KeyRange, int]]
 ) -> None:
     deal, now = Deal(splits), RangeMap.of(present, NOBODY)
-    plan = deal(candidates(incarnations), now)
+    plan = plan_of(deal, candidates(incarnations), now)
     having = [now[start] for start in deal.starts]
     planned = [plan[start] for start in deal.starts]
     counts = Counter(dict.fromkeys(incarnations, 0))
@@ -88,6 +89,6 @@ def test_a_deal_that_was_dealt_is_dealt_again(
 ) -> None:
     """A new leader plans as the old one did, whatever the order in which it meets the owners."""
     deal = Deal(splits)
-    plan = deal(candidates(incarnations), RangeMap.of(present, NOBODY))
-    assert deal(candidates(incarnations[::-1]), plan) == plan
+    plan = plan_of(deal, candidates(incarnations), RangeMap.of(present, NOBODY))
+    assert plan_of(deal, candidates(incarnations[::-1]), plan) == plan
     assert set(plan.starts()) <= {b"", *splits}

@@ -2,10 +2,11 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from benchmarks import check, find, joins, suite
+from benchmarks import balance, check, find, joins, planning, suite
 from tests.repo.reading import ROOT, report
 
 PROGRAMS = sorted((ROOT / "benchmarks").glob("[!_]*.py"))
@@ -64,3 +65,26 @@ def test_the_suite_keeps_its_bound(
 ) -> None:
     assert suite.report(seconds) is is_kept
     assert "<= 300 s" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_kept"),
+    [
+        ({}, True),
+        ({"most": 1.11}, False),
+        ({"most_of_rest": 1.16}, False),
+        ({"churn": 0.041}, False),
+        ({"settled": (31, 31, 31)}, False),
+        ({"settled": (5, 5, 91)}, False),
+        ({"case": balance.Case("ring", 10, 0.8), "most": 3.0}, True),
+    ],
+)
+def test_balance_keeps_all_bounds_under_weighted(changed: dict[str, Any], is_kept: bool) -> None:
+    case = balance.Case("weighted", 10, 0.8)
+    good = balance.Figures(case, 1.0, 1.10, 1.15, 0, 0.04, 0.2, 600, (5, 30, 90))
+    assert balance.report([good, good._replace(**changed)]) is is_kept
+
+
+@pytest.mark.parametrize(("seconds", "is_kept"), [(1.0, True), (1.01, False)])
+def test_planning_keeps_its_bound(seconds: float, is_kept: bool) -> None:
+    assert planning.report(seconds) is is_kept

@@ -18,7 +18,7 @@ from leasehold.base.instants import FAR_FUTURE, in_seconds, seconds
 from leasehold.base.keys import Key, PoolKind
 from leasehold.base.rangemap import RangeMap
 from leasehold.base.ranges import WHOLE, KeyRange
-from leasehold.protocol.balance.policy import NOBODY, Candidate, Policy
+from leasehold.protocol.balance.policy import NOBODY, Plan, Policy, Situation
 from leasehold.protocol.lease.history import History
 from leasehold.protocol.lease.journal import JournalAction, JournalEvent, Seat
 from leasehold.protocol.lease.lookup import LookupMachine
@@ -280,13 +280,13 @@ class Stage:
         del table
         return self._policy
 
-    def _policy(self, candidates: Sequence[Candidate], present: RangeMap[int]) -> RangeMap[int]:
-        there = {candidate.name: candidate.incarnation for candidate in candidates}
+    def _policy(self, situation: Situation) -> Plan:
+        there = {each.name: each.incarnation for each in situation.candidates}
         plan = RangeMap(NOBODY)
         for key_range, names in self.preferences:
             takers = [there[name] for name in names or sorted(there) if name in there]
             plan.assign(key_range, takers[0] if takers else NOBODY)
-        return plan
+        return Plan(plan, RangeMap(None))
 
     # --- what is in flight ---
 

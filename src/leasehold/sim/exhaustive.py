@@ -12,11 +12,11 @@ story.
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from leasehold.base.rangemap import RangeMap
-from leasehold.protocol.balance.policy import NOBODY, Candidate, Policy
+from leasehold.protocol.balance.policy import NOBODY, Plan, Policy, Situation
 from leasehold.protocol.lease.manager import Manager, ManagerConfig
 from leasehold.protocol.lease.owner import OwnerMachine
 from leasehold.protocol.lease.owner_events import OwnerConfig
@@ -52,10 +52,10 @@ class Found(NamedTuple):
     """Whether every story within the limits was looked at."""
 
 
-def newest(candidates: Sequence[Candidate], present: RangeMap[int]) -> RangeMap[int]:
+def newest(situation: Situation) -> Plan:
     """A policy that moves much: whoever came last has everything."""
-    del present
-    return RangeMap(max((each.incarnation for each in candidates), default=NOBODY))
+    incarnations = (each.incarnation for each in situation.candidates)
+    return Plan(RangeMap(max(incarnations, default=NOBODY)), RangeMap(None))
 
 
 def policy_of(table: LeaseTable) -> Policy:

@@ -12,7 +12,18 @@ from collections.abc import Sequence
 from leasehold.base.keys import Key
 from leasehold.base.rangemap import RangeMap
 from leasehold.base.ranges import LOWEST
-from leasehold.protocol.balance.policy import NOBODY, Candidate
+from leasehold.protocol.balance.policy import (
+    NOBODY,
+    Candidate,
+    Plan,
+    Situation,
+    Why,
+    nothing_to_plan,
+    obeying,
+)
+from leasehold.protocol.lease.table import Right
+
+WHY = Why("deal", "every owner has as many of the split ranges as any other, give or take one")
 
 
 class Deal:
@@ -21,21 +32,23 @@ class Deal:
     def __init__(self, split_points: Sequence[Key]) -> None:
         self.starts = [LOWEST, *sorted(set(split_points) - {LOWEST})]
 
-    def __call__(self, candidates: Sequence[Candidate], present: RangeMap[int]) -> RangeMap[int]:
-        """Plan for `candidates`, leaving ranges where they are as far as evenness allows."""
+    def __call__(self, situation: Situation) -> Plan:
+        """Plan, leaving ranges where they are as far as evenness allows."""
+        candidates = situation.candidates
         if not candidates:
-            return RangeMap(NOBODY)
-        owners = self._keep(candidates, present)
+            return nothing_to_plan()
+        owners = self._keep(candidates, situation.present)
         self._hand_out(candidates, owners)
-        return RangeMap.at_starts(self.starts, owners)
+        dealt = RangeMap.at_starts(self.starts, owners)
+        return Plan(obeying(situation, dealt), RangeMap(WHY))
 
-    def _keep(self, candidates: Sequence[Candidate], present: RangeMap[int]) -> list[int]:
+    def _keep(self, candidates: Sequence[Candidate], present: RangeMap[Right]) -> list[int]:
         """Every range with the owner it has, up to an even share each; else NOBODY."""
         share, extra = divmod(len(self.starts), len(candidates))
         kept: Counter[int] = Counter({candidate.incarnation: 0 for candidate in candidates})
         owners = []
         for start in self.starts:
-            owner = present[start]
+            owner = present[start].owner
             if owner in kept and (kept[owner] < share or (kept[owner] == share and extra > 0)):
                 extra -= kept[owner] == share
                 kept[owner] += 1

@@ -1,16 +1,28 @@
-"""The interface of a policy: from members and the present owners to the owners there should be.
+"""The interface of a policy: from the situation of a pool to the plan for it.
 
 A policy is a stateless function, so that a new leader plans as the old one did, and so that a test
 is a table. It may look at who has what now, in order to move little; it never sees leases, clocks
-or messages. This is the paper's pluggable module (PRS 4.1, Centrifuge 2.1.2).
+or messages. This is the papers' pluggable module (PRS 4.1, Centrifuge 2.1.2).
+
+Some policies need to know what they did a moment ago: what they have planned and the table does not
+yet show, how much churn they have left. They return that with the plan, as its memory, and find it
+in the next situation. It is theirs alone, it is never written down, and a leader that has none
+begins without.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
+from leasehold.base.instants import Instant
+from leasehold.base.keys import Key
 from leasehold.base.rangemap import RangeMap
+from leasehold.base.ranges import KeyRange
+from leasehold.protocol.balance.load import Loads
+from leasehold.protocol.lease.table import Right
 
 NOBODY = 0
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class Candidate(NamedTuple):
@@ -19,11 +31,104 @@ class Candidate(NamedTuple):
     incarnation: int
     name: str
     capacity: float = 1.0
+    labels: Mapping[str, str] = NOTHING
+
+
+class Pin(NamedTuple):
+    """A key that someone wants at the owner of that name, as long as it is a candidate."""
+
+    key: Key
+    name: str
+
+
+class Situation(NamedTuple):
+    """All that a policy may look at."""
+
+    candidates: Sequence[Candidate]
+    present: RangeMap[Right]
+    now: Instant = Instant(0)
+    loads: Loads | None = None
+    pins: Sequence[Pin] = ()
+    frozen: bool = False
+    """Nothing is balanced: only what has no owner is given one, and pins are obeyed."""
+    memory: object = None
+    """What came with the policy's last plan. Another policy's is as none."""
+
+
+class Why(NamedTuple):
+    """The phase of a policy that decided, and its reason in words."""
+
+    phase: str
+    reason: str
+
+
+class HeldBack(NamedTuple):
+    """What would have been done, and why it was not."""
+
+    what: str
+    why: str
+
+
+class Plan(NamedTuple):
+    """Who should have each range, and why."""
+
+    owners: RangeMap[int]
+    """NOBODY everywhere without candidates, and only then."""
+    why: RangeMap[Why | None]
+    """Of each range that is not where it should be. None where the policy has never moved it."""
+    held_back: Sequence[HeldBack] = ()
+    memory: object = None
+
+
+def nothing_to_plan() -> Plan:
+    """The plan without candidates."""
+    return Plan(RangeMap(NOBODY), RangeMap(None))
 
 
 class Policy(Protocol):
     """Which incarnation should have each range."""
 
-    def __call__(self, candidates: Sequence[Candidate], present: RangeMap[int]) -> RangeMap[int]:
-        """Plan for `candidates`, NOBODY everywhere without any; `present` says who has what now."""
+    def __call__(self, situation: Situation) -> Plan:
+        """Plan for the situation: the same plan for the same situation, wherever it runs."""
         ...
+
+
+class Change(NamedTuple):
+    """A range that should go from one incarnation to another."""
+
+    range: KeyRange
+    giver: int
+    taker: int
+    why: Why | None
+
+
+def changes(present: RangeMap[Right], plan: Plan) -> Iterator[Change]:
+    """What differs between the table and the plan, in the order of keys."""
+    for key_range, right in present:
+        for piece, taker in plan.owners.within(key_range):
+            if taker != right.owner:
+                for part, why in plan.why.within(piece):
+                    yield Change(part, right.owner, taker, why)
+
+
+def obeying(situation: Situation, owners: RangeMap[int]) -> RangeMap[int]:
+    """`owners`, but for what is frozen and what is pinned: for policies that only compute a map."""
+    there = {candidate.name: candidate.incarnation for candidate in situation.candidates}
+    obedient = owners
+    if situation.frozen:
+        members = set(there.values())
+        obedient = owners.copy()
+        for key_range, right in situation.present:
+            if right.owner in members:
+                obedient.assign(key_range, right.owner)
+    if situation.pins:
+        obedient = obedient.copy()
+        for key, name in situation.pins:
+            if name in there:
+                obedient.assign(only(key), there[name])
+    return obedient
+
+
+def only(key: Key) -> KeyRange:
+    """The range of that one key."""
+    return KeyRange(key, key + b"\0")

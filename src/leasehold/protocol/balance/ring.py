@@ -4,19 +4,50 @@ Every owner stands at 64 points of the key space, drawn by hashing its name; it 
 each of its points up to the next point of anyone (Centrifuge 2.1.2). Who comes or goes takes or
 leaves 1/n of the keys, from or to everybody alike. It looks at names alone: the same members give
 the same ring, whoever leads and whatever happened before.
+
+Where loads are known, the numbers of points follow them: an owner that carries more than 10 % above
+the mean loses a point, and the one that carries least gets one more (Centrifuge 2.1.2); one that
+carries more than 10 % below gets one too (PRS 4.5). What a lost point had goes to whoever stands
+before it, and the new one falls anywhere: so it takes many to get anywhere, and a hot key is only
+handed on. How many points each has is the policy's memory. A new leader sees it in the table.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from xxhash import xxh3_64_digest
 
+from leasehold.base.instants import Instant, seconds
 from leasehold.base.keys import Key
 from leasehold.base.rangemap import RangeMap
 from leasehold.base.ranges import LOWEST
-from leasehold.protocol.balance.policy import NOBODY, Candidate
+from leasehold.protocol.balance.pieces import cut_by
+from leasehold.protocol.balance.policy import (
+    Candidate,
+    Plan,
+    Situation,
+    Why,
+    nothing_to_plan,
+    obeying,
+)
+from leasehold.protocol.lease.table import Right
 
 VIRTUAL_NODES = 64
 """The papers' figure: max/mean of about 1.3 on 100 owners, 2 KB a lease message."""
+MOST = 256
+"""Of virtual nodes that one owner may come to have: four times as many, and an 8 KB message."""
+BAND = 0.1
+"""The papers' figure: so far from the mean, a virtual node is added or taken."""
+PAUSE_NS = seconds(20)
+"""Between two changes. Three times as long as loads are smoothed: what the last one did is seen."""
+WHY = Why("ring", "where the owners' points of the ring are")
+
+
+class Memory(NamedTuple):
+    """How many points each name has, where not as many as all; and since when."""
+
+    counts: Mapping[str, int]
+    changed_at: Instant
 
 
 def points(name: str, virtual_nodes: int = VIRTUAL_NODES) -> list[Key]:
@@ -30,15 +61,19 @@ class Ring:
     def __init__(self, virtual_nodes: int = VIRTUAL_NODES) -> None:
         self.virtual_nodes = virtual_nodes
 
-    def __call__(self, candidates: Sequence[Candidate], present: RangeMap[int]) -> RangeMap[int]:
-        """Plan for `candidates`; `present` plays no part."""
-        del present
-        if not candidates:
-            return RangeMap(NOBODY)
+    def __call__(self, situation: Situation) -> Plan:
+        """Plan for the situation; without loads, the present plays no part."""
+        if not situation.candidates:
+            return nothing_to_plan()
+        memory = self._follow_loads(situation)
+        owners = self._ring(situation.candidates, memory.counts)
+        return Plan(obeying(situation, owners), RangeMap(WHY), memory=memory)
+
+    def _ring(self, candidates: Sequence[Candidate], counts: Mapping[str, int]) -> RangeMap[int]:
         standing: dict[Key, int] = {}
         for candidate in sorted(candidates, key=lambda c: c.name, reverse=True):
             # Two names on one point, were it ever to happen: the lower name has it, on any machine.
-            for point in points(candidate.name, self.virtual_nodes):
+            for point in points(candidate.name, counts.get(candidate.name, self.virtual_nodes)):
                 standing[point] = candidate.incarnation
         starts = sorted(standing)
         owners = [standing[point] for point in starts]
@@ -46,3 +81,68 @@ class Ring:
             starts.insert(0, LOWEST)
             owners.insert(0, owners[-1])  # the ring closes: below the first point is after the last
         return RangeMap.at_starts(starts, owners)
+
+    # --- following loads ---
+
+    def _follow_loads(self, situation: Situation) -> Memory:
+        """How many points everybody has from now on."""
+        last = situation.memory if isinstance(situation.memory, Memory) else None
+        if situation.loads is None:
+            return last or Memory({}, situation.now)
+        if last is None:
+            return Memory(self._seen(situation.candidates, situation.present), situation.now)
+        if situation.frozen or situation.now - last.changed_at < PAUSE_NS:
+            return last
+        counts = dict(last.counts)
+        carried = _carried(situation)
+        mean = sum(carried.values()) / len(carried)
+        least_first = sorted(carried, key=lambda name: (carried[name], name))
+        least = least_first[0]
+        for name in reversed(least_first):
+            count = counts.get(name, self.virtual_nodes)
+            if carried[name] <= mean * (1 + BAND) or name == least:
+                break
+            if count > 1:
+                counts[name] = count - 1
+                counts[least] = min(counts.get(least, self.virtual_nodes) + 1, MOST)
+        for name in least_first[1:]:  # the least has been given its own
+            if carried[name] >= mean * (1 - BAND):
+                break
+            counts[name] = min(counts.get(name, self.virtual_nodes) + 1, MOST)
+        changed = counts != last.counts
+        return Memory(counts, situation.now if changed else last.changed_at)
+
+    def _seen(self, candidates: Sequence[Candidate], present: RangeMap[Right]) -> dict[str, int]:
+        """How many points everybody has, by the ranges that begin at them.
+
+        A point beside another of the same owner begins no range, and makes no difference either.
+        """
+        counts = {}
+        owner_at = {start: right.owner for start, right in zip(*_columns(present), strict=True)}
+        having = set(owner_at.values())
+        for name, incarnation in ((each.name, each.incarnation) for each in candidates):
+            if incarnation not in having:
+                continue
+            drawn = points(name, MOST)
+            standing = [i for i, point in enumerate(drawn) if owner_at.get(point) == incarnation]
+            hidden = {i for i, point in enumerate(drawn) if present[point].owner == incarnation}
+            count = standing[-1] + 1 if standing else self.virtual_nodes
+            while count < self.virtual_nodes and count in hidden:
+                count += 1
+            if count != self.virtual_nodes:
+                counts[name] = count
+        return counts
+
+
+def _columns(present: RangeMap[Right]) -> tuple[list[Key], list[Right]]:
+    return present.starts(), present.values()
+
+
+def _carried(situation: Situation) -> dict[str, float]:
+    """What everybody carries by the table, by name."""
+    present = situation.present
+    owners = RangeMap.at_starts(present.starts(), [right.owner for right in present.values()])
+    weights: dict[int, float] = {}
+    for piece in cut_by(owners, situation.loads, 0.0):
+        weights[piece.owner] = weights.get(piece.owner, 0.0) + piece.weight
+    return {each.name: weights.get(each.incarnation, 0.0) for each in situation.candidates}

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from leasehold.base.instants import FAR_FUTURE, Instant
 from leasehold.base.rangemap import RangeMap
 from leasehold.base.ranges import KeyRange
-from leasehold.protocol.balance.policy import NOBODY, Candidate, Policy
+from leasehold.protocol.balance.policy import NOBODY, Candidate, Policy, Situation
 from leasehold.protocol.lease.manager_events import Connection
 from leasehold.protocol.lease.messages import (
     Entry,
@@ -49,6 +49,7 @@ class Pool:
         self.sessions: dict[int, Session] = {}
         self.plan: RangeMap[int] = table.owners()
         self._planned: dict[int, list[KeyRange]] = {}
+        self._memory: object = None
         self._plan_at = FAR_FUTURE
         self._next_expiry = FAR_FUTURE
         for member in table.members.values():
@@ -347,7 +348,7 @@ class Pool:
         if now >= self._next_expiry:
             self._expire(now)
         if now >= self._plan_at:
-            self._replan()
+            self._replan(now)
         self.publisher.advance(now)
 
     @property
@@ -375,14 +376,15 @@ class Pool:
         self.office.note(why, self.table.pool, f"{session.name} ({session.incarnation})")
         self._plan_at = now
 
-    def _replan(self) -> None:
+    def _replan(self, now: Instant) -> None:
         self._plan_at = FAR_FUTURE
         candidates = [
             Candidate(session.incarnation, session.name, self._capacity(session))
             for session in self.sessions.values()
             if session.proven and not session.leaving
         ]
-        self.plan = self.policy(candidates, self.table.owners())
+        plan = self.policy(Situation(candidates, self.table.rights, now, memory=self._memory))
+        self.plan, self._memory = plan.owners, plan.memory
         self._planned = {}
         for key_range, incarnation in self.plan:
             self._planned.setdefault(incarnation, []).append(key_range)

@@ -5,50 +5,24 @@ from statistics import mean
 import pytest
 
 from leasehold.base.rangemap import RangeMap
-from leasehold.base.ranges import KeyRange
 from leasehold.protocol.balance.policy import NOBODY, Candidate
 from leasehold.protocol.balance.ring import VIRTUAL_NODES, Ring, points
+from tests.unit.protocol.balance.tables import candidates, moved, plan_of, shares
 
 NOTHING = RangeMap(NOBODY)
 
 
-def candidates(*incarnations: int) -> list[Candidate]:
-    return [Candidate(i, f"owner-{i}") for i in incarnations]
-
-
-def shares(plan: RangeMap[int]) -> dict[int, float]:
-    """The part of the 64-bit key space that each has."""
-    found: dict[int, float] = {}
-    for key_range, owner in plan:
-        found[owner] = found.get(owner, 0.0) + size(key_range)
-    return found
-
-
-def size(key_range: KeyRange) -> float:
-    end = 1 << 64 if key_range.end is None else int.from_bytes(key_range.end, "big")
-    return (end - int.from_bytes(key_range.start.ljust(8, b"\0"), "big")) / (1 << 64)
-
-
-def moved(before: RangeMap[int], after: RangeMap[int]) -> float:
-    return sum(
-        size(piece)
-        for key_range, owner in before
-        for piece, new in after.within(key_range)
-        if new != owner
-    )
-
-
 def test_without_members_nobody_has_anything() -> None:
-    assert Ring()([], NOTHING) == NOTHING
+    assert plan_of(Ring(), [], NOTHING) == NOTHING
 
 
 def test_one_member_has_everything() -> None:
-    assert Ring()(candidates(7), NOTHING) == RangeMap(7)
+    assert plan_of(Ring(), candidates(7), NOTHING) == RangeMap(7)
 
 
 def test_every_owner_stands_at_64_points() -> None:
     assert VIRTUAL_NODES == 64
-    plan = Ring()(candidates(*range(1, 11)), NOTHING)
+    plan = plan_of(Ring(), candidates(*range(1, 11)), NOTHING)
     counts = [sum(owner == i for owner in plan.values()) for i in range(1, 11)]
     assert sum(counts) == len(plan) <= 10 * 64 + 1
     assert min(counts) > 48, "but for points that stand beside one's own"
@@ -56,14 +30,14 @@ def test_every_owner_stands_at_64_points() -> None:
 
 def test_the_ring_closes() -> None:
     """Below the first point is after the last."""
-    plan = Ring()(candidates(1, 2, 3), NOTHING)
+    plan = plan_of(Ring(), candidates(1, 2, 3), NOTHING)
     assert plan[b""] == plan[b"\xff" * 8]
 
 
 def test_each_key_belongs_to_the_last_point_before_it() -> None:
     names = {f"owner-{i}": i for i in (1, 2, 3)}
     standing = sorted((point, i) for name, i in names.items() for point in points(name))
-    plan = Ring()(candidates(1, 2, 3), NOTHING)
+    plan = plan_of(Ring(), candidates(1, 2, 3), NOTHING)
     for point, incarnation in standing:
         assert plan[point] == incarnation
         assert plan[point + b"\0"] == incarnation
@@ -72,21 +46,21 @@ def test_each_key_belongs_to_the_last_point_before_it() -> None:
 @pytest.mark.parametrize("count", [2, 10, 100])
 def test_shares_are_even_as_in_the_paper(count: int) -> None:
     """The papers' figure for 64 virtual nodes is a max/mean of about 1.3 with 100 owners."""
-    found = shares(Ring()(candidates(*range(1, count + 1)), NOTHING))
+    found = shares(plan_of(Ring(), candidates(*range(1, count + 1)), NOTHING))
     assert len(found) == count
     assert max(found.values()) / mean(found.values()) < 1.5
 
 
 def test_who_comes_takes_its_part_from_all_and_nothing_else_moves() -> None:
-    before = Ring()(candidates(*range(1, 11)), NOTHING)
-    after = Ring()(candidates(*range(1, 12)), before)
+    before = plan_of(Ring(), candidates(*range(1, 11)), NOTHING)
+    after = plan_of(Ring(), candidates(*range(1, 12)), before)
     assert moved(before, after) == pytest.approx(shares(after)[11])
     assert shares(after)[11] < 2 / 11
 
 
 def test_who_goes_leaves_its_part_to_all_and_nothing_else_moves() -> None:
-    before = Ring()(candidates(*range(1, 12)), NOTHING)
-    after = Ring()(candidates(*range(1, 11)), before)
+    before = plan_of(Ring(), candidates(*range(1, 12)), NOTHING)
+    after = plan_of(Ring(), candidates(*range(1, 11)), before)
     assert moved(before, after) == pytest.approx(shares(before)[11])
     assert sum(shares(after)[i] > shares(before)[i] for i in range(1, 11)) >= 8
 
@@ -94,14 +68,14 @@ def test_who_goes_leaves_its_part_to_all_and_nothing_else_moves() -> None:
 def test_the_same_names_make_the_same_ring_in_any_order() -> None:
     """A new leader plans as the old one did."""
     some = candidates(*range(1, 9))
-    plan = Ring()(some, NOTHING)
-    assert Ring()(some[::-1], RangeMap(3)) == plan
+    plan = plan_of(Ring(), some, NOTHING)
+    assert plan_of(Ring(), some[::-1], RangeMap(3)) == plan
 
 
 def test_a_restarted_owner_stands_where_it_stood() -> None:
     """Under the same name, with another number."""
-    before = Ring()(candidates(1, 2, 3), NOTHING)
-    after = Ring()([*candidates(1, 2), Candidate(9, "owner-3")], NOTHING)
+    before = plan_of(Ring(), candidates(1, 2, 3), NOTHING)
+    after = plan_of(Ring(), [*candidates(1, 2), Candidate(9, "owner-3")], NOTHING)
     assert [9 if owner == 3 else owner for owner in before.values()] == after.values()
 
 

@@ -1,13 +1,12 @@
 """A leader's desk for tests: one pool, a journal that commits when told to, and what was said."""
 
-from collections.abc import Sequence
 from typing import TypeVar
 
 from leasehold.base.instants import Instant, seconds
 from leasehold.base.keys import Key, PoolKind
 from leasehold.base.rangemap import RangeMap
 from leasehold.base.ranges import KeyRange
-from leasehold.protocol.balance.policy import NOBODY, Candidate
+from leasehold.protocol.balance.policy import NOBODY, Plan, Situation
 from leasehold.protocol.lease.history import History
 from leasehold.protocol.lease.journal import Append, Committed
 from leasehold.protocol.lease.manager_events import ManagerAction, Note, Push, Send
@@ -41,13 +40,13 @@ class ByName:
     def __init__(self, *wanted: tuple[KeyRange, str]) -> None:
         self.wanted = [(key_range, names.split()) for key_range, names in wanted]
 
-    def __call__(self, candidates: Sequence[Candidate], present: RangeMap[int]) -> RangeMap[int]:
-        there = {candidate.name: candidate.incarnation for candidate in candidates}
+    def __call__(self, situation: Situation) -> Plan:
+        there = {each.name: each.incarnation for each in situation.candidates}
         plan = RangeMap(NOBODY)
         for key_range, names in self.wanted:
             taker = next((there[name] for name in names if name in there), NOBODY)
             plan.assign(key_range, taker)
-        return plan
+        return Plan(plan, RangeMap(None))
 
 
 class Desk:

@@ -1,0 +1,276 @@
+"""A pool under a skewed load, in simulated time: for the benchmark of balance.
+
+The policy and the smoothing are the real ones. A million keys lie at random in the key space, and
+are asked for at rates that follow Zipf's law; which keys are the hottest is drawn. Owners report
+what leasehold's owners do: the rate of each range they hold, and the hottest of their keys as found
+among samples, with the noise of sampling. A plan takes effect some seconds later, when the recall
+and the hand-off are over.
+"""
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from functools import cache
+from itertools import accumulate
+from math import exp
+from random import Random
+from typing import NamedTuple
+
+from leasehold.base.instants import Instant, seconds
+from leasehold.base.keys import Key
+from leasehold.base.rangemap import RangeMap
+from leasehold.base.ranges import KeyRange
+from leasehold.protocol.balance.load import SPACE, place
+from leasehold.protocol.balance.picture import Picture, RangeRate, Report
+from leasehold.protocol.balance.policy import NOBODY, Candidate, Policy, Situation, changes
+from leasehold.protocol.lease.table import Right
+
+KEYS = 1_000_000
+HOT = 1_000
+"""The ranks that are redrawn: one at a time, or all of them in a flip."""
+RATE = 1_000.0
+"""Checks a second, of an owner on the average."""
+SAMPLES = 256
+"""That an owner takes between two reports."""
+SEEN_AT_LEAST, TOLD_AT_MOST = 4, 32
+LEAST = RATE / SAMPLES / 2
+"""A key with a lower rate is not met so often, but once in hundreds of reports."""
+DELAY_SECONDS = 5
+"""From a plan to its effect: the poke, the recall, and the hand-off of a range."""
+
+
+@cache
+def ground(seed: int) -> tuple[Sequence[int], Sequence[int]]:
+    """Where the keys are, in order; and for each rank the index of the key that has it."""
+    dice = Random(seed)
+    drawn = [dice.getrandbits(64) for _ in range(KEYS)]
+    in_order = sorted(range(KEYS), key=drawn.__getitem__)
+    by_rank = array("L", bytes(8 * KEYS))
+    for index, rank in enumerate(in_order):
+        by_rank[rank] = index
+    return array("Q", sorted(drawn)), by_rank
+
+
+class Zipf:
+    """Rates of keys, in the order of their places; the hottest ranks apart, as they move."""
+
+    def __init__(self, seed: int, exponent: float, total: float) -> None:
+        self.dice = Random(seed)
+        self.places, by_rank = ground(seed)
+        weights: list[float] = [rank**-exponent for rank in range(1, KEYS + 1)]
+        scale = total / sum(weights)
+        self.total = total
+        self.by_rank: list[float] = [weight * scale for weight in weights]
+        rates = [0.0] * KEYS
+        for rank in range(HOT, KEYS):
+            rates[by_rank[rank]] = self.by_rank[rank]
+        self.rates = rates
+        self.below = array("d", accumulate(rates, initial=0.0))
+        self.ranked = list(by_rank[:HOT])
+        self.hot = dict(zip(self.ranked, self.by_rank, strict=False))
+        self._index()
+
+    def _index(self) -> None:
+        self.hot_keys = sorted(self.hot)
+        self.hot_below = list(accumulate((self.hot[i] for i in self.hot_keys), initial=0.0))
+
+    def redraw(self, ranks: Sequence[int]) -> None:
+        """Give these ranks to other keys. Those that had them are asked for no more."""
+        for rank in ranks:
+            del self.hot[self.ranked[rank]]
+        for rank in ranks:
+            key = self.dice.randrange(KEYS)
+            while key in self.hot:
+                key = self.dice.randrange(KEYS)
+            self.hot[key] = self.by_rank[rank]
+            self.ranked[rank] = key
+        self._index()
+
+    def span(self, key_range: KeyRange) -> tuple[int, int]:
+        """The keys in the range, by index."""
+        return self._at(key_range.start), KEYS if key_range.end is None else self._at(key_range.end)
+
+    def _at(self, key: Key) -> int:
+        where = place(key)
+        return bisect_right(self.places, where) if len(key) > 8 else bisect_left(self.places, where)
+
+    def rate(self, first: int, last: int) -> float:
+        """Of the keys from index `first` up to `last`."""
+        hot = (
+            self.hot_below[bisect_left(self.hot_keys, last)]
+            - self.hot_below[bisect_left(self.hot_keys, first)]
+        )
+        return max(0.0, self.below[last] - self.below[first]) + hot
+
+    def key(self, index: int) -> Key:
+        """The key itself."""
+        return self.places[index].to_bytes(8, "big")
+
+    @property
+    def hottest_share(self) -> float:
+        """The hottest key's part of the load."""
+        return self.by_rank[0] / self.total
+
+
+class Held(NamedTuple):
+    """A range in an owner's hands."""
+
+    range: KeyRange
+    first: int
+    last: int
+
+
+class World:
+    """A pool of owners, its load, its manager's picture and plan."""
+
+    def __init__(
+        self, policy: Policy, owners: int, exponent: float, seed: int, interval: int = 3
+    ) -> None:
+        self.policy = policy
+        self.interval = interval
+        """Seconds between two reports of an owner, and between two rounds of planning."""
+        self.dice = Random(seed)
+        self.load = Zipf(seed, exponent, owners * RATE)
+        self.candidates = [Candidate(i, f"owner-{i}") for i in range(1, owners + 1)]
+        self.picture = Picture()
+        self.memory: object = None
+        self.second = 0
+        self.moved = 0.0
+        """Of the key space, so far."""
+        self.moves = 0
+        self._coming: list[tuple[int, list[tuple[KeyRange, int]]]] = []
+        self._planned: dict[tuple[Key, Key | None], int] = {}
+        first = policy(Situation(self.candidates, RangeMap(Right(NOBODY, 1, 1))))
+        self.memory = first.memory
+        self.table = RangeMap.at_starts(
+            first.owners.starts(), [Right(owner, 2, 1) for owner in first.owners.values()]
+        )
+        self.number = 3
+        self.held: dict[int, list[Held]] = {}
+        self.rates: dict[int, float] = {}
+        self._notable: dict[int, list[tuple[int, float]]] = {}
+        """The keys of each owner that may be met often enough to be told."""
+        self._tail = [i for i, rate in enumerate(self.load.rates) if rate > LEAST]
+        self._take_stock({each.incarnation for each in self.candidates})
+
+    # --- what is so ---
+
+    def _take_stock(self, owners: set[int]) -> None:
+        """What these have, after it has changed."""
+        for owner in owners:
+            self.held[owner] = []
+        for key_range, right in self.table:
+            if right.owner in owners:
+                self.held[right.owner].append(Held(key_range, *self.load.span(key_range)))
+        self._weigh(owners)
+
+    def _weigh(self, owners: set[int]) -> None:
+        """What these carry, after rates or ranges have changed."""
+        load, tail = self.load, self._tail
+        for owner in owners:
+            notable: list[tuple[int, float]] = []
+            rate = 0.0
+            for _, first, last in self.held[owner]:
+                rate += load.rate(first, last)
+                among_tail = tail[bisect_left(tail, first) : bisect_left(tail, last)]
+                notable += [(i, load.rates[i]) for i in among_tail if i not in load.hot]
+                hot = load.hot_keys
+                among_hot = hot[bisect_left(hot, first) : bisect_left(hot, last)]
+                notable += [(i, load.hot[i]) for i in among_hot if load.hot[i] > LEAST]
+            self.rates[owner] = rate
+            self._notable[owner] = notable
+
+    def redraw(self, ranks: Sequence[int]) -> None:
+        """Give these ranks of the load to other keys."""
+        before = [self.load.ranked[rank] for rank in ranks]
+        self.load.redraw(ranks)
+        touched = [*before, *(self.load.ranked[rank] for rank in ranks)]
+        self._weigh({self.table[self.load.key(i)].owner for i in touched})
+
+    def most_to_mean(self) -> float:
+        """The most that an owner carries, beside the mean, as a part of what must be."""
+        mean = self.load.total / len(self.candidates)
+        return max(self.rates.values()) / mean / self.floor
+
+    @property
+    def floor(self) -> float:
+        """No policy comes below: one owner has the hottest key."""
+        return max(1.0, len(self.candidates) * self.load.hottest_share)
+
+    def devoted(self) -> set[int]:
+        """The owners that hold one key and nothing else."""
+        return {
+            owner
+            for owner, held in self.held.items()
+            if len(held) == 1 and held[0].range.end == held[0].range.start + b"\0"
+        }
+
+    # --- time ---
+
+    def step(self) -> None:
+        """One second."""
+        self.second += 1
+        for candidate in self.candidates:
+            if (candidate.incarnation + self.second) % self.interval == 0:
+                self.picture.take(self.report(candidate.incarnation))
+        if self.second % self.interval == 0:
+            self._round()
+        if self._coming and self._coming[0][0] <= self.second:
+            touched = set()
+            for key_range, taker in self._coming.pop(0)[1]:
+                touched.add(taker)
+                for piece, right in list(self.table.within(key_range)):
+                    touched.add(right.owner)
+                    self.table.assign(piece, Right(taker, self.number, right.since))
+                    self._planned.pop((key_range.start, key_range.end), None)
+                self.moved += (place(key_range.end) - place(key_range.start)) / SPACE
+                self.moves += 1
+            self.number += 1
+            self._take_stock(touched)
+
+    def report(self, owner: int) -> Report:
+        """What the owner tells of the last interval."""
+        load = self.load
+        ranges = [
+            RangeRate(each.range.start, each.range.end, load.rate(each.first, each.last))
+            for each in self.held[owner]
+        ]
+        return Report(seconds(self.interval), ranges, self._sampled(owner))
+
+    def _sampled(self, owner: int) -> list[tuple[Key, float]]:
+        """The keys met often enough among the samples of one interval."""
+        rate = self.rates[owner]
+        unit = rate / SAMPLES
+        found = []
+        for i, its_rate in self._notable[owner]:
+            expected = its_rate / unit
+            if expected > 0.5 and (count := poisson(self.dice, expected)) >= SEEN_AT_LEAST:
+                found.append((self.load.key(i), count * unit))
+        found.sort(key=lambda each: -each[1])
+        return found[:TOLD_AT_MOST]
+
+    def _round(self) -> None:
+        now = Instant(seconds(self.second))
+        plan = self.policy(
+            Situation(self.candidates, self.table, now, self.picture.loads(now), memory=self.memory)
+        )
+        self.memory = plan.memory
+        coming = []
+        for change in changes(self.table, plan):
+            name = change.range.start, change.range.end
+            if self._planned.get(name) != change.taker:
+                self._planned[name] = change.taker
+                coming.append((change.range, change.taker))
+        if coming:
+            self._coming.append((self.second + DELAY_SECONDS, coming))
+
+
+def poisson(dice: Random, expected: float) -> int:
+    """How often something happens that is expected so often."""
+    if expected > 30:
+        return max(0, round(dice.gauss(expected, expected**0.5)))
+    limit, product, count = exp(-expected), dice.random(), 0
+    while product > limit:
+        product *= dice.random()
+        count += 1
+    return count

@@ -1,0 +1,115 @@
+"""Who carries how much: the owners, ranked from most to least."""
+
+from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
+
+from leasehold.protocol.balance.pieces import Piece
+from leasehold.protocol.balance.policy import Candidate
+
+
+class Account:
+    """One owner in one round: its pieces and what they weigh."""
+
+    __slots__ = (
+        "capacity",
+        "devoted_to",
+        "incarnation",
+        "name",
+        "pieces",
+        "space",
+        "weight",
+        "zone",
+    )
+
+    def __init__(self, candidate: Candidate) -> None:
+        self.incarnation = candidate.incarnation
+        self.name = candidate.name
+        self.capacity = candidate.capacity
+        self.zone = candidate.labels.get("zone", "")
+        self.pieces: list[Piece] = []
+        self.weight = 0.0
+        self.space = 0.0
+        self.devoted_to: Piece | None = None
+        """A key so hot that the owner should have nothing else."""
+
+    @property
+    def use(self) -> float:
+        """What it carries for each unit of its capacity."""
+        return self.weight / self.capacity
+
+
+class Accounts:
+    """All owners, ranked by use."""
+
+    def __init__(self, candidates: Sequence[Candidate]) -> None:
+        in_order = sorted(candidates, key=lambda candidate: candidate.incarnation)
+        self.by_incarnation = {each.incarnation: Account(each) for each in in_order}
+        self.by_name = {each.name: each for each in self.by_incarnation.values()}
+        self.all = list(self.by_incarnation.values())
+        self.capacity = sum(each.capacity for each in self.all)
+        self._least: dict[str | None, list[tuple[float, int]]] = {}
+        self._most: list[tuple[float, int]] = []
+        self.rank()
+
+    def rank(self) -> None:
+        """Rank those that may give and take: all that are not devoted to one key."""
+        free = [each for each in self.all if each.devoted_to is None]
+        self._least = {None: [(each.use, each.incarnation) for each in free]}
+        for each in free:
+            self._least.setdefault(each.zone, []).append((each.use, each.incarnation))
+        self._most = [(-each.use, each.incarnation) for each in free]
+        for heap in self._least.values():
+            heapify(heap)
+        heapify(self._most)
+
+    def put(self, piece: Piece, taker: Account) -> None:
+        """Give to `taker` a piece that nobody has."""
+        piece.owner = taker.incarnation
+        taker.pieces.append(piece)
+        taker.space += piece.space
+        self._change(taker, piece.weight)
+
+    def move(self, piece: Piece, taker: Account) -> None:
+        """Give to `taker` a piece that its owner has."""
+        giver = self.by_incarnation[piece.owner]
+        giver.pieces.remove(piece)
+        self._change(giver, -piece.weight)
+        piece.owner = taker.incarnation
+        taker.pieces.append(piece)
+        giver.space -= piece.space
+        taker.space += piece.space
+        self._change(taker, piece.weight)
+
+    def _change(self, account: Account, weight: float) -> None:
+        account.weight += weight
+        if account.devoted_to is None:
+            entry = account.use, account.incarnation
+            heappush(self._least[None], entry)
+            heappush(self._least[account.zone], entry)
+            heappush(self._most, (-account.use, account.incarnation))
+
+    def least(self, zone: str | None = None) -> Account | None:
+        """Who carries least, of all or of one zone."""
+        heap = self._least.get(zone)
+        while heap:
+            use, incarnation = heap[0]
+            account = self.by_incarnation[incarnation]
+            if account.use == use and account.devoted_to is None:
+                return account
+            heappop(heap)
+        return None
+
+    def most(self) -> Account | None:
+        """Who carries most of those that were not set aside."""
+        while self._most:
+            use, incarnation = self._most[0]
+            account = self.by_incarnation[incarnation]
+            if account.use == -use and account.devoted_to is None:
+                return account
+            heappop(self._most)
+        return None
+
+    def set_aside(self, account: Account) -> None:
+        """It can give nothing more: not the one with most, until what it carries changes."""
+        while self._most and self._most[0] == (-account.use, account.incarnation):
+            heappop(self._most)

@@ -1,0 +1,47 @@
+"""How much is asked of which keys: what a policy is told of the load.
+
+A rate is known for each range that an owner reported, and for each of the hottest keys in it. What
+is left of a range's rate without these is taken to be spread evenly over its keys. In a hashed pool
+that is nearly so: what is uneven after hashing are single keys, and the worst of them are known.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from leasehold.base.instants import SECOND_NS, Instant
+from leasehold.base.keys import HASHED_KEY_BYTES, Key
+
+SPACE = 1 << 64
+"""The length of the key space. A key's place in it is its first 8 bytes, which in a hashed pool is
+all of it; in an ordered pool it is no more than a guess of what lies between two keys."""
+
+
+def place(key: Key | None) -> int:
+    """Where `key` stands in the key space; at its end for the end of a range that has none."""
+    if key is None:
+        return SPACE
+    if len(key) == HASHED_KEY_BYTES:
+        return int.from_bytes(key, "big")
+    return int.from_bytes(key[:HASHED_KEY_BYTES].ljust(HASHED_KEY_BYTES, b"\0"), "big")
+
+
+def key_of(at: int) -> Key:
+    """The lowest key of 8 bytes that stands there."""
+    return at.to_bytes(HASHED_KEY_BYTES, "big")
+
+
+class Loads(NamedTuple):
+    """Rates, as of `at`: checks a second, or whatever unit owners count in."""
+
+    at: Instant
+    starts: Sequence[Key]
+    """Where ranges begin: sorted, from b"" on; each goes up to the next."""
+    rates: Sequence[float]
+    """Of each of these ranges, its hottest keys included."""
+    hottest: Sequence[tuple[Key, float]] = ()
+    """Single keys with their rates, sorted by key."""
+
+
+SMOOTHING_NS = 6 * SECOND_NS
+"""Over how long rates are smoothed: two reports at the default interval of renewing. Less, and the
+noise of counting moves ranges; more, and a new hot spot is believed too late."""

@@ -1,0 +1,245 @@
+"""A round of the weighted policy: what it works on, and what its phases are made of.
+
+It begins with the plan of the last round, for what is on its way has in the plan arrived already.
+So a range is not planned for two owners in turn while its recall takes its time.
+"""
+
+from collections.abc import Iterator
+from math import ceil, sqrt
+from typing import NamedTuple
+
+from leasehold.base.instants import SECOND_NS, Instant
+from leasehold.base.keys import Key
+from leasehold.base.rangemap import RangeMap
+from leasehold.base.ranges import KeyRange
+from leasehold.protocol.balance.accounts import Account, Accounts
+from leasehold.protocol.balance.load import SMOOTHING_NS, SPACE, key_of
+from leasehold.protocol.balance.pieces import Piece, cut_by, first_within
+from leasehold.protocol.balance.policy import NOBODY, HeldBack, Plan, Situation, Why
+from leasehold.protocol.balance.tuning import Tuning
+
+COOLING = {"devote", "level", "join"}
+"""The phases after which a range cools down: those that move for balance."""
+
+
+class Move(NamedTuple):
+    """What a round did to a range."""
+
+    at: Instant
+    range: KeyRange
+    why: Why
+    cools: bool
+    """It moved for balance, and does not move again at once."""
+
+
+class Memory(NamedTuple):
+    """What the policy must know of its last rounds."""
+
+    owners: RangeMap[int]
+    at: Instant
+    budget: float
+    joining: float
+    moves: tuple[Move, ...]
+    """Those that cool down or are on their way, the oldest first."""
+
+
+class Round:
+    """One round: the pieces, who has them, and what it takes to move one."""
+
+    def __init__(self, situation: Situation, tuning: Tuning) -> None:
+        self.situation = situation
+        self.tuning = tuning
+        self.accounts = Accounts(situation.candidates)
+        self.held_back: dict[HeldBack, None] = {}
+        self.is_housed = False
+        self.newcomers: list[Account] = []
+        last = situation.memory if isinstance(situation.memory, Memory) else None
+        self._remember(last)
+        idle = tuning.idle * len(self.accounts.all)
+        self.pieces = cut_by(self._baseline(last), situation.loads, idle)
+        self.weight = sum(piece.weight for piece in self.pieces)
+        self.share = self.weight / self.accounts.capacity
+        """What a unit of capacity should carry."""
+        self.grain = self.weight / len(self.accounts.all) / tuning.ranges
+        """What the pieces that are dealt weigh, roughly."""
+        self.noise = self._noise(idle)
+        self._keep_still()
+
+    def _remember(self, last: Memory | None) -> None:
+        now, tuning = self.situation.now, self.tuning
+        self.budget, self.joining = tuning.budget, tuning.joining
+        self.moves: list[Move] = []
+        if last is not None:
+            filled = (now - last.at) / tuning.refill_ns
+            self.budget = min(tuning.budget, last.budget + filled * tuning.budget)
+            self.joining = min(tuning.joining, last.joining + filled * tuning.joining)
+            self.moves = [move for move in last.moves if self._is_fresh(move, last.owners)]
+
+    def _is_fresh(self, move: Move, owners: RangeMap[int]) -> bool:
+        """Whether it still cools down, or is on its way."""
+        if move.cools and self.situation.now - move.at < self.tuning.cooldown_ns:
+            return True
+        start = move.range.start
+        return self.situation.present[start].owner != owners[start]
+
+    def _baseline(self, last: Memory | None) -> RangeMap[int]:
+        """Who should have what by the last plan, or has it; NOBODY where that one is gone."""
+        present = self.situation.present
+        owners = RangeMap.at_starts(present.starts(), [right.owner for right in present.values()])
+        if last is not None:
+            owners = last.owners
+        known = self.accounts.by_incarnation
+        return RangeMap.at_starts(
+            owners.starts(), [owner if owner in known else NOBODY for owner in owners.values()]
+        )
+
+    def _noise(self, idle: float) -> float:
+        """How uncertain an owner's weight is, as a part of it: one deviation of what was counted.
+
+        A rate smoothed over a time is worth the counts of twice that time.
+        """
+        counted = (self.weight - idle) / len(self.accounts.all)
+        window = 2 * SMOOTHING_NS / SECOND_NS
+        return sqrt(max(counted, 0.0) * window) / (self.grain * self.tuning.ranges * window)
+
+    def _keep_still(self) -> None:
+        for move in self.moves:
+            if not move.cools or self.situation.now - move.at >= self.tuning.cooldown_ns:
+                continue
+            key_range = move.range
+            i = first_within(self.pieces, key_range.start)
+            while i < len(self.pieces) and (
+                key_range.end is None or self.pieces[i].start < key_range.end
+            ):
+                self.pieces[i].rests = True
+                i += 1
+
+    # --- what phases are made of ---
+
+    def room(self, account: Account) -> float:
+        """What it could carry more, up to its even share."""
+        return self.share * account.capacity - account.weight
+
+    def of_share(self, account: Account) -> str:
+        """For people: what it carries, as a part of its even share."""
+        return f"{account.use / self.share:.2f} of its share"
+
+    def may_move(self, piece: Piece, giver: Account) -> bool:
+        """Whether cooldown and budget allow it; what they do not is told."""
+        if piece.rests:
+            self.hold_back(f"relieving {giver.name}", "cooldown")
+        elif piece.space > self.budget:
+            self.hold_back(
+                f"relieving {giver.name}, at {self.of_share(giver)}", "over the churn budget"
+            )
+        else:
+            self.budget -= piece.space
+            return True
+        return False
+
+    def move(self, piece: Piece, taker: Account, phase: str, reason: str) -> None:
+        """Move it for balance: it then cools down."""
+        self.accounts.move(piece, taker)
+        piece.why = Why(phase, reason)
+        piece.rests = True
+
+    def hold_back(self, what: str, why: str) -> None:
+        """Say what was not done."""
+        self.held_back[HeldBack(what, why)] = None
+
+    def detach(self, giver: Account, wanted: float, *, grain: bool = False) -> Piece | None:
+        """The piece of about `wanted` or less that is best to move: the most for the least churn.
+
+        A hot key alone moves no space, but makes two ranges more, so it counts as half a grain of
+        space; a range that weighs too much is cut.
+        """
+        fragment = 0.5 / (len(self.accounts.all) * self.tuning.ranges)
+        alone = self.tuning.alone * self.share * giver.capacity
+        most = wanted * 1.1
+        best: tuple[float, Piece, Key | None] | None = None
+        for piece in giver.pieces:
+            if piece.rests:
+                continue
+            if piece.weight <= most:
+                score = piece.weight / (piece.space + fragment)
+                if best is None or score > best[0]:
+                    best = score, piece, None
+            for key, rate in () if grain else piece.points:
+                score = rate / fragment / 2
+                if alone <= rate <= most and (best is None or score > best[0]):
+                    best = score, piece, key
+        if best is not None and (best[1].weight > wanted / 4 or best[2] is not None):
+            _, piece, hot = best
+            return piece if hot is None else self.single_out(piece, hot)
+        return self._cut_off(giver, wanted) or (best[1] if best else None)
+
+    def _cut_off(self, giver: Account, wanted: float) -> Piece | None:
+        """The beginning of the giver's heaviest piece, of about `wanted`."""
+        pieces = sorted(giver.pieces, key=lambda piece: -piece.even)
+        for piece in pieces[:4]:
+            if not piece.rests and piece.weight > wanted:
+                rest = piece.cut(piece.key_at(wanted))
+                if rest is not None:
+                    self._add(rest)
+                    return piece
+        return None
+
+    def _shorten(self, piece: Piece) -> None:
+        """Leave as much of the piece as the budget allows; the rest becomes another."""
+        rest = piece.cut(key_of(piece.at + int(self.budget * SPACE)))
+        if rest is not None:
+            self._add(rest)
+
+    def single_out(self, piece: Piece, key: Key) -> Piece:
+        """The piece of that key alone, cut out of `piece`."""
+        for cut in (key, key + b"\0"):
+            rest = piece.cut(cut)
+            if rest is not None:
+                self._add(rest)
+                if cut == key:
+                    piece = rest
+        return piece
+
+    def _add(self, piece: Piece) -> None:
+        self.pieces.append(piece)
+        if self.is_housed:
+            self.accounts.by_incarnation[piece.owner].pieces.append(piece)
+
+    def piece_at(self, piece: Piece, key: Key) -> Piece:
+        """The piece that the key is in now; it was in `piece`, which may have been cut."""
+        if key in piece.range:
+            return piece
+        account = self.accounts.by_incarnation[piece.owner]
+        return next(each for each in account.pieces if key in each.range)
+
+    def in_grains(self, piece: Piece) -> list[Piece]:
+        """The piece, cut into parts of about a grain each if it is much heavier."""
+        count = ceil(piece.weight / self.grain - 0.5)
+        parts = [piece]
+        wanted = piece.weight / max(count, 1)
+        for _ in range(count - 1):
+            rest = parts[-1].cut(parts[-1].key_at(wanted))
+            if rest is None:
+                break
+            self.pieces.append(rest)
+            parts.append(rest)
+        return parts
+
+    def plan(self) -> Plan:
+        """Who should have what, after all phases."""
+        self.pieces.sort(key=lambda piece: piece.start)
+        starts = [piece.start for piece in self.pieces]
+        owners = RangeMap.at_starts(starts, [piece.owner for piece in self.pieces])
+        moves = (*self.moves, *self._made())
+        why: RangeMap[Why | None] = RangeMap(None)
+        for move in moves:
+            why.assign(move.range, move.why)
+        memory = Memory(owners, self.situation.now, self.budget, self.joining, moves)
+        return Plan(owners, why, tuple(self.held_back), memory)
+
+    def _made(self) -> Iterator[Move]:
+        """The moves of this round."""
+        for piece in self.pieces:
+            if piece.why is not None:
+                cools = piece.why.phase in COOLING
+                yield Move(self.situation.now, piece.range, piece.why, cools)

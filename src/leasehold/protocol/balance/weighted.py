@@ -1,0 +1,286 @@
+"""Balance by what ranges weigh: the policy for hashed pools that has an eye on load.
+
+Consistent hashing gives everybody an even part of the keys, and no even part of the load: with a
+skew like that of names on the web, a few keys are asked for more than the rest of their owner's
+together. This policy starts from who has what, and changes as little as evens the load out:
+
+1. *pin*: pinned keys go to their owners.
+2. *house*: what has no owner is given to those that carry least.
+3. *devote*: a key that fills an owner alone gets one that gives everything else away.
+4. *welcome*: an owner that had nothing is given an even share, a little from many.
+5. *level*: while an owner carries too much, or far too little, the piece that helps most for the
+   least churn goes from the one with most to the one with least. Mostly that is a single hot key,
+   which moves next to no state, and goes where another hot key has just cooled down.
+6. *join*: keys that stood alone and are cold again go back to their neighbours; the smallest ranges
+   too, where there are too many.
+
+The idea of weighing benefit against churn, within a budget for each round, is Slicer's (OSDI 2016,
+4.4.2). Here a round is seconds, not minutes, so the budget is one of time: it fills up again.
+"""
+
+from itertools import pairwise
+
+from leasehold.base.keys import Key
+from leasehold.protocol.balance.accounts import Account
+from leasehold.protocol.balance.pieces import Piece, first_within
+from leasehold.protocol.balance.policy import NOBODY, Plan, Situation, Why, nothing_to_plan
+from leasehold.protocol.balance.round import Round
+from leasehold.protocol.balance.tuning import DEFAULT, Tuning
+
+
+class Weighted:
+    """The policy, with its literals."""
+
+    def __init__(self, tuning: Tuning = DEFAULT) -> None:
+        self.tuning = tuning
+
+    def __call__(self, situation: Situation) -> Plan:
+        """Plan for the situation, keeping within the budget."""
+        if not situation.candidates:
+            return nothing_to_plan()
+        return _Phases(situation, self.tuning).run()
+
+
+class _Phases(Round):
+    """The phases of one round, in order."""
+
+    def run(self) -> Plan:
+        """All phases."""
+        self.pin()
+        self.house()
+        if self.situation.frozen:
+            self.hold_back("balance", "the pool is frozen")
+        else:
+            self.devote()
+            self.welcome()
+            self.level()
+            self.join()
+        return self.plan()
+
+    def pin(self) -> None:
+        """Pinned keys go to their owners, and stay."""
+        for key, name in self.situation.pins:
+            account = self.accounts.by_name.get(name)
+            if account is None:
+                self.hold_back(f"the pin of {key!r} to {name}", "no candidate has that name")
+                continue
+            piece = self.single_out(self.pieces[first_within(self.pieces, key)], key)
+            self.pieces.sort(key=lambda each: each.start)
+            piece.rests = True
+            if piece.owner != account.incarnation:
+                piece.owner = account.incarnation
+                piece.why = Why("pin", f"pinned to {name}")
+
+    def house(self) -> None:
+        """What has an owner is entered, and what has none is given to those that carry least."""
+        homeless = []
+        self.is_housed = True
+        for piece in self.pieces:
+            if piece.owner == NOBODY:
+                homeless.append(piece)
+            else:
+                account = self.accounts.by_incarnation[piece.owner]
+                account.pieces.append(piece)
+                account.weight += piece.weight
+                account.space += piece.space
+        self.accounts.rank()
+        self.newcomers = [each for each in self.accounts.all if not each.pieces]
+        parts = [part for piece in homeless for part in self.in_grains(piece)]
+        parts.sort(key=lambda piece: -piece.weight)
+        why = Why("house", "nobody had it; its owner carries least")
+        for part in parts:
+            taker = self.accounts.least()
+            assert taker is not None
+            self.accounts.put(part, taker)
+            part.why = why
+
+    def devote(self) -> None:
+        """Keys that fill an owner alone get one each, which gives everything else away."""
+        hot = [
+            (point[1], point[0], piece)
+            for piece in self.pieces
+            for point in piece.points
+            if 2 * point[1] > self.share
+        ]
+        weight, capacity = self.weight, self.accounts.capacity
+        for rate, key, piece in sorted(hot, key=lambda each: (-each[0], each[1])):
+            host = self.host_of(piece, rate)
+            if host is None:
+                continue
+            if rate * capacity < weight * host.capacity:
+                break
+            if capacity <= host.capacity:
+                break  # the last one has all the rest
+            weight -= rate
+            capacity -= host.capacity
+            alone = self.single_out(self.piece_at(piece, key), key)
+            if alone.owner != host.incarnation:
+                self.move(alone, host, "devote", f"a key with {rate:.0f}/s fills an owner alone")
+            host.devoted_to = alone
+        self.share = weight / capacity
+        self.accounts.rank()
+        for account in self.accounts.all:
+            if account.devoted_to is not None:
+                self._strip(account)
+
+    def host_of(self, piece: Piece, rate: float) -> Account | None:
+        """Who should have the hot key in `piece` alone: its owner, or one with much less space."""
+        home = self.accounts.by_incarnation[piece.owner]
+        if piece.rests:
+            return None if home.devoted_to else home
+        found, space = (None, 2.0) if home.devoted_to else (home, home.space / 2)
+        for account in self.accounts.all:
+            if account.devoted_to or account is home or account.capacity < home.capacity:
+                continue
+            if 2 * account.weight > rate:
+                continue
+            if account.space < space:
+                found, space = account, account.space
+        return found
+
+    def _strip(self, account: Account) -> None:
+        """Everything but its key goes to others."""
+        for piece in list(account.pieces):
+            if piece is account.devoted_to:
+                continue
+            for part in self.in_grains(piece):
+                if part is not piece:
+                    account.pieces.append(part)
+                taker = self.accounts.least()
+                if taker is not None and self.may_move(part, account):
+                    self.move(part, taker, "devote", f"{account.name} is for a hot key alone")
+
+    def welcome(self) -> None:
+        """Who had nothing is given an even share, whatever the budget: that is what it came for."""
+        for newcomer in self.newcomers:
+            if newcomer.devoted_to:
+                continue
+            while (wanted := self.room(newcomer)) > self.grain / 2:
+                giver = self.accounts.most()
+                if giver is None or giver is newcomer or giver.use <= self.share:
+                    break
+                piece = self.detach(
+                    giver, min(wanted, max(self.grain, -self.room(giver))), grain=True
+                )
+                if piece is None:
+                    self.accounts.set_aside(giver)
+                    continue
+                why = Why("welcome", f"{newcomer.name} is new")
+                self.accounts.move(piece, newcomer)
+                piece.why = why
+
+    def level(self) -> None:
+        """From the one with most to the one with least, while it is worth it."""
+        high = self.share * (self.tuning.high + self.noise)
+        low = self.share * (self.tuning.low - self.noise)
+        while (giver := self.accounts.most()) is not None:
+            least = self.accounts.least()
+            assert least is not None
+            enough = self.share + self.grain / 2 / giver.capacity
+            if giver.use <= high and (least.use >= low or giver.use <= enough):
+                return
+            if not self._relieve(giver, least):
+                self.accounts.set_aside(giver)
+
+    def _relieve(self, giver: Account, least: Account) -> bool:
+        """Move one piece off the giver; whether there was one that could be moved."""
+        surplus, room = -self.room(giver), self.room(least)
+        wanted = max(min(surplus, room), min(self.grain, surplus * 2))
+        piece = self.detach(giver, wanted)
+        if piece is None:
+            return self._swap(giver, surplus)
+        if piece.space > self.budget:
+            self._shorten(piece)
+        if not self.may_move(piece, giver):
+            return False
+        taker, near = least, self.accounts.least(giver.zone)
+        as_good = least.use + (self.tuning.high - 1.0) * self.share
+        if near is not None and near is not giver and near.use <= as_good:
+            taker = near  # the state stays in its zone
+        if taker.weight + piece.weight >= giver.weight and taker.use >= least.use:
+            return False
+        self.move(piece, taker, "level", f"{giver.name} was at {self.of_share(giver)}")
+        return True
+
+    def _swap(self, giver: Account, surplus: float) -> bool:
+        """Move a hot key that nobody has room for to someone who can make room; whether one was."""
+        relieving = f"relieving {giver.name}, at {self.of_share(giver)}"
+        lumps = self._lumps(giver)
+        enough = [lump for lump in lumps if lump[0] >= surplus / 2 and not lump[2].rests]
+        if lumps == enough[:1] or not enough:
+            self.hold_back(relieving, "its ranges cool down, are pinned or cannot be cut")
+            return False
+        rate, key, piece = min(enough, key=lambda lump: lump[:2])
+        found: tuple[float, int] | None = None
+        for taker in self.accounts.all:
+            if taker is giver or taker.devoted_to:
+                continue
+            fixed = rate + sum(lump[0] for lump in self._lumps(taker))
+            then = max(fixed, taker.weight + rate - self.budget * self.weight)
+            if then / taker.capacity < giver.use * 0.95:
+                found = min(found or (then, taker.incarnation), (then, taker.incarnation))
+        if found is None:
+            self.hold_back(relieving, "nobody could make room for one of its hot keys now")
+            return False
+        taker = self.accounts.by_incarnation[found[1]]
+        reason = f"{giver.name} was at {self.of_share(giver)}; {taker.name} makes room"
+        self.move(self.single_out(piece, key), taker, "level", reason)
+        return True
+
+    def _lumps(self, account: Account) -> list[tuple[float, Key, Piece]]:
+        """Its keys that weigh too much to go just anywhere."""
+        alone = self.tuning.alone * self.share * account.capacity
+        return [
+            (rate, key, piece)
+            for piece in account.pieces
+            for key, rate in piece.points
+            if rate >= alone
+        ]
+
+    def join(self) -> None:
+        """Cold keys that stand alone go back; the smallest ranges too, where there are too many."""
+        self.pieces.sort(key=lambda piece: piece.start)
+        cold = self.tuning.cold * self.share
+        for i, piece in enumerate(self.pieces):
+            if piece.is_one_key and piece.weight < cold and not piece.rests:
+                self._go_to_neighbour(i, "a key that stood alone is cold again")
+        too_many = self._ranges() - self.tuning.ranges_at_most * len(self.accounts.all)
+        if too_many <= 0:
+            return
+        small = sorted(
+            (piece.space, i)
+            for i, piece in enumerate(self.pieces)
+            if not piece.rests and piece.weight < self.grain
+        )
+        for space, i in small:
+            if too_many <= 0:
+                return
+            if space > self.joining:
+                self.hold_back("joining small ranges", "over the churn budget")
+                return
+            if self._go_to_neighbour(i, "a small range among too many"):
+                self.joining -= space
+                too_many -= 1
+
+    def _ranges(self) -> int:
+        owners = [piece.owner for piece in self.pieces]
+        return 1 + sum(a != b for a, b in pairwise(owners))
+
+    def _go_to_neighbour(self, i: int, reason: str) -> bool:
+        """Give a piece to the owner beside it, of two to the one whose state is as old."""
+        piece = self.pieces[i]
+        beside = [self.pieces[j] for j in (i - 1, i + 1) if 0 <= j < len(self.pieces)]
+        beside.sort(key=lambda other: self.since(other) != self.since(piece))
+        if not beside or any(other.owner == piece.owner for other in beside):
+            return False
+        for other in beside:
+            taker = self.accounts.by_incarnation[other.owner]
+            has_room = piece.is_one_key or taker.use <= self.share * self.tuning.high
+            if taker.devoted_to is None and has_room:
+                self.move(piece, taker, "join", reason)
+                return True
+        return False
+
+    def since(self, piece: Piece) -> int:
+        """Since which number its state is unbroken: ranges become one only where this agrees."""
+        return self.situation.present[piece.start].since

@@ -1,0 +1,205 @@
+"""What every policy must do, as tests.
+
+Subclass `PolicyContract` in your test suite, and give it a fixture `policy`:
+
+    class TestMyPolicy(PolicyContract):
+        @pytest.fixture
+        def policy(self):
+            return MyPolicy()
+
+A policy is a function of its situation: what differs from run to run, as the hash seed of a process
+does, must not show in its plans. That takes two processes to see; `digest` is what to compare.
+"""
+
+from collections.abc import Iterator, Sequence
+from random import Random
+
+from xxhash import xxh3_64_hexdigest
+
+from leasehold.base.instants import Instant, seconds
+from leasehold.base.keys import Key
+from leasehold.base.rangemap import RangeMap
+from leasehold.protocol.balance.load import Loads
+from leasehold.protocol.balance.policy import (
+    NOBODY,
+    Candidate,
+    Pin,
+    Plan,
+    Policy,
+    Situation,
+    changes,
+    only,
+)
+from leasehold.protocol.lease.table import Right
+
+EMPTY = RangeMap(Right(NOBODY, 1, 1))
+SIZES = (1, 2, 3, 7, 20)
+
+
+def candidates(count: int, first: int = 1) -> list[Candidate]:
+    """So many, told apart by name and number, in two zones."""
+    numbers = range(first, first + count)
+    return [Candidate(i, f"owner-{i}", labels={"zone": "ab"[i % 2]}) for i in numbers]
+
+
+def carried_out(plan: Plan, number: int = 2) -> RangeMap[Right]:
+    """The table when everybody has what the plan says, the state of everything unbroken."""
+    rights = [Right(owner, number, 1) for owner in plan.owners.values()]
+    return RangeMap.at_starts(plan.owners.starts(), rights)
+
+
+def skewed(present: RangeMap[Right], seed: int, *, hot: int = 20) -> Loads:
+    """Rates of the ranges there are, some of them high, and of some hot keys."""
+    dice = Random(seed)
+    starts = present.starts()
+    rates = [dice.paretovariate(1.0) * 10 for _ in starts]
+    keys = sorted(dice.randbytes(8) for _ in range(hot))
+    found = [(key, dice.paretovariate(1.0) * 100) for key in keys]
+    for key, rate in found:
+        rates[max(i for i, start in enumerate(starts) if start <= key)] += rate
+    return Loads(Instant(0), starts, rates, found)
+
+
+def situations(policy: Policy) -> Iterator[Situation]:
+    """Of all kinds: new, settled, with newcomers, without some, with load, pinned and frozen."""
+    for count in SIZES:
+        members = candidates(count)
+        first = Situation(members, EMPTY)
+        plan = policy(first)
+        table = carried_out(plan)
+        settled = Situation(members, table, Instant(seconds(5)), memory=plan.memory)
+        others = candidates(count, first=3)
+        pins = tuple(Pin(bytes([i]) * 8, f"owner-{i + 1}") for i in range(3))
+        yield first
+        yield settled
+        for memory in (plan.memory, None):
+            changed = settled._replace(candidates=others, memory=memory)
+            yield changed
+            yield changed._replace(loads=skewed(table, count))
+            yield changed._replace(pins=pins)
+            yield changed._replace(pins=pins, frozen=True, loads=skewed(table, count))
+
+
+def digest(policy: Policy) -> str:
+    """Of the plans for all these situations: the same in every process."""
+    told = [
+        (list(plan.owners), list(plan.why), list(plan.held_back))
+        for plan in map(policy, situations(policy))
+    ]
+    return xxh3_64_hexdigest(repr(told).encode())
+
+
+def incarnations(members: Sequence[Candidate]) -> set[int]:
+    """The numbers that they have."""
+    return {member.incarnation for member in members}
+
+
+def moved_from(table: RangeMap[Right], plan: Plan) -> set[tuple[int, int]]:
+    """Who gives to whom."""
+    return {(change.giver, change.taker) for change in changes(table, plan)}
+
+
+class PolicyContract:
+    """Tests that a policy must pass; see the module's docstring."""
+
+    def test_every_key_has_a_candidate(self, policy: Policy) -> None:
+        for situation in situations(policy):
+            having = set(policy(situation).owners.values())
+            assert having <= incarnations(situation.candidates), situation
+
+    def test_without_candidates_nobody_has_anything(self, policy: Policy) -> None:
+        table = carried_out(policy(Situation(candidates(3), EMPTY)))
+        for present in (EMPTY, table):
+            plan = policy(Situation([], present, pins=[Pin(b"a", "owner-1")]))
+            assert plan.owners == RangeMap(NOBODY)
+
+    def test_everybody_is_given_something(self, policy: Policy) -> None:
+        for count in SIZES:
+            members = candidates(count)
+            plan = policy(Situation(members, EMPTY))
+            assert set(plan.owners.values()) == incarnations(members)
+
+    def test_the_same_situation_has_the_same_plan(self, policy: Policy) -> None:
+        for situation in situations(policy):
+            again = situation._replace(candidates=situation.candidates[::-1])
+            assert policy(situation) == policy(again), situation
+
+    def test_what_it_is_given_stays_as_it_is(self, policy: Policy) -> None:
+        for situation in situations(policy):
+            present, members = situation.present.copy(), list(situation.candidates)
+            loads = situation.loads and [list(column) for column in situation.loads[1:]]
+            policy(situation)
+            assert situation.present == present
+            assert situation.candidates == members
+            assert loads == (situation.loads and [list(column) for column in situation.loads[1:]])
+
+    def test_a_plan_that_was_carried_out_is_kept(self, policy: Policy) -> None:
+        for count in SIZES:
+            plan = policy(Situation(candidates(count), EMPTY))
+            table = carried_out(plan)
+            for memory in (plan.memory, None, object()):
+                now = Instant(seconds(100))
+                again = policy(Situation(candidates(count), table, now, memory=memory))
+                assert again.owners == plan.owners
+
+    def test_a_plan_that_is_not_carried_out_yet_is_kept(self, policy: Policy) -> None:
+        """Else a range would be recalled for one owner, and granted to another."""
+        for situation in situations(policy):
+            if situation.loads is not None:
+                continue  # which may be reason enough to plan on
+            plan = policy(situation)
+            later = situation._replace(memory=plan.memory)
+            assert policy(later).owners == plan.owners
+
+    def test_who_comes_is_given_its_part_and_nothing_else_moves(self, policy: Policy) -> None:
+        for count in SIZES:
+            plan = policy(Situation(candidates(count), EMPTY))
+            table = carried_out(plan)
+            for memory in (plan.memory, None):
+                with_it = policy(Situation(candidates(count + 1), table, memory=memory))
+                takers = {taker for _, taker in moved_from(table, with_it)}
+                assert takers == {count + 1}
+
+    def test_who_goes_leaves_its_part_and_nothing_else_moves(self, policy: Policy) -> None:
+        for count in SIZES[1:]:
+            plan = policy(Situation(candidates(count), EMPTY))
+            table = carried_out(plan)
+            for memory in (plan.memory, None):
+                without = policy(Situation(candidates(count)[1:], table, memory=memory))
+                givers = {giver for giver, _ in moved_from(table, without)}
+                assert givers == {1}
+
+    def test_a_pinned_key_is_at_its_owner_and_no_other_key_is(self, policy: Policy) -> None:
+        members = candidates(5)
+        plan = policy(Situation(members, EMPTY))
+        table = carried_out(plan)
+        for member in members:
+            key: Key = b"\x42" * 8
+            pin = Pin(key, member.name)
+            pinned = policy(Situation(members, table, memory=plan.memory, pins=[pin]))
+            assert pinned.owners[key] == member.incarnation
+            for key_range, owner in plan.owners:
+                for piece, now in pinned.owners.within(key_range):
+                    assert now == owner or piece == only(key)
+
+    def test_a_pin_to_nobody_is_passed_over(self, policy: Policy) -> None:
+        situation = Situation(candidates(5), EMPTY)
+        pinned = situation._replace(pins=[Pin(b"\x42" * 8, "stranger")])
+        assert policy(pinned).owners == policy(situation).owners
+
+    def test_in_a_frozen_pool_moves_only_what_has_no_owner(self, policy: Policy) -> None:
+        for count in SIZES[1:]:
+            plan = policy(Situation(candidates(count), EMPTY))
+            table = carried_out(plan)
+            members = [*candidates(count)[1:], *candidates(2, first=100)]
+            for memory in (plan.memory, None):
+                loads = skewed(table, count)
+                frozen = Situation(members, table, memory=memory, loads=loads, frozen=True)
+                assert {giver for giver, _ in moved_from(table, policy(frozen))} == {1}
+
+    def test_every_change_has_a_reason(self, policy: Policy) -> None:
+        for situation in situations(policy):
+            for change in changes(situation.present, policy(situation)):
+                assert change.why is not None, change
+                assert change.why.phase
+                assert change.why.reason

@@ -1,0 +1,56 @@
+"""Every policy passes the public suite."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from leasehold.protocol.balance.deal import Deal
+from leasehold.protocol.balance.policy import Policy
+from leasehold.protocol.balance.ring import Ring
+from leasehold.protocol.balance.weighted import Weighted
+from leasehold.testing.contracts.policy import PolicyContract, digest
+
+SPLITS = [bytes([i]) for i in range(1, 250)]
+PROGRAM = """
+from leasehold.testing.contracts.policy import digest
+from tests.contracts.test_policies import POLICIES
+for name in sorted(POLICIES):
+    print(name, digest(POLICIES[name]))
+"""
+POLICIES: dict[str, Policy] = {"deal": Deal(SPLITS), "ring": Ring(8), "weighted": Weighted()}
+
+
+class TestDeal(PolicyContract):
+    @pytest.fixture
+    def policy(self) -> Policy:
+        return Deal(SPLITS)
+
+
+class TestRing(PolicyContract):
+    @pytest.fixture
+    def policy(self) -> Policy:
+        return Ring(8)
+
+
+class TestWeighted(PolicyContract):
+    @pytest.fixture
+    def policy(self) -> Policy:
+        return Weighted()
+
+
+def test_plans_do_not_depend_on_the_hash_seed() -> None:
+    """Of the process: here it is another than in that one."""
+    here = "".join(f"{name} {digest(POLICIES[name])}\n" for name in sorted(POLICIES))
+    seeds = {"1", "2"} - {os.environ.get("PYTHONHASHSEED", "")}
+    for seed in sorted(seeds):
+        environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)}
+        there = subprocess.run(
+            [sys.executable, "-c", PROGRAM],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert there.stdout == here

@@ -1,0 +1,261 @@
+"""Balance by what ranges weigh: each phase by a small table."""
+
+from collections import Counter
+
+import pytest
+
+from leasehold.base.instants import Instant, seconds
+from leasehold.base.keys import Key
+from leasehold.base.rangemap import RangeMap
+from leasehold.base.ranges import KeyRange
+from leasehold.protocol.balance.load import Loads
+from leasehold.protocol.balance.policy import (
+    NOBODY,
+    Candidate,
+    HeldBack,
+    Pin,
+    Plan,
+    Situation,
+    changes,
+    only,
+)
+from leasehold.protocol.balance.tuning import DEFAULT
+from leasehold.protocol.balance.weighted import Weighted
+from leasehold.protocol.lease.table import Right
+from tests.unit.protocol.balance.tables import EMPTY, candidates, moved, shares, table
+
+HOT: Key = b"\x42" * 8
+EIGHTHS = [b"", *(bytes([i * 32]) + bytes(7) for i in range(1, 8))]
+
+
+def at(value: float) -> Instant:
+    return Instant(seconds(value))
+
+
+def eighths(*owners: int) -> RangeMap[int]:
+    return RangeMap.at_starts(EIGHTHS, list(owners))
+
+
+def loads(*rates: float, hot: dict[Key, float] | None = None) -> Loads:
+    """Of the eighths; what is hot comes on top."""
+    found = list(rates)
+    for key, rate in (hot or {}).items():
+        found[key[0] // 32] += rate
+    return Loads(Instant(0), EIGHTHS, found, sorted((hot or {}).items()))
+
+
+def even(rate: float, hot: dict[Key, float] | None = None) -> Loads:
+    return loads(*[rate / 8] * 8, hot=hot)
+
+
+def first(count: int) -> Plan:
+    return Weighted()(Situation(candidates(*range(1, count + 1)), EMPTY))
+
+
+def phases(present: RangeMap[int], plan: Plan) -> Counter[str]:
+    found = Counter[str]()
+    for change in changes(table(present), plan):
+        assert change.why is not None
+        found[change.why.phase] += 1
+    return found
+
+
+def has_alone(plan: Plan, key: Key) -> bool:
+    """Whether the owner of the key has nothing else."""
+    owner = plan.owners[key]
+    return [key_range for key_range, who in plan.owners if who == owner] == [only(key)]
+
+
+# --- without load ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 10, 100])
+def test_a_new_pool_is_dealt_evenly_in_at_most_64_ranges_each(count: int) -> None:
+    plan = first(count)
+    assert list(shares(plan.owners).values()) == [pytest.approx(1 / count)] * count
+    assert max(Counter(plan.owners.values()).values()) <= DEFAULT.ranges
+
+
+def test_shares_follow_capacity() -> None:
+    members = [Candidate(1, "large", 3.0), Candidate(2, "small", 1.0)]
+    found = shares(Weighted()(Situation(members, EMPTY)).owners)
+    assert found == {1: pytest.approx(0.75, abs=0.01), 2: pytest.approx(0.25, abs=0.01)}
+
+
+@pytest.mark.parametrize("count", [1, 2, 9, 50])
+def test_who_comes_is_given_an_even_share_at_once(count: int) -> None:
+    plan = first(count)
+    members = candidates(*range(1, count + 2))
+    after = Weighted()(Situation(members, table(plan.owners), memory=plan.memory))
+    assert moved(plan.owners, after.owners) == pytest.approx(1 / (count + 1), rel=0.02)
+    assert phases(plan.owners, after).keys() == {"welcome"}
+
+
+@pytest.mark.parametrize("count", [2, 3, 10, 50])
+def test_what_who_goes_leaves_is_given_to_all(count: int) -> None:
+    plan = first(count)
+    members = candidates(*range(2, count + 1))
+    after = Weighted()(Situation(members, table(plan.owners), memory=plan.memory))
+    assert moved(plan.owners, after.owners) == pytest.approx(1 / count)
+    assert max(shares(after.owners).values()) <= 1.05 / (count - 1)
+    assert phases(plan.owners, after).keys() == {"house"}
+
+
+def test_who_comes_back_under_its_name_is_given_what_it_had() -> None:
+    plan = first(4)
+    members = [*candidates(1, 2, 3), Candidate(9, "owner-4")]
+    after = Weighted()(Situation(members, table(plan.owners), memory=plan.memory))
+    assert [9 if owner == 4 else owner for owner in plan.owners.values()] == after.owners.values()
+
+
+# --- hot keys -------------------------------------------------------------------------------------
+
+
+def test_a_key_that_fills_an_owner_has_one_for_itself() -> None:
+    plan = first(12)
+    for i in range(1, 4):
+        hot = even(6000, {HOT: 3000.0})
+        now = at(100 * i)
+        plan = Weighted()(
+            Situation(candidates(*range(1, 13)), table(plan.owners), now, hot, memory=plan.memory)
+        )
+    assert has_alone(plan, HOT)
+
+
+def test_several_hot_keys_have_one_owner_each() -> None:
+    hot = {bytes([i * 40]) * 8: 2000.0 for i in range(1, 5)}
+    plan = first(40)
+    members = candidates(*range(1, 41))
+    for i in range(1, 7):
+        given = Situation(members, table(plan.owners), at(300 * i), even(20_000, hot))
+        plan = Weighted()(given._replace(memory=plan.memory))
+    assert len({plan.owners[key] for key in hot}) == 4
+    assert all(has_alone(plan, key) for key in hot)
+
+
+def test_a_warm_key_goes_alone_to_whoever_has_room_for_it() -> None:
+    present = eighths(1, 1, 1, 1, 2, 2, 2, 2)
+    rates = loads(500, 500, 500, 500, 300, 300, 300, 300, hot={HOT: 800.0})
+    plan = Weighted()(Situation(candidates(1, 2), table(present), at(0), rates))
+    assert [(change.range, change.taker) for change in changes(table(present), plan)] == [
+        (only(HOT), 2)
+    ]
+    assert moved(present, plan.owners) == 0
+
+
+def test_a_key_that_stood_alone_goes_back_when_it_is_cold() -> None:
+    present = eighths(1, 1, 1, 1, 2, 2, 2, 2)
+    present.assign(only(HOT), 2)
+    plan = Weighted()(Situation(candidates(1, 2), table(present), at(0), even(1000)))
+    assert plan.owners == eighths(1, 1, 1, 1, 2, 2, 2, 2)
+    assert phases(present, plan) == {"join": 1}
+
+
+# --- levelling ------------------------------------------------------------------------------------
+
+
+def test_who_carries_too_much_gives_to_who_carries_least() -> None:
+    present = eighths(1, 1, 1, 2, 2, 3, 3, 3)
+    rates = loads(200, 200, 200, 100, 100, 130, 130, 140)
+    plan = Weighted()(Situation(candidates(1, 2, 3), table(present), at(0), rates))
+    assert {(change.giver, change.taker) for change in changes(table(present), plan)} == {(1, 2)}
+
+
+def test_what_is_even_enough_is_left_alone() -> None:
+    present = eighths(1, 1, 1, 1, 2, 2, 2, 2)
+    rates = loads(*[1020] * 4, *[980] * 4)
+    plan = Weighted()(Situation(candidates(1, 2), table(present), at(0), rates))
+    assert plan.owners == present
+
+
+def test_few_counts_say_little() -> None:
+    """The same proportions as those that would be levelled, at a thousandth of the rate."""
+    present = eighths(1, 1, 1, 1, 2, 2, 2, 2)
+    for factor, is_levelled in ((1.0, True), (0.001, False)):
+        rates = loads(*[1200 * factor] * 4, *[1000 * factor] * 4)
+        plan = Weighted()(Situation(candidates(1, 2), table(present), at(0), rates))
+        assert (plan.owners != present) is is_levelled
+
+
+def test_balance_keeps_within_its_budget_and_says_so() -> None:
+    present = eighths(1, 1, 1, 1, 1, 1, 1, 2)
+    plan = Weighted()(Situation(candidates(1, 2), table(present), at(0), even(8000)))
+    assert moved(present, plan.owners) <= DEFAULT.budget
+    assert any(each.why == "over the churn budget" for each in plan.held_back)
+
+
+def test_the_budget_fills_up_with_time() -> None:
+    present = eighths(1, 1, 1, 1, 1, 1, 1, 2)
+    policy, members = Weighted(), candidates(1, 2)
+    plan = policy(Situation(members, table(present), at(0), even(8000)))
+    for after, part in ((1, 0.0), (150, 0.5), (400, 1.0)):
+        given = Situation(members, table(plan.owners), at(after), even(8000), memory=plan.memory)
+        more = moved(plan.owners, policy(given).owners)
+        assert more <= part * DEFAULT.budget + 0.001
+        assert more >= part * DEFAULT.budget - 0.02
+
+
+def test_what_has_moved_cools_down() -> None:
+    """The load of what has moved is turned around: it stays where it is until it has cooled."""
+    present = eighths(1, 1, 1, 1, 2, 2, 2, 2)
+    policy, members = Weighted(), candidates(1, 2)
+    there = loads(500, 500, 500, 500, 300, 300, 300, 300, hot={HOT: 800.0})
+    back = loads(300, 300, 300, 300, 500, 500, 500, 500, hot={HOT: 800.0})
+    plan = policy(Situation(members, table(present), at(0), there))
+    for after, owner in ((5, 2), (19, 2), (21, 1)):
+        given = Situation(members, table(plan.owners), at(after), back, memory=plan.memory)
+        assert policy(given).owners[HOT] == owner
+
+
+def test_state_stays_in_its_zone_where_that_is_as_good() -> None:
+    present = eighths(1, 1, 1, 1, 2, 2, 3, 3)
+    zones = {1: "a", 2: "b", 3: "a"}
+    members = [Candidate(i, f"owner-{i}", labels={"zone": zones[i]}) for i in zones]
+    rates = loads(*[400] * 4, *[395] * 2, *[400] * 2)
+    plan = Weighted()(Situation(members, table(present), at(0), rates))
+    assert next(iter(changes(table(present), plan))).taker == 3
+
+
+def test_small_ranges_are_joined_where_there_are_too_many() -> None:
+    starts = [b"", *(i.to_bytes(8, "big") for i in range(1 << 56, 1 << 64, 1 << 54))]
+    present = RangeMap.at_starts(starts, [1 + i % 2 for i in range(len(starts))])
+    plan = Weighted()(Situation(candidates(1, 2), table(present), at(0)))
+    assert len(plan.owners) < len(present)
+    assert 0 < moved(present, plan.owners) <= DEFAULT.joining
+
+
+# --- what it is told to do ------------------------------------------------------------------------
+
+
+def test_a_pinned_key_stays_however_hot_its_owner() -> None:
+    present = eighths(1, 1, 1, 1, 2, 2, 2, 2)
+    rates = loads(500, 500, 500, 500, 300, 300, 300, 300, hot={HOT: 800.0})
+    pins = [Pin(HOT, "owner-1"), Pin(b"\x01", "nobody")]
+    plan = Weighted()(Situation(candidates(1, 2), table(present), at(0), rates, pins))
+    assert plan.owners[HOT] == 1
+    assert HeldBack("the pin of b'\\x01' to nobody", "no candidate has that name") in plan.held_back
+
+
+def test_in_a_frozen_pool_nothing_is_balanced_but_what_has_no_owner_is_housed() -> None:
+    present = eighths(1, 1, 1, 1, 1, 1, NOBODY, 2)
+    plan = Weighted()(Situation(candidates(1, 2), table(present), at(0), even(8000), frozen=True))
+    assert plan.owners == eighths(1, 1, 1, 1, 1, 1, 2, 2)
+    assert plan.held_back == (HeldBack("balance", "the pool is frozen"),)
+
+
+def test_reasons_are_kept_while_what_they_are_for_is_on_its_way() -> None:
+    plan = first(2)
+    members = candidates(1, 2, 3)
+    after = Weighted()(Situation(members, table(plan.owners), at(0), memory=plan.memory))
+    later = Situation(members, table(plan.owners), at(100), memory=after.memory)
+    assert phases(plan.owners, Weighted()(later)).keys() == {"welcome"}
+
+
+def test_a_key_is_joined_to_the_neighbour_whose_state_is_as_old() -> None:
+    present = RangeMap(Right(1, 5, 2))
+    present.assign(KeyRange(HOT, None), Right(3, 5, 4))
+    present.assign(KeyRange(EIGHTHS[5], None), Right(2, 7, 7))
+    present.assign(only(HOT), Right(2, 6, 4))
+    rates = loads(500, 500, *[333] * 6)
+    plan = Weighted()(Situation(candidates(1, 2, 3), present, at(0), rates))
+    assert plan.owners[HOT] == 3
