@@ -4,10 +4,12 @@ from statistics import mean
 
 import pytest
 
+from leasehold.base.instants import Instant, seconds
 from leasehold.base.rangemap import RangeMap
-from leasehold.protocol.balance.policy import NOBODY, Candidate
-from leasehold.protocol.balance.ring import VIRTUAL_NODES, Ring, points
-from tests.unit.protocol.balance.tables import candidates, moved, plan_of, shares
+from leasehold.protocol.balance.load import SPACE, Loads, place
+from leasehold.protocol.balance.policy import NOBODY, Candidate, Plan, Situation
+from leasehold.protocol.balance.ring import VIRTUAL_NODES, Memory, Ring, points
+from tests.unit.protocol.balance.tables import EMPTY, candidates, moved, plan_of, shares, table
 
 NOTHING = RangeMap(NOBODY)
 
@@ -82,3 +84,68 @@ def test_a_restarted_owner_stands_where_it_stood() -> None:
 def test_points_depend_on_the_name_alone() -> None:
     """Two versions of leasehold in one deployment must draw the same ring."""
     assert [point.hex() for point in points("a", 2)] == ["6c9da71f2832f85e", "148be4e168a1bf8c"]
+
+
+# --- following loads ------------------------------------------------------------------------------
+
+
+def loaded(plan: Plan, *rates: float) -> Loads:
+    """So much for all that each owner has by the plan, spread over it evenly."""
+    space = shares(plan.owners)
+    starts = plan.owners.starts()
+    lengths = [
+        (place(key_range.end) - place(key_range.start)) / SPACE for key_range, _ in plan.owners
+    ]
+    found = [
+        rates[owner - 1] * length / space[owner]
+        for owner, length in zip(plan.owners.values(), lengths, strict=True)
+    ]
+    return Loads(Instant(0), starts, found)
+
+
+def after_load(*rates: float, now: float = 100, virtual_nodes: int = 8) -> dict[str, int]:
+    """How many points everybody has after one round with these loads, where not as many as all."""
+    ring, members = Ring(virtual_nodes), candidates(*range(1, len(rates) + 1))
+    plan = ring(Situation(members, EMPTY))
+    given = Situation(members, table(plan.owners), Instant(seconds(now)), loaded(plan, *rates))
+    memory = ring(given._replace(memory=plan.memory)).memory
+    assert isinstance(memory, Memory)
+    return dict(memory.counts)
+
+
+@pytest.mark.parametrize(
+    ("rates", "counts"),
+    [
+        ((100, 100, 100), {}),
+        ((109, 100, 91), {}),
+        ((115, 95, 90), {"owner-1": 7, "owner-3": 9}),
+        ((115, 100, 85), {"owner-1": 7, "owner-3": 9}),
+        ((100, 115, 115, 70), {"owner-2": 7, "owner-3": 7, "owner-4": 10}),
+        ((140, 80, 80), {"owner-1": 7, "owner-2": 9, "owner-3": 9}),
+    ],
+)
+def test_a_point_goes_from_who_is_a_tenth_above_the_mean_to_who_carries_least(
+    rates: tuple[float, ...], counts: dict[str, int]
+) -> None:
+    """Centrifuge 2.1.2; and who is a tenth below gets one too (PRS 4.5)."""
+    assert after_load(*rates) == counts
+
+
+def test_the_next_point_waits_until_the_last_is_seen() -> None:
+    assert after_load(140, 80, 80, now=5) == {}
+
+
+def test_the_last_point_is_kept() -> None:
+    assert after_load(140, 80, virtual_nodes=1) == {}
+
+
+def test_a_new_leader_sees_in_the_table_how_many_points_everybody_has() -> None:
+    ring, members = Ring(), candidates(1, 2, 3)
+    plan = ring(Situation(members, EMPTY))
+    for i in range(1, 9):
+        now = Instant(seconds(100 * i))
+        given = Situation(members, table(plan.owners), now, loaded(plan, 140, 80, 80))
+        plan = ring(given._replace(memory=plan.memory))
+    present = table(plan.owners)
+    new = Situation(members, present, Instant(0), loaded(plan, 100, 100, 100))
+    assert moved(plan.owners, ring(new).owners) < 0.01

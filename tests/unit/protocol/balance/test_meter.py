@@ -1,0 +1,85 @@
+"""The owner's side of the load: counts between reports, and the hottest keys among samples."""
+
+from collections.abc import Iterable
+from random import Random
+
+import pytest
+
+from leasehold.base.instants import Instant, seconds
+from leasehold.base.keys import Key
+from leasehold.base.ranges import KeyRange
+from leasehold.protocol.balance.meter import SAMPLES, TOLD_AT_MOST, Meter, Sampler
+from leasehold.protocol.balance.picture import RangeRate
+
+LOW, HIGH = KeyRange(b"", b"m"), KeyRange(b"m", None)
+
+
+def check(sampler: Sampler, keys: Iterable[Key]) -> None:
+    """As `Owner.check` does it."""
+    for key in keys:
+        sampler.left -= 1
+        if sampler.left < 0:
+            sampler.meet(key)
+
+
+def at(value: float) -> Instant:
+    return Instant(seconds(value))
+
+
+def test_a_report_says_what_was_counted_since_the_last() -> None:
+    meter = Meter(Random(1), at(0))
+    assert meter.report(at(1), [(LOW, 2, 100), (HIGH, 3, 50)]).ranges == []
+    report = meter.report(at(3), [(LOW, 2, 160), (HIGH, 3, 50)])
+    assert report.span_ns == seconds(2)
+    assert report.ranges == [RangeRate(b"", b"m", 30.0), RangeRate(b"m", None, 0.0)]
+
+
+def test_what_was_granted_meanwhile_is_left_out_of_the_next_report() -> None:
+    meter = Meter(Random(1), at(0))
+    meter.report(at(1), [(LOW, 2, 100)])
+    assert meter.report(at(2), [(LOW, 5, 7), (HIGH, 4, 9)]).ranges == []
+    assert meter.report(at(3), [(LOW, 5, 9)]).ranges == [RangeRate(b"", b"m", 2.0)]
+
+
+def test_two_reports_at_one_instant_say_nothing() -> None:
+    meter = Meter(Random(1), at(1))
+    meter.report(at(1), [(LOW, 2, 100)])
+    assert meter.report(at(1), [(LOW, 2, 100)]).ranges == [RangeRate(b"", b"m", 0.0)]
+
+
+@pytest.mark.parametrize("checks", [1_000, 100_000])
+def test_hot_keys_are_found_with_their_rates(checks: int) -> None:
+    random, sampler = Random(1), Sampler(Random(2))
+    keys = [b"hot" if random.random() < 0.3 else random.randbytes(8) for _ in range(checks)]
+    check(sampler, keys)
+    sampler.take()
+    check(sampler, keys)
+    [(key, count)] = sampler.take()
+    assert key == b"hot"
+    assert count == pytest.approx(0.3 * checks, rel=0.3)
+
+
+def test_clients_that_ask_in_turns_do_not_look_like_one_hot_key() -> None:
+    sampler = Sampler(Random(1))
+    turns = [b"a", b"b", b"c", b"d"] * 8_000
+    check(sampler, turns)
+    sampler.take()
+    check(sampler, turns)
+    found = dict(sampler.take())
+    assert found.keys() == {b"a", b"b", b"c", b"d"}
+    assert max(found.values()) < 1.6 * min(found.values())
+
+
+def test_few_samples_are_kept_however_much_is_asked() -> None:
+    sampler = Sampler(Random(1))
+    check(sampler, (b"%d" % (i % 100) for i in range(100_000)))
+    assert len(sampler._met) <= 2 * SAMPLES + 1
+    assert len(sampler.take()) <= TOLD_AT_MOST
+    check(sampler, (b"%d" % (i % 100) for i in range(100_000)))
+    assert SAMPLES / 2 < len(sampler._met) < 2 * SAMPLES
+
+
+def test_what_is_met_by_chance_is_not_told() -> None:
+    sampler = Sampler(Random(1))
+    check(sampler, (b"%d" % i for i in range(10_000)))
+    assert sampler.take() == []
