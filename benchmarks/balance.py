@@ -33,7 +33,9 @@ POLICIES: dict[str, Policy] = {"weighted": Weighted(), "ring": Ring()}
 WINDOW = 10
 REDRAW = 120
 FLIP = 100
-"""Seconds that are given to a flip before the next: more than the bound."""
+"""Seconds that are given to a flip: more than the bound."""
+QUIET = 300
+"""Seconds before the next: the churn budget is full again, as it is when flips are rare."""
 SETTLED = 1.2
 MOST, MOST_OF_REST, MEDIAN, HIGH, CHURN = 1.10, 1.15, 30.0, 90.0, 0.04
 CORES = 2
@@ -49,7 +51,7 @@ class Length(NamedTuple):
     flips: int
 
 
-LENGTHS = {10: Length(300, 3600, 40), 100: Length(120, 900, 10), 1000: Length(60, 120, 2)}
+LENGTHS = {10: Length(300, 3600, 40), 100: Length(120, 900, 5), 1000: Length(60, 600, 1)}
 
 
 class Case(NamedTuple):
@@ -110,7 +112,7 @@ def run(case: Case) -> Figures:
     windows, rest = zip(*steady(world, length.steady), strict=True)
     churn = (world.moved - started) * 3600 / length.steady
     devoted, ranges = len(world.devoted()), len(world.table)
-    settled = [settle(world) for _ in range(length.flips if case.policy == "weighted" else 0)]
+    settled = list(flips(world, length.flips)) if case.policy == "weighted" else []
     return Figures(
         case,
         world.floor,
@@ -139,6 +141,14 @@ def steady(world: World, length: int) -> Iterator[tuple[float, float]]:
         alone &= world.devoted()
         rest = [rate for owner, rate in carried.items() if owner not in alone]
         yield max(carried.values()) / mean / world.floor, max(rest) * len(rest) / sum(rest)
+
+
+def flips(world: World, count: int) -> Iterator[int]:
+    """The seconds after each of some flips."""
+    for i in range(count):
+        for _ in range(QUIET if i else 0):
+            world.step()
+        yield settle(world)
 
 
 def settle(world: World) -> int:
