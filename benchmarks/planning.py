@@ -16,7 +16,7 @@ from leasehold.protocol.balance.ring import Ring
 from leasehold.protocol.balance.weighted import Weighted
 
 OWNERS = 1_000
-ROUNDS = 5
+ROUNDS = 3
 BOUND_SECONDS = 1.0
 
 
