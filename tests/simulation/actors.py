@@ -1,8 +1,6 @@
 """Who is on the stage: processes, each a real machine with a clock of its own, and ways to stop."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from leasehold.base.instants import FAR_FUTURE, Instant, in_seconds, seconds
@@ -14,11 +12,10 @@ from leasehold.protocol.lease.journal import JournalAction
 from leasehold.protocol.lease.leader import Leader
 from leasehold.protocol.lease.lookup import LookupMachine
 from leasehold.protocol.lease.manager import Manager
-from leasehold.protocol.lease.messages import Entry, Leased
+from leasehold.protocol.lease.messages import HandOff, Leased
 from leasehold.protocol.lease.owner import OwnerMachine
 from leasehold.protocol.lease.owner_events import Holdings
 from leasehold.protocol.lease.pool import Pool
-from leasehold.protocol.lease.table import NOBODY
 from leasehold.sim.clocks import MILLION, SimClock
 from leasehold.sim.hosts import HostProcess
 from leasehold.wire.codec import decode_to_lookup, decode_to_manager, decode_to_owner
@@ -171,25 +168,6 @@ class ManagerActor(Actor):
         self.pool.plan_soon(self.now)
         self.wake()
 
-    @contextmanager
-    def handing_over(self) -> Iterator[None]:
-        """While this lasts, what is returned keeps its `since`: its state went with it."""
-        pool = self.pool
-
-        def freed(pieces: Iterable[KeyRange]) -> tuple[Entry, ...]:
-            number = pool.table.next_number
-            return tuple(
-                Entry(part.start, part.end, NOBODY, number, right.since)
-                for piece in pieces
-                for part, right in pool.table.within(piece)
-            )
-
-        pool.__dict__["_freed"] = freed
-        try:
-            yield
-        finally:
-            del pool.__dict__["_freed"]
-
 
 class OwnerActor(Actor):
     def __init__(
@@ -210,6 +188,9 @@ class OwnerActor(Actor):
         """Revocations whose callback is still running."""
         self.slow_callbacks = False
         self.closed = False
+        self.values: dict[Key, int] = {}
+        """Its state: a version for each key, served or not."""
+        self.giving: set[HandOff] = set()
         self._lapse_seen = False
 
     def receive(self, sender: Actor, data: bytes) -> None:
@@ -225,19 +206,63 @@ class OwnerActor(Actor):
                 self.granted.extend(leases)
             case owner_events.Revoke(revocation=revocation, leases=leases):
                 self.revoked.extend(leases)
-                self.revoking.append(revocation)
-                if not self.slow_callbacks:
-                    self.finish_callbacks()
+                self._forget(revocation, [lease.range for lease in leases])
             case owner_events.Look(manager=manager, question=question):
                 assert self.on_host is not None
                 sight = self.stage.hosts.look(self.on_host, question.process.pid)
                 self._inbox.append(owner_events.Looked(manager, question, sight))
+            case owner_events.Forget(revocation=revocation, range=key_range):
+                self._forget(revocation, [key_range])
+            case owner_events.HandOver(order=order):
+                self.giving.add(order)
+                self.stage.send_step(self, action)
+            case owner_events.SendLast():
+                self.stage.send_step(self, action)
+            case owner_events.StopHandOver(order=order):
+                self.stage.transfers.stop(self, order)
             case owner_events.Note(what=what):
                 self.notes.append(what)
             case owner_events.Closed():
                 assert not self._to_do, "who is gone does nothing more"
                 self.closed = True
                 self.kill()
+
+    def _forget(self, revocation: int, ranges: list[KeyRange]) -> None:
+        for key in [key for key in self.values if any(key in each for each in ranges)]:
+            del self.values[key]
+        self.revoking.append(revocation)
+        if not self.slow_callbacks:
+            self.finish_callbacks()
+
+    # --- the other end of a hand-off ---
+
+    def takes_at(self, order: HandOff) -> bool:
+        """Whether it is the incarnation that the order names, and where that takes state."""
+        is_meant = self.machine.belief.incarnation == order.taker
+        return is_meant and self.machine.config.hand_off == order.address
+
+    def is_clear(self, order: HandOff) -> bool:
+        """Whether nothing is left of what it had there before."""
+        has_let_go = self.machine.belief.has_let_go(order.range)
+        return has_let_go and not any(key in order.range for key in self.values)
+
+    def has_whole(self, order: HandOff) -> bool:
+        """Whether all of what the order names has come, and is kept."""
+        copies = self.machine.copies.listed()
+        return any(
+            copy.number == order.number and copy.range.covers(order.range) for copy in copies
+        )
+
+    def lose(self, order: HandOff) -> None:
+        """The application loses what was imported, in part or all of it."""
+        for key in [key for key in self.values if key in order.range]:
+            del self.values[key]
+        self.post(owner_events.ImportLost(order.range, order.number))
+
+    def drain(self) -> None:
+        """It hands over what it can, and goes."""
+        self.post(owner_events.DrainRequested())
+        self.stage.settle()
 
     def finish_callbacks(self) -> None:
         """`on_revoke` returns."""

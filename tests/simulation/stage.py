@@ -19,6 +19,7 @@ from leasehold.base.keys import Key, PoolKind
 from leasehold.base.rangemap import RangeMap
 from leasehold.base.ranges import WHOLE, KeyRange
 from leasehold.protocol.balance.policy import NOBODY, Plan, Policy, Situation
+from leasehold.protocol.lease import owner_events
 from leasehold.protocol.lease.history import History
 from leasehold.protocol.lease.journal import JournalAction, JournalEvent, Seat
 from leasehold.protocol.lease.lookup import LookupMachine
@@ -37,6 +38,7 @@ from leasehold.sim.journal import JournalContents, failure_of
 from leasehold.wire.codec import encode
 from leasehold.wire.versions import NEWEST
 from tests.simulation.actors import POOL, Actor, LookupActor, ManagerActor, OwnerActor
+from tests.simulation.transfers import Step, Transfers
 
 JOURNAL = "journal"
 STEPS_WITHOUT_TIME = 5_000
@@ -113,6 +115,18 @@ class Call(InFlight):
         self.stage.settle()
 
 
+class Parcel(InFlight):
+    """A step of a hand-off, or the word that it has come."""
+
+    def __init__(self, stage: "Stage", source: "OwnerActor", receiver: str, what: Step) -> None:
+        super().__init__(stage, source, receiver, what)
+        self.source = source
+        self.step = what
+
+    def arrive(self) -> None:
+        self.stage.transfers.arrive(self.source, self.step)
+
+
 class Hold:
     """A rule by which what is in flight is kept back until the test says so."""
 
@@ -175,6 +189,7 @@ class Stage:
         self.hosts = Hosts(Random(7))
         self.latency_ns: dict[str, int] = {}
         self.holds: list[Hold] = []
+        self.transfers = Transfers(self)
         self.sent: list[InFlight] = []
         """All letters and calls there ever were."""
         self._flying: list[InFlight] = []
@@ -239,8 +254,11 @@ class Stage:
         rate: int = 0,
         pool: str = POOL,
         on_host: HostProcess | None = None,
+        hand_off: bool = False,
     ) -> OwnerActor:
-        """An owner, by default called as its place; its process on a host, where it knows that."""
+        """An owner, by default called as its place; its process on a host, where it knows that. Who
+        can `hand_off` takes state there.
+        """
         config = OwnerConfig(
             managers=self.manager_slots,
             pool=pool,
@@ -248,6 +266,7 @@ class Stage:
             address=f"http://{slot}",
             kind=self.kind,
             process=None if on_host is None else on_host.as_process(),
+            hand_off=slot if hand_off else None,
         )
         machine = OwnerMachine(config, Random(self.random.random()))
         actor = OwnerActor(self, slot, rate, machine, on_host)
@@ -300,6 +319,12 @@ class Stage:
         for client in (*self.owners, *self.lookups):
             if client.uid == uid:
                 self.put_in_flight(Letter(self, sender, client.slot, message, client))
+
+    def send_step(self, source: OwnerActor, step: Step) -> None:
+        """To the taker's place; its word back is the source's to receive."""
+        is_forth = isinstance(step, owner_events.HandOver | owner_events.SendLast)
+        receiver = step.order.address if is_forth else source.slot
+        self.put_in_flight(Parcel(self, source, receiver, step))
 
     def call_journal(self, sender: Actor, action: JournalAction) -> None:
         self.put_in_flight(Call(self, sender, action))
@@ -403,6 +428,9 @@ class Stage:
             if lease.number >= self.committed.tables[POOL].next_number:
                 raise BrokenPromise(f"S4: {owner.slot} was told of {lease} before it was durable")
             self._numbers.assign(lease.range, lease.number)
+            wrong = self.transfers.wrong(owner, lease)
+            if wrong:
+                raise BrokenPromise(f"S2: {owner.slot} takes {lease}, and the state of {wrong}")
 
     def _on_commit(self, journal: JournalContents, record: AnyRecord) -> None:
         if journal is self.journal and isinstance(record, Changed | Left):

@@ -22,12 +22,16 @@ def ends_badly(story: Callable[[], None], without: str | Canary) -> None:
         story()
 
 
-def one_owner(**manager: Any) -> tuple[Stage, ManagerActor, OwnerActor]:  # noqa: ANN401
+def one_owner(
+    *,
+    hand_off: bool = False,
+    **manager: Any,  # noqa: ANN401
+) -> tuple[Stage, ManagerActor, OwnerActor]:
     """A manager `a` leads, the owner `o` holds every key, and `p` would come after it."""
     stage = Stage()
     stage.prefer((WHOLE, ("o", "p")))
     a = stage.manager("a", **manager)
-    o = stage.owner("o")
+    o = stage.owner("o", hand_off=hand_off)
     stage.run(1)
     assert stage.holders(KEY) == ["o"]
     return stage, a, o

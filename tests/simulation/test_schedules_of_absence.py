@@ -18,19 +18,18 @@ from tests.simulation.stories import KEY, ends_badly, one_owner
 
 
 def a_range_is_lost_and_then_moves_cleanly() -> None:
-    stage, a, o = one_owner()
+    stage, _, o = one_owner()
     lookup = stage.lookup("l")
     stage.run(1)
     assert (lookup.find(KEY), lookup.losses) == ("o", [])
     mend = stage.part("l", "a")
-    stage.owner("q")
+    stage.owner("q", hand_off=True)
     stage.prefer((WHOLE, ("p", "q")))
     o.close()
-    p = stage.owner("p")
+    p = stage.owner("p", hand_off=True)
     stage.run(1)
-    with a.handing_over():
-        p.close()
-        stage.run(1)
+    p.drain()
+    stage.run(1)
     assert (stage.holders(KEY), stage.right(KEY).since < stage.right(KEY).number) == (["q"], True)
     mend()
     stage.run(6)
@@ -47,14 +46,13 @@ def test_12_a_loss_is_signalled_to_a_lookup_that_was_away() -> None:
 
 def test_12_a_clean_change_is_not_signalled() -> None:
     """P16, S2: nothing was lost, so nothing is said, to who was there and to who was away."""
-    stage, a, o = one_owner()
+    stage, _, o = one_owner(hand_off=True)
     there, away = stage.lookup("there"), stage.lookup("away")
-    stage.owner("p")
+    stage.owner("p", hand_off=True)
     stage.run(1)
     mend = stage.part("away", "a")
-    with a.handing_over():
-        o.close()
-        stage.run(1)
+    o.drain()
+    stage.run(1)
     mend()
     stage.run(6)
     assert [lookup.find(KEY) for lookup in (there, away)] == ["p", "p"]

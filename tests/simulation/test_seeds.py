@@ -6,7 +6,7 @@ Thousands of hours are for `leasehold simulate`; these are there to fail fast.
 import pytest
 
 from leasehold.protocol.lease.timing import PRESETS
-from leasehold.sim.faults import KINDS, chosen_kinds
+from leasehold.sim.faults import HAND_OFF_FAULTS, KINDS, chosen_kinds
 from leasehold.sim.run import run_seed, total
 from leasehold.sim.world import Plan
 
@@ -45,7 +45,9 @@ def test_where_nothing_may_go_wrong_nothing_does() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_kind_that_is_asked_for_alone_comes_alone(kind: str) -> None:
-    plans = [Plan(seed=seed, hours=0.1, faults=(kind,), fault_rate=3) for seed in range(8)]
+    movers = ("burst of joins", "leaving") if kind in HAND_OFF_FAULTS else ()  # else nothing moves
+    faults, rate, hours = (*movers, kind), *((9, 0.5) if movers else (3, 0.1))
+    plans = [Plan(seed=seed, hours=hours, faults=faults, fault_rate=rate) for seed in range(8)]
     outcomes = [run_seed(plan) for plan in plans]
     consequence = {"cut message"} if "cut" in kind else set()
-    assert {kind} <= set(total(outcomes, "faults")) <= {kind} | consequence
+    assert {kind} <= set(total(outcomes, "faults")) <= {*faults} | consequence

@@ -24,9 +24,18 @@ GOLDEN = json.loads((HERE / "golden-1.json").read_text("utf-8"))
 NAMES: dict[str, Any] = {**vars(messages), **vars(records)}
 
 ADDED: dict[str, object] = {
+    "Changed.handed": 7,
+    "Join.hand_off": "ws://a",
     "Join.process": A_PROCESS,
+    "Joined.hand_off": "ws://a",
     "Joined.process": A_PROCESS,
+    "LeaseRequest.copies": (messages.Copy(b"a", b"b", 5, 2),),
+    "LeaseResponse.copies": (messages.Held(b"a", b"b", 5),),
+    "LeaseResponse.hand_offs": (messages.HandOff(b"a", b"b", 5, 2, "ws://a"),),
+    "Leased.handed": 7,
+    "Member.hand_off": "ws://a",
     "Member.process": A_PROCESS,
+    "PoolState.handed": (messages.Held(b"a", b"b", 5),),
 }
 """Every field that was added since, with a value that is not its default."""
 

@@ -32,6 +32,12 @@ class KeyRange(msgspec.Struct, frozen=True, order=False, array_like=True, gc=Fal
             return False
         return self.end is None or (other.end is not None and other.end <= self.end)
 
+    def overlaps(self, other: "KeyRange") -> bool:
+        """Whether any key is in both."""
+        return (self.end is None or other.start < self.end) and (
+            other.end is None or self.start < other.end
+        )
+
     def intersection(self, other: "KeyRange") -> "KeyRange | None":
         """The keys in both, or None if there are none."""
         start = max(self.start, other.start)

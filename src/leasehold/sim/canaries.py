@@ -16,6 +16,7 @@ from leasehold.base.machine import Output
 from leasehold.errors import ConfigurationError
 from leasehold.protocol.lease.attestation import Sight
 from leasehold.protocol.lease.belief import Belief
+from leasehold.protocol.lease.copies import Copies
 from leasehold.protocol.lease.journal import (
     Append,
     Beaten,
@@ -28,7 +29,8 @@ from leasehold.protocol.lease.leadership import Leadership
 from leasehold.protocol.lease.ledger import Ledger
 from leasehold.protocol.lease.lookup import UNKNOWN, LookupMachine
 from leasehold.protocol.lease.manager import Manager
-from leasehold.protocol.lease.messages import Process
+from leasehold.protocol.lease.messages import Held, Process
+from leasehold.protocol.lease.moving import Moving
 from leasehold.protocol.lease.owner import OwnerMachine
 from leasehold.protocol.lease.pool import Pool
 from leasehold.protocol.lease.session import NOT_RECALLED, Session
@@ -227,6 +229,17 @@ def _first_thread_is_all(self: Sight, suspect: Process) -> bool:
 _original_place: Callable[[Process], tuple[str, int, int]] = Process.__dict__["place"].fget
 _original_shows_gone = Sight.shows_gone
 
+
+def _end_it_for_nobody(self: Belief, key_range: Any) -> Any:
+    del key_range
+    return self._hold()
+
+
+def _all_of_them(self: Moving, copies: Any) -> tuple[Held, ...]:
+    del self
+    return tuple(Held(copy.start, copy.end, copy.number) for copy in copies)
+
+
 NONE = Canary("none")
 CANARIES = (
     Canary("no-hold-margin", "the margin of the hold over the term", no_hold_margin=True),
@@ -314,6 +327,31 @@ CANARIES = (
         "loss-signalled-in-vain",
         "P16: only what was known under a number below `since` is lost",
         ((LookupMachine, "lost_by", _all_that_is_known),),
+    ),
+    Canary(
+        "handed-over-while-served",
+        "P13: the source ends its belief before it sends the last difference",
+        ((Belief, "hand_over", _end_it_for_nobody),),
+    ),
+    Canary(
+        "granted-without-the-import",
+        "P13: a grant that names an import is taken only where that is",
+        ((Copies, "cover", _always),),
+    ),
+    Canary(
+        "import-of-an-earlier-number",
+        "P13: an import is used only under the grant that names it",
+        ((Moving, "counts", _always), (Moving, "that_count", _all_of_them)),
+    ),
+    Canary(
+        "import-without-its-grant",
+        "P13: what was imported and is not granted is discarded first",
+        ((Copies, "is_clear_for", _always),),
+    ),
+    Canary(
+        "granted-before-let-go",
+        "nothing is taken before the application has let go of what it had there",
+        ((Belief, "has_let_go", _always),),
     ),
     Canary(
         "clock-stops-in-suspend",

@@ -95,6 +95,7 @@ class Checkers:
         went_on = same_history and owner.decided_at < until
         for lease in added(old.leases if went_on else (), holdings.leases):
             self._check_number(owner, holdings, lease)
+            self.world.states.check(owner, lease)
 
     def on_clock_changed(self, owner: Process) -> None:
         """A broken clock jumped: its owner believes for longer than it should."""
@@ -277,12 +278,18 @@ def _start(lease: Leased) -> Key:
 
 def number_of(owner: OwnerProcess, key: Key) -> int | None:
     """The number under which the owner holds the key now, as its readers see it."""
+    lease = lease_of(owner, key)
+    return lease.number if lease else None
+
+
+def lease_of(owner: OwnerProcess, key: Key) -> Leased | None:
+    """The lease under which the owner holds the key now, as its readers see it."""
     if not owner.alive or owner.world.now >= owner.believes_until:
         return None
     leases = owner.holdings.leases
     after = bisect_right(leases, key, key=_start)
     held = leases[after - 1] if after else None
-    return held.number if held and (held.end is None or key < held.end) else None
+    return held if held and (held.end is None or key < held.end) else None
 
 
 def added(old: tuple[Leased, ...], new: tuple[Leased, ...]) -> list[Leased]:

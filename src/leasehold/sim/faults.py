@@ -15,7 +15,7 @@ from leasehold.base.instants import MILLISECOND_NS
 from leasehold.errors import ConfigurationError
 from leasehold.protocol.lease import lookup_events, manager_events, owner_events
 from leasehold.sim.journal import JOURNAL
-from leasehold.sim.process import JOURNAL_ACTIONS, ManagerProcess, Process
+from leasehold.sim.process import JOURNAL_ACTIONS, ManagerProcess, OwnerProcess, Process
 
 if TYPE_CHECKING:
     from leasehold.sim.world import World
@@ -24,6 +24,7 @@ MESSAGE_FAULTS = ("drop", "duplicate", "reorder", "delay", "straggler")
 JOURNAL_FAULTS = ("journal slow", "journal answer lost", "journal failed")
 WALL_CLOCKS = "wall clocks set back"
 CUTS = ("one-way cut", "two-way cut", "cut from the journal")
+HAND_OFF_FAULTS = ("hand-off slow", "hand-off broken", "import lost")
 POINT_FAULTS = ("stopped at a point", "killed at a point")
 TIMED_FAULTS = (
     "crash of an owner",
@@ -44,20 +45,29 @@ TIMED_FAULTS = (
 )
 LATE_TIMER = "late timer"
 SKEW = "skew"
-KINDS = (*TIMED_FAULTS, *MESSAGE_FAULTS, *JOURNAL_FAULTS, *POINT_FAULTS, LATE_TIMER, SKEW)
+KINDS = (
+    *TIMED_FAULTS,
+    *MESSAGE_FAULTS,
+    *JOURNAL_FAULTS,
+    *HAND_OFF_FAULTS,
+    *POINT_FAULTS,
+    LATE_TIMER,
+    SKEW,
+)
 ALIASES = {
     "crash": TIMED_FAULTS[:3],
     "pause": TIMED_FAULTS[3:5],
     "cut": CUTS,
     "message": MESSAGE_FAULTS,
     "journal": JOURNAL_FAULTS,
+    "hand-off": HAND_OFF_FAULTS,
     "point": POINT_FAULTS,
     "all": KINDS,
     "none": (),
 }
 
 SENDING = (owner_events.Send, lookup_events.Send, manager_events.Send, manager_events.Push)
-STOPPABLE = (*SENDING, *JOURNAL_ACTIONS, owner_events.Hold)
+STOPPABLE = (*SENDING, *JOURNAL_ACTIONS, owner_events.Hold, owner_events.SendLast)
 
 
 def chosen_kinds(names: str) -> tuple[str, ...]:
@@ -226,8 +236,17 @@ class Faults:
         together = self.random.choice((1, 1, 2, len(there)))
         for owner in self.random.sample(there, min(together, len(there))):
             self.world.tell(owner.slot, "is asked to leave")
-            owner.post(owner_events.CloseRequested())
+            self._leave(owner)
             self.world.restart_later(owner.slot, self._span(0.5, 3.0))
+
+    def _leave(self, owner: OwnerProcess) -> None:
+        """At once, or after handing over what it can until a deadline."""
+        if self.random.random() < 0.5:
+            owner.post(owner_events.DrainRequested())
+            at = self.world.now + self._span(0.1, 2.0)
+            self.world.at(at, owner.post, owner_events.CloseRequested())
+        else:
+            owner.post(owner_events.CloseRequested())
 
     def _burst_of_joins(self) -> None:
         for slot in self.world.spare_slots():
@@ -344,6 +363,21 @@ class Faults:
         if not arrives or self._strikes("journal failed"):
             return late_ns, False, False
         return late_ns, True, returns and not self._strikes("journal answer lost")
+
+    # --- faults that strike a hand-off ---
+
+    def breaks_a_hand_off(self) -> bool:
+        """Whether the connection between the two owners breaks now."""
+        return self.is_on and self._strikes("hand-off broken")
+
+    def time_of_a_hand_off(self) -> int:
+        """How much longer than usual a step takes."""
+        is_slow = self.is_on and self._strikes("hand-off slow")
+        return self._span(0.05, 2.5) if is_slow else 0
+
+    def loses_an_import(self) -> bool:
+        """Whether the taker loses what it has just said to have."""
+        return self.is_on and self._strikes("import lost")
 
     def _strikes(self, kind: str) -> bool:
         rate = self.mix.rates.get(kind, 0.0)

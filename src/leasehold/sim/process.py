@@ -26,6 +26,7 @@ from leasehold.protocol.lease.manager import Manager
 from leasehold.protocol.lease.owner import OwnerMachine
 from leasehold.sim.clocks import SimClock
 from leasehold.sim.hosts import HostProcess
+from leasehold.sim.store import Store
 
 if TYPE_CHECKING:
     from leasehold.sim.world import World
@@ -223,6 +224,7 @@ class OwnerProcess(Process):
         self.holdings = owner_events.Holdings(0, 0, (), Instant(0))
         self.believes_until = 0
         """In real time."""
+        self.store = Store()
         self._lapse_seen = False
 
     def perform(self, action: Any) -> None:
@@ -232,8 +234,8 @@ class OwnerProcess(Process):
                 self.world.network.to_manager(self, manager, message)
             case owner_events.Hold(holdings=holdings):
                 self._publish(holdings)
-            case owner_events.Revoke(revocation=revocation):
-                self.world.workload.on_revoke(self, revocation)
+            case owner_events.Revoke(revocation=revocation, leases=leases):
+                self.world.workload.on_revoke(self, revocation, [each.range for each in leases])
             case owner_events.Note(what=what, detail=detail):
                 self.world.tell(self.slot, what, detail)
                 self.world.count_note(what)
@@ -244,6 +246,17 @@ class OwnerProcess(Process):
                 self.world.look(self, action)
             case owner_events.Grant():
                 pass
+            case owner_events.HandOver(order=order):
+                self.world.tell(self.slot, "hands over", order)
+                self.world.states.hand_over(self, order)
+            case owner_events.SendLast(order=order):
+                self.world.states.send_last(self, order)
+            case owner_events.StopHandOver(order=order):
+                self.world.tell(self.slot, "hands over no more", order)
+                self.world.states.stop(self, order)
+            case owner_events.Forget(revocation=revocation, range=key_range):
+                self.world.states.stop_arriving(self, key_range)
+                self.world.workload.on_revoke(self, revocation, [key_range])
 
     def _publish(self, holdings: owner_events.Holdings) -> None:
         """Readers see new holdings, unless one has seen the old ones expire meanwhile: what was

@@ -33,6 +33,7 @@ SMALL = Timing(
     sync_ns=SLOW,
     contact_ns=2 * SLOW,
     recall_ns=FAST,  # one tick
+    hand_off_ns=0,
     leadership_ns=FAST,  # a leader that has not beaten at a tick is silent at the next
     beat_ns=FAST,  # a beat a tick
     gather_ns=0,

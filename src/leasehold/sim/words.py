@@ -8,7 +8,9 @@ from leasehold.protocol.lease.messages import (
     Attest,
     Attested,
     Changes,
+    Copy,
     Entry,
+    HandOff,
     Hello,
     Introduction,
     Join,
@@ -45,13 +47,15 @@ def in_words(thing: Any) -> str:
         case Join():
             return f"#{thing.sequence} under the name {thing.name}"
         case LeaseRequest():
-            leaving = ", leaving" if thing.leaving else ""
-            return f"#{thing.sequence} of {thing.incarnation} lists {_ranges(thing.held)}{leaving}"
+            copies = f", copies of {_ranges(thing.copies)}" if thing.copies else ""
+            lists = f"{_ranges(thing.held)}{copies}{', leaving' if thing.leaving else ''}"
+            return f"#{thing.sequence} of {thing.incarnation} lists {lists}"
         case Introduction():
             return f"leads as {thing.leadership}"
         case LeaseResponse():
             term = in_seconds(thing.term_ns)
-            return f"to #{thing.sequence}: {_marks(thing)}, for {term:g} s from when it asked"
+            told = f"{_marks(thing)}{_moves(thing)}"
+            return f"to #{thing.sequence}: {told}, for {term:g} s from when it asked"
         case Refusal():
             return f"of #{thing.sequence}: {thing.reason}"
         case Attest():
@@ -60,6 +64,10 @@ def in_words(thing: Any) -> str:
             return f"{thing.incarnation} is gone, process {thing.process.pid}"
         case Standby(leader=leader):
             return f"{leader} leads" if leader else "knows no leader"
+        case HandOff():
+            return f"{_ranges((thing,))} to {thing.taker}"
+        case Copy():
+            return f"{_ranges((thing,))}, {f'with {thing.taker}' if thing.taker else 'on its way'}"
         case Holdings():
             return f"{_ranges(thing.leases)} as incarnation {thing.incarnation}"
         case _:
@@ -95,8 +103,8 @@ def _of_records(thing: Any) -> str:
         case Left():
             freed = f", which frees {_entries(thing.entries)}" if thing.entries else ""
             return f"incarnation {thing.incarnation} is gone{freed}"
-        case Changed(entries=entries):
-            return _entries(entries)
+        case Changed(entries=entries, handed=handed):
+            return _entries(entries) + (f", with the state of {handed}" if handed else "")
         case _:
             return ""
 
@@ -120,6 +128,12 @@ def _marks(response: LeaseResponse) -> str:
         return f"{lease.range} {lease.mark} under {lease.number}"
     told = (f"{marks[mark]} {mark}" for mark in ("renewed", "granted", "recalled") if marks[mark])
     return ", ".join(told) or "nothing"
+
+
+def _moves(response: LeaseResponse) -> str:
+    copies = f", copies count of {_ranges(response.copies)}" if response.copies else ""
+    orders = response.hand_offs
+    return copies + (f", to hand over: {_ranges(orders)}" if orders else "")
 
 
 def _entries(entries: tuple[Entry, ...]) -> str:

@@ -5,13 +5,14 @@ alive, holds the key and takes it, the client relies on it from then on, until i
 loss of that key. The promise S2 is judged by what clients rely on in vain, and for how long.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from leasehold.base.instants import SECOND_NS
 from leasehold.base.keys import Key
 from leasehold.base.ranges import KeyRange
 from leasehold.protocol.lease import owner_events
-from leasehold.sim.checkers import Violation, number_of
+from leasehold.sim.checkers import Violation, lease_of, number_of
 from leasehold.sim.process import LookupProcess, OwnerProcess
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class Workload:
         if number is None:
             self.counts["rejected"] += 1
             return
+        self.world.states.write(owner, key, number)
         relied_on = self.published[lookup.uid]
         if key not in relied_on:  # else only a signalled loss makes it publish again
             relied_on[key] = Published(owner, number)
@@ -82,9 +84,9 @@ class Workload:
         """S2: every loss is signalled to every live lookup within a bounded time."""
         now = self.world.now
         for key, (owner, number) in self.published[lookup.uid].items():
-            if number_of(owner, key) == number:
+            if number_of(owner, key) == number or self._has_moved(key, number):
                 # An owner stopped past its term that had decided on a renewal in time goes on, if
-                # no reader saw the end.
+                # no reader saw the end; and what was handed over is with another.
                 self._lost_since.pop((lookup.uid, key), None)
                 continue
             since = self._lost_since.setdefault((lookup.uid, key), now)
@@ -97,10 +99,24 @@ class Workload:
                 )
                 raise Violation(msg)
 
-    def on_revoke(self, owner: OwnerProcess, revocation: int) -> None:
-        """An owner's `on_revoke` runs, and takes its time."""
+    def _has_moved(self, key: Key, number: int) -> bool:
+        """Whether what was published under a number is served by somebody, unbroken since."""
+        holder = self.world.checkers.holders[key]
+        lease = lease_of(holder, key) if holder is not None else None
+        return lease is not None and lease.since <= number < lease.number
+
+    def on_revoke(self, owner: OwnerProcess, revocation: int, ranges: Sequence[KeyRange]) -> None:
+        """An owner's application lets go of its state, and takes its time."""
         longest = self.world.timing.term_ns // 100
         if self.slow_callbacks and self.random.random() < 0.2:
             longest = 2 * self.world.timing.recall_ns
         at = self.world.now + self.random.randrange(longest)
-        self.world.at(at, owner.post, owner_events.Revoked(revocation))
+        self.world.at(at, self._let_go, (owner, revocation, ranges))
+
+    def _let_go(self, which: tuple[OwnerProcess, int, Sequence[KeyRange]]) -> None:
+        owner, revocation, ranges = which
+        if owner.is_frozen:
+            self.world.at((owner.thaws_at or 0) + 1, self._let_go, which)
+            return
+        self.world.states.take_out(owner, ranges)
+        owner.post(owner_events.Revoked(revocation))

@@ -36,6 +36,7 @@ from leasehold.sim.process import (
     Process,
     random_for,
 )
+from leasehold.sim.states import States
 from leasehold.sim.story import Story
 from leasehold.sim.workload import Workload
 
@@ -90,6 +91,7 @@ class World:
         self.checkers = Checkers(self)
         self.faults = Faults(self, self.mix)
         self.workload = Workload(self)
+        self.states = States(self)
         self.journal = JournalContents(self.random, self.checkers.on_commit)
 
     def _draw(self) -> None:
@@ -106,6 +108,7 @@ class World:
         self.virtual_nodes = plan.virtual_nodes or drawn_nodes
         self.kind: PoolKind = random.choice(("hashed", "hashed", "hashed", "ordered"))
         self.split_points = tuple(random.randbytes(2) for _ in range(random.randrange(12)))
+        self.hand_off = random.choice((1.0, 1.0, 0.7, 0.0))
         self.fixed_names = random.random() < 0.5
         self.compact_after = random.choice((3, 20, 100, 10_000))
         self.clocks: dict[str, SimClock] = {}
@@ -157,7 +160,7 @@ class World:
                 self._restart(slot)  # also who was still leaving when all was healed
             self.run_until(min(self.now + self.timing.renew_ns, deadline))
             missing = self.checkers.not_converged()
-            if missing is None:
+            if missing is None and all(process.alive for process in self.processes()):
                 return
             if self.now >= deadline:
                 waited = self.healing_bound_ns / SECOND_NS
@@ -265,6 +268,7 @@ class World:
             address=f"{slot}/{uid}",
             kind=self.kind,
             process=on_host.as_process() if on_host.place.is_told else None,
+            hand_off=f"{slot}/{uid}" if self.random.random() < self.hand_off else None,
         )
         machine = OwnerMachine(config, random_for(self.random))
         process = OwnerProcess(self, slot, self._clock(slot), machine, on_host)

@@ -5,7 +5,7 @@ whoever speaks another one can be told so and not "malformed".
 
 Whatever the bytes, decoding returns a message or raises RemoteProtocolError, and the peer that sent
 them is the only one to suffer. What a receiver does not take (an owner's request sent to a lookup)
-is malformed for it. Ranges that are listed as a whole (`held`, `leases`, a snapshot) are sorted and
+is malformed for it. Ranges that are listed as a whole (`held`, `copies`, a snapshot) are sorted and
 do not overlap; changes are laid one over another, and may.
 """
 
@@ -128,8 +128,9 @@ def _check_known(message: object, version: int) -> None:
 
 def _check_to_manager(message: ToManager) -> None:
     match message:
-        case LeaseRequest(held=held):
+        case LeaseRequest(held=held, copies=copies):
             check_in_order(held)
+            check_in_order(copies)
         case Join(capacity=capacity, labels=labels):
             check_owner(capacity, labels)
 
@@ -137,6 +138,8 @@ def _check_to_manager(message: ToManager) -> None:
 def _check_to_owner(message: ToOwner) -> None:
     if isinstance(message, LeaseResponse):
         check_in_order(message.leases)
+        check_in_order(message.copies)
+        check_in_order(message.hand_offs)
 
 
 def _check_to_lookup(message: ToLookup) -> None:

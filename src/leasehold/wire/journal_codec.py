@@ -131,6 +131,7 @@ def _check_state(state: State) -> None:
     for pool in state.pools:
         check_keys(pool.split_points)
         check_in_order(pool.entries)
+        check_in_order(pool.handed)
         for member in pool.members:
             check_owner(member.capacity, member.labels)
 

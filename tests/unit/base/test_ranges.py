@@ -68,6 +68,13 @@ def test_none_is_above_every_end() -> None:
     ]
 
 
+@pytest.mark.parametrize("other", [WHOLE, LOW, MIDDLE, HIGH, KeyRange(b"a", b"h")])
+def test_ranges_overlap_where_a_key_is_in_both(other: KeyRange) -> None:
+    for each in (WHOLE, LOW, MIDDLE, HIGH):
+        assert each.overlaps(other) == other.overlaps(each)
+        assert each.overlaps(other) == (each.intersection(other) is not None)
+
+
 def test_gaps_are_what_the_others_leave() -> None:
     assert list(gaps(WHOLE, [])) == [WHOLE]
     assert list(gaps(WHOLE, [MIDDLE])) == [LOW, HIGH]

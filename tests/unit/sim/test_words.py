@@ -7,7 +7,9 @@ from leasehold.protocol.lease.messages import (
     Attest,
     Attested,
     Changes,
+    Copy,
     Entry,
+    HandOff,
     Held,
     Hello,
     Leased,
@@ -31,6 +33,8 @@ TWO_MARKS = (
     Leased(b"\x02", None, 4, 4, "recalled"),
 )
 DEAD, WITNESS = Process("h", 1, 1, 4711, 9), Process("h", 1, 1, 4712, 9)
+ORDER = HandOff(b"\x00", b"\x01", 7, 6, "at")
+COPY = Copy(b"\x00", b"\x01", 7)
 FREED = (Entry(b"", None, 0, 9, 9),)
 
 
@@ -55,6 +59,20 @@ def response(leases: tuple[Leased, ...]) -> LeaseResponse:
             response(TWO_MARKS[2:]),
             "to #12: [02, -) recalled under 4, for 60 s from when it asked",
         ),
+        (
+            LeaseRequest("p", 5, 1, 1, 12, 1, 1, (), copies=(COPY, Copy(b"\x09", None, 8, 6))),
+            "#12 of 5 lists nothing, copies of [00, 01) under 7, [09, -) under 8",
+        ),
+        (
+            LeaseResponse(5, 1, 12, 1, 1, 1, seconds(60), 1, (), HELD[:1], (ORDER,)),
+            (
+                "to #12: nothing, copies count of [00, 01) under 7, "
+                "to hand over: [00, 01) under 7, for 60 s from when it asked"
+            ),
+        ),
+        (ORDER, "[00, 01) under 7 to 6"),
+        (COPY, "[00, 01) under 7, on its way"),
+        (Copy(b"\x09", None, 8, 6), "[09, -) under 8, with 6"),
         (Refusal(1, 12, 1, 1, 1, "name_held", ""), "of #12: name_held"),
         (Attest("p", 5, DEAD, 1), "is 5 gone, process 4711?"),
         (Attested("p", 5, DEAD, WITNESS, 1, 1), "5 is gone, process 4711"),
@@ -73,6 +91,10 @@ def response(leases: tuple[Leased, ...]) -> LeaseResponse:
         (Left("p", 5, ()), "incarnation 5 is gone"),
         (Left("p", 5, FREED), "incarnation 5 is gone, which frees [-, -) to nobody under 9"),
         (Changed("p", FREED * 4), "4 entries"),
+        (
+            Changed("p", (Entry(b"", None, 6, 9, 1),), 8),
+            "[-, -) to 6 under 9, with the state of 8",
+        ),
         ("3.2 s", "3.2 s"),
     ],
 )

@@ -14,7 +14,9 @@ from leasehold.protocol.lease.messages import (
     Attest,
     Attested,
     Changes,
+    Copy,
     Entry,
+    HandOff,
     Held,
     Hello,
     Introduction,
@@ -47,11 +49,21 @@ TO_MANAGER: list[AnyMessage] = [
     Attested("rooms", 1, PROCESS, msgspec.structs.replace(PROCESS, pid=MOST), 2, 3),
     LeaseRequest("rooms", 1, 2, 3, 4, 5, 6, ()),
     LeaseRequest("rooms", 1, 2, 3, 4, 5, 6, (Held(b"", b"a", 1), Held(b"b", None, MOST)), True),
+    Join("rooms", "hashed", "a", "http://10.0.0.7", 1, 2, 3, hand_off="ws://10.0.0.7"),
+    LeaseRequest(
+        "rooms", 1, 2, 3, 4, 5, 6, (), copies=(Copy(b"", b"a", 1), Copy(b"b", None, 2, 3))
+    ),
     Sync("rooms", 1, 2, 3, 4, 5),
 ]
 TO_OWNER: list[AnyMessage] = [
     Introduction(1, 2, 3),
     LeaseResponse(1, 2, 3, 4, 5, 6, 7, 8, (Leased(b"a", b"b", 2, 1, "granted"),)),
+    LeaseResponse(1, 2, 3, 4, 5, 6, 7, 8, (Leased(b"a", b"b", MOST, 1, "granted", 7),)),
+    LeaseResponse(
+        *(1, 2, 3, 4, 5, 6, 7, 8, ()),
+        copies=(Held(b"", b"a", 1), Held(b"a", None, MOST)),
+        hand_offs=(HandOff(b"", b"a", 1, 2, "ws://b"), HandOff(b"a", None, 2, 3, "ws://c")),
+    ),
     Refusal(1, 2, 3, 4, 5, "name_held", "another is alive", 6),
     Poke(),
     Attest("rooms", 1, PROCESS, 2),
@@ -102,6 +114,14 @@ def test_fields_that_an_earlier_version_lacks_have_their_defaults() -> None:
     join = packed("Join", "rooms", "hashed", "a", "http://10.0.0.7", 1, 2, 3)
     assert codec.decode_to_manager(join, NEWEST) == Join(
         "rooms", "hashed", "a", "http://10.0.0.7", 1, 2, 3, 1.0, {}
+    )
+    asked = packed("LeaseRequest", "rooms", 1, 2, 3, 4, 5, 6, [[b"", None, 1]])
+    assert codec.decode_to_manager(asked, NEWEST) == LeaseRequest(
+        "rooms", 1, 2, 3, 4, 5, 6, (Held(b"", None, 1),), leaving=False, copies=()
+    )
+    answer = packed("LeaseResponse", 1, 2, 3, 4, 5, 6, 7, 8, [[b"", None, 2, 1, "granted"]])
+    assert codec.decode_to_owner(answer, NEWEST) == LeaseResponse(
+        *(1, 2, 3, 4, 5, 6, 7, 8, (Leased(b"", None, 2, 1, "granted", 0),)), (), ()
     )
 
 
@@ -311,6 +331,12 @@ def test_ranges_listed_as_a_whole_are_sorted_and_do_not_overlap(
     bounds: list[tuple[bytes, bytes | None]],
 ) -> None:
     leased = tuple(Leased(start, end, 1, 1, "renewed") for start, end in bounds)
+    copies = tuple(Copy(start, end, 1) for start, end in bounds)
+    counting = tuple(Held(start, end, 1) for start, end in bounds)
+    orders = tuple(HandOff(start, end, 1, 2, "ws://b") for start, end in bounds)
+    asked = LeaseRequest("rooms", 1, 2, 3, 4, 5, 6, (), copies=copies)
+    told = LeaseResponse(1, 2, 3, 4, 5, 6, 7, 8, (), counting)
+    ordered = LeaseResponse(1, 2, 3, 4, 5, 6, 7, 8, (), (), orders)
     entries = tuple(Entry(start, end, 1, 1, 1) for start, end in bounds)
     for decode, message in (
         (codec.decode_to_manager, request(*(Held(start, end, 1) for start, end in bounds))),
@@ -318,6 +344,9 @@ def test_ranges_listed_as_a_whole_are_sorted_and_do_not_overlap(
             codec.decode_to_owner,
             codec.encode(LeaseResponse(1, 2, 3, 4, 5, 6, 7, 8, leased), NEWEST),
         ),
+        (codec.decode_to_manager, codec.encode(asked, NEWEST)),
+        (codec.decode_to_owner, codec.encode(told, NEWEST)),
+        (codec.decode_to_owner, codec.encode(ordered, NEWEST)),
         (
             codec.decode_to_lookup,
             codec.encode(SyncResponse(1, 2, 3, 4, 5, "hashed", True, entries, (), 6, 7), NEWEST),

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from leasehold.base.keys import KEY_BYTES
 from leasehold.errors import JournalDamaged, JournalTooNew, LocalProtocolError
-from leasehold.protocol.lease.messages import Entry
+from leasehold.protocol.lease.messages import Entry, Held
 from leasehold.protocol.lease.records import AnyRecord, Changed, Joined, PoolCreated, State
 from leasehold.testing.contracts.journal import A_STATE, EVERY_RECORD
 from leasehold.wire import journal_codec
@@ -71,14 +71,28 @@ def test_a_later_format_says_which_and_what_to_do() -> None:
         ["Merged", "rooms", 5],
         ["WaitedOut", "rooms", 5][:0],
         ["Changed", "rooms", [[b"b", b"a", 1, 1, 1]]],
+        ["Changed", "rooms", [[b"", b"a", 1, 1, 1]], -1],
         ["Joined", "rooms", 1, "a", 1, "http://a", float("nan")],
         ["Joined", "rooms", -1, "a", 1, "http://a"],
     ],
-    ids=["unknown", "empty", "range", "capacity", "number"],
+    ids=["unknown", "empty", "range", "handed", "capacity", "number"],
 )
 def test_what_is_whole_and_yet_no_record_is_damage(value: list[object]) -> None:
     with pytest.raises(JournalDamaged, match=WHERE):
         decode_record(sealed(1, value), WHERE)
+
+
+def test_what_an_earlier_leasehold_wrote_has_defaults() -> None:
+    changed = sealed(1, ["Changed", "rooms", [[b"", b"a", 1, 2, 1]]])
+    assert decode_record(changed, WHERE) == Changed("rooms", (Entry(b"", b"a", 1, 2, 1),), 0)
+
+
+def test_a_snapshot_whose_handed_ranges_overlap_is_damage() -> None:
+    [pool] = A_STATE.pools
+    handed = (Held(b"", b"g", 4), Held(b"c", None, 3))
+    broken = msgspec.structs.replace(A_STATE, pools=(msgspec.structs.replace(pool, handed=handed),))
+    with pytest.raises(LocalProtocolError, match="nothing was written: a range begins at 63"):
+        encode_state(broken)
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,8 @@ class Belief:
         self._highest_number = NO_NUMBER
         self._revoking: dict[int, tuple[Held, ...]] = {}
         """By revocation: what is still listed while its callback runs; () where nothing is."""
+        self._letting_go: dict[int, tuple[KeyRange, ...]] = {}
+        """By revocation: all that the application has not let go of, listed or not."""
         self._next_revocation = 1
         self._held: tuple[Held, ...] | None = ()
 
@@ -54,24 +56,31 @@ class Belief:
             return []
         numbers = RangeMap.of(((lease.range, lease.number) for lease in self.leases), NO_NUMBER)
         kept = [
-            lease for lease in listed if lease.mark == "renewed" and self.may_renew(numbers, lease)
+            Leased(piece.start, piece.end, lease.number, lease.since, "renewed")
+            for lease in listed
+            if lease.mark == "renewed"
+            for piece, number in numbers.within(lease.range)
+            if self.may_renew(number, lease)
         ]
-        granted = [
-            Leased(lease.start, lease.end, lease.number, lease.since, "renewed")
+        told = [
+            lease
             for lease in listed
             if lease.mark == "granted" and lease.number > self._highest_number
+        ]
+        granted = [
+            Leased(lease.start, lease.end, lease.number, lease.since, "renewed") for lease in told
         ]
         self._highest_number = max(self._highest_number, *(lease.number for lease in listed), 0)
         self._keep_revoking(listed)
         recalled = [lease.range for lease in listed if lease.mark == "recalled"]
-        self._granted = tuple(granted)
+        self._granted = tuple(told)
         return self._replace(_merged(kept + granted), recalled)
 
-    def may_renew(self, numbers: RangeMap[int], lease: Leased) -> bool:
-        """A renewal is taken only for what is believed now, under that number: nothing that ran out
-        while the answer was on its way comes back (P5, P6).
+    def may_renew(self, number: int, lease: Leased) -> bool:
+        """A renewal is taken only for what is believed now, under that number: nothing comes back
+        that ran out, or was handed over, while the answer was on its way (P5, P6).
         """
-        return all(number == lease.number for _, number in numbers.within(lease.range))
+        return number == lease.number
 
     def _keep_revoking(self, listed: tuple[Leased, ...]) -> None:
         """Of what is being given up, only what the manager still lists is listed again."""
@@ -102,16 +111,29 @@ class Belief:
 
     # --- ceasing to believe ---
 
-    def is_due(self, now: Instant) -> bool:
-        """Whether the term has run out on something."""
-        return now >= self.expires_at and bool(self.held())
-
     def drop_all(self) -> list[OwnerAction]:
         """Believe nothing and list nothing: the manager takes it that all is returned."""
         for revocation in self._revoking:
             self._revoking[revocation] = ()
         self._held = None
         return self._replace(NOTHING, [])
+
+    def holds(self, key_range: KeyRange, number: int) -> bool:
+        """Whether all of the range is believed to be held under that number."""
+        numbers = RangeMap.of(((lease.range, lease.number) for lease in self.leases), NO_NUMBER)
+        return all(each == number for _, each in numbers.within(key_range))
+
+    def hand_over(self, key_range: KeyRange) -> OwnerAction:
+        """Believe no more in what is handed over; nothing lists it from here on but its copy."""
+        rest = RangeMap.of(((lease.range, lease) for lease in self.leases), None)
+        rest.assign(key_range, None)
+        self.leases = tuple(
+            Leased(piece.start, piece.end, lease.number, lease.since, lease.mark)
+            for piece, lease in rest
+            if lease is not None
+        )
+        self._held = None
+        return self._hold()
 
     def give_up_all(self) -> list[OwnerAction]:
         """Believe nothing, but list it until the application has let go."""
@@ -120,7 +142,26 @@ class Belief:
     def let_go(self, revocation: int) -> bool:
         """The application has let go; whether anything can be returned for it."""
         self._held = None
+        self._letting_go.pop(revocation, None)
         return bool(self._revoking.pop(revocation, ()))
+
+    def begin_to_forget(self, key_range: KeyRange) -> int:
+        """The application is to forget state that is not served; the number of that revocation."""
+        return self._begin_to_let_go((key_range,), ())
+
+    def _begin_to_let_go(self, ranges: tuple[KeyRange, ...], listed: tuple[Held, ...]) -> int:
+        revocation = self._next_revocation
+        self._next_revocation += 1
+        self._letting_go[revocation] = ranges
+        self._revoking[revocation] = listed
+        return revocation
+
+    def has_let_go(self, key_range: KeyRange) -> bool:
+        """Whether the application is done with whatever it had of the range before. Until then it
+        cannot begin anew there: what it has may be older than what others did meanwhile.
+        """
+        ranges = (each for ranges in self._letting_go.values() for each in ranges)
+        return not any(each.overlaps(key_range) for each in ranges)
 
     def begin_anew(self, journal: int) -> None:
         """Another journal: numbers begin anew (P22)."""
@@ -136,14 +177,13 @@ class Belief:
         if not dropped:
             return []
         still_listed = RangeMap.of(((key_range, True) for key_range in recalled), default=False)
-        revocation = self._next_revocation
-        self._next_revocation += 1
-        self._revoking[revocation] = tuple(
+        listed = tuple(
             Held(piece.start, piece.end, lease.number)
             for lease in dropped
-            for piece, listed in still_listed.within(lease.range)
-            if listed
+            for piece, is_listed in still_listed.within(lease.range)
+            if is_listed
         )
+        revocation = self._begin_to_let_go(tuple(lease.range for lease in dropped), listed)
         return [self._hold(), Revoke(revocation, dropped, self.expires_at)]
 
     def invariants(self) -> None:

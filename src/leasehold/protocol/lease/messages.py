@@ -65,6 +65,43 @@ class Leased(msgspec.Struct, frozen=True, array_like=True, gc=False):
     number: Number
     since: Number
     mark: Mark
+    handed: Number = 0
+    """Of what is granted with its state: the number under which that was served last; else 0."""
+
+    @property
+    def range(self) -> KeyRange:
+        """The range itself."""
+        return KeyRange(self.start, self.end)
+
+
+class Copy(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The whole state of a range, as the lease of that number left it, with an owner that does not
+    serve it (P13): who served it last, or who is to serve it next.
+    """
+
+    start: Key
+    end: EndKey
+    number: Number
+    taker: Number = 0
+    """The incarnation that has all of it and may be granted the range; 0 while it is given over."""
+
+    @property
+    def range(self) -> KeyRange:
+        """The range itself."""
+        return KeyRange(self.start, self.end)
+
+
+class HandOff(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A range that its owner is asked to hand over, with its state, while it goes on serving it."""
+
+    start: Key
+    end: EndKey
+    number: Number
+    """Under which it is served now."""
+    taker: Number
+    """The incarnation that is to have it."""
+    address: Address
+    """Where that one takes state."""
 
     @property
     def range(self) -> KeyRange:
@@ -140,6 +177,8 @@ class Join(Message, frozen=True):
     labels: dict[str, str] = {}
     process: Process | None = None
     """The owner's; None where it cannot say, and then nobody can attest its death."""
+    hand_off: Address | None = None
+    """Where it takes the state of ranges from other owners; None where it cannot."""
 
 
 class LeaseRequest(Message, frozen=True):
@@ -155,6 +194,7 @@ class LeaseRequest(Message, frozen=True):
     """The highest leadership its owner has seen in that journal's history."""
     held: tuple[Held, ...]
     leaving: bool = False
+    copies: tuple[Copy, ...] = ()
 
 
 class Attested(Message, frozen=True):
@@ -199,6 +239,10 @@ class LeaseResponse(Message, frozen=True):
     term_ns: Number
     renew_ns: Number
     leases: tuple[Leased, ...]
+    copies: tuple[Held, ...] = ()
+    """Of the request's, those that still count: any other is to be discarded."""
+    hand_offs: tuple[HandOff, ...] = ()
+    """All that is to be handed over now: any other that is under way is to be given up."""
 
 
 class Refusal(Message, frozen=True):

@@ -7,21 +7,22 @@ that an answer that comes after the end of the term finds nothing left to prolon
 """
 
 from random import Random
-from typing import Literal, NamedTuple, assert_never
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from leasehold.base.instants import FAR_FUTURE, MILLISECOND_NS, Instant
 from leasehold.base.machine import Output
+from leasehold.protocol.lease import owner_events as events
 from leasehold.protocol.lease.attestation import may_attest
-from leasehold.protocol.lease.belief import NO_NUMBER, Belief
+from leasehold.protocol.lease.belief import NO_NUMBER
 from leasehold.protocol.lease.messages import (
     Attest,
     Attested,
+    Copy,
     Hello,
     Introduction,
     Join,
-    Leased,
     LeaseRequest,
     LeaseResponse,
     Poke,
@@ -30,25 +31,10 @@ from leasehold.protocol.lease.messages import (
     ToManager,
     ToOwner,
 )
-from leasehold.protocol.lease.owner_events import (
-    Alive,
-    Closed,
-    CloseRequested,
-    Disconnected,
-    Lapsed,
-    Look,
-    Looked,
-    ManagersNamed,
-    Note,
-    OwnerAction,
-    OwnerConfig,
-    OwnerEvent,
-    Received,
-    Revoked,
-    Send,
-)
+from leasehold.protocol.lease.owner_events import OwnerAction, OwnerConfig, OwnerEvent
 from leasehold.protocol.lease.search import LONGEST_PAUSE_NS as LONGEST_SEARCH_PAUSE_NS
 from leasehold.protocol.lease.search import Search
+from leasehold.protocol.lease.tenure import Tenure
 
 NONCE_LIMIT = 1 << 63
 FIRST_RENEW_NS = 3_000 * MILLISECOND_NS
@@ -60,7 +46,7 @@ SHORTEST_PAUSE_NS = 100 * MILLISECOND_NS
 LONGEST_PAUSE_NS = 1_000 * MILLISECOND_NS
 """After a refusal. However long it is to wait by right, a name may come free by its owner
 leaving."""
-Phase = Literal["joining", "joined", "closing", "closed"]
+Phase = Literal["joining", "joined", "draining", "closing", "closed"]
 
 
 class Request(NamedTuple):
@@ -71,6 +57,8 @@ class Request(NamedTuple):
     manager: str
     is_last: bool
     """Its answer says that everything is returned."""
+    copies: tuple[Copy, ...]
+    """Those that its answer tells the fate of."""
 
 
 class OwnerMachine:
@@ -98,7 +86,8 @@ class OwnerMachine:
         self._ask_again = False
         self.renew_ns = FIRST_RENEW_NS
         self._ask_at = Instant(0)
-        self.belief = Belief()
+        self.tenure = Tenure()
+        self.belief, self.copies = self.tenure.belief, self.tenure.copies
         self._alive_at: Instant | None = None
         self._actions: list[OwnerAction] = []
         self.search.start(Instant(0))
@@ -109,26 +98,35 @@ class OwnerMachine:
         """Do what is due at `now`, then take `event`."""
         self._advance(now)
         match event:
-            case Received(manager=manager, message=message):
+            case events.Received(manager=manager, message=message):
                 self._on_message(now, manager, message)
-            case Disconnected(manager=manager):
+            case events.Disconnected(manager=manager):
                 if manager == self.manager:
                     self._look_for_leader(now)
-            case Revoked(revocation=revocation):
-                if self.belief.let_go(revocation) or self.phase == "closing":
+            case events.Revoked(revocation=revocation):
+                if (
+                    self.belief.let_go(revocation)
+                    or self.is_leaving
+                    or self.tenure.waits_for_application
+                ):
                     self._ask_soon(now)
-            case Lapsed():
+            case events.Lapsed():
                 self._drop_all("lapsed")
-            case Alive():
+            case events.Alive():
                 self._alive_at = now
-            case CloseRequested():
+            case events.CloseRequested():
                 self._close(now)
-            case ManagersNamed(managers=managers):
+            case events.DrainRequested():
+                self._drain(now)
+            case events.ManagersNamed(managers=managers):
                 self.config = msgspec.structs.replace(self.config, managers=managers)
-            case Looked():
+            case events.Looked():
                 self._on_looked(event)
             case _:
-                assert_never(event)
+                actions, changes_what_is_asked = self.copies.on_event(event)
+                self._actions.extend(actions)
+                if changes_what_is_asked:
+                    self._ask_soon(now)
         return self._output(now)
 
     def advance(self, now: Instant) -> Output[OwnerAction]:
@@ -139,7 +137,7 @@ class OwnerMachine:
     def _advance(self, now: Instant) -> None:
         if self.phase == "closed":
             return
-        if self.belief.is_due(now):
+        if self.tenure.is_due(now):
             self._drop_all("lapsed")
         if self._alive_at is None:
             self._alive_at = now
@@ -156,13 +154,18 @@ class OwnerMachine:
         return watchdog_ns is not None and alive_at is not None and now - alive_at > watchdog_ns
 
     def _output(self, now: Instant) -> Output[OwnerAction]:
-        wake_at = self.belief.expires_at if self.belief.held() else FAR_FUTURE
+        wake_at = self.belief.expires_at if self.tenure.has_anything else FAR_FUTURE
         if self.phase != "closed" and not self._is_hung(now):
             if self.manager is not None:
                 wake_at = min(wake_at, self._ask_at)
             wake_at = min(wake_at, self.search.at)
         actions, self._actions = self._actions, []
         return Output(actions, max(wake_at, now))
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether it is on its way out."""
+        return self.phase in ("draining", "closing")
 
     def draw_nonce(self) -> int:
         """A nonce for one incarnation."""
@@ -184,15 +187,16 @@ class OwnerMachine:
         self.sequence += 1
         is_closing = self.phase == "closing"
         is_last = is_closing and not self.belief.is_giving_up
-        self.request = Request(self.sequence, now, self.manager, is_last)
+        copies = self.copies.listed()
+        self.request = Request(self.sequence, now, self.manager, is_last, copies)
         if self.unanswered_since is None:
             self.unanswered_since = now
         self._ask_again = False
         self._ask_at = Instant(now + self._patience(now))
         # Said while it still lists something, so that it is given nothing more; but not with an
         # empty list before its callbacks are done: then it would be gone.
-        leaving = is_last or (is_closing and bool(self.belief.held()))
-        self._send(self.manager, self._request_message(leaving=leaving))
+        leaving = is_last or (self.is_leaving and self.tenure.has_anything)
+        self._send(self.manager, self._request_message(copies, leaving=leaving))
 
     def _patience(self, now: Instant) -> int:
         """How long to wait for an answer: for as long again as was waited for already.
@@ -206,7 +210,7 @@ class OwnerMachine:
         waited_ns = now - self._asking_since
         return min(max(self.renew_ns // ANSWERS_A_RENEWAL, waited_ns), self.renew_ns)
 
-    def _request_message(self, *, leaving: bool) -> ToManager:
+    def _request_message(self, copies: tuple[Copy, ...], *, leaving: bool) -> ToManager:
         config = self.config
         if self.belief.incarnation == NO_NUMBER:
             return Join(
@@ -220,6 +224,7 @@ class OwnerMachine:
                 config.capacity,
                 config.labels,
                 config.process,
+                config.hand_off,
             )
         return LeaseRequest(
             config.pool,
@@ -231,6 +236,7 @@ class OwnerMachine:
             self.leadership,
             self.belief.held(),
             leaving=leaving,
+            copies=copies,
         )
 
     def _ask_soon(self, now: Instant) -> None:
@@ -295,7 +301,7 @@ class OwnerMachine:
         """
         self._note("another leader under the same leadership", manager)
         if message.token:
-            self._send(manager, self._request_message(leaving=False))
+            self._send(manager, self._request_message((), leaving=False))
 
     def _is_present(self, manager: str, message: Introduction) -> bool:
         """Whether it answers what was asked last, and not something long ago."""
@@ -322,7 +328,7 @@ class OwnerMachine:
         self.owner_nonce = self.draw_nonce()
         self.belief.incarnation = NO_NUMBER
         self.request = None
-        if self.phase == "closing":
+        if self.is_leaving:
             self._become_closed()
         else:
             self.phase = "joining"
@@ -334,7 +340,7 @@ class OwnerMachine:
             return
         match message:
             case Poke():
-                if manager == self.manager:
+                if manager == self.manager and not self.tenure.waits_for_application:
                     self._ask_soon(now)
             case Standby():
                 if manager == self.manager:
@@ -370,27 +376,33 @@ class OwnerMachine:
         if not (self.is_answer_to_newest(message) and is_ours):
             self._note("old answer")
             return
-        assert self.request is not None
-        sent_at, has_left = self.request.sent_at, self.request.is_last
-        self._answered(now, message.renew_ns, sent_at)
+        request = self.request
+        assert request is not None
+        self._answered(now, message.renew_ns, request.sent_at)
         if self.belief.incarnation == NO_NUMBER:
             self.belief.incarnation = message.incarnation
             self.phase = "joined"
             self._note("joined", f"{self.config.name} as incarnation {self.belief.incarnation}")
             self._ask_again = True  # the second exchange shows that it lives (P9)
-        self._actions.extend(self.belief.take(self._wanted(message.leases)))
-        expires_at = self.term_ends(now, sent_at, message.term_ns)
-        self._actions.extend(self.belief.move_expiry(now, expires_at))
-        if has_left:
+        expires_at = self.term_ends(now, request.sent_at, message.term_ns)
+        actions, asks = self.tenure.take(
+            now,
+            message,
+            request.copies,
+            expires_at,
+            is_leaving=self.is_leaving,
+            gives_up=self.phase == "closing",
+        )
+        self._actions.extend(actions)
+        self._ask_again = self._ask_again or asks
+        if request.is_last:
             self._become_closed()
+        elif self.phase == "draining" and not (
+            self.tenure.has_anything or self.belief.is_giving_up
+        ):
+            self._close(now)
         elif self._ask_again:
             self._ask(now)
-
-    def _wanted(self, leases: tuple[Leased, ...]) -> tuple[Leased, ...]:
-        """Who is leaving takes nothing new: what it then does not list is free again."""
-        if self.phase != "closing":
-            return leases
-        return tuple(lease for lease in leases if lease.mark != "granted")
 
     def _answered(self, now: Instant, renew_ns: int, sent_at: Instant) -> None:
         self.request = None
@@ -426,9 +438,9 @@ class OwnerMachine:
         """Look at a neighbour's process for our leader, where that shows anything (P14)."""
         is_our_leader = self._leads_us(manager, message)
         if is_our_leader and may_attest(self.config.process, message.process):
-            self._actions.append(Look(manager, message))
+            self._actions.append(events.Look(manager, message))
 
-    def _on_looked(self, event: Looked) -> None:
+    def _on_looked(self, event: events.Looked) -> None:
         question, sight, own = event.question, event.sight, self.config.process
         if own is None or sight.seen_from != own or not sight.shows_gone(question.process):
             return
@@ -442,6 +454,14 @@ class OwnerMachine:
 
     # --- leaving ---
 
+    def _drain(self, now: Instant) -> None:
+        """Go on serving until everything is handed over, and then go."""
+        if self.phase == "joining":
+            self._close(now)
+        elif self.phase == "joined":
+            self.phase = "draining"
+            self._ask_soon(now)
+
     def _close(self, now: Instant) -> None:
         """Believe nothing more, let the callbacks run, return everything, and go (P12)."""
         if self.phase in ("closing", "closed"):
@@ -450,25 +470,25 @@ class OwnerMachine:
             self._become_closed()
             return
         self.phase = "closing"
-        self._actions.extend(self.belief.give_up_all())
+        self._actions.extend(self.tenure.give_up_all())
         self._ask_soon(now)
 
     def _become_closed(self) -> None:
         self.phase = "closed"
-        self._actions.append(Closed())
+        self._actions.append(events.Closed())
 
     def _drop_all(self, why: str) -> None:
         if self.belief.leases:
             self._note(why, f"{len(self.belief.leases)} ranges")
-        self._actions.extend(self.belief.drop_all())
+        self._actions.extend(self.tenure.drop_all())
 
     # --- telling ---
 
     def _send(self, manager: str, message: ToManager) -> None:
-        self._actions.append(Send(manager, message))
+        self._actions.append(events.Send(manager, message))
 
     def _note(self, what: str, detail: str = "") -> None:
-        self._actions.append(Note(what, detail))
+        self._actions.append(events.Note(what, detail))
 
     def invariants(self) -> None:
         """Those of its belief; who is gone believes nothing."""

@@ -6,8 +6,16 @@ import msgspec
 
 from leasehold.base.instants import Instant
 from leasehold.base.keys import PoolKind
+from leasehold.base.ranges import KeyRange
 from leasehold.protocol.lease.attestation import Sight
-from leasehold.protocol.lease.messages import Attest, Leased, Process, ToManager, ToOwner
+from leasehold.protocol.lease.messages import (
+    Attest,
+    HandOff,
+    Leased,
+    Process,
+    ToManager,
+    ToOwner,
+)
 
 
 class OwnerConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,6 +31,8 @@ class OwnerConfig(msgspec.Struct, frozen=True, kw_only=True):
     watchdog_ns: int | None = None
     process: Process | None = None
     """This one, where neighbours can be told apart: else nobody can attest its death (P14)."""
+    hand_off: str | None = None
+    """Where it takes the state of ranges from other owners."""
 
 
 class Holdings(msgspec.Struct, frozen=True):
@@ -51,7 +61,7 @@ class Disconnected(msgspec.Struct, frozen=True):
 
 
 class Revoked(msgspec.Struct, frozen=True):
-    """What was to be done on a revocation is done."""
+    """What was to be done on a revocation, or to forget something, is done."""
 
     revocation: int
 
@@ -68,6 +78,49 @@ class CloseRequested(msgspec.Struct, frozen=True):
     """Return everything and go."""
 
 
+class DrainRequested(msgspec.Struct, frozen=True):
+    """Hand everything over, or return it where nobody can take it, and go."""
+
+
+class CopiedAhead(msgspec.Struct, frozen=True):
+    """All but the last difference has been given to the taker."""
+
+    order: HandOff
+
+
+class HandedOver(msgspec.Struct, frozen=True):
+    """The taker said that it has the whole."""
+
+    order: HandOff
+
+
+class HandOffFailed(msgspec.Struct, frozen=True):
+    """The taker cannot be reached, or does not take it."""
+
+    order: HandOff
+
+
+class ImportBegan(msgspec.Struct, frozen=True):
+    """From here on there may be state of a range that was served elsewhere under that number."""
+
+    range: KeyRange
+    number: int
+
+
+class Imported(msgspec.Struct, frozen=True):
+    """The whole state of a range came, as the lease of that number left it."""
+
+    range: KeyRange
+    number: int
+
+
+class ImportLost(msgspec.Struct, frozen=True):
+    """What was imported, whole or in part, is discarded."""
+
+    range: KeyRange
+    number: int
+
+
 class ManagersNamed(msgspec.Struct, frozen=True):
     """These are the managers from here on: the list was read again."""
 
@@ -82,8 +135,20 @@ class Looked(msgspec.Struct, frozen=True):
     sight: Sight
 
 
+HandOffEvent: TypeAlias = (
+    CopiedAhead | HandedOver | HandOffFailed | ImportBegan | Imported | ImportLost
+)
 OwnerEvent: TypeAlias = (
-    Received | Disconnected | ManagersNamed | Revoked | Lapsed | Alive | CloseRequested | Looked
+    Received
+    | Disconnected
+    | ManagersNamed
+    | Revoked
+    | Lapsed
+    | Alive
+    | CloseRequested
+    | DrainRequested
+    | HandOffEvent
+    | Looked
 )
 
 
@@ -125,6 +190,34 @@ class Look(msgspec.Struct, frozen=True):
     question: Attest
 
 
+class HandOver(msgspec.Struct, frozen=True):
+    """Begin to copy the range's state to the taker, while it is served; then say CopiedAhead."""
+
+    order: HandOff
+
+
+class SendLast(msgspec.Struct, frozen=True):
+    """The range is not served any more: send what changed last; then say HandedOver."""
+
+    order: HandOff
+
+
+class StopHandOver(msgspec.Struct, frozen=True):
+    """It is not to be handed over, or not there: stop, wherever it is."""
+
+    order: HandOff
+
+
+class Forget(msgspec.Struct, frozen=True):
+    """The state of a range, as the lease of that number left it, is of no use any more: discard
+    it, also where it is still arriving; then say Revoked.
+    """
+
+    revocation: int
+    range: KeyRange
+    number: int
+
+
 class Closed(msgspec.Struct, frozen=True):
     """Everything is returned."""
 
@@ -136,4 +229,16 @@ class Note(msgspec.Struct, frozen=True):
     detail: str = ""
 
 
-OwnerAction: TypeAlias = Send | Hold | Grant | Revoke | Look | Closed | Note
+OwnerAction: TypeAlias = (
+    Send
+    | Hold
+    | Grant
+    | Revoke
+    | HandOver
+    | SendLast
+    | StopHandOver
+    | Forget
+    | Look
+    | Closed
+    | Note
+)

@@ -17,21 +17,22 @@ from leasehold.base.ranges import KeyRange
 from leasehold.protocol.balance.policy import NOBODY, Candidate, Policy, Situation
 from leasehold.protocol.lease.manager_events import Connection
 from leasehold.protocol.lease.messages import (
+    Copy,
     Entry,
+    HandOff,
     Held,
     Join,
     Leased,
     LeaseRequest,
     LeaseResponse,
-    Mark,
-    Poke,
     Refusal,
     RefusalReason,
 )
+from leasehold.protocol.lease.moving import Moving
 from leasehold.protocol.lease.office import Office
 from leasehold.protocol.lease.publisher import Publisher
 from leasehold.protocol.lease.records import Changed, Joined, Left, Member
-from leasehold.protocol.lease.session import NOT_RECALLED, Session
+from leasehold.protocol.lease.session import Session
 from leasehold.protocol.lease.table import LeaseTable
 
 MAX_RETRY_NS = 1_000_000_000
@@ -47,6 +48,7 @@ class Pool:
         self.policy = policy
         self.publisher = Publisher(office, table)
         self.sessions: dict[int, Session] = {}
+        self.moving = Moving(office, table, self.publisher, self.sessions)
         self.plan: RangeMap[int] = table.owners()
         self._planned: dict[int, list[KeyRange]] = {}
         self._memory: object = None
@@ -83,7 +85,7 @@ class Pool:
             return
         else:
             session = self._number(now, message)
-        self._answer(now, connection, session, message, ())
+        self._answer(now, connection, session, message, (), ())
 
     def _number(self, now: Instant, message: Join) -> Session:
         incarnation = self.table.next_incarnation
@@ -97,6 +99,7 @@ class Pool:
                 message.capacity,
                 message.labels,
                 message.process,
+                message.hand_off,
             )
         )
         session = Session(incarnation, message.name, message.owner_nonce, now)
@@ -113,7 +116,7 @@ class Pool:
                 connection, message, "past", "a later incarnation, or nobody, has the name"
             )
             return
-        self._answer(now, connection, session, message, message.held)
+        self._answer(now, connection, session, message, message.held, message.copies)
 
     def may_have_numbered(self, message: LeaseRequest) -> bool:
         """Whether the incarnation, and the numbers of all that it holds, can be of this history.
@@ -144,27 +147,38 @@ class Pool:
         session: Session,
         message: Join | LeaseRequest,
         held: tuple[Held, ...],
+        copies: tuple[Copy, ...],
     ) -> None:
         if not session.is_in_order(message.sequence):
             self.office.note("late request", self.table.pool, session.name)
             return
         leaving = isinstance(message, LeaseRequest) and message.leaving
+        begins_to_leave = leaving and not session.leaving
         hold_until = Instant(now + self.office.timing.hold_ns)
         session.take(message.sequence, connection, hold_until, leaving=leaving)
         session.heard_at = now
-        returned = self.not_listed(session, held)
-        if leaving and not held:
-            self._remove(now, session, returned, "owner left")
+        missing = self.not_listed(session, held)
+        if leaving and not held and not copies:
+            self._remove(now, session, missing, "owner left")
             self._respond(session, ())
             return
-        if returned:
-            self._free(now, returned)
-        if isinstance(message, LeaseRequest) and (leaving or not session.proven):
+        if begins_to_leave:
+            self._replan(now)  # its own answer says at once who is to have what it has
+        elif isinstance(message, LeaseRequest) and not session.proven:
             session.proven = True
             self.plan_soon(now)
-        self._respond(session, self._may_hold(now, session))
+        returned, giving = self.moving.settle(now, session, missing, copies, self.plan)
+        if returned:
+            self._free(now, returned)
+        self._respond(session, *self._may_hold(now, session, giving), copies)
 
-    def _respond(self, session: Session, leases: tuple[Leased, ...]) -> None:
+    def _respond(
+        self,
+        session: Session,
+        leases: tuple[Leased, ...],
+        hand_offs: tuple[HandOff, ...] = (),
+        copies: tuple[Copy, ...] = (),
+    ) -> None:
         seal, timing = self.office.seal, self.office.timing
         self.office.send(
             session.connection,
@@ -178,6 +192,8 @@ class Pool:
                 timing.term_ns,
                 timing.renew_ns,
                 leases,
+                self.moving.that_count(copies) if copies else (),
+                hand_offs,
             ),
         )
 
@@ -231,7 +247,7 @@ class Pool:
 
     def _free(self, now: Instant, pieces: Sequence[KeyRange]) -> None:
         entries = self._freed(pieces)
-        self._forget_recalls(pieces)
+        self._forget_moves(pieces)
         self.publisher.add(now, self.office.write(Changed(self.table.pool, entries)), entries)
         self._offer(pieces)
 
@@ -240,12 +256,12 @@ class Pool:
         number = self.table.next_number
         return tuple(Entry(piece.start, piece.end, NOBODY, number, number) for piece in pieces)
 
-    def _forget_recalls(self, pieces: Iterable[KeyRange]) -> None:
+    def _forget_moves(self, pieces: Iterable[KeyRange]) -> None:
         for piece in pieces:
             for _, right in self.table.within(piece):
                 session = self.sessions.get(right.owner)
                 if session is not None:
-                    session.forget_recall(piece)
+                    session.forget_moves(piece)
 
     def _offer(self, pieces: Iterable[KeyRange]) -> None:
         """Poke whoever should have what has become free."""
@@ -255,54 +271,28 @@ class Pool:
 
     def _unsettle(self, incarnation: int) -> None:
         session = self.sessions.get(incarnation)
-        if session is None:
-            return
-        session.settled = False
-        if not session.poked:
-            session.poked = True
-            self.office.send(session.connection, Poke())
+        if session is not None:
+            session.unsettle(self.office)
 
     # --- what may be held ---
 
-    def _may_hold(self, now: Instant, session: Session) -> tuple[Leased, ...]:
+    def _may_hold(
+        self, now: Instant, session: Session, giving: RangeMap[bool]
+    ) -> tuple[tuple[Leased, ...], tuple[HandOff, ...]]:
         given = self.table.held_by(session.incarnation)
-        if session.settled:
-            if session.renewal[0] is not given:
-                session.renewal = (given, tuple(self._kept(now, session, given)))
-            return session.renewal[1]
-        leases = self._kept(now, session, given)
-        recalled = sum(lease.mark == "recalled" for lease in leases)
+        if session.settled and session.renewal[0] is given:
+            return session.renewal[1], ()
+        kept = self.moving.kept(now, session, self.plan, giving)
+        recalled = sum(lease.mark == "recalled" for lease in kept.leases)
         if recalled:
             self.office.note("recalled", self.table.pool, f"{recalled} from {session.name}")
         may_grant = self.office.may_grant and not session.leaving
         granted = self._grant(now, session) if may_grant else []
-        session.settled = not session.has_recalls and self.office.may_grant
-        return tuple(sorted([*leases, *granted], key=lambda lease: lease.start))
-
-    def _kept(self, now: Instant, session: Session, given: tuple[Held, ...]) -> list[Leased]:
-        """What stays and what is recalled; after its deadline, that is left out (P10)."""
-        leases = []
-        for item in given:
-            for key_range, right in self.table.within(item.range):
-                for piece, deadline in self._recall(now, session, key_range):
-                    if deadline == NOT_RECALLED or now < deadline:
-                        mark: Mark = "renewed" if deadline == NOT_RECALLED else "recalled"
-                        lease = Leased(piece.start, piece.end, right.number, right.since, mark)
-                        leases.append(lease)
-        return leases
-
-    def _recall(
-        self, now: Instant, session: Session, key_range: KeyRange
-    ) -> list[tuple[KeyRange, Instant]]:
-        """The pieces of the range with their recall deadlines, new recalls included."""
-        for piece, planned in list(self.plan.within(key_range)):
-            if planned in (session.incarnation, NOBODY):
-                continue
-            for part, deadline in list(session.recalled.within(piece)):
-                if deadline == NOT_RECALLED:
-                    new_deadline = Instant(now + self.office.timing.recall_ns)
-                    session.recalled.assign(part, new_deadline)
-        return list(session.recalled.within(key_range))
+        leases = tuple(sorted([*kept.leases, *granted], key=lambda lease: lease.start))
+        session.settled = kept.all_stays and self.office.may_grant
+        if session.settled and not granted:
+            session.renewal = (given, leases)
+        return leases, kept.hand_offs
 
     def _grant(self, now: Instant, session: Session) -> list[Leased]:
         """Give the incarnation what it should have and nobody has, under a new number (P5).
@@ -401,7 +391,8 @@ class Pool:
             for _, planned in self.plan.within(key_range):
                 if planned not in (right.owner, NOBODY):
                     changing.add(right.owner or planned)
-        return changing
+        moving = (session.incarnation for session in self.sessions.values() if session.is_moving)
+        return changing.union(moving)
 
     def invariants(self) -> None:
         """Sessions and members are the same incarnations; a hold is known for each."""

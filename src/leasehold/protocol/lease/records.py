@@ -9,7 +9,15 @@ from typing import TypeAlias
 import msgspec
 
 from leasehold.base.keys import Key, PoolKind
-from leasehold.protocol.lease.messages import Address, Entry, Name, Nonce, Number, Process
+from leasehold.protocol.lease.messages import (
+    Address,
+    Entry,
+    Held,
+    Name,
+    Nonce,
+    Number,
+    Process,
+)
 
 
 class Record(msgspec.Struct, frozen=True, array_like=True, tag=True):
@@ -57,6 +65,7 @@ class Joined(Record, frozen=True):
     capacity: float = 1.0
     labels: dict[str, str] = {}
     process: Process | None = None
+    hand_off: Address | None = None
 
 
 class Left(Record, frozen=True):
@@ -75,6 +84,8 @@ class Changed(Record, frozen=True):
 
     pool: Name
     entries: tuple[Entry, ...]
+    handed: Number = 0
+    """The number under which the state was served last that the entries' owner has now; else 0."""
 
 
 AnyRecord: TypeAlias = TookOver | PromiseLowered | WaitedOut | PoolCreated | Joined | Left | Changed
@@ -90,6 +101,7 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
     capacity: float = 1.0
     labels: dict[str, str] = {}
     process: Process | None = None
+    hand_off: Address | None = None
 
 
 class PoolState(msgspec.Struct, frozen=True, array_like=True):
@@ -104,6 +116,8 @@ class PoolState(msgspec.Struct, frozen=True, array_like=True):
     members: tuple[Member, ...]
     numbered: tuple[tuple[Name, Number, Nonce], ...]
     """The last incarnation and nonce of every name ever numbered."""
+    handed: tuple[Held, ...] = ()
+    """Ranges that were granted with their state, by the number under which that was served last."""
 
 
 class State(msgspec.Struct, frozen=True, array_like=True):

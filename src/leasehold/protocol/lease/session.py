@@ -4,13 +4,17 @@ The paper numbers messages both ways and drops those that cross (Centrifuge 2.3.
 owner asks, so one rising number an incarnation is enough.
 """
 
+from typing import Any
+
 from leasehold.base.instants import Instant
 from leasehold.base.rangemap import RangeMap
-from leasehold.base.ranges import KeyRange
+from leasehold.base.ranges import LOWEST, KeyRange
 from leasehold.protocol.lease.manager_events import Connection
-from leasehold.protocol.lease.messages import Held, Leased
+from leasehold.protocol.lease.messages import Held, Leased, Poke
+from leasehold.protocol.lease.office import Office
 
 NOT_RECALLED = Instant(0)
+NOT_ORDERED = Instant(0)
 
 
 class Session:
@@ -23,6 +27,7 @@ class Session:
         "incarnation",
         "leaving",
         "name",
+        "orders",
         "owner_nonce",
         "poked",
         "proven",
@@ -30,6 +35,7 @@ class Session:
         "renewal",
         "sequence",
         "settled",
+        "untold",
     )
 
     def __init__(self, incarnation: int, name: str, owner_nonce: int, hold_until: Instant) -> None:
@@ -53,6 +59,12 @@ class Session:
         self.recalled: RangeMap[Instant] = RangeMap(NOT_RECALLED)
         """The deadlines of what it was told to return. A recall that was told is never taken back:
         the owner has stopped believing, and what was interrupted must not go on (S3)."""
+        self.orders: RangeMap[Instant] = RangeMap(NOT_ORDERED)
+        """The deadlines of what it was told to hand over. It goes on serving that: an order may be
+        taken back."""
+        self.untold: RangeMap[bool] = RangeMap(value=False)
+        """What the table gives it with its state, and no answer has yet said: that it does not
+        list it says nothing."""
         self.renewal: tuple[tuple[Held, ...], tuple[Leased, ...]] = ((), ())
         """The answer to a settled request, beside the table's ranges that it was made of."""
 
@@ -68,13 +80,27 @@ class Session:
         self.connection = connection
         self.hold_until = max(self.hold_until, hold_until)
         self.leaving = self.leaving or leaving
+        self.settled = self.settled and not self.leaving  # nothing that it has is to stay
         self.poked = False
 
-    def forget_recall(self, key_range: KeyRange) -> None:
-        """The range was returned."""
+    def unsettle(self, office: Office) -> None:
+        """There is something new for it: poke it, unless a poke is on its way."""
+        self.settled = False
+        if not self.poked:
+            self.poked = True
+            office.send(self.connection, Poke())
+
+    def forget_moves(self, key_range: KeyRange) -> None:
+        """The range is no longer this incarnation's, or is so anew."""
         self.recalled.assign(key_range, NOT_RECALLED)
+        self.orders.assign(key_range, NOT_ORDERED)
+        self.untold.assign(key_range, value=False)
 
     @property
-    def has_recalls(self) -> bool:
-        """Whether it was told to return anything that it has not returned."""
-        return len(self.recalled) > 1 or self.recalled[b""] != NOT_RECALLED
+    def is_moving(self) -> bool:
+        """Whether it was told to return or hand over anything, and it has not yet."""
+        return _is_laid(self.recalled) or _is_laid(self.orders) or _is_laid(self.untold)
+
+
+def _is_laid(laid: RangeMap[Any]) -> bool:
+    return len(laid) > 1 or bool(laid[LOWEST])

@@ -26,6 +26,7 @@ from leasehold.protocol.lease.records import (
 
 NOBODY = 0
 FIRST_NUMBER = 1
+NOT_HANDED = 0
 
 
 class Right(NamedTuple):
@@ -46,6 +47,9 @@ class LeaseTable:
         self.kind: PoolKind = created.kind
         self.split_points: tuple[Key, ...] = created.split_points
         self.rights = RangeMap(Right(NOBODY, FIRST_NUMBER, FIRST_NUMBER))
+        self.handed: RangeMap[int] = RangeMap(NOT_HANDED)
+        """Where a range was granted with its state: the number under which that was served last.
+        It names the one copy that belongs to the grant (P13)."""
         self.members: dict[int, Member] = {}
         self.numbered: dict[str, tuple[int, int]] = {}
         self.next_number = FIRST_NUMBER + 1
@@ -58,13 +62,13 @@ class LeaseTable:
     def apply(self, record: Joined | Left | Changed) -> None:
         """Make `record` so."""
         match record:
-            case Changed(entries=entries):
-                self._lay(entries)
+            case Changed(entries=entries, handed=handed):
+                self._lay(entries, handed)
             case Joined():
                 self._join(record)
             case Left(incarnation=incarnation, entries=entries):
                 self.members.pop(incarnation, None)
-                self._lay(entries)
+                self._lay(entries, NOT_HANDED)
 
     def _join(self, record: Joined) -> None:
         self.members[record.incarnation] = Member(
@@ -75,17 +79,19 @@ class LeaseTable:
             record.capacity,
             record.labels,
             record.process,
+            record.hand_off,
         )
         self.numbered[record.name] = (record.incarnation, record.nonce)
         self.next_incarnation = max(self.next_incarnation, record.incarnation + 1)
 
-    def _lay(self, entries: Iterable[Entry]) -> None:
+    def _lay(self, entries: Iterable[Entry], handed: int) -> None:
         self._entries = None
         for entry in entries:
             for _, right in self.rights.within(entry.range):
                 self._held.pop(right.owner, None)
             self._held.pop(entry.owner, None)
             self.rights.assign(entry.range, Right(entry.owner, entry.number, entry.since))
+            self.handed.assign(entry.range, handed)
             self.next_number = max(self.next_number, entry.number + 1)
 
     # --- reading ---
@@ -130,6 +136,11 @@ class LeaseTable:
             self.entries(),
             tuple(self.members[incarnation] for incarnation in sorted(self.members)),
             tuple((name, *self.numbered[name]) for name in sorted(self.numbered)),
+            tuple(
+                Held(key_range.start, key_range.end, number)
+                for key_range, number in self.handed
+                if number != NOT_HANDED
+            ),
         )
 
     @classmethod
@@ -140,6 +151,7 @@ class LeaseTable:
             [entry.start for entry in state.entries],
             [Right(entry.owner, entry.number, entry.since) for entry in state.entries],
         )
+        table.handed = RangeMap.of(((item.range, item.number) for item in state.handed), NOT_HANDED)
         table.members = {member.incarnation: member for member in state.members}
         table.numbered = {name: (number, nonce) for name, number, nonce in state.numbered}
         table.next_number = state.next_number

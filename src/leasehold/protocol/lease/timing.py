@@ -28,6 +28,8 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     """How long a lookup trusts its table after the last answered sync was sent (rule P17)."""
     recall_ns: int
     """How long a recalled range stays with its owner, so that `on_revoke` can finish (rule P10)."""
+    hand_off_ns: int
+    """How long a range may take to be handed over with its state, before it is recalled (P13)."""
     leadership_ns: int
     """What a leader may count on, from when it sent its last confirmed beat (rule P19)."""
     beat_ns: int
@@ -62,6 +64,7 @@ PAPER = Timing(
     sync_ns=seconds(30),  # Centrifuge 2.2.1
     contact_ns=seconds(60),  # one sync may be lost
     recall_ns=seconds(30),  # half a term: a callback that flushes to a database fits easily
+    hand_off_ns=seconds(120),  # it is served meanwhile: gigabytes fit, and a stuck one is noticed
     leadership_ns=seconds(15),  # a quarter of a term: a failover costs no owner its lease
     beat_ns=seconds(4),  # three beats in a row must be lost to lose the leadership
     gather_ns=seconds(
@@ -80,6 +83,7 @@ DEFAULT = Timing(
     sync_ns=seconds(5),  # changes are pushed; this is the heartbeat
     contact_ns=seconds(10),  # one sync may be lost
     recall_ns=seconds(6),  # half a term
+    hand_off_ns=seconds(60),  # it is served meanwhile: gigabytes fit, and a stuck one is noticed
     leadership_ns=seconds(1.5),  # so that a new leader answers within 3 s of a crash
     beat_ns=seconds(0.3),  # four beats in a row must be lost to lose the leadership
     gather_ns=100 * MILLISECOND_NS,  # processes that one command starts come within this
@@ -96,6 +100,7 @@ TEST = Timing(
     sync_ns=seconds(0.5),
     contact_ns=seconds(1),
     recall_ns=seconds(0.6),
+    hand_off_ns=seconds(6),  # the default, ten times faster
     leadership_ns=seconds(0.6),  # less than a term, more than a busy test machine's hiccup
     beat_ns=seconds(0.1),
     gather_ns=20 * MILLISECOND_NS,

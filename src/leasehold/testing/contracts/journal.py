@@ -21,7 +21,7 @@ from typing import TypeAlias
 from leasehold.errors import JournalDamaged, JournalWentBack
 from leasehold.manager.journals.contract import History, Journal, Tail
 from leasehold.protocol.lease.journal import Committed, Deposed, Seat
-from leasehold.protocol.lease.messages import Entry, Process
+from leasehold.protocol.lease.messages import Entry, Held, Process
 from leasehold.protocol.lease.records import (
     AnyRecord,
     Changed,
@@ -48,6 +48,8 @@ EVERY_RECORD: tuple[AnyRecord, ...] = (
     Joined("rooms", 1, "östlich", (1 << 63) - 1, "http://10.0.0.7", 2.5, {"zone": "b"}),
     Joined("rooms", 2, "b", 0, "http://10.0.0.8", process=A_PROCESS),
     Changed("rooms", (Entry(b"", b"g", 1, 1, 1), Entry(b"c", None, 0, 2, 2))),
+    Joined("rooms", 3, "c", 1, "http://10.0.0.9", hand_off="ws://10.0.0.9"),
+    Changed("rooms", (Entry(b"", b"g", 3, 3, 1),), 1),
     Left("rooms", 1, (Entry(b"", None, 0, 3, 3),)),
 )
 """One record of every kind, with values at the edges of what they may be."""
@@ -61,11 +63,12 @@ A_STATE = State(
             pool="rooms",
             kind="ordered",
             split_points=(b"g",),
-            next_number=4,
+            next_number=6,
             next_incarnation=2,
-            entries=(Entry(b"", b"g", 1, 1, 1), Entry(b"g", None, 0, 3, 3)),
+            entries=(Entry(b"", b"g", 1, 5, 1), Entry(b"g", None, 0, 3, 3)),
             members=(Member(1, "a", 7, "http://10.0.0.7", process=A_PROCESS),),
             numbered=(("a", 1, 7), ("b", 0, 0)),
+            handed=(Held(b"", b"g", 4),),
         ),
     ),
 )

@@ -11,6 +11,7 @@ from leasehold.protocol.lease.history import History
 from leasehold.protocol.lease.journal import Append, Committed
 from leasehold.protocol.lease.manager_events import ManagerAction, Note, Push, Send
 from leasehold.protocol.lease.messages import (
+    Copy,
     FromManager,
     Held,
     Join,
@@ -109,11 +110,20 @@ class Desk:
     # --- owners ---
 
     def join(
-        self, now: Instant, name: str, nonce: int, sequence: int | None = None
+        self,
+        now: Instant,
+        name: str,
+        nonce: int,
+        sequence: int | None = None,
+        *,
+        hand_off: bool = False,
     ) -> LeaseResponse | Refusal | None:
-        """Somebody joins; the answer."""
+        """Somebody joins; the answer. Who can `hand_off` takes state at an address of its own."""
         self.sequence += 1
-        join = Join("p", None, name, f"http://{name}", nonce, SEAL.nonce, sequence or self.sequence)
+        join = Join(
+            *("p", None, name, f"http://{name}", nonce, SEAL.nonce, sequence or self.sequence),
+            hand_off=f"ws://{name}" if hand_off else None,
+        )
         self.advance(now)
         self.pool.on_join(now, nonce, join)
         return self._answer(nonce)
@@ -127,6 +137,7 @@ class Desk:
         *,
         sequence: int | None = None,
         leaving: bool = False,
+        copies: tuple[Copy, ...] = (),
     ) -> LeaseResponse | Refusal | None:
         """An owner asks; the answer."""
         self.sequence += 1
@@ -140,6 +151,7 @@ class Desk:
             SEAL.leadership,
             held,
             leaving,
+            copies,
         )
         self.advance(now)
         self.pool.on_request(now, nonce, request)
@@ -153,9 +165,9 @@ class Desk:
             return refusals[0]
         return responses[0] if responses else None
 
-    def owner(self, now: Instant, name: str, nonce: int) -> int:
+    def owner(self, now: Instant, name: str, nonce: int, *, hand_off: bool = False) -> int:
         """An owner that has joined, and shown that it lives; its incarnation."""
-        joined = self.join(now, name, nonce)
+        joined = self.join(now, name, nonce, hand_off=hand_off)
         assert isinstance(joined, LeaseResponse), joined
         self.ask(now, joined.incarnation, nonce, ())
         return joined.incarnation

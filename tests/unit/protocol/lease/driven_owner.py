@@ -3,8 +3,11 @@
 from random import Random
 
 from leasehold.base.instants import Instant, seconds
+from leasehold.base.ranges import WHOLE
 from leasehold.protocol.lease import owner_events as events
 from leasehold.protocol.lease.messages import (
+    HandOff,
+    Held,
     Introduction,
     Join,
     Leased,
@@ -32,7 +35,7 @@ def at(value: float) -> Instant:
 class Driven:
     """A machine, when it was last told anything, and what it did then."""
 
-    def __init__(self, watchdog_ns: int | None = None) -> None:
+    def __init__(self, watchdog_ns: int | None = None, hand_off: str | None = None) -> None:
         config = events.OwnerConfig(
             managers=("a", "b"),
             pool="p",
@@ -40,6 +43,7 @@ class Driven:
             address="http://o",
             watchdog_ns=watchdog_ns,
             process=PROCESS,
+            hand_off=hand_off,
         )
         self.machine = OwnerMachine(config, Random(1))
         self.now = T0
@@ -75,7 +79,13 @@ def introduction(driven: Driven, leadership: int = 1, journal: int = JOURNAL) ->
     return Introduction(journal, leadership, MANAGER_NONCE, driven.machine.token)
 
 
-def response(driven: Driven, *leases: Leased, incarnation: int = 1) -> LeaseResponse:
+def response(
+    driven: Driven,
+    *leases: Leased,
+    incarnation: int = 1,
+    copies: tuple[Held, ...] = (),
+    orders: tuple[HandOff, ...] = (),
+) -> LeaseResponse:
     """The answer to its newest request."""
     machine = driven.machine
     return LeaseResponse(
@@ -88,6 +98,8 @@ def response(driven: Driven, *leases: Leased, incarnation: int = 1) -> LeaseResp
         TERM_NS,
         RENEW_NS,
         leases,
+        copies,
+        orders,
     )
 
 
@@ -95,6 +107,10 @@ def refusal(driven: Driven, reason: RefusalReason, retry_ns: int = 0) -> Refusal
     machine = driven.machine
     seal = machine.manager_nonce, JOURNAL, machine.leadership
     return Refusal(machine.owner_nonce, machine.sequence, *seal, reason, "why", retry_ns)
+
+
+ORDER = HandOff(b"", None, 5, 2, "ws://p")
+"""What it holds is to go to incarnation 2."""
 
 
 def whole(mark: Mark = "renewed", number: int = 5) -> Leased:
@@ -144,6 +160,44 @@ def recalled() -> Driven:
     return driven
 
 
+def handing_over() -> Driven:
+    """It serves what it is to hand over, and has asked again."""
+    driven = renewing()
+    driven.hear(response(driven, whole(), orders=(ORDER,)))
+    assert driven.actions[-1] == events.HandOver(ORDER)
+    driven.advance(at(6))
+    return driven
+
+
+def giving() -> Driven:
+    """The last difference is under way; nothing is asked."""
+    driven = handing_over()
+    driven.hear(response(driven, whole(), orders=(ORDER,)))
+    driven.take(events.CopiedAhead(ORDER))
+    assert driven.machine.belief.leases == ()
+    assert driven.machine.request is None
+    return driven
+
+
+def handed() -> Driven:
+    """It has told the manager who has all of it."""
+    driven = giving()
+    driven.take(events.HandedOver(ORDER))
+    assert [type(message) for message in driven.asked()] == [LeaseRequest]
+    return driven
+
+
+def taking() -> Driven:
+    """It holds nothing, has all of what another handed over, and says so."""
+    driven = numbered()
+    driven.hear(response(driven))
+    driven.take(events.ImportBegan(WHOLE, 4))
+    driven.take(events.Imported(WHOLE, 4))
+    driven.advance(at(3))
+    assert [type(message) for message in driven.asked()] == [LeaseRequest]
+    return driven
+
+
 def lapsed() -> Driven:
     driven = renewing()
     driven.advance(at(12))
@@ -186,6 +240,10 @@ PHASES = (
     holding,
     renewing,
     recalled,
+    handing_over,
+    giving,
+    handed,
+    taking,
     lapsed,
     refused,
     letting_go,

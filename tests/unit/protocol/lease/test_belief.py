@@ -3,6 +3,7 @@
 import pytest
 
 from leasehold.base.instants import Instant
+from leasehold.base.ranges import KeyRange
 from leasehold.protocol.lease.belief import Belief
 from leasehold.protocol.lease.messages import Held, Leased, Mark
 from leasehold.protocol.lease.owner_events import Grant, Hold, OwnerAction, Revoke
@@ -40,7 +41,7 @@ def test_what_is_granted_is_believed_and_told() -> None:
     granted = lease(b"", b"m", 5, "granted")
     belief.take((granted,))
     [hold, told] = belief.move_expiry(Instant(0), Instant(100))
-    assert (belief.leases, told) == ((A,), Grant((A,)))
+    assert (belief.leases, told) == ((A,), Grant((granted,)))
     assert isinstance(hold, Hold)  # first: whoever is told finds it held
     assert hold.holdings.leases == (A,)
 
@@ -110,6 +111,46 @@ def test_an_answer_that_comes_too_late_ends_everything() -> None:
     assert (revoked(actions), belief.leases) == ([A], ())
 
 
+# --- handing over ---------------------------------------------------------------------------------
+
+
+def test_what_is_handed_over_is_neither_believed_nor_listed() -> None:
+    """P13: its copy says what becomes of it. Readers see that before anybody is told."""
+    belief = holding(lease(b"", None, 5))
+    hold = belief.hand_over(KeyRange(b"c", b"h"))
+    assert isinstance(hold, Hold)
+    assert hold.holdings.leases == (lease(b"", b"c", 5), lease(b"h", None, 5))
+    assert belief.held() == (Held(b"", b"c", 5), Held(b"h", None, 5))
+    assert belief.has_let_go(KeyRange(b"d", b"e")), "no callback was called"
+
+
+def test_a_renewal_from_before_the_hand_over_goes_for_the_rest() -> None:
+    """It was asked for when all was held; nothing that was handed over comes back, and nothing
+    that stayed is lost with it.
+    """
+    belief = holding(lease(b"", None, 5))
+    belief.hand_over(KeyRange(b"m", None))
+    assert revoked(belief.take((lease(b"", None, 5),))) == []
+    assert belief.leases == (A,)
+
+
+def test_all_of_a_range_is_held_or_it_is_not() -> None:
+    belief = holding(A, B)
+    asked = [(A.range, 5), (A.range, 6), (KeyRange(b"c", b"d"), 5), (KeyRange(b"c", b"z"), 5)]
+    assert [belief.holds(*each) for each in asked] == [True, False, True, False]
+
+
+def test_the_application_has_let_go_when_it_says_so() -> None:
+    belief = holding(A, B)
+    [_, revoke] = belief.take((A,))
+    assert isinstance(revoke, Revoke)
+    forgetting = belief.begin_to_forget(KeyRange(b"", b"c"))
+    seen = [belief.has_let_go(KeyRange(*ends)) for ends in ((b"a", b"d"), (b"d", b"m"), (b"x",))]
+    belief.let_go(forgetting)
+    belief.let_go(revoke.revocation)
+    assert (seen, belief.has_let_go(KeyRange())) == ([False, True, False], True)
+
+
 # --- letting go -----------------------------------------------------------------------------------
 
 
@@ -167,10 +208,8 @@ def test_what_ran_out_is_not_listed_although_its_callback_runs() -> None:
     """P5, P6."""
     belief = holding(A)
     belief.take((lease(b"", b"m", 5, "recalled"),))
-    assert belief.is_due(Instant(100))
     belief.drop_all()
     assert (belief.held(), belief.is_giving_up) == ((), True)
-    assert not belief.is_due(Instant(200)), "what is done is not due again"
 
 
 @pytest.mark.parametrize("revocation", [0, 1, 99])

@@ -40,12 +40,32 @@ def test_who_is_leaving_stays_so() -> None:
     assert made.leaving
 
 
+def test_who_is_leaving_is_not_settled() -> None:
+    """It is to be told what becomes of what it has, also where nobody else is to have that."""
+    made = session()
+    made.settled = True
+    made.take(6, 3, Instant(21), leaving=False)
+    assert made.settled
+    made.take(7, 3, Instant(22), leaving=True)
+    assert not made.settled
+
+
+@pytest.mark.parametrize("name", ["recalled", "orders"])
+def test_what_was_told_of_a_range_is_forgotten_with_it(name: str) -> None:
+    made = session()
+    getattr(made, name).assign(WHOLE, Instant(30))
+    made.untold.assign(WHOLE, value=True)
+    assert made.is_moving
+    made.forget_moves(WHOLE)
+    assert not made.is_moving
+
+
 def test_recalls_are_by_range() -> None:
     made = session()
-    seen = [made.has_recalls]
+    seen = [made.is_moving]
     made.recalled.assign(WHOLE, Instant(30))
-    seen.append(made.has_recalls)
+    seen.append(made.is_moving)
     for returned in (KeyRange(b"", b"m"), KeyRange(b"m", None)):
-        made.forget_recall(returned)
-        seen.append(made.has_recalls)
+        made.forget_moves(returned)
+        seen.append(made.is_moving)
     assert seen == [False, True, True, False]

@@ -48,6 +48,32 @@ def test_entries_are_laid_in_order_one_over_another() -> None:
     assert table.next_number == 4
 
 
+def test_it_says_where_a_range_was_granted_with_which_state() -> None:
+    """P13: and a later record without one takes that back."""
+    table = table_of(
+        joined(1, "a"),
+        joined(2, "b"),
+        Changed("p", (Entry(b"", None, 1, 2, 2),)),
+        Changed("p", (Entry(b"c", b"m", 2, 3, 2),), 2),
+        Changed("p", (Entry(b"h", None, 0, 4, 4),)),
+    )
+    assert [table.handed[key] for key in (b"a", b"d", b"k", b"z")] == [0, 2, 0, 0]
+    table.apply(Left("p", 2, (Entry(b"c", b"h", 0, 5, 5),)))
+    assert table.handed[b"d"] == 0
+
+
+def test_a_snapshot_keeps_which_state_belongs_to_a_grant() -> None:
+    """P21: else a grant whose answer was lost could not be made again with its state."""
+    table = table_of(
+        joined(1, "a"),
+        Changed("p", (Entry(b"", b"c", 1, 2, 2),)),
+        Changed("p", (Entry(b"c", b"m", 1, 3, 2), Entry(b"m", b"x", 1, 3, 1)), 2),
+    )
+    again = LeaseTable.from_state(table.state())
+    assert table.state().handed == (Held(b"c", b"x", 2),)
+    assert (again.handed, again.state()) == (table.handed, table.state())
+
+
 def test_what_an_owner_holds_is_known_again_after_every_change() -> None:
     """`held_by` keeps its answers; none may outlive what it says."""
     table = table_of(joined(1, "a"), joined(2, "b"))

@@ -28,6 +28,13 @@ def test_a_recall_ends_before_the_term_that_it_is_told_in(timing: Timing) -> Non
 
 
 @each
+def test_a_hand_off_may_take_as_long_as_several_holds(timing: Timing) -> None:
+    """P13: its range is served meanwhile."""
+    assert timing.hold_ns < timing.hand_off_ns
+    assert timing.recall_ns < timing.hand_off_ns
+
+
+@each
 def test_one_lost_sync_costs_no_contact(timing: Timing) -> None:
     """P17."""
     assert timing.contact_ns >= 2 * timing.sync_ns

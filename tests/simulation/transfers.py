@@ -1,0 +1,96 @@
+"""How state travels between owners on the stage: by hand, like everything else there.
+
+An owner's state is a version for each key. It is copied while it is served, then what changed
+follows; the taker says that it took each step. All four are in flight, so that a test can hold them
+back. The stage judges, with every new belief, that nothing acknowledged is missing from it.
+"""
+
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from leasehold.base.keys import Key
+from leasehold.protocol.lease import owner_events
+from leasehold.protocol.lease.messages import HandOff, Leased
+
+if TYPE_CHECKING:
+    from tests.simulation.actors import OwnerActor
+    from tests.simulation.stage import Stage
+
+Step: TypeAlias = (
+    owner_events.HandOver
+    | owner_events.CopiedAhead
+    | owner_events.SendLast
+    | owner_events.HandedOver
+    | owner_events.HandOffFailed
+)
+"""From the source to its taker, and the taker's word that it has come."""
+
+
+class Written(NamedTuple):
+    """The last write to a key that was acknowledged."""
+
+    number: int
+    version: int
+
+
+class Transfers:
+    """All that is handed over on a stage, and all that was written."""
+
+    def __init__(self, stage: "Stage") -> None:
+        self.stage = stage
+        self.written: dict[Key, Written] = {}
+
+    def write(self, owner: "OwnerActor", key: Key) -> None:
+        """A client writes a key to its owner, and is told that it is written."""
+        number, versions = owner.number_of(key), [each.version for each in self.written.values()]
+        assert number is not None, f"{owner.slot} does not hold {key!r}"
+        self.written[key] = Written(number, max(versions, default=0) + 1)
+        owner.values[key] = self.written[key].version
+
+    def wrong(self, owner: "OwnerActor", lease: Leased) -> list[Key]:
+        """The keys of which the owner should have the last version by its lease, and has not; or
+        has one that its lease says was lost.
+        """
+        return [
+            key
+            for key, written in self.written.items()
+            if key in lease.range
+            and owner.values.get(key)
+            != (written.version if written.number >= lease.since else None)
+        ]
+
+    def taker(self, order: HandOff) -> "OwnerActor | None":
+        """Who takes state at the order's address, if it is still who is meant."""
+        there = [each for each in self.stage.owners if each.alive and each.takes_at(order)]
+        return there[-1] if there else None
+
+    def arrive(self, source: "OwnerActor", step: Step) -> None:
+        """A step comes to where it was sent."""
+        order = step.order
+        taker = self.taker(order)
+        if not source.alive:
+            return
+        match step:
+            case owner_events.HandOver() if taker is not None and taker.is_clear(order):
+                self._copy(source, taker, order)
+                taker.post(owner_events.ImportBegan(order.range, order.number))
+                self.stage.send_step(source, owner_events.CopiedAhead(order))
+            case owner_events.SendLast() if taker is not None and order in source.giving:
+                self._copy(source, taker, order)
+                taker.post(owner_events.Imported(order.range, order.number))
+                self.stage.send_step(source, owner_events.HandedOver(order))
+            case owner_events.HandOver() | owner_events.SendLast():
+                source.post(owner_events.HandOffFailed(order))
+            case _:
+                source.post(step)
+
+    def _copy(self, source: "OwnerActor", taker: "OwnerActor", order: HandOff) -> None:
+        for key, version in source.values.items():
+            if key in order.range:
+                taker.values[key] = version
+
+    def stop(self, source: "OwnerActor", order: HandOff) -> None:
+        """The source gives it up: the taker sees the connection end."""
+        source.giving.discard(order)
+        taker = self.taker(order)
+        if taker is not None and not taker.has_whole(order):
+            taker.lose(order)
