@@ -42,10 +42,11 @@ class Naive:
         new: dict[bytes, int] = {}
         for lease in answer:
             keys = keys_in(lease.range)
-            is_held = all(self.believed.get(key) == lease.number for key in keys)
-            is_new = lease.number > self.highest
-            if (lease.mark == "granted" and is_new) or (lease.mark == "renewed" and is_held):
+            if lease.mark == "granted" and lease.number > self.highest:
                 new |= dict.fromkeys(keys, lease.number)
+            elif lease.mark == "renewed":
+                held = (key for key in keys if self.believed.get(key) == lease.number)
+                new |= dict.fromkeys(held, lease.number)
         self.highest = max([self.highest, *(lease.number for lease in answer)])
         for revocation, keys_of in self.giving_up.items():
             self.giving_up[revocation] = {
