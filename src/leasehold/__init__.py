@@ -2,6 +2,8 @@
 
 from leasehold.base.keys import UserKey
 from leasehold.base.ranges import KeyRange
+from leasehold.client.hand_off.handler import Granted, HandOffHandler
+from leasehold.client.hand_off.keyed_state import KeyedState
 from leasehold.client.lease import Lease
 from leasehold.client.lookup import Lookup
 from leasehold.client.owner import Owner
@@ -27,9 +29,12 @@ __all__ = [
     "ClosedError",
     "ConfigurationError",
     "ForkedError",
+    "Granted",
+    "HandOffHandler",
     "KeyChange",
     "KeyRange",
     "KeyTypeError",
+    "KeyedState",
     "Lease",
     "LeaseLost",
     "LeaseholdError",

@@ -2,14 +2,14 @@
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 from aiohttp import ClientResponseError, ClientSession, web
 
-from leasehold import KeyRange, LeaseLost, NotOwner, Owner
+from leasehold import KeyedState, KeyRange, LeaseLost, NotOwner, Owner
 from leasehold.testing.clock import TurnedClock, come_to_rest
 from leasehold.testing.cluster import InProcessCluster
 from tests.repo.reading import ROOT
@@ -58,6 +58,57 @@ async def test_a_guarded_body_that_loses_its_lease_is_cancelled() -> None:
         await cluster.turn(1)
 
     await with_owner(act)
+
+
+async def test_what_the_handover_guide_keeps_moves_and_leaving_loses_nothing() -> None:
+    names = programs("handing-over-state.md")
+    clock = TurnedClock()
+    carts, other = names["carts"], KeyedState[list[str]]()
+    async with InProcessCluster(["carts"], clock=clock) as cluster:
+        first = cluster.owner(hand_off=carts)
+        await entered(cluster, first)
+        await cluster.turn(1)
+        for i in range(100):
+            assert names["add"](first, f"user-{i}", "tea")
+            assert names["add"](first, f"user-{i}", "cake")
+        second = cluster.owner(hand_off=other)
+        await entered(cluster, second)
+        await cluster.turn(1)
+        await ended(cluster, first.close())
+        assert dict(other) == {f"user-{i}": ["tea", "cake"] for i in range(100)}
+        assert not carts
+        await ended(cluster, second.close())
+
+
+async def test_state_of_ones_own_moves_too() -> None:
+    scores = programs("handing-over-state.md")["Scores"]
+    clock = TurnedClock()
+    mine, other = scores(), scores()
+    for i in range(3_000):
+        mine.set(f"player-{i}", i)
+    expected = dict(mine.values)
+    async with InProcessCluster(["scores"], clock=clock) as cluster:
+        first, second = cluster.owner(hand_off=mine), cluster.owner(hand_off=other)
+        await entered(cluster, first)
+        await cluster.turn(1)
+        await entered(cluster, second)
+        await cluster.turn(1)
+        await ended(cluster, first.close())
+        assert mine.values == {}
+        assert other.values == expected
+        await ended(cluster, second.close())
+
+
+async def entered(cluster: InProcessCluster, owner: Owner) -> None:
+    await ended(cluster, owner.__aenter__())
+
+
+async def ended(cluster: InProcessCluster, what: Awaitable[object]) -> None:
+    """Turn the clock until it is done."""
+    doing = asyncio.ensure_future(what)
+    while not doing.done():
+        await cluster.turn(0.05)
+    await doing
 
 
 async def test_a_late_write_is_refused_by_its_fence() -> None:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from math import isfinite
 from random import Random
+from urllib.parse import urlsplit
 
 from leasehold.base.keys import PoolKind
 from leasehold.base.names import NAME_CHARACTERS, shown, wrong_with_name, wrong_with_text
@@ -11,6 +12,8 @@ from leasehold.errors import ConfigurationError
 from leasehold.wire.limits import LABEL_CHARACTERS, LABELS_PER_OWNER
 
 ADDRESS_CHARACTERS = 2000
+LOOPBACK = "127.0.0.1"
+LAST_PORT = 65535
 RANDOM_DIGITS = 8
 """Of a drawn name, in hexadecimal: two of a thousand processes at one address agree once in ten
 thousand deployments, and are then told that the name is held."""
@@ -61,6 +64,40 @@ def checked_seconds(what: str, value: object) -> float:
     if not is_number or not isfinite(value) or value <= 0:  # type: ignore[arg-type, operator]
         raise ConfigurationError(f"{what} is a number of seconds above 0, not {value!r}")
     return float(value)  # type: ignore[arg-type]
+
+
+def checked_drain(value: object) -> float:
+    """How long to hand over before leaving."""
+    return 0.0 if value == 0 else checked_seconds("drain", value)
+
+
+def checked_listening(given: object, address: str) -> str:
+    """Where to take state: as given, or on the host of the owner's address, or on loopback."""
+    if given is None:
+        host = urlsplit(address).hostname if "://" in address else None
+        host = host or LOOPBACK
+        return f"[{host}]:0" if ":" in host else f"{host}:0"
+    if isinstance(given, str):
+        host, _, port = given.rpartition(":")
+        if host and port.isdecimal() and int(port) <= LAST_PORT:
+            return given
+    raise ConfigurationError(
+        f'hand_off_listen is "HOST:PORT", port 0 for one that is free, not {given!r}; '
+        'write it like hand_off_listen="10.0.0.7:0"'
+    )
+
+
+def checked_hand_off_address(given: object) -> str | None:
+    """Where others find it."""
+    if given is None:
+        return None
+    is_url = isinstance(given, str) and urlsplit(given).scheme in ("http", "https")
+    if not is_url or len(str(given)) > ADDRESS_CHARACTERS:
+        raise ConfigurationError(
+            "hand_off_address is the URL under which other owners reach this one, like "
+            f'"http://10.0.0.7:8400", not {given!r}; leave it out where that is where it listens'
+        )
+    return str(given).rstrip("/")
 
 
 def checked_capacity(capacity: object) -> float:

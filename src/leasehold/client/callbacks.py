@@ -11,17 +11,18 @@ import asyncio
 import inspect
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from leasehold.base.instants import FAR_FUTURE, Instant, in_seconds
 from leasehold.client.home import Door, ThreadHome
-from leasehold.errors import ConfigurationError
+from leasehold.errors import ConfigurationError, LeaseholdError
 from leasehold.runtime.clock import Clock
 
 Callback: TypeAlias = Callable[[Any], object]
 """A function or a coroutine function of one argument."""
+T = TypeVar("T")
 
 
 class Job(NamedTuple):
@@ -59,6 +60,7 @@ class Callbacks:
         self._is_stopping = False
         self._task: asyncio.Task[None] | None = None
         self._is_gone = False
+        self._running: set[asyncio.Task[Any]] = set()
 
     def start_here(self) -> None:
         """Call in the running event loop."""
@@ -80,6 +82,30 @@ class Callbacks:
         self._jobs.append(job)
         if self._is_gone or not self._door.call(self._ring):
             self._give_up()
+
+    def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> "Future[T]":
+        """Run a coroutine where callbacks are called, beside them. From any thread."""
+        done: Future[T] = Future()
+
+        def begin() -> None:
+            task = asyncio.get_running_loop().create_task(work())
+            self._running.add(task)
+            task.add_done_callback(end)
+
+        def end(task: asyncio.Task[T]) -> None:
+            self._running.discard(task)
+            if done.cancelled():
+                return
+            if task.cancelled():
+                done.set_exception(LeaseholdError("it was cancelled"))
+            elif (error := task.exception()) is not None:
+                done.set_exception(error)
+            else:
+                done.set_result(task.result())
+
+        if self._is_gone or not self._door.call(begin):
+            done.set_exception(LeaseholdError("the application's event loop is closed"))
+        return done
 
     def stop(self) -> None:
         """Make the calls that were put already, and then end. From any thread."""

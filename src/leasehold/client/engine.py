@@ -73,6 +73,9 @@ class Engine(Generic[E, A, M]):
         self._door = Door()
         self._leaving: asyncio.Event = asyncio.Event()
         self._left: asyncio.Event = asyncio.Event()
+        self.drain_seconds = 0.0
+        """How long leaving may hand over, before it returns what is left."""
+        self.is_draining = False
         self._failed = False
         self._last_refusal = ""
 
@@ -101,6 +104,15 @@ class Engine(Generic[E, A, M]):
     def is_searching(self) -> bool:
         """Whether a leader is being looked for."""
         raise NotImplementedError
+
+    async def prepare(self) -> None:
+        """What is to be done before anything is said to a manager."""
+
+    async def clean_up(self) -> None:
+        """What is to be done when everything is returned."""
+
+    async def drain(self) -> None:
+        """Hand over what can be handed over, going on serving it."""
 
     def begin_leaving(self) -> None:
         """Have everything returned, and then call `have_left`."""
@@ -135,17 +147,21 @@ class Engine(Generic[E, A, M]):
         if not self.entered.done():
             self.entered.set_exception(error or LeaseholdError(f"{self.name} was left"))
 
-    def call(self, call: Callable[[], None]) -> None:
-        """Make `call` in the engine's loop; one that has ended makes none."""
-        self._door.call(call)
+    def call(self, call: Callable[[], None]) -> bool:
+        """Make `call` in the engine's loop; False where that has ended."""
+        return self._door.call(call)
 
     def post(self, event: E) -> None:
         """Hand the machine an event."""
         self.call(lambda: self.driver.post(event))
 
-    def leave(self) -> "Future[None]":
-        """Return everything and go; the future is done when nothing is left."""
+    def leave(self, drain_seconds: float = 0.0) -> "Future[None]":
+        """Hand over what can be within so many seconds, return the rest, and go; the future is done
+        when nothing is left.
+        """
         assert self.gone is not None
+        if not self._leaving.is_set() and drain_seconds:
+            self.drain_seconds, self.is_draining = drain_seconds, True
         self.call(self._leaving.set)
         return self.gone
 
@@ -167,9 +183,13 @@ class Engine(Generic[E, A, M]):
         enter_by = loop.call_later(self.enter_timeout, self._on_enter_timeout)
         leave_by: asyncio.TimerHandle | None = None
         try:
+            await self.prepare()
             self.driver.start()
             self._door.open()
             await self._leaving.wait()
+            if self.is_draining and not self._failed:
+                await self.drain()
+            self.is_draining = False
             leave_by = loop.call_later(LEAVE_SECONDS, self._on_leave_timeout)
             if self._failed:
                 self.have_left()
@@ -180,6 +200,8 @@ class Engine(Generic[E, A, M]):
             enter_by.cancel()
             if leave_by is not None:
                 leave_by.cancel()
+            self.is_draining = False
+            await self.clean_up()
             self._door.shut()
             self.driver.stop()
             await transport.close()
@@ -204,7 +226,10 @@ class Engine(Generic[E, A, M]):
 
     def have_left(self) -> None:
         """Everything is returned: go when the calls that were put are made."""
-        self.callbacks.put(Job("", None, None, "", then=lambda: self.call(self._left.set)))
+        self.callbacks.put(Job("", None, None, "", then=self._when_called))
+
+    def _when_called(self) -> None:
+        self.call(self._left.set)
 
     def _on_leave_timeout(self) -> None:
         self.logger.warning(

@@ -113,12 +113,15 @@ class Face:
 
         Begins at once. Blocks in the blocking form; in the async form, await what it returns.
         """
+        return self._close(0.0)
+
+    def _close(self, drain_seconds: float) -> Awaitable[None]:
         first, self._is_left = not self._is_left, True
         if self._is_forked or self._form == "new":
             return Done()
         if first:
             self._before_leaving()
-        return self._wait(self._engine.leave())
+        return self._wait(self._engine.leave(drain_seconds))
 
     def _wait(self, future: "Future[None]") -> Awaitable[None]:
         if self._form == "async":
@@ -130,7 +133,7 @@ class Face:
         """Raise what every use of it raises that is not entered, was left, or is in a child."""
         if self._is_forked:
             raise forked(self._what)
-        if self._is_left:
+        if self._is_left and not self._engine.is_draining:
             raise left(self._what)
         if self._form == "new":
             raise not_entered(self._what)

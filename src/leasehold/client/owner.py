@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TypeAlias
 
 from leasehold.base.instants import seconds
@@ -10,8 +11,11 @@ from leasehold.base.ranges import KeyRange
 from leasehold.client.arguments import (
     checked_address,
     checked_capacity,
+    checked_drain,
+    checked_hand_off_address,
     checked_kind,
     checked_labels,
+    checked_listening,
     checked_name,
     checked_seconds,
     drawn_name,
@@ -20,11 +24,13 @@ from leasehold.client.callbacks import check_callback
 from leasehold.client.face import Face
 from leasehold.client.forks import watch_forks
 from leasehold.client.guard import Guard
+from leasehold.client.hand_off.handler import HandOffHandler, check_handler
 from leasehold.client.holdings import Board
 from leasehold.client.lease import Lease
 from leasehold.client.managers import find_managers
 from leasehold.client.owner_engine import OwnerEngine
 from leasehold.client.surroundings import Surroundings, World
+from leasehold.errors import ConfigurationError
 from leasehold.protocol.lease.owner_events import OwnerConfig
 
 Ranges: TypeAlias = tuple[KeyRange, ...]
@@ -34,6 +40,8 @@ OnRanges: TypeAlias = Callable[[Ranges], object]
 ENTER_SECONDS = 15.0
 """Longer than the default preset's hold, so that a restart under a fixed name waits out its
 predecessor; short enough for a deployment to notice that no manager is there."""
+DRAIN_SECONDS = 20.0
+"""Of the 30 that most supervisors give a process between asking it to end and ending it."""
 
 
 class Owner(Face):
@@ -49,6 +57,12 @@ class Owner(Face):
     say what is to be known of it. With `watchdog`, renewals stop when the application has shown no
     sign of life for so many seconds: in the async form its event loop shows it by itself, else call
     `alive`.
+
+    With `hand_off`, a HandOffHandler such as KeyedState, state moves with its ranges: straight from
+    owner to owner, over a connection to where `hand_off_listen` ("HOST:PORT") says that this one
+    takes state. By default that is a free port on the host that `address` names, or on loopback if
+    it names none. `hand_off_address` is the URL under which others reach it, where that is another.
+    See docs/guides/handing-over-state.md.
 
     `on_grant` and `on_revoke` are called with ranges, one call at a time and in order; see
     docs/reference/client.md for what may be counted on in them.
@@ -73,6 +87,9 @@ class Owner(Face):
         watchdog: float | None = None,
         on_grant: OnRanges | None = None,
         on_revoke: OnRanges | None = None,
+        hand_off: HandOffHandler | None = None,
+        hand_off_listen: str | None = None,
+        hand_off_address: str | None = None,
         enter_timeout: float = ENTER_SECONDS,
         _surroundings: Surroundings | None = None,
     ) -> None:
@@ -107,6 +124,17 @@ class Owner(Face):
             checked_seconds("enter_timeout", enter_timeout),
         )
         self._engine.managers_file = known.file
+        self._drain_seconds = 0.0
+        if hand_off is not None:
+            check_handler(hand_off)
+            listen = checked_listening(hand_off_listen, where)
+            self._engine.hand_off_with(hand_off, listen, checked_hand_off_address(hand_off_address))
+            self._drain_seconds = DRAIN_SECONDS
+        elif hand_off_listen is not None or hand_off_address is not None:
+            raise ConfigurationError(
+                "hand_off_listen and hand_off_address say where state is taken, and without "
+                "hand_off none is: pass hand_off=KeyedState(), or another handler, with them"
+            )
         self._life: asyncio.Task[None] | None = None
         watch_forks(self._board)
 
@@ -174,6 +202,17 @@ class Owner(Face):
         self._check_usable()
         return self._wait(self._engine.ready)
 
+    def close(self, drain: float | None = None) -> Awaitable[None]:
+        """Leave: what the end of the `with` block does. A second time does nothing.
+
+        With `hand_off`, everything is handed over first, and served until it is; what cannot be
+        within `drain` seconds (20, unless given; 0 for none) is returned without its state. Begins
+        at once. Blocks in the blocking form; in the async form, await what it returns.
+        """
+        if drain is None:
+            return self._close(self._drain_seconds)
+        return self._close(checked_drain(drain) if self._drain_seconds else 0.0)
+
     def alive(self) -> None:
         """Show the watchdog that the application is not hung. Without a watchdog, of no use."""
         self._check_usable()
@@ -187,9 +226,16 @@ class Owner(Face):
             self._life = asyncio.get_running_loop().create_task(self._engine.keep_alive())
 
     def _before_leaving(self) -> None:
-        if self._life is not None:
-            self._life.cancel()
+        life, gone = self._life, self._engine.gone
+        if life is not None and gone is not None:
+            loop = life.get_loop()
+            gone.add_done_callback(lambda _: _call_in(loop, life.cancel))
 
     @property
     def _is_forked(self) -> bool:
         return self._board.is_forked
+
+
+def _call_in(loop: asyncio.AbstractEventLoop, call: Callable[[], object]) -> None:
+    with suppress(RuntimeError):  # it is closed, and what ran in it is gone
+        loop.call_soon_threadsafe(call)

@@ -12,11 +12,16 @@ from random import Random
 from threading import Thread
 from typing import assert_never
 
+import msgspec
+
 from leasehold.base.instants import SECOND_NS, in_seconds
 from leasehold.base.ranges import KeyRange
 from leasehold.client.callbacks import Callback, Job
 from leasehold.client.engine import Engine
 from leasehold.client.guard import Guards
+from leasehold.client.hand_off.application import Application
+from leasehold.client.hand_off.handler import Granted, HandOffHandler
+from leasehold.client.hand_off.transfers import Transfers
 from leasehold.client.holdings import Board
 from leasehold.client.surroundings import Surroundings
 from leasehold.client.unusable import left
@@ -38,7 +43,10 @@ from leasehold.protocol.lease.owner_events import (
     Closed,
     CloseRequested,
     Disconnected,
+    DrainRequested,
+    Forget,
     Grant,
+    HandOver,
     Hold,
     Holdings,
     Lapsed,
@@ -53,6 +61,8 @@ from leasehold.protocol.lease.owner_events import (
     Revoke,
     Revoked,
     Send,
+    SendLast,
+    StopHandOver,
 )
 from leasehold.transport.contract import OWNER
 
@@ -88,6 +98,10 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
         self._machine = OwnerMachine(config, random)
         self._held_up: Refusal | None = None
         self._held_up_at = 0
+        self.transfers: Transfers | None = None
+        """Of state; None where the application offers none."""
+        self._hand_off_address: str | None = None
+        self._drained: asyncio.Event = asyncio.Event()
         board.on_lapsed = self.on_reader_lapsed
 
     def machine(self) -> OwnerMachine:
@@ -112,12 +126,15 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
             case Hold(holdings):
                 self._hold(holdings)
             case Grant(leases):
-                self._call("on_grant", self.on_grant, leases)
+                self._grant(leases)
             case Revoke():
                 self._revoke(action)
             case Look():
                 self._look(action)
+            case HandOver() | SendLast() | StopHandOver() | Forget():
+                self._move(action)
             case Closed():
+                self._drained.set()
                 self.have_left()
             case Note(what, detail):
                 self.note(what, detail)
@@ -136,22 +153,78 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
 
     def _revoke(self, revoke: Revoke) -> None:
         done = Revoked(revoke.revocation)
+        revoked = ranges(revoke.leases)
         self.counts["ranges revoked"] += len(revoke.leases)
-        self.callbacks.put(
-            Job(
-                "on_revoke",
-                self.on_revoke,
-                ranges(revoke.leases),
-                shown(revoke.leases),
-                then=lambda: self.post(done),
-                deadline=revoke.deadline,
-            )
+        job = Job(
+            "on_revoke",
+            self.on_revoke,
+            revoked,
+            shown(revoked),
+            then=lambda: self.post(done),
+            deadline=revoke.deadline,
         )
+        if self.transfers is None:
+            self.callbacks.put(job)
+        else:
+            self.callbacks.put(job._replace(then=None))
+            self.transfers.application.discard(revoked, (), lambda: self.post(done))
 
-    def _call(self, name: str, callback: Callback | None, leases: tuple[Leased, ...]) -> None:
+    def _grant(self, leases: tuple[Leased, ...]) -> None:
         self.counts["ranges granted"] += len(leases)
-        if callback is not None:
-            self.callbacks.put(Job(name, callback, ranges(leases), shown(leases)))
+        with_state = tuple(lease for lease in leases if lease.handed)
+        if self.transfers is not None:
+            self.transfers.granted(leases)
+            self.counts["ranges granted with state"] += len(with_state)
+        if self.on_grant is not None:
+            granted = Granted(ranges(leases), ranges(with_state))
+            self.callbacks.put(Job("on_grant", self.on_grant, granted, shown(granted)))
+
+    # --- state that moves with its range ---
+
+    def _move(self, action: HandOver | SendLast | StopHandOver | Forget) -> None:
+        transfers = self.transfers
+        assert transfers is not None, "nothing is handed over where nobody offered it"
+        match action:
+            case HandOver(order):
+                transfers.begin(order)
+            case SendLast(order):
+                transfers.send_last(order)
+            case StopHandOver(order):
+                transfers.stop_giving(order)
+            case Forget(revocation, key_range, number):
+                served = transfers.served_here(key_range, number)
+                if served:
+                    self.counts["ranges revoked"] += len(served)
+                    self.callbacks.put(Job("on_revoke", self.on_revoke, served, shown(served)))
+                done = Revoked(revocation)
+                transfers.forget(key_range, number, lambda: self.post(done))
+            case _:
+                assert_never(action)
+
+    def hand_off_with(self, handler: HandOffHandler, listen: str, address: str | None) -> None:
+        """Hand over the state that `handler` has. Before it starts."""
+        application = Application(handler, self.callbacks, self.counts, self.name, self.logger)
+        channels = self.surroundings.channels()
+        self.transfers = Transfers(self, application, channels, listen)
+        self._hand_off_address = address
+
+    async def prepare(self) -> None:
+        """See `Engine.prepare`. Where it takes state, it says when it joins."""
+        if self.transfers is None:
+            return
+        try:
+            url = await asyncio.wrap_future(self.transfers.start(self.surroundings.home))
+        except LeaseholdError as error:
+            self.transfers = None
+            self.fail_entering(error)
+            return
+        where = self._hand_off_address or url
+        self._machine.config = msgspec.structs.replace(self.config, hand_off=where)
+
+    async def clean_up(self) -> None:
+        """See `Engine.clean_up`."""
+        if self.transfers is not None:
+            await self.transfers.stop()
 
     # --- neighbours ---
 
@@ -240,8 +313,31 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
             self.alive()
             await asyncio.sleep(watchdog_ns / SECOND_NS / 4)
 
+    async def drain(self) -> None:
+        """See `Engine.drain`. Ends when all is handed over, or given back, or it took too long."""
+        if self.transfers is None:
+            return
+        self.post(DrainRequested())
+        try:
+            async with asyncio.timeout(self.drain_seconds):
+                await self._drained.wait()
+        except TimeoutError:
+            held = len(self._machine.belief.leases)
+            self.counts["drains cut short"] += 1
+            self.logger.warning(
+                "%s could not hand over everything within %g s: it returns %d ranges without their "
+                "state, and their loss is signalled",
+                self.name,
+                self.drain_seconds,
+                held,
+            )
+
     def begin_leaving(self) -> None:
         """See `Engine.begin_leaving`. Who leaves is not hung."""
+        if self.transfers is not None:
+            self.transfers.application.is_leaving = True
+        if self._drained.is_set():
+            return
         machine = self._machine
         if not machine.belief.held() and machine.search.is_on:
             self.driver.stop()  # nothing to return, and nobody to tell
@@ -260,6 +356,7 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
         """See `Engine.give_up`."""
         self.board.drop_for_good()
         self.guards.tell_losers()
+        self._drained.set()
 
 
 def ranges(leases: tuple[Leased, ...]) -> tuple[KeyRange, ...]:
@@ -267,8 +364,8 @@ def ranges(leases: tuple[Leased, ...]) -> tuple[KeyRange, ...]:
     return tuple(lease.range for lease in leases)
 
 
-def shown(leases: tuple[Leased, ...]) -> str:
+def shown(key_ranges: tuple[KeyRange, ...]) -> str:
     """As the log has them."""
-    first = ", ".join(str(lease.range) for lease in leases[:SHOWN_RANGES])
-    more = len(leases) - SHOWN_RANGES
+    first = ", ".join(map(str, key_ranges[:SHOWN_RANGES]))
+    more = len(key_ranges) - SHOWN_RANGES
     return f"{first} and {more} more" if more > 0 else first

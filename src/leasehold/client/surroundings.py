@@ -12,8 +12,10 @@ from leasehold.client.home import Home, ThreadHome
 from leasehold.protocol.lease.attestation import Sight
 from leasehold.protocol.lease.messages import Process
 from leasehold.runtime.clock import Clock, LoopTimers, Timers, boot_clock
+from leasehold.transport.channels import Channels
 from leasehold.transport.contract import Role, Transport
 from leasehold.transport.websocket import WebSocketTransport
+from leasehold.transport.websocket_channels import WebSocketChannels
 
 M = TypeVar("M")
 
@@ -45,6 +47,10 @@ class Surroundings(Protocol):
         """What there is to be seen of a neighbour. May take a while, and from any thread."""
         ...
 
+    def channels(self) -> Channels:
+        """A way to other owners."""
+        ...
+
 
 class World:
     """The real one."""
@@ -71,3 +77,7 @@ class World:
     def look(self, suspect: Process) -> Sight:
         """See `Surroundings`."""
         return look(suspect)
+
+    def channels(self) -> Channels:
+        """See `Surroundings`."""
+        return WebSocketChannels()

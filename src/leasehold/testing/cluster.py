@@ -30,6 +30,7 @@ from typing import Any, Self, TypedDict, TypeVar, Unpack
 from leasehold.base.instants import Instant
 from leasehold.base.keys import PoolKind
 from leasehold.client.callbacks import Callback
+from leasehold.client.hand_off.handler import HandOffHandler
 from leasehold.client.home import LoopHome
 from leasehold.client.lookup import Lookup
 from leasehold.client.owner import Owner
@@ -43,9 +44,11 @@ from leasehold.protocol.lease.timing import TEST, Timing
 from leasehold.runtime.clock import Clock, LoopTimers, Timers, boot_clock
 from leasehold.testing.clock import TurnedClock, come_to_rest
 from leasehold.testing.manager import MemoryManager
+from leasehold.transport.channels import Channels
 from leasehold.transport.contract import Role, Transport
 from leasehold.transport.faulty import Faults, FaultyTransport
 from leasehold.transport.memory import MemoryNetwork
+from leasehold.transport.memory_channels import MemoryChannelNetwork
 
 M = TypeVar("M")
 T = TypeVar("T")
@@ -61,6 +64,7 @@ class OwnerOptions(TypedDict, total=False):
     watchdog: float | None
     on_grant: Callback | None
     on_revoke: Callback | None
+    hand_off: HandOffHandler | None
     enter_timeout: float
 
 
@@ -96,6 +100,8 @@ class InProcessCluster:
         self.urls = tuple(f"http://manager-{i + 1}.test:7400" for i in range(managers))
         self.timing = timing
         self.network = MemoryNetwork()
+        self.channels = MemoryChannelNetwork()
+        """Over which owners hand over state."""
         self.journal = MemoryJournal()
         self.clock: Clock = clock or boot_clock
         self._turned = clock
@@ -241,7 +247,7 @@ class InProcessCluster:
         return went_on
 
     async def _rest(self) -> None:
-        await come_to_rest(lambda: self.network.carried)
+        await come_to_rest(lambda: self.network.carried + self.channels.carried)
 
     # --- from beginning to end ---
 
@@ -342,3 +348,7 @@ class ClusterSurroundings:
         """See `Surroundings`."""
         del suspect
         return Sight(seen_from=None)
+
+    def channels(self) -> Channels:
+        """See `Surroundings`."""
+        return self._cluster.channels.channels()

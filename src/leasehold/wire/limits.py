@@ -25,3 +25,10 @@ ordered one while its bounds are 200 bytes on average."""
 REQUEST_BYTES = 16 * MIB
 """To a manager, which many strangers can reach: RANGES_PER_MESSAGE take 4 MiB in a hashed pool, and
 fit in an ordered one while their bounds are 50 bytes on average."""
+
+CHUNK_BYTES = 4 * MIB
+"""Of state, from owner to owner. A receiver has a handful of chunks for each of a handful of ranges
+in memory; a sender encodes one in the application's event loop, some milliseconds."""
+
+HAND_OFF_BYTES = CHUNK_BYTES + 16 * 1024
+"""A message from owner to owner: a chunk, or the offer of a range with its names and bounds."""

@@ -57,14 +57,20 @@ def test_what_cannot_be_read_makes_no_process(proc: Path, missing: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "status", ["Name:\tpython\n", f"NSpid:\t99999\t{PID}\n", "NSpid:\t99999\n", "NSpid:\tx\n"]
+    "status",
+    ["Name:\tpython\n", f"NSpid:\t99999\t{PID}\n", "NSpid:\t99999\n", "NSpid:\tx\n"],
+    ids=["none", "two", "another", "no number"],
 )
 def test_the_pids_of_another_namespace_make_no_process(proc: Path, status: str) -> None:
     (proc / "self/status").write_text(status)
     assert own_process(proc) is None
 
 
-@pytest.mark.parametrize("text", ["", "1 (python", "1 (python) R", stat("python", "R", "x")])
+@pytest.mark.parametrize(
+    "text",
+    ["", "1 (python", "1 (python) R", stat("python", "R", "x")],
+    ids=["empty", "cut off", "no numbers", "no number"],
+)
 def test_a_damaged_stat_shows_nothing(proc: Path, text: str) -> None:
     (proc / "self/stat").write_text(text)
     assert own_process(proc) is None

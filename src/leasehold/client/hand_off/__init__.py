@@ -1,0 +1,1 @@
+"""State that moves with its range, straight from owner to owner (rule P13)."""

@@ -1,0 +1,275 @@
+"""A mapping whose state moves with its ranges: what most services keep, ready made.
+
+    rooms: KeyedState[Room] = KeyedState(value_type=Room)
+    async with Owner(..., hand_off=rooms) as owner:
+        rooms["room-42"] = Room(...)
+
+Values are in one dict, so that reading costs what a dict costs. Beside it is an index of the keys
+by their place in the key space, in leaves of some thousand: without it, handing over a hundredth
+of a million keys would look at all of them. Only keys that are new or removed touch the index.
+
+What changes is noted only while a range is exported, by the marks that are out: a mark is a set of
+what has changed since it was made, and gone when nobody has it any more.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from operator import itemgetter
+from threading import RLock
+from typing import Any, Generic, TypeAlias, TypeVar
+from weakref import ref
+
+import msgspec
+
+from leasehold.base.keys import Key, PoolKind, UserKey, key_function
+from leasehold.base.ranges import LOWEST, KeyRange
+from leasehold.client.arguments import checked_kind
+from leasehold.client.hand_off.handler import Exported
+from leasehold.errors import ConfigurationError
+
+V = TypeVar("V")
+ToKey: TypeAlias = Callable[[UserKey], Key]
+_first = itemgetter(0)
+
+LEAF_KEYS = 4096
+"""Of the index. Sorting so many to split a leaf, or hashing them at the end of a range, takes a few
+milliseconds; a million keys are some hundred leaves."""
+AIM_BYTES = 256 * 1024
+"""Of a chunk. A few milliseconds to encode, or to decode and insert: what the application's event
+loop is kept for at a time."""
+FIRST_ENTRIES = 64
+"""In the first chunk of an export, before it is known how large entries are."""
+MOST_ENTRIES = LEAF_KEYS
+
+
+class KeyedState(MutableMapping[UserKey, V], Generic[V]):
+    """A dict by key, to be given to `Owner` as `hand_off`.
+
+    `kind` is that of the pool. Values are what msgspec encodes as msgpack; where they are more than
+    dicts, lists, texts and numbers, `value_type` says what they are. A value that is changed in
+    place must be assigned again, or `touch`ed, or the change is not handed over. Any thread may
+    read and write.
+    """
+
+    def __init__(
+        self,
+        *,
+        kind: PoolKind = "hashed",
+        value_type: Any = Any,  # noqa: ANN401  # whatever msgspec takes for a type
+    ) -> None:
+        self._key = key_function(checked_kind(kind))
+        self._values: dict[UserKey, V] = {}
+        self._index = _Index()
+        self._lock = RLock()  # letting go of a mark may happen anywhere, also inside of it
+        self._marks: tuple[ref[_Mark], ...] = ()
+        self._encode = msgspec.msgpack.Encoder().encode
+        try:
+            self._decoder = msgspec.msgpack.Decoder(tuple[list[tuple[Any, value_type]], list[Any]])
+        except TypeError as error:
+            raise ConfigurationError(f"value_type cannot be {value_type!r}: {error}") from error
+
+    # --- the mapping ---
+
+    def __getitem__(self, user_key: UserKey) -> V:
+        return self._values[user_key]
+
+    def __setitem__(self, user_key: UserKey, value: V) -> None:
+        if user_key not in self._values:
+            key = self._key(user_key)
+            with self._lock:
+                self._values[user_key] = value
+                self._index.add(key, user_key, self._key)
+        else:
+            self._values[user_key] = value
+        if self._marks:  # after the change: who looks at a mark in between finds it the next time
+            self._note(user_key)
+
+    def __delitem__(self, user_key: UserKey) -> None:
+        with self._lock:
+            del self._values[user_key]
+            self._index.remove(self._key(user_key), user_key)
+        if self._marks:
+            self._note(user_key)
+
+    def __contains__(self, user_key: object) -> bool:
+        return user_key in self._values
+
+    def __iter__(self) -> Iterator[UserKey]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def touch(self, user_key: UserKey) -> None:
+        """The value was changed in place."""
+        if self._marks:
+            self._note(user_key)
+
+    def within(self, key_range: KeyRange) -> list[UserKey]:
+        """The keys in the range, in no order."""
+        return [key for keys in self._leaves(key_range) for key in keys]
+
+    def _note(self, user_key: UserKey) -> None:
+        key = self._key(user_key)
+        for each in self._marks:
+            mark = each()
+            if mark is not None and key in mark.key_range:
+                mark.changed[user_key] = None
+
+    def _leaves(self, key_range: KeyRange) -> Iterator[list[UserKey]]:
+        """The keys in the range, a leaf at a time; what is new meanwhile may be among them."""
+        start: Key | None = key_range.start
+        while start is not None and (key_range.end is None or start < key_range.end):
+            with self._lock:
+                leaf, keys = self._index.at(start)
+                part = key_range.intersection(leaf)
+                if part is not None and part != leaf:
+                    keys = [each for each in keys if self._key(each) in part]
+            yield keys
+            start = leaf.end
+
+    # --- the handler ---
+
+    def export_range(self, key_range: KeyRange, since: "_Mark | None") -> Exported:
+        """See `HandOffHandler`."""
+        mark = _Mark(key_range)
+        with self._lock:
+            self._marks = (*self._marks, ref(mark, self._forget))
+        if since is None:
+            return mark, self._encoded(self._leaves(key_range))
+        return mark, self._encoded(iter([list(since.changed)]))
+
+    def _forget(self, gone: "ref[_Mark]") -> None:
+        with self._lock:
+            self._marks = tuple(each for each in self._marks if each is not gone)
+
+    def _encoded(self, batches: Iterator[list[UserKey]]) -> Iterator[bytes]:
+        """In chunks of about AIM_BYTES, whatever the values: as many as the last ones suggest."""
+        count = FIRST_ENTRIES
+        for keys in batches:
+            done = 0
+            while done < len(keys):
+                some = keys[done : done + count]
+                done += len(some)
+                size = 0
+                for chunk in self._chunks(some):
+                    size += len(chunk)
+                    yield chunk
+                fitting = len(some) * AIM_BYTES // size
+                count = max(1, min(fitting, 4 * len(some), MOST_ENTRIES))
+
+    def _chunks(self, keys: Sequence[UserKey]) -> Iterator[bytes]:
+        values = self._values
+        entries, removed = [], []
+        for key in keys:
+            try:
+                entries.append((key, values[key]))
+            except KeyError:
+                removed.append(key)
+        chunk = self._encode((entries, removed))
+        if len(chunk) <= 2 * AIM_BYTES or len(keys) == 1:
+            yield chunk
+            return
+        del chunk
+        half = len(keys) // 2
+        yield from self._chunks(keys[:half])
+        yield from self._chunks(keys[half:])
+
+    def import_chunk(self, key_range: KeyRange, chunk: bytes) -> None:
+        """See `HandOffHandler`."""
+        del key_range
+        entries, removed = self._decoder.decode(chunk)
+        values, to_key = self._values, self._key
+        with self._lock:
+            new = [(to_key(key), key) for key, _ in entries if key not in values]
+            values.update(entries)
+            self._index.add_all(new, to_key)
+            for key in removed:
+                if values.pop(key, self) is not self:
+                    self._index.remove(to_key(key), key)
+
+    def discard_range(self, key_range: KeyRange) -> None:
+        """See `HandOffHandler`."""
+        for keys in list(self._leaves(key_range)):
+            with self._lock:
+                for key in keys:
+                    self._values.pop(key, None)
+        with self._lock:
+            self._index.empty(key_range, self._key)
+
+
+class _Mark:
+    """What has changed in a range since it was made."""
+
+    __slots__ = ("__weakref__", "changed", "key_range")
+
+    def __init__(self, key_range: KeyRange) -> None:
+        self.key_range = key_range
+        self.changed: dict[UserKey, None] = {}
+
+
+class _Index:
+    """The user's keys by their place: `leaves[i]` has those from `starts[i]` on."""
+
+    def __init__(self) -> None:
+        self.starts: list[Key] = [LOWEST]
+        self.leaves: list[set[UserKey]] = [set()]
+
+    def add(self, key: Key, user_key: UserKey, to_key: ToKey) -> None:
+        i = bisect_right(self.starts, key) - 1
+        leaf = self.leaves[i]
+        leaf.add(user_key)
+        if len(leaf) > LEAF_KEYS:
+            self._split(i, to_key)
+
+    def add_all(self, new: list[tuple[Key, UserKey]], to_key: ToKey) -> None:
+        """Neighbours come together, so that a leaf is found once for many."""
+        new.sort(key=_first)
+        done = 0
+        while done < len(new):
+            i = bisect_right(self.starts, new[done][0]) - 1
+            until = len(new)
+            if i + 1 < len(self.starts):
+                until = bisect_left(new, self.starts[i + 1], done, key=_first)
+            self.leaves[i].update([user_key for _, user_key in new[done:until]])
+            done = until
+            if len(self.leaves[i]) > LEAF_KEYS:
+                self._split(i, to_key)
+
+    def remove(self, key: Key, user_key: UserKey) -> None:
+        self.leaves[bisect_right(self.starts, key) - 1].discard(user_key)
+
+    def at(self, key: Key) -> tuple[KeyRange, list[UserKey]]:
+        """The leaf around `key`: its range, and its keys."""
+        i = bisect_right(self.starts, key) - 1
+        end = self.starts[i + 1] if i + 1 < len(self.starts) else None
+        return KeyRange(self.starts[i], end), list(self.leaves[i])
+
+    def empty(self, key_range: KeyRange, to_key: ToKey) -> None:
+        """Drop all that is in the range, and leaves that lie in it."""
+        i = bisect_right(self.starts, key_range.start) - 1
+        while i < len(self.starts) and (key_range.end is None or self.starts[i] < key_range.end):
+            leaf, keys = self.at(self.starts[i])
+            if not key_range.covers(leaf):
+                self.leaves[i] = {each for each in keys if to_key(each) not in key_range}
+                i += 1
+            elif i == 0:
+                self.leaves[0] = set()
+                i += 1
+            else:
+                del self.starts[i], self.leaves[i]
+
+    def _split(self, i: int, to_key: ToKey) -> None:
+        """In so many that each is half full."""
+        keyed = sorted(((to_key(each), each) for each in self.leaves[i]), key=_first)
+        parts: list[tuple[Key, set[UserKey]]] = [(self.starts[i], set())]
+        last: Key = self.starts[i]
+        for key, user_key in keyed:
+            part = parts[-1][1]
+            if len(part) >= LEAF_KEYS // 2 and key != last:
+                part = set()
+                parts.append((key, part))
+            part.add(user_key)
+            last = key
+        self.starts[i : i + 1] = [start for start, _ in parts]
+        self.leaves[i : i + 1] = [part for _, part in parts]

@@ -1,0 +1,124 @@
+"""What `transport.channels` promises, of sockets and of the channels in memory that tests use."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from leasehold.transport.channels import Channel, ChannelLost, Channels, Serve
+from leasehold.transport.memory_channels import MemoryChannelNetwork
+from leasehold.transport.websocket_channels import WebSocketChannels
+from leasehold.wire.limits import CHUNK_BYTES, HAND_OFF_BYTES
+
+pytestmark = pytest.mark.asyncio
+Test = Callable[[Channel], Awaitable[None]]
+MORE_THAN_BUFFERS = 64
+
+
+@pytest.fixture(params=["memory", "websocket"])
+def make(request: pytest.FixtureRequest) -> Callable[[], Channels]:
+    if request.param == "memory":
+        return MemoryChannelNetwork().channels
+    return WebSocketChannels
+
+
+async def between(make: Callable[[], Channels], serve: Serve, test: Test) -> None:
+    """Run `test` with a channel to whom `serve` serves."""
+    here, there = make(), make()
+    url = await there.listen("127.0.0.1:0", serve)
+    try:
+        await test(await here.connect(url))
+    finally:
+        await here.close()
+        await there.close()
+
+
+async def echo(channel: Channel) -> None:
+    while True:
+        await channel.send(await channel.receive())
+
+
+async def test_messages_arrive_whole_and_in_order(make: Callable[[], Channels]) -> None:
+    async def test(channel: Channel) -> None:
+        for message in (b"", b"a", bytes(CHUNK_BYTES), b"z"):
+            await channel.send(message)
+            assert await channel.receive() == message
+
+    await between(make, echo, test)
+
+
+async def test_who_sends_waits_while_nobody_reads(make: Callable[[], Channels]) -> None:
+    may_read = asyncio.Event()
+
+    async def serve(channel: Channel) -> None:
+        await may_read.wait()
+        for _ in range(MORE_THAN_BUFFERS):
+            await channel.receive()
+        await channel.send(b"all")
+
+    async def test(channel: Channel) -> None:
+        sent = 0
+
+        async def send() -> None:
+            nonlocal sent
+            for _ in range(MORE_THAN_BUFFERS):
+                await channel.send(bytes(CHUNK_BYTES))
+                sent += 1
+
+        sending = asyncio.create_task(send())
+        done, _ = await asyncio.wait([sending], timeout=0.2)
+        assert not done
+        assert sent < MORE_THAN_BUFFERS / 2
+        may_read.set()
+        await sending
+        assert await channel.receive() == b"all"
+
+    await between(make, serve, test)
+
+
+async def test_when_serving_ends_the_other_side_is_told(make: Callable[[], Channels]) -> None:
+    async def serve(channel: Channel) -> None:
+        await channel.send(b"last")
+
+    async def test(channel: Channel) -> None:
+        assert await channel.receive() == b"last"
+        with pytest.raises(ChannelLost):
+            await channel.receive()
+
+    await between(make, serve, test)
+
+
+async def test_when_one_side_closes_the_other_is_told(make: Callable[[], Channels]) -> None:
+    told = asyncio.Event()
+
+    async def serve(channel: Channel) -> None:
+        try:
+            await channel.receive()
+        except ChannelLost:
+            told.set()
+
+    async def test(channel: Channel) -> None:
+        await channel.close()
+        await channel.close()
+        await told.wait()
+
+    await between(make, serve, test)
+
+
+async def test_where_nobody_listens_there_is_no_channel(make: Callable[[], Channels]) -> None:
+    channels = make()
+    with pytest.raises(ChannelLost):
+        await channels.connect("http://127.0.0.1:1")
+    await channels.close()
+
+
+async def test_a_message_that_is_too_large_ends_the_channel() -> None:
+    async def test(channel: Channel) -> None:
+        with pytest.raises(ChannelLost):
+            await refused(channel)
+
+    async def refused(channel: Channel) -> None:
+        await channel.send(bytes(HAND_OFF_BYTES + 1))  # which may notice already
+        await channel.receive()
+
+    await between(WebSocketChannels, echo, test)

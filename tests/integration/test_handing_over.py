@@ -1,0 +1,140 @@
+"""Real processes with state: each is restarted in turn under load, and no key is lost."""
+
+import http.client
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from leasehold import Lookup
+from tests.integration.processes import DEADLINE_SECONDS, manager
+
+POOL = "carts"
+KEYS = 500
+
+PROGRAM = """
+import asyncio, json, signal, sys
+from aiohttp import web
+from leasehold import KeyedState, Owner
+
+async def main(manager):
+    carts, told = KeyedState(), asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.set)
+
+    async def put(request):
+        user, value = request.match_info["user"], int(await request.text())
+        lease = owner.check(user)
+        if lease is None:
+            raise web.HTTPMisdirectedRequest
+        carts[user] = carts.get(user, 0) + value
+        if not owner.holds(lease):
+            raise web.HTTPMisdirectedRequest
+        return web.json_response(carts[user])
+
+    app = web.Application()
+    app.router.add_put("/{user}", put)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    address = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    async with Owner(manager, pool="carts", address=address, hand_off=carts) as owner:
+        print(json.dumps(address), flush=True)
+        await owner.ready()
+        print(json.dumps("holds something"), flush=True)
+        await told.wait()
+        await owner.close()
+    await runner.cleanup()
+    print(json.dumps(len(carts)), flush=True)
+
+asyncio.run(main(sys.argv[1]))
+"""
+
+
+class OwnerProcess:
+    def __init__(self, url: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, url], stdout=subprocess.PIPE, text=True
+        )
+
+    def hear(self) -> Any:  # noqa: ANN401  # JSON
+        assert self.process.stdout
+        return json.loads(self.process.stdout.readline())
+
+    def begin(self) -> None:
+        assert self.hear().startswith("http://")
+        assert self.hear() == "holds something"
+
+
+@contextmanager
+def owner(url: str) -> Iterator[OwnerProcess]:
+    started = OwnerProcess(url)
+    try:
+        with started.process:
+            yield started
+            started.process.kill()
+    finally:
+        started.process.kill()
+
+
+class Load:
+    """Adds one to each key in turn; what was answered is what the owner must have."""
+
+    def __init__(self, lookup: Lookup) -> None:
+        self.lookup = lookup
+        self.answered: dict[str, int] = {}
+
+    def add(self, user: str) -> None:
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while time.monotonic() < deadline:
+            address = self.lookup.find(user)
+            if address is not None and (count := put(address, user)) is not None:
+                assert count > self.answered.get(user, 0), f"{user} went back to {count}"
+                self.answered[user] = count
+                return
+        raise AssertionError(f"{user} was not served for {DEADLINE_SECONDS} s")
+
+
+def put(address: str, user: str) -> int | None:
+    """The owner's answer to one more; None where it refuses."""
+    connection = http.client.HTTPConnection(address.removeprefix("http://"), timeout=5)
+    try:
+        connection.request("PUT", f"/{user}", "1")
+        response = connection.getresponse()
+        body = response.read()
+    except (ConnectionError, http.client.HTTPException):
+        return None
+    finally:
+        connection.close()
+    return int(body) if response.status == 200 else None
+
+
+def test_owners_that_are_restarted_in_turn_under_load_lose_no_key() -> None:
+    with ExitStack() as stack:
+        running = stack.enter_context(manager("--first-start"))
+        url = running.wait_for("listening")["url"]
+        owners = [stack.enter_context(owner(url))]
+        owners[0].begin()
+        lost: list[object] = []
+        lookup = stack.enter_context(Lookup(url, pool=POOL, on_loss=lost.extend))
+        load = Load(lookup)
+        users = [f"user-{i}" for i in range(KEYS)]
+        for user in users:
+            load.add(user)
+        for _ in range(2):
+            successor = stack.enter_context(owner(url))
+            successor.begin()
+            owners.append(successor)
+            leaver = owners.pop(0)
+            leaver.process.terminate()
+            i = 0
+            while leaver.process.poll() is None:
+                load.add(users[i % KEYS])
+                i += 1
+            assert leaver.hear() == 0
+        for user in users:
+            load.add(user)
+        assert lost == []
+        assert min(load.answered.values()) > 1
