@@ -12,6 +12,7 @@ class Account:
 
     __slots__ = (
         "capacity",
+        "cordoned",
         "devoted_to",
         "incarnation",
         "name",
@@ -25,12 +26,18 @@ class Account:
         self.incarnation = candidate.incarnation
         self.name = candidate.name
         self.capacity = candidate.capacity
+        self.cordoned = candidate.cordoned
         self.zone = candidate.labels.get("zone", "")
         self.pieces: list[Piece] = []
         self.weight = 0.0
         self.space = 0.0
         self.devoted_to: Piece | None = None
         """A key so hot that the owner should have nothing else."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it may give and take: it is not devoted to one key, nor cordoned."""
+        return self.devoted_to is None and not self.cordoned
 
     @property
     def use(self) -> float:
@@ -52,8 +59,8 @@ class Accounts:
         self.rank()
 
     def rank(self) -> None:
-        """Rank those that may give and take: all that are not devoted to one key."""
-        free = [each for each in self.all if each.devoted_to is None]
+        """Rank those that may give and take."""
+        free = [each for each in self.all if each.is_open]
         self._least = {None: [(each.use, each.incarnation) for each in free]}
         for each in free:
             self._least.setdefault(each.zone, []).append((each.use, each.incarnation))
@@ -82,7 +89,7 @@ class Accounts:
 
     def _change(self, account: Account, weight: float) -> None:
         account.weight += weight
-        if account.devoted_to is None:
+        if account.is_open:
             entry = account.use, account.incarnation
             heappush(self._least[None], entry)
             heappush(self._least[account.zone], entry)
@@ -94,7 +101,7 @@ class Accounts:
         while heap:
             use, incarnation = heap[0]
             account = self.by_incarnation[incarnation]
-            if account.use == use and account.devoted_to is None:
+            if account.use == use and account.is_open:
                 return account
             heappop(heap)
         return None
@@ -104,7 +111,7 @@ class Accounts:
         while self._most:
             use, incarnation = self._most[0]
             account = self.by_incarnation[incarnation]
-            if account.use == -use and account.devoted_to is None:
+            if account.use == -use and account.is_open:
                 return account
             heappop(self._most)
         return None

@@ -18,8 +18,8 @@ from leasehold.protocol.balance.policy import (
     Plan,
     Situation,
     Why,
-    nothing_to_plan,
     obeying,
+    open_to_more,
 )
 from leasehold.protocol.lease.table import Right
 
@@ -34,9 +34,9 @@ class Deal:
 
     def __call__(self, situation: Situation) -> Plan:
         """Plan, leaving ranges where they are as far as evenness allows."""
-        candidates = situation.candidates
+        candidates = open_to_more(situation)
         if not candidates:
-            return nothing_to_plan()
+            return Plan(obeying(situation, RangeMap(NOBODY)), RangeMap(WHY))
         owners = self._keep(candidates, situation.present)
         self._hand_out(candidates, owners)
         dealt = RangeMap.at_starts(self.starts, owners)

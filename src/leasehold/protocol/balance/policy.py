@@ -32,6 +32,8 @@ class Candidate(NamedTuple):
     name: str
     capacity: float = 1.0
     labels: Mapping[str, str] = NOTHING
+    cordoned: bool = False
+    """It keeps what it has, and is given nothing new but what is pinned to it."""
 
 
 class Pin(NamedTuple):
@@ -73,7 +75,7 @@ class Plan(NamedTuple):
     """Who should have each range, and why."""
 
     owners: RangeMap[int]
-    """NOBODY everywhere without candidates, and only then."""
+    """NOBODY everywhere without candidates; where all are cordoned, what none of them has."""
     why: RangeMap[Why | None]
     """Of each range that is not where it should be. None where the policy has never moved it."""
     held_back: Sequence[HeldBack] = ()
@@ -83,6 +85,11 @@ class Plan(NamedTuple):
 def nothing_to_plan() -> Plan:
     """The plan without candidates."""
     return Plan(RangeMap(NOBODY), RangeMap(None))
+
+
+def open_to_more(situation: Situation) -> list[Candidate]:
+    """The candidates that may be given something."""
+    return [candidate for candidate in situation.candidates if not candidate.cordoned]
 
 
 class Policy(Protocol):
@@ -112,14 +119,17 @@ def changes(present: RangeMap[Right], plan: Plan) -> Iterator[Change]:
 
 
 def obeying(situation: Situation, owners: RangeMap[int]) -> RangeMap[int]:
-    """`owners`, but for what is frozen and what is pinned: for policies that only compute a map."""
+    """`owners`, but for what is frozen, pinned, or at an owner that is cordoned.
+
+    For policies that only compute a map, of those that are open to more.
+    """
     there = {candidate.name: candidate.incarnation for candidate in situation.candidates}
+    stays = {each.incarnation for each in situation.candidates if situation.frozen or each.cordoned}
     obedient = owners
-    if situation.frozen:
-        members = set(there.values())
+    if stays:
         obedient = owners.copy()
         for key_range, right in situation.present:
-            if right.owner in members:
+            if right.owner in stays:
                 obedient.assign(key_range, right.owner)
     if situation.pins:
         obedient = obedient.copy()

@@ -23,12 +23,14 @@ from leasehold.base.rangemap import RangeMap
 from leasehold.base.ranges import LOWEST
 from leasehold.protocol.balance.pieces import cut_by
 from leasehold.protocol.balance.policy import (
+    NOBODY,
     Candidate,
     Plan,
     Situation,
     Why,
     nothing_to_plan,
     obeying,
+    open_to_more,
 )
 from leasehold.protocol.lease.table import Right
 
@@ -66,10 +68,12 @@ class Ring:
         if not situation.candidates:
             return nothing_to_plan()
         memory = self._follow_loads(situation)
-        owners = self._ring(situation.candidates, memory.counts)
+        owners = self._ring(open_to_more(situation), memory.counts)
         return Plan(obeying(situation, owners), RangeMap(WHY), memory=memory)
 
     def _ring(self, candidates: Sequence[Candidate], counts: Mapping[str, int]) -> RangeMap[int]:
+        if not candidates:
+            return RangeMap(NOBODY)
         standing: dict[Key, int] = {}
         for candidate in sorted(candidates, key=lambda c: c.name, reverse=True):
             # Two names on one point, were it ever to happen: the lower name has it, on any machine.

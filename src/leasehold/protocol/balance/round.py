@@ -58,7 +58,8 @@ class Round:
         idle = tuning.idle * len(self.accounts.all)
         self.pieces = cut_by(self._baseline(last), situation.loads, idle)
         self.weight = sum(piece.weight for piece in self.pieces)
-        self.share = self.weight / self.accounts.capacity
+        self.capacity = self.accounts.capacity
+        self.share = self.weight / self.capacity
         """What a unit of capacity should carry."""
         self.grain = self.weight / len(self.accounts.all) / tuning.ranges
         """What the pieces that are dealt weigh, roughly."""
@@ -89,9 +90,21 @@ class Round:
         if last is not None:
             owners = last.owners
         known = self.accounts.by_incarnation
-        return RangeMap.at_starts(
+        owners = RangeMap.at_starts(
             owners.starts(), [owner if owner in known else NOBODY for owner in owners.values()]
         )
+        if any(account.cordoned for account in known.values()):
+            self._take_back(owners)
+        return owners
+
+    def _take_back(self, owners: RangeMap[int]) -> None:
+        """What is on its way to an owner that is cordoned now goes elsewhere, or stays."""
+        known = self.accounts.by_incarnation
+        for key_range, right in self.situation.present:
+            here = right.owner if right.owner in known else NOBODY
+            for piece, owner in list(owners.within(key_range)):
+                if owner not in (here, NOBODY) and known[owner].cordoned:
+                    owners.assign(piece, here)
 
     def _noise(self, idle: float) -> float:
         """How uncertain an owner's weight is, as a part of it: one deviation of what was counted.

@@ -50,6 +50,8 @@ class _Phases(Round):
         self.house()
         if self.situation.frozen:
             self.hold_back("balance", "the pool is frozen")
+        elif self.capacity == 0:
+            self.hold_back("balance", "all owners are cordoned")
         else:
             self.devote()
             self.welcome()
@@ -84,15 +86,27 @@ class _Phases(Round):
                 account.weight += piece.weight
                 account.space += piece.space
         self.accounts.rank()
-        self.newcomers = [each for each in self.accounts.all if not each.pieces]
+        self.newcomers = [each for each in self.accounts.all if each.is_open and not each.pieces]
+        self._set_cordoned_aside()
         parts = [part for piece in homeless for part in self.in_grains(piece)]
         parts.sort(key=lambda piece: -piece.weight)
         why = Why("house", "nobody had it; its owner carries least")
         for part in parts:
             taker = self.accounts.least()
-            assert taker is not None
-            self.accounts.put(part, taker)
-            part.why = why
+            if taker is None:
+                part.why = Why("house", "nobody has it, and all owners are cordoned")
+            else:
+                self.accounts.put(part, taker)
+                part.why = why
+
+    def _set_cordoned_aside(self) -> None:
+        """What cordoned owners have, they keep: the others share the rest."""
+        cordoned = [account for account in self.accounts.all if account.cordoned]
+        if cordoned:
+            self.weight -= sum(account.weight for account in cordoned)
+            open_ones = (account for account in self.accounts.all if not account.cordoned)
+            self.capacity = sum(account.capacity for account in open_ones)
+            self.share = self.weight / (self.capacity or 1.0)
 
     def devote(self) -> None:
         """Keys that fill an owner alone get one each, which gives everything else away."""
@@ -102,7 +116,7 @@ class _Phases(Round):
             for point in piece.points
             if 2 * point[1] > self.share
         ]
-        weight, capacity = self.weight, self.accounts.capacity
+        weight, capacity = self.weight, self.capacity
         for rate, key, piece in sorted(hot, key=lambda each: (-each[0], each[1])):
             host = self.host_of(piece, rate)
             if host is None:
@@ -126,11 +140,13 @@ class _Phases(Round):
     def host_of(self, piece: Piece, rate: float) -> Account | None:
         """Who should have the hot key in `piece` alone: its owner, or one with much less space."""
         home = self.accounts.by_incarnation[piece.owner]
+        if home.cordoned:
+            return None
         if piece.rests:
             return None if home.devoted_to else home
         found, space = (None, 2.0) if home.devoted_to else (home, home.space / 2)
         for account in self.accounts.all:
-            if account.devoted_to or account is home or account.capacity < home.capacity:
+            if not account.is_open or account is home or account.capacity < home.capacity:
                 continue
             if 2 * account.weight > rate:
                 continue
@@ -213,7 +229,7 @@ class _Phases(Round):
         rate, key, piece = min(enough, key=lambda lump: lump[:2])
         found: tuple[float, int] | None = None
         for taker in self.accounts.all:
-            if taker is giver or taker.devoted_to:
+            if taker is giver or not taker.is_open:
                 continue
             fixed = rate + sum(lump[0] for lump in self._lumps(taker))
             then = max(fixed, taker.weight + rate - self.budget * self.weight)
@@ -271,12 +287,14 @@ class _Phases(Round):
         piece = self.pieces[i]
         beside = [self.pieces[j] for j in (i - 1, i + 1) if 0 <= j < len(self.pieces)]
         beside.sort(key=lambda other: self.since(other) != self.since(piece))
+        if self.accounts.by_incarnation[piece.owner].cordoned:
+            return False
         if not beside or any(other.owner == piece.owner for other in beside):
             return False
         for other in beside:
             taker = self.accounts.by_incarnation[other.owner]
             has_room = piece.is_one_key or taker.use <= self.share * self.tuning.high
-            if taker.devoted_to is None and has_room:
+            if taker.is_open and has_room:
                 self.move(piece, taker, "join", reason)
                 return True
         return False

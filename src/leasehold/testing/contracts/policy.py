@@ -77,6 +77,8 @@ def situations(policy: Policy) -> Iterator[Situation]:
             yield changed
             yield changed._replace(loads=skewed(table, count))
             yield changed._replace(pins=pins)
+            cordoned = [others[0]._replace(cordoned=True), *others[1:]]
+            yield changed._replace(candidates=cordoned, loads=skewed(table, count))
             yield changed._replace(pins=pins, frozen=True, loads=skewed(table, count))
 
 
@@ -105,7 +107,9 @@ class PolicyContract:
     def test_every_key_has_a_candidate(self, policy: Policy) -> None:
         for situation in situations(policy):
             having = set(policy(situation).owners.values())
-            assert having <= incarnations(situation.candidates), situation
+            is_closed = all(each.cordoned for each in situation.candidates)
+            nobody = {NOBODY} if is_closed else set[int]()
+            assert having <= incarnations(situation.candidates) | nobody, situation
 
     def test_without_candidates_nobody_has_anything(self, policy: Policy) -> None:
         table = carried_out(policy(Situation(candidates(3), EMPTY)))
@@ -196,6 +200,48 @@ class PolicyContract:
                 loads = skewed(table, count)
                 frozen = Situation(members, table, memory=memory, loads=loads, frozen=True)
                 assert {giver for giver, _ in moved_from(table, policy(frozen))} == {1}
+
+    def test_a_cordoned_owner_keeps_what_it_has_and_gets_nothing_new(self, policy: Policy) -> None:
+        for count in SIZES[1:]:
+            plan = policy(Situation(candidates(count), EMPTY))
+            table = carried_out(plan)
+            first, *others = [*candidates(count)[:-1], *candidates(2, first=100)]
+            members = [first._replace(cordoned=True), *others]
+            for memory in (plan.memory, None):
+                loads = skewed(table, count)
+                for frozen in (False, True):
+                    cordoned = Situation(members, table, memory=memory, loads=loads, frozen=frozen)
+                    having = policy(cordoned).owners
+                    assert set(having.values()) <= incarnations(members)
+                    for key_range, right in table:
+                        for _, owner in having.within(key_range):
+                            assert (owner == 1) == (right.owner == 1)
+
+    def test_what_was_on_its_way_to_a_cordoned_owner_stays(self, policy: Policy) -> None:
+        for count in SIZES:
+            table = carried_out(policy(Situation(candidates(count), EMPTY)))
+            *present, newcomer = candidates(count + 1)
+            plan = policy(Situation([*present, newcomer], table))
+            members = [*present, newcomer._replace(cordoned=True)]
+            cordoned = policy(Situation(members, table, memory=plan.memory))
+            assert newcomer.incarnation not in cordoned.owners.values()
+
+    def test_where_all_are_cordoned_nothing_moves(self, policy: Policy) -> None:
+        for count in SIZES:
+            table = carried_out(policy(Situation(candidates(count), EMPTY)))
+            members = [each._replace(cordoned=True) for each in candidates(count)[1:]]
+            for loads in (None, skewed(table, count)):
+                plan = policy(Situation(members, table, loads=loads))
+                for key_range, right in table:
+                    kept = NOBODY if right.owner == 1 else right.owner
+                    assert {owner for _, owner in plan.owners.within(key_range)} == {kept}
+
+    def test_a_cordoned_owner_has_what_is_pinned_to_it(self, policy: Policy) -> None:
+        key: Key = b"\x42" * 8
+        members = [candidates(1)[0]._replace(cordoned=True), *candidates(2, first=2)]
+        plan = policy(Situation(members, EMPTY, pins=[Pin(key, "owner-1")]))
+        assert [owner for _, owner in plan.owners].count(1) == 1
+        assert plan.owners[key] == 1
 
     def test_every_change_has_a_reason(self, policy: Policy) -> None:
         for situation in situations(policy):
