@@ -19,11 +19,11 @@ from leasehold.base.rangemap import RangeMap
 from leasehold.base.ranges import KeyRange
 from leasehold.protocol.balance.policy import NOBODY, Plan, Situation
 from leasehold.protocol.lease import lookup_events, manager_events, owner_events
-from leasehold.protocol.lease.leader import PolicyMaker, default_policy
 from leasehold.protocol.lease.lookup import LookupMachine
 from leasehold.protocol.lease.manager import Manager, ManagerConfig
 from leasehold.protocol.lease.messages import Leased
 from leasehold.protocol.lease.owner import OwnerMachine
+from leasehold.protocol.lease.policies import PolicyMaker, default_policy
 from leasehold.protocol.lease.table import LeaseTable
 from leasehold.protocol.lease.timing import PAPER, Timing
 from leasehold.sim.journal import JournalContents

@@ -23,8 +23,11 @@ from tests.versions.old import HERE, run_old
 GOLDEN = json.loads((HERE / "golden-1.json").read_text("utf-8"))
 NAMES: dict[str, Any] = {**vars(messages), **vars(records)}
 
+STEERING = records.Steering(("ann",), ("bob",), (1,), ((b"k", "ann"),), True, "ring")
+
 ADDED: dict[str, object] = {
     "Changed.handed": 7,
+    "Changed.steering": STEERING,
     "Join.hand_off": "ws://a",
     "Join.process": A_PROCESS,
     "Joined.hand_off": "ws://a",
@@ -36,6 +39,7 @@ ADDED: dict[str, object] = {
     "Member.hand_off": "ws://a",
     "Member.process": A_PROCESS,
     "PoolState.handed": (messages.Held(b"a", b"b", 5),),
+    "PoolState.steering": STEERING,
 }
 """Every field that was added since, with a value that is not its default."""
 

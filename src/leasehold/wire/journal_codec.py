@@ -119,7 +119,11 @@ def _try(decode: Callable[[bytes, str], object], data: bytes, what: str) -> None
 
 def _check_record(record: AnyRecord) -> None:
     match record:
-        case Changed(entries=entries) | Left(entries=entries):
+        case Changed(entries=entries, steering=steering):
+            check_each(entries)
+            if steering is not None:
+                check_keys(key for key, _ in steering.pins)
+        case Left(entries=entries):
             check_each(entries)
         case PoolCreated(split_points=split_points):
             check_keys(split_points)
@@ -132,6 +136,7 @@ def _check_state(state: State) -> None:
         check_keys(pool.split_points)
         check_in_order(pool.entries)
         check_in_order(pool.handed)
+        check_keys(key for key, _ in pool.steering.pins)
         for member in pool.members:
             check_owner(member.capacity, member.labels)
 

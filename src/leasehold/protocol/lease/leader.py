@@ -4,14 +4,11 @@ A leader is made when a manager has won the leadership and read the journal, and
 is deposed; so nothing that it believed in its first time survives into its second.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from leasehold.base.instants import FAR_FUTURE, Instant
 from leasehold.base.keys import KEY_BYTES, Key
 from leasehold.base.names import shown, wrong_with_name
-from leasehold.protocol.balance.deal import Deal
-from leasehold.protocol.balance.policy import Policy
-from leasehold.protocol.balance.ring import Ring
 from leasehold.protocol.lease import questions
 from leasehold.protocol.lease.manager_events import (
     Asked,
@@ -32,6 +29,7 @@ from leasehold.protocol.lease.messages import (
     ToManager,
 )
 from leasehold.protocol.lease.office import Office
+from leasehold.protocol.lease.policies import PolicyMaker, chosen_policy
 from leasehold.protocol.lease.pool import MAX_RETRY_NS, Pool, refusal
 from leasehold.protocol.lease.records import (
     PoolCreated,
@@ -39,15 +37,10 @@ from leasehold.protocol.lease.records import (
     TookOver,
     WaitedOut,
 )
+from leasehold.protocol.lease.steering import steer
+from leasehold.protocol.lease.steering_events import Steer, Steered, SteeringCommand
 from leasehold.protocol.lease.table import LeaseTable
 from leasehold.protocol.lease.witnesses import Witnesses
-
-PolicyMaker = Callable[[LeaseTable], Policy]
-
-
-def default_policy(table: LeaseTable) -> Policy:
-    """The ring for a hashed pool; dealing out the split ranges for an ordered one (P12)."""
-    return Ring() if table.kind == "hashed" else Deal(table.split_points)
 
 
 class Leader:
@@ -93,7 +86,8 @@ class Leader:
         return Instant(now + inherited_ns)
 
     def _pool(self, table: LeaseTable) -> Pool:
-        return Pool(self.office, table, self.make_policy(table))
+        policy = chosen_policy(table, table.steering.policy, self.make_policy)
+        return Pool(self.office, table, policy)
 
     # --- messages ---
 
@@ -220,8 +214,16 @@ class Leader:
         question = asked.question
         if isinstance(question, CreatePool):
             self.office.reply(asked.ticket, self._create_asked(question))
+        elif isinstance(question, Steer):
+            self.office.reply(asked.ticket, self._steer(now, question))
         else:
             self.office.reply(asked.ticket, questions.answer(now, self.pools, question))
+
+    def _steer(self, now: Instant, command: SteeringCommand) -> Steered | Impossible:
+        pool = self.pools.get(command.pool)
+        if pool is None:
+            return questions.no_pool(self.pools, command.pool)
+        return steer(now, pool, command, self.make_policy)
 
     def _create_asked(self, question: CreatePool) -> Done | Impossible:
         wanted = PoolCreated(question.pool, question.kind, question.split_points)

@@ -25,7 +25,7 @@ from leasehold.protocol.lease.journal import (
     Loaded,
     SeatRead,
 )
-from leasehold.protocol.lease.leader import Leader, PolicyMaker, default_policy
+from leasehold.protocol.lease.leader import Leader
 from leasehold.protocol.lease.leadership import Leadership
 from leasehold.protocol.lease.manager_events import (
     Asked,
@@ -43,6 +43,7 @@ from leasehold.protocol.lease.manager_events import (
 )
 from leasehold.protocol.lease.messages import Hello, Standby, Sync, ToManager
 from leasehold.protocol.lease.office import Office, Seal
+from leasehold.protocol.lease.policies import PolicyMaker, default_policy
 from leasehold.protocol.lease.timing import Timing
 
 NONCE_LIMIT = 1 << 63

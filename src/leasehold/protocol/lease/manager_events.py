@@ -7,6 +7,14 @@ import msgspec
 from leasehold.base.keys import Key, PoolKind
 from leasehold.protocol.lease.journal import JournalAction, JournalEvent
 from leasehold.protocol.lease.messages import Entry, FromManager, OwnerInfo, ToManager
+from leasehold.protocol.lease.steering_events import (
+    ExplainKey,
+    KeyExplained,
+    PlanRead,
+    ReadPlan,
+    Steered,
+    SteeringCommand,
+)
 
 Connection: TypeAlias = int
 """A client's connection, numbered by whoever runs the machine."""
@@ -70,7 +78,8 @@ class Locate(msgspec.Struct, frozen=True):
     key: Key
 
 
-Question: TypeAlias = CreatePool | ListPools | ListOwners | ReadTable | Locate
+Reading: TypeAlias = ListPools | ListOwners | ReadTable | Locate | ReadPlan | ExplainKey
+Question: TypeAlias = CreatePool | SteeringCommand | Reading
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -120,6 +129,8 @@ class OwnerSummary(msgspec.Struct, frozen=True):
     """How long its ranges stay its own without a further request."""
     capacity: float
     labels: dict[str, str]
+    steering: str = ""
+    """What an operator wants of it: cordoned, drained or evicted; else nothing."""
 
 
 class Owners(msgspec.Struct, frozen=True):
@@ -169,7 +180,8 @@ class Impossible(msgspec.Struct, frozen=True):
     """Whether what it names does not exist."""
 
 
-Answer: TypeAlias = Pools | Owners | Table | Location | Done | NotLeading | Impossible
+Told: TypeAlias = Pools | Owners | Table | Location | PlanRead | KeyExplained
+Answer: TypeAlias = Told | Done | Steered | NotLeading | Impossible
 
 
 # --- actions ------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from leasehold.base.rangemap import RangeMap
 from leasehold.base.ranges import KeyRange
 from leasehold.protocol.balance.policy import NOBODY
 from leasehold.protocol.lease.messages import Copy, Entry, HandOff, Held, Leased, Mark
+from leasehold.protocol.lease.movelog import MoveLog
 from leasehold.protocol.lease.office import Office
 from leasehold.protocol.lease.publisher import Publisher
 from leasehold.protocol.lease.records import Changed
@@ -48,11 +49,13 @@ class Moving:
         table: LeaseTable,
         publisher: Publisher,
         sessions: Mapping[int, Session],
+        log: MoveLog,
     ) -> None:
         self.office = office
         self.table = table
         self.publisher = publisher
         self.sessions = sessions
+        self.log = log
 
     # --- what a request does not hold any more ---
 
@@ -97,7 +100,7 @@ class Moving:
         self, now: Instant, session: Session, piece: KeyRange, plan: RangeMap[int]
     ) -> bool:
         is_in_time = now < session.orders[piece.start]
-        return is_in_time and self._taker(session, plan[piece.start]) is not None
+        return is_in_time and self.taker(session, plan[piece.start]) is not None
 
     def _who_takes(self, session: Session, copy: Copy) -> Session:
         """Whoever has the copy by what the request says, if that one lives; else who says it."""
@@ -118,6 +121,7 @@ class Moving:
             before = self.sessions[right.owner]
             if before is not taker:
                 before.forget_moves(part)
+        self.log.add(now, entries, "handed over")
         lsn = self.office.write(Changed(self.table.pool, tuple(entries), handed))
         self.publisher.add(now, lsn, tuple(entries))
         taker.unsettle(self.office)
@@ -174,9 +178,9 @@ class Moving:
     def _can_hand(self, now: Instant, session: Session, piece: KeyRange, planned: int) -> bool:
         deadline = session.orders[piece.start]
         is_late = deadline != NOT_ORDERED and now >= deadline
-        return not is_late and self._taker(session, planned) is not None
+        return not is_late and self.taker(session, planned) is not None
 
-    def _taker(self, session: Session, planned: int) -> Session | None:
+    def taker(self, session: Session, planned: int) -> Session | None:
         """Who is to have what `session` has, if both can hand over."""
         members = self.table.members
         taker = self.sessions.get(planned)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from leasehold.base.instants import FAR_FUTURE, Instant
 from leasehold.base.rangemap import RangeMap
 from leasehold.base.ranges import KeyRange
-from leasehold.protocol.balance.policy import NOBODY, Candidate, Policy, Situation
+from leasehold.protocol.balance.policy import NOBODY, Candidate, Pin, Plan, Policy, Situation
 from leasehold.protocol.lease.manager_events import Connection
 from leasehold.protocol.lease.messages import (
     Copy,
@@ -28,10 +28,11 @@ from leasehold.protocol.lease.messages import (
     Refusal,
     RefusalReason,
 )
+from leasehold.protocol.lease.movelog import MoveLog
 from leasehold.protocol.lease.moving import Moving
 from leasehold.protocol.lease.office import Office
 from leasehold.protocol.lease.publisher import Publisher
-from leasehold.protocol.lease.records import Changed, Joined, Left, Member
+from leasehold.protocol.lease.records import Changed, Joined, Left, Member, Steering
 from leasehold.protocol.lease.session import Session
 from leasehold.protocol.lease.table import LeaseTable
 
@@ -48,7 +49,8 @@ class Pool:
         self.policy = policy
         self.publisher = Publisher(office, table)
         self.sessions: dict[int, Session] = {}
-        self.moving = Moving(office, table, self.publisher, self.sessions)
+        self.move_log = MoveLog(table)
+        self.moving = Moving(office, table, self.publisher, self.sessions, self.move_log)
         self.plan: RangeMap[int] = table.owners()
         self._planned: dict[int, list[KeyRange]] = {}
         self._memory: object = None
@@ -66,6 +68,7 @@ class Pool:
         until = self.office.inherited_until
         session = Session(member.incarnation, member.name, member.nonce, until)
         session.proven = True
+        session.leaving = member.incarnation in self.table.steering.evicted
         self.sessions[member.incarnation] = session
         self._next_expiry = min(self._next_expiry, until)
         self._plan_at = Instant(0)
@@ -77,8 +80,8 @@ class Pool:
         incarnation, nonce = self.table.numbered.get(message.name, (NOBODY, 0))
         session = self.sessions.get(incarnation)
         if nonce == message.owner_nonce and incarnation != NOBODY:
-            if session is None:
-                self._refuse(connection, message, "past", "this incarnation has left or expired")
+            if session is None or self._is_evicted(session):
+                self._refuse(connection, message, "past", "this incarnation is gone or evicted")
                 return
         elif session is not None:
             self._refuse_name(now, connection, message, session)
@@ -105,6 +108,7 @@ class Pool:
         session = Session(incarnation, message.name, message.owner_nonce, now)
         self.sessions[incarnation] = session
         self._next_expiry = Instant(0)
+        self.move_log.on_joined(now, incarnation)
         self.office.note("owner joined", self.table.pool, f"{message.name} as {incarnation}")
         return session
 
@@ -113,7 +117,10 @@ class Pool:
         session = self.session_of(message)
         if session is None:
             self._refuse(
-                connection, message, "past", "a later incarnation, or nobody, has the name"
+                connection,
+                message,
+                "past",
+                "evicted, or a later incarnation or nobody has the name",
             )
             return
         self._answer(now, connection, session, message, message.held, message.copies)
@@ -138,7 +145,10 @@ class Pool:
         session = self.sessions.get(message.incarnation)
         if session is None or session.owner_nonce != message.owner_nonce:
             return None
-        return session
+        return None if self._is_evicted(session) else session
+
+    def _is_evicted(self, session: Session) -> bool:
+        return session.incarnation in self.table.steering.evicted
 
     def _answer(
         self,
@@ -247,6 +257,7 @@ class Pool:
 
     def _free(self, now: Instant, pieces: Sequence[KeyRange]) -> None:
         entries = self._freed(pieces)
+        self.move_log.add(now, entries, "returned")
         self._forget_moves(pieces)
         self.publisher.add(now, self.office.write(Changed(self.table.pool, entries)), entries)
         self._offer(pieces)
@@ -311,6 +322,7 @@ class Pool:
                 Entry(lease.start, lease.end, session.incarnation, number, lease.since)
                 for lease in leases
             )
+            self.move_log.add(now, entries, "granted")
             self.publisher.add(now, self.office.write(Changed(self.table.pool, entries)), entries)
             self.office.note("granted", self.table.pool, f"{len(leases)} to {session.name}")
         return leases
@@ -361,25 +373,55 @@ class Pool:
     def _remove(self, now: Instant, session: Session, free: Sequence[KeyRange], why: str) -> None:
         entries = self._freed(free)
         del self.sessions[session.incarnation]
+        self.move_log.add(now, entries, why)
+        self.move_log.on_gone(session.incarnation)
         lsn = self.office.write(Left(self.table.pool, session.incarnation, entries))
         self.publisher.add(now, lsn, entries)
         self.office.note(why, self.table.pool, f"{session.name} ({session.incarnation})")
         self._plan_at = now
 
-    def _replan(self, now: Instant) -> None:
+    def _replan(self, now: Instant, made: Plan | None = None) -> None:
         self._plan_at = FAR_FUTURE
-        candidates = [
-            Candidate(session.incarnation, session.name, self._capacity(session))
-            for session in self.sessions.values()
-            if session.proven and not session.leaving
-        ]
-        plan = self.policy(Situation(candidates, self.table.rights, now, memory=self._memory))
+        plan = self.policy(self.situation(now)) if made is None else made
         self.plan, self._memory = plan.owners, plan.memory
+        self.move_log.follow(now, plan)
         self._planned = {}
         for key_range, incarnation in self.plan:
             self._planned.setdefault(incarnation, []).append(key_range)
         for incarnation in sorted(self._to_change()):
             self._unsettle(incarnation)
+
+    def situation(
+        self, now: Instant, steering: Steering | None = None, gone: int = NOBODY
+    ) -> Situation:
+        """What the policy is to plan for; or would be, with other steering, or without `gone`."""
+        wanted = self.table.steering if steering is None else steering
+        candidates = [
+            Candidate(
+                session.incarnation,
+                session.name,
+                self._capacity(session),
+                cordoned=session.name in wanted.cordoned,
+            )
+            for session in self.sessions.values()
+            if session.proven and not session.leaving and session.incarnation != gone
+            if session.name not in wanted.drained
+        ]
+        return Situation(
+            candidates,
+            self.table.rights,
+            now,
+            pins=[Pin(*pin) for pin in wanted.pins],
+            frozen=wanted.frozen,
+            memory=self._memory,
+        )
+
+    def steer(self, now: Instant, steering: Steering, plan: Plan) -> None:
+        """Let `steering` hold from here on: journaled, and carried out by the plan made for it."""
+        self.office.write(Changed(self.table.pool, (), steering=steering))
+        for incarnation in steering.evicted:
+            self.sessions[incarnation].leaving = True
+        self._replan(now, plan)
 
     def _capacity(self, session: Session) -> float:
         return self.table.members[session.incarnation].capacity

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import assert_never
 
 from leasehold.base.instants import Instant, in_seconds
-from leasehold.base.keys import HASHED_KEY_BYTES, Key
-from leasehold.base.ranges import KeyRange
+from leasehold.base.keys import Key
+from leasehold.protocol.lease.explaining import explain, read_plan, share_of
 from leasehold.protocol.lease.manager_events import (
     Answer,
     Impossible,
@@ -17,15 +17,15 @@ from leasehold.protocol.lease.manager_events import (
     OwnerSummary,
     Pools,
     PoolSummary,
+    Reading,
     ReadTable,
     Table,
 )
 from leasehold.protocol.lease.messages import OwnerInfo
 from leasehold.protocol.lease.pool import Pool
 from leasehold.protocol.lease.session import NOT_RECALLED, Session
+from leasehold.protocol.lease.steering_events import ExplainKey, ReadPlan
 from leasehold.protocol.lease.table import NOBODY, entry_of
-
-Reading = ListPools | ListOwners | ReadTable | Locate
 
 
 def answer(now: Instant, pools: Mapping[str, Pool], question: Reading) -> Answer:
@@ -34,9 +34,7 @@ def answer(now: Instant, pools: Mapping[str, Pool], question: Reading) -> Answer
         return Pools(tuple(_pool_summary(pools[name]) for name in sorted(pools)))
     pool = pools.get(question.pool)
     if pool is None:
-        there = ", ".join(sorted(pools)) or "none yet"
-        why = f"there is no pool {question.pool!r}; there are: {there}"
-        return Impossible(why, missing=True)
+        return no_pool(pools, question.pool)
     match question:
         case ListOwners():
             sessions = sorted(pool.sessions.values(), key=lambda session: session.name)
@@ -47,8 +45,18 @@ def answer(now: Instant, pools: Mapping[str, Pool], question: Reading) -> Answer
             return _table(pool, since if is_ours else None)
         case Locate(key=key):
             return _location(pool, key)
+        case ReadPlan():
+            return read_plan(now, pool, question)
+        case ExplainKey():
+            return explain(now, pool, question)
         case _:
             assert_never(question)
+
+
+def no_pool(pools: Mapping[str, Pool], name: str) -> Impossible:
+    """There is none of that name; those there are."""
+    there = ", ".join(sorted(pools)) or "none yet"
+    return Impossible(f"there is no pool {name!r}; there are: {there}", missing=True)
 
 
 def _pool_summary(pool: Pool) -> PoolSummary:
@@ -73,24 +81,23 @@ def _owner_summary(now: Instant, pool: Pool, session: Session) -> OwnerSummary:
         member.address,
         member.incarnation,
         len(held),
-        sum(_share(item.range) for item in held),
+        sum(share_of(item.range) for item in held),
         sum(deadline != NOT_RECALLED for deadline in session.recalled.values()),
         session.connection,
         max(in_seconds(session.hold_until - now), 0.0),
         member.capacity,
         member.labels,
+        _steering(pool, session),
     )
 
 
-def _share(key_range: KeyRange) -> float:
-    """How much of the space of 8-byte keys the range is; longer keys count by their first 8."""
-    end = 1.0 if key_range.end is None else _position(key_range.end)
-    return end - _position(key_range.start)
-
-
-def _position(key: Key) -> float:
-    first = key[:HASHED_KEY_BYTES].ljust(HASHED_KEY_BYTES, b"\0")
-    return int.from_bytes(first, "big") / (1 << 8 * HASHED_KEY_BYTES)
+def _steering(pool: Pool, session: Session) -> str:
+    steering = pool.table.steering
+    if session.incarnation in steering.evicted:
+        return "evicted"
+    if session.name in steering.drained:
+        return "drained"
+    return "cordoned" if session.name in steering.cordoned else ""
 
 
 def _table(pool: Pool, since: int | None) -> Table:

@@ -79,6 +79,29 @@ class Left(Record, frozen=True):
     entries: tuple[Entry, ...]
 
 
+class Steering(msgspec.Struct, frozen=True, array_like=True):
+    """What an operator wants of a pool, whatever its policy would do.
+
+    By name, for that outlives a restart; an eviction by incarnation, for it is that process's.
+    """
+
+    cordoned: tuple[Name, ...] = ()
+    """They keep what they have, and are given nothing new."""
+    drained: tuple[Name, ...] = ()
+    """They are planned for nothing."""
+    evicted: tuple[Number, ...] = ()
+    """Incarnations that are not renewed any more."""
+    pins: tuple[tuple[Key, Name], ...] = ()
+    """Keys, sorted, that go to the owners of these names while those are there."""
+    frozen: bool = False
+    """Only what has no owner is given one."""
+    policy: str = ""
+    """The name of the policy; empty for the one that the pool's kind has."""
+
+
+UNSTEERED = Steering()
+
+
 class Changed(Record, frozen=True):
     """Entries laid over the pool's lease table, in order."""
 
@@ -86,6 +109,8 @@ class Changed(Record, frozen=True):
     entries: tuple[Entry, ...]
     handed: Number = 0
     """The number under which the state was served last that the entries' owner has now; else 0."""
+    steering: Steering | None = None
+    """From here on; None where it stays as it is."""
 
 
 AnyRecord: TypeAlias = TookOver | PromiseLowered | WaitedOut | PoolCreated | Joined | Left | Changed
@@ -118,6 +143,7 @@ class PoolState(msgspec.Struct, frozen=True, array_like=True):
     """The last incarnation and nonce of every name ever numbered."""
     handed: tuple[Held, ...] = ()
     """Ranges that were granted with their state, by the number under which that was served last."""
+    steering: Steering = UNSTEERED
 
 
 class State(msgspec.Struct, frozen=True, array_like=True):

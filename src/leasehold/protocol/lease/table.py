@@ -11,11 +11,14 @@ that freed it, so that its loss is told at once, not when it finds its next owne
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+import msgspec
+
 from leasehold.base.keys import Key, PoolKind
 from leasehold.base.rangemap import RangeMap
 from leasehold.base.ranges import KeyRange
 from leasehold.protocol.lease.messages import Entry, Held
 from leasehold.protocol.lease.records import (
+    UNSTEERED,
     Changed,
     Joined,
     Left,
@@ -50,6 +53,7 @@ class LeaseTable:
         self.handed: RangeMap[int] = RangeMap(NOT_HANDED)
         """Where a range was granted with its state: the number under which that was served last.
         It names the one copy that belongs to the grant (P13)."""
+        self.steering = UNSTEERED
         self.members: dict[int, Member] = {}
         self.numbered: dict[str, tuple[int, int]] = {}
         self.next_number = FIRST_NUMBER + 1
@@ -62,13 +66,21 @@ class LeaseTable:
     def apply(self, record: Joined | Left | Changed) -> None:
         """Make `record` so."""
         match record:
-            case Changed(entries=entries, handed=handed):
+            case Changed(entries=entries, handed=handed, steering=steering):
                 self._lay(entries, handed)
+                self.steering = self.steering if steering is None else steering
             case Joined():
                 self._join(record)
             case Left(incarnation=incarnation, entries=entries):
                 self.members.pop(incarnation, None)
                 self._lay(entries, NOT_HANDED)
+                self._forget_eviction(incarnation)
+
+    def _forget_eviction(self, incarnation: int) -> None:
+        evicted = self.steering.evicted
+        if incarnation in evicted:
+            rest = tuple(each for each in evicted if each != incarnation)
+            self.steering = msgspec.structs.replace(self.steering, evicted=rest)
 
     def _join(self, record: Joined) -> None:
         self.members[record.incarnation] = Member(
@@ -141,6 +153,7 @@ class LeaseTable:
                 for key_range, number in self.handed
                 if number != NOT_HANDED
             ),
+            self.steering,
         )
 
     @classmethod
@@ -156,6 +169,7 @@ class LeaseTable:
         table.numbered = {name: (number, nonce) for name, number, nonce in state.numbered}
         table.next_number = state.next_number
         table.next_incarnation = state.next_incarnation
+        table.steering = state.steering
         return table
 
     def invariants(self) -> None:
@@ -166,6 +180,7 @@ class LeaseTable:
         for incarnation, member in self.members.items():
             assert incarnation < self.next_incarnation, member
             assert self.numbered[member.name] == (incarnation, member.nonce), member
+        assert set(self.steering.evicted) <= self.members.keys(), self.steering
 
 
 def entry_of(key_range: KeyRange, right: Right) -> Entry:

@@ -6,7 +6,7 @@ from leasehold.base.instants import Instant, seconds
 from leasehold.base.keys import Key, PoolKind
 from leasehold.base.rangemap import RangeMap
 from leasehold.base.ranges import KeyRange
-from leasehold.protocol.balance.policy import NOBODY, Plan, Situation
+from leasehold.protocol.balance.policy import NOBODY, Plan, Policy, Situation
 from leasehold.protocol.lease.history import History
 from leasehold.protocol.lease.journal import Append, Committed
 from leasehold.protocol.lease.manager_events import ManagerAction, Note, Push, Send
@@ -55,7 +55,7 @@ class Desk:
 
     def __init__(
         self,
-        policy: ByName,
+        policy: Policy,
         timing: Timing = DEFAULT,
         *,
         state: State | None = None,
