@@ -42,6 +42,7 @@ TIMED_FAULTS = (
     WALL_CLOCKS,
     "connection lost",
     "first thread ended",
+    "steering",
 )
 LATE_TIMER = "late timer"
 SKEW = "skew"
@@ -287,6 +288,9 @@ class Faults:
         if owner is not None:
             self.world.tell(owner.slot, "goes on without its first thread")
             owner.on_host.first_thread_ended = True
+
+    def _steering(self) -> None:
+        self.world.operator.steer()
 
     # --- faults that strike a message ---
 

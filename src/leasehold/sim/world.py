@@ -29,6 +29,7 @@ from leasehold.sim.faults import KINDS, SKEW, Faults, Mix
 from leasehold.sim.hosts import Hosts
 from leasehold.sim.journal import LATENCY_NS, JournalContents, failure_of
 from leasehold.sim.network import Network
+from leasehold.sim.operator import Operator
 from leasehold.sim.process import (
     LookupProcess,
     ManagerProcess,
@@ -92,6 +93,7 @@ class World:
         self.faults = Faults(self, self.mix)
         self.workload = Workload(self)
         self.states = States(self)
+        self.operator = Operator(self)
         self.journal = JournalContents(self.random, self.checkers.on_commit)
 
     def _draw(self) -> None:
@@ -158,8 +160,9 @@ class World:
         while True:
             for slot in list(self.slots):
                 self._restart(slot)  # also who was still leaving when all was healed
+            self.operator.let_go()
             self.run_until(min(self.now + self.timing.renew_ns, deadline))
-            missing = self.checkers.not_converged()
+            missing = self.operator.still_steers() or self.checkers.not_converged()
             if missing is None and all(process.alive for process in self.processes()):
                 return
             if self.now >= deadline:
