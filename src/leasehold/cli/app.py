@@ -34,6 +34,18 @@ COMMANDS = {
     "owners": Command("leasehold.cli.reading:owners", "List the owners of a pool."),
     "table": Command("leasehold.cli.reading:table", "Show the lease table of a pool."),
     "locate": Command("leasehold.cli.reading:locate", "Say who has a key."),
+    "drain": Command("leasehold.cli.steering:drain", "Move everything away from an owner."),
+    "cordon": Command("leasehold.cli.steering:cordon", "Give an owner nothing new."),
+    "uncordon": Command(
+        "leasehold.cli.steering:uncordon", "End the cordon, or the drain, of an owner."
+    ),
+    "pin": Command("leasehold.cli.steering:pin", "Keep a key at an owner."),
+    "unpin": Command("leasehold.cli.steering:unpin", "Let a key go where the policy has it."),
+    "freeze": Command("leasehold.cli.steering:freeze", "Balance nothing in a pool."),
+    "unfreeze": Command("leasehold.cli.steering:unfreeze", "Balance a pool again."),
+    "evict": Command("leasehold.cli.steering:evict", "Renew an owner's leases no more."),
+    "why": Command("leasehold.cli.explaining:why", "Say why a key is where it is."),
+    "plan": Command("leasehold.cli.explaining:plan", "Say what the policy would do now."),
     "demo": Command(
         "leasehold.cli.demo.command:demo", "Watch a service live: owners die, and no key has two."
     ),

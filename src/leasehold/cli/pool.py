@@ -8,10 +8,12 @@ from cyclopts import App, Parameter
 from leasehold.base.keys import PoolKind
 from leasehold.cli.asking import Json, Manager, ask
 from leasehold.cli.output import say, show
+from leasehold.cli.steering import policy
 from leasehold.manager.answers import CreatedAnswer, PoolsAnswer
 from leasehold.manager.pool_spec import from_hex, pool_spec
 
 app = App(name="pool", help="Make pools, and see which there are.", help_format="plaintext")
+app.command(policy)
 
 
 @app.command

@@ -1,13 +1,8 @@
 """What a manager can tell: owners, the lease table, who has a key."""
 
-import os
-from typing import Annotated
-
-from cyclopts import Parameter
-
 from leasehold.cli.asking import Json, Manager, ask, path
+from leasehold.cli.keys import Hex, Int, KeyText, key_parameters
 from leasehold.cli.output import say, show
-from leasehold.errors import ConfigurationError
 from leasehold.manager.answers import (
     JsonKey,
     LocationAnswer,
@@ -35,12 +30,13 @@ def owners(pool: str, /, *, manager: Manager = None, json: Json = False) -> None
             f"{each.hold_seconds:.1f} s",
             "yes" if each.connected else "no",
             each.protocol or "-",
+            each.steering or NOBODY,
         )
         for each in reply.read(OwnersAnswer).owners
     )
     columns = (
         *("owner", "address", "incarnation", "ranges", "share"),
-        *("recalled", "held for", "connected", "protocol"),
+        *("recalled", "held for", "connected", "protocol", "steering"),
     )
     show(columns, rows, empty=f"the pool {pool} has no owners")
 
@@ -83,30 +79,16 @@ def table(
 
 def locate(
     pool: str,
-    key: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    key: KeyText,
     /,
     *,
-    hex: Annotated[bool, Parameter(negative="")] = False,  # noqa: A002 - it is the option's name
-    int: Annotated[bool, Parameter(negative="")] = False,  # noqa: A002
+    hex: Hex = False,  # noqa: A002 - it is the option's name
+    int: Int = False,  # noqa: A002
     manager: Manager = None,
     json: Json = False,
 ) -> None:
-    """Say who has a key.
-
-    Parameters
-    ----------
-    hex
-        The key is given in hexadecimal.
-    int
-        The key is a number, a 64-bit key of a hashed pool.
-    """
-    if hex and int:
-        raise ConfigurationError("a key is given in one way: --hex or --int, not both")
-    kind = "hex" if hex else "int" if int else "key"
-    raw = os.fsencode(key)
-    if kind == "key" and not _is_text(raw):
-        kind, key = "hex", raw.hex()
-    reply = ask(manager, path(pool, "locate", **{kind: key}))
+    """Say who has a key."""
+    reply = ask(manager, path(pool, "locate", **key_parameters(key, hex=hex, int=int)))
     if json:
         print(reply.text)
         return
@@ -118,14 +100,6 @@ def locate(
         say(f"nobody: {place}, {number}")
     else:
         say(f"{answer.owner.address} ({answer.owner.name}): {place}, {number}")
-
-
-def _is_text(raw: bytes) -> bool:
-    try:
-        raw.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def shown(key: JsonKey | None, at_end: str) -> str:

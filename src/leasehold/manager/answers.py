@@ -67,6 +67,8 @@ class OwnerAnswer(msgspec.Struct, frozen=True):
     labels: dict[str, str]
     protocol: int | None = None
     """The version of the protocol that is spoken with it; null where it is not connected."""
+    steering: str = ""
+    """cordoned, drained or evicted; else empty."""
 
 
 class OwnersAnswer(msgspec.Struct, frozen=True):
@@ -228,6 +230,7 @@ def owners_answer(
             each.capacity,
             each.labels,
             version(each.connection),
+            each.steering,
         )
         for each in answer.owners
     )

@@ -11,14 +11,15 @@ from typing import TypeAlias, TypeVar
 import msgspec
 from aiohttp import web
 
-from leasehold.base.keys import UserKey, key_function
-from leasehold.errors import ConfigurationError, KeyTypeError
+from leasehold.base.keys import PoolKind
+from leasehold.errors import ConfigurationError
 from leasehold.manager import answers
 from leasehold.manager.answers import CreatedAnswer, StatusAnswer
 from leasehold.manager.engine import Engine
-from leasehold.manager.http_errors import Refused, as_json
+from leasehold.manager.http_errors import Refused, as_json, check_is_json
 from leasehold.manager.journals.health import journal_answer
-from leasehold.manager.pool_spec import HexKey, from_hex, key_of, pool_spec
+from leasehold.manager.pool_spec import HexKey, key_of, pool_spec
+from leasehold.manager.steering_api import SteeringApi, key_in
 from leasehold.protocol.lease.manager_events import (
     Answer,
     Done,
@@ -34,10 +35,10 @@ from leasehold.protocol.lease.manager_events import (
     ReadTable,
     Table,
 )
+from leasehold.protocol.lease.steering_events import Steer
 from leasehold.wire.versions import NEWEST, OLDEST
 
 VERSION = importlib.metadata.version("leasehold")
-KEY_WAYS = "give one of key=TEXT, hex=BYTES in hexadecimal, or int=NUMBER in a hashed pool"
 
 A = TypeVar("A", bound=Answer)
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -73,7 +74,8 @@ class Api:
         for path, handler in paths.items():
             router.add_get(path, handler)
         router.add_post("/v1/pools", self.create_pool)
-        self._paths = sorted([*paths, "/v1/owner", "/v1/lookup"])
+        steering = SteeringApi(self).add_routes(router)
+        self._paths = sorted([*paths, *steering, "/v1/owner", "/v1/lookup"])
 
     # --- the manager itself ---
 
@@ -125,13 +127,11 @@ class Api:
 
     async def pools(self, request: web.Request) -> web.Response:
         """All pools."""
-        return as_json(answers.pools_answer(await self._ask(ListPools(), Pools)))
+        return as_json(answers.pools_answer(await self.ask(ListPools(), Pools)))
 
     async def create_pool(self, request: web.Request) -> web.Response:
         """Make a pool; nothing happens where there is just such a one."""
-        if request.content_type != "application/json":
-            # Also what keeps a web page from sending one without being asked.
-            raise Refused(415, "the body is not JSON", "send Content-Type: application/json")
+        check_is_json(request)
         try:
             body = msgspec.json.decode(await request.read(), type=NewPool)
             points = [key_of(point) for point in body.split_points]
@@ -139,34 +139,36 @@ class Api:
         except (msgspec.MsgspecError, UnicodeDecodeError, ConfigurationError) as error:
             way_out = 'the body is {"name": ..., "kind": "hashed" or "ordered", "split_points": []}'
             raise Refused(400, str(error), way_out) from error
-        done = await self._ask(question, Done)
+        done = await self.ask(question, Done)
         answer = CreatedAnswer(question.pool, question.kind, done.changed)
         return as_json(answer, 201 if done.changed else 200)
 
     async def table(self, request: web.Request) -> web.Response:
         """The lease table, or what changed in it."""
         question = ReadTable(request.match_info["pool"], _since(request), _journal(request))
-        return as_json(answers.table_answer(await self._ask(question, Table)))
+        return as_json(answers.table_answer(await self.ask(question, Table)))
 
     async def owners(self, request: web.Request) -> web.Response:
         """The owners of a pool."""
-        found = await self._ask(ListOwners(request.match_info["pool"]), Owners)
+        found = await self.ask(ListOwners(request.match_info["pool"]), Owners)
         return as_json(answers.owners_answer(found, self.engine.peers.version))
 
     async def locate(self, request: web.Request) -> web.Response:
         """Who has a key."""
         pool = request.match_info["pool"]
-        kind = self.engine.pool_kind(pool) or "hashed"
-        try:
-            key = key_function(kind)(_user_key(request))
-        except (KeyTypeError, ConfigurationError, UnicodeEncodeError) as error:
-            raise Refused(400, str(error), KEY_WAYS) from error
-        found = await self._ask(Locate(pool, key), Location)
+        kind = self.pool_kind(pool)
+        key = key_in(request.query, kind)
+        found = await self.ask(Locate(pool, key), Location)
         return as_json(answers.location_answer(found, key, kind))
 
     # --- asking ---
 
-    async def _ask(self, question: Question, wanted: type[A]) -> A:
+    def pool_kind(self, pool: str) -> PoolKind:
+        """The kind of a pool; hashed where it is not known."""
+        return self.engine.pool_kind(pool) or "hashed"
+
+    async def ask(self, question: Question, wanted: type[A]) -> A:
+        """The machine's answer, of the type that is wanted. Raises Refused where there is none."""
         try:
             answer = await self.engine.ask(question)
         except TimeoutError:
@@ -183,9 +185,15 @@ class Api:
             case Impossible(why=why, missing=True):
                 raise Refused(404, why, "create it: POST /v1/pools, or leasehold pool create")
             case Impossible(why=why):
-                raise Refused(409, why, "use the pool as it is, or choose another name")
+                raise Refused(409, why, _way_out(question))
         assert isinstance(answer, wanted), answer
         return answer
+
+
+def _way_out(question: Question) -> str:
+    if isinstance(question, Steer):
+        return "name what is there"
+    return "use the pool as it is, or choose another name"
 
 
 def _since(request: web.Request) -> int | None:
@@ -204,24 +212,3 @@ def _journal(request: web.Request) -> int | None:
     except ValueError:
         way_out = "give the `journal` of the last answer, or leave it out"
         raise Refused(400, f"journal={written} is no journal", way_out) from None
-
-
-def _user_key(request: web.Request) -> UserKey:
-    """The key in the query: text in `key`, bytes in `hex`, a 64-bit key in `int`."""
-    given = [name for name in ("key", "hex", "int") if name in request.query]
-    if len(given) != 1:
-        raise Refused(
-            400,
-            f"a key is given once, and here {len(given)} times",
-            KEY_WAYS,
-        )
-    written = request.query[given[0]]
-    match given[0]:
-        case "key":
-            return written
-        case "hex":
-            return from_hex(written)
-    try:
-        return int(written)
-    except ValueError:
-        raise Refused(400, f"int={written} is no number", "give one from 0 to 2**64 - 1") from None

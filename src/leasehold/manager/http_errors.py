@@ -52,3 +52,12 @@ async def errors_as_json(
         if "Allow" in error.headers:
             response.headers["Allow"] = error.headers["Allow"]
         return response
+
+
+def check_is_json(request: web.Request) -> None:
+    """Raise Refused unless the body is said to be JSON.
+
+    Also what keeps a web page from sending one without being asked.
+    """
+    if request.content_type != "application/json":
+        raise Refused(415, "the body is not JSON", "send Content-Type: application/json")

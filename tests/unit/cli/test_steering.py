@@ -1,0 +1,149 @@
+"""The commands that steer a pool and explain it, against a manager in this process."""
+
+import asyncio
+import io
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from leasehold.cli.app import run
+from tests.integration.owner import WireOwner
+from tests.unit.manager.serving import Serving, serving
+
+pytestmark = pytest.mark.asyncio
+Capture = pytest.CaptureFixture[str]
+
+
+@asynccontextmanager
+async def with_ann() -> AsyncIterator[tuple[Serving, WireOwner]]:
+    """A manager, and ann, who has all of the hashed pool `rooms`."""
+    async with serving() as manager:
+        owner = WireOwner("ann")
+        async with owner.connected(manager.service.url):
+            await owner.own_everything()
+            yield manager, owner
+
+
+async def to(manager: Serving, *arguments: str, code: int = 0) -> None:
+    arguments = (*arguments, "--manager", manager.service.url)
+    assert await asyncio.to_thread(run, arguments) == code
+
+
+async def test_commands_say_what_they_did(capsys: Capture) -> None:
+    async with with_ann() as (manager, _):
+        await to(manager, "cordon", "rooms", "ann")
+        await to(manager, "cordon", "rooms", "ann")
+        await to(manager, "uncordon", "rooms", "ann")
+        await to(manager, "pin", "rooms", "room-42", "ann")
+        await to(manager, "unpin", "rooms", "room-42")
+        await to(manager, "freeze", "rooms")
+        await to(manager, "unfreeze", "rooms")
+        await to(manager, "pool", "policy", "rooms", "ring")
+        still = "  no range moves because of it"
+        assert capsys.readouterr().out.splitlines() == [
+            "ann is cordoned: it is given nothing new",
+            still,
+            "nothing to change: ann is cordoned: it is given nothing new already",
+            "ann is as any other owner",
+            still,
+            "room-42 is pinned to ann",
+            still,
+            "room-42 is not pinned",
+            still,
+            "rooms is frozen: only what has no owner is given one",
+            still,
+            "rooms is balanced",
+            still,
+            "rooms is planned by ring",
+            still,
+        ]
+
+
+async def test_a_dry_run_says_what_would_move(capsys: Capture) -> None:
+    async with with_ann() as (manager, _):
+        await to(manager, "drain", "rooms", "ann", "--dry-run")
+        assert capsys.readouterr().out.splitlines() == [
+            "dry run, nothing was changed; then ann is drained: it is planned for nothing",
+            "  1 range (100.0%) from ann to nobody, without state",
+        ]
+        await to(manager, "plan", "rooms")
+        assert "drained" not in capsys.readouterr().out
+
+
+async def test_a_drain_waits_until_nothing_is_left(capsys: Capture) -> None:
+    async with with_ann() as (manager, owner):
+        await to(manager, "drain", "rooms", "ann", "--no-wait")
+        capsys.readouterr()
+        waiting = asyncio.create_task(to(manager, "drain", "rooms", "ann"))
+        owner.leases = ()
+        await owner.renew()  # it lists nothing: it has nothing left
+        await waiting
+        assert capsys.readouterr().out.splitlines()[-1].startswith("ann has nothing left, after ")
+
+
+async def test_an_eviction_says_after_how_long_ranges_are_free(capsys: Capture) -> None:
+    async with with_ann() as (manager, _):
+        await to(manager, "evict", "rooms", "ann")
+        first, *_, last = capsys.readouterr().out.splitlines()
+        assert first == "ann, incarnation 1, is evicted"
+        assert last.startswith("what it has is free in 1")
+        await to(manager, "owners", "rooms")
+        assert capsys.readouterr().out.splitlines()[1].endswith("evicted")
+
+
+async def test_a_death_is_confirmed_by_whoever_sits_there(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with with_ann() as (manager, _):
+        evict = ("evict", "rooms", "ann", "--confirmed-dead")
+        monkeypatch.setattr("sys.stdin", io.StringIO())
+        await to(manager, *evict, code=2)
+        assert "nobody is there to confirm" in capsys.readouterr().err
+        monkeypatch.setattr("sys.stdin", Terminal("n\n"))
+        await to(manager, *evict, code=2)
+        said = capsys.readouterr()
+        assert "ann at http://ann, incarnation 1, of rooms: still connected, 1 ranges" in said.out
+        assert "nothing was done: not confirmed" in said.err
+        await to(manager, *evict, "--incarnation", "7", code=2)
+        assert "ann is incarnation 1 now, and not 7" in capsys.readouterr().err
+        monkeypatch.setattr("sys.stdin", Terminal("y\n"))
+        await to(manager, *evict)
+        assert "is evicted" in capsys.readouterr().out
+        await to(manager, *evict, "--yes", code=2)
+        assert "there is no owner 'ann' in the pool 'rooms'" in capsys.readouterr().err
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+async def test_why_and_plan_are_told_in_words_and_as_json(capsys: Capture) -> None:
+    async with with_ann() as (manager, _):
+        await to(manager, "why", "rooms", "room-42")
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[0].startswith("ann at http://ann: key 0x")
+        assert lines[1].startswith("lease number 2, unbroken since 1; it came there ")
+        assert lines[-2] == "ago\twhat\tfrom\tto\tnumber\tsince\twhy"
+        assert lines[-1].split("\t")[1:6] == ["granted", "-", "ann", "2", "1"]
+        await to(manager, "freeze", "rooms")
+        capsys.readouterr()
+        await to(manager, "plan", "rooms")
+        assert capsys.readouterr().out.splitlines()[1:3] == [
+            "frozen: only what has no owner is given one",
+            "nothing is to move",
+        ]
+        await to(manager, "plan", "rooms", "--json")
+        assert json.loads(capsys.readouterr().out)["steering"]["frozen"] is True
+
+
+@pytest.mark.parametrize("what", ["drain", "cordon", "uncordon", "evict"])
+async def test_an_owner_that_is_not_there_is_refused_with_those_that_are(
+    what: str, capsys: Capture
+) -> None:
+    async with with_ann() as (manager, _):
+        await to(manager, what, "rooms", "bob", code=2)
+        said = " ".join(capsys.readouterr().err.split())
+        assert "there is no owner 'bob' in the pool 'rooms'; there are: ann" in said
