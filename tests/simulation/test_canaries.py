@@ -60,6 +60,7 @@ KNOWN = {
     "import-of-an-earlier-number": Known(0, ("S2: what was lost came back",)),
     "import-without-its-grant": Known(23, ("S2: what was lost came back",)),
     "granted-before-let-go": Known(6, ("S2: what was lost came back",)),
+    "evicts-the-living": Known(0, (FREED, TWO), "steering", 5),
     "clock-stops-in-suspend": Known(8, (FREED, TWO), "suspend,drop"),
     "skew-over-the-bound": Known(4, (FREED, TWO), "skew,crash of an owner,one-way cut,two-way cut"),
     "closed-socket-is-death": Known(0, (FREED, TWO)),

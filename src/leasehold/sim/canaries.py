@@ -38,6 +38,7 @@ from leasehold.protocol.lease.table import FIRST_NUMBER, LeaseTable
 from leasehold.protocol.lease.timing import Timing
 from leasehold.protocol.lease.witnesses import Witnesses
 from leasehold.sim.journal import JournalContents
+from leasehold.sim.operator import Operator
 
 Patch = tuple[type, str, Callable[..., Any] | property]
 SKEW_AT_THE_BOUND = 40_000
@@ -352,6 +353,11 @@ CANARIES = (
         "granted-before-let-go",
         "nothing is taken before the application has let go of what it had there",
         ((Belief, "has_let_go", _always),),
+    ),
+    Canary(
+        "evicts-the-living",
+        "P14: only a process that is gone is confirmed dead",
+        ((Operator, "is_dead", _always),),
     ),
     Canary(
         "clock-stops-in-suspend",

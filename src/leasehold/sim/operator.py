@@ -45,7 +45,7 @@ class Operator:
         members = [table.members[incarnation] for incarnation in sorted(table.members)]
         member = random.choice(members)
         key = random.choice(self.world.workload.keys)
-        dead = [each for each in members if self._is_dead(each)]
+        dead = [each for each in members if self.is_dead(each)]
         commands: list[SteeringCommand] = [
             Drain(pool=pool, owner=member.name),
             Cordon(pool=pool, owner=member.name),
@@ -85,7 +85,7 @@ class Operator:
         if steering.frozen:
             yield Unfreeze(pool=pool)
 
-    def _is_dead(self, member: Member) -> bool:
+    def is_dead(self, member: Member) -> bool:
         """Whether that very process is gone: the address is of one process only."""
         process = self.world.owner_at(member.address)
         return process is None or not process.alive
