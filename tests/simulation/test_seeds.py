@@ -46,8 +46,8 @@ def test_where_nothing_may_go_wrong_nothing_does() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_kind_that_is_asked_for_alone_comes_alone(kind: str) -> None:
     movers = ("burst of joins", "leaving") if kind in HAND_OFF_FAULTS else ()  # else nothing moves
-    faults, rate, hours = (*movers, kind), *((9, 0.5) if movers else (3, 0.1))
-    plans = [Plan(seed=seed, hours=hours, faults=faults, fault_rate=rate) for seed in range(8)]
+    faults, rate, seeds = (*movers, kind), *((9, 40) if movers else (3, 8))
+    plans = [Plan(seed=seed, hours=0.1, faults=faults, fault_rate=rate) for seed in range(seeds)]
     outcomes = [run_seed(plan) for plan in plans]
     consequence = {"cut message"} if "cut" in kind else set()
     assert {kind} <= set(total(outcomes, "faults")) <= {*faults} | consequence

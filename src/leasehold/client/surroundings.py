@@ -15,7 +15,6 @@ from leasehold.runtime.clock import Clock, LoopTimers, Timers, boot_clock
 from leasehold.transport.channels import Channels
 from leasehold.transport.contract import Role, Transport
 from leasehold.transport.websocket import WebSocketTransport
-from leasehold.transport.websocket_channels import WebSocketChannels
 
 M = TypeVar("M")
 
@@ -79,5 +78,9 @@ class World:
         return look(suspect)
 
     def channels(self) -> Channels:
-        """See `Surroundings`."""
+        """See `Surroundings`. Only who hands state over needs aiohttp's server, which is slow to
+        load.
+        """
+        from leasehold.transport.websocket_channels import WebSocketChannels  # noqa: PLC0415
+
         return WebSocketChannels()

@@ -16,7 +16,7 @@ import msgspec
 
 from leasehold.base.ranges import KeyRange
 from leasehold.errors import LocalProtocolError, RemoteProtocolError
-from leasehold.protocol.lease.messages import EndKey, JournalId, Message, Name, Number, Text
+from leasehold.protocol.lease.messages import EndKey, JournalId, Name, Number, Text
 from leasehold.wire.checks import check_each
 from leasehold.wire.codec import Bytes
 from leasehold.wire.limits import CHUNK_BYTES, HAND_OFF_BYTES
@@ -29,7 +29,11 @@ CHUNKS_UNDER_WAY = 4
 M = TypeVar("M")
 
 
-class Offer(Message, frozen=True):
+class Step(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """The base of what two owners say to each other: compact arrays, told apart by their name."""
+
+
+class Offer(Step, frozen=True):
     """The state of a range, as the lease of that number leaves it, for one incarnation."""
 
     pool: Name
@@ -47,29 +51,29 @@ class Offer(Message, frozen=True):
         return KeyRange(self.start, self.end)
 
 
-class Chunk(Message, frozen=True):
+class Chunk(Step, frozen=True):
     """Some of the state, in the words of the application."""
 
     data: Annotated[bytes, msgspec.Meta(max_length=CHUNK_BYTES)]
 
 
-class Last(Message, frozen=True):
+class Last(Step, frozen=True):
     """The range is not served any more, and all of its state has been sent."""
 
 
-class Accepted(Message, frozen=True):
+class Accepted(Step, frozen=True):
     """Send it."""
 
 
-class Taken(Message, frozen=True):
+class Taken(Step, frozen=True):
     """One more chunk has been taken in."""
 
 
-class Whole(Message, frozen=True):
+class Whole(Step, frozen=True):
     """All of it is here, and the taker's own machine knows."""
 
 
-class Refused(Message, frozen=True):
+class Refused(Step, frozen=True):
     """It is not taken, or not any more; what came of it is dropped."""
 
     why: Text

@@ -151,7 +151,8 @@ class Moving:
         moves: list[Move] = []
         for item in self.table.held_by(session.incarnation):
             for key_range, right in self.table.within(item.range):
-                for piece in _cut(key_range, giving, session.untold, plan, session.recalled):
+                laid = (giving, session.untold, plan, session.recalled, session.orders)
+                for piece in _cut(key_range, *laid):
                     planned = plan[piece.start]
                     fate = self._fate(now, session, piece, planned)
                     if fate == "moves":
