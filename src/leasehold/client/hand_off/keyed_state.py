@@ -6,7 +6,8 @@
 
 Values are in one dict, so that reading costs what a dict costs. Beside it is an index of the keys
 by their place in the key space, in leaves of some thousand: without it, handing over a hundredth
-of a million keys would look at all of them. Only keys that are new or removed touch the index.
+of a million keys would look at all of them. Only keys that are new or removed touch the index. What
+is handed over comes by leaves, so that the taker has them too without hashing a key.
 
 What changes is noted only while a range is exported, by the marks that are out: a mark is a set of
 what has changed since it was made, and gone when nobody has it any more.
@@ -29,17 +30,19 @@ from leasehold.errors import ConfigurationError
 
 V = TypeVar("V")
 ToKey: TypeAlias = Callable[[UserKey], Key]
+_Leaf: TypeAlias = tuple[KeyRange | None, list[UserKey]]
 _first = itemgetter(0)
 
 LEAF_KEYS = 4096
 """Of the index. Sorting so many to split a leaf, or hashing them at the end of a range, takes a few
 milliseconds; a million keys are some hundred leaves."""
-AIM_BYTES = 256 * 1024
-"""Of a chunk. A few milliseconds to encode, or to decode and insert: what the application's event
-loop is kept for at a time."""
+AIM_BYTES = 1536 * 1024
+"""Of a chunk. Some milliseconds to encode, or to decode and insert: what the application's event
+loop is kept for at a time. Each chunk goes from thread to thread several times, and may wait for
+the interpreter's lock each time, so that smaller ones take longer together."""
 FIRST_ENTRIES = 64
 """In the first chunk of an export, before it is known how large entries are."""
-MOST_ENTRIES = LEAF_KEYS
+MOST_ENTRIES = 8 * LEAF_KEYS
 
 
 class KeyedState(MutableMapping[UserKey, V], Generic[V]):
@@ -64,7 +67,7 @@ class KeyedState(MutableMapping[UserKey, V], Generic[V]):
         self._marks: tuple[ref[_Mark], ...] = ()
         self._encode = msgspec.msgpack.Encoder().encode
         try:
-            self._decoder = msgspec.msgpack.Decoder(tuple[list[tuple[Any, value_type]], list[Any]])
+            self._decoder = msgspec.msgpack.Decoder(_Chunk[value_type])
         except TypeError as error:
             raise ConfigurationError(f"value_type cannot be {value_type!r}: {error}") from error
 
@@ -107,7 +110,7 @@ class KeyedState(MutableMapping[UserKey, V], Generic[V]):
 
     def within(self, key_range: KeyRange) -> list[UserKey]:
         """The keys in the range, in no order."""
-        return [key for keys in self._leaves(key_range) for key in keys]
+        return [key for _, keys in self._leaves(key_range) for key in keys]
 
     def _note(self, user_key: UserKey) -> None:
         key = self._key(user_key)
@@ -116,7 +119,7 @@ class KeyedState(MutableMapping[UserKey, V], Generic[V]):
             if mark is not None and key in mark.key_range:
                 mark.changed[user_key] = None
 
-    def _leaves(self, key_range: KeyRange) -> Iterator[list[UserKey]]:
+    def _leaves(self, key_range: KeyRange) -> "Iterator[_Leaf]":
         """The keys in the range, a leaf at a time; what is new meanwhile may be among them."""
         start: Key | None = key_range.start
         while start is not None and (key_range.end is None or start < key_range.end):
@@ -125,7 +128,7 @@ class KeyedState(MutableMapping[UserKey, V], Generic[V]):
                 part = key_range.intersection(leaf)
                 if part is not None and part != leaf:
                     keys = [each for each in keys if self._key(each) in part]
-            yield keys
+            yield part, keys
             start = leaf.end
 
     # --- the handler ---
@@ -137,65 +140,113 @@ class KeyedState(MutableMapping[UserKey, V], Generic[V]):
             self._marks = (*self._marks, ref(mark, self._forget))
         if since is None:
             return mark, self._encoded(self._leaves(key_range))
-        return mark, self._encoded(iter([list(since.changed)]))
+        return mark, self._encoded(iter([(None, list(since.changed))]))
 
     def _forget(self, gone: "ref[_Mark]") -> None:
         with self._lock:
             self._marks = tuple(each for each in self._marks if each is not gone)
 
-    def _encoded(self, batches: Iterator[list[UserKey]]) -> Iterator[bytes]:
+    def _encoded(self, leaves: "Iterator[_Leaf]") -> Iterator[bytes]:
         """In chunks of about AIM_BYTES, whatever the values: as many as the last ones suggest."""
         count = FIRST_ENTRIES
-        for keys in batches:
+        batch: list[_Leaf] = []
+        waiting = 0
+        for leaf, keys in leaves:
             done = 0
             while done < len(keys):
-                some = keys[done : done + count]
+                some = keys[done : done + count - waiting]
+                batch.append((leaf, some))
                 done += len(some)
-                size = 0
-                for chunk in self._chunks(some):
-                    size += len(chunk)
-                    yield chunk
-                fitting = len(some) * AIM_BYTES // size
-                count = max(1, min(fitting, 4 * len(some), MOST_ENTRIES))
+                waiting += len(some)
+                if waiting == count:
+                    size = 0
+                    for chunk in self._chunks(batch):
+                        size += len(chunk)
+                        yield chunk
+                    count = max(1, min(waiting * AIM_BYTES // size, 4 * count, MOST_ENTRIES))
+                    batch, waiting = [], 0
+        if batch:
+            yield from self._chunks(batch)
 
-    def _chunks(self, keys: Sequence[UserKey]) -> Iterator[bytes]:
-        values = self._values
-        entries, removed = [], []
-        for key in keys:
-            try:
-                entries.append((key, values[key]))
-            except KeyError:
-                removed.append(key)
-        chunk = self._encode((entries, removed))
-        if len(chunk) <= 2 * AIM_BYTES or len(keys) == 1:
+    def _chunks(self, batch: "list[_Leaf]") -> Iterator[bytes]:
+        """One; or several, where the values are larger than was thought."""
+        chunk = self._encode(_Chunk([self._part(*each) for each in batch]))
+        if len(chunk) <= 2 * AIM_BYTES or (len(batch) == 1 and len(batch[0][1]) == 1):
             yield chunk
             return
         del chunk
-        half = len(keys) // 2
-        yield from self._chunks(keys[:half])
-        yield from self._chunks(keys[half:])
+        if len(batch) > 1:
+            half = len(batch) // 2
+            yield from self._chunks(batch[:half])
+            yield from self._chunks(batch[half:])
+        else:
+            ((leaf, keys),) = batch
+            half = len(keys) // 2
+            yield from self._chunks([(leaf, keys[:half])])
+            yield from self._chunks([(leaf, keys[half:])])
+
+    def _part(self, leaf: KeyRange | None, keys: list[UserKey]) -> "_Part[V]":
+        values = self._values
+        start, end = (leaf.start, leaf.end) if leaf else (None, None)
+        try:
+            return _Part(start, end, keys, [values[key] for key in keys])
+        except KeyError:  # some were removed
+            entries = [(key, values[key]) for key in keys if key in values]
+            there, found = [key for key, _ in entries], [value for _, value in entries]
+            removed = [key for key in keys if key not in values]
+            return _Part(start, end, there, found, removed)
 
     def import_chunk(self, key_range: KeyRange, chunk: bytes) -> None:
         """See `HandOffHandler`."""
-        del key_range
-        entries, removed = self._decoder.decode(chunk)
+        for part in self._decoder.decode(chunk).parts:
+            if len(part.keys) != len(part.values):
+                raise ValueError(f"{len(part.keys)} keys and {len(part.values)} values in a chunk")
+            with self._lock:
+                self._import(key_range, part)
+
+    def _import(self, key_range: KeyRange, part: "_Part[V]") -> None:
         values, to_key = self._values, self._key
-        with self._lock:
-            new = [(to_key(key), key) for key, _ in entries if key not in values]
-            values.update(entries)
+        leaf = part.leaf_in(key_range, to_key)
+        if leaf is None or not self._index.take_leaf(leaf, part.keys):
+            new = [(to_key(key), key) for key in part.keys if key not in values]
             self._index.add_all(new, to_key)
-            for key in removed:
-                if values.pop(key, self) is not self:
-                    self._index.remove(to_key(key), key)
+        values.update(zip(part.keys, part.values, strict=True))
+        for key in part.removed:
+            if values.pop(key, self) is not self:
+                self._index.remove(to_key(key), key)
 
     def discard_range(self, key_range: KeyRange) -> None:
         """See `HandOffHandler`."""
-        for keys in list(self._leaves(key_range)):
+        for _, keys in list(self._leaves(key_range)):
             with self._lock:
                 for key in keys:
                     self._values.pop(key, None)
         with self._lock:
             self._index.empty(key_range, self._key)
+
+
+class _Part(msgspec.Struct, Generic[V], array_like=True, gc=False):
+    """Some keys with their values, all of one leaf where that is said; and keys without any."""
+
+    start: Key | None
+    end: Key | None
+    keys: list[Any]
+    values: list[V]
+    removed: list[Any] = []
+
+    def leaf_in(self, key_range: KeyRange, to_key: ToKey) -> KeyRange | None:
+        """The leaf that they are all of, if it lies in the range; as the first and last show."""
+        if self.start is None or not self.keys:
+            return None
+        leaf = KeyRange(self.start, self.end)
+        is_so = all(to_key(key) in leaf for key in (self.keys[0], self.keys[-1]))
+        return leaf if is_so and key_range.covers(leaf) else None
+
+
+class _Chunk(msgspec.Struct, Generic[V], array_like=True, gc=False):
+    """As much as is handed over at a time."""
+
+    parts: list[_Part[V]]
 
 
 class _Mark:
@@ -236,14 +287,36 @@ class _Index:
             if len(self.leaves[i]) > LEAF_KEYS:
                 self._split(i, to_key)
 
+    def take_leaf(self, leaf: KeyRange, user_keys: Sequence[UserKey]) -> bool:
+        """Take keys that all lie in the leaf of another index; False where its place is taken."""
+        i = bisect_right(self.starts, leaf.start) - 1
+        around, there = self._range(i), self.leaves[i]
+        if around == leaf:
+            there.update(user_keys)
+            return True
+        if there or not around.covers(leaf):
+            return False
+        starts = [self.starts[i]] if self.starts[i] < leaf.start else []
+        starts.append(leaf.start)
+        if leaf.end is not None and leaf.end != around.end:
+            starts.append(leaf.end)
+        self.starts[i : i + 1] = starts
+        self.leaves[i : i + 1] = [
+            set(user_keys) if start == leaf.start else set() for start in starts
+        ]
+        return True
+
     def remove(self, key: Key, user_key: UserKey) -> None:
         self.leaves[bisect_right(self.starts, key) - 1].discard(user_key)
 
     def at(self, key: Key) -> tuple[KeyRange, list[UserKey]]:
         """The leaf around `key`: its range, and its keys."""
         i = bisect_right(self.starts, key) - 1
+        return self._range(i), list(self.leaves[i])
+
+    def _range(self, i: int) -> KeyRange:
         end = self.starts[i + 1] if i + 1 < len(self.starts) else None
-        return KeyRange(self.starts[i], end), list(self.leaves[i])
+        return KeyRange(self.starts[i], end)
 
     def empty(self, key_range: KeyRange, to_key: ToKey) -> None:
         """Drop all that is in the range, and leaves that lie in it."""
