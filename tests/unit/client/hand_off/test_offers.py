@@ -26,7 +26,7 @@ from tests.unit.client.hand_off.stage import Stage, on_stage
 pytestmark = pytest.mark.asyncio
 HIGH = 1 << 40
 KEY = "a stranger's"
-CHUNK = Chunk(msgspec.msgpack.encode(([(KEY, 7)], [])))
+CHUNK = Chunk(msgspec.msgpack.encode(([(None, None, [KEY], [7])],)))
 
 
 @pytest_asyncio.fixture
