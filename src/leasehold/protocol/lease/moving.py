@@ -168,13 +168,24 @@ class Moving:
         if session.untold[piece.start]:
             return "granted"
         if session.recalled[piece.start] == NOT_RECALLED:
-            if planned == session.incarnation or (planned == NOBODY and not session.leaving):
+            if planned == session.incarnation or (planned == NOBODY and self._may_keep(session)):
                 session.orders.assign(piece, NOT_ORDERED)
                 return "stays"
             if self._can_hand(now, session, piece, planned):
                 return "moves"
             session.recalled.assign(piece, Instant(now + self.office.timing.recall_ns))
         return "recalled" if now < session.recalled[piece.start] else "left out"
+
+    def _may_keep(self, session: Session) -> bool:
+        """Whether it goes on with what nobody is to have: for good; or, where it can hand over and
+        leaves, until somebody who has just joined has spoken under its number and is planned for.
+        """
+        if not session.leaving:
+            return True
+        joining = (each for each in self.sessions.values() if not (each.proven or each.leaving))
+        able = {session.incarnation, *(each.incarnation for each in joining)}
+        can = [number for number in able if self.table.members[number].hand_off]
+        return session.incarnation in can and len(can) > 1
 
     def _can_hand(self, now: Instant, session: Session, piece: KeyRange, planned: int) -> bool:
         deadline = session.orders[piece.start]

@@ -425,6 +425,26 @@ def test_the_last_that_leaves_is_recalled_everything() -> None:
     assert SOURCE not in desk.pool.sessions
 
 
+def test_who_leaves_waits_for_one_that_has_joined_and_not_yet_spoken() -> None:
+    desk = Desk(ByName((WHOLE, "a b")))
+    desk.owner(T0, "a", A, hand_off=True)
+    desk.settle(at(0.2), SOURCE, A)
+    desk.join(at(1), "b", B, hand_off=True)
+    answer = ask(desk, 1.1, HELD, leaving=True)
+    assert (marks(answer), orders(answer)) == ([(b"", None, "renewed")], [])
+    taker_asks(desk, 1.2)
+    desk.advance(at(1.4))
+    assert orders(ask(desk, 1.5, HELD, leaving=True)) == [("", None, TAKER)]
+
+
+def test_who_leaves_waits_for_nobody_that_cannot_take() -> None:
+    desk = Desk(ByName((WHOLE, "a b")))
+    desk.owner(T0, "a", A, hand_off=True)
+    desk.settle(at(0.2), SOURCE, A)
+    desk.join(at(1), "b", B)
+    assert marks(ask(desk, 1.1, HELD, leaving=True)) == [(b"", None, "recalled")]
+
+
 def test_who_leaves_goes_when_its_taker_has_everything() -> None:
     desk = three_owners()
     desk.pool.policy = TO_B
