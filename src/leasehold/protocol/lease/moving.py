@@ -183,8 +183,8 @@ class Moving:
         if not session.leaving:
             return True
         joining = (each for each in self.sessions.values() if not (each.proven or each.leaving))
-        able = {session.incarnation, *(each.incarnation for each in joining)}
-        can = [number for number in able if self.table.members[number].hand_off]
+        there = [session.incarnation, *(each.incarnation for each in joining)]
+        can = [number for number in there if self.table.members[number].hand_off]
         return session.incarnation in can and len(can) > 1
 
     def _can_hand(self, now: Instant, session: Session, piece: KeyRange, planned: int) -> bool:
