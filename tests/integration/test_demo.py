@@ -120,6 +120,37 @@ def test_leaders_are_killed_and_nobody_notices(tmp_path: Path, journal: str) -> 
     assert list(tmp_path.iterdir()) == []
 
 
+def test_all_owners_are_restarted_and_no_client_notices(tmp_path: Path) -> None:
+    done = run(tmp_path, "--rolling-restart", "--json")
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    nothing = ("failed", "double_owner", "keys_lost", "losses_signalled", "keys_republished")
+    assert {name: summary[name] for name in nothing} == dict.fromkeys(nothing, 0), done.stderr
+    assert summary["drains"] == summary["owners"] == 4
+    assert 0 < summary["drain_seconds"] <= summary["slowest_drain_seconds"]
+    assert summary["moves_per_key"] >= 1, "what is restarted has handed over what it had"
+    assert summary["leases_lost_to_failover"] == 0
+    assert "all 4 owners have been restarted" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_keys_of_the_killed_are_served_again(tmp_path: Path) -> None:
+    done = run(tmp_path, "--crash", "--seconds", "6", "--owners", "3", "--json")
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert summary["double_owner"] == 0, done.stderr
+    assert summary["owner_kills"] >= 1
+    assert 0 < summary["dark_seconds"] <= summary["slowest_dark_seconds"]
+    assert summary["keys_lost"] >= 1, "what was in the memory of the dead is gone, and known to be"
+    assert "all of them are served again" in done.stderr
+
+
+def test_troubles_that_cannot_be_told_apart_are_refused(tmp_path: Path) -> None:
+    done = run(tmp_path, "--crash", "--rolling-restart")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--rolling-restart and --crash make different trouble" in done.stderr
+
+
 def test_a_leader_that_nobody_can_follow_is_not_killed(tmp_path: Path) -> None:
     done = run(tmp_path, "--kill-leader")
     assert (done.returncode, done.stdout) == (2, "")

@@ -14,9 +14,10 @@ own whether ever two owners served one key at once.
     children     processes: started, spoken with, ended
     managers     who leads, and the etcd that they share
     failovers    leaders killed
-    trouble      who is killed or stopped, and when
+    trouble      who is killed or stopped, and when; `rolling` restarts all, `crashes` only kills
     owner        a process that serves; `presence` is its state, `record` what it served
     frontend     a process with clients; `routing` finds the owner for each of their operations
+    keyspace     how much of it a range is
     judge        whether two owners ever served one key at once
     screen       live in a terminal; `lines` without one; `summary` at the end
 """

@@ -41,6 +41,11 @@ class Child:
         """Its process id."""
         return self._process.pid
 
+    @property
+    def code(self) -> int | None:
+        """Its exit code, once it has ended."""
+        return self._process.returncode
+
     async def _follow(self) -> None:
         assert self._process.stdout is not None
         async for line in self._process.stdout:

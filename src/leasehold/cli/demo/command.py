@@ -25,6 +25,8 @@ def demo(  # noqa: PLR0913  # a parameter is an option, and each has a default
     managers: Annotated[int, Parameter(validator=Number(gte=1, lte=9))] = 1,
     journal: Literal["sqlite", "etcd"] = "sqlite",
     kill_leader: Annotated[bool, Parameter(negative="")] = False,
+    rolling_restart: Annotated[bool, Parameter(negative="")] = False,
+    crash: Annotated[bool, Parameter(negative="")] = False,
     preset: Literal["paper", "default", "test"] | None = None,
     json: Annotated[bool, Parameter(negative="")] = False,
     break_owner: Annotated[bool, Parameter(negative="")] = False,
@@ -49,6 +51,10 @@ def demo(  # noqa: PLR0913  # a parameter is an option, and each has a default
         What the managers share: a file (sqlite), or an etcd of three members, started for it.
     kill_leader
         Kill the manager that leads, now and then; with 2 managers or more.
+    rolling_restart
+        Restart all owners, two at a time, each handing its state over; then end.
+    crash
+        Kill owners again and again, and say for how long their keys were not served.
     preset
         How long leases last: test (1.2 s), default (12 s) or paper (60 s). By default test, and
         with --kill-leader default: a takeover takes 2 s.
@@ -57,6 +63,7 @@ def demo(  # noqa: PLR0913  # a parameter is an option, and each has a default
     break_owner
         For tests: owner 1 never asks if it still has a lease, and the record must find it.
     """
+    _check_one_of(kill_leader, rolling_restart, crash, break_owner)
     if kill_leader and managers == 1:
         raise ConfigurationError("--kill-leader wants somebody to take over: add --managers 3")
     settings = Settings(
@@ -68,6 +75,8 @@ def demo(  # noqa: PLR0913  # a parameter is an option, and each has a default
         journal=journal,
         kill_leader=kill_leader,
         break_owner=break_owner,
+        rolling_restart=rolling_restart,
+        crash=crash,
     )
     summary = run(settings, _view(is_json=json))
     if json:
@@ -75,6 +84,18 @@ def demo(  # noqa: PLR0913  # a parameter is an option, and each has a default
     else:
         print("\n".join(["", *lines(summary)]))
     return 0 if summary.is_good else FOUND
+
+
+KINDS = ("--kill-leader", "--rolling-restart", "--crash", "--break-owner")
+
+
+def _check_one_of(*kinds: bool) -> None:
+    given = [option for option, is_given in zip(KINDS, kinds, strict=True) if is_given]
+    if len(given) > 1:
+        raise ConfigurationError(
+            f"{' and '.join(given)} make different trouble, which one demo cannot tell apart: run "
+            "it once for each"
+        )
 
 
 def _json(summary: Summary) -> str:

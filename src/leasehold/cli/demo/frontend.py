@@ -34,11 +34,16 @@ class Client:
         self.user = user
         self.key = hashed_key(user)
         self.published: Status | None = None
-        self.has_come = False
-        """The first publication was answered."""
+        self.answered = 0
+        """The newest version whose publication was answered."""
         self.is_lost = False
         """To be republished, and not begun with yet."""
         self.publishing = asyncio.Lock()
+
+    @property
+    def has_come(self) -> bool:
+        """The first publication was answered."""
+        return self.answered > 0
 
     def next_status(self, random: Random) -> Status:
         """What the user publishes next."""
@@ -53,7 +58,7 @@ class Frontend:
         self._router = router
         self._users = orders.users
         self._random = SystemRandom()
-        self._clients = [Client(user) for user in orders.clients]
+        self._clients = {user: Client(user) for user in orders.clients}
         self._stopping = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._found_nothing = 0
@@ -61,17 +66,22 @@ class Frontend:
         self._ranges_lost = 0
         self._keys_republished = 0
         self._contact_lost = 0
+        self._lost: set[str] = set()
+        """The users whose state was lost once."""
 
     def start(self) -> None:
         """Have all clients come."""
-        for client in self._clients:
+        for client in self._clients.values():
             self._start(self._live(client))
 
     async def stop(self) -> None:
-        """Begin nothing more, and wait for what is under way. It has deadlines."""
+        """Begin nothing more, and wait for what is under way; then look once whether what every
+        client has published is there. All of it has deadlines.
+        """
         self._stopping.set()
         while self._tasks:
             await asyncio.wait(self._tasks)
+        await asyncio.gather(*map(self._read, self._clients))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -102,16 +112,22 @@ class Frontend:
         return True
 
     async def _read(self, user: str) -> None:
+        client = self._clients.get(user)
+        answered = client.answered if client else 0
         done = await self._router.do(Request(user))
-        if done is not None and done.status is None:
+        if done is None:
+            return
+        if done.status is None:
             self._found_nothing += 1
+        if (done.status.version if done.status else 0) < answered:
+            self._lost.add(user)
 
     async def _publish(self, client: Client) -> None:
         async with client.publishing:
             # Kept before it is sent: what was sent may be stored, whether or not it is answered.
             client.published = client.next_status(self._random)
             if await self._router.do(Request(client.user, client.published)):
-                client.has_come = True
+                client.answered = client.published.version
 
     # --- what is done about losses ---
 
@@ -120,10 +136,11 @@ class Frontend:
         self._losses_signalled += 1
         self._ranges_lost += len(ranges)
         self._contact_lost += WHOLE in ranges
-        for client in self._clients:
+        for client in self._clients.values():
             is_meant = any(client.key in each for each in ranges)
             if is_meant and client.published and not client.is_lost:
                 client.is_lost = True
+                self._lost.add(client.user)
                 self._start(self._republish(client))
 
     async def _republish(self, client: Client) -> None:
@@ -138,12 +155,13 @@ class Frontend:
     def report(self) -> FrontendReport:
         """How it is."""
         return FrontendReport(
-            has_published=all(client.has_come for client in self._clients),
+            has_published=all(client.has_come for client in self._clients.values()),
             found_nothing=self._found_nothing,
             losses_signalled=self._losses_signalled,
             ranges_lost=self._ranges_lost,
             keys_republished=self._keys_republished,
             contact_lost=self._contact_lost,
+            keys_lost=len(self._lost),
             **vars(self._router.counts),
         )
 

@@ -1,13 +1,21 @@
-"""A process that serves: plain HTTP in front, `Presence` behind, `Owner` for the right to it."""
+"""A process that serves: plain HTTP in front, `Presence` behind, `Owner` for the right to it.
 
+SIGTERM is for leaving as a service should: everything is handed over, and served until it is.
+"""
+
+import asyncio
+import signal
 import socket
+from collections.abc import Awaitable
+from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 
 import msgspec
 from aiohttp import web
 
-from leasehold import KeyRange, Lookup, Owner
+from leasehold import KeyedState, KeyRange, Lookup, Owner
+from leasehold.cli.demo.keyspace import share
 from leasehold.cli.demo.leash import Leash, tell
 from leasehold.cli.demo.presence import (
     Answered,
@@ -20,13 +28,16 @@ from leasehold.cli.demo.presence import (
 )
 from leasehold.cli.demo.record import RecordWriter
 from leasehold.cli.demo.reports import POOL, OwnerOrders, OwnerReport
+from leasehold.errors import ClosedError
 from leasehold.runtime.clock import boot_clock
 
 HOST = "127.0.0.1"
 PATH = "/presence/{user}"
 REPORT_SECONDS = 0.2
 SHUTDOWN_SECONDS = 1.0
-"""For operations under way at the end. The frontends have stopped before, so there are none."""
+"""For operations under way at the end. They are short, and no key is here any more."""
+DRAIN_SECONDS = 20.0
+"""At most, to hand everything over. It ends when it is done."""
 
 
 class Service:
@@ -46,7 +57,7 @@ class Service:
     async def read(self, request: web.Request) -> web.Response:
         """GET: a user's presence."""
         user = request.match_info["user"]
-        return self._answer(user, await self._presence.read(user))
+        return await self._answer(user, self._presence.read(user))
 
     async def publish(self, request: web.Request) -> web.Response:
         """PUT: what a user publishes."""
@@ -55,9 +66,13 @@ class Service:
             status = msgspec.json.decode(await request.read(), type=Status)
         except msgspec.MsgspecError as error:
             return web.Response(status=HTTPStatus.BAD_REQUEST, text=str(error))
-        return self._answer(user, await self._presence.publish(user, status))
+        return await self._answer(user, self._presence.publish(user, status))
 
-    def _answer(self, user: str, outcome: Outcome) -> web.Response:
+    async def _answer(self, user: str, operation: Awaitable[Outcome]) -> web.Response:
+        try:
+            outcome = await operation
+        except ClosedError:  # it has left, and owns nothing
+            outcome = Refused(was_voided=False)
         match outcome:
             case Answered(status):
                 return _json(HTTPStatus.OK, status)
@@ -71,43 +86,86 @@ def _json(status: HTTPStatus, body: object) -> web.Response:
     return web.Response(status=status, body=data, content_type="application/json")
 
 
+@dataclass
+class Counts:
+    """What happened to the leases of this process; see `OwnerReport`."""
+
+    lapsed: int = 0
+    granted: float = 0.0
+    is_leaving: bool = False
+
+
 async def be_owner(leash: Leash) -> None:
     """Serve until told to stop."""
     orders = msgspec.json.decode(await leash.orders(), type=OwnerOrders)
     listening = socket.create_server((HOST, 0))  # first of all: an owner must know its address
     address = f"http://{HOST}:{listening.getsockname()[1]}"
 
-    lapsed: list[int] = []
+    counts = Counts()
+    to_leave = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, to_leave.set)
+
+    def on_grant(ranges: tuple[KeyRange, ...]) -> None:
+        counts.granted += sum(map(share, ranges))
 
     def on_revoke(ranges: tuple[KeyRange, ...]) -> None:
-        presence.drop(ranges)
-        if not owner.ranges:  # a recall leaves it the rest
-            lapsed.append(len(ranges))
+        if not counts.is_leaving and not owner.ranges:  # a recall leaves it the rest
+            counts.lapsed += len(ranges)
 
-    owner = Owner(orders.manager, pool=POOL, name=orders.name, address=address, on_revoke=on_revoke)
+    state: KeyedState[Status] = KeyedState(value_type=Status)
+    owner = Owner(
+        orders.manager,
+        pool=POOL,
+        name=orders.name,
+        address=address,
+        on_grant=on_grant,
+        on_revoke=on_revoke,
+        hand_off=state,
+    )
     record = RecordWriter(Path(orders.directory), orders.name)
     checks = NoChecks(owner) if orders.is_broken else owner
-    presence = Presence(checks, record, boot_clock, some_work)
+    presence = Presence(checks, state, record, boot_clock, some_work)
     async with owner, Lookup(orders.manager, pool=POOL) as lookup:
         app = Service(presence, lookup).app()
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
         await runner.setup()
         await web.SockSite(runner, listening).start()
-        tell(_report(owner, presence, sum(lapsed)))
-        while not await leash.stopped_within(REPORT_SECONDS):
-            tell(_report(owner, presence, sum(lapsed)))
+        ending = asyncio.create_task(_to_the_end(leash, to_leave, owner, counts))
+        while not ending.done():
+            tell(_report(owner, presence, counts))
+            await asyncio.wait({ending}, timeout=REPORT_SECONDS)
+        ending.result()
         await runner.cleanup()
+    tell(_report(owner, presence, counts))
     record.close()
 
 
-def _report(owner: Owner, presence: Presence, lapsed: int) -> OwnerReport:
+async def _to_the_end(leash: Leash, to_leave: asyncio.Event, owner: Owner, counts: Counts) -> None:
+    """Wait to be told, and go: at once where the demo ends, after handing over with SIGTERM."""
+    told = [asyncio.create_task(each.wait()) for each in (leash.stopping, to_leave)]
+    await asyncio.wait(told, return_when=asyncio.FIRST_COMPLETED)
+    for each in told:
+        each.cancel()
+    counts.is_leaving = True
+    await owner.close(drain=DRAIN_SECONDS if to_leave.is_set() else 0)
+
+
+def _report(owner: Owner, presence: Presence, counts: Counts) -> OwnerReport:
     return OwnerReport(
         at=boot_clock(),
         address=owner.address,
-        ranges=len(owner.ranges),
+        ranges=_held(owner),
         users=len(presence),
         served=presence.served,
         refused=presence.refused,
         voided=presence.voided,
-        lapsed=lapsed,
+        lapsed=counts.lapsed,
+        granted=counts.granted,
     )
+
+
+def _held(owner: Owner) -> int:
+    try:
+        return len(owner.ranges)
+    except ClosedError:
+        return 0

@@ -2,12 +2,15 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import TypeVar
 
 from leasehold.base.instants import Instant
 from leasehold.cli.demo.children import Child
 from leasehold.cli.demo.reports import FrontendReport, OwnerReport, decode_report
 from leasehold.cli.demo.view import State
 from leasehold.runtime.clock import boot_clock
+
+Count = TypeVar("Count", int, float)
 
 
 class OwnerPlace:
@@ -50,7 +53,7 @@ class OwnerPlace:
             self.become("serving")
         self._reported.set()
 
-    def total(self, count: Callable[[OwnerReport], int]) -> int:
+    def total(self, count: Callable[[OwnerReport], Count]) -> Count:
         """What all its processes have counted."""
         return sum(map(count, [*self._past, *([self.report] if self.report else [])]))
 

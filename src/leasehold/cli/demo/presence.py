@@ -1,19 +1,20 @@
 """What an owner of the presence service does with an operation: the four steps of PRS 2.2.
 
-The presence of a user is kept with the lease that it was stored under. Nothing is thrown away when
-a lease is lost, and nothing has to be: an operation that comes later finds that the stored lease
-does not hold, and that what was stored counts for nothing. (It is dropped all the same, to save the
-memory.)
+The presence of users is kept in a `KeyedState`: what is in it of a range that this process holds is
+the state of that range, whether it was published here or came from the owner before. So step 2 asks
+whether the lease still holds, and not under which lease something was stored; and between that
+question and the last one nothing is waited for, so that a write is in what is handed over, or is
+not answered.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from random import SystemRandom
 from typing import NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
-from leasehold import KeyRange, Lease
+from leasehold import KeyedState, Lease
 from leasehold.cli.demo.record import RecordWriter
 from leasehold.runtime.clock import Clock
 
@@ -56,13 +57,6 @@ class Checks(Protocol):
     def holds(self, lease: Lease, /) -> bool: ...
 
 
-class Stored(NamedTuple):
-    """A user's presence, and the lease that it was stored under."""
-
-    status: Status
-    lease: Lease
-
-
 async def some_work() -> None:
     """What an operation waits for, like a filter of bad language."""
     await asyncio.sleep(_random.uniform(SHORTEST_WORK_SECONDS, LONGEST_WORK_SECONDS))
@@ -71,18 +65,25 @@ async def some_work() -> None:
 class Presence:
     """The presence of the users whose keys this process owns."""
 
-    def __init__(self, checks: Checks, record: RecordWriter, clock: Clock, work: Work) -> None:
+    def __init__(
+        self,
+        checks: Checks,
+        state: KeyedState[Status],
+        record: RecordWriter,
+        clock: Clock,
+        work: Work,
+    ) -> None:
         self._checks = checks
         self._record = record
         self._clock = clock
         self._work = work
-        self._stored: dict[str, Stored] = {}
+        self._state = state
         self.served = 0
         self.refused = 0
         self.voided = 0
 
     def __len__(self) -> int:
-        return len(self._stored)
+        return len(self._state)
 
     async def read(self, user: str) -> Outcome:
         """What `user` has published; None where nothing is known."""
@@ -106,33 +107,22 @@ class Presence:
             return Refused(was_voided=False)
         began = self._clock()
         await self._work()
-        stored = self._valid(user)  # (2) does what is stored still count?
+        if not self._checks.holds(lease):  # (2) does what is stored still count?
+            return self._void()
+        stored = self._state.get(user)
         status = operation(stored)  # (3) the operation itself
         if status is not None and status != stored:
-            self._stored[user] = Stored(status, lease)
+            self._state[user] = status
         ended = self._clock()
         if not self._checks.holds(lease):  # (4) did the lease cover all of it?
-            self.voided += 1
-            return Refused(was_voided=True)
+            return self._void()
         self._record.add(lease.key, lease.number, began, ended)
         self.served += 1
         return Answered(status)  # (5) let it out
 
-    def _valid(self, user: str) -> Status | None:
-        stored = self._stored.get(user)
-        if stored is not None and self._checks.holds(stored.lease):
-            return stored.status
-        return None
-
-    def drop(self, ranges: Iterable[KeyRange]) -> None:
-        """Forget what was stored in `ranges`, which are no longer owned."""
-        gone = [
-            user
-            for user, stored in self._stored.items()
-            if any(stored.lease.key in each for each in ranges)
-        ]
-        for user in gone:
-            del self._stored[user]
+    def _void(self) -> Refused:
+        self.voided += 1
+        return Refused(was_voided=True)
 
 
 class NoChecks:

@@ -52,6 +52,8 @@ class OwnerReport(msgspec.Struct, frozen=True, tag="owner"):
     """Operations whose lease ended while they were done."""
     lapsed: int = 0
     """Ranges that it held until the lease ran out, because no manager had renewed it."""
+    granted: float = 0.0
+    """Of the key space, all that it was ever granted: how much has moved to it."""
 
 
 class FrontendReport(msgspec.Struct, frozen=True, tag="frontend"):
@@ -76,6 +78,9 @@ class FrontendReport(msgspec.Struct, frozen=True, tag="frontend"):
     keys_republished: int = 0
     contact_lost: int = 0
     """How often all managers were silent for so long that everything counted as lost."""
+    keys_lost: int = 0
+    """Of its clients' keys, those whose state was ever lost: a loss was signalled, or a read found
+    less than had been answered."""
     slowest_ns: int = 0
     """The longest that an operation took, from its beginning to its answer."""
 

@@ -11,10 +11,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from leasehold.base.instants import Instant, in_seconds, seconds
+from leasehold.cli.demo.crashes import Crashes
 from leasehold.cli.demo.failovers import Failovers
 from leasehold.cli.demo.judge import Judge
 from leasehold.cli.demo.places import OwnerPlace
 from leasehold.cli.demo.record import RecordReader
+from leasehold.cli.demo.rolling import Rolling
 from leasehold.cli.demo.service import Service, Settings
 from leasehold.cli.demo.summary import Ours, Summary, summary_of
 from leasehold.cli.demo.trouble import Trouble
@@ -55,6 +57,8 @@ class Demo:
         self._service = Service(settings, directory, self._tell)
         self._failovers = Failovers(self._service.managers, self._tell)
         self._trouble = Trouble(self._service, self._failovers, self._tell, SystemRandom())
+        self._rolling = Rolling(self._service, self._tell)
+        self._crashes = Crashes(self._service, self._tell, SystemRandom())
         self._record = RecordReader(directory)
         self._judge = Judge()
         self._began: Instant | None = None
@@ -124,15 +128,22 @@ class Demo:
     async def _go_on(self) -> None:
         assert self._began is not None
         end = Instant(self._began + seconds(self._settings.seconds))
-        trouble = asyncio.create_task(self._trouble.until(end))
+        trouble = asyncio.create_task(self._make_trouble(end))
         try:
             await asyncio.wait({trouble}, timeout=self._settings.seconds)
             if trouble.done():
                 trouble.result()
-                await asyncio.sleep(max(in_seconds(end - boot_clock()), 0))
         finally:
             trouble.cancel()
             await asyncio.wait({trouble})
+
+    async def _make_trouble(self, end: Instant) -> None:
+        """Of the kind that is wanted. A rolling restart is over when it is; the others at `end`."""
+        if self._settings.rolling_restart:
+            await self._rolling.restart_all()
+            return
+        await (self._crashes if self._settings.crash else self._trouble).until(end)
+        await asyncio.sleep(max(in_seconds(end - boot_clock()), 0))
 
     # --- showing ---
 
@@ -193,17 +204,27 @@ class Demo:
     def _summary(self) -> Summary:
         service, settings = self._service, self._settings
         lapsed = sum(place.total(lambda it: it.lapsed) for place in service.owners)
-        takeovers = self._failovers.takeovers
+        takeovers, drains, dark = (
+            self._failovers.takeovers,
+            self._rolling.drains,
+            self._crashes.dark,
+        )
         ours = Ours(
             double_owner=len(self._judge.found),
             served=self._judge.entries,
             voided=sum(place.total(lambda it: it.voided) for place in service.owners),
-            owner_kills=self._trouble.kills,
+            owner_kills=self._trouble.kills + self._crashes.kills,
             owner_stops=self._trouble.stops,
             leader_kills=len(takeovers),
             leases_lost_to_failover=lapsed - self._trouble.lapsed,
-            takeover_seconds=round(median(takeovers), 3) if takeovers else 0.0,
-            slowest_takeover_seconds=round(max(takeovers, default=0.0), 3),
+            takeover_seconds=_median(takeovers),
+            slowest_takeover_seconds=_longest(takeovers),
+            drains=len(drains),
+            drain_seconds=_median(drains),
+            slowest_drain_seconds=_longest(drains),
+            moves_per_key=round(self._rolling.moves_per_key, 3),
+            dark_seconds=_median(dark),
+            slowest_dark_seconds=_longest(dark),
             managers=settings.managers,
             journal=settings.journal,
             seconds=round(self._elapsed, 3),
@@ -212,6 +233,14 @@ class Demo:
             preset=settings.preset,
         )
         return summary_of(service.frontends.totals, ours)
+
+
+def _median(times: list[float]) -> float:
+    return round(median(times), 3) if times else 0.0
+
+
+def _longest(times: list[float]) -> float:
+    return round(max(times, default=0.0), 3)
 
 
 def run(settings: Settings, view: View) -> Summary:

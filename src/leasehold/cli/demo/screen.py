@@ -20,6 +20,8 @@ FEWEST_EVENTS = 3
 OTHER_LINES = 16
 """Of the picture, beside the owners and the events."""
 SERVED, UNSERVED, NOBODYS = "█", "░", "·"
+UP = ("serving", "draining")
+"""The states in which an owner serves what it has."""
 
 
 def colour(number: int) -> str:
@@ -113,7 +115,7 @@ def _strip(picture: Picture) -> list[Text]:
 def _cell(number: int | None, states: Mapping[int, str]) -> tuple[str, str]:
     if number is None:
         return NOBODYS, "dim"
-    return (SERVED if states[number] == "serving" else UNSERVED), colour(number)
+    return (SERVED if states[number] in UP else UNSERVED), colour(number)
 
 
 def _owners(picture: Picture) -> Table:
@@ -123,7 +125,7 @@ def _owners(picture: Picture) -> Table:
     for name in ("keys", "ranges", "users", "served/s", "421s"):
         table.add_column(name, justify="right")
     for row in picture.owners:
-        is_up = row.state == "serving"
+        is_up = row.state in UP
         table.add_row(
             Text(f"{SERVED if is_up else UNSERVED} {row.number}", style=colour(row.number)),
             Text(_state(row), style="" if is_up else "bold red"),
@@ -138,7 +140,7 @@ def _owners(picture: Picture) -> Table:
 
 def _state(row: OwnerRow) -> str:
     match row.state:
-        case "serving" | "starting":
+        case "serving" | "starting" | "draining":
             return row.state
         case "killed" | "stopped":
             rest = "has its keys yet" if row.share else "others have its keys"

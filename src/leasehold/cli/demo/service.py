@@ -8,17 +8,17 @@ from pathlib import Path
 
 import msgspec
 
-from leasehold import KeyRange, Lookup
-from leasehold.base.keys import HASHED_KEY_BYTES, Key
+from leasehold import Lookup
 from leasehold.cli.demo.children import Child, Children
+from leasehold.cli.demo.keyspace import KEY_SPACE, share
 from leasehold.cli.demo.managers import ETCD_MEMBERS, Managers
+from leasehold.cli.demo.owner import DRAIN_SECONDS
 from leasehold.cli.demo.places import Frontends, OwnerPlace
 from leasehold.cli.demo.reports import POOL, FrontendOrders, OwnerOrders
 from leasehold.cli.demo.routing import HOLDS_IN_A_DEADLINE
 from leasehold.protocol.lease.timing import PRESETS, Timing
 
 CLIENTS_OF_A_FRONTEND = 80
-KEY_SPACE = 1 << (8 * HASHED_KEY_BYTES)
 LOOK_SECONDS = 0.02
 """How often the table is looked at where something is waited for: it is how exact a time is."""
 
@@ -34,6 +34,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     journal: str = "sqlite"
     kill_leader: bool = False
     break_owner: bool = False
+    rolling_restart: bool = False
+    crash: bool = False
 
     @property
     def timing(self) -> Timing:
@@ -112,10 +114,22 @@ class Service:
         place.child.send(signal.SIGKILL)
 
     async def restart(self, place: OwnerPlace) -> None:
-        """Start an owner that was killed; done when it serves."""
+        """Start an owner that is gone; done when it serves."""
         await self._start_owner(place)
         self._order(place)
         await place.is_serving()
+
+    async def drain(self, place: OwnerPlace) -> None:
+        """Ask an owner to leave (SIGTERM); done when it has handed everything over, and is gone.
+
+        Raises LeaseholdError where it does not end by itself.
+        """
+        assert place.child is not None
+        place.become("draining")
+        place.child.send(signal.SIGTERM)
+        await place.child.end(DRAIN_SECONDS)
+        if place.child.code != 0:
+            raise place.child.died()
 
     def stop(self, place: OwnerPlace) -> None:
         """Have an owner stand still. It does not know."""
@@ -135,7 +149,7 @@ class Service:
         """How much of the key space is at each address, from 0 to 1."""
         shares: dict[str | None, float] = {}
         for each, address in self.lookup.table() if self.lookup else ():
-            shares[address] = shares.get(address, 0.0) + size(each) / KEY_SPACE
+            shares[address] = shares.get(address, 0.0) + share(each)
         return shares
 
     def strip(self, slices: int) -> tuple[int | None, ...]:
@@ -159,7 +173,7 @@ class Service:
             if place.state == "stopped":
                 self.wake(place)
         deadline = HOLDS_IN_A_DEADLINE * self.settings.timing.hold_ns / 1e9
-        await self._stop_all(self.frontends.children, deadline)
+        await self._stop_all(self.frontends.children, 2 * deadline)  # the last, and the look after
         await self._stop_all([place.child for place in self.owners if place.child], 0)
         await self.managers.end()
 
@@ -179,12 +193,3 @@ def _managers_of(settings: Settings) -> str:
     count = settings.managers
     what = "a manager" if count == 1 else f"{count} managers"
     return what if settings.journal == "sqlite" else f"an etcd of {ETCD_MEMBERS} members, {what}"
-
-
-def size(key_range: KeyRange) -> int:
-    """How many keys of a hashed pool are in a range."""
-    return _position(key_range.end) - _position(key_range.start)
-
-
-def _position(key: Key | None) -> int:
-    return KEY_SPACE if key is None else int.from_bytes(key.ljust(HASHED_KEY_BYTES, b"\0"), "big")

@@ -37,6 +37,13 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     slowest_takeover_seconds: float = 0.0
     managers: int = 1
     journal: str = "sqlite"
+    keys_lost: int = 0
+    drains: int = 0
+    drain_seconds: float = 0.0
+    slowest_drain_seconds: float = 0.0
+    moves_per_key: float = 0.0
+    dark_seconds: float = 0.0
+    slowest_dark_seconds: float = 0.0
 
     @property
     def is_good(self) -> bool:
@@ -62,6 +69,12 @@ class Ours(msgspec.Struct, frozen=True, kw_only=True):
     slowest_takeover_seconds: float = 0.0
     managers: int = 1
     journal: str = "sqlite"
+    drains: int = 0
+    drain_seconds: float = 0.0
+    slowest_drain_seconds: float = 0.0
+    moves_per_key: float = 0.0
+    dark_seconds: float = 0.0
+    slowest_dark_seconds: float = 0.0
 
 
 def summary_of(totals: FrontendReport, ours: Ours) -> Summary:
@@ -91,6 +104,14 @@ def _counts(it: Summary) -> Iterator[tuple[str, str]]:
     yield f"{it.owner_stops:,}", "owners stopped past their term"
     if it.leader_kills:
         yield from _failovers(it)
+    if it.drains:
+        yield from _drains(it)
+    if it.dark_seconds:
+        yield (
+            f"{it.dark_seconds:.2f}",
+            "seconds until all keys of the dead were served again: median",
+        )
+        yield f"{it.slowest_dark_seconds:.2f}", "seconds at most"
     yield f"{it.refused:,}", "answers 421 from owners that did not have the key"
     yield f"{it.refused_late:,}", "of these to requests that had waited in a stopped owner"
     yield f"{it.voided:,}", "of these at the last check: the lease had ended in the middle"
@@ -105,3 +126,11 @@ def _failovers(it: Summary) -> Iterator[tuple[str, str]]:
     yield f"{it.slowest_takeover_seconds:.2f}", "seconds at most"
     yield f"{it.leases_lost_to_failover:,}", "leases lost to that"
     yield f"{it.contact_lost:,}", "times that a frontend was out of contact with all managers"
+
+
+def _drains(it: Summary) -> Iterator[tuple[str, str]]:
+    yield f"{it.drains:,}", f"restarts of {it.owners} owners, two at a time"
+    yield f"{it.drain_seconds:.2f}", "seconds for one to hand everything over and end: median"
+    yield f"{it.slowest_drain_seconds:.2f}", "seconds at most"
+    yield f"{it.moves_per_key:.2f}", "moves of a key, on the average"
+    yield f"{it.keys_lost:,}", "keys whose state was lost"

@@ -84,8 +84,7 @@ class Trouble:
         republished = self._republished()
         await self._service.restart(place)
         self._tell(
-            f"restarted owner {place.number}: it takes over keys from the others, without their "
-            "state"
+            f"restarted owner {place.number}: it takes over keys from the others, with their state"
         )
         await self._told_of_republishing(republished)
 

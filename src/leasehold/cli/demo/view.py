@@ -4,7 +4,7 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from leasehold.cli.demo.reports import FrontendReport
 
-State: TypeAlias = Literal["starting", "serving", "killed", "stopped"]
+State: TypeAlias = Literal["starting", "serving", "killed", "stopped", "draining"]
 
 
 class OwnerRow(NamedTuple):

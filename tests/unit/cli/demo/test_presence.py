@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from leasehold import KeyRange, Lease
+from leasehold import KeyedState, Lease
 from leasehold.base.instants import Instant
 from leasehold.base.keys import hashed_key
 from leasehold.cli.demo.presence import Answered, NoChecks, Presence, Refused, Status
@@ -40,7 +40,8 @@ class Bench:
         self.writer = RecordWriter(directory, "owner-1")
         self.reader = RecordReader(directory)
         self.now = 0
-        self.presence = Presence(self.leases, self.writer, self.clock, self.work)
+        self.state: KeyedState[Status] = KeyedState(value_type=Status)
+        self.presence = Presence(self.leases, self.state, self.writer, self.clock, self.work)
 
     def clock(self) -> Instant:
         self.now += 1
@@ -88,14 +89,13 @@ async def test_an_operation_whose_lease_ends_in_the_middle_is_not_served(
     bench.after_work = afterwards
     assert await bench.presence.publish(ANN, ONLINE) == Refused(was_voided=True)
     assert (bench.presence.voided, bench.presence.served, bench.record()) == (1, 0, [])
-    bench.after_work = bench.leases.number = 2
-    assert await bench.presence.read(ANN) == Answered(None)
+    assert not bench.state
 
 
-async def test_what_was_stored_under_a_lease_that_ended_counts_for_nothing(bench: Bench) -> None:
-    await bench.presence.publish(ANN, ONLINE)
-    bench.leases.number = bench.after_work = 2
-    assert await bench.presence.read(ANN) == Answered(None)
+async def test_what_came_from_another_owner_is_served(bench: Bench) -> None:
+    bench.state[ANN] = BUSY
+    assert await bench.presence.read(ANN) == Answered(BUSY)
+    assert await bench.presence.publish(ANN, ONLINE) == Answered(BUSY)
 
 
 async def test_a_publication_that_was_overtaken_changes_nothing(bench: Bench) -> None:
@@ -104,18 +104,10 @@ async def test_a_publication_that_was_overtaken_changes_nothing(bench: Bench) ->
     assert await bench.presence.read(ANN) == Answered(BUSY)
 
 
-async def test_what_is_dropped_is_what_is_in_the_ranges(bench: Bench) -> None:
-    await bench.presence.publish(ANN, ONLINE)
-    await bench.presence.publish("bob", ONLINE)
-    key = hashed_key(ANN)
-    bench.presence.drop([KeyRange(key, key + b"\0")])
-    assert len(bench.presence) == 1
-
-
 async def test_the_broken_owner_goes_on_with_what_it_had(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     checks = NoChecks(bench.leases)
-    presence = Presence(checks, bench.writer, bench.clock, bench.work)
+    presence = Presence(checks, bench.state, bench.writer, bench.clock, bench.work)
     await presence.publish(ANN, ONLINE)
     bench.leases.number = None
     assert await presence.read(ANN) == Answered(ONLINE)

@@ -95,6 +95,18 @@ def test_the_lines_for_people() -> None:
     assert list(lines(summary(2)))[-1] == "Two owners served one key at once: that must never be."
 
 
+def test_drains_and_dark_keys_are_told_where_there_were_any() -> None:
+    drained = msgspec.structs.replace(summary(), drains=4, drain_seconds=0.5, moves_per_key=1.25)
+    text = "\n".join(lines(drained))
+    assert "        4  restarts of 5 owners, two at a time" in text
+    assert "     1.25  moves of a key, on the average" in text
+    dark = msgspec.structs.replace(summary(), dark_seconds=0.12, slowest_dark_seconds=0.34)
+    text = "\n".join(lines(dark))
+    assert "     0.12  seconds until all keys of the dead were served again: median" in text
+    assert "     0.34  seconds at most" in text
+    assert "restarts of" not in text
+
+
 def test_failovers_are_told_where_there_were_any() -> None:
     told = msgspec.structs.replace(summary(), leader_kills=4, managers=3, takeover_seconds=1.8)
     text = "\n".join(lines(told))
