@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import balance, check, find, joins, planning, suite
+from benchmarks import balance, check, find, joins, planning, rolling, suite
 from tests.repo.reading import ROOT, report
 
 PROGRAMS = sorted((ROOT / "benchmarks").glob("[!_]*.py"))
@@ -88,3 +88,19 @@ def test_balance_keeps_all_bounds_under_weighted(changed: dict[str, Any], is_kep
 @pytest.mark.parametrize(("seconds", "is_kept"), [(1.0, True), (1.01, False)])
 def test_planning_keeps_its_bound(seconds: float, is_kept: bool) -> None:
     assert planning.report(seconds) is is_kept
+
+
+ROLLED = rolling.Measured(
+    requests=9, failed=0, at_once=0, lost=0, moves=[1.0, 1.2], drains=[1.0], quiet=0.01, rolling=0.1
+)
+
+
+@pytest.mark.parametrize(
+    "worse",
+    [{}, {"failed": 1}, {"at_once": 1}, {"lost": 1}, {"moves": [1.0, 1.5]}, {"rolling": 0.2}],
+)
+def test_what_a_rolling_restart_does_to_clients_is_held_to_its_bounds(
+    worse: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert rolling.report(ROLLED._replace(**worse), rolling.MOVES) == (not worse)
+    assert ("NOT KEPT" in capsys.readouterr().out) == bool(worse)

@@ -1,0 +1,248 @@
+"""A rolling restart under load: what clients notice, and how often keys move.
+
+The service of `leasehold demo`, in processes of its own: a manager, twelve owners that keep state,
+a frontend that hears of losses. Beside it this process sends requests at a steady rate, whether or
+not the ones before were answered. A tenth of them are sent while nothing happens; then all owners
+are restarted, two at a time, again and again, until all are sent. With `--surge` each successor
+serves before its predecessor is asked to leave.
+
+`--requests N` is for a smaller run, `--policy NAME` for another policy than a new pool has. Run it
+on a machine that does nothing else.
+"""
+
+import asyncio
+import sys
+from argparse import ArgumentParser
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from random import Random
+from statistics import median, quantiles
+from subprocess import DEVNULL
+from tempfile import TemporaryDirectory
+from time import monotonic
+from typing import NamedTuple
+
+import aiohttp
+
+from benchmarks._rounds import line
+from leasehold.cli.demo.judge import Judge
+from leasehold.cli.demo.places import OwnerPlace
+from leasehold.cli.demo.presence import Status
+from leasehold.cli.demo.record import RecordReader
+from leasehold.cli.demo.reports import POOL
+from leasehold.cli.demo.rolling import AT_ONCE, Rolling
+from leasehold.cli.demo.routing import Request, Router
+from leasehold.cli.demo.service import Service, Settings
+from leasehold.protocol.lease.policies import POLICIES
+
+OWNERS = 12
+REQUESTS = 200_000
+RATE = 400
+"""Requests a second: half of what two cores bear beside fifteen processes."""
+QUIET_PART = 10
+USERS = 1_000
+READS_OF_TEN = 6
+MOVES, SURGE_MOVES = 1.4, 1.1
+SLOWER_MS = 100
+
+
+class Load:
+    """Requests at a steady rate, and what came of them."""
+
+    def __init__(self, router: Router, random: Random) -> None:
+        self.router = router
+        self.times: list[float] = []
+        """The seconds that each took, since they were last emptied."""
+        self.sent = 0
+        self.lost: set[str] = set()
+        self._random = random
+        self._answered = {f"loaded-{n}": 0 for n in range(USERS)}
+        self._users = list(self._answered)
+        self._versions = count(1)
+
+    async def run(self, is_over: Callable[[], bool]) -> None:
+        """Send until it is over, and wait for the last answers."""
+        began, sent = monotonic(), 0
+        async with asyncio.TaskGroup() as group:
+            while not is_over():
+                for _ in range(int((monotonic() - began) * RATE) - sent):
+                    group.create_task(self._one(self._random.choice(self._users)))
+                    sent += 1
+                    self.sent += 1
+                await asyncio.sleep(1 / RATE)
+
+    async def look(self) -> None:
+        """Ask once for every key that was ever written."""
+        for user in self._users:
+            await self._read(user)
+
+    async def _one(self, user: str) -> None:
+        began = monotonic()
+        if self._random.randrange(10) < READS_OF_TEN:
+            await self._read(user)
+        else:
+            version = next(self._versions)
+            if await self.router.do(Request(user, Status("online", version))):
+                self._answered[user] = max(self._answered[user], version)
+        self.times.append(monotonic() - began)
+
+    async def _read(self, user: str) -> None:
+        answered = self._answered[user]
+        done = await self.router.do(Request(user))
+        if done and (done.status.version if done.status else 0) < answered:
+            self.lost.add(user)
+
+
+def untold(_: str) -> None:
+    """What happens is of no interest here, only what it comes to."""
+
+
+class Surge(Rolling):
+    """A successor serves before its predecessor is asked to leave."""
+
+    def __init__(self, service: Service) -> None:
+        super().__init__(service, tell=untold)
+        self._gone: list[OwnerPlace] = []
+
+    async def _restart(self, place: OwnerPlace) -> None:
+        owners = self._service.owners
+        successor = OwnerPlace(place.number + OWNERS)
+        await self._service.restart(successor)
+        began = monotonic()
+        await self._service.drain(place)
+        self.drains.append(monotonic() - began)
+        self._gone.append(place)
+        owners[owners.index(place)] = successor
+
+    def _granted(self) -> float:
+        gone = sum(place.total(lambda it: it.granted) for place in self._gone)
+        return super()._granted() + gone
+
+
+class Measured(NamedTuple):
+    """One run."""
+
+    requests: int
+    failed: int
+    at_once: int
+    lost: int
+    moves: list[float]
+    """Of a key, on the average, in each round."""
+    drains: list[float]
+    quiet: float
+    """The 99th percentile of the times of requests, in seconds."""
+    rolling: float
+
+
+async def measure(
+    requests: int, directory: Path, policy: str | None, *, is_surge: bool
+) -> Measured:
+    """Start everything, send so many requests at least, and end everything."""
+    settings = Settings(seconds=0, owners=OWNERS, frontends=1, preset="default")
+    service = Service(settings, directory, tell=untold)
+    rolling = Surge(service) if is_surge else Rolling(service, tell=untold)
+    try:
+        await service.start()
+        if policy:
+            await choose(policy, service.managers.urls)
+        assert service.lookup is not None
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+            router = Router(session, service.lookup, settings.timing.hold_ns, Random(1))
+            load = Load(router, Random(2))
+            await load.run(lambda: load.sent >= requests // QUIET_PART)
+            quiet, load.times = slow(load.times), []
+            moves: list[float] = []
+            restarting = asyncio.create_task(restart(rolling, moves, load, requests))
+            await load.run(restarting.done)
+            await restarting
+            busy = slow(load.times)
+            await load.look()
+            await router.close()
+        await service.finish()
+    finally:
+        await service.close()
+    judge = Judge()
+    for served in RecordReader(directory).new():
+        judge.add(served)
+    totals = service.frontends.totals
+    return Measured(
+        router.counts.requests + totals.requests,
+        router.counts.failed + totals.failed,
+        len(judge.found),
+        len(load.lost) + totals.keys_lost,
+        moves,
+        rolling.drains,
+        quiet,
+        busy,
+    )
+
+
+async def choose(policy: str, managers: str) -> None:
+    """Have the pool dealt out by it from now on."""
+    command = ("leasehold", "pool", "policy", POOL, policy, "--manager", managers)
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", *command), stdout=DEVNULL
+    )
+    if await process.wait():
+        raise SystemExit(1)  # it has said why
+
+
+async def restart(rolling: Rolling, moves: list[float], load: Load, requests: int) -> None:
+    """All owners, in rounds, until enough was sent."""
+    while not moves or load.sent < requests:
+        await rolling.restart_all()
+        moves.append(rolling.moves_per_key)
+
+
+def slow(times: list[float]) -> float:
+    """The 99th percentile."""
+    return quantiles(times, n=100)[-1]
+
+
+def main() -> int:
+    """Restart, and print; 1 where a bound is not kept."""
+    parser = ArgumentParser()
+    parser.add_argument("--requests", type=int, default=REQUESTS)
+    parser.add_argument("--policy", choices=tuple(POLICIES["hashed"]))
+    parser.add_argument("--surge", action="store_true")
+    said = parser.parse_args()
+    with TemporaryDirectory() as directory:
+        run = measure(said.requests, Path(directory), said.policy, is_surge=said.surge)
+        found = asyncio.run(run)
+    return 0 if report(found, SURGE_MOVES if said.surge else MOVES) else 1
+
+
+def report(found: Measured, moves_bound: float) -> bool:
+    """The figures beside their bounds; whether all are kept."""
+    print(
+        f"  {found.requests:,} requests, {len(found.drains)} restarts of {OWNERS} owners, "
+        f"{AT_ONCE} at a time; a drain takes {median(found.drains):.2f} s in the median, "
+        f"{max(found.drains):.2f} s at most; 99 of 100 requests take "
+        f"{found.quiet * 1000:.0f} ms at most when it is quiet"
+    )
+    moves, slower = max(found.moves), (found.rolling - found.quiet) * 1000
+    figures = [
+        ("requests that failed", f"{found.failed}", "0", found.failed == 0),
+        ("keys with two owners at once", f"{found.at_once}", "0", found.at_once == 0),
+        ("keys whose state was lost", f"{found.lost}", "0", found.lost == 0),
+        (
+            "moves of a key, in the worst round",
+            f"{moves:.2f}",
+            f"<= {moves_bound:g}",
+            moves <= moves_bound,
+        ),
+        (
+            "99th percentile above the quiet one",
+            f"{slower:.0f} ms",
+            f"<= {SLOWER_MS} ms",
+            slower <= SLOWER_MS,
+        ),
+    ]
+    for what, figure, bound, is_kept in figures:
+        print(line(what, figure, bound, is_kept=is_kept))
+    return all(is_kept for *_, is_kept in figures)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
