@@ -55,7 +55,8 @@ class _Phases(Round):
         else:
             self.devote()
             self.welcome()
-            self.level()
+            if self.situation.loads is not None:  # else all would be levelled by space alone
+                self.level()
             self.join()
         return self.plan()
 
@@ -256,7 +257,7 @@ class _Phases(Round):
     def join(self) -> None:
         """Cold keys that stand alone go back; the smallest ranges too, where there are too many."""
         self.pieces.sort(key=lambda piece: piece.start)
-        cold = self.tuning.cold * self.share
+        cold = 0.0 if self.situation.loads is None else self.tuning.cold * self.share
         for i, piece in enumerate(self.pieces):
             if piece.is_one_key and piece.weight < cold and not piece.rests:
                 self._go_to_neighbour(i, "a key that stood alone is cold again")

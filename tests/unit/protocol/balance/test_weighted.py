@@ -259,3 +259,12 @@ def test_a_key_is_joined_to_the_neighbour_whose_state_is_as_old() -> None:
     rates = loads(500, 500, *[333] * 6)
     plan = Weighted()(Situation(candidates(1, 2, 3), present, at(0), rates))
     assert plan.owners[HOT] == 3
+
+
+def test_a_leader_that_knows_no_loads_yet_undoes_nothing() -> None:
+    """What was levelled by load is uneven in space; and a hot key alone looks cold."""
+    owners = eighths(2, 2, 3, 3, 3, 3, 3, 3)
+    owners.assign(only(HOT), 1)
+    present = table(owners)
+    plan = Weighted()(Situation(candidates(1, 2, 3), present))
+    assert list(changes(present, plan)) == []
