@@ -33,6 +33,9 @@ ADDED: dict[str, object] = {
     "Joined.hand_off": "ws://a",
     "Joined.process": A_PROCESS,
     "LeaseRequest.copies": (messages.Copy(b"a", b"b", 5, 2),),
+    "LeaseRequest.load": messages.LoadReport(
+        5, (messages.RangeLoad(b"a", b"b", 2.5),), (messages.KeyLoad(b"a", 1.5),)
+    ),
     "LeaseResponse.copies": (messages.Held(b"a", b"b", 5),),
     "LeaseResponse.hand_offs": (messages.HandOff(b"a", b"b", 5, 2, "ws://a"),),
     "Leased.handed": 7,

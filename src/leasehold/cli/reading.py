@@ -26,6 +26,7 @@ def owners(pool: str, /, *, manager: Manager = None, json: Json = False) -> None
             each.incarnation,
             each.ranges,
             f"{each.share:.1%}",
+            f"{each.load:,.1f}/s",
             each.recalled_ranges,
             f"{each.hold_seconds:.1f} s",
             "yes" if each.connected else "no",
@@ -35,7 +36,7 @@ def owners(pool: str, /, *, manager: Manager = None, json: Json = False) -> None
         for each in reply.read(OwnersAnswer).owners
     )
     columns = (
-        *("owner", "address", "incarnation", "ranges", "share"),
+        *("owner", "address", "incarnation", "ranges", "share", "load"),
         *("recalled", "held for", "connected", "protocol", "steering"),
     )
     show(columns, rows, empty=f"the pool {pool} has no owners")

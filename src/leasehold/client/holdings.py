@@ -18,6 +18,8 @@ by who publishes.
 
 from bisect import bisect_right
 from collections.abc import Callable
+from math import inf, isfinite
+from random import Random
 from threading import RLock
 
 from xxhash import xxh3_64_digest
@@ -27,6 +29,7 @@ from leasehold.base.ranges import LOWEST, KeyRange
 from leasehold.client.lease import Lease
 from leasehold.client.unusable import forked, left, not_entered, raising_list
 from leasehold.errors import LeaseholdError, UsageError
+from leasehold.protocol.balance.meter import Sampler
 from leasehold.protocol.lease.messages import Leased
 from leasehold.protocol.lease.owner_events import Holdings
 from leasehold.runtime.clock import Clock
@@ -34,6 +37,8 @@ from leasehold.runtime.clock import Clock
 NOT_HELD = 0
 """The number of a key that is not held: below every lease number."""
 WHAT = "Owner"
+MOST_LOAD = 1e12
+"""In one call: far more than any request costs in any unit, and sums of it are exact enough."""
 
 
 def digest_of(kind: PoolKind) -> Callable[[bytes], Key]:
@@ -44,9 +49,9 @@ def digest_of(kind: PoolKind) -> Callable[[bytes], Key]:
 
 
 class Snapshot:
-    """All that is held, and until when. Nothing in it changes but the counts of checks."""
+    """All that is held, and until when. Nothing in it changes but the counts."""
 
-    __slots__ = ("bounds", "counts", "expires_at", "journal", "leases", "numbers")
+    __slots__ = ("bounds", "counts", "expires_at", "given", "journal", "leases", "numbers")
 
     def __init__(self, leases: tuple[Leased, ...], journal: int, expires_at: int) -> None:
         self.leases = leases
@@ -61,6 +66,9 @@ class Snapshot:
             if lease.end is not None:
                 self._begin(lease.end, NOT_HELD)
         self.counts = [0] * len(self.numbers)
+        """Of checks."""
+        self.given: list[float] = [0.0] * len(self.numbers)
+        """The load that the application recorded."""
 
     def _begin(self, start: Key, number: int) -> None:
         """From `start` on the number is `number`."""
@@ -74,24 +82,36 @@ class Snapshot:
         """The same until `expires_at`; checks go on being counted where they were."""
         new = Snapshot.__new__(Snapshot)
         new.leases, new.journal, new.expires_at = self.leases, self.journal, expires_at
-        new.bounds, new.numbers, new.counts = self.bounds, self.numbers, self.counts
+        new.bounds, new.numbers = self.bounds, self.numbers
+        new.counts, new.given = self.counts, self.given
         return new
 
     def take_counts(self, before: "Snapshot") -> None:
         """Go on counting for the ranges that stayed as they were."""
-        counts = {(lease.start, lease.number): count for lease, count in before.loads()}
+        there = {(lease.start, lease.number): before.index(lease.start) for lease in before.leases}
         for lease in self.leases:
-            self.counts[self._index(lease.start)] = counts.get((lease.start, lease.number), 0)
+            i = there.get((lease.start, lease.number))
+            if i is not None:
+                here = self.index(lease.start)
+                self.counts[here], self.given[here] = before.counts[i], before.given[i]
 
     def loads(self) -> list[tuple[Leased, int]]:
         """The checks of each range."""
-        return [(lease, self.counts[self._index(lease.start)]) for lease in self.leases]
+        return [(lease, self.counts[self.index(lease.start)]) for lease in self.leases]
 
-    def _index(self, key: Key) -> int:
+    def index(self, key: Key) -> int:
+        """Where the number and the counts of `key` are."""
         return bisect_right(self.bounds, key)
 
 
 NOTHING_HELD = Snapshot((), 0, 0)
+
+
+def no_sampler() -> Sampler:
+    """One that is never met."""
+    sampler = Sampler(Random(0))  # noqa: S311  # and so never draws
+    sampler.left = inf
+    return sampler
 
 
 def unusable(make: Callable[[], LeaseholdError]) -> Snapshot:
@@ -114,10 +134,13 @@ class Board:
         "_is_over",
         "_lapsed",
         "_lock",
+        "_sampler_of_checks",
         "_to_key",
         "current",
         "is_forked",
+        "is_load_given",
         "on_lapsed",
+        "sampler",
     )
 
     def __init__(self, kind: PoolKind, clock: Clock) -> None:
@@ -131,6 +154,9 @@ class Board:
         """A reader saw the end, and the machine has not yet taken notice."""
         self._is_over = False
         self.is_forked = False
+        self.sampler = self._sampler_of_checks = no_sampler()
+        """The first is met by what is load: by checks, until the application records its own."""
+        self.is_load_given = False
 
     # --- reading: any thread ---
 
@@ -150,8 +176,34 @@ class Board:
                 return None
             if self._clock() < held.expires_at:
                 held.counts[i] += 1  # without a lock: threads may lose one now and then
+                sampler = self._sampler_of_checks
+                sampler.left -= 1
+                if sampler.left < 0:
+                    sampler.meet(key)
                 return Lease(key, number, held.journal)
             self._end(held)
+
+    def record_load(self, key: UserKey, amount: float) -> None:
+        """Count `amount` for `key`, where it is held; from the first on, checks are no load."""
+        if not (isfinite(amount) and 0 <= amount <= MOST_LOAD):
+            raise UsageError(
+                f"a load of {amount!r}, where a number from 0 to {MOST_LOAD:g} is wanted"
+            )
+        if not self.is_load_given:
+            self.is_load_given = True
+            self._sampler_of_checks = no_sampler()
+        place = self._to_key(key)
+        held = self.current
+        i = bisect_right(held.bounds, place)
+        if held.numbers[i] != NOT_HELD:
+            held.given[i] += amount
+            self.sampler.record(place, amount)
+
+    def sample(self, sampler: Sampler) -> None:
+        """From here on `sampler` is met by what is load."""
+        self.sampler = sampler
+        if not self.is_load_given:
+            self._sampler_of_checks = sampler
 
     def holds(self, lease: Lease) -> bool:
         """Whether the right in `lease` was never interrupted up to this moment."""
@@ -198,6 +250,12 @@ class Board:
         """How often keys of each held range were checked since it was granted."""
         self.leases()
         return tuple((lease.range, count) for lease, count in self.current.loads())
+
+    def tallies(self) -> list[tuple[KeyRange, int, float]]:
+        """Range, number and load so far of all that is held."""
+        held = self.current
+        counts: list[int] | list[float] = held.given if self.is_load_given else held.counts
+        return [(each.range, each.number, counts[held.index(each.start)]) for each in held.leases]
 
     # --- publishing: the thread that renews ---
 

@@ -53,10 +53,10 @@ class Owner(Face):
 
     `kind` is what the pool is taken to be, and what it is created as if this is its first owner.
     `name` is drawn for each process unless it is given; a name is one process's at a time.
-    `capacity` is kept and shown (`leasehold owners --json`), and no policy uses it yet. `labels`
-    say what is to be known of it. With `watchdog`, renewals stop when the application has shown no
-    sign of life for so many seconds: in the async form its event loop shows it by itself, else call
-    `alive`.
+    `capacity` says how much it can take beside others, of which most have 1. `labels` say what is
+    to be known of it; of two owners that are as good, state stays in the same `zone`. With
+    `watchdog`, renewals stop when the application has shown no sign of life for so many seconds: in
+    the async form its event loop shows it by itself, else call `alive`.
 
     With `hand_off`, a HandOffHandler such as KeyedState, state moves with its ranges: straight from
     owner to owner, over a connection to where `hand_off_listen` ("HOST:PORT") says that this one
@@ -168,6 +168,16 @@ class Owner(Face):
         Once False it is never True again for the same lease.
         """
         return self._board.holds(lease)
+
+    def record_load(self, key: UserKey, amount: float) -> None:
+        """Count `amount` of load for `key`, instead of its checks.
+
+        Where requests cost differently: what this one cost, in a unit of which a usual one costs 1
+        or more. From the first call on, checks are no load any more; all owners of a pool count in
+        one unit. From any thread; does nothing where `key` is not held. Raises UsageError for an
+        amount that is negative or not finite.
+        """
+        self._board.record_load(key, amount)
 
     def guard(self, key: UserKey) -> Guard:
         """`async with owner.guard(key) as lease:`, or `with`: a body that runs while `key` is held.

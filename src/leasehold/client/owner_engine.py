@@ -23,6 +23,7 @@ from leasehold.client.hand_off.application import Application
 from leasehold.client.hand_off.handler import Granted, HandOffHandler
 from leasehold.client.hand_off.transfers import Transfers
 from leasehold.client.holdings import Board
+from leasehold.client.reporting import Reporting
 from leasehold.client.surroundings import Surroundings
 from leasehold.client.unusable import left
 from leasehold.errors import LeaseholdError, NameHeld, PoolError
@@ -31,6 +32,7 @@ from leasehold.protocol.lease.messages import (
     Attest,
     Introduction,
     Leased,
+    LeaseRequest,
     LeaseResponse,
     Poke,
     Refusal,
@@ -103,6 +105,7 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
         self._hand_off_address: str | None = None
         self._drained: asyncio.Event = asyncio.Event()
         board.on_lapsed = self.on_reader_lapsed
+        self.reporting = Reporting(board, random, self.clock())
 
     def machine(self) -> OwnerMachine:
         """See `Engine.machine`."""
@@ -122,6 +125,8 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
         """See `Engine.perform`."""
         match action:
             case Send(manager, message):
+                if isinstance(message, LeaseRequest):
+                    message = self.reporting.add_load(message, self.clock(), self._machine.renew_ns)
                 self.transmit(manager, message)
             case Hold(holdings):
                 self._hold(holdings)

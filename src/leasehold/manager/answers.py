@@ -69,6 +69,8 @@ class OwnerAnswer(msgspec.Struct, frozen=True):
     """The version of the protocol that is spoken with it; null where it is not connected."""
     steering: str = ""
     """cordoned, drained or evicted; else empty."""
+    load: float = 0.0
+    """What is asked of its ranges a second, in the unit in which the pool's owners count."""
 
 
 class OwnersAnswer(msgspec.Struct, frozen=True):
@@ -231,6 +233,7 @@ def owners_answer(
             each.labels,
             version(each.connection),
             each.steering,
+            each.load,
         )
         for each in answer.owners
     )

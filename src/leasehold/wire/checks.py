@@ -9,11 +9,15 @@ from math import isfinite
 from typing import Protocol
 
 from leasehold.base.keys import KEY_BYTES, Key
+from leasehold.protocol.lease.messages import LoadReport
 from leasehold.wire.limits import (
+    HIGHEST_RATE,
+    KEYS_PER_REPORT,
     LABEL_CHARACTERS,
     LABELS_PER_OWNER,
     OWNERS_PER_MESSAGE,
     RANGES_PER_MESSAGE,
+    RANGES_PER_REPORT,
 )
 
 
@@ -82,6 +86,20 @@ def check_owner(capacity: float, labels: Mapping[str, str]) -> None:
             raise ValueError(
                 f"label {label[:40]!r} or its value is longer than {LABEL_CHARACTERS} characters"
             )
+
+
+def check_load(load: LoadReport) -> None:
+    """Rates are not negative and can be added up; ranges and keys are few enough."""
+    if len(load.ranges) > RANGES_PER_REPORT:
+        raise ValueError(f"a load of {len(load.ranges)} ranges, {RANGES_PER_REPORT} are the most")
+    if len(load.hottest) > KEYS_PER_REPORT:
+        raise ValueError(f"{len(load.hottest)} hot keys, where {KEYS_PER_REPORT} are the most")
+    check_in_order(load.ranges)
+    check_keys(each.key for each in load.hottest)
+    rates = [each.rate for each in load.ranges]
+    for rate in (*rates, *(each.rate for each in load.hottest)):
+        if not 0 <= rate <= HIGHEST_RATE:
+            raise ValueError(f"a rate of {rate}, where 0 to {HIGHEST_RATE:g} is wanted")
 
 
 def _complaint(start: Key, end: Key | None) -> str:

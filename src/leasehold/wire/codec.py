@@ -29,7 +29,13 @@ from leasehold.protocol.lease.messages import (
     ToManager,
     ToOwner,
 )
-from leasehold.wire.checks import check_each, check_in_order, check_owner, check_owners
+from leasehold.wire.checks import (
+    check_each,
+    check_in_order,
+    check_load,
+    check_owner,
+    check_owners,
+)
 from leasehold.wire.limits import MESSAGE_BYTES, REQUEST_BYTES
 from leasehold.wire.versions import NEWEST, OLDEST, SINCE
 
@@ -128,9 +134,11 @@ def _check_known(message: object, version: int) -> None:
 
 def _check_to_manager(message: ToManager) -> None:
     match message:
-        case LeaseRequest(held=held, copies=copies):
+        case LeaseRequest(held=held, copies=copies, load=load):
             check_in_order(held)
             check_in_order(copies)
+            if load is not None:
+                check_load(load)
         case Join(capacity=capacity, labels=labels):
             check_owner(capacity, labels)
 

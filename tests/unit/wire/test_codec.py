@@ -21,12 +21,15 @@ from leasehold.protocol.lease.messages import (
     Hello,
     Introduction,
     Join,
+    KeyLoad,
     Leased,
     LeaseRequest,
     LeaseResponse,
+    LoadReport,
     OwnerInfo,
     Poke,
     Process,
+    RangeLoad,
     Refusal,
     Standby,
     Sync,
@@ -289,6 +292,27 @@ def test_too_many_ranges_and_owners_are_refused() -> None:
         codec.decode_to_lookup(
             codec.encode(Changes("rooms", 1, 2, 3, 4, (), owners), NEWEST), NEWEST
         )
+
+
+@pytest.mark.parametrize(
+    ("load", "complaint"),
+    [
+        (LoadReport(1, (RangeLoad(b"", None, -1.0),)), "a rate of -1.0"),
+        (LoadReport(1, (RangeLoad(b"", None, float("nan")),)), "a rate of nan"),
+        (LoadReport(1, (), (KeyLoad(b"k", float("inf")),)), "a rate of inf"),
+        (LoadReport(1, (), (KeyLoad(b"k" * 1025, 1.0),)), "a key of 1025 bytes"),
+        (LoadReport(1, (RangeLoad(b"b", None, 1.0), RangeLoad(b"a", None, 1.0))), "before the end"),
+        (LoadReport(1, (RangeLoad(b"", b"a", 1.0),) * 4097), "a load of 4097 ranges"),
+        (LoadReport(1, (), (KeyLoad(b"k", 1.0),) * 257), "257 hot keys"),
+    ],
+    ids=["negative", "nan", "infinite", "long key", "out of order", "ranges", "keys"],
+)
+def test_a_load_is_of_few_things_with_rates_that_can_be_added_up(
+    load: LoadReport, complaint: str
+) -> None:
+    asked = LeaseRequest("rooms", 1, 2, 3, 4, 5, 6, (), load=load)
+    with pytest.raises(RemoteProtocolError, match=complaint):
+        codec.decode_to_manager(codec.encode(asked, NEWEST), NEWEST)
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ class Sampler:
     __slots__ = ("_gap", "_met", "_random", "left")
 
     def __init__(self, random: Random) -> None:
-        self.left = 0
+        self.left: float = 0
         """Checks until the next sample. Whoever lowers it below 0 calls `meet`."""
         self._gap = 1
         """Checks for each sample, on the average."""
@@ -48,6 +48,14 @@ class Sampler:
         self._met.append(key)
         self.left = self._random.randrange(2 * self._gap - 1)
 
+    def record(self, key: Key, amount: float) -> None:
+        """As so many checks of `key`."""
+        self.left -= amount
+        while self.left < 0:
+            owed = self.left + 1  # the sample itself is one of them
+            self.meet(key)
+            self.left += owed
+
     def take(self) -> list[tuple[Key, int]]:
         """The keys met most, with how often they were checked, roughly. Begins anew."""
         met, gap = self._met, self._gap
@@ -59,14 +67,17 @@ class Sampler:
 
 
 class Meter:
-    """From counts that only grow to reports of what was counted between them."""
+    """From counts that only grow to reports of what was counted between them.
+
+    A count that is less than it was has begun anew, and nothing is known of it until the next.
+    """
 
     def __init__(self, random: Random, now: Instant) -> None:
         self.sampler = Sampler(random)
         self._at = now
-        self._before: dict[tuple[Key, int], int] = {}
+        self._before: dict[tuple[Key, int], float] = {}
 
-    def report(self, now: Instant, counts: Iterable[tuple[KeyRange, int, int]]) -> Report:
+    def report(self, now: Instant, counts: Iterable[tuple[KeyRange, int, float]]) -> Report:
         """What was asked since the last report, from the range, number and count of all held.
 
         What was not held then is left out: for how long it has been counted is not known here, and
@@ -76,7 +87,7 @@ class Meter:
         span = now - self._at
         per_second = SECOND_NS / span if span > 0 else 0.0
         ranges = [
-            RangeRate(each.start, each.end, (count - before) * per_second)
+            RangeRate(each.start, each.end, max(0.0, count - before) * per_second)
             for each, number, count in found
             if (before := self._before.get((each.start, number))) is not None
         ]

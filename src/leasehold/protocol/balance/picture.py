@@ -23,6 +23,9 @@ from leasehold.protocol.balance.load import SMOOTHING_NS, Loads, place
 FORGET = 1e-3
 """A hot key is forgotten below this part of the rate of what its owner reported: it is not hot."""
 
+FORGET_BELOW = 1e-3
+"""And whatever that was below this rate: where nothing is asked for any more, no key is hot."""
+
 
 class RangeRate(NamedTuple):
     """What was asked of one range."""
@@ -59,7 +62,7 @@ class Picture:
         weight = 1.0 - exp(-report.span_ns / SMOOTHING_NS)
         told = dict(report.hottest)
         self._learn(told)
-        least = FORGET * sum(each.rate for each in report.ranges)
+        least = max(FORGET * sum(each.rate for each in report.ranges), FORGET_BELOW)
         for start, end, rate in report.ranges:
             i = self._isolate(start, end)
             self._rates[i] += (rate - self._rates[i]) * weight

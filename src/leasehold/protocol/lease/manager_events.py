@@ -131,6 +131,8 @@ class OwnerSummary(msgspec.Struct, frozen=True):
     labels: dict[str, str]
     steering: str = ""
     """What an operator wants of it: cordoned, drained or evicted; else nothing."""
+    load: float = 0.0
+    """What is asked of its ranges a second, as far as owners have told."""
 
 
 class Owners(msgspec.Struct, frozen=True):

@@ -181,6 +181,31 @@ class Join(Message, frozen=True):
     """Where it takes the state of ranges from other owners; None where it cannot."""
 
 
+class RangeLoad(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What was asked of one range."""
+
+    start: Key
+    end: EndKey
+    rate: float
+    """A second: checks, or whatever the owner records."""
+
+
+class KeyLoad(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What was asked of one key."""
+
+    key: Key
+    rate: float
+
+
+class LoadReport(msgspec.Struct, frozen=True, array_like=True):
+    """What an owner has counted in the last `span_ns`. A hint: lost or late, it does no harm."""
+
+    span_ns: Number
+    ranges: tuple[RangeLoad, ...]
+    """Of what it held all that time, in order."""
+    hottest: tuple[KeyLoad, ...] = ()
+
+
 class LeaseRequest(Message, frozen=True):
     """Everything its owner holds and wants to keep; what is not listed is returned (P5)."""
 
@@ -195,6 +220,8 @@ class LeaseRequest(Message, frozen=True):
     held: tuple[Held, ...]
     leaving: bool = False
     copies: tuple[Copy, ...] = ()
+    load: LoadReport | None = None
+    """Once every renewal's time; policies are told, leases do not depend on it."""
 
 
 class Attested(Message, frozen=True):

@@ -33,6 +33,7 @@ from leasehold.protocol.lease.moving import Moving
 from leasehold.protocol.lease.office import Office
 from leasehold.protocol.lease.publisher import Publisher
 from leasehold.protocol.lease.records import Changed, Joined, Left, Member, Steering
+from leasehold.protocol.lease.rounds import Rounds
 from leasehold.protocol.lease.session import Session
 from leasehold.protocol.lease.table import LeaseTable
 
@@ -49,6 +50,7 @@ class Pool:
         self.policy = policy
         self.publisher = Publisher(office, table)
         self.sessions: dict[int, Session] = {}
+        self.rounds = Rounds(table, office.timing.renew_ns)
         self.move_log = MoveLog(table)
         self.moving = Moving(office, table, self.publisher, self.sessions, self.move_log)
         self.plan: RangeMap[int] = table.owners()
@@ -168,6 +170,9 @@ class Pool:
         session.take(message.sequence, connection, hold_until, leaving=leaving)
         session.heard_at = now
         missing = self.not_listed(session, held)
+        if isinstance(message, LeaseRequest) and message.load is not None:
+            given = self.table.held_by(session.incarnation)
+            self.rounds.take(now, message.load, given)
         if leaving and not held and not copies:
             self._remove(now, session, missing, "owner left")
             self._respond(session, ())
@@ -349,14 +354,15 @@ class Pool:
         """Do what is due."""
         if now >= self._next_expiry:
             self._expire(now)
-        if now >= self._plan_at:
+        if now >= min(self._plan_at, self.rounds.at):
             self._replan(now)
         self.publisher.advance(now)
 
     @property
     def wake_at(self) -> Instant:
         """When something is due next."""
-        return min(self._next_expiry, self._plan_at, self.publisher.wake_at)
+        plan_at = min(self._plan_at, self.rounds.at)
+        return min(self._next_expiry, plan_at, self.publisher.wake_at)
 
     def _expire(self, now: Instant) -> None:
         for session in list(self.sessions.values()):
@@ -382,6 +388,7 @@ class Pool:
 
     def _replan(self, now: Instant, made: Plan | None = None) -> None:
         self._plan_at = FAR_FUTURE
+        self.rounds.begin(now)
         plan = self.policy(self.situation(now)) if made is None else made
         self.plan, self._memory = plan.owners, plan.memory
         self.move_log.follow(now, plan)
@@ -400,7 +407,8 @@ class Pool:
             Candidate(
                 session.incarnation,
                 session.name,
-                self._capacity(session),
+                self.table.members[session.incarnation].capacity,
+                self.table.members[session.incarnation].labels,
                 cordoned=session.name in wanted.cordoned,
             )
             for session in self.sessions.values()
@@ -411,6 +419,7 @@ class Pool:
             candidates,
             self.table.rights,
             now,
+            self.rounds.loads(now),
             pins=[Pin(*pin) for pin in wanted.pins],
             frozen=wanted.frozen,
             memory=self._memory,
@@ -422,9 +431,6 @@ class Pool:
         for incarnation in steering.evicted:
             self.sessions[incarnation].leaving = True
         self._replan(now, plan)
-
-    def _capacity(self, session: Session) -> float:
-        return self.table.members[session.incarnation].capacity
 
     def _to_change(self) -> set[int]:
         """The incarnations that have something they should not, or should have something free."""

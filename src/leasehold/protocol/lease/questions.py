@@ -38,7 +38,8 @@ def answer(now: Instant, pools: Mapping[str, Pool], question: Reading) -> Answer
     match question:
         case ListOwners():
             sessions = sorted(pool.sessions.values(), key=lambda session: session.name)
-            owners = tuple(_owner_summary(now, pool, session) for session in sessions)
+            carried = pool.rounds.carried(now)
+            owners = tuple(_owner_summary(now, pool, session, carried) for session in sessions)
             return Owners(question.pool, owners)
         case ReadTable(since=since, journal=journal):
             is_ours = journal in (None, pool.office.seal.journal)
@@ -73,7 +74,9 @@ def _pool_summary(pool: Pool) -> PoolSummary:
     )
 
 
-def _owner_summary(now: Instant, pool: Pool, session: Session) -> OwnerSummary:
+def _owner_summary(
+    now: Instant, pool: Pool, session: Session, carried: Mapping[int, float]
+) -> OwnerSummary:
     member = pool.table.members[session.incarnation]
     held = pool.table.held_by(session.incarnation)
     return OwnerSummary(
@@ -88,6 +91,7 @@ def _owner_summary(now: Instant, pool: Pool, session: Session) -> OwnerSummary:
         member.capacity,
         member.labels,
         _steering(pool, session),
+        carried.get(session.incarnation, 0.0),
     )
 
 

@@ -17,6 +17,7 @@ from leasehold.protocol.lease.messages import (
     Join,
     LeaseRequest,
     LeaseResponse,
+    LoadReport,
     Poke,
     Refusal,
 )
@@ -138,6 +139,7 @@ class Desk:
         sequence: int | None = None,
         leaving: bool = False,
         copies: tuple[Copy, ...] = (),
+        load: LoadReport | None = None,
     ) -> LeaseResponse | Refusal | None:
         """An owner asks; the answer."""
         self.sequence += 1
@@ -152,6 +154,7 @@ class Desk:
             held,
             leaving,
             copies,
+            load,
         )
         self.advance(now)
         self.pool.on_request(now, nonce, request)
