@@ -208,14 +208,15 @@ class Faults:
     def _suspend(self) -> None:
         self._freeze(self._span(0.2, 2.5), suspended=True)
 
-    def _cut(self, other: str | None, *, both_ways: bool) -> None:
+    def _cut(self, other: str | None, *, both_ways: bool, most_terms: float = 2.5) -> None:
         """Part some manager and `other`."""
         manager = self._any(self.world.managers())
         if other is not None and manager is not None:
             ends = [other, manager.slot]
             self.random.shuffle(ends)
             self.world.tell(ends[0], "cut from", ends[1])
-            self.world.network.cut(ends[0], ends[1], self._span(0.1, 2.5), both_ways=both_ways)
+            lasts_ns = self._span(0.1, most_terms)
+            self.world.network.cut(ends[0], ends[1], lasts_ns, both_ways=both_ways)
 
     def _client(self) -> str | None:
         client: Process | None = self._any(self.world.clients())
@@ -228,8 +229,10 @@ class Faults:
         self._cut(self._client(), both_ways=True)
 
     def _cut_from_the_journal(self) -> None:
-        """Clients still reach the manager, and it them."""
-        self._cut(JOURNAL, both_ways=self.random.random() < 0.5)
+        """Clients still reach the manager, and it them: for so long that another leads, and has
+        waited out what this one may have promised.
+        """
+        self._cut(JOURNAL, both_ways=self.random.random() < 0.5, most_terms=5.0)
 
     def _leaving(self) -> None:
         """One leaves, or several at once."""
@@ -270,8 +273,10 @@ class Faults:
             self.world.at(self.world.now + 100 * MILLISECOND_NS, self._down, manager)
 
     def _wall_clocks_set_back(self) -> None:
-        """On all hosts, as after their time server was wrong. Nobody is to notice."""
-        by_ns = self._span(0.1, 2.5)
+        """On all hosts, as after their time server was wrong. Nobody is to notice: so it is by more
+        than a successor waits, or who counted on it would be lucky.
+        """
+        by_ns = self._span(1.5, 6.0)
         for clock in self.world.clocks.values():
             clock.set_back(by_ns)
         self.world.tell("world", "wall clocks set back", f"{by_ns / 1e9:.1f} s")
