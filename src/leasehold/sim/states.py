@@ -179,13 +179,7 @@ def _is_named(taker: OwnerProcess, owner: OwnerProcess, order: HandOff) -> bool:
 
 
 def _takes(taker: OwnerProcess, owner: OwnerProcess, order: HandOff) -> bool:
-    """Whether the taker takes what it is offered: not where it has anything already. An empty copy
-    is something too: it is to be forgotten, and what came meanwhile would be forgotten with it.
-    """
-    store, belief = taker.store, taker.machine.belief
-    there = [each.range for each in store.arriving]
-    there += [copy.range for copy in taker.machine.copies.listed()]
-    is_clear = not any(key_range.overlaps(order.range) for key_range in there)
-    is_empty = not any(key in order.range for key in store.values)
-    has_let_go = belief.has_let_go(order.range)
-    return is_clear and is_empty and has_let_go and _is_named(taker, owner, order)
+    """Whether the taker takes what it is offered: as the library decides it."""
+    is_arriving = any(each.range.overlaps(order.range) for each in taker.store.arriving)
+    is_in_the_way = taker.machine.tenure.in_the_way_of(order.range) is not None
+    return not is_arriving and not is_in_the_way and _is_named(taker, owner, order)

@@ -268,23 +268,14 @@ class Transfers:
         return None
 
     def _in_the_way_of(self, offer: Offer) -> str | None:
-        """What is here of the range already: two states in one place would mix."""
-        machine = self._machine
-        held = [lease for lease in machine.belief.leases if lease.range.overlaps(offer.range)]
-        if held:
-            return f"{held[0].range} is served here under number {held[0].number}"
+        """What is here of the range already, or is arriving."""
         for taking in [each for each in self._takings if each.range.overlaps(offer.range)]:
             if taking.number < offer.number:
                 self._drop(taking)  # of no use to anybody; what is newer is taken the next time
             return f"{taking.range} is arriving already, under number {taking.number}"
-        for copy in machine.copies.listed():
-            if copy.range.overlaps(offer.range):
-                return f"there is a copy of {copy.range} under number {copy.number}"
-        if not machine.belief.has_let_go(offer.range):
-            return f"what was here of {offer.range} is not discarded yet"
         if len(self._takings) >= ARRIVING_AT_ONCE:
             return f"{len(self._takings)} ranges are arriving already"
-        return None
+        return self._machine.tenure.in_the_way_of(offer.range)
 
     def _has_come(self, taking: Taking) -> "asyncio.Future[bool]":
         return self._in_engine(lambda: self._on_whole(taking))

@@ -5,6 +5,7 @@ before anybody is told so, and the expiry moves last (P4). All of it ends with t
 """
 
 from leasehold.base.instants import Instant
+from leasehold.base.ranges import KeyRange
 from leasehold.protocol.lease.belief import Belief
 from leasehold.protocol.lease.copies import Copies
 from leasehold.protocol.lease.messages import Copy, Leased, LeaseResponse
@@ -35,6 +36,20 @@ class Tenure:
     def is_due(self, now: Instant) -> bool:
         """Whether the term has run out on something."""
         return now >= self.belief.expires_at and self.has_anything
+
+    def in_the_way_of(self, key_range: KeyRange) -> str | None:
+        """What is here of a range already, so that its state cannot be taken: two states in one
+        place would mix, and what is to be forgotten would take what came meanwhile with it.
+        """
+        for lease in self.belief.leases:
+            if lease.range.overlaps(key_range):
+                return f"{lease.range} is served here under number {lease.number}"
+        for copy in self.copies.listed():
+            if copy.range.overlaps(key_range):
+                return f"there is a copy of {copy.range} under number {copy.number}"
+        if not self.belief.has_let_go(key_range):
+            return f"what was here of {key_range} is not discarded yet"
+        return None
 
     def take(
         self,
