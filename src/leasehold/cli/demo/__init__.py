@@ -17,7 +17,6 @@ own whether ever two owners served one key at once.
     trouble      who is killed or stopped, and when; `rolling` restarts all, `crashes` only kills
     owner        a process that serves; `presence` is its state, `record` what it served
     frontend     a process with clients; `routing` finds the owner for each of their operations
-    keyspace     how much of it a range is
     judge        whether two owners ever served one key at once
     screen       live in a terminal; `lines` without one; `summary` at the end
 """

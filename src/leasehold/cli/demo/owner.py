@@ -15,7 +15,6 @@ import msgspec
 from aiohttp import web
 
 from leasehold import KeyedState, KeyRange, Lookup, Owner
-from leasehold.cli.demo.keyspace import share
 from leasehold.cli.demo.leash import Leash, tell
 from leasehold.cli.demo.presence import (
     Answered,
@@ -29,6 +28,7 @@ from leasehold.cli.demo.presence import (
 from leasehold.cli.demo.record import RecordWriter
 from leasehold.cli.demo.reports import POOL, OwnerOrders, OwnerReport
 from leasehold.errors import ClosedError
+from leasehold.protocol.balance.load import share_of
 from leasehold.runtime.clock import boot_clock
 
 HOST = "127.0.0.1"
@@ -106,7 +106,7 @@ async def be_owner(leash: Leash) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, to_leave.set)
 
     def on_grant(ranges: tuple[KeyRange, ...]) -> None:
-        counts.granted += sum(map(share, ranges))
+        counts.granted += sum(map(share_of, ranges))
 
     def on_revoke(ranges: tuple[KeyRange, ...]) -> None:
         if not counts.is_leaving and not owner.ranges:  # a recall leaves it the rest

@@ -10,12 +10,12 @@ import msgspec
 
 from leasehold import Lookup
 from leasehold.cli.demo.children import Child, Children
-from leasehold.cli.demo.keyspace import KEY_SPACE, share
 from leasehold.cli.demo.managers import ETCD_MEMBERS, Managers
 from leasehold.cli.demo.owner import DRAIN_SECONDS
 from leasehold.cli.demo.places import Frontends, OwnerPlace
 from leasehold.cli.demo.reports import POOL, FrontendOrders, OwnerOrders
 from leasehold.cli.demo.routing import HOLDS_IN_A_DEADLINE
+from leasehold.protocol.balance.load import SPACE, share_of
 from leasehold.protocol.lease.timing import PRESETS, Timing
 
 CLIENTS_OF_A_FRONTEND = 80
@@ -149,7 +149,7 @@ class Service:
         """How much of the key space is at each address, from 0 to 1."""
         shares: dict[str | None, float] = {}
         for each, address in self.lookup.table() if self.lookup else ():
-            shares[address] = shares.get(address, 0.0) + share(each)
+            shares[address] = shares.get(address, 0.0) + share_of(each)
         return shares
 
     def strip(self, slices: int) -> tuple[int | None, ...]:
@@ -157,7 +157,7 @@ class Service:
         if self.lookup is None:
             return (None,) * slices
         number_of = {place.address: place.number for place in self.owners if place.address}
-        keys = ((2 * n + 1) * KEY_SPACE // (2 * slices) for n in range(slices))
+        keys = ((2 * n + 1) * SPACE // (2 * slices) for n in range(slices))
         return tuple(number_of.get(self.lookup.find(key) or "") for key in keys)
 
     async def taken_over(self, address: str | None) -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from leasehold.base.instants import SECOND_NS, Instant
 from leasehold.base.keys import HASHED_KEY_BYTES, Key
+from leasehold.base.ranges import KeyRange
 
 SPACE = 1 << 64
 """The length of the key space. A key's place in it is its first 8 bytes, which in a hashed pool is
@@ -28,6 +29,11 @@ def place(key: Key | None) -> int:
 def key_of(at: int) -> Key:
     """The lowest key of 8 bytes that stands there."""
     return at.to_bytes(HASHED_KEY_BYTES, "big")
+
+
+def share_of(key_range: KeyRange) -> float:
+    """How much of the key space the range is, from 0 to 1."""
+    return (place(key_range.end) - place(key_range.start)) / SPACE
 
 
 class Loads(NamedTuple):

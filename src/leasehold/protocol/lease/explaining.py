@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 
 from leasehold.base.instants import Instant, in_seconds
-from leasehold.base.keys import HASHED_KEY_BYTES, Key
 from leasehold.base.rangemap import RangeMap
-from leasehold.base.ranges import KeyRange
+from leasehold.protocol.balance.load import share_of
 from leasehold.protocol.balance.policy import Change, Plan, changes
 from leasehold.protocol.lease.messages import OwnerInfo
 from leasehold.protocol.lease.movelog import Move
@@ -110,14 +109,3 @@ def name_of(pool: Pool, incarnation: int) -> str | None:
     """What the owner is called; None for nobody."""
     member = pool.table.members.get(incarnation)
     return member.name if member else None
-
-
-def share_of(key_range: KeyRange) -> float:
-    """How much of the space of 8-byte keys the range is; longer keys count by their first 8."""
-    end = 1.0 if key_range.end is None else _position(key_range.end)
-    return end - _position(key_range.start)
-
-
-def _position(key: Key) -> float:
-    first = key[:HASHED_KEY_BYTES].ljust(HASHED_KEY_BYTES, b"\0")
-    return int.from_bytes(first, "big") / (1 << 8 * HASHED_KEY_BYTES)

@@ -5,7 +5,8 @@ from typing import assert_never
 
 from leasehold.base.instants import Instant, in_seconds
 from leasehold.base.keys import Key
-from leasehold.protocol.lease.explaining import explain, read_plan, share_of
+from leasehold.protocol.balance.load import share_of
+from leasehold.protocol.lease.explaining import explain, read_plan
 from leasehold.protocol.lease.manager_events import (
     Answer,
     Impossible,
