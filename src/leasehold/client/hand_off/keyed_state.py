@@ -319,18 +319,27 @@ class _Index:
         return KeyRange(self.starts[i], end)
 
     def empty(self, key_range: KeyRange, to_key: ToKey) -> None:
-        """Drop all that is in the range, and leaves that lie in it."""
-        i = bisect_right(self.starts, key_range.start) - 1
-        while i < len(self.starts) and (key_range.end is None or self.starts[i] < key_range.end):
-            leaf, keys = self.at(self.starts[i])
-            if not key_range.covers(leaf):
-                self.leaves[i] = {each for each in keys if to_key(each) not in key_range}
-                i += 1
-            elif i == 0:
-                self.leaves[0] = set()
-                i += 1
-            else:
-                del self.starts[i], self.leaves[i]
+        """Drop all that is in the range. It is in one leaf then, in which there is nothing, so that
+        leaves that come there are taken as they are.
+        """
+        first = self._cut(key_range.start, to_key)
+        end = len(self.starts) if key_range.end is None else self._cut(key_range.end, to_key)
+        if first > 0 and not self.leaves[first - 1]:
+            first -= 1
+        if end < len(self.starts) and not self.leaves[end]:
+            end += 1
+        self.starts[first:end] = [self.starts[first]]
+        self.leaves[first:end] = [set()]
+
+    def _cut(self, key: Key, to_key: ToKey) -> int:
+        """Which leaf begins at `key`; that around it is cut there where none does."""
+        i = bisect_left(self.starts, key)
+        if i == len(self.starts) or self.starts[i] != key:
+            around = self.leaves[i - 1]
+            later = {each for each in around if to_key(each) >= key}
+            self.starts.insert(i, key)
+            self.leaves[i - 1 : i] = [around - later, later]
+        return i
 
     def _split(self, i: int, to_key: ToKey) -> None:
         """In so many that each is half full."""
