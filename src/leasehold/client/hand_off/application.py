@@ -18,6 +18,8 @@ from leasehold.errors import LeaseholdError
 
 RETRY_SECONDS = 1.0
 """After a discard that failed. The range is not served here before one has succeeded."""
+SMALL_BYTES = 64 * 1024
+"""What is sent, or put into the state, in a millisecond or so."""
 
 
 class Stopped(LeaseholdError):
@@ -52,8 +54,16 @@ class Application:
         self._counts = counts
         self._name = name
         self._log = logger
+        self._turn = asyncio.Lock()
         self.is_leaving = False
         """Nothing will be granted any more: a discard that fails is not tried again."""
+
+    async def _wait_for_turn(self) -> None:
+        """Be the only large chunk in this turn of the application's event loop, so that its own
+        requests, and what is small and waited for, wait for one chunk and not for all of them.
+        """
+        async with self._turn:
+            await asyncio.sleep(0)
 
     # --- giving ---
 
@@ -64,10 +74,14 @@ class Application:
         call = self._callbacks.run(lambda: exported_by(self._handler, key_range, since))
         return await asyncio.wrap_future(call)
 
-    def next_of(self, chunks: AsyncIterator[bytes]) -> "Future[bytes | None]":
+    def next_of(
+        self, chunks: AsyncIterator[bytes], *, is_urgent: bool = False
+    ) -> "Future[bytes | None]":
         """The next chunk; None at the end."""
 
         async def following() -> bytes | None:
+            if not is_urgent:
+                await self._wait_for_turn()
             return await anext(chunks, None)
 
         return self._callbacks.run(following)
@@ -96,6 +110,8 @@ class Application:
         """See `HandOffHandler.import_chunk`."""
 
         async def take() -> None:
+            if len(chunk) > SMALL_BYTES:
+                await self._wait_for_turn()
             async with arrival.under_way:
                 if arrival.is_stopped:
                     raise Stopped("it is not wanted any more")

@@ -8,7 +8,7 @@ are under way: how much the range holds does not matter.
 import asyncio
 from collections.abc import Callable
 
-from leasehold.client.hand_off.application import Application
+from leasehold.client.hand_off.application import SMALL_BYTES, Application
 from leasehold.client.hand_off.handler import Mark
 from leasehold.errors import LeaseholdError
 from leasehold.protocol.lease.messages import HandOff
@@ -34,8 +34,6 @@ half of this. From the last difference on nobody serves the range meanwhile."""
 ROUNDS = 5
 """Of differences while the range is served. Who changes state faster than it can be sent is not
 caught up with by more of them; the last difference is then what it is."""
-SMALL_BYTES = 64 * 1024
-"""A difference that is sent in the pause for which nobody serves the range: a millisecond or so."""
 
 
 class NotTaken(LeaseholdError):
@@ -93,17 +91,18 @@ class Giving:
             size = await self._send_changes()
             while self._under_way:
                 await self._hear_taken()
-            if size <= SMALL_BYTES and not is_first:
+            if size <= SMALL_BYTES and not is_first:  # as much may be sent while nobody serves it
                 return
 
     async def _send_changes(self) -> int:
         """All, or what changed since the last time; how many bytes."""
         size = 0
+        is_urgent = self.may_end.is_set()
         self._mark, chunks = await self._application.export(self.order.range, self._mark)
         try:
-            following = self._application.next_of(chunks)
+            following = self._application.next_of(chunks, is_urgent=is_urgent)
             while (chunk := await asyncio.wrap_future(following)) is not None:
-                following = self._application.next_of(chunks)
+                following = self._application.next_of(chunks, is_urgent=is_urgent)
                 while self._under_way >= CHUNKS_UNDER_WAY:
                     await self._hear_taken()
                 await self._send(Chunk(chunk))

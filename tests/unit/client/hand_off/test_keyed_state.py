@@ -1,6 +1,7 @@
 """The mapping whose state moves: it is a dict, and what is exported is what is imported."""
 
 import gc
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -8,7 +9,7 @@ import msgspec
 import pytest
 
 from leasehold import ConfigurationError, KeyedState, KeyRange
-from leasehold.base.keys import hashed_key, ordered_key
+from leasehold.base.keys import Key, UserKey, hashed_key, ordered_key
 from leasehold.client.hand_off.handler import Mark
 from leasehold.client.hand_off.keyed_state import AIM_BYTES, LEAF_KEYS
 
@@ -73,6 +74,38 @@ def test_what_is_discarded_is_gone_and_the_rest_is_found() -> None:
         twin = {key: value for key, value in twin.items() if hashed_key(key) not in key_range}
         assert dict(state) == twin
         assert sorted(map(str, state.within(WHOLE))) == sorted(twin)
+
+
+def test_what_arrives_beside_other_keys_is_taken_by_leaves_and_not_key_by_key() -> None:
+    source, keys = KeyedState[int](), 20 * LEAF_KEYS
+    source.update({f"user-{i}": i for i in range(keys)})
+    bounds = [b"", b"\x30", b"\x31", b"\xc0", None]
+    ranges = [KeyRange(start or b"", end) for start, end in pairwise(bounds)]
+    taker, hashed = KeyedState[int](), 0
+
+    def counted(user_key: UserKey) -> Key:
+        nonlocal hashed
+        hashed += 1
+        return hashed_key(user_key)
+
+    taker._key = counted
+    for key_range in [ranges[1], ranges[3], ranges[0], ranges[2]]:
+        taker.discard_range(key_range)  # as before every import
+        for chunk in exported(source, key_range)[1]:
+            taker.import_chunk(key_range, chunk)
+    assert dict(taker) == dict(source)
+    assert hashed < keys / 10
+    for key_range in ranges:
+        assert set(taker.within(key_range)) == set(source.within(key_range))
+
+
+def test_ranges_that_come_and_go_leave_no_empty_leaves_behind() -> None:
+    random = Random(3)
+    state = KeyedState[int]()
+    for _ in range(500):
+        start, end = sorted(random.randbytes(2) for _ in range(2))
+        state.discard_range(KeyRange(start, end if end > start else None))
+    assert len(state._index.leaves) == 1
 
 
 def test_a_difference_has_what_was_set_removed_and_touched_since_its_mark() -> None:

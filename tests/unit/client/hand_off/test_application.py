@@ -1,0 +1,79 @@
+"""The application's event loop is kept for one large chunk at a time, however many are wanted."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+from leasehold import KeyRange
+from leasehold.client.callbacks import Callbacks
+from leasehold.client.hand_off.application import SMALL_BYTES, Application, Arrival
+from leasehold.client.hand_off.handler import Exported
+from leasehold.runtime.clock import boot_clock
+from leasehold.testing.clock import come_to_rest
+
+pytestmark = pytest.mark.asyncio
+WHOLE = KeyRange(b"", None)
+LARGE, SMALL = bytes(SMALL_BYTES + 1), bytes(SMALL_BYTES)
+
+
+class Listed:
+    """A handler that only lists what is asked of it."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+
+    def export_range(self, key_range: KeyRange, since: object) -> Exported:
+        raise NotImplementedError
+
+    def import_chunk(self, key_range: KeyRange, chunk: bytes) -> None:
+        self.done.append("large" if chunk is LARGE else "small")
+
+    def discard_range(self, key_range: KeyRange) -> None:
+        self.done.append("discard")
+
+
+def application(handler: Listed) -> tuple[Application, Callbacks]:
+    logger = logging.getLogger("test")
+    callbacks = Callbacks("an owner", logger, boot_clock)
+    return Application(handler, callbacks, Counter(), "an owner", logger), callbacks
+
+
+async def test_what_is_small_or_waited_for_goes_before_large_chunks_that_wait() -> None:
+    handler = Listed()
+    asked, callbacks = application(handler)
+
+    async def chunks(name: str) -> AsyncIterator[bytes]:
+        handler.done.append(name)
+        yield b""
+
+    def wish() -> list["Future[Any]"]:
+        giving = [asked.next_of(chunks("ahead")) for _ in range(3)]
+        return [*giving, asked.next_of(chunks("last"), is_urgent=True)]
+
+    callbacks.start_here()
+    taking = [asked.take(Arrival(WHOLE, i), LARGE) for i in range(3)]
+    taking.append(asked.take(Arrival(WHOLE, 4), SMALL))
+    await asyncio.gather(*taking, *map(asyncio.wrap_future, wish()))
+    assert sorted(handler.done[:2]) == ["last", "small"]
+    assert sorted(handler.done[2:]) == 3 * ["ahead"] + 3 * ["large"]
+    callbacks.stop()
+    await come_to_rest()
+
+
+async def test_requests_are_served_between_large_chunks() -> None:
+    handler = Listed()
+    asked, callbacks = application(handler)
+    callbacks.start_here()
+    taking = asyncio.gather(*(asked.take(Arrival(WHOLE, i), LARGE) for i in range(5)))
+    most, before = 0, 0
+    while not taking.done():
+        await asyncio.sleep(0)  # a turn of the application's loop
+        most, before = max(most, len(handler.done) - before), len(handler.done)
+    assert (most, len(handler.done)) == (1, 5)
+    callbacks.stop()
+    await come_to_rest()
