@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from leasehold import Lookup, Owner
-from leasehold.client.arguments import drawn_name
+from leasehold.client.arguments import checked_listening, drawn_name
 from leasehold.client.managers import manager_urls
 from leasehold.errors import ConfigurationError
 
@@ -157,3 +157,31 @@ def test_no_manager_is_named_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_managers_that_cannot_be(given: str, complaint: str) -> None:
     with pytest.raises(ConfigurationError, match=complaint):
         manager_urls(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "address", "expected"),
+    [
+        (None, "http://10.0.0.7:8000", "10.0.0.7:0"),
+        (None, "https://[fd00::7]:8000/path", "[fd00::7]:0"),
+        (None, "http://Host.example", "host.example:0"),
+        (None, "10.0.0.7:8000", "127.0.0.1:0"),
+        (None, "worker-3", "127.0.0.1:0"),
+        (None, "unix:///run/app.sock", "127.0.0.1:0"),
+        ("10.0.0.7:8400", "http://10.0.0.9:8000", "10.0.0.7:8400"),
+        ("[::]:0", "http://10.0.0.9:8000", "[::]:0"),
+        ("0.0.0.0:65535", "http://10.0.0.9:8000", "0.0.0.0:65535"),
+    ],
+)
+def test_state_is_taken_where_that_is_said_or_on_the_host_of_the_address(
+    given: str | None, address: str, expected: str
+) -> None:
+    assert checked_listening(given, address) == expected
+
+
+@pytest.mark.parametrize(
+    "given", ["10.0.0.7", ":8400", "10.0.0.7:", "10.0.0.7:http", "10.0.0.7:65536", "a:-1", "", 8400]
+)
+def test_a_place_that_cannot_be_listened_at_is_refused_with_an_example(given: object) -> None:
+    with pytest.raises(ConfigurationError, match=r'not .*; write it like .*="10\.0\.0\.7:0"'):
+        checked_listening(given, "http://10.0.0.9:8000")

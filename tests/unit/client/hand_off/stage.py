@@ -48,12 +48,20 @@ class State(KeyedState[int]):
 class Member:
     """An owner, its state, and what it was told."""
 
-    def __init__(self, cluster: InProcessCluster, state: State | None = None) -> None:
+    def __init__(
+        self,
+        cluster: InProcessCluster,
+        state: State | None = None,
+        watchdog: float | None = None,
+    ) -> None:
         self.state = State() if state is None else state
         self.granted: list[Granted] = []
         self.revoked: list[KeyRange] = []
         self.owner: Owner = cluster.owner(
-            hand_off=self.state, on_grant=self.granted.append, on_revoke=self.revoked.extend
+            hand_off=self.state,
+            on_grant=self.granted.append,
+            on_revoke=self.revoked.extend,
+            watchdog=watchdog,
         )
 
 
@@ -68,17 +76,17 @@ class Stage:
         self._exits = AsyncExitStack()
         self._writes = 0
 
-    async def join(self, state: State | None = None) -> Member:
-        member = Member(self.cluster, state)
+    async def join(self, state: State | None = None, watchdog: float | None = None) -> Member:
+        member = Member(self.cluster, state, watchdog)
         entering = asyncio.create_task(self._exits.enter_async_context(member.owner))
         await self.until(entering.done)
         await entering
         self.members.append(member)
         return member
 
-    async def first(self, keys: int = KEYS) -> Member:
+    async def first(self, keys: int = KEYS, watchdog: float | None = None) -> Member:
         """An owner of everything, with state."""
-        member = await self.join()
+        member = await self.join(watchdog=watchdog)
         await self.until(lambda: bool(member.owner.ranges))
         lookup = self.cluster.lookup(on_loss=self.lost.extend)
         entering = asyncio.create_task(self._exits.enter_async_context(lookup))

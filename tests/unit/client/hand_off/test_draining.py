@@ -1,0 +1,123 @@
+"""Leaving with state: none handed over where that is wished, under a watchdog, and blocking."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from leasehold import KeyedState
+from leasehold.client.owner import Owner
+from leasehold.testing.cluster import InProcessCluster
+from tests.unit.client.hand_off.stage import Member, Stage, on_stage
+
+WATCHDOG = 1.0
+LONG = 30.0
+"""The drain that is asked for; nothing here takes as long, by any clock."""
+
+
+@pytest_asyncio.fixture
+async def stage() -> AsyncIterator[Stage]:
+    async with on_stage() as stage:
+        yield stage
+
+
+@pytest.mark.asyncio
+async def test_without_a_drain_nothing_is_exported_and_the_loss_is_said(stage: Stage) -> None:
+    source = await stage.first()
+    taker = await stage.join()
+    await stage.until(lambda: stage.share(taker) > 0 and stage.is_served())
+    exported = source.state.calls.count("export_range")
+    lost_ranges = source.owner.ranges
+    leaving = asyncio.ensure_future(source.owner.close(drain=0))
+    await stage.until(leaving.done)
+    stage.members.remove(source)
+    await stage.until(lambda: bool(stage.lost) and stage.is_served())
+    assert source.state.calls.count("export_range") == exported
+    assert all(any(part.covers(each) for part in stage.lost) for each in lost_ranges)
+    assert stage.missing() == []
+    assert not source.state
+
+
+async def draining(stage: Stage) -> tuple[Member, Member, "asyncio.Future[None]"]:
+    """Under a watchdog, on its way out, with a taker that takes nothing in for now."""
+    source = await stage.first(watchdog=WATCHDOG)
+    assert source.owner._life is not None
+    source.owner._life.cancel()  # signs of life come from the test, by the cluster's clock
+    taker = await stage.join()
+    taker.state.gate.clear()
+    leaving = asyncio.ensure_future(source.owner.close(drain=LONG))
+    return source, taker, leaving
+
+
+@pytest.mark.asyncio
+async def test_an_application_that_lives_is_not_cut_short_by_its_watchdog(stage: Stage) -> None:
+    source, taker, leaving = await draining(stage)
+    for _ in range(8):  # in all, longer than watchdog and term together
+        await stage.cluster.turn(WATCHDOG / 2)
+        source.owner.alive()
+    assert source.owner.ranges
+    taker.state.gate.set()
+
+    def is_left() -> bool:
+        if not leaving.done():
+            source.owner.alive()
+        return leaving.done()
+
+    await stage.until(is_left)
+    stage.members.remove(source)
+    await stage.until(stage.is_served)
+    assert stage.missing() == []
+    assert stage.lost == []
+    assert not source.state
+
+
+@pytest.mark.asyncio
+async def test_an_application_that_hangs_while_it_drains_serves_nothing_and_the_loss_is_said(
+    stage: Stage,
+) -> None:
+    source, taker, leaving = await draining(stage)
+    await stage.cluster.turn(4 * WATCHDOG)
+    await stage.until(lambda: not source.owner.ranges)
+    assert not leaving.done(), "it was given up, and not watched"
+    taker.state.gate.set()
+    await stage.until(lambda: bool(stage.lost) and stage.is_served())
+    assert stage.missing() == []
+    source.owner.alive()
+    await stage.until(leaving.done)
+    stage.members.remove(source)
+
+
+def test_the_blocking_form_hands_everything_over_before_close_returns() -> None:
+    counts = {"source": 0, "taker": 0}
+
+    def body() -> None:
+        first, second = KeyedState[int](), KeyedState[int]()
+        with InProcessCluster(["rooms"]) as cluster:
+            source: Owner = cluster.owner(hand_off=first)
+            with source:
+                _ = source.ready()
+                for i in range(100):
+                    assert source.check(f"user-{i}")
+                    first[f"user-{i}"] = i
+                taker: Owner = cluster.owner(hand_off=second)
+                with taker:
+                    _ = taker.ready()
+                    _ = source.close()
+                    counts["source"], counts["taker"] = len(first), len(second)
+
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            body()
+        except BaseException as error:  # noqa: BLE001  # raised below
+            failed.append(error)
+
+    thread = threading.Thread(target=run)  # one without an event loop
+    thread.start()
+    thread.join()
+    if failed:
+        raise failed[0]
+    assert counts == {"source": 0, "taker": 100}

@@ -1,0 +1,135 @@
+"""What owners say to each other survives its bytes; and of other bytes only one error comes."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leasehold.base.keys import KEY_BYTES
+from leasehold.errors import LocalProtocolError, RemoteProtocolError
+from leasehold.wire.hand_off import (
+    VERSION,
+    Accepted,
+    Chunk,
+    Last,
+    Offer,
+    Refused,
+    Step,
+    Taken,
+    ToSource,
+    ToTaker,
+    Whole,
+    decode_to_source,
+    decode_to_taker,
+    encode,
+)
+from leasehold.wire.limits import CHUNK_BYTES, HAND_OFF_BYTES
+
+MOST = (1 << 63) - 1
+OFFER = Offer("rooms", MOST, b"", b"m", 1, 2, 3)
+TO_TAKER: list[ToTaker] = [
+    OFFER,
+    Offer("räume", 1, b"m", None, MOST, MOST, MOST),
+    Offer("rooms", 1, b"a" * KEY_BYTES, b"b" * KEY_BYTES, 1, 2, 3),
+    Chunk(b""),
+    Chunk(bytes(CHUNK_BYTES)),
+    Last(),
+]
+TO_SOURCE: list[ToSource] = [Accepted(), Taken(), Whole(), Refused("it is served here")]
+CASES = [(decode_to_taker, message) for message in TO_TAKER]
+CASES += [(decode_to_source, message) for message in TO_SOURCE]  # type: ignore[misc]
+DECODERS = (decode_to_taker, decode_to_source)
+SAMPLES = [encode(message) for message in [OFFER, Chunk(b"some state"), Last(), *TO_SOURCE]]
+BYTES = {
+    OFFER: "0198a54f66666572a5726f6f6d73cf7fffffffffffffffc400c4016d010203",
+    Chunk(b"some state"): "0192a54368756e6bc40a736f6d65207374617465",
+    Last(): "0191a44c617374",
+    Accepted(): "0191a84163636570746564",
+    Taken(): "0191a554616b656e",
+    Whole(): "0191a557686f6c65",
+    Refused("no"): "0192a752656675736564a26e6f",
+}
+"""As version 1 has them, for good: an owner of another release is on the other side."""
+
+
+def packed(*fields: object) -> bytes:
+    return bytes([VERSION]) + msgspec.msgpack.encode(fields)
+
+
+@pytest.mark.parametrize(("decode", "message"), CASES, ids=lambda each: str(each)[:40])
+def test_a_message_survives_its_bytes(decode: Callable[[Any], Step], message: Any) -> None:  # noqa: ANN401
+    data = encode(message)
+    for given_as in (data, bytearray(data), memoryview(data)):
+        assert decode(given_as) == message
+
+
+@pytest.mark.parametrize(("message", "expected"), BYTES.items(), ids=lambda each: str(each)[:20])
+def test_its_bytes_are_those_of_every_release(message: Any, expected: str) -> None:  # noqa: ANN401
+    assert encode(message).hex() == expected
+
+
+def test_fields_that_a_later_release_adds_are_passed_over() -> None:
+    fields = msgspec.msgpack.decode(encode(OFFER)[1:])
+    assert decode_to_taker(packed(*fields, {"new": [1]}, 3)) == OFFER
+    assert decode_to_source(packed("Refused", "no", 7)) == Refused("no")
+
+
+def test_a_chunk_that_no_taker_would_take_is_not_encoded() -> None:
+    with pytest.raises(LocalProtocolError, match=f"a chunk of {CHUNK_BYTES + 1} bytes of state"):
+        encode(Chunk(bytes(CHUNK_BYTES + 1)))
+
+
+@pytest.mark.parametrize(
+    ("decode", "data", "complaint"),
+    [
+        (decode_to_taker, b"", "speaks nothing of the hand-off, this one version 1"),
+        (decode_to_source, b"\x02\x91\xa5Taken", "speaks version 2 .*: upgrade leasehold"),
+        (decode_to_taker, bytes(HAND_OFF_BYTES + 1), f"of {HAND_OFF_BYTES + 1} bytes, where"),
+        (decode_to_taker, packed("Chunk", bytes(CHUNK_BYTES + 1)), "malformed .*length <="),
+        (decode_to_taker, packed("Surprise"), "malformed message of 11 bytes: .*'Surprise'"),
+        (decode_to_taker, packed("Taken"), "malformed .*'Taken'"),
+        (decode_to_source, packed("Last"), "malformed .*'Last'"),
+        (decode_to_taker, packed("Offer", "rooms", 1, b"", None, 1, 2), "malformed .*length"),
+        (decode_to_taker, packed("Offer", "rooms", 1, b"b", b"b", 1, 2, 3), "malformed offer"),
+        (
+            decode_to_taker,
+            packed("Offer", "rooms", 1, b"a" * (KEY_BYTES + 1), None, 1, 2, 3),
+            "malformed offer",
+        ),
+        (decode_to_source, packed("Refused", 7), "malformed"),
+        (decode_to_source, bytes([VERSION]) + b"\x91" * 5_000, "malformed message of 5001 bytes"),
+    ],
+    ids=lambda each: str(each)[:30],
+)
+def test_what_is_no_message_is_said_in_one_way(
+    decode: Callable[[bytes], Step], data: bytes, complaint: str
+) -> None:
+    with pytest.raises(RemoteProtocolError, match=complaint) as raised:
+        decode(data)
+    assert len(str(raised.value)) < 400
+
+
+@given(
+    st.one_of(
+        st.binary(max_size=100),
+        st.binary(max_size=100).map(lambda data: bytes([VERSION]) + data),
+        st.builds(
+            lambda sample, place, gone, new: sample[:place] + new + sample[place + gone :],
+            st.sampled_from(SAMPLES),
+            st.integers(0, 40),
+            st.integers(0, 4),
+            st.binary(max_size=4),
+        ),
+    ),
+    st.sampled_from(DECODERS),
+)
+def test_any_bytes_are_a_message_or_refused(data: bytes, decode: Callable[[bytes], Any]) -> None:
+    try:
+        message = decode(data)
+    except RemoteProtocolError as error:
+        assert len(str(error)) < 400  # noqa: PT017  # the log stays readable
+    else:
+        assert decode(encode(message)) == message
