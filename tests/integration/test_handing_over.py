@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from leasehold import Lookup
-from tests.integration.processes import DEADLINE_SECONDS, manager
+from tests.integration.processes import DEADLINE_SECONDS, manager, run
 
 POOL = "carts"
 KEYS = 500
@@ -40,7 +40,10 @@ async def main(manager):
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     address = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    async with Owner(manager, pool="carts", address=address, hand_off=carts) as owner:
+    name = sys.argv[2] if len(sys.argv) > 2 else None
+    async with Owner(
+        manager, pool="carts", address=address, name=name, hand_off=carts
+    ) as owner:
         print(json.dumps(address), flush=True)
         await owner.ready()
         print(json.dumps("holds something"), flush=True)
@@ -54,9 +57,9 @@ asyncio.run(main(sys.argv[1]))
 
 
 class OwnerProcess:
-    def __init__(self, url: str) -> None:
+    def __init__(self, *arguments: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, url], stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", PROGRAM, *arguments], stdout=subprocess.PIPE, text=True
         )
 
     def hear(self) -> Any:  # noqa: ANN401  # JSON
@@ -69,8 +72,8 @@ class OwnerProcess:
 
 
 @contextmanager
-def owner(url: str) -> Iterator[OwnerProcess]:
-    started = OwnerProcess(url)
+def owner(*arguments: str) -> Iterator[OwnerProcess]:
+    started = OwnerProcess(*arguments)
     try:
         with started.process:
             yield started
@@ -138,3 +141,29 @@ def test_owners_that_are_restarted_in_turn_under_load_lose_no_key() -> None:
             load.add(user)
         assert lost == []
         assert min(load.answered.values()) > 1
+
+
+def test_an_owner_that_is_drained_by_an_operator_gives_its_state_and_runs_on() -> None:
+    with ExitStack() as stack:
+        running = stack.enter_context(manager("--first-start"))
+        url = running.wait_for("listening")["url"]
+        ann = stack.enter_context(owner(url, "ann"))
+        ann.begin()
+        lost: list[object] = []
+        lookup = stack.enter_context(Lookup(url, pool=POOL, on_loss=lost.extend))
+        load = Load(lookup)
+        users = [f"user-{i}" for i in range(KEYS)]
+        for user in users:
+            load.add(user)
+        bob = stack.enter_context(owner(url, "bob"))
+        bob.begin()
+        drained = run("drain", POOL, "ann", "--manager", url)
+        assert drained.returncode == 0, drained.stderr
+        assert "ann has nothing left, after" in drained.stdout
+        for user in users:
+            load.add(user)
+        assert set(load.answered.values()) == {2}
+        assert lost == []
+        assert ann.process.poll() is None
+        ann.process.terminate()
+        assert ann.hear() == 0
