@@ -6,6 +6,7 @@ that is nearly so: what is uneven after hashing are single keys, and the worst o
 """
 
 from collections.abc import Sequence
+from math import sqrt
 from typing import NamedTuple
 
 from leasehold.base.instants import SECOND_NS, Instant
@@ -51,3 +52,16 @@ class Loads(NamedTuple):
 SMOOTHING_NS = 6 * SECOND_NS
 """Over how long rates are smoothed: two reports at the default interval of renewing. Less, and the
 noise of counting moves ranges; more, and a new hot spot is believed too late."""
+
+DEVIATIONS = 3
+"""Of what was counted, that are taken for chance: less than 2 owners in 1,000 are beyond. With one,
+a pool of 10 with 5 checks a second each moves its whole key space in an hour; with three, 0.3 %."""
+
+
+def chance(rate: float) -> float:
+    """How far a smoothed rate may be from what is asked for, by chance.
+
+    A rate smoothed over a time is worth the counts of twice that time.
+    """
+    window = 2 * SMOOTHING_NS / SECOND_NS
+    return DEVIATIONS * sqrt(rate / window)

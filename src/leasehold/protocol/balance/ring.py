@@ -2,14 +2,15 @@
 
 Every owner stands at 64 points of the key space, drawn by hashing its name; it has the keys from
 each of its points up to the next point of anyone (Centrifuge 2.1.2). Who comes or goes takes or
-leaves 1/n of the keys, from or to everybody alike. It looks at names alone: the same members give
-the same ring, whoever leads and whatever happened before.
+leaves 1/n of the keys, from or to everybody alike. As long as no loads are known, it goes by names
+alone: the same members give the same ring, whatever happened before.
 
 Where loads are known, the numbers of points follow them: an owner that carries more than 10 % above
 the mean loses a point, and the one that carries least gets one more (Centrifuge 2.1.2); one that
-carries more than 10 % below gets one too (PRS 4.5). What a lost point had goes to whoever stands
-before it, and the new one falls anywhere: so it takes many to get anywhere, and a hot key is only
-handed on. How many points each has is the policy's memory. A new leader sees it in the table.
+carries more than 10 % below gets one too (PRS 4.5). Where few requests are counted, it takes more
+than 10 %: else points move by chance. What a lost point had goes to whoever stands before it, and
+the new one falls anywhere: so it takes many to get anywhere, and a hot key is only handed on. How
+many points each has is the policy's memory. A new leader sees it in the table.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,7 @@ from leasehold.base.instants import Instant, seconds
 from leasehold.base.keys import Key
 from leasehold.base.rangemap import RangeMap
 from leasehold.base.ranges import LOWEST
+from leasehold.protocol.balance.load import chance
 from leasehold.protocol.balance.pieces import cut_by
 from leasehold.protocol.balance.policy import (
     NOBODY,
@@ -64,7 +66,7 @@ class Ring:
         self.virtual_nodes = virtual_nodes
 
     def __call__(self, situation: Situation) -> Plan:
-        """Plan for the situation; without loads, the present plays no part."""
+        """Plan for the situation; the present tells how many points everybody has."""
         if not situation.candidates:
             return nothing_to_plan()
         memory = self._follow_loads(situation)
@@ -91,26 +93,26 @@ class Ring:
     def _follow_loads(self, situation: Situation) -> Memory:
         """How many points everybody has from now on."""
         last = situation.memory if isinstance(situation.memory, Memory) else None
-        if situation.loads is None:
-            return last or Memory({}, situation.now)
         if last is None:
             return Memory(self._seen(situation.candidates, situation.present), situation.now)
-        if situation.frozen or situation.now - last.changed_at < PAUSE_NS:
+        is_early = situation.now - last.changed_at < PAUSE_NS
+        if situation.loads is None or situation.frozen or is_early:
             return last
         counts = dict(last.counts)
         carried = _carried(situation)
         mean = sum(carried.values()) / len(carried)
+        band = max(mean * BAND, chance(mean))
         least_first = sorted(carried, key=lambda name: (carried[name], name))
         least = least_first[0]
         for name in reversed(least_first):
             count = counts.get(name, self.virtual_nodes)
-            if carried[name] <= mean * (1 + BAND) or name == least:
+            if carried[name] <= mean + band or name == least:
                 break
             if count > 1:
                 counts[name] = count - 1
                 counts[least] = min(counts.get(least, self.virtual_nodes) + 1, MOST)
         for name in least_first[1:]:  # the least has been given its own
-            if carried[name] >= mean * (1 - BAND):
+            if carried[name] >= mean - band:
                 break
             counts[name] = min(counts.get(name, self.virtual_nodes) + 1, MOST)
         changed = counts != last.counts

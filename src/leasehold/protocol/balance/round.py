@@ -5,15 +5,15 @@ So a range is not planned for two owners in turn while its recall takes its time
 """
 
 from collections.abc import Iterator
-from math import ceil, sqrt
+from math import ceil
 from typing import NamedTuple
 
-from leasehold.base.instants import SECOND_NS, Instant
+from leasehold.base.instants import Instant
 from leasehold.base.keys import Key
 from leasehold.base.rangemap import RangeMap
 from leasehold.base.ranges import KeyRange
 from leasehold.protocol.balance.accounts import Account, Accounts
-from leasehold.protocol.balance.load import SMOOTHING_NS, SPACE, key_of
+from leasehold.protocol.balance.load import SPACE, chance, key_of
 from leasehold.protocol.balance.pieces import Piece, cut_by, first_within
 from leasehold.protocol.balance.policy import NOBODY, HeldBack, Plan, Situation, Why
 from leasehold.protocol.balance.tuning import Tuning
@@ -63,7 +63,9 @@ class Round:
         """What a unit of capacity should carry."""
         self.grain = self.weight / len(self.accounts.all) / tuning.ranges
         """What the pieces that are dealt weigh, roughly."""
-        self.noise = self._noise(idle)
+        mean = self.weight / len(self.accounts.all)
+        self.noise = chance(mean) / mean
+        """How far an owner may be from its share by chance, as a part of it."""
         self._keep_still()
 
     def _remember(self, last: Memory | None) -> None:
@@ -105,15 +107,6 @@ class Round:
             for piece, owner in list(owners.within(key_range)):
                 if owner not in (here, NOBODY) and known[owner].cordoned:
                     owners.assign(piece, here)
-
-    def _noise(self, idle: float) -> float:
-        """How uncertain an owner's weight is, as a part of it: one deviation of what was counted.
-
-        A rate smoothed over a time is worth the counts of twice that time.
-        """
-        counted = (self.weight - idle) / len(self.accounts.all)
-        window = 2 * SMOOTHING_NS / SECOND_NS
-        return sqrt(max(counted, 0.0) * window) / (self.grain * self.tuning.ranges * window)
 
     def _keep_still(self) -> None:
         for move in self.moves:

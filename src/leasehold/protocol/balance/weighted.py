@@ -188,8 +188,8 @@ class _Phases(Round):
 
     def level(self) -> None:
         """From the one with most to the one with least, while it is worth it."""
-        high = self.share * (self.tuning.high + self.noise)
-        low = self.share * (self.tuning.low - self.noise)
+        high = self.share * max(self.tuning.high, 1.0 + self.noise)
+        low = self.share * min(self.tuning.low, 1.0 - self.noise)
         while (giver := self.accounts.most()) is not None:
             least = self.accounts.least()
             assert least is not None

@@ -12,6 +12,7 @@ does, must not show in its plans. That takes two processes to see; `digest` is w
 """
 
 from collections.abc import Iterator, Sequence
+from math import exp
 from random import Random
 
 from xxhash import xxh3_64_hexdigest
@@ -19,7 +20,9 @@ from xxhash import xxh3_64_hexdigest
 from leasehold.base.instants import Instant, seconds
 from leasehold.base.keys import Key
 from leasehold.base.rangemap import RangeMap
-from leasehold.protocol.balance.load import Loads
+from leasehold.base.ranges import KeyRange
+from leasehold.protocol.balance.load import SPACE, Loads, place
+from leasehold.protocol.balance.picture import Picture, RangeRate, Report
 from leasehold.protocol.balance.policy import (
     NOBODY,
     Candidate,
@@ -58,6 +61,15 @@ def skewed(present: RangeMap[Right], seed: int, *, hot: int = 20) -> Loads:
     for key, rate in found:
         rates[max(i for i, start in enumerate(starts) if start <= key)] += rate
     return Loads(Instant(0), starts, rates, found)
+
+
+def counted(dice: Random, expected: float) -> int:
+    """How often something happens that is expected so often: Poisson's law."""
+    least, product, count = exp(-expected), dice.random(), 0
+    while product > least:
+        product *= dice.random()
+        count += 1
+    return count
 
 
 def situations(policy: Policy) -> Iterator[Situation]:
@@ -99,6 +111,11 @@ def incarnations(members: Sequence[Candidate]) -> set[int]:
 def moved_from(table: RangeMap[Right], plan: Plan) -> set[tuple[int, int]]:
     """Who gives to whom."""
     return {(change.giver, change.taker) for change in changes(table, plan)}
+
+
+def share(key_range: KeyRange) -> float:
+    """Its part of the key space."""
+    return (place(key_range.end) - place(key_range.start)) / SPACE
 
 
 class PolicyContract:
@@ -249,3 +266,30 @@ class PolicyContract:
                 assert change.why is not None, change
                 assert change.why.phase
                 assert change.why.reason
+
+    def test_what_is_asked_for_by_chance_moves_next_to_nothing(self, policy: Policy) -> None:
+        """Five checks a second of each owner, evenly, for five minutes: no owner should be relieved
+        because some of them came together.
+        """
+        dice, members, rate, every, blending = Random(4), candidates(10), 5.0, 3, 12
+        plan = policy(Situation(members, EMPTY))
+        spaces = dict.fromkeys(incarnations(members), 0.0)
+        for key_range, owner in plan.owners:
+            spaces[owner] += share(key_range)
+        rates = [
+            (key_range, rate * share(key_range) / spaces[owner]) for key_range, owner in plan.owners
+        ]
+        picture, moved = Picture(), 0.0
+        for i in range(1, 301 // every):
+            seen = [
+                RangeRate(each.start, each.end, counted(dice, per * every) / every)
+                for each, per in rates
+            ]
+            picture.take(Report(seconds(every), seen))
+            if i * every < blending:
+                continue  # nobody plans before the first reports are blended in
+            now, table = Instant(seconds(i * every)), carried_out(plan)
+            loads = picture.loads(now)
+            plan = policy(Situation(members, table, now, loads, memory=plan.memory))
+            moved += sum(share(change.range) for change in changes(table, plan))
+        assert moved * 100 < 1, f"{moved:.1%} of the key space"
