@@ -32,7 +32,7 @@ from leasehold.protocol.lease.messages import (
 from leasehold.protocol.lease.pool import Pool
 from leasehold.protocol.lease.table import NOBODY, Right
 from leasehold.protocol.lease.timing import PAPER
-from tests.papers.stage import LookupActor, OwnerActor, Stage, assigned
+from tests.papers.stage import LookupActor, OwnerActor, Stage, assigned, ring
 
 KEY = b"k"
 LOW, HIGH = KeyRange(b"", b"m"), KeyRange(b"m", None)
@@ -394,7 +394,7 @@ def test_who_was_away_for_too_long_gets_the_whole_table(
     away_seconds: float, snapshot: bool
 ) -> None:
     """Centrifuge 2.2.1: changes since the lookup's LSN; a snapshot where the log was cut since."""
-    stage = Stage()
+    stage = Stage(make_policy=ring)
     stage.owner("a")
     lookup = stage.lookup()
     stage.run()

@@ -15,7 +15,7 @@ from leasehold.protocol.lease.messages import (
 )
 from leasehold.protocol.lease.session import Session
 from leasehold.protocol.lease.timing import PAPER
-from tests.papers.stage import Letter, OwnerActor, Stage, assigned
+from tests.papers.stage import Letter, OwnerActor, Stage, assigned, ring
 
 KEY = b"k"
 HIGH = KeyRange(b"m", None)
@@ -185,7 +185,7 @@ def test_a_restart_under_another_name_joins_at_once() -> None:
 
 def test_every_answer_is_the_complete_set() -> None:
     """Centrifuge 2.3: each message lists all that the owner should hold, not what changed."""
-    stage = Stage()
+    stage = Stage(make_policy=ring)
     a = stage.owner("a")
     stage.run()
     for name in "bcd":

@@ -7,7 +7,6 @@ import pytest
 from leasehold import Owner
 from leasehold.base.ranges import KeyRange
 from leasehold.protocol.lease.manager_events import ListOwners, Owners
-from leasehold.protocol.lease.steering_events import ChoosePolicy
 from leasehold.testing.clock import TurnedClock
 from leasehold.testing.cluster import InProcessCluster
 
@@ -48,7 +47,6 @@ async def test_a_hot_key_ends_up_alone_at_an_owner() -> None:
         InProcessCluster(["rooms"], clock=TurnedClock()) as cluster,
         AsyncExitStack() as stack,
     ):
-        cluster.ask(ChoosePolicy(pool="rooms", policy="weighted"))
         owners = [await stack.enter_async_context(cluster.owner()) for _ in range(OWNERS)]
         await cluster.turn(2)
         before = [owner.ranges for owner in owners]

@@ -12,7 +12,7 @@ from leasehold.protocol.lease.table import LeaseTable
 PolicyMaker = Callable[[LeaseTable], Policy]
 
 POLICIES: Mapping[PoolKind, Mapping[str, PolicyMaker]] = {
-    "hashed": {"ring": lambda _: Ring(), "weighted": lambda _: Weighted()},
+    "hashed": {"weighted": lambda _: Weighted(), "ring": lambda _: Ring()},
     "ordered": {"deal": lambda table: Deal(table.split_points)},
 }
 

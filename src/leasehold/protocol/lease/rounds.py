@@ -6,9 +6,6 @@ this leader is new, or because its library is older, would look as if nobody ask
 loads are known from when every range that somebody has was told of, and the first reports have had
 the time to be blended in.
 
-Nothing moves because of load before somebody has chosen the pool's policy: who hands no state over
-loses what moves, and should not do so in a pool that nobody has looked at.
-
 An owner may only tell of what the table gives it. Nothing that it tells is journaled, and nothing
 that anybody may believe depends on it: a picture that is wrong costs moves, not promises.
 """
@@ -60,12 +57,8 @@ class Rounds:
             if self._is_whole():
                 self._known_from = Instant(now + BLENDING_NS)
         has_load = any(each.rate > 0 for each in ranges)
-        if self.at == FAR_FUTURE and has_load and self._follows_load:
+        if self.at == FAR_FUTURE and has_load:
             self.at = self._next(now)
-
-    @property
-    def _follows_load(self) -> bool:
-        return bool(self._table.steering.policy)
 
     def _next(self, now: Instant) -> Instant:
         return min(Instant(now + self._every_ns), FAR_FUTURE)
@@ -81,13 +74,11 @@ class Rounds:
     def begin(self, now: Instant) -> None:
         """The policy is being asked: when is the next round?"""
         has_load = sum(self.picture.loads(now).rates) >= LEAST
-        self.at = self._next(now) if has_load and self._follows_load else FAR_FUTURE
+        self.at = self._next(now) if has_load else FAR_FUTURE
 
     def loads(self, now: Instant) -> Loads | None:
-        """What the policy is told; None while too little is known, there is no load, or nobody has
-        chosen that it counts.
-        """
-        if now < self._known_from or not self._follows_load:
+        """What the policy is told; None while too little is known, or there is no load."""
+        if now < self._known_from:
             return None
         loads = self.picture.loads(now)
         return loads if sum(loads.rates) >= LEAST else None

@@ -20,8 +20,7 @@ from xxhash import xxh3_64_hexdigest
 from leasehold.base.instants import Instant, seconds
 from leasehold.base.keys import Key
 from leasehold.base.rangemap import RangeMap
-from leasehold.base.ranges import KeyRange
-from leasehold.protocol.balance.load import SPACE, Loads, place
+from leasehold.protocol.balance.load import Loads, share_of
 from leasehold.protocol.balance.picture import Picture, RangeRate, Report
 from leasehold.protocol.balance.policy import (
     NOBODY,
@@ -111,11 +110,6 @@ def incarnations(members: Sequence[Candidate]) -> set[int]:
 def moved_from(table: RangeMap[Right], plan: Plan) -> set[tuple[int, int]]:
     """Who gives to whom."""
     return {(change.giver, change.taker) for change in changes(table, plan)}
-
-
-def share(key_range: KeyRange) -> float:
-    """Its part of the key space."""
-    return (place(key_range.end) - place(key_range.start)) / SPACE
 
 
 class PolicyContract:
@@ -275,9 +269,10 @@ class PolicyContract:
         plan = policy(Situation(members, EMPTY))
         spaces = dict.fromkeys(incarnations(members), 0.0)
         for key_range, owner in plan.owners:
-            spaces[owner] += share(key_range)
+            spaces[owner] += share_of(key_range)
         rates = [
-            (key_range, rate * share(key_range) / spaces[owner]) for key_range, owner in plan.owners
+            (key_range, rate * share_of(key_range) / spaces[owner])
+            for key_range, owner in plan.owners
         ]
         picture, moved = Picture(), 0.0
         for i in range(1, 301 // every):
@@ -291,5 +286,5 @@ class PolicyContract:
             now, table = Instant(seconds(i * every)), carried_out(plan)
             loads = picture.loads(now)
             plan = policy(Situation(members, table, now, loads, memory=plan.memory))
-            moved += sum(share(change.range) for change in changes(table, plan))
+            moved += sum(share_of(change.range) for change in changes(table, plan))
         assert moved * 100 < 1, f"{moved:.1%} of the key space"

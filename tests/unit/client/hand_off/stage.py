@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from leasehold import Granted, KeyedState, KeyRange, Owner
 from leasehold.client.hand_off.handler import Exported, Mark
+from leasehold.protocol.lease.steering_events import ChoosePolicy
 from leasehold.testing.clock import TurnedClock, come_to_rest
 from leasehold.testing.cluster import InProcessCluster
 
@@ -148,7 +149,9 @@ class Stage:
 
 @asynccontextmanager
 async def on_stage() -> AsyncIterator[Stage]:
+    """By the ring: who joins is handed many small ranges then, and not one."""
     async with InProcessCluster(["rooms"], clock=TurnedClock()) as cluster:
+        cluster.ask(ChoosePolicy(pool="rooms", policy="ring"))
         stage = Stage(cluster)
         try:
             yield stage

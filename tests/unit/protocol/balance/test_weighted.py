@@ -8,7 +8,7 @@ from leasehold.base.instants import Instant, seconds
 from leasehold.base.keys import Key
 from leasehold.base.rangemap import RangeMap
 from leasehold.base.ranges import KeyRange
-from leasehold.protocol.balance.load import Loads
+from leasehold.protocol.balance.load import Loads, share_of
 from leasehold.protocol.balance.policy import (
     NOBODY,
     Candidate,
@@ -19,6 +19,7 @@ from leasehold.protocol.balance.policy import (
     changes,
     only,
 )
+from leasehold.protocol.balance.ring import Ring
 from leasehold.protocol.balance.tuning import DEFAULT
 from leasehold.protocol.balance.weighted import Weighted
 from leasehold.protocol.lease.table import Right
@@ -249,6 +250,18 @@ def test_reasons_are_kept_while_what_they_are_for_is_on_its_way() -> None:
     after = Weighted()(Situation(members, table(plan.owners), at(0), memory=plan.memory))
     later = Situation(members, table(plan.owners), at(100), memory=after.memory)
     assert phases(plan.owners, Weighted()(later)).keys() == {"welcome"}
+
+
+@pytest.mark.parametrize("rate", [None, 100.0, 100_000.0])
+def test_what_the_ring_has_dealt_out_stays_until_load_says_otherwise(rate: float | None) -> None:
+    """A pool that is planned by weight from now on: what is even enough stays where it is."""
+    members = candidates(*range(1, 11))
+    ring = Ring()(Situation(members, EMPTY)).owners
+    space = shares(ring)
+    rates = [(rate or 0) * share_of(key_range) / space[owner] for key_range, owner in ring]
+    told = None if rate is None else Loads(at(0), ring.starts(), rates)
+    plan = Weighted()(Situation(members, table(ring), at(0), told))
+    assert plan.owners == ring
 
 
 def test_a_key_is_joined_to_the_neighbour_whose_state_is_as_old() -> None:

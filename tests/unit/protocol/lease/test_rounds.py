@@ -4,7 +4,6 @@ from leasehold.base.instants import FAR_FUTURE, Instant, seconds
 from leasehold.base.ranges import WHOLE, KeyRange
 from leasehold.protocol.balance.policy import Plan, Situation
 from leasehold.protocol.lease.messages import Held, KeyLoad, LeaseResponse, LoadReport, RangeLoad
-from leasehold.protocol.lease.records import Changed, Steering
 from leasehold.protocol.lease.rounds import BLENDING_NS
 from leasehold.protocol.lease.timing import DEFAULT
 from tests.unit.protocol.lease.desk import HIGH, LOW, ByName, Desk, at
@@ -31,10 +30,9 @@ class Watched(ByName):
 class Stage:
     """Two owners of a hashed pool, with a half each."""
 
-    def __init__(self, chosen: str = "ring") -> None:
+    def __init__(self) -> None:
         self.policy = Watched((LOW, "a b"), (HIGH, "b a"))
         self.desk = Desk(self.policy, kind="hashed")
-        self.desk.office.write(Changed("p", (), steering=Steering(policy=chosen)))
         self.numbers = {A: self.desk.owner(at(0), "a", A), B: self.desk.owner(at(0.01), "b", B)}
         self.held = {
             nonce: self.desk.settle(at(0.3), self.numbers[nonce], nonce) for nonce in (A, B)
@@ -66,13 +64,6 @@ def test_without_load_the_policy_is_not_asked_again() -> None:
     stage.renew(1, 20, (A, 0.0), (B, 0.0))
     assert stage.policy.asked == []
     assert stage.desk.pool.rounds.at == FAR_FUTURE
-
-
-def test_nothing_follows_load_in_a_pool_whose_policy_nobody_has_chosen() -> None:
-    stage = Stage(chosen="")
-    stage.renew(1, 20, (A, 9.0), (B, 1.0))
-    assert stage.policy.asked == []
-    assert stage.desk.pool.rounds.loads(at(20 * RENEW)) is None
 
 
 def test_with_load_it_is_asked_every_renewal_and_keeps_its_memory() -> None:
