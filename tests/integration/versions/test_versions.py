@@ -21,6 +21,12 @@ async def asked(url: str) -> Any:  # noqa: ANN401 - JSON
         return await response.json()
 
 
+async def by_the_ring(leader: str) -> None:
+    url, wanted = f"{leader}/v1/pools/mixed/policy", {"policy": "ring"}
+    async with aiohttp.ClientSession() as session, session.post(url, json=wanted) as response:
+        assert response.status == 200, await response.text()
+
+
 async def test_old_and_new_clients_share_the_keys_under_a_new_manager(tmp_path: Path) -> None:
     async with on_sqlite(tmp_path, managers=1) as stage, clients_of(stage.urls, OLD, NEW):
         owners = (await asked(stage.urls[0] + "/v1/pools/mixed/owners"))["owners"]
@@ -46,7 +52,11 @@ async def test_old_and_new_clients_share_the_keys_under_an_old_manager(tmp_path:
 
 
 async def test_the_new_takes_over_from_the_old_and_the_old_from_the_new(tmp_path: Path) -> None:
-    """On one journal file, under leases of clients of both; each leader numbers and grants."""
+    """On one journal file, under leases of clients of both; each leader numbers and grants.
+
+    Nothing moves on account of it: the new starts from who has what, and plans by the ring from
+    then on as it is told to, for the old knows nothing else.
+    """
     async with on_sqlite(tmp_path, managers=1, leasehold=OLD) as stage:
         await stage.start(stage.managers[0].journal).until_role("standing by")
         async with clients_of(stage.urls, OLD, NEW) as clients:
@@ -55,4 +65,6 @@ async def test_the_new_takes_over_from_the_old_and_the_old_from_the_new(tmp_path
                 await stage.replace(leader, version)
                 other = await stage.leader(after=leader.leadership)
                 await clients.check_undisturbed(other.leadership)
+                if version is OLD:
+                    await by_the_ring(other.url)
                 await clients.grow(version)
