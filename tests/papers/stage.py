@@ -24,7 +24,7 @@ from leasehold.protocol.lease.lookup import LookupMachine
 from leasehold.protocol.lease.manager import Manager, ManagerConfig
 from leasehold.protocol.lease.messages import Leased
 from leasehold.protocol.lease.owner import OwnerMachine
-from leasehold.protocol.lease.policies import PolicyMaker, default_policy
+from leasehold.protocol.lease.policies import PolicyMaker, chosen_policy
 from leasehold.protocol.lease.table import LeaseTable
 from leasehold.protocol.lease.timing import PAPER, Timing
 from leasehold.sim.journal import JournalContents
@@ -238,9 +238,8 @@ class LookupActor(Actor):
         return any(key in lost for lost in self.losses)
 
 
-def ring(table: LeaseTable) -> Policy:
+def ring(*_: object) -> Policy:
     """The papers' policy, for what follows from its many ranges."""
-    del table
     return Ring()
 
 
@@ -252,7 +251,7 @@ class Stage:
         *,
         managers: int = 1,
         timing: Timing = PAPER,
-        make_policy: PolicyMaker = default_policy,
+        make_policy: PolicyMaker = chosen_policy,
         first_start: bool = True,
     ) -> None:
         self.now = START
@@ -402,4 +401,4 @@ def assigned(script: Callable[[Sequence[str]], Assignment]) -> PolicyMaker:
         owners = [incarnations.get(name or "", NOBODY) for _, name in pieces]
         return Plan(RangeMap.at_starts(starts, owners), RangeMap(None))
 
-    return lambda _: policy
+    return lambda *_: policy

@@ -295,7 +295,7 @@ class Stage:
         """For each range the owners that should have it, the first one that is there."""
         self.preferences = list(preferences)
 
-    def _policy_of(self, table: LeaseTable) -> Policy:
+    def _policy_of(self, table: LeaseTable, _: str) -> Policy:
         del table
         return self._policy
 

@@ -11,7 +11,7 @@ import msgspec
 from leasehold.base.instants import Instant
 from leasehold.client.holdings import Board
 from leasehold.protocol.balance.meter import Meter
-from leasehold.protocol.balance.picture import RangeRate
+from leasehold.protocol.balance.picture import RangeRate, Report
 from leasehold.protocol.lease.messages import KeyLoad, LeaseRequest, LoadReport, RangeLoad
 from leasehold.wire.limits import HIGHEST_RATE, RANGES_PER_REPORT
 
@@ -36,13 +36,17 @@ class Reporting:
         report = self._meter.report(now, self._board.tallies())
         if not report.ranges:
             return request
-        ranges = tuple(
-            RangeLoad(start, end, min(rate, HIGHEST_RATE))
-            for start, end, rate in most_loaded(list(report.ranges))
-        )
-        hottest = tuple(KeyLoad(key, min(rate, HIGHEST_RATE)) for key, rate in report.hottest)
-        load = LoadReport(report.span_ns, ranges, hottest)
-        return msgspec.structs.replace(request, load=load)
+        return msgspec.structs.replace(request, load=as_message(report))
+
+
+def as_message(report: Report) -> LoadReport:
+    """The report as it is sent, within its limits."""
+    ranges = tuple(
+        RangeLoad(start, end, min(rate, HIGHEST_RATE))
+        for start, end, rate in most_loaded(list(report.ranges))
+    )
+    hottest = tuple(KeyLoad(key, min(rate, HIGHEST_RATE)) for key, rate in report.hottest)
+    return LoadReport(report.span_ns, ranges, hottest)
 
 
 def most_loaded(ranges: list[RangeRate]) -> list[RangeRate]:

@@ -34,7 +34,7 @@ from leasehold.protocol.lease.moving import Moving
 from leasehold.protocol.lease.owner import OwnerMachine
 from leasehold.protocol.lease.pool import Pool
 from leasehold.protocol.lease.session import NOT_RECALLED, Session
-from leasehold.protocol.lease.table import FIRST_NUMBER, LeaseTable
+from leasehold.protocol.lease.table import FIRST_NUMBER, NOBODY, LeaseTable
 from leasehold.protocol.lease.timing import Timing
 from leasehold.protocol.lease.witnesses import Witnesses
 from leasehold.sim.journal import JournalContents
@@ -124,6 +124,7 @@ def _event_first(self: OwnerMachine, now: Instant, event: Any) -> Output[Any]:
 
 _original_handle = OwnerMachine.handle
 _original_pool_advance = Pool.advance
+_original_grant: Callable[..., Any] = Pool.__dict__["_grant"]
 _original_from_state = LeaseTable.__dict__["from_state"].__func__
 
 
@@ -133,6 +134,18 @@ def _free_at_the_deadline(self: Pool, now: Instant) -> None:
             if deadline != NOT_RECALLED and now >= deadline:
                 self._free(now, [piece])
     _original_pool_advance(self, now)
+
+
+def _free_what_is_planned(self: Pool, now: Instant, session: Session) -> Any:
+    for wanted in self._planned.get(session.incarnation, ()):
+        others = [
+            piece
+            for piece, right in self.table.within(wanted)
+            if right.owner not in (NOBODY, session.incarnation)
+        ]
+        if others:
+            self._free(now, others)
+    return _original_grant(self, now, session)
 
 
 def _forget_the_counter(cls: type[LeaseTable], state: Any) -> LeaseTable:
@@ -298,6 +311,11 @@ CANARIES = (
         "recall-outlives-nothing",
         "P10, P4: a recalled range is not freed while its owner still renews",
         ((Pool, "advance", _free_at_the_deadline),),
+    ),
+    Canary(
+        "plan-is-a-grant",
+        "P12: a plan grants nothing: it is not for the policy to say what is free",
+        ((Pool, "_grant", _free_what_is_planned),),
     ),
     Canary(
         "counter-not-in-snapshot",

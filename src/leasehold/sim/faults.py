@@ -43,6 +43,7 @@ TIMED_FAULTS = (
     "connection lost",
     "first thread ended",
     "steering",
+    "load",
 )
 LATE_TIMER = "late timer"
 SKEW = "skew"
@@ -296,6 +297,10 @@ class Faults:
 
     def _steering(self) -> None:
         self.world.operator.steer()
+
+    def _load(self) -> None:
+        """Not a fault, but what moves ranges from owners that do well: other keys are hot."""
+        self.world.traffic.change()
 
     # --- faults that strike a message ---
 

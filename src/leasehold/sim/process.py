@@ -23,12 +23,14 @@ from leasehold.protocol.lease.journal import (
 )
 from leasehold.protocol.lease.lookup import LookupMachine
 from leasehold.protocol.lease.manager import Manager
+from leasehold.protocol.lease.messages import LeaseRequest
 from leasehold.protocol.lease.owner import OwnerMachine
 from leasehold.sim.clocks import SimClock
 from leasehold.sim.hosts import HostProcess
 from leasehold.sim.store import Store
 
 if TYPE_CHECKING:
+    from leasehold.sim.traffic import Counting
     from leasehold.sim.world import World
 
 JOURNAL_ACTIONS = (ReadSeat, Campaign, Beat, Resign, Load, Append, Compact)
@@ -225,12 +227,17 @@ class OwnerProcess(Process):
         self.believes_until = 0
         """In real time."""
         self.store = Store()
+        self.counting: Counting | None = None
+        """Where owners tell their load."""
         self._lapse_seen = False
 
     def perform(self, action: Any) -> None:
         """Carry out one action."""
         match action:
             case owner_events.Send(manager=manager, message=message):
+                if self.counting is not None and isinstance(message, LeaseRequest):
+                    renew_ns = self.machine.renew_ns
+                    message = self.counting.add_load(message, self.now(), renew_ns)
                 self.world.network.to_manager(self, manager, message)
             case owner_events.Hold(holdings=holdings):
                 self._publish(holdings)

@@ -14,12 +14,16 @@ from leasehold.base.keys import PoolKind
 from leasehold.protocol.balance.deal import Deal
 from leasehold.protocol.balance.policy import Policy
 from leasehold.protocol.balance.ring import Ring
+from leasehold.protocol.balance.tuning import Tuning
+from leasehold.protocol.balance.weighted import Weighted
 from leasehold.protocol.lease.journal import JournalAction
 from leasehold.protocol.lease.lookup import LookupMachine
 from leasehold.protocol.lease.lookup_events import LookupConfig
 from leasehold.protocol.lease.manager import Manager, ManagerConfig
 from leasehold.protocol.lease.owner import OwnerMachine
 from leasehold.protocol.lease.owner_events import Look, Looked, OwnerConfig
+from leasehold.protocol.lease.policies import policy_name
+from leasehold.protocol.lease.records import AnyRecord
 from leasehold.protocol.lease.table import LeaseTable
 from leasehold.protocol.lease.timing import PAPER, Timing
 from leasehold.sim.canaries import NONE, Canary, LeadershipByWallClock
@@ -39,6 +43,7 @@ from leasehold.sim.process import (
 )
 from leasehold.sim.states import States
 from leasehold.sim.story import Story
+from leasehold.sim.traffic import Counting, Traffic
 from leasehold.sim.workload import Workload
 
 POOL = "pool"
@@ -94,7 +99,8 @@ class World:
         self.workload = Workload(self)
         self.states = States(self)
         self.operator = Operator(self)
-        self.journal = JournalContents(self.random, self.checkers.on_commit)
+        self.traffic = Traffic(self)
+        self.journal = JournalContents(self.random, self._on_commit)
 
     def _draw(self) -> None:
         """What this seed's world is like."""
@@ -108,6 +114,8 @@ class World:
         self.manager_slots = tuple(f"m{i}" for i in range(managers))
         drawn_nodes = random.choice((1, 2, 4, 8, 16))
         self.virtual_nodes = plan.virtual_nodes or drawn_nodes
+        self.first_policy = random.choice(("weighted", "ring"))
+        """Of a hashed pool, until the operator chooses one."""
         self.kind: PoolKind = random.choice(("hashed", "hashed", "hashed", "ordered"))
         self.split_points = tuple(random.randbytes(2) for _ in range(random.randrange(12)))
         self.hand_off = random.choice((1.0, 1.0, 0.7, 0.0))
@@ -242,7 +250,7 @@ class World:
 
     def _make_manager(self, slot: str) -> ManagerProcess:
         if self.journal_kind == "memory":
-            self.journal = JournalContents(self.random, self.checkers.on_commit)
+            self.journal = JournalContents(self.random, self._on_commit)
         config = ManagerConfig(
             url=slot, timing=self.manager_timing, compact_after=self.compact_after
         )
@@ -255,10 +263,15 @@ class World:
             machine.leadership = leadership
         return ManagerProcess(self, slot, clock, machine)
 
-    def _policy(self, table: LeaseTable) -> Policy:
-        if table.kind == "hashed":
-            return Ring(self.virtual_nodes)
-        return Deal(self.split_points)
+    def _policy(self, table: LeaseTable, chosen: str) -> Policy:
+        """The policy of that name, of as many ranges as were drawn."""
+        match policy_name(table, chosen or self.first_policy):
+            case "deal":
+                return Deal(self.split_points)
+            case "ring":
+                return self.traffic.watched(Ring(self.virtual_nodes))
+            case _:
+                return self.traffic.watched(Weighted(Tuning(ranges=self.virtual_nodes)))
 
     def _make_owner(self, slot: str, name: str | None) -> OwnerProcess:
         uid = next(self._uids)
@@ -275,6 +288,8 @@ class World:
         )
         machine = OwnerMachine(config, random_for(self.random))
         process = OwnerProcess(self, slot, self._clock(slot), machine, on_host)
+        if self.traffic.is_told:
+            process.counting = Counting(process)
         self._clients[process.uid] = process
         return process
 
@@ -372,6 +387,10 @@ class World:
             self._take_effect,
             (process, action, self.journal, effective, answered),
         )
+
+    def _on_commit(self, journal: JournalContents, record: AnyRecord) -> None:
+        self.checkers.on_commit(journal, record)
+        self.traffic.on_commit(record)
 
     def _take_effect(self, call: tuple[Any, ...]) -> None:
         process, action, journal, effective, answered = call

@@ -17,6 +17,12 @@ ATTESTATIONS = {
     "refused attestations": "refused: attestation",
 }
 """What managers note about them."""
+BALANCE = {
+    "planned for balance": "moved for balance",
+    "keys given alone": "key given alone",
+    "policies chosen": "policy chosen",
+}
+"""What the simulator notes about it: ranges, or points of a ring, that a policy put elsewhere."""
 KEPT = "every promise was kept"
 
 
@@ -66,7 +72,7 @@ class Verdict:
         yield _row("messages", f"{sum(each.messages for each in outcomes):,}")
         yield _row("takeovers", f"{sum(each.takeovers for each in outcomes):,}")
         notes = total(outcomes, "notes")
-        for what, note in ATTESTATIONS.items():
+        for what, note in (ATTESTATIONS | BALANCE).items():
             yield _row(what, f"{notes[note]:,}")
         yield "what clients saw:"
         for what, count in workload.items():
@@ -103,6 +109,7 @@ class Verdict:
             "messages": sum(each.messages for each in outcomes),
             "takeovers": sum(each.takeovers for each in outcomes),
             "attestations": {what: notes[note] for what, note in ATTESTATIONS.items()},
+            "balance": {what: notes[note] for what, note in BALANCE.items()},
             "faults": {kind: faults[kind] for kind in KINDS},
             "never": self.never_struck(faults),
             "clients": total(outcomes, "workload"),

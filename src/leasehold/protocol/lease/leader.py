@@ -29,7 +29,7 @@ from leasehold.protocol.lease.messages import (
     ToManager,
 )
 from leasehold.protocol.lease.office import Office
-from leasehold.protocol.lease.policies import PolicyMaker, chosen_policy
+from leasehold.protocol.lease.policies import PolicyMaker
 from leasehold.protocol.lease.pool import MAX_RETRY_NS, Pool, refusal
 from leasehold.protocol.lease.records import (
     PoolCreated,
@@ -86,7 +86,7 @@ class Leader:
         return Instant(now + inherited_ns)
 
     def _pool(self, table: LeaseTable) -> Pool:
-        policy = chosen_policy(table, table.steering.policy, self.make_policy)
+        policy = self.make_policy(table, table.steering.policy)
         return Pool(self.office, table, policy)
 
     # --- messages ---

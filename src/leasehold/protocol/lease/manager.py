@@ -43,7 +43,7 @@ from leasehold.protocol.lease.manager_events import (
 )
 from leasehold.protocol.lease.messages import Hello, Standby, Sync, ToManager
 from leasehold.protocol.lease.office import Office, Seal
-from leasehold.protocol.lease.policies import PolicyMaker, default_policy
+from leasehold.protocol.lease.policies import PolicyMaker, chosen_policy
 from leasehold.protocol.lease.timing import Timing
 
 NONCE_LIMIT = 1 << 63
@@ -76,7 +76,7 @@ class Manager:
     """One manager process's deciding self."""
 
     def __init__(
-        self, config: ManagerConfig, random: Random, make_policy: PolicyMaker = default_policy
+        self, config: ManagerConfig, random: Random, make_policy: PolicyMaker = chosen_policy
     ) -> None:
         self.config = config
         self.timing = config.timing

@@ -9,17 +9,13 @@ from leasehold.protocol.balance.ring import Ring
 from leasehold.protocol.balance.weighted import Weighted
 from leasehold.protocol.lease.table import LeaseTable
 
-PolicyMaker = Callable[[LeaseTable], Policy]
+PolicyMaker = Callable[[LeaseTable, str], Policy]
+"""From a pool's table, and the name of the policy that was chosen for it: empty where none was."""
 
-POLICIES: Mapping[PoolKind, Mapping[str, PolicyMaker]] = {
+POLICIES: Mapping[PoolKind, Mapping[str, Callable[[LeaseTable], Policy]]] = {
     "hashed": {"weighted": lambda _: Weighted(), "ring": lambda _: Ring()},
     "ordered": {"deal": lambda table: Deal(table.split_points)},
 }
-
-
-def default_policy(table: LeaseTable) -> Policy:
-    """The one that a pool of this kind begins with (P12)."""
-    return next(iter(POLICIES[table.kind].values()))(table)
 
 
 def policy_name(table: LeaseTable, chosen: str) -> str:
@@ -30,6 +26,6 @@ def policy_name(table: LeaseTable, chosen: str) -> str:
     return chosen if chosen in names else next(iter(names))
 
 
-def chosen_policy(table: LeaseTable, chosen: str, default: PolicyMaker) -> Policy:
-    """The policy of the name `chosen`, `default`'s where there is none."""
-    return POLICIES[table.kind].get(chosen, default)(table)
+def chosen_policy(table: LeaseTable, chosen: str) -> Policy:
+    """The policy of that name, or the one that pools of this kind begin with (P12)."""
+    return POLICIES[table.kind][policy_name(table, chosen)](table)

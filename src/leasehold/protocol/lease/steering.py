@@ -14,7 +14,7 @@ from leasehold.base.instants import Instant, in_seconds
 from leasehold.base.names import shown
 from leasehold.protocol.lease.explaining import because, flows
 from leasehold.protocol.lease.manager_events import Impossible
-from leasehold.protocol.lease.policies import POLICIES, PolicyMaker, chosen_policy
+from leasehold.protocol.lease.policies import POLICIES, PolicyMaker
 from leasehold.protocol.lease.pool import Pool
 from leasehold.protocol.lease.records import Steering
 from leasehold.protocol.lease.steering_events import (
@@ -39,7 +39,7 @@ NAMED_AT_MOST = 1000
 
 
 def steer(
-    now: Instant, pool: Pool, command: SteeringCommand, default: PolicyMaker
+    now: Instant, pool: Pool, command: SteeringCommand, make_policy: PolicyMaker
 ) -> Steered | Impossible:
     """Carry out `command`, or say what it would do, or why it cannot be."""
     table, before = pool.table, pool.table.steering
@@ -52,9 +52,9 @@ def steer(
     gone = command.incarnation if isinstance(command, Evict) else NOBODY
     is_dead = isinstance(command, Evict) and command.confirmed_dead
     changed = wanted != before or is_dead
-    policy = chosen_policy(table, wanted.policy, default)
-    if wanted.policy == before.policy:
-        policy = pool.policy
+    policy = pool.policy
+    if wanted.policy != before.policy:
+        policy = make_policy(table, wanted.policy)
     otherwise = pool.policy(pool.situation(now)).owners
     plan = policy(pool.situation(now, wanted, gone))
     incarnation = gone or _present(table, getattr(command, "owner", ""))

@@ -13,7 +13,7 @@ from leasehold.protocol.balance.policy import NOBODY, Plan, Situation, Why, obey
 from leasehold.protocol.lease.explaining import explain, read_plan
 from leasehold.protocol.lease.manager_events import Impossible
 from leasehold.protocol.lease.messages import LeaseResponse, Refusal
-from leasehold.protocol.lease.policies import default_policy
+from leasehold.protocol.lease.policies import chosen_policy
 from leasehold.protocol.lease.records import UNSTEERED, Changed, Steering
 from leasehold.protocol.lease.steering import NAMED_AT_MOST, steer
 from leasehold.protocol.lease.steering_events import (
@@ -66,14 +66,14 @@ def two_owners() -> Desk:
 
 
 def say(desk: Desk, command: SteeringCommand, now: Instant | None = None) -> Steered:
-    answer = steer(at(0.5) if now is None else now, desk.pool, command, default_policy)
+    answer = steer(at(0.5) if now is None else now, desk.pool, command, chosen_policy)
     desk.commit()
     assert isinstance(answer, Steered), answer
     return answer
 
 
 def refused(desk: Desk, command: SteeringCommand) -> str:
-    answer = steer(at(0.5), desk.pool, command, default_policy)
+    answer = steer(at(0.5), desk.pool, command, chosen_policy)
     assert isinstance(answer, Impossible), answer
     return answer.why
 
