@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from leasehold import Granted, KeyedState, KeyRange, Owner
 from leasehold.client.hand_off.handler import Exported, Mark
-from leasehold.protocol.lease.steering_events import ChoosePolicy
+from leasehold.protocol.lease.steering_events import ChoosePolicy, PlanRead, ReadPlan
 from leasehold.testing.clock import TurnedClock, come_to_rest
 from leasehold.testing.cluster import InProcessCluster
 
@@ -135,6 +135,12 @@ class Stage:
             any(member.owner.check(key) is not None for member in self.members)
             for key in self.acknowledged
         )
+
+    def has_settled(self) -> bool:
+        """Whether everything is where it should be, so that nothing is handed over any more."""
+        plan = self.cluster.ask(ReadPlan("rooms"))
+        assert isinstance(plan, PlanRead)
+        return not plan.flows
 
     def share(self, member: Member) -> int:
         return sum(member.owner.check(key) is not None for key in self.acknowledged)

@@ -27,7 +27,7 @@ async def stage() -> AsyncIterator[Stage]:
 async def test_without_a_drain_nothing_is_exported_and_the_loss_is_said(stage: Stage) -> None:
     source = await stage.first()
     taker = await stage.join()
-    await stage.until(lambda: stage.share(taker) > 0 and stage.is_served())
+    await stage.until(lambda: stage.share(taker) > 0 and stage.has_settled())
     exported = source.state.calls.count("export_range")
     lost_ranges = source.owner.ranges
     leaving = asyncio.ensure_future(source.owner.close(drain=0))
