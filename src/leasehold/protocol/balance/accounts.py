@@ -18,6 +18,7 @@ class Account:
         "name",
         "pieces",
         "space",
+        "waits",
         "weight",
         "zone",
     )
@@ -33,11 +34,13 @@ class Account:
         self.space = 0.0
         self.devoted_to: Piece | None = None
         """A key so hot that the owner should have nothing else."""
+        self.waits = False
+        """It came a moment ago: see `arrivals`."""
 
     @property
     def is_open(self) -> bool:
-        """Whether it may give and take: it is not devoted to one key, nor cordoned."""
-        return self.devoted_to is None and not self.cordoned
+        """Whether it may give and take: not devoted to one key, nor cordoned, nor waiting."""
+        return self.devoted_to is None and not self.cordoned and not self.waits
 
     @property
     def use(self) -> float:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
-from leasehold.base.instants import Instant
+from leasehold.base.instants import FAR_FUTURE, Instant
 from leasehold.base.keys import Key
 from leasehold.base.rangemap import RangeMap
 from leasehold.base.ranges import KeyRange
@@ -80,6 +80,8 @@ class Plan(NamedTuple):
     """Of each range that is not where it should be. None where the policy has never moved it."""
     held_back: Sequence[HeldBack] = ()
     memory: object = None
+    again_at: Instant = FAR_FUTURE
+    """When to ask again, later than now, though nothing else has happened."""
 
 
 def nothing_to_plan() -> Plan:

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from math import ceil
 from typing import NamedTuple
 
-from leasehold.base.instants import Instant
+from leasehold.base.instants import FAR_FUTURE, Instant
 from leasehold.base.keys import Key
 from leasehold.base.rangemap import RangeMap
 from leasehold.base.ranges import KeyRange
 from leasehold.protocol.balance.accounts import Account, Accounts
+from leasehold.protocol.balance.arrivals import Arrivals
 from leasehold.protocol.balance.load import SPACE, chance, key_of
 from leasehold.protocol.balance.pieces import Piece, cut_by, first_within
 from leasehold.protocol.balance.policy import NOBODY, HeldBack, Plan, Situation, Why
@@ -41,6 +42,7 @@ class Memory(NamedTuple):
     joining: float
     moves: tuple[Move, ...]
     """Those that cool down or are on their way, the oldest first."""
+    arrivals: Arrivals
 
 
 class Round:
@@ -52,7 +54,8 @@ class Round:
         self.accounts = Accounts(situation.candidates)
         self.held_back: dict[HeldBack, None] = {}
         self.is_housed = False
-        self.newcomers: list[Account] = []
+        self.arrivals = Arrivals()
+        self.again_at = FAR_FUTURE
         last = situation.memory if isinstance(situation.memory, Memory) else None
         self._remember(last)
         idle = tuning.idle * len(self.accounts.all)
@@ -73,6 +76,7 @@ class Round:
         self.budget, self.joining = tuning.budget, tuning.joining
         self.moves: list[Move] = []
         if last is not None:
+            self.arrivals = last.arrivals
             filled = (now - last.at) / tuning.refill_ns
             self.budget = min(tuning.budget, last.budget + filled * tuning.budget)
             self.joining = min(tuning.joining, last.joining + filled * tuning.joining)
@@ -240,8 +244,9 @@ class Round:
         why: RangeMap[Why | None] = RangeMap(None)
         for move in moves:
             why.assign(move.range, move.why)
-        memory = Memory(owners, self.situation.now, self.budget, self.joining, moves)
-        return Plan(owners, why, tuple(self.held_back), memory)
+        now = self.situation.now
+        memory = Memory(owners, now, self.budget, self.joining, moves, self.arrivals)
+        return Plan(owners, why, tuple(self.held_back), memory, self.again_at)
 
     def _made(self) -> Iterator[Move]:
         """The moves of this round."""

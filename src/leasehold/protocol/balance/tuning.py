@@ -35,6 +35,10 @@ class Tuning(NamedTuple):
     cold: float = 0.02
     """A key that stands alone goes back below this: far enough below `alone` that noise does not
     send it to and fro."""
+    settling_ns: int = seconds(5)
+    """For so long who came is left to take what others leave, and is not filled up. In a rolling
+    restart the next ones leave within it; who adds owners waits no longer than reports of load
+    take to be believed."""
     idle: float = 1.0
     """What idle key space weighs for each owner, in checks a second: what makes an even share of
     keys without load, and nothing to speak of with it."""

@@ -7,7 +7,8 @@ together. This policy starts from who has what, and changes as little as evens t
 1. *pin*: pinned keys go to their owners.
 2. *house*: what has no owner is given to those that carry least.
 3. *devote*: a key that fills an owner alone gets one that gives everything else away.
-4. *welcome*: an owner that had nothing is given an even share, a little from many.
+4. *welcome*: an owner that came is given an even share, a little from many; but not at once, for
+   in a rolling restart there is soon something without an owner: see `arrivals`.
 5. *level*: while an owner carries too much, or far too little, the piece that helps most for the
    least churn goes from the one with most to the one with least. Mostly that is a single hot key,
    which moves next to no state, and goes where another hot key has just cooled down.
@@ -53,6 +54,7 @@ class _Phases(Round):
         elif self.capacity == 0:
             self.hold_back("balance", "all owners are cordoned")
         else:
+            self.wait()
             self.devote()
             self.welcome()
             if self.situation.loads is not None:  # else all would be levelled by space alone
@@ -77,6 +79,7 @@ class _Phases(Round):
     def house(self) -> None:
         """What has an owner is entered, and what has none is given to those that carry least."""
         homeless = []
+        having = set()
         self.is_housed = True
         for piece in self.pieces:
             if piece.owner == NOBODY:
@@ -86,9 +89,12 @@ class _Phases(Round):
                 account.pieces.append(piece)
                 account.weight += piece.weight
                 account.space += piece.space
+                if piece.why is None:  # a pin is not what it came for
+                    having.add(piece.owner)
         self.accounts.rank()
-        self.newcomers = [each for each in self.accounts.all if each.is_open and not each.pieces]
-        self._set_cordoned_aside()
+        there = self.accounts.by_incarnation
+        self.arrivals = self.arrivals.seen(self.situation.now, there, having)
+        self._set_aside([account for account in self.accounts.all if account.cordoned])
         parts = [part for piece in homeless for part in self.in_grains(piece)]
         parts.sort(key=lambda piece: -piece.weight)
         why = Why("house", "nobody had it; its owner carries least")
@@ -100,14 +106,28 @@ class _Phases(Round):
                 self.accounts.put(part, taker)
                 part.why = why
 
-    def _set_cordoned_aside(self) -> None:
-        """What cordoned owners have, they keep: the others share the rest."""
-        cordoned = [account for account in self.accounts.all if account.cordoned]
-        if cordoned:
-            self.weight -= sum(account.weight for account in cordoned)
-            open_ones = (account for account in self.accounts.all if not account.cordoned)
-            self.capacity = sum(account.capacity for account in open_ones)
+    def _set_aside(self, accounts: list[Account]) -> None:
+        """What they have, they keep: the others share the rest."""
+        if accounts:
+            self.weight -= sum(account.weight for account in accounts)
+            self.capacity -= sum(account.capacity for account in accounts)
             self.share = self.weight / (self.capacity or 1.0)
+
+    def wait(self) -> None:
+        """Those that came a moment ago have what they were given, and are not filled up yet."""
+        waiting = {}
+        for account in self.accounts.all:
+            ready_at = self.arrivals.ready_at(account.incarnation, self.tuning.settling_ns)
+            if ready_at > self.situation.now and account.is_open:
+                waiting[account] = ready_at
+        if all(account in waiting for account in self.accounts.all if account.is_open):
+            return  # all of them came, and all that there is was dealt to them
+        for account, ready_at in waiting.items():
+            account.waits = True
+            self.again_at = min(self.again_at, ready_at)
+            self.hold_back(f"an even share for {account.name}", "it came a moment ago")
+        self._set_aside(list(waiting))
+        self.accounts.rank()
 
     def devote(self) -> None:
         """Keys that fill an owner alone get one each, which gives everything else away."""
@@ -168,13 +188,21 @@ class _Phases(Round):
                     self.move(part, taker, "devote", f"{account.name} is for a hot key alone")
 
     def welcome(self) -> None:
-        """Who had nothing is given an even share, whatever the budget: that is what it came for."""
-        for newcomer in self.newcomers:
-            if newcomer.devoted_to:
+        """Who came is given an even share, whatever the budget: that is what it came for.
+
+        If it took what others left, that may be nearly as much: then only who carries too much
+        gives it the rest.
+        """
+        for newcomer in [self.accounts.by_incarnation[each] for each in self.arrivals.came_at]:
+            if not newcomer.is_open:
                 continue
+            self.arrivals = self.arrivals.without(newcomer.incarnation)
+            enough = self.share
+            if newcomer.use >= self.tuning.low * self.share:
+                enough *= self.tuning.high + self.noise
             while (wanted := self.room(newcomer)) > self.grain / 2:
                 giver = self.accounts.most()
-                if giver is None or giver is newcomer or giver.use <= self.share:
+                if giver is None or giver is newcomer or giver.use <= enough:
                     break
                 piece = self.detach(
                     giver, min(wanted, max(self.grain, -self.room(giver))), grain=True

@@ -387,10 +387,9 @@ class Pool:
         self._plan_at = now
 
     def _replan(self, now: Instant, made: Plan | None = None) -> None:
-        self._plan_at = FAR_FUTURE
         self.rounds.begin(now)
         plan = self.policy(self.situation(now)) if made is None else made
-        self.plan, self._memory = plan.owners, plan.memory
+        self.plan, self._memory, self._plan_at = plan.owners, plan.memory, plan.again_at
         self.move_log.follow(now, plan)
         self._planned = {}
         for key_range, incarnation in self.plan:

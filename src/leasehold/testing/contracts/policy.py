@@ -17,7 +17,7 @@ from random import Random
 
 from xxhash import xxh3_64_hexdigest
 
-from leasehold.base.instants import Instant, seconds
+from leasehold.base.instants import FAR_FUTURE, Instant, seconds
 from leasehold.base.keys import Key
 from leasehold.base.rangemap import RangeMap
 from leasehold.protocol.balance.load import Loads, share_of
@@ -36,6 +36,8 @@ from leasehold.protocol.lease.table import Right
 
 EMPTY = RangeMap(Right(NOBODY, 1, 1))
 SIZES = (1, 2, 3, 7, 20)
+ENOUGH = 10
+"""Times to ask a policy again, where nothing happens."""
 
 
 def candidates(count: int, first: int = 1) -> list[Candidate]:
@@ -69,6 +71,17 @@ def counted(dice: Random, expected: float) -> int:
         product *= dice.random()
         count += 1
     return count
+
+
+def in_time(policy: Policy, situation: Situation) -> Plan:
+    """The plan when the policy has been asked again, as often as it wanted to be."""
+    plan = policy(situation)
+    for _ in range(ENOUGH):
+        if plan.again_at == FAR_FUTURE:
+            break
+        situation = situation._replace(now=plan.again_at, memory=plan.memory)
+        plan = policy(situation)
+    return plan
 
 
 def situations(policy: Policy) -> Iterator[Situation]:
@@ -171,9 +184,16 @@ class PolicyContract:
             plan = policy(Situation(candidates(count), EMPTY))
             table = carried_out(plan)
             for memory in (plan.memory, None):
-                with_it = policy(Situation(candidates(count + 1), table, memory=memory))
+                now = Instant(seconds(100))
+                comes = Situation(candidates(count + 1), table, now, memory=memory)
+                with_it = in_time(policy, comes)
                 takers = {taker for _, taker in moved_from(table, with_it)}
                 assert takers == {count + 1}
+
+    def test_it_wants_to_be_asked_again_later_and_not_for_ever(self, policy: Policy) -> None:
+        for situation in situations(policy):
+            assert policy(situation).again_at > situation.now, situation
+            assert in_time(policy, situation).again_at == FAR_FUTURE, situation
 
     def test_who_goes_leaves_its_part_and_nothing_else_moves(self, policy: Policy) -> None:
         for count in SIZES[1:]:
@@ -232,7 +252,7 @@ class PolicyContract:
         for count in SIZES:
             table = carried_out(policy(Situation(candidates(count), EMPTY)))
             *present, newcomer = candidates(count + 1)
-            plan = policy(Situation([*present, newcomer], table))
+            plan = in_time(policy, Situation([*present, newcomer], table))
             members = [*present, newcomer._replace(cordoned=True)]
             cordoned = policy(Situation(members, table, memory=plan.memory))
             assert newcomer.incarnation not in cordoned.owners.values()

@@ -66,6 +66,33 @@ def test_without_load_the_policy_is_not_asked_again() -> None:
     assert stage.desk.pool.rounds.at == FAR_FUTURE
 
 
+class Later(Watched):
+    """Wants to be asked again two seconds after it was asked first, and then no more."""
+
+    def __call__(self, situation: Situation) -> Plan:
+        plan = super().__call__(situation)
+        asked_at = self.asked[0].now
+        again_at = Instant(asked_at + seconds(2))
+        return plan._replace(again_at=again_at) if situation.now < again_at else plan
+
+
+def test_a_policy_is_asked_again_when_it_wants_to_be_without_any_load() -> None:
+    desk = Desk(Later((WHOLE, "a")), kind="hashed")
+    policy = desk.policy
+    assert isinstance(policy, Later)
+    desk.owner(at(0), "a", A)
+    desk.advance(at(1))
+    [first] = policy.asked
+    desk.advance(Instant(first.now + seconds(2) - 1))
+    assert policy.asked == [first]
+    assert desk.pool.wake_at == first.now + seconds(2)
+    desk.advance(desk.pool.wake_at)
+    assert [each.now for each in policy.asked] == [first.now, first.now + seconds(2)]
+    desk.advance(at(10))
+    assert len(policy.asked) == 2
+    assert desk.pool.rounds.at == FAR_FUTURE
+
+
 def test_with_load_it_is_asked_every_renewal_and_keeps_its_memory() -> None:
     stage = Stage()
     stage.renew(1, 10, (A, 100.0), (B, 10.0))
