@@ -1,12 +1,15 @@
 """A frontend's way to the owner of a key: ask, and ask again, until it is done or too late.
 
 What `Lookup.find` says may be out of date, and an owner may be gone or stand still. So whoever asks
-tries again after a short and growing pause (PRS 2.1). An attempt that gets no answer is given up,
+tries again: when the lookup is told that the key is elsewhere, or after a short and growing pause,
+for nobody is told that a grant has arrived (PRS 2.1). An attempt that gets no answer is given up,
 but not taken back: like a packet in a real network it stays on its way, and is answered when the
 owner that stood still goes on. That answer must be a refusal, and is counted.
 """
 
 import asyncio
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from random import Random
@@ -15,13 +18,14 @@ from typing import NamedTuple, Protocol, TypeAlias
 import aiohttp
 import msgspec
 
+from leasehold import KeyChange
 from leasehold.base.instants import Instant, in_seconds, seconds
 from leasehold.cli.demo.presence import Status
 from leasehold.runtime.clock import boot_clock
 
 SHORTEST_PAUSE_NS = seconds(0.01)
 LONGEST_PAUSE_NS = seconds(0.15)
-"""Changes of the table come within milliseconds: what is waited longer than needed is this."""
+"""Where no change of the table is told: it was told before, or the owner is only slow."""
 ATTEMPTS_IN_A_HOLD = 4
 HOLDS_IN_A_DEADLINE = 2
 
@@ -52,10 +56,17 @@ class NoAnswer(NamedTuple):
 Reply: TypeAlias = Done | Misdirected | NoAnswer
 
 
+class Watching(Protocol):
+    """What it takes of a `Watch`."""
+
+    def cancel(self) -> None: ...
+
+
 class Finder(Protocol):
     """What it takes of a `Lookup`."""
 
     def find(self, key: str, /) -> str | None: ...
+    def watch(self, key: str, callback: Callable[[KeyChange], object], /) -> Watching: ...
 
 
 class _Hint(msgspec.Struct):
@@ -100,7 +111,7 @@ class Router:
         return done
 
     async def _try_until(self, request: Request, deadline: Instant) -> Done | None:
-        first = address = self._lookup.find(request.user)
+        first = found = address = self._lookup.find(request.user)
         pause_ns = SHORTEST_PAUSE_NS
         while True:
             hint = None
@@ -113,12 +124,26 @@ class Router:
                         hint = owner if owner != address else None
                     case NoAnswer():
                         pass
-            await asyncio.sleep(in_seconds(pause_ns) * self._random.uniform(0.5, 1))
+            known = found
+            found = await self._found_after(request.user, known, pause_ns)
             if boot_clock() > deadline:
                 return None
-            pause_ns = min(2 * pause_ns, LONGEST_PAUSE_NS)
-            found = self._lookup.find(request.user)
+            is_told = found != known
+            pause_ns = SHORTEST_PAUSE_NS if is_told else min(2 * pause_ns, LONGEST_PAUSE_NS)
             address = hint if hint and found == address else found
+
+    async def _found_after(self, user: str, known: str | None, pause_ns: int) -> str | None:
+        """Where the key is when that is told to be elsewhere than was known, or after the pause."""
+        told = asyncio.Event()
+        watching = self._lookup.watch(user, lambda _: told.set())
+        try:
+            if self._lookup.find(user) == known:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(in_seconds(pause_ns) * self._random.uniform(0.5, 1)):
+                        await told.wait()
+        finally:
+            watching.cancel()
+        return self._lookup.find(user)
 
     async def _attempt(self, address: str, request: Request, deadline: Instant) -> Reply:
         self.counts.attempts += 1
