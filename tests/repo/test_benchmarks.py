@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from benchmarks import balance, check, find, joins, planning, rolling, suite
+from benchmarks.__main__ import main as run_benchmarks
+from benchmarks.__main__ import told_apart
 from tests.repo.reading import ROOT, report
 
 PROGRAMS = sorted((ROOT / "benchmarks").glob("[!_]*.py"))
@@ -31,6 +33,28 @@ def test_every_benchmark_says_by_its_exit_code_whether_its_bounds_are_kept() -> 
 
 def read(path: Path) -> str:
     return path.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("said", "names", "options"),
+    [
+        ([], [], []),
+        (["rolling", "push"], ["rolling", "push"], []),
+        (["rolling", "--rate", "9"], ["rolling"], ["--rate", "9"]),
+    ],
+)
+def test_what_follows_the_name_of_a_benchmark_is_for_it(
+    said: list[str], names: list[str], options: list[str]
+) -> None:
+    assert told_apart(said) == (names, options)
+
+
+@pytest.mark.parametrize("said", [["--surge"], ["rolling", "push", "--surge"], ["unheard-of"]])
+def test_options_for_no_one_benchmark_are_refused(
+    said: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_benchmarks(said) == 2
+    assert "benchmark" in capsys.readouterr().out
 
 
 def test_a_benchmark_that_only_prints_is_found() -> None:

@@ -64,6 +64,12 @@ class OwnerPlace:
             await self._reported.wait()
         return self.report
 
+    async def has_joined(self) -> None:
+        """Wait until it is an owner; it may have to wait for something to serve."""
+        while self.report is None:
+            self._reported.clear()
+            await self._reported.wait()
+
     async def is_serving(self) -> None:
         """Wait until it holds something."""
         while self.state != "serving":

@@ -2,7 +2,8 @@
 
 An owner is asked to leave as a supervisor asks (SIGTERM), hands everything over and ends; its
 successor is started as soon as it is gone. Nothing here waits for a time: a drain ends when it is
-done, and the next two are asked when the successors of the last two serve.
+done, and the next two are asked when the successors of the last two have joined, to which their
+keys go. At the end the last two are given their share by all.
 """
 
 import asyncio
@@ -37,6 +38,7 @@ class Rolling:
         owners = self._service.owners
         for first in range(0, len(owners), AT_ONCE):
             await asyncio.gather(*map(self._restart, owners[first : first + AT_ONCE]))
+        await asyncio.gather(*(place.is_serving() for place in owners))
         self._tell(f"all {len(owners)} owners have been restarted")
 
     async def _restart(self, place: OwnerPlace) -> None:
@@ -46,8 +48,8 @@ class Rolling:
         took = in_seconds(boot_clock() - began)
         self.drains.append(took)
         self._tell(f"owner {place.number} is gone, {took:.2f} s later; its successor is started")
-        await self._service.restart(place)
-        self._tell(f"owner {place.number} is back, and serves")
+        await self._service.replace(place)
+        self._tell(f"owner {place.number} is back, and has joined")
 
     def _granted(self) -> float:
         return sum(place.total(lambda it: it.granted) for place in self._service.owners)

@@ -115,9 +115,14 @@ class Service:
 
     async def restart(self, place: OwnerPlace) -> None:
         """Start an owner that is gone; done when it serves."""
+        await self.replace(place)
+        await place.is_serving()
+
+    async def replace(self, place: OwnerPlace) -> None:
+        """Start an owner that is gone; done when it has joined, and can be given something."""
         await self._start_owner(place)
         self._order(place)
-        await place.is_serving()
+        await place.has_joined()
 
     async def drain(self, place: OwnerPlace) -> None:
         """Ask an owner to leave (SIGTERM); done when it has handed everything over, and is gone.
