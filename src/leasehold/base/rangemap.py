@@ -28,9 +28,30 @@ class RangeMap(Generic[V]):
     def of(cls, items: Iterable[tuple[KeyRange, V]], default: V) -> "RangeMap[V]":
         """A map with `items` laid over `default`, in order; linear where they are sorted."""
         new = cls(default)
+        reached: Key | None = LOWEST
         for key_range, value in items:
-            new.assign(key_range, value)
+            if reached is not None and reached <= key_range.start:
+                new._append(key_range, value, default)
+                reached = key_range.end
+            else:
+                new.assign(key_range, value)
+                reached = None if reached is None else key_range.end and max(reached, key_range.end)
         return new
+
+    def _append(self, key_range: KeyRange, value: V, default: V) -> None:
+        """Lay `value` over a range from whose start on there is nothing but `default`."""
+        starts, values = self._starts, self._values
+        if value == default:
+            return
+        if starts[-1] == key_range.start:
+            starts.pop()
+            values.pop()
+        if not values or values[-1] != value:
+            starts.append(key_range.start)
+            values.append(value)
+        if key_range.end is not None:
+            starts.append(key_range.end)
+            values.append(default)
 
     @classmethod
     def at_starts(cls, starts: list[Key], values: list[V]) -> "RangeMap[V]":
