@@ -249,8 +249,9 @@ def report(found: Measured, moves_bound: float) -> bool:
     print(
         f"  {found.requests:,} requests, {len(found.drains)} restarts of {OWNERS} owners, "
         f"{AT_ONCE} at a time; a drain takes {median(found.drains):.2f} s in the median, "
-        f"{max(found.drains):.2f} s at most; 99 of 100 requests take "
-        f"{found.quiet * 1000:.0f} ms at most when it is quiet"
+        f"{max(found.drains):.2f} s at most; a key moves "
+        f"{', '.join(f'{each:.2f}' for each in found.moves)} times in the rounds; 99 of 100 "
+        f"requests take {found.quiet * 1000:.0f} ms at most when it is quiet"
     )
     moves, slower = max(found.moves), (found.rolling - found.quiet) * 1000
     figures = [
