@@ -21,6 +21,7 @@ The idea of weighing benefit against churn, within a budget for each round, is S
 
 from itertools import pairwise
 
+from leasehold.base.instants import Instant
 from leasehold.base.keys import Key
 from leasehold.protocol.balance.accounts import Account
 from leasehold.protocol.balance.pieces import Piece, first_within
@@ -98,8 +99,9 @@ class _Phases(Round):
         parts = [part for piece in homeless for part in self.in_grains(piece)]
         parts.sort(key=lambda piece: -piece.weight)
         why = Why("house", "nobody had it; its owner carries least")
+        waiting = list(self.waiting())
         for part in parts:
-            taker = self.accounts.least()
+            taker = self._successor(waiting) or self.accounts.least()
             if taker is None:
                 part.why = Why("house", "nobody has it, and all owners are cordoned")
             else:
@@ -113,13 +115,26 @@ class _Phases(Round):
             self.capacity -= sum(account.capacity for account in accounts)
             self.share = self.weight / (self.capacity or 1.0)
 
-    def wait(self) -> None:
-        """Those that came a moment ago have what they were given, and are not filled up yet."""
-        waiting = {}
+    def waiting(self) -> dict[Account, Instant]:
+        """Those that came a moment ago, and until when they wait."""
+        found = {}
         for account in self.accounts.all:
             ready_at = self.arrivals.ready_at(account.incarnation, self.tuning.settling_ns)
             if ready_at > self.situation.now and account.is_open:
-                waiting[account] = ready_at
+                found[account] = ready_at
+        return found
+
+    def _successor(self, waiting: list[Account]) -> Account | None:
+        """Who waits and has room, to a fifth above its share: what went to others instead would
+        move once more when they leave in their turn.
+        """
+        found = min(waiting, key=lambda each: (each.use, each.incarnation), default=None)
+        most = (2 - self.tuning.low) * self.share
+        return found if found is not None and found.use < most else None
+
+    def wait(self) -> None:
+        """Those that came a moment ago have what they were given, and are not filled up yet."""
+        waiting = self.waiting()
         if all(account in waiting for account in self.accounts.all if account.is_open):
             return  # all of them came, and all that there is was dealt to them
         for account, ready_at in waiting.items():
