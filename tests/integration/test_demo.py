@@ -145,6 +145,21 @@ def test_keys_of_the_killed_are_served_again(tmp_path: Path) -> None:
     assert "all of them are served again" in done.stderr
 
 
+def test_a_crowd_at_one_owner_is_spread_over_all(tmp_path: Path) -> None:
+    with running(tmp_path, "--hot-keys", "--owners", "3", "--json") as demo:
+        wait_for_line(demo, "even again after")
+        demo.send_signal(signal.SIGINT)
+        told = "".join(lines(demo))
+        assert demo.wait(DEADLINE_SECONDS) == 0, told
+    summary = json.loads(told[told.index("{") :])
+    nothing = ("failed", "double_owner", "keys_lost", "losses_signalled", "owner_kills")
+    assert {name: summary[name] for name in nothing} == dict.fromkeys(nothing, 0), told
+    assert summary["crowds"] >= 1
+    assert summary["uneven"] > 1.5, "half of all requests were for one of three owners"
+    assert 0 < summary["even_seconds"] <= summary["slowest_even_seconds"]
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_troubles_that_cannot_be_told_apart_are_refused(tmp_path: Path) -> None:
     done = run(tmp_path, "--crash", "--rolling-restart")
     assert (done.returncode, done.stdout) == (2, "")

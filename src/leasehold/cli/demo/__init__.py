@@ -14,7 +14,8 @@ own whether ever two owners served one key at once.
     children     processes: started, spoken with, ended
     managers     who leads, and the etcd that they share
     failovers    leaders killed
-    trouble      who is killed or stopped, and when; `rolling` restarts all, `crashes` only kills
+    trouble      who is killed or stopped, and when; `rolling` restarts all, `crashes` only kills,
+                 `crowds` kills nobody, and asks for a few keys only
     owner        a process that serves; `presence` is its state, `record` what it served
     frontend     a process with clients; `routing` finds the owner for each of their operations
     judge        whether two owners ever served one key at once

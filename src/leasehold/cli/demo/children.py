@@ -54,7 +54,7 @@ class Child:
         await self._process.wait()
 
     def tell(self, what: msgspec.Struct | None = None) -> None:
-        """Its orders; or, without any, to stop."""
+        """Orders; or, without any, to stop."""
         assert self._process.stdin is not None
         if what is None:
             self.is_expected_to_end = True

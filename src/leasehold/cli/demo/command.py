@@ -27,6 +27,7 @@ def demo(  # noqa: PLR0913  # a parameter is an option, and each has a default
     kill_leader: Annotated[bool, Parameter(negative="")] = False,
     rolling_restart: Annotated[bool, Parameter(negative="")] = False,
     crash: Annotated[bool, Parameter(negative="")] = False,
+    hot_keys: Annotated[bool, Parameter(negative="")] = False,
     preset: Literal["paper", "default", "test"] | None = None,
     json: Annotated[bool, Parameter(negative="")] = False,
     break_owner: Annotated[bool, Parameter(negative="")] = False,
@@ -55,15 +56,16 @@ def demo(  # noqa: PLR0913  # a parameter is an option, and each has a default
         Restart all owners, two at a time, each handing its state over; then end.
     crash
         Kill owners again and again, and say for how long their keys were not served.
+    hot_keys
+        Crowd at a few keys of one owner, then of another, and say how soon the load is even again.
     preset
-        How long leases last: test (1.2 s), default (12 s) or paper (60 s). By default test, and
-        with --kill-leader default: a takeover takes 2 s.
+        How long leases last: test (1.2 s), default (12 s, that of --kill-leader) or paper (60 s).
     json
         Print the summary as one JSON object, and what happens to standard error.
     break_owner
         For tests: owner 1 never asks if it still has a lease, and the record must find it.
     """
-    _check_one_of(kill_leader, rolling_restart, crash, break_owner)
+    _check_one_of(kill_leader, rolling_restart, crash, hot_keys, break_owner)
     if kill_leader and managers == 1:
         raise ConfigurationError("--kill-leader wants somebody to take over: add --managers 3")
     settings = Settings(
@@ -77,6 +79,7 @@ def demo(  # noqa: PLR0913  # a parameter is an option, and each has a default
         break_owner=break_owner,
         rolling_restart=rolling_restart,
         crash=crash,
+        hot_keys=hot_keys,
     )
     summary = run(settings, _view(is_json=json))
     if json:
@@ -86,7 +89,7 @@ def demo(  # noqa: PLR0913  # a parameter is an option, and each has a default
     return 0 if summary.is_good else FOUND
 
 
-KINDS = ("--kill-leader", "--rolling-restart", "--crash", "--break-owner")
+KINDS = ("--kill-leader", "--rolling-restart", "--crash", "--hot-keys", "--break-owner")
 
 
 def _check_one_of(*kinds: bool) -> None:

@@ -17,13 +17,15 @@ from leasehold.base.keys import hashed_key
 from leasehold.base.ranges import WHOLE
 from leasehold.cli.demo.leash import Leash, tell
 from leasehold.cli.demo.presence import Status
-from leasehold.cli.demo.reports import POOL, FrontendOrders, FrontendReport
+from leasehold.cli.demo.reports import POOL, Crowd, FrontendOrders, FrontendReport
 from leasehold.cli.demo.routing import Request, Router
 
 REPORT_SECONDS = 0.2
 THINKS_SECONDS = 0.8
 """How long a client does nothing between two things that it does, on average."""
 READS_OF_TEN = 6
+CROWDED_OF_TEN = 8
+"""Reads, where there are users whom nearly everybody looks up: half of all requests."""
 TEXTS = ("online", "busy", "away", "in a call", "out to lunch", "be right back")
 
 
@@ -59,6 +61,8 @@ class Frontend:
         self._users = orders.users
         self._random = SystemRandom()
         self._clients = {user: Client(user) for user in orders.clients}
+        self._crowd: tuple[str, ...] = ()
+        """Whom nearly everybody looks up."""
         self._stopping = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._found_nothing = 0
@@ -73,6 +77,10 @@ class Frontend:
         """Have all clients come."""
         for client in self._clients.values():
             self._start(self._live(client))
+
+    def look_at(self, crowd: Crowd) -> None:
+        """From now on nearly everybody looks these up."""
+        self._crowd = crowd.users
 
     async def stop(self) -> None:
         """Begin nothing more, and wait for what is under way; then look once whether what every
@@ -99,9 +107,13 @@ class Frontend:
             await self._publish(client)
         while not await self._stopped_within(self._random.expovariate(1 / THINKS_SECONDS)):
             if self._random.randrange(10) < READS_OF_TEN:
-                await self._read(self._random.choice(self._users))
+                await self._read(self._random.choice(self._looked_at()))
             else:
                 await self._publish(client)
+
+    def _looked_at(self) -> tuple[str, ...]:
+        is_crowded = self._crowd and self._random.randrange(10) < CROWDED_OF_TEN
+        return self._crowd if is_crowded else self._users
 
     async def _stopped_within(self, seconds: float) -> bool:
         try:
@@ -181,8 +193,15 @@ async def be_frontend(leash: Leash) -> None:
         frontend = Frontend(orders, router)
         async with lookup:
             frontend.start()
+            looking = asyncio.create_task(_look_where_told(leash, frontend))
             while not await leash.stopped_within(REPORT_SECONDS):
                 tell(frontend.report())
+            looking.cancel()
             await frontend.stop()
             await router.close()
         tell(frontend.report())
+
+
+async def _look_where_told(leash: Leash, frontend: Frontend) -> None:
+    while True:
+        frontend.look_at(msgspec.json.decode(await leash.orders(), type=Crowd))

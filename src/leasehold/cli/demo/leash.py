@@ -49,21 +49,23 @@ class Leash:
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
-        self._orders: asyncio.Future[bytes] = loop.create_future()
+        self._orders: asyncio.Queue[bytes] = asyncio.Queue()
+        self._has_begun = False
         self.stopping = asyncio.Event()
         listen(lambda line: loop.call_soon_threadsafe(self._on_line, line))
 
     def _on_line(self, line: bytes) -> None:
-        if self._orders.done():
+        if line != STOP:
+            self._has_begun = True
+            self._orders.put_nowait(line)
+        elif self._has_begun:
             self.stopping.set()
-        elif line == STOP:
-            os._exit(ORPHANED)  # it has not begun with anything
         else:
-            self._orders.set_result(line)
+            os._exit(ORPHANED)
 
     async def orders(self) -> bytes:
-        """What this process is told at its start."""
-        return await self._orders
+        """What this process is told: the first at its start, the next whenever it comes."""
+        return await self._orders.get()
 
     async def stopped_within(self, seconds: float) -> bool:
         """Wait to be stopped; False when that did not happen within `seconds`."""

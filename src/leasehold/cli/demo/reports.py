@@ -1,6 +1,6 @@
 """What the demo and its processes say to each other: a line of JSON each, over pipes.
 
-Down, through standard input: the orders first, then a line whenever it is to stop. Up, through
+Down, through standard input: the orders first, and a line when it is to stop. Up, through
 standard output: reports, several a second. Counts begin with the process and only grow.
 """
 
@@ -35,6 +35,12 @@ class FrontendOrders(msgspec.Struct, frozen=True):
     users: tuple[str, ...]
     """All users there are."""
     hold_ns: int
+
+
+class Crowd(msgspec.Struct, frozen=True):
+    """What a frontend is told meanwhile: whom nearly everybody looks up from now on."""
+
+    users: tuple[str, ...]
 
 
 class OwnerReport(msgspec.Struct, frozen=True, tag="owner"):

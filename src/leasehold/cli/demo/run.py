@@ -12,6 +12,7 @@ from typing import Any
 
 from leasehold.base.instants import Instant, in_seconds, seconds
 from leasehold.cli.demo.crashes import Crashes
+from leasehold.cli.demo.crowds import Crowds
 from leasehold.cli.demo.failovers import Failovers
 from leasehold.cli.demo.judge import Judge
 from leasehold.cli.demo.places import OwnerPlace
@@ -59,6 +60,7 @@ class Demo:
         self._trouble = Trouble(self._service, self._failovers, self._tell, SystemRandom())
         self._rolling = Rolling(self._service, self._tell)
         self._crashes = Crashes(self._service, self._tell, SystemRandom())
+        self._crowds = Crowds(self._service, self._tell, SystemRandom())
         self._record = RecordReader(directory)
         self._judge = Judge()
         self._began: Instant | None = None
@@ -142,8 +144,16 @@ class Demo:
         if self._settings.rolling_restart:
             await self._rolling.restart_all()
             return
-        await (self._crashes if self._settings.crash else self._trouble).until(end)
+        await self._trouble_until(end)
         await asyncio.sleep(max(in_seconds(end - boot_clock()), 0))
+
+    async def _trouble_until(self, end: Instant) -> None:
+        if self._settings.crash:
+            await self._crashes.until(end)
+        elif self._settings.hot_keys:
+            await self._crowds.until(end)
+        else:
+            await self._trouble.until(end)
 
     # --- showing ---
 
@@ -204,10 +214,11 @@ class Demo:
     def _summary(self) -> Summary:
         service, settings = self._service, self._settings
         lapsed = sum(place.total(lambda it: it.lapsed) for place in service.owners)
-        takeovers, drains, dark = (
+        takeovers, drains, dark, even = (
             self._failovers.takeovers,
             self._rolling.drains,
             self._crashes.dark,
+            self._crowds.even_after,
         )
         ours = Ours(
             double_owner=len(self._judge.found),
@@ -225,6 +236,10 @@ class Demo:
             moves_per_key=round(self._rolling.moves_per_key, 3),
             dark_seconds=_median(dark),
             slowest_dark_seconds=_longest(dark),
+            crowds=self._crowds.gathered,
+            uneven=_longest(self._crowds.uneven),
+            even_seconds=_median(even),
+            slowest_even_seconds=_longest(even),
             managers=settings.managers,
             journal=settings.journal,
             seconds=round(self._elapsed, 3),

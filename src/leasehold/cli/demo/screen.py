@@ -20,6 +20,8 @@ FEWEST_EVENTS = 3
 OTHER_LINES = 16
 """Of the picture, beside the owners and the events."""
 SERVED, UNSERVED, NOBODYS = "█", "░", "·"
+BUSY, BUSY_AT_MEAN, BUSIEST = "▪", 8, 26
+"""An owner's part of the load: so many of it for the mean, and no more of it than there is room."""
 UP = ("serving", "draining")
 """The states in which an owner serves what it has."""
 
@@ -124,11 +126,15 @@ def _owners(picture: Picture) -> Table:
     table.add_column("", min_width=37)
     for name in ("keys", "ranges", "users", "served/s", "421s"):
         table.add_column(name, justify="right")
+    mean = sum(row.served_per_second for row in picture.owners) / len(picture.owners)
     for row in picture.owners:
         is_up = row.state in UP
+        state = Text(_state(row), style="" if is_up else "bold red")
+        if is_up:
+            state.append(_bar(row.served_per_second / (mean or 1.0)), colour(row.number))
         table.add_row(
             Text(f"{SERVED if is_up else UNSERVED} {row.number}", style=colour(row.number)),
-            Text(_state(row), style="" if is_up else "bold red"),
+            state,
             f"{row.share:.0%}",
             f"{row.ranges}",
             f"{row.users}",
@@ -141,10 +147,14 @@ def _owners(picture: Picture) -> Table:
 def _state(row: OwnerRow) -> str:
     match row.state:
         case "serving" | "starting" | "draining":
-            return row.state
+            return f"{row.state:<10}"
         case "killed" | "stopped":
             rest = "has its keys yet" if row.share else "others have its keys"
             return f"{row.state} {row.state_seconds:.1f} s ago, {rest}"
+
+
+def _bar(part: float) -> str:
+    return BUSY * min(round(part * BUSY_AT_MEAN), BUSIEST)
 
 
 def _totals(picture: Picture) -> list[Text]:

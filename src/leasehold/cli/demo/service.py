@@ -13,7 +13,7 @@ from leasehold.cli.demo.children import Child, Children
 from leasehold.cli.demo.managers import ETCD_MEMBERS, Managers
 from leasehold.cli.demo.owner import DRAIN_SECONDS
 from leasehold.cli.demo.places import Frontends, OwnerPlace
-from leasehold.cli.demo.reports import POOL, FrontendOrders, OwnerOrders
+from leasehold.cli.demo.reports import POOL, Crowd, FrontendOrders, OwnerOrders
 from leasehold.cli.demo.routing import HOLDS_IN_A_DEADLINE
 from leasehold.protocol.balance.load import SPACE, share_of
 from leasehold.protocol.lease.timing import PRESETS, Timing
@@ -36,6 +36,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     break_owner: bool = False
     rolling_restart: bool = False
     crash: bool = False
+    hot_keys: bool = False
 
     @property
     def timing(self) -> Timing:
@@ -147,6 +148,11 @@ class Service:
         assert place.child is not None
         place.become("serving")
         place.child.send(signal.SIGCONT)
+
+    def crowd(self, users: tuple[str, ...]) -> None:
+        """Have nearly everybody look these users up, from now on."""
+        for child in self.frontends.children:
+            child.tell(Crowd(users))
 
     # --- the table ---
 

@@ -44,6 +44,10 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     moves_per_key: float = 0.0
     dark_seconds: float = 0.0
     slowest_dark_seconds: float = 0.0
+    crowds: int = 0
+    uneven: float = 0.0
+    even_seconds: float = 0.0
+    slowest_even_seconds: float = 0.0
 
     @property
     def is_good(self) -> bool:
@@ -75,6 +79,10 @@ class Ours(msgspec.Struct, frozen=True, kw_only=True):
     moves_per_key: float = 0.0
     dark_seconds: float = 0.0
     slowest_dark_seconds: float = 0.0
+    crowds: int = 0
+    uneven: float = 0.0
+    even_seconds: float = 0.0
+    slowest_even_seconds: float = 0.0
 
 
 def summary_of(totals: FrontendReport, ours: Ours) -> Summary:
@@ -112,6 +120,8 @@ def _counts(it: Summary) -> Iterator[tuple[str, str]]:
             "seconds until all keys of the dead were served again: median",
         )
         yield f"{it.slowest_dark_seconds:.2f}", "seconds at most"
+    if it.crowds:
+        yield from _crowds(it)
     yield f"{it.refused:,}", "answers 421 from owners that did not have the key"
     yield f"{it.refused_late:,}", "of these to requests that had waited in a stopped owner"
     yield f"{it.voided:,}", "of these at the last check: the lease had ended in the middle"
@@ -133,4 +143,12 @@ def _drains(it: Summary) -> Iterator[tuple[str, str]]:
     yield f"{it.drain_seconds:.2f}", "seconds for one to hand everything over and end: median"
     yield f"{it.slowest_drain_seconds:.2f}", "seconds at most"
     yield f"{it.moves_per_key:.2f}", "moves of a key, on the average"
+    yield f"{it.keys_lost:,}", "keys whose state was lost"
+
+
+def _crowds(it: Summary) -> Iterator[tuple[str, str]]:
+    yield f"{it.crowds:,}", "crowds that asked for a few keys of one owner"
+    yield f"{it.uneven:.2f}", "times the mean was asked of one owner, at the worst"
+    yield f"{it.even_seconds:.2f}", "seconds until the load was even again: median"
+    yield f"{it.slowest_even_seconds:.2f}", "seconds at most"
     yield f"{it.keys_lost:,}", "keys whose state was lost"

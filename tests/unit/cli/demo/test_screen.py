@@ -4,7 +4,7 @@ from io import StringIO
 
 from rich.console import Console
 
-from leasehold.cli.demo.screen import FEWEST_EVENTS, Event, Screen, draw
+from leasehold.cli.demo.screen import BUSIEST, BUSY_AT_MEAN, FEWEST_EVENTS, Event, Screen, draw
 from leasehold.cli.demo.view import Picture
 from tests.unit.cli.demo.pictures import picture, row
 
@@ -26,6 +26,28 @@ def test_owners_are_shown_with_what_became_of_them() -> None:
     assert "█ 1     serving" in text
     assert "░ 2     killed 0.7 s ago, has its keys yet" in text
     assert "░ 3     stopped 0.7 s ago, others have its keys" in text
+
+
+def test_what_an_owner_serves_is_a_bar_beside_what_others_do() -> None:
+    rows = row(1)._replace(served_per_second=30.0), row(2)._replace(served_per_second=10.0)
+    text = drawn(picture(3, *rows, row(3, "draining"), row(4, "killed")))
+    lines = {line.split()[1]: line.count("▪") for line in text.splitlines() if "64" in line}
+    mean = (30.0 + 10.0 + 99.7 + 99.7) / 4
+    assert lines == {
+        "1": round(30 / mean * BUSY_AT_MEAN),
+        "2": round(10 / mean * BUSY_AT_MEAN),
+        "3": round(99.7 / mean * BUSY_AT_MEAN),
+        "4": 0,
+    }
+    assert "█ 3     draining" in text, "it serves until everything is handed over"
+
+
+def test_a_bar_ends_where_there_is_no_more_room() -> None:
+    rows = [row(number)._replace(served_per_second=0.0) for number in range(2, 9)]
+    lines = drawn(picture(3, row(1), *rows)).splitlines()
+    bars = [line.count("▪") for line in lines if "64" in line]
+    assert bars == [BUSIEST, 0, 0, 0, 0, 0, 0, 0]
+    assert len({len(line.rstrip()) for line in lines if "64" in line}) == 1
 
 
 def test_totals_and_time_are_shown() -> None:

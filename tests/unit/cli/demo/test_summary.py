@@ -107,6 +107,15 @@ def test_drains_and_dark_keys_are_told_where_there_were_any() -> None:
     assert "restarts of" not in text
 
 
+def test_crowds_are_told_where_there_were_any() -> None:
+    told = msgspec.structs.replace(summary(), crowds=3, uneven=2.5, even_seconds=9.5)
+    text = "\n".join(lines(told))
+    assert "        3  crowds that asked for a few keys of one owner" in text
+    assert "     2.50  times the mean was asked of one owner, at the worst" in text
+    assert "     9.50  seconds until the load was even again: median" in text
+    assert "crowds" not in "\n".join(lines(summary()))
+
+
 def test_failovers_are_told_where_there_were_any() -> None:
     told = msgspec.structs.replace(summary(), leader_kills=4, managers=3, takeover_seconds=1.8)
     text = "\n".join(lines(told))
