@@ -5,6 +5,7 @@ python examples/quickstart/owner.py 8001
 
 import asyncio
 import os
+import signal
 import sys
 
 from aiohttp import web
@@ -36,6 +37,10 @@ async def main(port: int) -> None:
     def revoked(ranges: tuple[KeyRange, ...]) -> None:
         print(f"revoked {len(ranges)} ranges", flush=True)
 
+    told_to_end = asyncio.Event()
+    for each in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(each, told_to_end.set)
+
     address = f"http://127.0.0.1:{port}"
     async with Owner(
         MANAGERS, pool="rooms", address=address, on_grant=granted, on_revoke=revoked
@@ -46,11 +51,9 @@ async def main(port: int) -> None:
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", port).start()
         print(f"serving at {address}", flush=True)
-        await asyncio.Event().wait()  # until Ctrl-C
+        await told_to_end.wait()
+    print("left")
 
 
 if __name__ == "__main__":
-    try:
-        asyncio.run(main(int(sys.argv[1])))
-    except KeyboardInterrupt:
-        print("left")
+    asyncio.run(main(int(sys.argv[1])))

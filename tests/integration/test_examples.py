@@ -3,6 +3,7 @@
 import os
 import queue
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -155,6 +156,18 @@ def test_the_quick_start_shows_keys_moving_and_a_loss(url: str) -> None:
         two.kill()
         client.see(f"^{room} 1 at http://127.0.0.1:{first}$")
         client.see(f"^lost: {room}$")
+
+
+def test_an_owner_that_is_asked_to_end_gives_its_rooms_back(url: str) -> None:
+    with ExitStack() as stack:
+        two = stack.enter_context(program("quickstart/owner.py", str(free_port()), managers=url))
+        two.wait_for("granted")
+        one = stack.enter_context(program("quickstart/owner.py", str(free_port()), managers=url))
+        one.wait_for("granted")
+        two.process.send_signal(signal.SIGTERM)
+        two.wait_for("^left$")
+        one.wait_for("granted")
+        assert two.process.wait(DEADLINE_SECONDS) == 0
 
 
 def test_in_the_quick_start_no_visit_is_counted_twice_or_forgotten() -> None:
