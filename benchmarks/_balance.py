@@ -23,6 +23,7 @@ from leasehold.base.ranges import KeyRange
 from leasehold.protocol.balance.load import SPACE, place
 from leasehold.protocol.balance.picture import Picture, RangeRate, Report
 from leasehold.protocol.balance.policy import NOBODY, Candidate, Policy, Situation, changes
+from leasehold.protocol.lease.rounds import BLENDING_NS
 from leasehold.protocol.lease.table import Right
 
 KEYS = 1_000_000
@@ -86,9 +87,9 @@ class Zipf:
             self.ranked[rank] = key
         self._index()
 
-    def span(self, key_range: KeyRange) -> tuple[int, int]:
-        """The keys in the range, by index."""
-        return self._at(key_range.start), KEYS if key_range.end is None else self._at(key_range.end)
+    def span(self, start: Key, end: Key | None) -> tuple[int, int]:
+        """The keys in a range, by index."""
+        return self._at(start), KEYS if end is None else self._at(end)
 
     def _at(self, key: Key) -> int:
         where = place(key)
@@ -113,9 +114,10 @@ class Zipf:
 
 
 class Held(NamedTuple):
-    """A range in an owner's hands."""
+    """A range in an owner's hands, with the keys that are in it."""
 
-    range: KeyRange
+    start: Key
+    end: Key | None
     first: int
     last: int
 
@@ -148,6 +150,8 @@ class World:
         self.number = 3
         self.held: dict[int, list[Held]] = {}
         self.rates: dict[int, float] = {}
+        self._told: dict[int, list[RangeRate]] = {}
+        """What each owner reports of its ranges."""
         self._notable: dict[int, list[tuple[int, float]]] = {}
         """The keys of each owner that may be met often enough to be told."""
         self._tail = [i for i, rate in enumerate(self.load.rates) if rate > LEAST]
@@ -159,9 +163,12 @@ class World:
         """What these have, after it has changed."""
         for owner in owners:
             self.held[owner] = []
-        for key_range, right in self.table:
+        starts: list[Key | None] = [*self.table.starts(), None]
+        for i, right in enumerate(self.table.values()):
             if right.owner in owners:
-                self.held[right.owner].append(Held(key_range, *self.load.span(key_range)))
+                start, end = starts[i], starts[i + 1]
+                assert start is not None
+                self.held[right.owner].append(Held(start, end, *self.load.span(start, end)))
         self._weigh(owners)
 
     def _weigh(self, owners: set[int]) -> None:
@@ -169,15 +176,16 @@ class World:
         load, tail = self.load, self._tail
         for owner in owners:
             notable: list[tuple[int, float]] = []
-            rate = 0.0
-            for _, first, last in self.held[owner]:
-                rate += load.rate(first, last)
+            told = []
+            for start, end, first, last in self.held[owner]:
+                told.append(RangeRate(start, end, load.rate(first, last)))
                 among_tail = tail[bisect_left(tail, first) : bisect_left(tail, last)]
                 notable += [(i, load.rates[i]) for i in among_tail if i not in load.hot]
                 hot = load.hot_keys
                 among_hot = hot[bisect_left(hot, first) : bisect_left(hot, last)]
                 notable += [(i, load.hot[i]) for i in among_hot if load.hot[i] > LEAST]
-            self.rates[owner] = rate
+            self.rates[owner] = sum(each.rate for each in told)
+            self._told[owner] = told
             self._notable[owner] = notable
 
     def redraw(self, ranks: Sequence[int]) -> None:
@@ -202,7 +210,7 @@ class World:
         return {
             owner
             for owner, held in self.held.items()
-            if len(held) == 1 and held[0].range.end == held[0].range.start + b"\0"
+            if len(held) == 1 and held[0].end == held[0].start + b"\0"
         }
 
     # --- time ---
@@ -230,12 +238,7 @@ class World:
 
     def report(self, owner: int) -> Report:
         """What the owner tells of the last interval."""
-        load = self.load
-        ranges = [
-            RangeRate(each.range.start, each.range.end, load.rate(each.first, each.last))
-            for each in self.held[owner]
-        ]
-        return Report(seconds(self.interval), ranges, self._sampled(owner))
+        return Report(seconds(self.interval), self._told[owner], self._sampled(owner))
 
     def _sampled(self, owner: int) -> list[tuple[Key, float]]:
         """The keys met often enough among the samples of one interval."""
@@ -251,9 +254,9 @@ class World:
 
     def _round(self) -> None:
         now = Instant(seconds(self.second))
-        plan = self.policy(
-            Situation(self.candidates, self.table, now, self.picture.loads(now), memory=self.memory)
-        )
+        is_known = now >= seconds(self.interval) + BLENDING_NS
+        loads = self.picture.loads(now) if is_known else None
+        plan = self.policy(Situation(self.candidates, self.table, now, loads, memory=self.memory))
         self.memory = plan.memory
         coming = []
         for change in changes(self.table, plan):

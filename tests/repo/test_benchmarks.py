@@ -105,7 +105,7 @@ def test_the_suite_keeps_its_bound(
 )
 def test_balance_keeps_all_bounds_under_weighted(changed: dict[str, Any], is_kept: bool) -> None:
     case = balance.Case("weighted", 10, 0.8)
-    good = balance.Figures(case, 1.0, 1.10, 1.15, 0, 0.04, 0.2, 600, (5, 30, 90))
+    good = balance.Figures(case, 1.0, 1.10, 1.15, 0, 0.04, 0.2, 120, 600, (5, 30, 90))
     assert balance.report([good, good._replace(**changed)]) is is_kept
 
 

@@ -7,6 +7,7 @@ with equal values are one range: ranges merge where, and only where, their value
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Generic, TypeVar
 
 from leasehold.base.keys import Key
@@ -59,10 +60,9 @@ class RangeMap(Generic[V]):
         assert starts[0] == LOWEST, starts[0]
         assert len(starts) == len(values)
         new = cls(values[0])
-        for start, value in zip(starts[1:], values[1:], strict=True):
-            if value != new._values[-1]:
-                new._starts.append(start)
-                new._values.append(value)
+        kept = [0, *(i for i, (a, b) in enumerate(pairwise(values), 1) if a != b)]
+        new._starts = [starts[i] for i in kept]
+        new._values = [values[i] for i in kept]
         return new
 
     def __len__(self) -> int:

@@ -18,6 +18,7 @@ class Account:
         "name",
         "pieces",
         "space",
+        "turns",
         "waits",
         "weight",
         "zone",
@@ -36,11 +37,13 @@ class Account:
         """A key so hot that the owner should have nothing else."""
         self.waits = False
         """It came a moment ago: see `arrivals`."""
+        self.turns = False
+        """What it carries has begun to change: for a round it neither gives nor takes."""
 
     @property
     def is_open(self) -> bool:
-        """Whether it may give and take: not devoted to one key, nor cordoned, nor waiting."""
-        return self.devoted_to is None and not self.cordoned and not self.waits
+        """Whether it may give and take: not devoted to a key, nor cordoned, waiting or turning."""
+        return not (self.devoted_to or self.cordoned or self.waits or self.turns)
 
     @property
     def use(self) -> float:

@@ -27,6 +27,12 @@ def place(key: Key | None) -> int:
     return int.from_bytes(key[:HASHED_KEY_BYTES].ljust(HASHED_KEY_BYTES, b"\0"), "big")
 
 
+def places(keys: Sequence[Key]) -> list[int]:
+    """Where each of these stands: as `place` says, but soon told of a hundred thousand."""
+    number = int.from_bytes
+    return [number(key, "big") if len(key) == HASHED_KEY_BYTES else place(key) for key in keys]
+
+
 def key_of(at: int) -> Key:
     """The lowest key of 8 bytes that stands there."""
     return at.to_bytes(HASHED_KEY_BYTES, "big")

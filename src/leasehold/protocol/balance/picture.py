@@ -79,9 +79,9 @@ class Picture:
     ) -> None:
         """Blend in the hot keys of a range; those that are hot no more are forgotten."""
         first = bisect_left(self._keys, start)
-        last = len(self._keys) if end is None else bisect_left(self._keys, end, first)
-        if first == last:
+        if first == len(self._keys) or (end is not None and self._keys[first] >= end):
             return
+        last = len(self._keys) if end is None else bisect_left(self._keys, end, first)
         kept = []
         for key in self._keys[first:last]:
             known = self._hot[key]

@@ -11,7 +11,7 @@ from itertools import accumulate
 from leasehold.base.keys import Key
 from leasehold.base.rangemap import RangeMap
 from leasehold.base.ranges import KeyRange
-from leasehold.protocol.balance.load import SPACE, Loads, key_of, place
+from leasehold.protocol.balance.load import SPACE, Loads, key_of, place, places
 from leasehold.protocol.balance.policy import Why
 
 Point = tuple[Key, float]
@@ -99,7 +99,7 @@ def cut_by(owners: RangeMap[int], loads: Loads | None, idle: float) -> list[Piec
     """
     starts = owners.starts()
     ends: list[Key | None] = [*starts[1:], None]
-    at = [place(start) for start in starts]
+    at = places(starts)
     until = [*at[1:], SPACE]
     pieces = list(map(Piece, starts, ends, at, until, owners.values()))
     weights = _Weights(loads, idle)
@@ -119,19 +119,22 @@ class _Weights:
         self.idle = idle
         self.starts = list(loads.starts) if loads else [b""]
         rates = list(loads.rates) if loads else [0.0]
-        self.places = [place(start) for start in self.starts]
-        self.places.append(SPACE)
+        self.places = [*places(self.starts), SPACE]
         self.points = _points(loads.hottest, self.starts, self.places, rates) if loads else []
         self.rates = rates  # without the points
         self.sums = [0.0, *accumulate(rates)]
         self.total = self.sums[-1] + idle
 
-    def below(self, keys: Sequence[Key], places: Sequence[int]) -> list[float]:
+    def below(self, keys: Sequence[Key], at_places: Sequence[int]) -> list[float]:
+        """What weighs below each of these keys, which are sorted."""
         found = []
-        for key, at in zip(keys, places, strict=True):
-            i = bisect_right(self.starts, key) - 1
-            begin, end = self.places[i], self.places[i + 1]
-            part = self.rates[i] * (at - begin) / (end - begin) if end > begin else 0.0
+        i, last = 0, len(self.starts) - 1
+        for key, at in zip(keys, at_places, strict=True):
+            while i < last and self.starts[i + 1] <= key:
+                i += 1
+            part, begin = 0.0, self.places[i]
+            if at > begin:
+                part = self.rates[i] * (at - begin) / (self.places[i + 1] - begin)
             found.append(self.sums[i] + part + self.idle * (at / SPACE))
         return found
 

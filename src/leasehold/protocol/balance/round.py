@@ -4,7 +4,7 @@ It begins with the plan of the last round, for what is on its way has in the pla
 So a range is not planned for two owners in turn while its recall takes its time.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import ceil
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from leasehold.protocol.balance.arrivals import Arrivals
 from leasehold.protocol.balance.load import SPACE, chance, key_of
 from leasehold.protocol.balance.pieces import Piece, cut_by, first_within
 from leasehold.protocol.balance.policy import NOBODY, HeldBack, Plan, Situation, Why
+from leasehold.protocol.balance.trend import foresee, hot_keys
 from leasehold.protocol.balance.tuning import Tuning
 
 COOLING = {"devote", "level", "join"}
@@ -43,6 +44,10 @@ class Memory(NamedTuple):
     moves: tuple[Move, ...]
     """Those that cool down or are on their way, the oldest first."""
     arrivals: Arrivals
+    hot: Mapping[Key, float] | None
+    """The hot keys as they were told; None where nothing was."""
+    rose: Mapping[Key, bool]
+    """Those whose rate had changed since the round before: whether it rose."""
 
 
 class Round:
@@ -69,6 +74,8 @@ class Round:
         mean = self.weight / len(self.accounts.all)
         self.noise = chance(mean) / mean
         """How far an owner may be from its share by chance, as a part of it."""
+        self.rose: Mapping[Key, bool] = {}
+        self.hot = self._follow_trend(last)
         self._keep_still()
 
     def _remember(self, last: Memory | None) -> None:
@@ -91,13 +98,14 @@ class Round:
 
     def _baseline(self, last: Memory | None) -> RangeMap[int]:
         """Who should have what by the last plan, or has it; NOBODY where that one is gone."""
-        present = self.situation.present
-        owners = RangeMap.at_starts(present.starts(), [right.owner for right in present.values()])
-        if last is not None:
-            owners = last.owners
         known = self.accounts.by_incarnation
+        if last is None:
+            present = self.situation.present
+            starts, values = present.starts(), [right.owner for right in present.values()]
+        else:
+            starts, values = last.owners.starts(), last.owners.values()
         owners = RangeMap.at_starts(
-            owners.starts(), [owner if owner in known else NOBODY for owner in owners.values()]
+            starts, [owner if owner in known else NOBODY for owner in values]
         )
         if any(account.cordoned for account in known.values()):
             self._take_back(owners)
@@ -111,6 +119,23 @@ class Round:
             for piece, owner in list(owners.within(key_range)):
                 if owner not in (here, NOBODY) and known[owner].cordoned:
                     owners.assign(piece, here)
+
+    def _follow_trend(self, last: Memory | None) -> Mapping[Key, float] | None:
+        """Take hot keys for what they are heading for; returned is what they were told as."""
+        if self.situation.loads is None:
+            return None
+        hot = hot_keys(self.pieces, self.tuning.cold * self.share)
+        if last is not None and last.hot is not None:
+            noise = (self.tuning.alone + self.noise) * self.share
+            span = self.situation.now - last.at
+            found = foresee(self.pieces, last.hot, last.rose, span, noise)
+            self.rose = {key: rises for key, _, rises in found}
+            for key, owner, _ in found:
+                if key not in last.rose and owner != NOBODY:
+                    self.accounts.by_incarnation[owner].turns = True
+            self.weight = sum(piece.weight for piece in self.pieces)
+            self.share = self.weight / self.capacity
+        return hot
 
     def _keep_still(self) -> None:
         for move in self.moves:
@@ -244,8 +269,16 @@ class Round:
         why: RangeMap[Why | None] = RangeMap(None)
         for move in moves:
             why.assign(move.range, move.why)
-        now = self.situation.now
-        memory = Memory(owners, now, self.budget, self.joining, moves, self.arrivals)
+        memory = Memory(
+            owners,
+            self.situation.now,
+            self.budget,
+            self.joining,
+            moves,
+            self.arrivals,
+            self.hot,
+            self.rose,
+        )
         return Plan(owners, why, tuple(self.held_back), memory, self.again_at)
 
     def _made(self) -> Iterator[Move]:

@@ -150,8 +150,9 @@ class _Phases(Round):
             (point[1], point[0], piece)
             for piece in self.pieces
             for point in piece.points
-            if 2 * point[1] > self.share
+            if point[1] > self.tuning.alone * self.share  # less is even, once hotter ones are out
         ]
+        hosts = []
         weight, capacity = self.weight, self.capacity
         for rate, key, piece in sorted(hot, key=lambda each: (-each[0], each[1])):
             host = self.host_of(piece, rate)
@@ -167,16 +168,16 @@ class _Phases(Round):
             if alone.owner != host.incarnation:
                 self.move(alone, host, "devote", f"a key with {rate:.0f}/s fills an owner alone")
             host.devoted_to = alone
+            hosts.append(host)
         self.share = weight / capacity
         self.accounts.rank()
-        for account in self.accounts.all:
-            if account.devoted_to is not None:
-                self._strip(account)
+        for account in hosts:
+            self._strip(account)
 
     def host_of(self, piece: Piece, rate: float) -> Account | None:
         """Who should have the hot key in `piece` alone: its owner, or one with much less space."""
         home = self.accounts.by_incarnation[piece.owner]
-        if home.cordoned:
+        if home.cordoned or home.turns:
             return None
         if piece.rests:
             return None if home.devoted_to else home
@@ -191,10 +192,11 @@ class _Phases(Round):
         return found
 
     def _strip(self, account: Account) -> None:
-        """Everything but its key goes to others."""
-        for piece in list(account.pieces):
-            if piece is account.devoted_to:
-                continue
+        """Everything but its key goes to others: other hot keys first, since they move no state."""
+        for _, key, piece in self._lumps(account):
+            self.single_out(self.piece_at(piece, key), key)
+        rest = [piece for piece in account.pieces if piece is not account.devoted_to]
+        for piece in sorted(rest, key=lambda piece: not piece.is_one_key):
             for part in self.in_grains(piece):
                 if part is not piece:
                     account.pieces.append(part)
@@ -245,6 +247,8 @@ class _Phases(Round):
     def _relieve(self, giver: Account, least: Account) -> bool:
         """Move one piece off the giver; whether there was one that could be moved."""
         surplus, room = -self.room(giver), self.room(least)
+        if self._move_hot_key(giver, least):
+            return True
         wanted = max(min(surplus, room), min(self.grain, surplus * 2))
         piece = self.detach(giver, wanted)
         if piece is None:
@@ -260,6 +264,25 @@ class _Phases(Round):
         if taker.weight + piece.weight >= giver.weight and taker.use >= least.use:
             return False
         self.move(piece, taker, "level", f"{giver.name} was at {self.of_share(giver)}")
+        return True
+
+    def _move_hot_key(self, giver: Account, taker: Account) -> bool:
+        """Move the hot key that leaves the two nearest to even, if there is one worth it.
+
+        What the taker has too much then, or the giver too little, ranges have to mend. It is worth
+        it where that is less than half of what ranges would have to do without.
+        """
+        surplus, room = -self.room(giver), self.room(taker)
+        found = [
+            (max(abs(rate - surplus), rate - room), key, piece)
+            for rate, key, piece in self._lumps(giver)
+            if not piece.rests
+        ]
+        left, key, piece = min(found, key=lambda each: each[:2], default=(surplus, b"", None))
+        if piece is None or left >= surplus / 2:
+            return False
+        reason = f"{giver.name} was at {self.of_share(giver)}, with a hot key"
+        self.move(self.single_out(piece, key), taker, "level", reason)
         return True
 
     def _swap(self, giver: Account, surplus: float) -> bool:
@@ -331,7 +354,8 @@ class _Phases(Round):
         piece = self.pieces[i]
         beside = [self.pieces[j] for j in (i - 1, i + 1) if 0 <= j < len(self.pieces)]
         beside.sort(key=lambda other: self.since(other) != self.since(piece))
-        if self.accounts.by_incarnation[piece.owner].cordoned:
+        giver = self.accounts.by_incarnation[piece.owner]
+        if giver.cordoned or giver.turns or len(giver.pieces) == 1:  # without any, it would be new
             return False
         if not beside or any(other.owner == piece.owner for other in beside):
             return False
