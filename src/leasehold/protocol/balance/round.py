@@ -75,6 +75,8 @@ class Round:
         self.noise = chance(mean) / mean
         """How far an owner may be from its share by chance, as a part of it."""
         self.rose: Mapping[Key, bool] = {}
+        self.turning: list[int] = []
+        """Owners in whose load a trend is seen for the first time."""
         self.hot = self._follow_trend(last)
         self._keep_still()
 
@@ -130,9 +132,8 @@ class Round:
             span = self.situation.now - last.at
             found = foresee(self.pieces, last.hot, last.rose, span, noise)
             self.rose = {key: rises for key, _, rises in found}
-            for key, owner, _ in found:
-                if key not in last.rose and owner != NOBODY:
-                    self.accounts.by_incarnation[owner].turns = True
+            new = (owner for key, owner, _ in found if key not in last.rose)
+            self.turning = sorted({owner for owner in new if owner != NOBODY})
             self.weight = sum(piece.weight for piece in self.pieces)
             self.share = self.weight / self.capacity
         return hot

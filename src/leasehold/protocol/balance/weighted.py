@@ -56,6 +56,7 @@ class _Phases(Round):
             self.hold_back("balance", "all owners are cordoned")
         else:
             self.wait()
+            self.turn()
             self.devote()
             self.welcome()
             if self.situation.loads is not None:  # else all would be levelled by space alone
@@ -144,6 +145,12 @@ class _Phases(Round):
         self._set_aside(list(waiting))
         self.accounts.rank()
 
+    def turn(self) -> None:
+        """Those whose load has begun to change are left as they are, for this round."""
+        for incarnation in self.turning:
+            self.accounts.by_incarnation[incarnation].turns = True
+        self.accounts.rank()
+
     def devote(self) -> None:
         """Keys that fill an owner alone get one each, which gives everything else away."""
         hot = [
@@ -213,7 +220,6 @@ class _Phases(Round):
         for newcomer in [self.accounts.by_incarnation[each] for each in self.arrivals.came_at]:
             if not newcomer.is_open:
                 continue
-            self.arrivals = self.arrivals.without(newcomer.incarnation)
             enough = self.share
             if newcomer.use >= self.tuning.low * self.share:
                 enough *= self.tuning.high + self.noise
@@ -230,6 +236,10 @@ class _Phases(Round):
                 why = Why("welcome", f"{newcomer.name} is new")
                 self.accounts.move(piece, newcomer)
                 piece.why = why
+            if (
+                not self.turning or wanted <= self.grain / 2
+            ):  # who turns now gives in the next round
+                self.arrivals = self.arrivals.without(newcomer.incarnation)
 
     def level(self) -> None:
         """From the one with most to the one with least, while it is worth it."""

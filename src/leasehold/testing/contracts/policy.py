@@ -101,6 +101,10 @@ def situations(policy: Policy) -> Iterator[Situation]:
             yield changed
             yield changed._replace(loads=skewed(table, count))
             yield changed._replace(pins=pins)
+            loaded = policy(settled._replace(loads=skewed(table, count), memory=memory))
+            then = Instant(seconds(8))
+            otherwise = skewed(table, count + len(SIZES))
+            yield changed._replace(now=then, loads=otherwise, memory=loaded.memory)
             cordoned = [others[0]._replace(cordoned=True), *others[1:]]
             yield changed._replace(candidates=cordoned, loads=skewed(table, count))
             yield changed._replace(pins=pins, frozen=True, loads=skewed(table, count))

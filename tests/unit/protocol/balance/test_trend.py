@@ -13,8 +13,9 @@ from leasehold.protocol.balance.pieces import Piece, cut_by
 from leasehold.protocol.balance.policy import Plan, Situation, changes, only
 from leasehold.protocol.balance.round import Memory
 from leasehold.protocol.balance.trend import Trend, foresee, hot_keys
+from leasehold.protocol.balance.tuning import DEFAULT
 from leasehold.protocol.balance.weighted import Weighted
-from tests.unit.protocol.balance.tables import candidates, moved, table
+from tests.unit.protocol.balance.tables import candidates, moved, shares, table
 
 ROUND = seconds(3)
 KNOWN = 1 - exp(-ROUND / SMOOTHING_NS)
@@ -186,3 +187,26 @@ def test_who_has_only_a_key_that_is_cold_again_keeps_it_until_it_has_more() -> N
     plan = policy(Situation(members, table(present)))
     given = Situation(members, table(present), Instant(0), loads(8000, {}), memory=spent(plan))
     assert policy(given).owners[NEW] == 4
+
+
+EVERYWHERE = {bytes([i * 32 + 16]) * 8: 3000.0 for i in range(8)}
+"""A hot key in every eighth: whoever has anything turns."""
+
+
+def test_who_turns_is_given_what_has_no_owner_all_the_same() -> None:
+    pool = Pool(2, 8000, {})
+    pool.members, pool.hot = candidates(1), EVERYWHERE
+    pool.round()
+    assert set(pool.plan.owners.values()) == {1}
+
+
+def test_who_comes_while_all_others_turn_is_given_its_share_a_round_later() -> None:
+    pool = Pool(2, 8000, {})
+    pool.members = candidates(1, 2, 3)
+    pool.round()
+    pool.now += DEFAULT.settling_ns
+    pool.hot = EVERYWHERE
+    pool.round()
+    assert 3 not in shares(pool.plan.owners)
+    pool.round()
+    assert shares(pool.plan.owners)[3] > 0.15, "and some of the hot keys"
