@@ -24,7 +24,7 @@ class Tuning(NamedTuple):
     joining: float = 0.01
     """Of the key space, that may move at once in order to have fewer ranges: Slicer's figure."""
     refill_ns: int = seconds(300)
-    """How long both budgets take to fill up. What moves for ever moves a third of the space in an
+    """How long both budgets take to fill up. What moves for ever moves the space about once in an
     hour at most, and nothing that is worth it waits longer than this."""
     cooldown_ns: int = seconds(20)
     """What has moved for balance does not move again for this long: three times the smoothing, when
