@@ -4,8 +4,7 @@ Whoever comes is to have an even share. But most come in the place of another: i
 just left and the next owner is about to, or its predecessor leaves now that it is there. Were the
 newcomer filled up from all others at once, it would be full when the ranges of the next to leave
 look for a place, and each key would move twice in a restart. So it waits a moment with what it is
-given; what is left behind goes to those that carry least, which is it. Then it is filled up, if it
-still needs that.
+given; what is left behind goes to it first. Then it is filled up, if it still needs that.
 
 Where the whole pool has only just begun, nobody is about to leave, and nobody waits.
 """

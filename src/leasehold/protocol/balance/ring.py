@@ -22,7 +22,7 @@ from leasehold.base.instants import Instant, seconds
 from leasehold.base.keys import Key
 from leasehold.base.rangemap import RangeMap
 from leasehold.base.ranges import LOWEST
-from leasehold.protocol.balance.load import chance
+from leasehold.protocol.balance.load import chance, share_of
 from leasehold.protocol.balance.pieces import cut_by
 from leasehold.protocol.balance.policy import (
     NOBODY,
@@ -44,6 +44,8 @@ BAND = 0.1
 """The papers' figure: so far from the mean, a virtual node is added or taken."""
 PAUSE_NS = seconds(20)
 """Between two changes. Three times as long as loads are smoothed: what the last one did is seen."""
+MOSTLY = 0.5
+"""Of the key space, that is where a ring would have it: then it is one, some of it on its way."""
 WHY = Why("ring", "where the owners' points of the ring are")
 
 
@@ -94,7 +96,7 @@ class Ring:
         """How many points everybody has from now on."""
         last = situation.memory if isinstance(situation.memory, Memory) else None
         if last is None:
-            return Memory(self._seen(situation.candidates, situation.present), situation.now)
+            return Memory(self._counts_of(situation), situation.now)
         is_early = situation.now - last.changed_at < PAUSE_NS
         if situation.loads is None or situation.frozen or is_early:
             return last
@@ -117,6 +119,18 @@ class Ring:
             counts[name] = min(counts.get(name, self.virtual_nodes) + 1, MOST)
         changed = counts != last.counts
         return Memory(counts, situation.now if changed else last.changed_at)
+
+    def _counts_of(self, situation: Situation) -> dict[str, int]:
+        """By the table, if that is a ring; after another policy it tells nothing about points."""
+        counts = self._seen(situation.candidates, situation.present)
+        ring = self._ring(open_to_more(situation), counts)
+        agrees = sum(
+            share_of(part)
+            for key_range, right in situation.present
+            for part, owner in ring.within(key_range)
+            if owner == right.owner
+        )
+        return counts if agrees > MOSTLY else {}
 
     def _seen(self, candidates: Sequence[Candidate], present: RangeMap[Right]) -> dict[str, int]:
         """How many points everybody has, by the ranges that begin at them.

@@ -241,11 +241,8 @@ class Round:
         if self.is_housed:
             self.accounts.by_incarnation[piece.owner].pieces.append(piece)
 
-    def piece_at(self, piece: Piece, key: Key) -> Piece:
-        """The piece that the key is in now; it was in `piece`, which may have been cut."""
-        if key in piece.range:
-            return piece
-        account = self.accounts.by_incarnation[piece.owner]
+    def piece_at(self, account: Account, key: Key) -> Piece:
+        """The piece of the account that the key is in: what it was in may have been cut."""
         return next(each for each in account.pieces if key in each.range)
 
     def in_grains(self, piece: Piece) -> list[Piece]:
@@ -266,7 +263,9 @@ class Round:
         self.pieces.sort(key=lambda piece: piece.start)
         starts = [piece.start for piece in self.pieces]
         owners = RangeMap.at_starts(starts, [piece.owner for piece in self.pieces])
-        moves = (*self.moves, *self._made())
+        made = tuple(self._made())
+        again = {move.range for move in made}  # what nobody can have is told in each round
+        moves = (*(move for move in self.moves if move.range not in again), *made)
         why: RangeMap[Why | None] = RangeMap(None)
         for move in moves:
             why.assign(move.range, move.why)

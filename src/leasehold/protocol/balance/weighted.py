@@ -5,7 +5,8 @@ skew like that of names on the web, a few keys are asked for more than the rest 
 together. This policy starts from who has what, and changes as little as evens the load out:
 
 1. *pin*: pinned keys go to their owners.
-2. *house*: what has no owner is given to those that carry least.
+2. *house*: what has no owner is given to those that came a moment ago, else to those that carry
+   least.
 3. *devote*: a key that fills an owner alone gets one that gives everything else away.
 4. *welcome*: an owner that came is given an even share, a little from many; but not at once, for
    in a rolling restart there is soon something without an owner: see `arrivals`.
@@ -19,6 +20,7 @@ The idea of weighing benefit against churn, within a budget for each round, is S
 4.4.2). Here a round is seconds, not minutes, so the budget is one of time: it fills up again.
 """
 
+from heapq import heapify, heapreplace
 from itertools import pairwise
 
 from leasehold.base.instants import Instant
@@ -28,6 +30,10 @@ from leasehold.protocol.balance.pieces import Piece, first_within
 from leasehold.protocol.balance.policy import NOBODY, Plan, Situation, Why, nothing_to_plan
 from leasehold.protocol.balance.round import Round
 from leasehold.protocol.balance.tuning import DEFAULT, Tuning
+
+TO_NEWCOMER = Why("house", "nobody had it; its owner came a moment ago")
+TO_LEAST = Why("house", "nobody had it; its owner carries least")
+TO_NOBODY = Why("house", "nobody has it, and all owners are cordoned")
 
 
 class Weighted:
@@ -99,15 +105,20 @@ class _Phases(Round):
         self._set_aside([account for account in self.accounts.all if account.cordoned])
         parts = [part for piece in homeless for part in self.in_grains(piece)]
         parts.sort(key=lambda piece: -piece.weight)
-        why = Why("house", "nobody had it; its owner carries least")
-        waiting = list(self.waiting())
+        waiting = [(account.use, account.incarnation) for account in self.waiting()]
+        heapify(waiting)
         for part in parts:
-            taker = self._successor(waiting) or self.accounts.least()
-            if taker is None:
-                part.why = Why("house", "nobody has it, and all owners are cordoned")
-            else:
+            if waiting and waiting[0][0] < (2 - self.tuning.low) * self.share:
+                # To a fifth above its share: what goes to others moves again when they leave.
+                taker = self.accounts.by_incarnation[waiting[0][1]]
                 self.accounts.put(part, taker)
-                part.why = why
+                heapreplace(waiting, (taker.use, taker.incarnation))
+                part.why = TO_NEWCOMER
+            elif (least := self.accounts.least()) is not None:
+                self.accounts.put(part, least)
+                part.why = TO_LEAST
+            else:
+                part.why = TO_NOBODY
 
     def _set_aside(self, accounts: list[Account]) -> None:
         """What they have, they keep: the others share the rest."""
@@ -124,14 +135,6 @@ class _Phases(Round):
             if ready_at > self.situation.now and account.is_open:
                 found[account] = ready_at
         return found
-
-    def _successor(self, waiting: list[Account]) -> Account | None:
-        """Who waits and has room, to a fifth above its share: what went to others instead would
-        move once more when they leave in their turn.
-        """
-        found = min(waiting, key=lambda each: (each.use, each.incarnation), default=None)
-        most = (2 - self.tuning.low) * self.share
-        return found if found is not None and found.use < most else None
 
     def wait(self) -> None:
         """Those that came a moment ago have what they were given, and are not filled up yet."""
@@ -154,14 +157,15 @@ class _Phases(Round):
     def devote(self) -> None:
         """Keys that fill an owner alone get one each, which gives everything else away."""
         hot = [
-            (point[1], point[0], piece)
+            (point[1], point[0], self.accounts.by_incarnation[piece.owner])
             for piece in self.pieces
             for point in piece.points
             if point[1] > self.tuning.alone * self.share  # less is even, once hotter ones are out
         ]
         hosts = []
         weight, capacity = self.weight, self.capacity
-        for rate, key, piece in sorted(hot, key=lambda each: (-each[0], each[1])):
+        for rate, key, home in sorted(hot, key=lambda each: (-each[0], each[1])):
+            piece = self.piece_at(home, key)
             host = self.host_of(piece, rate)
             if host is None:
                 continue
@@ -171,7 +175,7 @@ class _Phases(Round):
                 break  # the last one has all the rest
             weight -= rate
             capacity -= host.capacity
-            alone = self.single_out(self.piece_at(piece, key), key)
+            alone = self.single_out(piece, key)
             if alone.owner != host.incarnation:
                 self.move(alone, host, "devote", f"a key with {rate:.0f}/s fills an owner alone")
             host.devoted_to = alone
@@ -184,7 +188,7 @@ class _Phases(Round):
     def host_of(self, piece: Piece, rate: float) -> Account | None:
         """Who should have the hot key in `piece` alone: its owner, or one with much less space."""
         home = self.accounts.by_incarnation[piece.owner]
-        if home.cordoned or home.turns:
+        if home.cordoned or home.turns or home.waits:
             return None
         if piece.rests:
             return None if home.devoted_to else home
@@ -200,8 +204,8 @@ class _Phases(Round):
 
     def _strip(self, account: Account) -> None:
         """Everything but its key goes to others: other hot keys first, since they move no state."""
-        for _, key, piece in self._lumps(account):
-            self.single_out(self.piece_at(piece, key), key)
+        for _, key, _ in self._lumps(account):
+            self.single_out(self.piece_at(account, key), key)
         rest = [piece for piece in account.pieces if piece is not account.devoted_to]
         for piece in sorted(rest, key=lambda piece: not piece.is_one_key):
             for part in self.in_grains(piece):
@@ -236,9 +240,9 @@ class _Phases(Round):
                 why = Why("welcome", f"{newcomer.name} is new")
                 self.accounts.move(piece, newcomer)
                 piece.why = why
-            if (
-                not self.turning or wanted <= self.grain / 2
-            ):  # who turns now gives in the next round
+            turning = (self.accounts.by_incarnation[each] for each in self.turning)
+            is_owed = wanted > self.grain / 2 and any(each.use > enough for each in turning)
+            if newcomer.pieces and not is_owed:  # else there may be more for it in the next round
                 self.arrivals = self.arrivals.without(newcomer.incarnation)
 
     def level(self) -> None:
@@ -249,6 +253,8 @@ class _Phases(Round):
             least = self.accounts.least()
             assert least is not None
             enough = self.share + self.grain / 2 / giver.capacity
+            if giver is least:
+                return
             if giver.use <= high and (least.use >= low or giver.use <= enough):
                 return
             if not self._relieve(giver, least):
@@ -265,13 +271,13 @@ class _Phases(Round):
             return self._swap(giver, surplus)
         if piece.space > self.budget:
             self._shorten(piece)
-        if not self.may_move(piece, giver):
-            return False
         taker, near = least, self.accounts.least(giver.zone)
         as_good = least.use + (self.tuning.high - 1.0) * self.share
         if near is not None and near is not giver and near.use <= as_good:
             taker = near  # the state stays in its zone
         if taker.weight + piece.weight >= giver.weight and taker.use >= least.use:
+            return False
+        if not self.may_move(piece, giver):
             return False
         self.move(piece, taker, "level", f"{giver.name} was at {self.of_share(giver)}")
         return True

@@ -150,3 +150,11 @@ def test_a_new_leader_sees_in_the_table_how_many_points_everybody_has() -> None:
     assert moved(ring(Situation(members, EMPTY)).owners, plan.owners) > 0.05
     new = Situation(members, table(plan.owners))  # it knows no loads yet
     assert moved(plan.owners, ring(new).owners) < 0.01
+
+
+def test_where_another_policy_has_dealt_everybody_stands_at_as_many_points() -> None:
+    """Ranges that begin at points of a ring, after a restart by weight: each at another owner."""
+    members = candidates(*range(1, 11))
+    ring = plan_of(Ring(), members, NOTHING)
+    elsewhere = [owner % 10 + 1 for owner in ring.values()]
+    assert plan_of(Ring(), members, RangeMap.at_starts(ring.starts(), elsewhere)) == ring
