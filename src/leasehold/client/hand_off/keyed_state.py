@@ -14,7 +14,7 @@ what has changed since it was made, and gone when nobody has it any more.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from operator import itemgetter
 from threading import RLock
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -77,12 +77,9 @@ class KeyedState(MutableMapping[UserKey, V], Generic[V]):
         return self._values[user_key]
 
     def __setitem__(self, user_key: UserKey, value: V) -> None:
-        if user_key not in self._values:
-            key = self._key(user_key)
-            with self._lock:
-                self._values[user_key] = value
-                self._index.add(key, user_key, self._key)
-        else:
+        with self._lock:  # what is in the state is in the index, whatever a discard does meanwhile
+            if user_key not in self._values:
+                self._index.add(self._key(user_key), user_key, self._key)
             self._values[user_key] = value
         if self._marks:  # after the change: who looks at a mark in between finds it the next time
             self._note(user_key)
@@ -217,12 +214,17 @@ class KeyedState(MutableMapping[UserKey, V], Generic[V]):
 
     def discard_range(self, key_range: KeyRange) -> None:
         """See `HandOffHandler`."""
-        for _, keys in list(self._leaves(key_range)):
-            with self._lock:
-                for key in keys:
-                    self._values.pop(key, None)
+        start: Key | None = key_range.start
+        while start is not None and (key_range.end is None or start < key_range.end):
+            with self._lock:  # for one leaf at a time: other threads go on in between
+                start, dropped = self._index.drop(start, key_range, self._key)
+                self._pop(dropped)
         with self._lock:
-            self._index.empty(key_range, self._key)
+            self._pop(self._index.empty(key_range, self._key))
+
+    def _pop(self, user_keys: Iterable[UserKey]) -> None:
+        for each in user_keys:
+            self._values.pop(each, None)
 
 
 class _Part(msgspec.Struct, Generic[V], array_like=True, gc=False):
@@ -318,18 +320,35 @@ class _Index:
         end = self.starts[i + 1] if i + 1 < len(self.starts) else None
         return KeyRange(self.starts[i], end)
 
-    def empty(self, key_range: KeyRange, to_key: ToKey) -> None:
-        """Drop all that is in the range. It is in one leaf then, in which there is nothing, so that
-        leaves that come there are taken as they are.
+    def drop(
+        self, start: Key, key_range: KeyRange, to_key: ToKey
+    ) -> tuple[Key | None, set[UserKey]]:
+        """Drop what the leaf around `start` has of the range; where it ends, and what that was."""
+        i = bisect_right(self.starts, start) - 1
+        leaf, there = self._range(i), self.leaves[i]
+        dropped = there
+        if not key_range.covers(leaf):
+            dropped = {each for each in there if to_key(each) in key_range}
+        self.leaves[i] = there - dropped
+        return leaf.end, dropped
+
+    def empty(self, key_range: KeyRange, to_key: ToKey) -> set[UserKey]:
+        """Drop all that is in the range, and return it. The range is in one leaf then, in which
+        there is nothing, so that leaves that come there are taken as they are. Not so a key alone,
+        of which no leaf comes: else a state of which keys go one by one would fall to pieces.
         """
+        if key_range.end == key_range.start + b"\0":
+            return self.drop(key_range.start, key_range, to_key)[1]
         first = self._cut(key_range.start, to_key)
         end = len(self.starts) if key_range.end is None else self._cut(key_range.end, to_key)
         if first > 0 and not self.leaves[first - 1]:
             first -= 1
         if end < len(self.starts) and not self.leaves[end]:
             end += 1
+        dropped = set().union(*self.leaves[first:end])
         self.starts[first:end] = [self.starts[first]]
         self.leaves[first:end] = [set()]
+        return dropped
 
     def _cut(self, key: Key, to_key: ToKey) -> int:
         """Which leaf begins at `key`; that around it is cut there where none does."""

@@ -1,6 +1,7 @@
 """The mapping whose state moves: it is a dict, and what is exported is what is imported."""
 
 import gc
+from collections.abc import Iterable
 from itertools import pairwise
 from random import Random
 from typing import Any
@@ -12,6 +13,7 @@ from leasehold import ConfigurationError, KeyedState, KeyRange
 from leasehold.base.keys import Key, UserKey, hashed_key, ordered_key
 from leasehold.client.hand_off.handler import Mark
 from leasehold.client.hand_off.keyed_state import AIM_BYTES, LEAF_KEYS
+from leasehold.protocol.balance.policy import only
 
 WHOLE = KeyRange(b"", None)
 HALF = KeyRange(b"\x80", None)
@@ -106,6 +108,38 @@ def test_ranges_that_come_and_go_leave_no_empty_leaves_behind() -> None:
         start, end = sorted(random.randbytes(2) for _ in range(2))
         state.discard_range(KeyRange(start, end if end > start else None))
     assert len(state._index.leaves) == 1
+
+
+def test_keys_that_go_one_by_one_do_not_cut_the_state_to_pieces() -> None:
+    state = KeyedState[int]()
+    state.update({f"user-{i}": i for i in range(10_000)})
+    leaves = len(state._index.leaves)
+    for i in range(0, 10_000, 5):
+        state.discard_range(only(hashed_key(f"user-{i}")))
+    assert len(state._index.leaves) == leaves
+    assert sorted(state.values()) == [i for i in range(10_000) if i % 5]
+
+
+class Meddling(KeyedState[int]):
+    """Another thread sets a key between two leaves of a discard."""
+
+    late = ""
+
+    def _pop(self, user_keys: Iterable[Any]) -> None:
+        super()._pop(user_keys)
+        if self.late:
+            late, self.late = self.late, ""
+            self[late] = 7
+
+
+def test_what_is_set_while_its_range_is_discarded_is_gone_or_can_be_handed_over() -> None:
+    state = Meddling()
+    state.update({f"user-{i}": i for i in range(10_000)})
+    state.late = "late"
+    state.discard_range(WHOLE)
+    assert dict(state) == {} == dict(imported(exported(state, WHOLE)[1]))
+    state["late"] = 8
+    assert dict(imported(exported(state, WHOLE)[1])) == {"late": 8}
 
 
 def test_a_difference_has_what_was_set_removed_and_touched_since_its_mark() -> None:
