@@ -37,14 +37,13 @@ async def main(port: int) -> None:
     def revoked(ranges: tuple[KeyRange, ...]) -> None:
         print(f"revoked {len(ranges)} ranges", flush=True)
 
-    told_to_end = asyncio.Event()
-    for each in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(each, told_to_end.set)
-
     address = f"http://127.0.0.1:{port}"
     async with Owner(
         MANAGERS, pool="rooms", address=address, on_grant=granted, on_revoke=revoked
     ) as owner:
+        told_to_end = asyncio.Event()
+        for each in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(each, told_to_end.set)
         app = web.Application()
         app.router.add_post("/rooms/{room}", visit)
         runner = web.AppRunner(app)

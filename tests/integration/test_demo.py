@@ -146,7 +146,8 @@ def test_keys_of_the_killed_are_served_again(tmp_path: Path) -> None:
 
 
 def test_a_crowd_at_one_owner_is_spread_over_all(tmp_path: Path) -> None:
-    with running(tmp_path, "--hot-keys", "--owners", "3", "--json") as demo:
+    sizes = ("--owners", "3", "--seconds", "180")
+    with running(tmp_path, "--hot-keys", *sizes, "--preset", "default", "--json") as demo:
         wait_for_line(demo, "even again after")
         demo.send_signal(signal.SIGINT)
         told = "".join(lines(demo))
@@ -164,6 +165,21 @@ def test_troubles_that_cannot_be_told_apart_are_refused(tmp_path: Path) -> None:
     done = run(tmp_path, "--crash", "--rolling-restart")
     assert (done.returncode, done.stdout) == (2, "")
     assert "--rolling-restart and --crash make different trouble" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--owners", "16", "--frontends", "1"), "wants 1024 users: add --frontends 13"),
+        (("--seconds", "10"), "--seconds 10 is too short"),
+    ],
+)
+def test_crowds_that_could_not_be_seen_to_be_spread_are_refused(
+    tmp_path: Path, options: tuple[str, ...], says: str
+) -> None:
+    done = run(tmp_path, "--hot-keys", *options)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr
 
 
 def test_a_leader_that_nobody_can_follow_is_not_killed(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from leasehold.cli.demo.crowds import check_size
 from leasehold.cli.demo.lines import Lines
 from leasehold.cli.demo.run import run
 from leasehold.cli.demo.service import Settings
@@ -66,8 +67,6 @@ def demo(  # noqa: PLR0913  # a parameter is an option, and each has a default
         For tests: owner 1 never asks if it still has a lease, and the record must find it.
     """
     _check_one_of(kill_leader, rolling_restart, crash, hot_keys, break_owner)
-    if kill_leader and managers == 1:
-        raise ConfigurationError("--kill-leader wants somebody to take over: add --managers 3")
     settings = Settings(
         seconds=seconds,
         owners=owners,
@@ -81,6 +80,7 @@ def demo(  # noqa: PLR0913  # a parameter is an option, and each has a default
         crash=crash,
         hot_keys=hot_keys,
     )
+    _check_sizes(settings)
     summary = run(settings, _view(is_json=json))
     if json:
         print(_json(summary))
@@ -99,6 +99,13 @@ def _check_one_of(*kinds: bool) -> None:
             f"{' and '.join(given)} make different trouble, which one demo cannot tell apart: run "
             "it once for each"
         )
+
+
+def _check_sizes(settings: Settings) -> None:
+    if settings.kill_leader and settings.managers == 1:
+        raise ConfigurationError("--kill-leader wants somebody to take over: add --managers 3")
+    if settings.hot_keys:
+        check_size(settings)
 
 
 def _json(summary: Summary) -> str:

@@ -1,7 +1,7 @@
 """Crowds: nearly everybody looks a few users up, all of one owner; and soon whomever of another's.
 
 So one owner has most of the load. The keys that are asked for most are given to others, one by one,
-with their state; everything else stays where it is. How even it is is read off what the owners have
+with their state; next to nothing else moves. How even it is is read off what the owners have
 served: the most of one, beside the mean of all. No key is asked for so much that it would fill an
 owner alone, so nothing stands in the way of a ratio of 1.
 """
@@ -9,11 +9,13 @@ owner alone, so nothing stands in the way of a ratio of 1.
 import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from math import ceil
 from random import Random
 
 from leasehold.base.instants import Instant, in_seconds, seconds
 from leasehold.cli.demo.places import OwnerPlace
-from leasehold.cli.demo.service import Service
+from leasehold.cli.demo.service import CLIENTS_OF_A_FRONTEND, Service, Settings
+from leasehold.errors import ConfigurationError
 from leasehold.runtime.clock import boot_clock
 
 USERS_FOR_EACH_OWNER = 2
@@ -28,6 +30,24 @@ WATCH_SECONDS = 5.0
 """From an even load to the next crowd."""
 CROWD_SECONDS = 15.0
 """A crowd that has so little time until the end is not gathered."""
+USERS_FOR_EACH_CROWD = 2
+"""That each owner must have, for every user of a crowd: fewer, and chance alone is uneven."""
+
+
+def check_size(settings: Settings) -> None:
+    """Raises ConfigurationError where crowds could not be seen to be spread."""
+    if settings.seconds < CROWD_SECONDS:
+        raise ConfigurationError(
+            f"--hot-keys takes {CROWD_SECONDS:g} s for a crowd: --seconds {settings.seconds:g} is "
+            "too short"
+        )
+    crowd = USERS_FOR_EACH_OWNER * settings.owners
+    wanted = USERS_FOR_EACH_CROWD * crowd * settings.owners
+    if len(settings.users) < wanted:
+        raise ConfigurationError(
+            f"--hot-keys with {settings.owners} owners wants {wanted} users: add --frontends "
+            f"{ceil(wanted / CLIENTS_OF_A_FRONTEND)}, or have fewer owners"
+        )
 
 
 class Spread:
@@ -56,7 +76,6 @@ class Crowds:
     """Gathers them, and tells of them."""
 
     def __init__(self, service: Service, tell: Callable[[str], None], random: Random) -> None:
-        self.gathered = 0
         self.uneven: list[float] = []
         """Before each crowd was spread, the most that one owner served beside the mean."""
         self.even_after: list[float] = []
@@ -78,7 +97,6 @@ class Crowds:
         self._last = place = max(places, key=lambda each: len(users_of[each.number]))
         users = users_of[place.number][: USERS_FOR_EACH_OWNER * len(self._service.owners)]
         self._service.crowd(tuple(users))
-        self.gathered += 1
         self._tell(
             f"half of all requests are for {len(users)} users now, all of owner {place.number}"
         )

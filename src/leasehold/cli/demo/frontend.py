@@ -196,6 +196,8 @@ async def be_frontend(leash: Leash) -> None:
             looking = asyncio.create_task(_look_where_told(leash, frontend))
             while not await leash.stopped_within(REPORT_SECONDS):
                 tell(frontend.report())
+                if looking.done():
+                    looking.result()
             looking.cancel()
             await frontend.stop()
             await router.close()

@@ -57,22 +57,20 @@ class OwnerPlace:
         """What all its processes have counted."""
         return sum(map(count, [*self._past, *([self.report] if self.report else [])]))
 
-    async def next_report(self, after: Instant) -> OwnerReport:
-        """The first report that was made after `after`."""
-        while self.report is None or self.report.at <= after:
-            self._reported.clear()
-            await self._reported.wait()
-        return self.report
+    async def next_report(self, after: Instant) -> None:
+        """Wait for a report that was made after `after`."""
+        await self._until(lambda: self.report is not None and self.report.at > after)
 
     async def has_joined(self) -> None:
         """Wait until it is an owner; it may have to wait for something to serve."""
-        while self.report is None:
-            self._reported.clear()
-            await self._reported.wait()
+        await self._until(lambda: self.report is not None)
 
     async def is_serving(self) -> None:
         """Wait until it holds something."""
-        while self.state != "serving":
+        await self._until(lambda: self.state == "serving")
+
+    async def _until(self, is_so: Callable[[], bool]) -> None:
+        while not is_so():
             self._reported.clear()
             await self._reported.wait()
 

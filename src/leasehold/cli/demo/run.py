@@ -236,7 +236,7 @@ class Demo:
             moves_per_key=round(self._rolling.moves_per_key, 3),
             dark_seconds=_median(dark),
             slowest_dark_seconds=_longest(dark),
-            crowds=self._crowds.gathered,
+            crowds=len(even),
             uneven=_longest(self._crowds.uneven),
             even_seconds=_median(even),
             slowest_even_seconds=_longest(even),
