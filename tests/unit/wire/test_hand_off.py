@@ -59,14 +59,19 @@ def packed(*fields: object) -> bytes:
     return bytes([VERSION]) + msgspec.msgpack.encode(fields)
 
 
-@pytest.mark.parametrize(("decode", "message"), CASES, ids=lambda each: str(each)[:40])
+def name_of(each: object) -> str:
+    """The same in every process, as those that share the tests must have it."""
+    return getattr(each, "__name__", str(each)[:30])
+
+
+@pytest.mark.parametrize(("decode", "message"), CASES, ids=name_of)
 def test_a_message_survives_its_bytes(decode: Callable[[Any], Step], message: Any) -> None:  # noqa: ANN401
     data = encode(message)
     for given_as in (data, bytearray(data), memoryview(data)):
         assert decode(given_as) == message
 
 
-@pytest.mark.parametrize(("message", "expected"), BYTES.items(), ids=lambda each: str(each)[:20])
+@pytest.mark.parametrize(("message", "expected"), BYTES.items(), ids=name_of)
 def test_its_bytes_are_those_of_every_release(message: Any, expected: str) -> None:  # noqa: ANN401
     assert encode(message).hex() == expected
 
@@ -102,7 +107,7 @@ def test_a_chunk_that_no_taker_would_take_is_not_encoded() -> None:
         (decode_to_source, packed("Refused", 7), "malformed"),
         (decode_to_source, bytes([VERSION]) + b"\x91" * 5_000, "malformed message of 5001 bytes"),
     ],
-    ids=lambda each: str(each)[:30],
+    ids=name_of,
 )
 def test_what_is_no_message_is_said_in_one_way(
     decode: Callable[[bytes], Step], data: bytes, complaint: str
