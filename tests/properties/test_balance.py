@@ -5,7 +5,7 @@ from itertools import pairwise
 from math import exp
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from leasehold.base.instants import Instant, seconds
@@ -146,6 +146,7 @@ def test_a_round_keeps_within_its_budget(owners: int, hot: dict[Key, float], eve
     st.lists(st.integers(1, 9), unique=True, min_size=1, max_size=9),
     st.lists(st.integers(1, 9), unique=True, min_size=1, max_size=9),
 )
+@example(before=[1, 3, 6], after=[1, 2, 4, 5])
 def test_without_load_only_who_comes_or_goes_is_moved_and_shares_are_even(
     before: list[int], after: list[int]
 ) -> None:

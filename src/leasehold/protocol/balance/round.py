@@ -72,7 +72,7 @@ class Round:
         self.grain = self.weight / len(self.accounts.all) / tuning.ranges
         """What the pieces that are dealt weigh, roughly."""
         mean = self.weight / len(self.accounts.all)
-        self.noise = chance(mean) / mean
+        self.noise = chance(mean) / mean if situation.loads is not None else 0.0
         """How far an owner may be from its share by chance, as a part of it."""
         self.rose: Mapping[Key, bool] = {}
         self.turning: list[int] = []
