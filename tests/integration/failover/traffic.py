@@ -15,6 +15,7 @@ from leasehold import KeyRange, Lookup, Owner
 from leasehold.base.instants import Instant, in_seconds, seconds
 from leasehold.cli.demo.judge import Judge
 from leasehold.cli.demo.record import Served
+from leasehold.protocol.balance.load import share_of
 from leasehold.protocol.lease.timing import Timing
 from leasehold.runtime.clock import boot_clock
 from tests.integration.etcd.servers import until
@@ -78,8 +79,8 @@ class Traffic:
         table = self.lookup.table()
         counts = {address: len(owner.ranges) for address, owner in self.owners.items()}
         known = {address: sum(it == address for _, it in table) for address in counts}
-        share = len(table) // (3 * len(counts))
-        return all(it for _, it in table) and counts == known and min(counts.values()) > share
+        least = min(sum(map(share_of, owner.ranges)) for owner in self.owners.values())
+        return all(it for _, it in table) and counts == known and least > 1 / (3 * len(counts))
 
     def settle(self) -> None:
         """From here on nothing is to be lost: count anew."""
