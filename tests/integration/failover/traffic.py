@@ -11,6 +11,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import count
 
+import pytest
+
 from leasehold import KeyRange, Lookup, Owner
 from leasehold.base.instants import Instant, in_seconds, seconds
 from leasehold.cli.demo.judge import Judge
@@ -77,10 +79,10 @@ class Traffic:
     async def is_settled(self) -> bool:
         """Whether every owner has its share, all keys have an owner, and the lookup knows it."""
         table = self.lookup.table()
-        counts = {address: len(owner.ranges) for address, owner in self.owners.items()}
-        known = {address: sum(it == address for _, it in table) for address in counts}
-        least = min(sum(map(share_of, owner.ranges)) for owner in self.owners.values())
-        return all(it for _, it in table) and counts == known and least > 1 / (3 * len(counts))
+        held = {each: sum(map(share_of, it.ranges)) for each, it in self.owners.items()}
+        known = {each: sum(share_of(part) for part, it in table if it == each) for each in held}
+        is_told = all(it for _, it in table) and held == pytest.approx(known)
+        return is_told and min(held.values()) > 1 / (3 * len(held))
 
     def settle(self) -> None:
         """From here on nothing is to be lost: count anew."""
