@@ -112,6 +112,14 @@ def cut_by(owners: RangeMap[int], loads: Loads | None, idle: float) -> list[Piec
     return pieces
 
 
+def carried(owners: RangeMap[int], loads: Loads | None) -> dict[int, float]:
+    """What is asked of each owner that has anything."""
+    weights: dict[int, float] = {}
+    for piece in cut_by(owners, loads, 0.0):
+        weights[piece.owner] = weights.get(piece.owner, 0.0) + piece.weight
+    return weights
+
+
 class _Weights:
     """What weighs evenly below any key, and the points."""
 

@@ -23,7 +23,7 @@ from leasehold.base.keys import Key
 from leasehold.base.rangemap import RangeMap
 from leasehold.base.ranges import LOWEST
 from leasehold.protocol.balance.load import chance, share_of
-from leasehold.protocol.balance.pieces import cut_by
+from leasehold.protocol.balance.pieces import carried
 from leasehold.protocol.balance.policy import (
     NOBODY,
     Candidate,
@@ -34,7 +34,7 @@ from leasehold.protocol.balance.policy import (
     obeying,
     open_to_more,
 )
-from leasehold.protocol.lease.table import Right
+from leasehold.protocol.lease.table import Right, owners_of
 
 VIRTUAL_NODES = 64
 """The papers' figure: max/mean of about 1.3 on 100 owners, 2 KB a lease message."""
@@ -101,20 +101,20 @@ class Ring:
         if situation.loads is None or situation.frozen or is_early:
             return last
         counts = dict(last.counts)
-        carried = _carried(situation)
-        mean = sum(carried.values()) / len(carried)
+        weights = _by_name(situation)
+        mean = sum(weights.values()) / len(weights)
         band = max(mean * BAND, chance(mean))
-        least_first = sorted(carried, key=lambda name: (carried[name], name))
+        least_first = sorted(weights, key=lambda name: (weights[name], name))
         least = least_first[0]
         for name in reversed(least_first):
             count = counts.get(name, self.virtual_nodes)
-            if carried[name] <= mean + band or name == least:
+            if weights[name] <= mean + band or name == least:
                 break
             if count > 1:
                 counts[name] = count - 1
                 counts[least] = min(counts.get(least, self.virtual_nodes) + 1, MOST)
         for name in least_first[1:]:  # the least has been given its own
-            if carried[name] >= mean - band:
+            if weights[name] >= mean - band:
                 break
             counts[name] = min(counts.get(name, self.virtual_nodes) + 1, MOST)
         changed = counts != last.counts
@@ -138,7 +138,8 @@ class Ring:
         A point beside another of the same owner begins no range, and makes no difference either.
         """
         counts = {}
-        owner_at = {start: right.owner for start, right in zip(*_columns(present), strict=True)}
+        owners = owners_of(present)
+        owner_at = dict(zip(owners.starts(), owners.values(), strict=True))
         having = set(owner_at.values())
         for name, incarnation in ((each.name, each.incarnation) for each in candidates):
             if incarnation not in having:
@@ -154,15 +155,7 @@ class Ring:
         return counts
 
 
-def _columns(present: RangeMap[Right]) -> tuple[list[Key], list[Right]]:
-    return present.starts(), present.values()
-
-
-def _carried(situation: Situation) -> dict[str, float]:
+def _by_name(situation: Situation) -> dict[str, float]:
     """What everybody carries by the table, by name."""
-    present = situation.present
-    owners = RangeMap.at_starts(present.starts(), [right.owner for right in present.values()])
-    weights: dict[int, float] = {}
-    for piece in cut_by(owners, situation.loads, 0.0):
-        weights[piece.owner] = weights.get(piece.owner, 0.0) + piece.weight
+    weights = carried(owners_of(situation.present), situation.loads)
     return {each.name: weights.get(each.incarnation, 0.0) for each in situation.candidates}

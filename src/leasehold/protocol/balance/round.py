@@ -19,6 +19,7 @@ from leasehold.protocol.balance.pieces import Piece, cut_by, first_within
 from leasehold.protocol.balance.policy import NOBODY, HeldBack, Plan, Situation, Why
 from leasehold.protocol.balance.trend import foresee, hot_keys
 from leasehold.protocol.balance.tuning import Tuning
+from leasehold.protocol.lease.table import owners_of
 
 COOLING = {"devote", "level", "join"}
 """The phases after which a range cools down: those that move for balance."""
@@ -101,13 +102,9 @@ class Round:
     def _baseline(self, last: Memory | None) -> RangeMap[int]:
         """Who should have what by the last plan, or has it; NOBODY where that one is gone."""
         known = self.accounts.by_incarnation
-        if last is None:
-            present = self.situation.present
-            starts, values = present.starts(), [right.owner for right in present.values()]
-        else:
-            starts, values = last.owners.starts(), last.owners.values()
+        owners = owners_of(self.situation.present) if last is None else last.owners
         owners = RangeMap.at_starts(
-            starts, [owner if owner in known else NOBODY for owner in values]
+            owners.starts(), [owner if owner in known else NOBODY for owner in owners.values()]
         )
         if any(account.cordoned for account in known.values()):
             self._take_back(owners)

@@ -18,7 +18,7 @@ from leasehold.base.rangemap import RangeMap
 from leasehold.base.ranges import KeyRange
 from leasehold.protocol.balance.load import SMOOTHING_NS, Loads
 from leasehold.protocol.balance.picture import Picture, RangeRate, Report
-from leasehold.protocol.balance.pieces import cut_by
+from leasehold.protocol.balance.pieces import carried
 from leasehold.protocol.lease.messages import Held, LoadReport
 from leasehold.protocol.lease.table import NOBODY, LeaseTable
 
@@ -85,10 +85,7 @@ class Rounds:
 
     def carried(self, now: Instant) -> dict[int, float]:
         """The load of each incarnation, as far as it is known."""
-        found: dict[int, float] = {}
-        for piece in cut_by(self._table.owners(), self.picture.loads(now), 0.0):
-            found[piece.owner] = found.get(piece.owner, 0.0) + piece.weight
-        return found
+        return carried(self._table.owners(), self.picture.loads(now))
 
 
 def _is_in(key: Key, ranges: list[RangeRate]) -> bool:

@@ -42,6 +42,11 @@ class Right(NamedTuple):
     """The number from which the state of the range is unbroken."""
 
 
+def owners_of(rights: RangeMap[Right]) -> RangeMap[int]:
+    """Who has each range."""
+    return RangeMap.at_starts(rights.starts(), [right.owner for right in rights.values()])
+
+
 class LeaseTable:
     """One pool: its rights, its members, and every number that must never come again."""
 
@@ -128,8 +133,7 @@ class LeaseTable:
 
     def owners(self) -> RangeMap[int]:
         """Who has each range."""
-        values = [right.owner for right in self.rights.values()]
-        return RangeMap.at_starts(self.rights.starts(), values)
+        return owners_of(self.rights)
 
     def within(self, key_range: KeyRange) -> Iterator[tuple[KeyRange, Right]]:
         """The rights in `key_range`, cut at its ends."""
