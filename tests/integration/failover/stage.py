@@ -12,6 +12,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import aiohttp
+
 from leasehold.protocol.lease.timing import PRESETS
 from tests.integration.etcd.proxy import Proxy, proxy_to
 from tests.integration.etcd.servers import Cluster, running, until
@@ -123,6 +125,17 @@ class Stage:
 
         await until(is_so, f"a leadership after {after}")
         return max(self.managers, key=lambda each: each.leadership)
+
+    async def by_the_ring(self, *pools: str) -> None:
+        """Have the leader plan these by the ring, as managers of every version can.
+
+        What is not there yet is made, so that nothing has to move on account of it.
+        """
+        url = f"{(await self.leader()).url}/v1/pools"
+        async with aiohttp.ClientSession(raise_for_status=True) as session:
+            for pool in pools:
+                await session.post(url, json={"name": pool, "kind": "hashed"})
+                await session.post(f"{url}/{pool}/policy", json={"policy": "ring"})
 
     @property
     def standbys(self) -> list[Manager]:

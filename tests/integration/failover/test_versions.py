@@ -1,4 +1,7 @@
-"""Managers of both versions follow each other, upgraded or killed: nobody who is served notices."""
+"""Managers of both versions follow each other, upgraded or killed: nobody who is served notices.
+
+Where an older one is to follow, the newer one is told to plan by the ring, as the older ones do.
+"""
 
 from pathlib import Path
 
@@ -6,10 +9,14 @@ import pytest
 
 from leasehold.runtime.clock import boot_clock
 from tests.integration.failover.stage import KILL, STAGES
+from tests.integration.failover.traffic import POOL
 from tests.integration.versions.clients import clients_of
+from tests.versions import client
 from tests.versions.old import NEW, OLD
 
 pytestmark = pytest.mark.asyncio
+
+POOLS = (POOL, client.POOL)
 
 
 @pytest.mark.parametrize("journal", ["etcd", "sqlite"])
@@ -30,6 +37,8 @@ async def test_a_rolling_upgrade_of_all_managers_and_back_costs_no_lease(
                 await clients.check_undisturbed(leadership)
             await traffic.have_served()
             traffic.check_unharmed()
+            if version is NEW:
+                await stage.by_the_ring(*POOLS)
             await clients.grow(version)
         await traffic.newcomer()
 
@@ -43,6 +52,8 @@ async def test_a_leader_that_is_killed_is_followed_by_a_standby_of_the_other_ver
         [leader] = stage.managers
         standby = stage.start(leader.journal, leasehold=second)
         await standby.until_role("standing by")
+        if first is NEW:
+            await stage.by_the_ring(*POOLS)
         async with clients_of(stage.urls, NEW, OLD) as clients, stage.traffic() as traffic:
             died = boot_clock()
             leader.send(KILL)

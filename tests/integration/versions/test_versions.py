@@ -11,6 +11,7 @@ from leasehold.manager.answers import OwnersAnswer, StatusAnswer
 from leasehold.wire.versions import NEWEST
 from tests.integration.failover.stage import on_sqlite
 from tests.integration.versions.clients import clients_of
+from tests.versions.client import POOL
 from tests.versions.old import NEW, OLD
 
 pytestmark = pytest.mark.asyncio
@@ -19,12 +20,6 @@ pytestmark = pytest.mark.asyncio
 async def asked(url: str) -> Any:  # noqa: ANN401 - JSON
     async with aiohttp.ClientSession() as session, session.get(url) as response:
         return await response.json()
-
-
-async def by_the_ring(leader: str) -> None:
-    url, wanted = f"{leader}/v1/pools/mixed/policy", {"policy": "ring"}
-    async with aiohttp.ClientSession() as session, session.post(url, json=wanted) as response:
-        assert response.status == 200, await response.text()
 
 
 async def test_old_and_new_clients_share_the_keys_under_a_new_manager(tmp_path: Path) -> None:
@@ -66,5 +61,5 @@ async def test_the_new_takes_over_from_the_old_and_the_old_from_the_new(tmp_path
                 other = await stage.leader(after=leader.leadership)
                 await clients.check_undisturbed(other.leadership)
                 if version is OLD:
-                    await by_the_ring(other.url)
+                    await stage.by_the_ring(POOL)
                 await clients.grow(version)
