@@ -7,13 +7,14 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import cycle
 from typing import Any
 
-from leasehold import Lookup
+from leasehold import KeyRange, Lookup
 from tests.integration.processes import DEADLINE_SECONDS, manager, run
 
 POOL = "carts"
-KEYS = 500
+USERS = tuple(f"user-{i}" for i in range(500))
 
 PROGRAM = """
 import asyncio, json, signal, sys
@@ -85,8 +86,9 @@ def owner(*arguments: str) -> Iterator[OwnerProcess]:
 class Load:
     """Adds one to each key in turn; what was answered is what the owner must have."""
 
-    def __init__(self, lookup: Lookup) -> None:
-        self.lookup = lookup
+    def __init__(self, manager_url: str) -> None:
+        self.lost: list[KeyRange] = []
+        self.lookup = Lookup(manager_url, pool=POOL, on_loss=self.lost.extend)
         self.answered: dict[str, int] = {}
 
     def add(self, user: str) -> None:
@@ -98,6 +100,10 @@ class Load:
                 self.answered[user] = count
                 return
         raise AssertionError(f"{user} was not served for {DEADLINE_SECONDS} s")
+
+    def add_all(self) -> None:
+        for user in USERS:
+            self.add(user)
 
 
 def put(address: str, user: str) -> int | None:
@@ -114,56 +120,47 @@ def put(address: str, user: str) -> int | None:
     return int(body) if response.status == 200 else None
 
 
-def test_owners_that_are_restarted_in_turn_under_load_lose_no_key() -> None:
-    with ExitStack() as stack:
-        running = stack.enter_context(manager("--first-start"))
-        url = running.wait_for("listening")["url"]
-        owners = [stack.enter_context(owner(url))]
-        owners[0].begin()
-        lost: list[object] = []
-        lookup = stack.enter_context(Lookup(url, pool=POOL, on_loss=lost.extend))
-        load = Load(lookup)
-        users = [f"user-{i}" for i in range(KEYS)]
-        for user in users:
-            load.add(user)
-        for _ in range(2):
-            successor = stack.enter_context(owner(url))
-            successor.begin()
-            owners.append(successor)
-            leaver = owners.pop(0)
-            leaver.process.terminate()
-            i = 0
-            while leaver.process.poll() is None:
-                load.add(users[i % KEYS])
-                i += 1
-            assert leaver.hear() == 0
-        for user in users:
-            load.add(user)
-        assert lost == []
-        assert min(load.answered.values()) > 1
-
-
-def test_an_owner_that_is_drained_by_an_operator_gives_its_state_and_runs_on() -> None:
+@contextmanager
+def served() -> Iterator[tuple[str, Load, OwnerProcess]]:
+    """A manager's URL, and its owner "ann", who has served every user once."""
     with ExitStack() as stack:
         running = stack.enter_context(manager("--first-start"))
         url = running.wait_for("listening")["url"]
         ann = stack.enter_context(owner(url, "ann"))
         ann.begin()
-        lost: list[object] = []
-        lookup = stack.enter_context(Lookup(url, pool=POOL, on_loss=lost.extend))
-        load = Load(lookup)
-        users = [f"user-{i}" for i in range(KEYS)]
-        for user in users:
-            load.add(user)
-        bob = stack.enter_context(owner(url, "bob"))
+        load = Load(url)
+        stack.enter_context(load.lookup)
+        load.add_all()
+        yield url, load, ann
+
+
+def test_owners_that_are_restarted_in_turn_under_load_lose_no_key() -> None:
+    with served() as (url, load, ann), ExitStack() as stack:
+        leaver = ann
+        for _ in range(2):
+            successor = stack.enter_context(owner(url))
+            successor.begin()
+            leaver.process.terminate()
+            for user in cycle(USERS):
+                if leaver.process.poll() is not None:
+                    break
+                load.add(user)
+            assert leaver.hear() == 0
+            leaver = successor
+        load.add_all()
+        assert load.lost == []
+        assert min(load.answered.values()) > 1
+
+
+def test_an_owner_that_is_drained_by_an_operator_gives_its_state_and_runs_on() -> None:
+    with served() as (url, load, ann), owner(url, "bob") as bob:
         bob.begin()
         drained = run("drain", POOL, "ann", "--manager", url)
         assert drained.returncode == 0, drained.stderr
         assert "ann has nothing left, after" in drained.stdout
-        for user in users:
-            load.add(user)
+        load.add_all()
         assert set(load.answered.values()) == {2}
-        assert lost == []
+        assert load.lost == []
         assert ann.process.poll() is None
         ann.process.terminate()
         assert ann.hear() == 0

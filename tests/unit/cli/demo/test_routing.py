@@ -92,6 +92,19 @@ async def owner() -> AsyncIterator[Owner]:
         await runner.cleanup()
 
 
+@asynccontextmanager
+async def refusing_and_serving() -> AsyncIterator[tuple[Owner, Owner]]:
+    async with owner() as before, owner() as after:
+        after.refuses = False
+        yield before, after
+
+
+@pytest.fixture
+def long_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever waits for one is not done in time."""
+    monkeypatch.setattr(routing, "SHORTEST_PAUSE_NS", LONG)
+
+
 async def ask(table: Table) -> tuple[Done | None, routing.Counts]:
     async with aiohttp.ClientSession() as session:
         router = Router(session, table, seconds(20), Random(1))
@@ -101,12 +114,9 @@ async def ask(table: Table) -> tuple[Done | None, routing.Counts]:
     return done, router.counts
 
 
-async def test_it_goes_on_as_soon_as_the_lookup_is_told_where(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(routing, "SHORTEST_PAUSE_NS", LONG)
-    async with owner() as before, owner() as after:
-        after.refuses = False
+@pytest.mark.usefixtures("long_pauses")
+async def test_it_goes_on_as_soon_as_the_lookup_is_told_where() -> None:
+    async with refusing_and_serving() as (before, after):
         table = Table(before.url)
         table.then = after.url
         done, counts = await ask(table)
@@ -115,12 +125,9 @@ async def test_it_goes_on_as_soon_as_the_lookup_is_told_where(
     assert table.watching == []
 
 
-async def test_what_the_lookup_was_told_while_the_owner_was_asked_is_not_waited_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(routing, "SHORTEST_PAUSE_NS", LONG)
-    async with owner() as before, owner() as after:
-        after.refuses = False
+@pytest.mark.usefixtures("long_pauses")
+async def test_what_the_lookup_was_told_while_the_owner_was_asked_is_not_waited_for() -> None:
+    async with refusing_and_serving() as (before, after):
         table = Table(before.url)
         before.on_refused = lambda: table.become(after.url)
         done, _ = await ask(table)
@@ -142,8 +149,7 @@ async def test_where_nothing_is_told_it_tries_again_after_a_pause() -> None:
 
 
 async def test_the_owner_that_refuses_may_know_better_than_the_lookup() -> None:
-    async with owner() as before, owner() as after:
-        after.refuses = False
+    async with refusing_and_serving() as (before, after):
         before.hint = after.url
         done, counts = await ask(Table(before.url))
     assert done == Done(STATUS)
