@@ -17,7 +17,7 @@ from leasehold.protocol.balance.arrivals import Arrivals
 from leasehold.protocol.balance.load import SPACE, chance, key_of
 from leasehold.protocol.balance.pieces import Piece, cut_by, first_within
 from leasehold.protocol.balance.policy import NOBODY, HeldBack, Plan, Situation, Why
-from leasehold.protocol.balance.trend import foresee, hot_keys
+from leasehold.protocol.balance.trend import Trend, foresee, hot_keys
 from leasehold.protocol.balance.tuning import Tuning
 from leasehold.protocol.lease.table import owners_of
 
@@ -47,8 +47,8 @@ class Memory(NamedTuple):
     arrivals: Arrivals
     hot: Mapping[Key, float] | None
     """The hot keys as they were told; None where nothing was."""
-    rose: Mapping[Key, bool]
-    """Those whose rate had changed since the round before: whether it rose."""
+    trends: Mapping[Key, Trend]
+    """Of those whose rate had changed since the round before."""
 
 
 class Round:
@@ -75,7 +75,7 @@ class Round:
         mean = self.weight / len(self.accounts.all)
         self.noise = chance(mean) / mean if situation.loads is not None else 0.0
         """How far an owner may be from its share by chance, as a part of it."""
-        self.rose: Mapping[Key, bool] = {}
+        self.trends: Mapping[Key, Trend] = {}
         self.turning: list[int] = []
         """Owners in whose load a trend is seen for the first time."""
         self.hot = self._follow_trend(last)
@@ -127,9 +127,8 @@ class Round:
         if last is not None and last.hot is not None:
             noise = (self.tuning.alone + self.noise) * self.share
             span = self.situation.now - last.at
-            found = foresee(self.pieces, last.hot, last.rose, span, noise)
-            self.rose = {key: rises for key, _, rises in found}
-            new = (owner for key, owner, _ in found if key not in last.rose)
+            self.trends = foresee(self.pieces, last.hot, last.trends, span, noise)
+            new = (it.owner for key, it in self.trends.items() if key not in last.trends)
             self.turning = sorted({owner for owner in new if owner != NOBODY})
             self.weight = sum(piece.weight for piece in self.pieces)
             self.share = self.weight / self.capacity
@@ -274,7 +273,7 @@ class Round:
             moves,
             self.arrivals,
             self.hot,
-            self.rose,
+            self.trends,
         )
         return Plan(owners, why, tuple(self.held_back), memory, self.again_at)
 

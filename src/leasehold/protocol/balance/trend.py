@@ -10,7 +10,8 @@ for what it is heading for: the rate that, smoothed, has made it change so much.
 not done. What is asked of all keys of a range does not change at once, and it is known less well.
 
 A rate that goes up and down is no trend: where it has just changed the other way, it is taken as
-told, and the smoothing does what it is for.
+told, and the smoothing does what it is for. Where nothing was told of a key since the last round,
+it heads where it did.
 
 Where one key cools down and another is hot instead, one owner may report before the other does. So
 an owner in whose load such a change is first seen waits for a round: it neither gives nor takes.
@@ -34,39 +35,49 @@ def hot_keys(pieces: Sequence[Piece], least: float) -> dict[Key, float]:
 
 
 class Trend(NamedTuple):
-    """A key whose rate has changed since the last round."""
+    """A key whose rate has changed since the last round, or is heading where it did."""
 
-    key: Key
     owner: int
     rises: bool
+    then: float
+    """What the key is taken for."""
 
 
 def foresee(
     pieces: Sequence[Piece],
     before: Mapping[Key, float],
-    rose: Mapping[Key, bool],
+    trends: Mapping[Key, Trend],
     span_ns: int,
     noise: float,
-) -> list[Trend]:
+) -> dict[Key, Trend]:
     """Let keys whose rates have changed by more than `noise` since `before` weigh what they will.
 
-    These are returned. In `rose` are those of the round before: whether they rose, or fell.
+    These are returned; in `trends` are those of the round before.
     """
     weight = max(1.0 - exp(-span_ns / SMOOTHING_NS), LEAST_WEIGHT)
-    found = []
+    found = {}
     for piece in pieces:
         if not piece.points:
             continue
         points: list[Point] = []
         for key, rate in piece.points:
-            known = before.get(key, 0.0)
-            then = rate
-            if abs(rate - known) > noise:
-                rises = rate > known
-                found.append(Trend(key, piece.owner, rises))
-                if rose.get(key, rises) == rises:
-                    then = max(0.0, known + (rate - known) / weight)
-            points.append((key, then))
+            trend = _trend(piece.owner, before.get(key, 0.0), rate, trends.get(key), weight, noise)
+            if trend is not None:
+                found[key] = trend
+            points.append((key, rate if trend is None else trend.then))
         piece.points = points
         piece.weight = piece.even + sum(rate for _, rate in points)
     return found
+
+
+def _trend(
+    owner: int, before: float, rate: float, last: Trend | None, weight: float, noise: float
+) -> Trend | None:
+    if rate == before and last is not None:  # nothing was told of it
+        return last._replace(owner=owner)
+    if abs(rate - before) <= noise:
+        return None
+    rises = rate > before
+    if last is not None and last.rises != rises:
+        return Trend(owner, rises, rate)
+    return Trend(owner, rises, max(0.0, before + (rate - before) / weight))

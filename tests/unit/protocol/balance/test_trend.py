@@ -40,6 +40,12 @@ def rates(found: list[Piece]) -> dict[Key, float]:
     return {key: rate for piece in found for key, rate in piece.points}
 
 
+def assert_trend(found: Mapping[Key, Trend], rises: bool, then: float) -> None:
+    """The one there is: of NEW, at the owner of its eighth."""
+    assert found == {NEW: Trend(5, rises, found[NEW].then)}
+    assert found[NEW].then == pytest.approx(then)
+
+
 # --- what a key is taken for ----------------------------------------------------------------------
 
 
@@ -48,22 +54,34 @@ def rates(found: list[Piece]) -> dict[Key, float]:
 )
 def test_a_key_is_taken_for_what_it_is_heading_for(before: float, after: float) -> None:
     cut = pieces({NEW: before + (after - before) * KNOWN})
-    assert foresee(cut, {NEW: before}, {}, ROUND, 50.0) == [Trend(NEW, 5, after > before)]
+    found = foresee(cut, {NEW: before}, {}, ROUND, 50.0)
+    assert_trend(found, after > before, after)
     assert rates(cut) == {NEW: pytest.approx(after)}
     assert cut[4].weight == pytest.approx(100 + after)
 
 
 def test_what_may_be_chance_is_no_trend() -> None:
     cut = pieces({NEW: 149.0, OLD: 51.0})
-    assert foresee(cut, {NEW: 100.0, OLD: 100.0}, {}, ROUND, 50.0) == []
+    assert foresee(cut, {NEW: 100.0, OLD: 100.0}, {}, ROUND, 50.0) == {}
     assert rates(cut) == {NEW: 149.0, OLD: 51.0}
 
 
 @pytest.mark.parametrize(("rose", "then"), [(True, 1000.0), (False, 1000 * KNOWN)])
 def test_what_goes_up_and_down_is_no_trend(rose: bool, then: float) -> None:
     cut = pieces({NEW: 1000 * KNOWN})
-    assert foresee(cut, {NEW: 0.0}, {NEW: rose}, ROUND, 50.0) == [Trend(NEW, 5, rises=True)]
+    last = Trend(5, rose, 0.0)
+    assert_trend(foresee(cut, {NEW: 0.0}, {NEW: last}, ROUND, 50.0), True, then)
     assert rates(cut) == {NEW: pytest.approx(then)}
+
+
+def test_where_nothing_is_told_of_a_key_it_heads_where_it_did() -> None:
+    cut = pieces({NEW: 1000 * (1 - KNOWN)})
+    last = foresee(cut, {NEW: 1000.0}, {}, ROUND, 50.0)
+    for _ in range(3):
+        cut = pieces({NEW: 1000 * (1 - KNOWN)})
+        last = foresee(cut, {NEW: 1000 * (1 - KNOWN)}, last, ROUND, 50.0)
+        assert_trend(last, False, 0.0)
+        assert rates(cut) == {NEW: pytest.approx(0.0)}
 
 
 def test_a_key_cannot_head_below_nothing() -> None:
