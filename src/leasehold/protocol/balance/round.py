@@ -72,6 +72,8 @@ class Round:
         """What a unit of capacity should carry."""
         self.grain = self.weight / len(self.accounts.all) / tuning.ranges
         """What the pieces that are dealt weigh, roughly."""
+        self.fragment = 0.5 / (len(self.accounts.all) * tuning.ranges)
+        """Half a grain of space: what one more range costs."""
         mean = self.weight / len(self.accounts.all)
         self.noise = chance(mean) / mean if situation.loads is not None else 0.0
         """How far an owner may be from its share by chance, as a part of it."""
@@ -182,10 +184,9 @@ class Round:
     def detach(self, giver: Account, wanted: float, *, grain: bool = False) -> Piece | None:
         """The piece of about `wanted` or less that is best to move: the most for the least churn.
 
-        A hot key alone moves no space, but makes two ranges more, so it counts as half a grain of
+        A hot key alone moves no space, but makes two ranges more, so it counts as a fragment of
         space; a range that weighs too much is cut.
         """
-        fragment = 0.5 / (len(self.accounts.all) * self.tuning.ranges)
         alone = self.tuning.alone * self.share * giver.capacity
         most = wanted * 1.1
         best: tuple[float, Piece, Key | None] | None = None
@@ -193,11 +194,11 @@ class Round:
             if piece.rests:
                 continue
             if piece.weight <= most:
-                score = piece.weight / (piece.space + fragment)
+                score = piece.weight / (piece.space + self.fragment)
                 if best is None or score > best[0]:
                     best = score, piece, None
             for key, rate in () if grain else piece.points:
-                score = rate / fragment / 2
+                score = rate / self.fragment / 2
                 if alone <= rate <= most and (best is None or score > best[0]):
                     best = score, piece, key
         if best is not None and (best[1].weight > wanted / 4 or best[2] is not None):

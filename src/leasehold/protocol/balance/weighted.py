@@ -72,17 +72,19 @@ class _Phases(Round):
 
     def pin(self) -> None:
         """Pinned keys go to their owners, and stay."""
-        for key, name in self.situation.pins:
+        in_order = list(self.pieces)
+        for key, name in sorted(self.situation.pins, reverse=True):
             account = self.accounts.by_name.get(name)
             if account is None:
                 self.hold_back(f"the pin of {key!r} to {name}", "no candidate has that name")
                 continue
-            piece = self.single_out(self.pieces[first_within(self.pieces, key)], key)
-            self.pieces.sort(key=lambda each: each.start)
+            # A piece that was cut has kept its place, and what is below the last key.
+            piece = self.single_out(in_order[first_within(in_order, key)], key)
             piece.rests = True
             if piece.owner != account.incarnation:
                 piece.owner = account.incarnation
                 piece.why = Why("pin", f"pinned to {name}")
+        self.pieces.sort(key=lambda piece: piece.start)
 
     def house(self) -> None:
         """What has an owner is entered, and what has none is given to those that carry least."""
@@ -269,7 +271,7 @@ class _Phases(Round):
         piece = self.detach(giver, wanted)
         if piece is None:
             return self._swap(giver, surplus)
-        if piece.space > self.budget:
+        if piece.space > self.budget >= self.fragment:
             self._shorten(piece)
         taker, near = least, self.accounts.least(giver.zone)
         as_good = least.use + (self.tuning.high - 1.0) * self.share

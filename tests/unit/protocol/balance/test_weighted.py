@@ -237,6 +237,16 @@ def test_a_pinned_key_stays_however_hot_its_owner() -> None:
     assert HeldBack("the pin of b'\\x01' to nobody", "no candidate has that name") in plan.held_back
 
 
+def test_keys_of_one_range_are_pinned_to_several_owners() -> None:
+    keys = [bytes([i]) * 8 for i in (0, 1, 2, 0x1F)]
+    beside = bytes([1]) * 8 + b"\0"
+    pins = [Pin(key, f"owner-{1 + i % 2}") for i, key in enumerate([*keys, beside])]
+    plan = Weighted()(Situation(candidates(1, 2), table(RangeMap(1)), at(0), pins=pins))
+    assert [plan.owners[pin.key] for pin in pins] == [1, 2, 1, 2, 1]
+    pinned = [key_range for key_range, why in plan.why if why and why.phase == "pin"]
+    assert pinned == [only(keys[1]), only(keys[3])]
+
+
 def test_in_a_frozen_pool_nothing_is_balanced_but_what_has_no_owner_is_housed() -> None:
     present = eighths(1, 1, 1, 1, 1, 1, NOBODY, 2)
     plan = Weighted()(Situation(candidates(1, 2), table(present), at(0), even(8000), frozen=True))

@@ -101,3 +101,16 @@ def test_many_that_come_as_many_go_are_planned_for_in_one_go() -> None:
     before = policy(Situation(candidates(1, 2, 3, 4), present, NOW))
     plan = policy(Situation(candidates(3, 4, 5, 6), present, NOW, memory=before.memory))
     assert shares(plan.owners) == {each: pytest.approx(0.25) for each in (3, 4, 5, 6)}
+
+
+def test_what_is_left_of_the_budget_is_not_spent_on_slivers() -> None:
+    """Each would be one range more, and help nobody."""
+    starts = [b"", at(0.5)]
+    present = table(RangeMap.at_starts(starts, [1, 2]))
+    policy, members = Weighted(), candidates(1, 2)
+    loads = Loads(NOW, starts, [3000.0, 1000.0], [])
+    before = policy(Situation(members, present, NOW))
+    spent = memory_of(before.memory)._replace(budget=0.25 / (2 * DEFAULT.ranges))
+    plan = policy(Situation(members, present, NOW, loads, memory=spent))
+    assert plan.owners == before.owners
+    assert [each.why for each in plan.held_back] == ["over the churn budget"]
