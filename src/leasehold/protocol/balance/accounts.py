@@ -1,6 +1,6 @@
 """Who carries how much: the owners, ranked from most to least."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush
 
 from leasehold.protocol.balance.pieces import Piece
@@ -51,6 +51,38 @@ class Account:
         return self.weight / self.capacity
 
 
+class Ranking:
+    """Some owners by what they carry, the least first: of all zones, and of each."""
+
+    def __init__(self, accounts: Iterable[Account]) -> None:
+        self._heaps: dict[str | None, list[tuple[float, int, Account]]] = {}
+        for each in accounts:
+            self.add(each)
+
+    def add(self, account: Account) -> None:
+        """It is one of them, with what it carries now."""
+        for zone in (None, account.zone):
+            heap = self._heaps.setdefault(zone, [])
+            heappush(heap, (account.use, account.incarnation, account))
+
+    def least(self, zone: str | None = None) -> Account | None:
+        """Who carries least and is open to more, of all or of one zone."""
+        heap = self._heaps.get(zone, [])
+        while heap:
+            use, _, account = heap[0]
+            if account.use == use and account.is_open:
+                return account
+            heappop(heap)
+        return None
+
+    def nearest(self, zone: str | None, slack: float) -> Account | None:
+        """Who carries least, of `zone` if that one carries no more than `slack` above the least."""
+        least, near = self.least(), self.least(zone)
+        if least is None or near is None or near.use > least.use + slack:
+            return least
+        return near
+
+
 class Accounts:
     """All owners, ranked by use."""
 
@@ -60,19 +92,16 @@ class Accounts:
         self.by_name = {each.name: each for each in self.by_incarnation.values()}
         self.all = list(self.by_incarnation.values())
         self.capacity = sum(each.capacity for each in self.all)
-        self._least: dict[str | None, list[tuple[float, int]]] = {}
+        self.open = Ranking(())
+        """Those that may give and take."""
         self._most: list[tuple[float, int]] = []
         self.rank()
 
     def rank(self) -> None:
         """Rank those that may give and take."""
         free = [each for each in self.all if each.is_open]
-        self._least = {None: [(each.use, each.incarnation) for each in free]}
-        for each in free:
-            self._least.setdefault(each.zone, []).append((each.use, each.incarnation))
+        self.open = Ranking(free)
         self._most = [(-each.use, each.incarnation) for each in free]
-        for heap in self._least.values():
-            heapify(heap)
         heapify(self._most)
 
     def put(self, piece: Piece, taker: Account) -> None:
@@ -96,21 +125,8 @@ class Accounts:
     def _change(self, account: Account, weight: float) -> None:
         account.weight += weight
         if account.is_open:
-            entry = account.use, account.incarnation
-            heappush(self._least[None], entry)
-            heappush(self._least[account.zone], entry)
+            self.open.add(account)
             heappush(self._most, (-account.use, account.incarnation))
-
-    def least(self, zone: str | None = None) -> Account | None:
-        """Who carries least, of all or of one zone."""
-        heap = self._least.get(zone)
-        while heap:
-            use, incarnation = heap[0]
-            account = self.by_incarnation[incarnation]
-            if account.use == use and account.is_open:
-                return account
-            heappop(heap)
-        return None
 
     def most(self) -> Account | None:
         """Who carries most of those that were not set aside."""

@@ -18,6 +18,7 @@ from leasehold.protocol.balance.policy import (
     Plan,
     Situation,
     Why,
+    forbidden,
     obeying,
     open_to_more,
 )
@@ -36,11 +37,11 @@ class Deal:
         """Plan, leaving ranges where they are as far as evenness allows."""
         candidates = open_to_more(situation)
         if not candidates:
-            return Plan(obeying(situation, RangeMap(NOBODY)), RangeMap(WHY))
+            return Plan(obeying(situation, RangeMap(NOBODY)), RangeMap(WHY), forbidden(situation))
         owners = self._keep(candidates, situation.present)
         self._hand_out(candidates, owners)
         dealt = RangeMap.at_starts(self.starts, owners)
-        return Plan(obeying(situation, dealt), RangeMap(WHY))
+        return Plan(obeying(situation, dealt), RangeMap(WHY), forbidden(situation))
 
     def _keep(self, candidates: Sequence[Candidate], present: RangeMap[Right]) -> list[int]:
         """Every range with the owner it has, up to an even share each; else NOBODY."""

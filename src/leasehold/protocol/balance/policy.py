@@ -55,6 +55,8 @@ class Situation(NamedTuple):
     """Nothing is balanced: only what has no owner is given one, and pins are obeyed."""
     memory: object = None
     """What came with the policy's last plan. Another policy's is as none."""
+    leavers: Sequence[Candidate] = ()
+    """Members that are to have nothing any more: for reasons, and for what was near to them."""
 
 
 class Why(NamedTuple):
@@ -100,6 +102,20 @@ class Policy(Protocol):
     def __call__(self, situation: Situation) -> Plan:
         """Plan for the situation: the same plan for the same situation, wherever it runs."""
         ...
+
+
+ENOUGH = 10
+"""Times to ask a policy again where nothing else happens: none wants it as often."""
+
+
+def in_time(policy: Policy, situation: Situation) -> Plan:
+    """The plan when the policy has been asked again, as often as it wants to be."""
+    plan = policy(situation)
+    for _ in range(ENOUGH):
+        if plan.again_at == FAR_FUTURE:
+            break
+        plan = policy(situation._replace(now=plan.again_at, memory=plan.memory))
+    return plan
 
 
 class Change(NamedTuple):
@@ -156,6 +172,19 @@ def obeying(situation: Situation, owners: RangeMap[int]) -> RangeMap[int]:
             if name in there:
                 obedient.assign(only(key), there[name])
     return obedient
+
+
+def forbidden(situation: Situation) -> list[HeldBack]:
+    """What no policy does there, and would else: to balance what is frozen, to pin to nobody."""
+    there = {candidate.name for candidate in situation.candidates}
+    astray = [pin for pin in situation.pins if pin.name not in there]
+    return [
+        *([HeldBack("balance", "the pool is frozen")] if situation.frozen else []),
+        *(
+            HeldBack(f"the pin of {key!r} to {name}", "no candidate has that name")
+            for key, name in astray
+        ),
+    ]
 
 
 def only(key: Key) -> KeyRange:

@@ -27,9 +27,11 @@ from leasehold.protocol.balance.pieces import carried
 from leasehold.protocol.balance.policy import (
     NOBODY,
     Candidate,
+    HeldBack,
     Plan,
     Situation,
     Why,
+    forbidden,
     nothing_to_plan,
     obeying,
     open_to_more,
@@ -71,9 +73,10 @@ class Ring:
         """Plan for the situation; the present tells how many points everybody has."""
         if not situation.candidates:
             return nothing_to_plan()
-        memory = self._follow_loads(situation)
+        memory, held_back = self._follow_loads(situation)
         owners = self._ring(open_to_more(situation), memory.counts)
-        return Plan(obeying(situation, owners), RangeMap(WHY), memory=memory)
+        held_back += forbidden(situation)
+        return Plan(obeying(situation, owners), RangeMap(WHY), held_back, memory)
 
     def _ring(self, candidates: Sequence[Candidate], counts: Mapping[str, int]) -> RangeMap[int]:
         if not candidates:
@@ -92,33 +95,49 @@ class Ring:
 
     # --- following loads ---
 
-    def _follow_loads(self, situation: Situation) -> Memory:
-        """How many points everybody has from now on."""
+    def _follow_loads(self, situation: Situation) -> tuple[Memory, list[HeldBack]]:
+        """How many points everybody has from now on, and why no more of them has changed."""
         last = situation.memory if isinstance(situation.memory, Memory) else None
         if last is None:
-            return Memory(self._counts_of(situation), situation.now)
-        is_early = situation.now - last.changed_at < PAUSE_NS
-        if situation.loads is None or situation.frozen or is_early:
-            return last
-        counts = dict(last.counts)
-        weights = _by_name(situation)
+            return Memory(self._counts_of(situation), situation.now), []
+        if situation.loads is None or situation.frozen:
+            return last, []
+        if situation.now - last.changed_at < PAUSE_NS:
+            return last, [
+                HeldBack("following the load", "what the last change did is not seen yet")
+            ]
+        counts, held_back = self._adjusted(last.counts, _by_name(situation))
+        changed = counts != last.counts
+        return Memory(counts, situation.now if changed else last.changed_at), held_back
+
+    def _adjusted(
+        self, before: Mapping[str, int], weights: Mapping[str, float]
+    ) -> tuple[dict[str, int], list[HeldBack]]:
+        """A point less for who carries too much, one more for who carries least or too little."""
+        counts = dict(before)
         mean = sum(weights.values()) / len(weights)
         band = max(mean * BAND, chance(mean))
-        least_first = sorted(weights, key=lambda name: (weights[name], name))
-        least = least_first[0]
-        for name in reversed(least_first):
-            count = counts.get(name, self.virtual_nodes)
-            if weights[name] <= mean + band or name == least:
+        least, *others = sorted(weights, key=lambda name: (weights[name], name))
+        held_back = []
+        for name in reversed(others):
+            relieving = f"relieving {name}, at {weights[name] / mean:.2f} of the mean"
+            if weights[name] <= mean + band:
+                why = "nearer than 10 %" if band == mean * BAND else "so few requests may be chance"
+                held_back += [HeldBack(relieving, why)] if weights[name] > mean else []
                 break
-            if count > 1:
-                counts[name] = count - 1
-                counts[least] = min(counts.get(least, self.virtual_nodes) + 1, MOST)
-        for name in least_first[1:]:  # the least has been given its own
+            count = counts.get(name, self.virtual_nodes)
+            if count == 1:
+                held_back.append(HeldBack(relieving, "it has one point of the ring, and no more"))
+                continue
+            counts[name] = count - 1
+            counts[least] = min(counts.get(least, self.virtual_nodes) + 1, MOST)
+        for name in others:  # the least has been given its own
             if weights[name] >= mean - band:
                 break
             counts[name] = min(counts.get(name, self.virtual_nodes) + 1, MOST)
-        changed = counts != last.counts
-        return Memory(counts, situation.now if changed else last.changed_at)
+        if counts.get(least) == MOST:
+            held_back.append(HeldBack(f"a point for {least}", f"it has {MOST}, which is the most"))
+        return counts, held_back
 
     def _counts_of(self, situation: Situation) -> dict[str, int]:
         """By the table, if that is a ring; after another policy it tells nothing about points."""

@@ -16,7 +16,7 @@ from leasehold.protocol.balance.accounts import Account, Accounts
 from leasehold.protocol.balance.arrivals import Arrivals
 from leasehold.protocol.balance.load import SPACE, chance, key_of
 from leasehold.protocol.balance.pieces import Piece, cut_by, first_within
-from leasehold.protocol.balance.policy import NOBODY, HeldBack, Plan, Situation, Why
+from leasehold.protocol.balance.policy import NOBODY, HeldBack, Plan, Situation, Why, forbidden
 from leasehold.protocol.balance.trend import Trend, foresee, hot_keys
 from leasehold.protocol.balance.tuning import Tuning
 from leasehold.protocol.lease.table import owners_of
@@ -58,7 +58,8 @@ class Round:
         self.situation = situation
         self.tuning = tuning
         self.accounts = Accounts(situation.candidates)
-        self.held_back: dict[HeldBack, None] = {}
+        self.leavers = {each.incarnation: Account(each) for each in situation.leavers}
+        self.held_back = dict.fromkeys(forbidden(situation))
         self.is_housed = False
         self.arrivals = Arrivals()
         self.again_at = FAR_FUTURE
@@ -102,24 +103,22 @@ class Round:
         return self.situation.present[start].owner != owners[start]
 
     def _baseline(self, last: Memory | None) -> RangeMap[int]:
-        """Who should have what by the last plan, or has it; NOBODY where that one is gone."""
-        known = self.accounts.by_incarnation
-        owners = owners_of(self.situation.present) if last is None else last.owners
-        owners = RangeMap.at_starts(
-            owners.starts(), [owner if owner in known else NOBODY for owner in owners.values()]
-        )
-        if any(account.cordoned for account in known.values()):
-            self._take_back(owners)
-        return owners
+        """Who should have what by the last plan, or has it; NOBODY where that one is gone.
 
-    def _take_back(self, owners: RangeMap[int]) -> None:
-        """What is on its way to an owner that is cordoned now goes elsewhere, or stays."""
-        known = self.accounts.by_incarnation
+        What was on its way to one that is gone or cordoned now, or in a pool that is frozen now,
+        stays where it is.
+        """
+        known, frozen = self.accounts.by_incarnation, self.situation.frozen
+        owners = owners_of(self.situation.present) if last is None else last.owners.copy()
+        closed = {each for each in owners.values() if each not in known or known[each].cordoned}
+        if not closed and not frozen:
+            return owners
         for key_range, right in self.situation.present:
             here = right.owner if right.owner in known else NOBODY
             for piece, owner in list(owners.within(key_range)):
-                if owner not in (here, NOBODY) and known[owner].cordoned:
+                if owner != here and (owner in closed or (frozen and here != NOBODY)):
                     owners.assign(piece, here)
+        return owners
 
     def _follow_trend(self, last: Memory | None) -> Mapping[Key, float] | None:
         """Take hot keys for what they are heading for; returned is what they were told as."""
@@ -149,6 +148,11 @@ class Round:
                 i += 1
 
     # --- what phases are made of ---
+
+    @property
+    def slack(self) -> float:
+        """Of two takers one is as good where it carries no more than this above the other."""
+        return (self.tuning.high - 1.0) * self.share
 
     def room(self, account: Account) -> float:
         """What it could carry more, up to its even share."""

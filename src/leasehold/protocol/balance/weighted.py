@@ -20,19 +20,16 @@ The idea of weighing benefit against churn, within a budget for each round, is S
 4.4.2). Here a round is seconds, not minutes, so the budget is one of time: it fills up again.
 """
 
-from heapq import heapify, heapreplace
 from itertools import pairwise
 
 from leasehold.base.instants import Instant
 from leasehold.base.keys import Key
-from leasehold.protocol.balance.accounts import Account
+from leasehold.protocol.balance.accounts import Account, Ranking
 from leasehold.protocol.balance.pieces import Piece, first_within
 from leasehold.protocol.balance.policy import NOBODY, Plan, Situation, Why, nothing_to_plan
 from leasehold.protocol.balance.round import Round
 from leasehold.protocol.balance.tuning import DEFAULT, Tuning
 
-TO_NEWCOMER = Why("house", "nobody had it; its owner came a moment ago")
-TO_LEAST = Why("house", "nobody had it; its owner carries least")
 TO_NOBODY = Why("house", "nobody has it, and all owners are cordoned")
 
 
@@ -56,11 +53,9 @@ class _Phases(Round):
         """All phases."""
         self.pin()
         self.house()
-        if self.situation.frozen:
-            self.hold_back("balance", "the pool is frozen")
-        elif self.capacity == 0:
+        if self.capacity == 0:
             self.hold_back("balance", "all owners are cordoned")
-        else:
+        elif not self.situation.frozen:
             self.wait()
             self.turn()
             self.devote()
@@ -76,7 +71,6 @@ class _Phases(Round):
         for key, name in sorted(self.situation.pins, reverse=True):
             account = self.accounts.by_name.get(name)
             if account is None:
-                self.hold_back(f"the pin of {key!r} to {name}", "no candidate has that name")
                 continue
             # A piece that was cut has kept its place, and what is below the last key.
             piece = self.single_out(in_order[first_within(in_order, key)], key)
@@ -106,21 +100,26 @@ class _Phases(Round):
         self.arrivals = self.arrivals.seen(self.situation.now, there, having)
         self._set_aside([account for account in self.accounts.all if account.cordoned])
         parts = [part for piece in homeless for part in self.in_grains(piece)]
-        parts.sort(key=lambda piece: -piece.weight)
-        waiting = [(account.use, account.incarnation) for account in self.waiting()]
-        heapify(waiting)
-        for part in parts:
-            if waiting and waiting[0][0] < (2 - self.tuning.low) * self.share:
-                # To a fifth above its share: what goes to others moves again when they leave.
-                taker = self.accounts.by_incarnation[waiting[0][1]]
-                self.accounts.put(part, taker)
-                heapreplace(waiting, (taker.use, taker.incarnation))
-                part.why = TO_NEWCOMER
-            elif (least := self.accounts.least()) is not None:
-                self.accounts.put(part, least)
-                part.why = TO_LEAST
-            else:
-                part.why = TO_NOBODY
+        newcomers = Ranking(self.waiting())
+        for part in sorted(parts, key=lambda piece: -piece.weight):
+            self._settle(part, newcomers)
+
+    def _settle(self, part: Piece, newcomers: Ranking) -> None:
+        """Give what nobody has to who came a moment ago, or carries least; near to who had it."""
+        leaver = self.leavers.get(self.situation.present[part.start].owner)
+        zone = leaver.zone if leaver else None
+        before = f"{leaver.name} goes" if leaver else "nobody had it"
+        newcomer = newcomers.nearest(zone, self.slack)
+        if newcomer is not None and newcomer.use < (2 - self.tuning.low) * self.share:
+            # To a fifth above its share: what goes to others moves again when they leave.
+            self.accounts.put(part, newcomer)
+            newcomers.add(newcomer)
+            part.why = Why("house", f"{before}; its owner came a moment ago")
+        elif (least := self.accounts.open.nearest(zone, self.slack)) is not None:
+            self.accounts.put(part, least)
+            part.why = Why("house", f"{before}; its owner carries least")
+        else:
+            part.why = TO_NOBODY
 
     def _set_aside(self, accounts: list[Account]) -> None:
         """What they have, they keep: the others share the rest."""
@@ -198,9 +197,10 @@ class _Phases(Round):
         for account in self.accounts.all:
             if not account.is_open or account is home or account.capacity < home.capacity:
                 continue
-            if 2 * account.weight > rate:
+            if account.space >= space or 2 * account.weight > rate:
                 continue
-            if account.space < space:
+            beside = sum(each.weight for each in account.pieces if each.rests)
+            if beside <= (self.tuning.high - 1.0) * rate:  # it stays
                 found, space = account, account.space
         return found
 
@@ -213,7 +213,7 @@ class _Phases(Round):
             for part in self.in_grains(piece):
                 if part is not piece:
                     account.pieces.append(part)
-                taker = self.accounts.least()
+                taker = self.accounts.open.nearest(account.zone, self.slack)
                 if taker is not None and self.may_move(part, account):
                     self.move(part, taker, "devote", f"{account.name} is for a hot key alone")
 
@@ -252,7 +252,7 @@ class _Phases(Round):
         high = self.share * max(self.tuning.high, 1.0 + self.noise)
         low = self.share * min(self.tuning.low, 1.0 - self.noise)
         while (giver := self.accounts.most()) is not None:
-            least = self.accounts.least()
+            least = self.accounts.open.least()
             assert least is not None
             enough = self.share + self.grain / 2 / giver.capacity
             if giver is least:
@@ -273,10 +273,9 @@ class _Phases(Round):
             return self._swap(giver, surplus)
         if piece.space > self.budget >= self.fragment:
             self._shorten(piece)
-        taker, near = least, self.accounts.least(giver.zone)
-        as_good = least.use + (self.tuning.high - 1.0) * self.share
-        if near is not None and near is not giver and near.use <= as_good:
-            taker = near  # the state stays in its zone
+        taker = self.accounts.open.nearest(giver.zone, self.slack)
+        if taker is None or taker is giver:
+            taker = least
         if taker.weight + piece.weight >= giver.weight and taker.use >= least.use:
             return False
         if not self.may_move(piece, giver):

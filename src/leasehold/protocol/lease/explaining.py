@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from leasehold.base.instants import Instant, in_seconds
 from leasehold.base.rangemap import RangeMap
 from leasehold.protocol.balance.load import share_of
-from leasehold.protocol.balance.policy import Change, Plan, changes
+from leasehold.protocol.balance.policy import NOBODY, Change, Plan, changes
 from leasehold.protocol.lease.messages import OwnerInfo
 from leasehold.protocol.lease.movelog import Move
 from leasehold.protocol.lease.policies import policy_name
@@ -85,10 +85,16 @@ def because(pool: Pool, plan: Plan, otherwise: RangeMap[int]) -> Iterator[Change
 def flows(
     pool: Pool, moving: Iterator[Change], gone: int = 0, *, by_reason: bool = False
 ) -> tuple[Flow, ...]:
-    """The changes, added up by who gives to whom; `gone` hands nothing over."""
+    """The changes, added up by who gives to whom; `gone` hands nothing over.
+
+    Who is planned for nothing keeps what nobody can take: that is no change.
+    """
     sums: dict[tuple[str | None, str | None, bool, str, str], tuple[int, float]] = {}
     for change in moving:
         giver = pool.sessions.get(change.giver)
+        goes = giver is None or giver.leaving or change.giver == gone
+        if change.taker == NOBODY and not goes:
+            continue
         taker = None
         if giver is not None and change.giver != gone:
             taker = pool.moving.taker(giver, change.taker)

@@ -402,18 +402,17 @@ class Pool:
     ) -> Situation:
         """What the policy is to plan for; or would be, with other steering, or without `gone`."""
         wanted = self.table.steering if steering is None else steering
-        candidates = [
-            Candidate(
-                session.incarnation,
-                session.name,
-                self.table.members[session.incarnation].capacity,
-                self.table.members[session.incarnation].labels,
-                cordoned=session.name in wanted.cordoned,
+        candidates, leavers = [], []
+        for session in self.sessions.values():
+            member = self.table.members[session.incarnation]
+            cordoned = session.name in wanted.cordoned
+            it = Candidate(
+                session.incarnation, session.name, member.capacity, member.labels, cordoned
             )
-            for session in self.sessions.values()
-            if session.proven and not session.leaving and session.incarnation != gone
-            if session.name not in wanted.drained
-        ]
+            if session.leaving or session.incarnation == gone or session.name in wanted.drained:
+                leavers.append(it)
+            elif session.proven:
+                candidates.append(it)
         return Situation(
             candidates,
             self.table.rights,
@@ -422,6 +421,7 @@ class Pool:
             pins=[Pin(*pin) for pin in wanted.pins],
             frozen=wanted.frozen,
             memory=self._memory,
+            leavers=leavers,
         )
 
     def steer(self, now: Instant, steering: Steering, plan: Plan) -> None:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from leasehold.base.instants import Instant, in_seconds
 from leasehold.base.names import shown
+from leasehold.protocol.balance.policy import in_time
 from leasehold.protocol.lease.explaining import because, flows
 from leasehold.protocol.lease.manager_events import Impossible
 from leasehold.protocol.lease.policies import POLICIES, PolicyMaker
@@ -55,15 +56,15 @@ def steer(
     policy = pool.policy
     if wanted.policy != before.policy:
         policy = make_policy(table, wanted.policy)
-    otherwise = pool.policy(pool.situation(now)).owners
-    plan = policy(pool.situation(now, wanted, gone))
+    otherwise = in_time(pool.policy, pool.situation(now)).owners
+    situation = pool.situation(now, wanted, gone)
     incarnation = gone or _present(table, getattr(command, "owner", ""))
     session = pool.sessions.get(gone)
     answer = Steered(
         table.pool,
         changed,
         command.dry_run,
-        flows(pool, because(pool, plan, otherwise), gone) if changed else (),
+        flows(pool, because(pool, in_time(policy, situation), otherwise), gone) if changed else (),
         wanted,
         len(table.held_by(incarnation)) if incarnation else 0,
         0.0 if session is None or is_dead else max(in_seconds(session.hold_until - now), 0.0),
@@ -75,7 +76,7 @@ def steer(
     if is_dead and session is not None:
         pool.on_death(now, session, "owner evicted")
     else:
-        pool.steer(now, wanted, plan)
+        pool.steer(now, wanted, policy(situation))
     return replace(answer, steering=table.steering)
 
 

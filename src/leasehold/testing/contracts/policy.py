@@ -30,14 +30,13 @@ from leasehold.protocol.balance.policy import (
     Policy,
     Situation,
     changes,
+    in_time,
     only,
 )
 from leasehold.protocol.lease.table import Right
 
 EMPTY = RangeMap(Right(NOBODY, 1, 1))
 SIZES = (1, 2, 3, 7, 20)
-ENOUGH = 10
-"""Times to ask a policy again, where nothing happens."""
 
 
 def candidates(count: int, first: int = 1) -> list[Candidate]:
@@ -71,17 +70,6 @@ def counted(dice: Random, expected: float) -> int:
         product *= dice.random()
         count += 1
     return count
-
-
-def in_time(policy: Policy, situation: Situation) -> Plan:
-    """The plan when the policy has been asked again, as often as it wanted to be."""
-    plan = policy(situation)
-    for _ in range(ENOUGH):
-        if plan.again_at == FAR_FUTURE:
-            break
-        situation = situation._replace(now=plan.again_at, memory=plan.memory)
-        plan = policy(situation)
-    return plan
 
 
 def situations(policy: Policy) -> Iterator[Situation]:
@@ -235,6 +223,28 @@ class PolicyContract:
                 loads = skewed(table, count)
                 frozen = Situation(members, table, memory=memory, loads=loads, frozen=True)
                 assert {giver for giver, _ in moved_from(table, policy(frozen))} == {1}
+
+    def test_what_was_on_its_way_stays_in_a_frozen_pool(self, policy: Policy) -> None:
+        for count in SIZES:
+            table = carried_out(policy(Situation(candidates(count), EMPTY)))
+            coming = Situation(candidates(count + 1), table)
+            plan = in_time(policy, coming)
+            assert moved_from(table, plan)
+            frozen = policy(coming._replace(memory=plan.memory, frozen=True))
+            assert not moved_from(table, frozen)
+
+    def test_what_was_on_its_way_to_one_that_is_gone_stays(self, policy: Policy) -> None:
+        for count in SIZES:
+            table = carried_out(policy(Situation(candidates(count), EMPTY)))
+            plan = in_time(policy, Situation(candidates(count + 1), table))
+            without = policy(Situation(candidates(count), table, memory=plan.memory))
+            assert not moved_from(table, without)
+
+    def test_what_it_may_not_do_is_told(self, policy: Policy) -> None:
+        situation = Situation(candidates(3), EMPTY, pins=[Pin(b"a", "owner-9")], frozen=True)
+        told = [tuple(each) for each in policy(situation).held_back]
+        assert ("balance", "the pool is frozen") in told
+        assert ("the pin of b'a' to owner-9", "no candidate has that name") in told
 
     def test_a_cordoned_owner_keeps_what_it_has_and_gets_nothing_new(self, policy: Policy) -> None:
         for count in SIZES[1:]:

@@ -178,6 +178,20 @@ def test_a_key_that_fills_more_than_what_is_left_for_the_others_has_an_owner_too
     assert pool.has_alone(NEW)
 
 
+def test_a_hotter_key_does_not_come_to_one_that_has_just_been_given_its_owner() -> None:
+    """That one rests, so the two would be together until it has cooled down."""
+    pool = Pool(10, 9000, {OLD: 3000.0})
+    pool.hot = {NEW: 3000.0}
+    for _ in range(4):
+        pool.round()
+    assert pool.has_alone(NEW)
+    hotter = b"\x55" * 8
+    pool.hot[hotter] = 9000.0
+    for _ in range(4):
+        pool.round()
+        assert pool.plan.owners[hotter] != pool.plan.owners[NEW]
+
+
 def spent(plan: Plan) -> Memory:
     assert isinstance(plan.memory, Memory)
     return plan.memory._replace(budget=0.0)

@@ -217,6 +217,22 @@ def test_state_stays_in_its_zone_where_that_is_as_good() -> None:
     assert next(iter(changes(table(present), plan))).taker == 3
 
 
+@pytest.mark.parametrize("comes", [(), (5,)], ids=["to the others", "to newcomers first"])
+def test_what_is_left_behind_stays_in_its_zone_and_says_who_left_it(comes: tuple[int, ...]) -> None:
+    present = eighths(1, 1, 2, 2, 3, 3, 4, 4)
+    first, *others = [
+        Candidate(i, f"owner-{i}", labels={"zone": "ab"[i % 2]}) for i in (1, 2, 3, 4, *comes)
+    ]
+    plan = Weighted()(Situation(others, table(present), at(0), leavers=[first]))
+    takers = {change.taker for change in changes(table(present), plan)}
+    assert takers == ({5} if comes else {2, 3, 4})
+    given = Counter(change.taker for change in changes(table(present), plan))
+    assert comes or given[3] > given[2]
+    reasons = {change.why.reason for change in changes(table(present), plan) if change.why}
+    how = "its owner came a moment ago" if comes else "its owner carries least"
+    assert reasons == {f"owner-1 goes; {how}"}
+
+
 def test_small_ranges_are_joined_where_there_are_too_many() -> None:
     starts = [b"", *(i.to_bytes(8, "big") for i in range(1 << 56, 1 << 64, 1 << 54))]
     present = RangeMap.at_starts(starts, [1 + i % 2 for i in range(len(starts))])

@@ -6,10 +6,10 @@ from leasehold.base.instants import Instant, seconds
 from leasehold.base.keys import Key
 from leasehold.base.rangemap import RangeMap
 from leasehold.protocol.balance.load import SPACE, Loads, key_of
-from leasehold.protocol.balance.policy import Candidate, Situation, only
+from leasehold.protocol.balance.policy import Candidate, Situation, Why, only
 from leasehold.protocol.balance.round import Memory
 from leasehold.protocol.balance.tuning import DEFAULT
-from leasehold.protocol.balance.weighted import TO_NEWCOMER, TO_NOBODY, Weighted
+from leasehold.protocol.balance.weighted import TO_NOBODY, Weighted
 from tests.unit.protocol.balance.tables import candidates, shares, table
 
 NOW = Instant(seconds(100))
@@ -34,7 +34,7 @@ def test_a_hot_key_of_who_has_just_come_costs_nothing() -> None:
     then = Instant(NOW + seconds(3))
     plan = policy(Situation(candidates(1, 2, 3), present, then, loads, memory=before.memory))
     assert plan.owners[at(0.9)] == 3
-    assert plan.why[at(0.9)] == TO_NEWCOMER
+    assert plan.why[at(0.9)] == Why("house", "nobody had it; its owner came a moment ago")
     assert {why.phase for _, why in plan.why if why is not None} == {"house"}
     assert memory_of(plan.memory).budget == DEFAULT.budget
 

@@ -9,7 +9,9 @@ from leasehold.base.instants import Instant
 from leasehold.base.keys import Key
 from leasehold.base.rangemap import RangeMap
 from leasehold.base.ranges import WHOLE
+from leasehold.protocol.balance.load import share_of
 from leasehold.protocol.balance.policy import NOBODY, Plan, Situation, Why, obeying, open_to_more
+from leasehold.protocol.balance.weighted import Weighted
 from leasehold.protocol.lease.explaining import explain, read_plan
 from leasehold.protocol.lease.manager_events import Impossible
 from leasehold.protocol.lease.messages import LeaseResponse, Refusal
@@ -230,6 +232,9 @@ COMMANDS: list[SteeringCommand] = [
     Cordon(pool="p", owner="a", dry_run=True),
     PinKey(pool="p", key=b"k", owner="b", dry_run=True),
     Freeze(pool="p", dry_run=True),
+    Unfreeze(pool="p", dry_run=True),
+    Uncordon(pool="p", owner="a", dry_run=True),
+    UnpinKey(pool="p", key=b"k", dry_run=True),
     Evict(pool="p", incarnation=1, dry_run=True),
     Evict(pool="p", incarnation=1, confirmed_dead=True, dry_run=True),
     ChoosePolicy(pool="p", policy="deal", dry_run=True),
@@ -256,6 +261,45 @@ def test_a_dry_run_says_the_same_and_changes_nothing(command: SteeringCommand) -
         real.ranges,
         real.hold_seconds,
     )
+
+
+def test_nobody_to_take_what_is_drained_is_no_change() -> None:
+    desk = two_owners()
+    say(desk, Cordon(pool="p", owner="b"))
+    for dry_run in (True, False):
+        answer = say(desk, Drain(pool="p", owner="a", dry_run=dry_run))
+        assert (answer.changed, answer.flows, answer.ranges) == (True, (), 1)
+    assert not read_plan(at(1), desk.pool, ReadPlan("p")).flows
+    desk.settle(at(1), 1, A)
+    assert desk.owner_of(b"a") == 1
+
+
+def test_what_an_eviction_leaves_to_nobody_is_a_change() -> None:
+    desk = two_owners()
+    say(desk, Cordon(pool="p", owner="b"))
+    [flow] = say(desk, Evict(pool="p", incarnation=1, dry_run=True)).flows
+    assert (flow.giver, flow.taker) == ("a", None)
+
+
+def test_what_a_command_does_a_moment_later_is_said_too() -> None:
+    """Who is as any other owner again is given its share when it has waited for leavers."""
+    desk = Desk(Weighted(), kind="hashed")
+    desk.owner(T0, "a", A)
+    desk.owner(T0, "b", B)
+    desk.advance(at(10))
+    desk.settle(at(10), 1, A)
+    desk.settle(at(10), 2, B)
+    say(desk, Drain(pool="p", owner="a"), at(16))
+    give_up(desk, at(17), 1, A)
+    desk.settle(at(17), 2, B)
+    assert not desk.pool.table.held_by(1)
+    [flow] = say(desk, Uncordon(pool="p", owner="a"), at(18)).flows
+    assert (flow.giver, flow.taker) == ("b", "a")
+    assert flow.share == pytest.approx(0.5, abs=0.05)
+    assert set(desk.pool.plan.values()) == {2}
+    desk.advance(at(24))
+    given = sum(share_of(each) for each, owner in desk.pool.plan if owner == 1)
+    assert given == pytest.approx(flow.share)
 
 
 def test_what_is_so_already_is_not_written_again() -> None:
