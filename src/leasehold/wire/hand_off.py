@@ -55,6 +55,8 @@ class Chunk(Step, frozen=True):
     """Some of the state, in the words of the application."""
 
     data: Annotated[bytes, msgspec.Meta(max_length=CHUNK_BYTES)]
+    is_urgent: bool = False
+    """It is of the last difference: nobody serves the range until it is taken."""
 
 
 class Last(Step, frozen=True):

@@ -36,6 +36,7 @@ TO_TAKER: list[ToTaker] = [
     Offer("rooms", 1, b"a" * KEY_BYTES, b"b" * KEY_BYTES, 1, 2, 3),
     Chunk(b""),
     Chunk(bytes(CHUNK_BYTES)),
+    Chunk(b"some", is_urgent=True),
     Last(),
 ]
 TO_SOURCE: list[ToSource] = [Accepted(), Taken(), Whole(), Refused("it is served here")]
@@ -45,7 +46,7 @@ DECODERS = (decode_to_taker, decode_to_source)
 SAMPLES = [encode(message) for message in [OFFER, Chunk(b"some state"), Last(), *TO_SOURCE]]
 BYTES = {
     OFFER: "0198a54f66666572a5726f6f6d73cf7fffffffffffffffc400c4016d010203",
-    Chunk(b"some state"): "0192a54368756e6bc40a736f6d65207374617465",
+    Chunk(b"some state"): "0193a54368756e6bc40a736f6d65207374617465c2",
     Last(): "0191a44c617374",
     Accepted(): "0191a84163636570746564",
     Taken(): "0191a554616b656e",
@@ -74,6 +75,10 @@ def test_a_message_survives_its_bytes(decode: Callable[[Any], Step], message: An
 @pytest.mark.parametrize(("message", "expected"), BYTES.items(), ids=name_of)
 def test_its_bytes_are_those_of_every_release(message: Any, expected: str) -> None:  # noqa: ANN401
     assert encode(message).hex() == expected
+
+
+def test_a_chunk_of_before_it_could_be_urgent_is_not() -> None:
+    assert decode_to_taker(packed("Chunk", b"some state")) == Chunk(b"some state", is_urgent=False)
 
 
 def test_fields_that_a_later_release_adds_are_passed_over() -> None:

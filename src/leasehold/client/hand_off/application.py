@@ -106,11 +106,11 @@ class Application:
 
         await asyncio.wrap_future(self._callbacks.run(begin))
 
-    async def take(self, arrival: Arrival, chunk: bytes) -> None:
+    async def take(self, arrival: Arrival, chunk: bytes, *, is_urgent: bool = False) -> None:
         """See `HandOffHandler.import_chunk`."""
 
         async def take() -> None:
-            if len(chunk) > SMALL_BYTES:
+            if len(chunk) > SMALL_BYTES and not is_urgent:
                 await self._wait_for_turn()
             async with arrival.under_way:
                 if arrival.is_stopped:

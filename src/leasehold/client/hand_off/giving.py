@@ -105,7 +105,7 @@ class Giving:
                 following = self._application.next_of(chunks, is_urgent=is_urgent)
                 while self._under_way >= CHUNKS_UNDER_WAY:
                     await self._hear_taken()
-                await self._send(Chunk(chunk))
+                await self._send(Chunk(chunk, is_urgent))
                 self._under_way += 1
                 size += len(chunk)
         finally:

@@ -45,7 +45,8 @@ class Taking(Arrival):
             await application.begin(self)
             await self.channel.send(encode(Accepted()))
             while not isinstance(message := decode_to_taker(await self.channel.receive()), Last):
-                await application.take(self, _chunk(message))
+                chunk = _chunk(message)
+                await application.take(self, chunk.data, is_urgent=chunk.is_urgent)
                 await self.channel.send(encode(Taken()))
         except ChannelLost:
             raise
@@ -58,10 +59,10 @@ class Taking(Arrival):
             await refuse(self.channel, "it came too late: this incarnation does not want it")
 
 
-def _chunk(message: ToTaker) -> bytes:
+def _chunk(message: ToTaker) -> Chunk:
     if not isinstance(message, Chunk):
         raise RemoteProtocolError(f"a {type(message).__name__} among the chunks")
-    return message.data
+    return message
 
 
 async def offered_by(channel: Channel) -> Offer:

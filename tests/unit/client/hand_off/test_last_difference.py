@@ -1,0 +1,158 @@
+"""Nobody serves a range while its last difference is on its way: it goes before what is copied."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from leasehold import KeyRange
+from leasehold.client.callbacks import Callbacks
+from leasehold.client.hand_off.application import SMALL_BYTES, Application
+from leasehold.client.hand_off.giving import Giving
+from leasehold.client.hand_off.handler import Exported
+from leasehold.client.hand_off.taking import Taking, offered_by
+from leasehold.protocol.lease.messages import HandOff
+from leasehold.runtime.clock import boot_clock
+from leasehold.testing.clock import come_to_rest
+from leasehold.transport.channels import Channel
+from leasehold.transport.memory_channels import MemoryChannelNetwork
+from leasehold.wire.hand_off import Chunk, Last, Offer, Whole, decode_to_source, encode
+
+pytestmark = pytest.mark.asyncio
+FEW, MANY = 3, 24
+"""Other ranges that arrive at the same owner."""
+LAST = [b"%d" % i + bytes(SMALL_BYTES) for i in range(10)]
+"""A last difference, in large chunks."""
+BULK = b"bulk" + bytes(SMALL_BYTES)
+WITHOUT_END = 10_000
+TURNS = 10_000
+"""Of the loop, after which something is held never to come."""
+
+
+class State:
+    """Exports `all` of it, and then what is said to be `changed`."""
+
+    def __init__(self, *, all_of_it: list[bytes]) -> None:
+        self.all = all_of_it
+        self.changed: list[bytes] = []
+        self.taken: list[bytes] = []
+
+    def export_range(self, key_range: KeyRange, since: object) -> Exported:
+        del key_range
+        return "now", self.all if since is None else self.changed
+
+    def import_chunk(self, key_range: KeyRange, chunk: bytes) -> None:
+        del key_range
+        self.taken.append(chunk)
+
+    def discard_range(self, key_range: KeyRange) -> None:
+        """Nothing is dropped here."""
+
+
+def offer_of(number: int) -> Offer:
+    start, end = b"%04d" % number, b"%04d\0" % number
+    return Offer("rooms", 1, start, end, number, 2, 1)
+
+
+class Scene:
+    """One owner that takes, others that give, and all in this event loop."""
+
+    def __init__(self) -> None:
+        self.network = MemoryChannelNetwork()
+        self.taker = State(all_of_it=[])
+        self.url = ""
+        self.callbacks: list[Callbacks] = []
+        self.givings: list[Giving] = []
+        self.copied_ahead: list[Giving] = []
+
+    def application(self, state: State) -> Application:
+        logger = logging.getLogger("test")
+        callbacks = Callbacks("an owner", logger, boot_clock)
+        callbacks.start_here()
+        self.callbacks.append(callbacks)
+        return Application(state, callbacks, Counter(), "an owner", logger)
+
+    async def listen(self) -> None:
+        application = self.application(self.taker)
+
+        async def has_come(_: Taking) -> bool:
+            return True
+
+        async def serve(channel: Channel) -> None:
+            taking = Taking(await offered_by(channel), channel)
+            await taking.run(application, has_come)
+
+        self.url = await self.network.channels().listen("", serve)
+
+    def give(self, number: int, state: State) -> Giving:
+        offer = offer_of(number)
+        order = HandOff(offer.start, offer.end, number, 1, self.url)
+        giving = Giving(order, offer, self.application(state), self.copied_ahead.append)
+        giving.task = asyncio.create_task(giving.run(self.network.channels()))
+        self.givings.append(giving)
+        return giving
+
+
+@asynccontextmanager
+async def on_scene() -> AsyncIterator[Scene]:
+    scene = Scene()
+    await scene.listen()
+    try:
+        yield scene
+    finally:
+        tasks = [giving.task for giving in scene.givings if giving.task]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for callbacks in scene.callbacks:
+            callbacks.stop()
+        await come_to_rest()
+
+
+def copy(scene: Scene, ranges: int) -> None:
+    for number in range(ranges):
+        _ = scene.give(number, State(all_of_it=WITHOUT_END * [BULK]))
+
+
+async def turns_until(condition: Callable[[], bool]) -> int:
+    for turn in range(TURNS):
+        if condition():
+            return turn
+        await asyncio.sleep(0)
+    raise AssertionError("it never came to that")
+
+
+async def turns_of_a_pause(scene: Scene, others: int) -> int:
+    """For how many turns of the loop nobody serves a range while others are copied."""
+    copy(scene, others)
+    state = State(all_of_it=[])
+    giving = scene.give(others, state)
+    assert giving.task
+    _ = await turns_until(lambda: giving in scene.copied_ahead)
+    _ = await turns_until(lambda: len(scene.taker.taken) >= others)
+    state.changed = LAST
+    giving.may_end.set()
+    return await turns_until(giving.task.done)
+
+
+async def test_the_pause_of_a_range_does_not_grow_with_what_else_is_copied() -> None:
+    found = {}
+    for others in FEW, MANY:
+        async with on_scene() as scene:
+            found[others] = await turns_of_a_pause(scene, others)
+            assert [chunk for chunk in scene.taker.taken if chunk != BULK] == LAST
+    assert found[MANY] == found[FEW]
+
+
+async def test_what_is_urgent_does_not_overtake_what_came_before_it_of_its_range() -> None:
+    async with on_scene() as scene:
+        copy(scene, MANY)
+        channel = await scene.network.channels().connect(scene.url)
+        for message in offer_of(MANY), Chunk(LAST[0]), Chunk(LAST[1], is_urgent=True), Last():
+            await channel.send(encode(message))
+        while not isinstance(decode_to_source(await channel.receive()), Whole):
+            pass
+        assert [chunk for chunk in scene.taker.taken if chunk != BULK] == LAST[:2]
