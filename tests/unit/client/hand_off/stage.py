@@ -89,8 +89,8 @@ class Stage:
         """An owner of everything, with state."""
         member = await self.join(watchdog=watchdog)
         await self.until(lambda: bool(member.owner.ranges))
-        lookup = self.cluster.lookup(on_loss=self.lost.extend)
-        entering = asyncio.create_task(self._exits.enter_async_context(lookup))
+        self.lookup = self.cluster.lookup(on_loss=self.lost.extend)
+        entering = asyncio.create_task(self._exits.enter_async_context(self.lookup))
         await self.until(entering.done)
         for _ in range(keys):
             self.write()
@@ -154,10 +154,10 @@ class Stage:
 
 
 @asynccontextmanager
-async def on_stage() -> AsyncIterator[Stage]:
-    """By the ring: who joins is handed many small ranges then, and not one."""
+async def on_stage(policy: str = "ring") -> AsyncIterator[Stage]:
+    """By the ring, where who joins is handed many small ranges, and not one; or as is said."""
     async with InProcessCluster(["rooms"], clock=TurnedClock()) as cluster:
-        cluster.ask(ChoosePolicy(pool="rooms", policy="ring"))
+        cluster.ask(ChoosePolicy(pool="rooms", policy=policy))
         stage = Stage(cluster)
         try:
             yield stage

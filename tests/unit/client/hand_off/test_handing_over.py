@@ -18,9 +18,12 @@ STEPS = range(1, 13)
 """At which message of the hand-offs something happens: from the offer to the last word."""
 
 
+by_each_policy = pytest.mark.parametrize("stage", ["ring", "weighted"], indirect=True)
+
+
 @pytest_asyncio.fixture
-async def stage() -> AsyncIterator[Stage]:
-    async with on_stage() as stage:
+async def stage(request: pytest.FixtureRequest) -> AsyncIterator[Stage]:
+    async with on_stage(getattr(request, "param", "ring")) as stage:
         yield stage
 
 
@@ -29,6 +32,7 @@ def moved(stage: Stage, taker: Member) -> Callable[[], bool]:
     return lambda: stage.share(taker) > 0 and stage.is_served()
 
 
+@by_each_policy
 async def test_a_joining_owner_gets_its_ranges_with_their_state(stage: Stage) -> None:
     source = await stage.first()
     taker = await stage.join()
@@ -48,6 +52,7 @@ async def test_on_grant_is_told_what_begins_empty(stage: Stage) -> None:
     assert source.granted == [Granted([KeyRange(b"", None)])]
 
 
+@by_each_policy
 async def test_leaving_hands_everything_over_and_serves_until_then(stage: Stage) -> None:
     source = await stage.first()
     taker = await stage.join()
@@ -63,6 +68,7 @@ async def test_leaving_hands_everything_over_and_serves_until_then(stage: Stage)
     assert not source.state
 
 
+@by_each_policy
 async def test_no_acknowledged_write_is_lost_through_joins_and_leaves(stage: Stage) -> None:
     await stage.first()
     for _ in range(3):
