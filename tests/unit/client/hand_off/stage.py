@@ -92,8 +92,7 @@ class Stage:
         self.lookup = self.cluster.lookup(on_loss=self.lost.extend)
         entering = asyncio.create_task(self._exits.enter_async_context(self.lookup))
         await self.until(entering.done)
-        for _ in range(keys):
-            self.write()
+        self.write_all(keys)
         assert len(self.acknowledged) == keys
         return member
 
@@ -107,6 +106,11 @@ class Stage:
                 member.state[key] = self._writes
                 if member.owner.holds(lease):
                     self.acknowledged[key] = self._writes
+
+    def write_all(self, keys: int = KEYS) -> None:
+        """One more write to each key."""
+        for _ in range(keys):
+            self.write(keys)
 
     async def until(self, condition: Callable[[], bool], *, writing: bool = False) -> None:
         for _ in range(TURNS):

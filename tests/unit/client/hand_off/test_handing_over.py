@@ -85,6 +85,17 @@ async def test_no_acknowledged_write_is_lost_through_joins_and_leaves(stage: Sta
     assert stage.lost == []
 
 
+@by_each_policy
+async def test_what_is_written_at_every_step_of_a_hand_off_arrives(stage: Stage) -> None:
+    _ = await stage.first()
+    stage.cluster.channels.on_message = lambda _: stage.write_all()
+    taker = await stage.join()
+    await stage.until(lambda: stage.share(taker) > 0 and stage.has_settled())
+    await stage.until(stage.is_served)
+    assert stage.missing() == []
+    assert stage.lost == []
+
+
 async def test_a_check_before_the_last_difference_acknowledges_nothing_after_it(
     stage: Stage,
 ) -> None:
