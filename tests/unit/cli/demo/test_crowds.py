@@ -1,9 +1,22 @@
-"""How even a crowd's load is, from what owners say that they have served."""
+"""Crowds: whom they are made of, when, and how even their load is by what owners say."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
-from leasehold.base.instants import Instant, seconds
-from leasehold.cli.demo.crowds import WINDOW, Spread
+from leasehold import Lookup
+from leasehold.base.instants import Instant, in_seconds, seconds
+from leasehold.cli.demo import crowds
+from leasehold.cli.demo.children import Child
+from leasehold.cli.demo.crowds import WINDOW, Crowds, Spread
+from leasehold.cli.demo.reports import Crowd, OwnerReport, encode
+from leasehold.cli.demo.service import Service, Settings
+from leasehold.errors import ConfigurationError
+from leasehold.testing.clock import START, TurnedClock
 
 
 def spread(*served: tuple[float, list[int]]) -> Spread:
@@ -30,3 +43,152 @@ def test_it_is_the_most_that_one_has_served_beside_the_mean(
 
 def test_what_was_served_before_the_window_does_not_count() -> None:
     assert spread((0, [0, 0]), (3, [90, 10]), (6, [100, 20])).most_to_mean == 1.0
+
+
+class World:
+    """A pool whose owners serve what is asked of them. Time passes where somebody sleeps.
+
+    400 requests a second are for all users alike, and once there is a crowd another 400 for its
+    users. These are dealt to all owners in turn when it is `spread_seconds` old.
+    """
+
+    def __init__(self, directory: Path, users_of: Sequence[int], spread_seconds: float) -> None:
+        self.clock = TurnedClock()
+        settings = Settings(seconds=60, owners=len(users_of), frontends=1, preset="test")
+        self.service = Service(settings, directory, lambda _: None)
+        self.service.lookup = cast("Lookup", self)
+        self.service.frontends.children = [cast("Child", self)]
+        owners = [number for number, count in enumerate(users_of) for _ in range(count)]
+        self.at = dict(zip(settings.users, owners, strict=True))
+        self.served = [0.0] * len(users_of)
+        self.spread_seconds = spread_seconds
+        self.crowds: list[tuple[Instant, tuple[str, ...], set[int]]] = []
+        """When each began, of whom, and at which owners they were."""
+        self.told: list[str] = []
+        self._report()
+
+    def gathering(self) -> Crowds:
+        return Crowds(self.service, self.told.append, Random(1))
+
+    def find(self, user: str) -> str:
+        return address(self.at[user])
+
+    def tell(self, crowd: Crowd) -> None:
+        self.crowds.append((self.clock(), crowd.users, {self.at[user] for user in crowd.users}))
+
+    async def sleep(self, duration: float) -> None:
+        self.clock.jump(duration)
+        assert self.clock() < START + seconds(3600), f"never even: {self.told}"
+        began, users, _ = self.crowds[-1]
+        if self.clock() >= began + seconds(self.spread_seconds):
+            self.at |= {user: n % len(self.served) for n, user in enumerate(users)}
+        for asked in (self.at, users):
+            for user in asked:
+                self.served[self.at[user]] += 400 * duration / len(asked)
+        self._report()
+
+    def _report(self) -> None:
+        for place, served in zip(self.service.owners, self.served, strict=True):
+            at = address(place.number - 1)
+            place.on_line(encode(OwnerReport(at=self.clock(), address=at, served=round(served))))
+
+
+def address(number: int) -> str:
+    return f"http://owner-{number}"
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., World]:
+    def make(*users_of: int, spread_seconds: float = 10.0) -> World:
+        it = World(tmp_path, users_of, spread_seconds)
+        monkeypatch.setattr(crowds, "boot_clock", it.clock)
+        monkeypatch.setattr(crowds, "asyncio", SimpleNamespace(sleep=it.sleep))
+        return it
+
+    return make
+
+
+@pytest.mark.asyncio
+async def test_a_crowd_is_at_one_owner_until_its_users_have_been_given_to_others(
+    world: Callable[..., World],
+) -> None:
+    it = world(20, 20, 20, 20)
+    gathering = it.gathering()
+    await gathering.until(it.clock.after(crowds.CROWD_SECONDS))
+    ((_, users, owners),) = it.crowds
+    assert len(set(users)) == crowds.USERS_FOR_EACH_OWNER * 4
+    assert len(owners) == 1
+    assert gathering.uneven == [pytest.approx((100 + 400) / 200, abs=0.01)]
+    (took,) = gathering.even_after
+    assert 10 < took <= 10 + in_seconds(crowds.WINDOW)
+    (number,) = owners
+    begun, ended = it.told
+    assert begun == f"half of all requests are for 8 users now, all of owner {number + 1}"
+    assert ended.startswith("they are at 4 owners: the one with most serves 1.")
+    assert ended.endswith(f"2.50 at the worst; even again after {took:.1f} s")
+
+
+@pytest.mark.asyncio
+async def test_the_next_crowd_is_of_another_owner_though_the_last_one_has_most(
+    world: Callable[..., World],
+) -> None:
+    it = world(32, 16, 16, 16, spread_seconds=0)
+    gathering = it.gathering()
+    await gathering.until(it.clock.after(25 + crowds.CROWD_SECONDS))
+    (_, _, first), (_, _, second), *_ = it.crowds
+    assert first == {0}
+    assert second != first
+    assert len(second) == 1
+
+
+@pytest.mark.asyncio
+async def test_no_load_is_called_even_before_there_is_a_whole_window_of_it(
+    world: Callable[..., World],
+) -> None:
+    it = world(20, 20, 20, 20, spread_seconds=0)
+    gathering = it.gathering()
+    await gathering.until(it.clock.after(crowds.CROWD_SECONDS))
+    assert gathering.even_after == [pytest.approx(3.2, abs=0.21)]
+
+
+@pytest.mark.asyncio
+async def test_crowds_follow_one_another_as_long_as_there_is_time_for_one(
+    world: Callable[..., World],
+) -> None:
+    it = world(20, 20, 20, 20)
+    gathering = it.gathering()
+    end = it.clock.after(60)
+    await gathering.until(end)
+    each = crowds.WATCH_SECONDS + sum(gathering.even_after) / len(gathering.even_after)
+    latest = end - seconds(crowds.CROWD_SECONDS)
+    assert len(it.crowds) == len(gathering.uneven) == 3, it.told
+    assert it.crowds[-1][0] <= latest < it.crowds[-1][0] + seconds(each)
+
+
+@pytest.mark.asyncio
+async def test_where_there_is_no_time_for_a_crowd_none_is_gathered(
+    world: Callable[..., World],
+) -> None:
+    it = world(20, 20, 20, 20)
+    await it.gathering().until(it.clock.after(crowds.CROWD_SECONDS - 0.1))
+    assert it.crowds == []
+
+
+@pytest.mark.parametrize(
+    ("length", "owners", "frontends", "words"),
+    [
+        (14.9, 4, 3, "--seconds 14.9 is too short"),
+        (15, 8, 3, "8 owners wants 256 users: add --frontends 4, or have fewer owners"),
+    ],
+)
+def test_what_no_crowd_could_be_seen_in_is_refused(
+    length: float, owners: int, frontends: int, words: str
+) -> None:
+    settings = Settings(seconds=length, owners=owners, frontends=frontends, preset="test")
+    with pytest.raises(ConfigurationError, match=words):
+        crowds.check_size(settings)
+
+
+def test_the_smallest_that_a_crowd_can_be_seen_in_is_taken() -> None:
+    crowds.check_size(Settings(seconds=15, owners=8, frontends=4, preset="test"))
+    crowds.check_size(Settings(seconds=15, owners=7, frontends=3, preset="test"))
