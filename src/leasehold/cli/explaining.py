@@ -43,12 +43,15 @@ def _about(answer: ExplainedAnswer) -> Iterator[str]:
     owner = f"{answer.owner.name} at {answer.owner.address}" if answer.owner else "nobody"
     place = f"{shown(answer.start, '(first)')} to {shown(answer.end, '(last)')}"
     yield f"{owner}: key {shown(answer.key, '(first)')}, in the range from {place}"
-    ago = f"{_ago(answer.remembered_seconds)} ago"
-    if answer.moves:
-        ago = f"{_ago(answer.moves[0].seconds_ago)} ago"
-        yield f"lease number {answer.number}, unbroken since {answer.since}; it came there {ago}"
+    if answer.owner:
+        number = f"lease number {answer.number}, unbroken since {answer.since}"
+        came = "it came there"
     else:
-        yield f"lease number {answer.number}, unbroken since {answer.since}; not moved since {ago}"
+        number, came = f"free under number {answer.number}", "it became so"
+    if answer.moves:
+        yield f"{number}; {came} {_ago(answer.moves[0].seconds_ago)} ago"
+    else:
+        yield f"{number}; not moved since {_ago(answer.remembered_seconds)} ago"
     if answer.owner and answer.joined_seconds_ago is not None:
         yield f"{answer.owner.name} joined {_ago(answer.joined_seconds_ago)} ago"
     if answer.pinned_to:

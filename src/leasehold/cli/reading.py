@@ -96,10 +96,10 @@ def locate(
     answer = reply.read(LocationAnswer)
     place = f"key {shown(answer.key, '(first)')}, in the range from "
     place += f"{shown(answer.start, '(first)')} to {shown(answer.end, '(last)')}"
-    number = f"lease number {answer.number}, unbroken since {answer.since}"
     if answer.owner is None:
-        say(f"nobody: {place}, {number}")
+        say(f"nobody: {place}, free under number {answer.number}")
     else:
+        number = f"lease number {answer.number}, unbroken since {answer.since}"
         say(f"{answer.owner.address} ({answer.owner.name}): {place}, {number}")
 
 

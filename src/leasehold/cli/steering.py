@@ -16,7 +16,6 @@ from leasehold.manager.steering_answers import FlowAnswer, SteeredAnswer
 DryRun = Annotated[
     bool, Parameter(name="--dry-run", negative="", help="Change nothing; say what would be done.")
 ]
-NOBODY = "nobody"
 
 
 def drain(
@@ -220,7 +219,7 @@ def _tell(reply: Reply, what: str, *, json: bool) -> None:
         return
     answer = reply.read(SteeredAnswer)
     if not answer.changed:
-        say(f"nothing to change: {what} already")
+        say(f"nothing was changed, it is so already: {what}")
         return
     say(f"dry run, nothing was changed; then {what}" if answer.dry_run else what)
     for flow in answer.flows:
@@ -234,5 +233,7 @@ def in_words(flow: FlowAnswer) -> str:
     count = f"{flow.ranges} range" + ("s" if flow.ranges != 1 else "")
     state = "with their state" if flow.with_state else "without state"
     if flow.giver is None:
-        return f"{count} ({flow.share:.1%}) that nobody has to {flow.taker or NOBODY}"
-    return f"{count} ({flow.share:.1%}) from {flow.giver} to {flow.taker or NOBODY}, {state}"
+        return f"{count} ({flow.share:.1%}) that nobody has to {flow.taker}"
+    if flow.taker is None:
+        return f"{count} ({flow.share:.1%}) of {flow.giver}, which nobody else can be given"
+    return f"{count} ({flow.share:.1%}) from {flow.giver} to {flow.taker}, {state}"

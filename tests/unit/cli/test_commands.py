@@ -96,7 +96,7 @@ async def test_a_key_is_located_however_it_is_given(
         capsys.readouterr()
         await to(manager, "locate", *arguments)
         place = f"nobody: key {key}, in the range from (first) to (last), "
-        assert capsys.readouterr().out == f"{place}lease number 1, unbroken since 1\n"
+        assert capsys.readouterr().out == f"{place}free under number 1\n"
 
 
 @pytest.mark.asyncio

@@ -45,7 +45,7 @@ async def test_commands_say_what_they_did(capsys: Capture) -> None:
         assert capsys.readouterr().out.splitlines() == [
             "ann is cordoned: it is given nothing new",
             still,
-            "nothing to change: ann is cordoned: it is given nothing new already",
+            "nothing was changed, it is so already: ann is cordoned: it is given nothing new",
             "ann is as any other owner",
             still,
             "room-42 is pinned to ann",
