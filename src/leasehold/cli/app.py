@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 
 from leasehold import __version__
 from leasehold.cli.output import complain
@@ -85,7 +85,8 @@ def run(arguments: Sequence[str]) -> int:
     try:
         result = build()(arguments, exit_on_error=False, print_error=False)
     except CycloptsError as error:
-        complain(f"{error} See leasehold --help")
+        asked = " ".join(("leasehold", *(error.command_chain or ())))
+        complain(f"{_in_words(error)} See {asked} --help")
         return WRONG
     except UsageError as error:
         complain(str(error))
@@ -99,3 +100,9 @@ def run(arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     return result if isinstance(result, int) else 0
+
+
+def _in_words(error: CycloptsError) -> str:
+    if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
+        return f"There is no place for {' '.join(map(repr, error.unused_tokens))}."
+    return str(error)

@@ -33,7 +33,7 @@ class Options:
     state_dir: Path | None = None
     "Where the journal lies by default: else $LEASEHOLD_STATE, else ~/.local/state/leasehold."
     preset: Literal["paper", "default", "test"] | None = None
-    "How long leases last, and all that follows: paper (60 s), default (12 s) or test (1.2 s)."
+    "How long leases last: paper (60 s), test (1.2 s), or default (12 s) if it is not said."
     advertise: str | None = None
     "The URL by which others find this manager; without a port, the port that it listens on."
     create_pools: Annotated[bool | None, Parameter(negative="--no-create-pools")] = None

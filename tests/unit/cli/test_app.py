@@ -43,6 +43,10 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
         (["owners", "rooms", "--manager", "localhost"], "--manager is 'localhost'"),
         (["manager", "--port", "x"], 'unable to convert "x" into int'),
         (["manager", "--preset", "fast"], '"fast" for --preset'),
+        (["demo", "--seconds", "inf"], '"inf" for --seconds'),
+        (["demo", "fast"], "There is no place for 'fast'. See leasehold demo --help"),
+        (["pool", "create"], "NAME requires an argument. See leasehold pool create --help"),
+        (["manger", "x"], "See leasehold --help"),
     ],
 )
 def test_what_is_asked_wrongly_is_one_paragraph_and_code_2(

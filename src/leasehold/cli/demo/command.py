@@ -1,7 +1,7 @@
 """`leasehold demo`: what can be said about it on the command line."""
 
 import sys
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
@@ -14,13 +14,22 @@ from leasehold.cli.demo.summary import Summary, lines
 from leasehold.cli.demo.view import View
 from leasehold.errors import ConfigurationError
 
+MOST_SECONDS = 86_400
+"""A day: the record of what was served grows until the end."""
+Preset: TypeAlias = Annotated[
+    Literal["paper", "default", "test"] | None,
+    Parameter(
+        help="How long leases last: paper (60 s), default (12 s) or test (1.2 s). If it is not "
+        "said: test, with --kill-leader default."
+    ),
+]
 FOUND = 1
 """The exit code where two owners served one key at once."""
 
 
 def demo(  # noqa: PLR0913  # a parameter is an option, and each has a default
     *,
-    seconds: Annotated[float, Parameter(validator=Number(gt=0))] = 60.0,
+    seconds: Annotated[float, Parameter(validator=Number(gt=0, lte=MOST_SECONDS))] = 60.0,
     owners: Annotated[int, Parameter(validator=Number(gte=2, lte=16))] = 4,
     frontends: Annotated[int, Parameter(validator=Number(gte=1, lte=16))] = 3,
     managers: Annotated[int, Parameter(validator=Number(gte=1, lte=9))] = 1,
@@ -29,7 +38,7 @@ def demo(  # noqa: PLR0913  # a parameter is an option, and each has a default
     rolling_restart: Annotated[bool, Parameter(negative="")] = False,
     crash: Annotated[bool, Parameter(negative="")] = False,
     hot_keys: Annotated[bool, Parameter(negative="")] = False,
-    preset: Literal["paper", "default", "test"] | None = None,
+    preset: Preset = None,
     json: Annotated[bool, Parameter(negative="")] = False,
     break_owner: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:
@@ -42,7 +51,7 @@ def demo(  # noqa: PLR0913  # a parameter is an option, and each has a default
     Parameters
     ----------
     seconds
-        How long it runs once everything is started; 60 by default.
+        How long it runs once everything is started, up to a day (86400); 60 by default.
     owners
         How many owners, from 2 to 16; 4 by default.
     frontends
@@ -59,8 +68,6 @@ def demo(  # noqa: PLR0913  # a parameter is an option, and each has a default
         Kill owners again and again, and say for how long their keys were not served.
     hot_keys
         Crowd at a few keys of one owner, then of another, and say how soon the load is even again.
-    preset
-        How long leases last: test (1.2 s), default (12 s, that of --kill-leader) or paper (60 s).
     json
         Print the summary as one JSON object, and what happens to standard error.
     break_owner

@@ -115,11 +115,7 @@ def _counts(it: Summary) -> Iterator[tuple[str, str]]:
     if it.drains:
         yield from _drains(it)
     if it.dark_seconds:
-        yield (
-            f"{it.dark_seconds:.2f}",
-            "seconds until all keys of the dead were served again: median",
-        )
-        yield f"{it.slowest_dark_seconds:.2f}", "seconds at most"
+        yield from _crashes(it)
     if it.crowds:
         yield from _crowds(it)
     yield f"{it.refused:,}", "answers 421 from owners that did not have the key"
@@ -143,6 +139,12 @@ def _drains(it: Summary) -> Iterator[tuple[str, str]]:
     yield f"{it.drain_seconds:.2f}", "seconds for one to hand everything over and end: median"
     yield f"{it.slowest_drain_seconds:.2f}", "seconds at most"
     yield f"{it.moves_per_key:.2f}", "moves of a key, on the average"
+    yield f"{it.keys_lost:,}", "keys whose state was lost"
+
+
+def _crashes(it: Summary) -> Iterator[tuple[str, str]]:
+    yield f"{it.dark_seconds:.2f}", "seconds until all keys of the dead were served again: median"
+    yield f"{it.slowest_dark_seconds:.2f}", "seconds at most"
     yield f"{it.keys_lost:,}", "keys whose state was lost"
 
 

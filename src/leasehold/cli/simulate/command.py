@@ -33,9 +33,10 @@ def simulate(
     seeds: int | None = None,
     seed: int | None = None,
     hours: float = 1.0,
-    preset: Annotated[str, Parameter(help=f"One of {', '.join(PRESETS)}; paper by default.")] = (
-        "paper"
-    ),
+    preset: Annotated[
+        str,
+        Parameter(help=f"How long leases last: one of {', '.join(PRESETS)}; paper by default."),
+    ] = "paper",
     faults: Annotated[
         str,
         Parameter(

@@ -100,8 +100,11 @@ def test_drains_and_dark_keys_are_told_where_there_were_any() -> None:
     text = "\n".join(lines(drained))
     assert "        4  restarts of 5 owners, two at a time" in text
     assert "     1.25  moves of a key, on the average" in text
-    dark = msgspec.structs.replace(summary(), dark_seconds=0.12, slowest_dark_seconds=0.34)
+    dark = msgspec.structs.replace(
+        summary(), dark_seconds=0.12, slowest_dark_seconds=0.34, keys_lost=56
+    )
     text = "\n".join(lines(dark))
+    assert "       56  keys whose state was lost" in text
     assert "     0.12  seconds until all keys of the dead were served again: median" in text
     assert "     0.34  seconds at most" in text
     assert "restarts of" not in text
