@@ -120,10 +120,12 @@ class Ring:
         least, *others = sorted(weights, key=lambda name: (weights[name], name))
         held_back = []
         for name in reversed(others):
+            if weights[name] <= mean * (1 + BAND / 2):
+                break
             relieving = f"relieving {name}, at {weights[name] / mean:.2f} of the mean"
             if weights[name] <= mean + band:
                 why = "nearer than 10 %" if band == mean * BAND else "so few requests may be chance"
-                held_back += [HeldBack(relieving, why)] if weights[name] > mean else []
+                held_back.append(HeldBack(relieving, why))
                 break
             count = counts.get(name, self.virtual_nodes)
             if count == 1:

@@ -133,6 +133,16 @@ class PolicyContract:
             plan = policy(Situation([], present, pins=[Pin(b"a", "owner-1")]))
             assert plan.owners == RangeMap(NOBODY)
 
+    def test_where_nothing_is_asked_for_nothing_moves(self, policy: Policy) -> None:
+        for count in SIZES:
+            members = candidates(count)
+            plan = policy(Situation(members, EMPTY))
+            table = carried_out(plan)
+            loads = Loads(Instant(0), table.starts(), [0.0] * len(table), [])
+            now = Instant(seconds(100))
+            idle = policy(Situation(members, table, now, loads, memory=plan.memory))
+            assert not moved_from(table, idle)
+
     def test_everybody_is_given_something(self, policy: Policy) -> None:
         for count in SIZES:
             members = candidates(count)

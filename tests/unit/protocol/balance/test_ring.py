@@ -8,7 +8,7 @@ from leasehold.base.instants import Instant, seconds
 from leasehold.base.rangemap import RangeMap
 from leasehold.protocol.balance.load import SPACE, Loads, place
 from leasehold.protocol.balance.policy import NOBODY, Candidate, Plan, Situation
-from leasehold.protocol.balance.ring import VIRTUAL_NODES, Memory, Ring, points
+from leasehold.protocol.balance.ring import MOST, VIRTUAL_NODES, Memory, Ring, points
 from tests.unit.protocol.balance.tables import EMPTY, candidates, moved, plan_of, shares, table
 
 NOTHING = RangeMap(NOBODY)
@@ -103,12 +103,17 @@ def loaded(plan: Plan, *rates: float) -> Loads:
     return Loads(Instant(0), starts, found)
 
 
-def after_load(*rates: float, now: float = 100, virtual_nodes: int = 8) -> dict[str, int]:
-    """How many points everybody has after one round with these loads, where not as many as all."""
+def with_load(*rates: float, now: float = 100, virtual_nodes: int = 8) -> Plan:
+    """The plan of one round with these loads."""
     ring, members = Ring(virtual_nodes), candidates(*range(1, len(rates) + 1))
     plan = ring(Situation(members, EMPTY))
     given = Situation(members, table(plan.owners), Instant(seconds(now)), loaded(plan, *rates))
-    memory = ring(given._replace(memory=plan.memory)).memory
+    return ring(given._replace(memory=plan.memory))
+
+
+def after_load(*rates: float, now: float = 100, virtual_nodes: int = 8) -> dict[str, int]:
+    """How many points everybody has then, where not as many as all."""
+    memory = with_load(*rates, now=now, virtual_nodes=virtual_nodes).memory
     assert isinstance(memory, Memory)
     return dict(memory.counts)
 
@@ -138,6 +143,41 @@ def test_the_next_point_waits_until_the_last_is_seen() -> None:
 
 def test_the_last_point_is_kept() -> None:
     assert after_load(140, 80, virtual_nodes=1) == {}
+
+
+@pytest.mark.parametrize(
+    ("rates", "now", "virtual_nodes", "told"),
+    [
+        ((0, 0, 0), 100, 8, []),
+        ((100, 100, 100), 100, 8, []),
+        ((109, 100, 91), 100, 8, [("relieving owner-1, at 1.09 of the mean", "nearer than 10 %")]),
+        (
+            (1.4, 0.8, 0.8),
+            100,
+            8,
+            [("relieving owner-1, at 1.40 of the mean", "so few requests may be chance")],
+        ),
+        ((140, 80), 5, 8, [("following the load", "what the last change did is not seen yet")]),
+        (
+            (140, 80),
+            100,
+            1,
+            [
+                (
+                    "relieving owner-1, at 1.27 of the mean",
+                    "it has one point of the ring, and no more",
+                )
+            ],
+        ),
+        ((140, 80), 100, MOST, [("a point for owner-2", "it has 256, which is the most")]),
+    ],
+    ids=["idle", "even", "near", "chance", "early", "last point", "most points"],
+)
+def test_why_no_point_moves_is_told(
+    rates: tuple[float, ...], now: float, virtual_nodes: int, told: list[tuple[str, str]]
+) -> None:
+    plan = with_load(*rates, now=now, virtual_nodes=virtual_nodes)
+    assert [tuple(each) for each in plan.held_back] == told
 
 
 def test_a_new_leader_sees_in_the_table_how_many_points_everybody_has() -> None:
