@@ -1,0 +1,264 @@
+"""How many ranges an owner takes at once, and how long a peer that stays connected may be silent.
+
+The hand-offs' own patience goes by the time of their event loop: here that is the turned clock's.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from leasehold import KeyRange
+from leasehold.base.instants import in_seconds
+from leasehold.client.hand_off import transfers
+from leasehold.client.hand_off.giving import PROGRESS_SECONDS
+from leasehold.client.hand_off.transfers import ARRIVING_AT_ONCE
+from leasehold.protocol.lease.moving import AT_ONCE
+from leasehold.transport.channels import Channel, ChannelLost
+from leasehold.transport.memory_channels import MemoryChannels, _End
+from leasehold.wire.hand_off import (
+    Accepted,
+    Offer,
+    Refused,
+    Taken,
+    ToSource,
+    Whole,
+    decode_to_source,
+    decode_to_taker,
+)
+from tests.unit.client.hand_off.stage import STEP, Member, Stage, on_stage
+from tests.unit.client.hand_off.test_offers import Stranger, without_keys
+
+pytestmark = pytest.mark.asyncio
+Patch = pytest.MonkeyPatch
+OURS = ("Giving.", "Taking.", "Transfers._serve", "_close")
+"""What runs while state is given or taken; not `Transfers._main`, which ends with its owner."""
+
+
+@pytest_asyncio.fixture
+async def stage(monkeypatch: Patch) -> AsyncIterator[Stage]:
+    async with on_stage() as stage:
+        clock = stage.cluster.clock
+        monkeypatch.setattr(stage.cluster._loop, "time", lambda: in_seconds(clock()))
+        yield stage
+
+
+def inside(member: Member) -> Any:  # noqa: ANN401  # what no user sees
+    return member.owner._engine.transfers
+
+
+def left_behind(stage: Stage) -> list[str]:
+    """What hand-offs may not leave when they have ended, well or not."""
+    tasks = asyncio.all_tasks(stage.cluster._loop)
+    names = [getattr(task.get_coro(), "__qualname__", "") for task in tasks]
+    left = [f"a task: {name}" for name in names if name.startswith(OURS)]
+    left += ["a channel" for end in stage.cluster.channels._open if not end._why]
+    for member in stage.members:
+        of, machine = inside(member), member.owner._engine.machine()
+        left += [f"a giving: {order.range}" for order in of._givings]
+        left += [f"a taking: {taking.range}" for taking in of._takings]
+        left += [f"a copy: {copy.range}" for copy in machine.copies.listed()]
+    return left
+
+
+def recalled(source: Member, taker: Member) -> set[KeyRange]:
+    """What the taker began with empty."""
+    empty = {each for granted in taker.granted for each in set(granted) - set(granted.with_state)}
+    assert empty <= set(source.revoked)
+    return empty
+
+
+async def all_has_ended(stage: Stage) -> None:
+    """All moves are made, and nothing was lost but what was said to be."""
+    await stage.until(lambda: stage.is_served() and stage.has_settled(), writing=True)
+    await stage.cluster.turn(1)
+    assert stage.missing() == []
+    assert left_behind(stage) == []
+
+
+# --- how many -------------------------------------------------------------------------------------
+
+
+async def offers_beside(stranger: Stranger, i: int) -> tuple[Channel, ToSource]:
+    """Each in a range of its own."""
+    key = stranger.offer.start
+    return await stranger.offers(start=key + bytes([i]), end=key + bytes([i + 1]))
+
+
+async def test_more_ranges_than_so_many_at_once_are_refused_until_one_has_ended(
+    stage: Stage,
+) -> None:
+    stranger, member = await without_keys(stage)
+    channels = []
+    for i in range(ARRIVING_AT_ONCE):
+        channel, answer = await offers_beside(stranger, i)
+        assert isinstance(answer, Accepted)
+        channels.append(channel)
+    discarded = member.state.calls.count("discard_range")
+    offering = asyncio.create_task(offers_beside(stranger, ARRIVING_AT_ONCE))
+    await stage.until(offering.done)
+    channel, answer = await offering
+    await channel.close()
+    assert answer == Refused(f"{ARRIVING_AT_ONCE} ranges are arriving already")
+    assert len(inside(member)._takings) == ARRIVING_AT_ONCE
+    assert member.state.calls.count("discard_range") == discarded, "it was begun with"
+    offering = asyncio.create_task(offers_beside(stranger, ARRIVING_AT_ONCE))
+    await stage.cluster.turn(0.5)
+    assert not offering.done()
+    await channels.pop().close()
+    await stage.until(offering.done)
+    channel, answer = await offering
+    assert isinstance(answer, Accepted)
+    for each in (channel, *channels):
+        await each.close()
+    await stage.until(lambda: not left_behind(stage))
+    stats = member.owner.stats()
+    assert (stats["offers refused"], stats["imports discarded"]) == (1, ARRIVING_AT_ONCE + 1)
+
+
+async def test_what_is_refused_for_too_many_comes_later_with_its_state(
+    stage: Stage, monkeypatch: Patch
+) -> None:
+    monkeypatch.setattr(transfers, "ARRIVING_AT_ONCE", 1)
+    monkeypatch.setattr(transfers, "TRIES", 1)
+    source = await stage.first()
+    taker = await stage.join()
+    await all_has_ended(stage)
+    assert stage.lost == []
+    assert all(granted.with_state == granted for granted in taker.granted)
+    refused = taker.owner.stats()["offers refused"]
+    assert refused == source.owner.stats()["hand-offs failed"] > 0
+
+
+async def test_what_is_refused_for_good_is_recalled_and_the_loss_is_said(
+    stage: Stage, monkeypatch: Patch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(transfers, "ARRIVING_AT_ONCE", 0)
+    source = await stage.first()
+    taker = await stage.join()
+    stats = source.owner.stats
+    await stage.until(lambda: stats().get("hand-offs failed", 0) > 0, writing=True)
+    assert "it refused: 0 ranges are arriving already" in caplog.text
+    assert stage.share(source) == len(stage.acknowledged), "it was not served meanwhile"
+    await stage.until(lambda: bool(stage.lost), writing=True)
+    assert "import_chunk" not in taker.state.calls
+    monkeypatch.setattr(transfers, "ARRIVING_AT_ONCE", ARRIVING_AT_ONCE)
+    await all_has_ended(stage)
+    assert recalled(source, taker) == set(stage.lost)
+    assert len(stage.lost) == AT_ONCE
+
+
+# --- how long -------------------------------------------------------------------------------------
+
+
+class Silence:
+    """Takers hear everything, but what they say is not carried, from a word on."""
+
+    def __init__(self, stage: Stage, monkeypatch: Patch, word: type[ToSource]) -> None:
+        self.word = word
+        self.is_on = True
+        self.ranges: list[KeyRange] = []
+        """Of which nothing more is said."""
+        self._monkeypatch = monkeypatch
+        network = stage.cluster.channels
+        self._connect = network.connect
+        monkeypatch.setattr(network, "connect", self.connect)
+
+    def connect(self, url: str) -> Any:  # noqa: ANN401
+        near = self._connect(url)
+        if not self.is_on:
+            return near
+        offered: list[KeyRange] = []
+        is_silent = False
+        hear, say, end = near.send, near.other.send, near.other.close
+
+        async def send(data: bytes) -> None:
+            message = decode_to_taker(data)
+            if isinstance(message, Offer):
+                offered.append(message.range)
+            await hear(data)
+
+        async def answer(data: bytes) -> None:
+            nonlocal is_silent
+            if isinstance(decode_to_source(data), self.word):
+                is_silent = True
+                self.ranges += offered
+            if not is_silent:
+                await say(data)
+
+        async def close() -> None:
+            if not is_silent:  # it stays connected
+                await end()
+
+        self._monkeypatch.setattr(near, "send", send)
+        self._monkeypatch.setattr(near.other, "send", answer)
+        self._monkeypatch.setattr(near.other, "close", close)
+        return near
+
+
+async def given_up_in_time(stage: Stage, source: Member, *, is_served: bool = True) -> None:
+    """From the first silence on, and not before so long; the source serves it, or does again."""
+    await stage.cluster.turn(PROGRESS_SECONDS - 2 * STEP)
+    assert "hand-offs failed" not in source.owner.stats()
+    await stage.cluster.turn(4 * STEP)
+    assert source.owner.stats()["hand-offs failed"] > 0
+    if is_served:
+        assert stage.share(source) == len(stage.acknowledged)
+    else:
+        await stage.until(lambda: any(granted.with_state for granted in source.granted))
+    assert stage.lost == []
+
+
+@pytest.mark.parametrize("word", [Accepted, Taken, Whole])
+async def test_a_taker_that_falls_silent_is_given_up_and_the_loss_is_said(
+    stage: Stage, monkeypatch: Patch, caplog: pytest.LogCaptureFixture, word: type[ToSource]
+) -> None:
+    source = await stage.first()
+    silence = Silence(stage, monkeypatch, word)
+    taker = await stage.join()
+    await stage.until(lambda: bool(silence.ranges))
+    await given_up_in_time(stage, source, is_served=word is not Whole)
+    assert f"nothing was heard of it for {PROGRESS_SECONDS:g} s" in caplog.text
+    await stage.until(lambda: bool(stage.lost), writing=True)
+    silence.is_on = False
+    await all_has_ended(stage)
+    assert recalled(source, taker) == set(stage.lost) == set(silence.ranges[:AT_ONCE])
+
+
+@pytest.mark.parametrize("what", ["connect", "send"])
+async def test_a_taker_that_never_lets_one_in_or_reads_nothing_is_given_up(
+    stage: Stage, monkeypatch: Patch, what: str
+) -> None:
+    begun = 0
+
+    async def never(*_: object) -> None:
+        nonlocal begun
+        begun += 1
+        await asyncio.Event().wait()
+
+    source = await stage.first()
+    with monkeypatch.context() as patch:
+        patch.setattr(MemoryChannels if what == "connect" else _End, what, never)
+        taker = await stage.join()
+        await stage.until(lambda: begun > 0)
+        await given_up_in_time(stage, source)
+        await stage.until(lambda: bool(stage.lost), writing=True)
+    await all_has_ended(stage)
+    assert recalled(source, taker) == set(stage.lost)
+    assert len(stage.lost) == AT_ONCE
+
+
+async def test_a_stranger_that_connects_and_says_nothing_is_let_go(stage: Stage) -> None:
+    stranger, _ = await without_keys(stage)
+    channel = await stage.cluster.channels.channels().connect(stranger.url)
+    hearing = asyncio.create_task(channel.receive())
+    await stage.cluster.turn(PROGRESS_SECONDS - 2 * STEP)
+    assert not hearing.done()
+    await stage.until(hearing.done)
+    with pytest.raises(ChannelLost):
+        await hearing
+    await channel.close()
+    await stage.cluster.turn(STEP)
+    assert left_behind(stage) == []
