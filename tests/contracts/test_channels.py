@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
+from leasehold.testing.clock import come_to_rest
 from leasehold.transport.channels import Channel, ChannelLost, Channels, Serve
 from leasehold.transport.memory_channels import MemoryChannelNetwork
 from leasehold.transport.websocket_channels import WebSocketChannels
@@ -122,3 +124,29 @@ async def test_a_message_that_is_too_large_ends_the_channel() -> None:
         await channel.receive()
 
     await between(WebSocketChannels, echo, test)
+
+
+async def test_what_nobody_reads_is_not_kept_when_the_channel_is_closed() -> None:
+    never = asyncio.Event()
+
+    async def serve(channel: Channel) -> None:
+        await never.wait()
+
+    async def send(channel: Channel) -> None:
+        for _ in range(MORE_THAN_BUFFERS):
+            await channel.send(bytes(CHUNK_BYTES))
+
+    async def test(channel: Channel) -> None:
+        connection: Any = channel
+        transport = connection._socket._response.connection.transport
+        sending = asyncio.create_task(send(channel))
+        _, stuck = await asyncio.wait([sending], timeout=0.2)
+        sending.cancel()
+        assert stuck
+        assert transport.get_write_buffer_size() > 0
+        await channel.close()
+        await come_to_rest()
+        assert transport.get_write_buffer_size() == 0
+        assert transport.get_extra_info("socket").fileno() == -1, "it is still connected"
+
+    await between(WebSocketChannels, serve, test)

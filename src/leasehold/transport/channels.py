@@ -4,6 +4,7 @@
   both sides are told so by their next `send` or `receive`.
 - `send` waits while the other side does not read: what is under way is bounded.
 - Whatever ends a channel, `receive` and `send` raise `ChannelLost`, with why.
+- When `close` has returned, nothing of it is kept, also where the other side reads nothing.
 - `serve` is called for each channel that is opened; when it returns or raises, that is closed.
 """
 

@@ -6,6 +6,7 @@ compressed: what is sent is packed already, and goes through a network that is f
 
 import asyncio
 from contextlib import suppress
+from socket import SHUT_RDWR
 
 import aiohttp
 from aiohttp import web
@@ -92,6 +93,7 @@ class _WebSocketChannel:
     def __init__(self, socket: Socket, among: "set[_WebSocketChannel]") -> None:
         self._socket = socket
         self._among = among
+        self._connection = socket.get_extra_info("socket")
         among.add(self)
 
     async def send(self, data: bytes) -> None:
@@ -113,4 +115,13 @@ class _WebSocketChannel:
 
     async def close(self) -> None:
         self._among.discard(self)
-        await self._socket.close()
+        try:
+            await self._socket.close()
+        finally:
+            self._end_connection()
+
+    def _end_connection(self) -> None:
+        """Whoever stays connected and reads nothing would leave us what was not sent for ever."""
+        if self._connection is not None:
+            with suppress(OSError):  # most often it has ended already
+                self._connection.shutdown(SHUT_RDWR)
