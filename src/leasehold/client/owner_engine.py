@@ -320,14 +320,19 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
 
     async def drain(self) -> None:
         """See `Engine.drain`. Ends when all is handed over, or given back, or it took too long."""
+        machine = self._machine
         if self.transfers is None:
             return
+        if machine.search.is_on and not machine.tenure.has_anything:
+            return  # nothing to hand over, and nobody to tell
         self.post(DrainRequested())
         try:
             async with asyncio.timeout(self.drain_seconds):
                 await self._drained.wait()
         except TimeoutError:
-            held = len(self._machine.belief.leases)
+            held = len(machine.belief.leases) + len(machine.copies.listed())
+            if not held:
+                return  # its term ran out meanwhile
             self.counts["drains cut short"] += 1
             self.logger.warning(
                 "%s could not hand over everything within %g s: it returns %d ranges without their "

@@ -4,7 +4,10 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 
+import pytest
+
 from leasehold import Granted, KeyedState, KeyRange, Owner
+from leasehold.base.instants import in_seconds
 from leasehold.client.hand_off.handler import Exported, Mark
 from leasehold.protocol.lease.steering_events import ChoosePolicy, PlanRead, ReadPlan
 from leasehold.testing.clock import TurnedClock, come_to_rest
@@ -170,3 +173,11 @@ async def on_stage(policy: str = "ring") -> AsyncIterator[Stage]:
                 member.state.gate.set()
             cluster.channels.on_message = lambda _: None
             await stage.leave()
+
+
+def turn_patience_too(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What goes by the time of the engines' event loop, and not by the protocol's clock, goes by
+    the turned clock from here on: what the owners wait for on their own account.
+    """
+    clock = stage.cluster.clock
+    monkeypatch.setattr(stage.cluster._loop, "time", lambda: in_seconds(clock()))

@@ -12,7 +12,7 @@ from leasehold import KeyedState
 from leasehold.client.owner import Owner
 from leasehold.errors import ClosedError
 from leasehold.testing.cluster import InProcessCluster
-from tests.unit.client.hand_off.stage import Member, Stage, on_stage
+from tests.unit.client.hand_off.stage import Member, Stage, on_stage, turn_patience_too
 
 WATCHDOG = 1.0
 LONG = 30.0
@@ -89,6 +89,33 @@ async def test_an_application_that_hangs_while_it_drains_serves_nothing_and_the_
     source.owner.alive()
     await stage.until(leaving.done)
     stage.members.remove(source)
+
+
+@pytest.mark.asyncio
+async def test_with_nothing_held_and_nobody_there_it_does_not_wait_and_speaks_of_no_loss(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = await stage.first()
+    stage.cluster.kill_manager()
+    await stage.until(lambda: not source.owner.ranges)
+    leaving = asyncio.ensure_future(source.owner.close(drain=LONG))
+    await stage.until(leaving.done)
+    assert "loss" not in caplog.text
+    assert "drains cut short" not in source.owner.stats()
+
+
+@pytest.mark.asyncio
+async def test_a_term_that_runs_out_while_it_drains_leaves_nothing_to_speak_of(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    turn_patience_too(stage, monkeypatch)
+    source = await stage.first()
+    stage.cluster.kill_manager()
+    leaving = asyncio.ensure_future(source.owner.close(drain=3))
+    await stage.until(lambda: not source.owner.ranges)
+    await stage.until(leaving.done)
+    assert "loss" not in caplog.text
+    assert "drains cut short" not in source.owner.stats()
 
 
 def test_the_blocking_form_hands_everything_over_before_close_returns() -> None:

@@ -1,7 +1,4 @@
-"""How many ranges an owner takes at once, and how long a peer that stays connected may be silent.
-
-The hand-offs' own patience goes by the time of their event loop: here that is the turned clock's.
-"""
+"""How many ranges an owner takes at once, and how long it waits for a silent peer."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -11,7 +8,6 @@ import pytest
 import pytest_asyncio
 
 from leasehold import KeyRange
-from leasehold.base.instants import in_seconds
 from leasehold.client.hand_off import transfers
 from leasehold.client.hand_off.giving import PROGRESS_SECONDS
 from leasehold.client.hand_off.transfers import ARRIVING_AT_ONCE
@@ -28,7 +24,7 @@ from leasehold.wire.hand_off import (
     decode_to_source,
     decode_to_taker,
 )
-from tests.unit.client.hand_off.stage import STEP, Member, Stage, on_stage
+from tests.unit.client.hand_off.stage import STEP, Member, Stage, on_stage, turn_patience_too
 from tests.unit.client.hand_off.test_offers import Stranger, without_keys
 
 pytestmark = pytest.mark.asyncio
@@ -40,8 +36,7 @@ OURS = ("Giving.", "Taking.", "Transfers._serve", "_close")
 @pytest_asyncio.fixture
 async def stage(monkeypatch: Patch) -> AsyncIterator[Stage]:
     async with on_stage() as stage:
-        clock = stage.cluster.clock
-        monkeypatch.setattr(stage.cluster._loop, "time", lambda: in_seconds(clock()))
+        turn_patience_too(stage, monkeypatch)
         yield stage
 
 
@@ -262,3 +257,21 @@ async def test_a_stranger_that_connects_and_says_nothing_is_let_go(stage: Stage)
     await channel.close()
     await stage.cluster.turn(STEP)
     assert left_behind(stage) == []
+
+
+async def test_a_drain_that_is_cut_short_counts_what_nobody_serves_any_more(
+    stage: Stage, monkeypatch: Patch, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = await stage.first()
+    Silence(stage, monkeypatch, Whole)
+    await stage.join()
+    machine: Any = source.owner._engine.machine()
+    leaving = asyncio.ensure_future(source.owner.close(drain=2))
+    await stage.cluster.turn(1)
+    served, given = len(machine.belief.leases), len(machine.copies.listed())
+    assert given > 0
+    await stage.until(leaving.done)
+    stage.members.remove(source)
+    assert f"it returns {served + given} ranges without their state" in caplog.text
+    await stage.until(lambda: bool(stage.lost) and stage.is_served())
+    assert stage.missing() == []
