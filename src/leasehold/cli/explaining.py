@@ -34,9 +34,11 @@ def why(
     answer = reply.read(ExplainedAnswer)
     for line in _about(answer):
         say(line)
-    rows = [_row(move) for move in answer.moves]
-    columns = ("ago", "what", "from", "to", "number", "since", "why")
-    show(columns, rows, empty="")
+    if answer.moves:
+        columns = ("ago", "what", "from", "to", "number", "since", "why")
+        show(columns, map(_row, answer.moves), empty="")
+    else:
+        say("it did not move in that time")
 
 
 def _about(answer: ExplainedAnswer) -> Iterator[str]:

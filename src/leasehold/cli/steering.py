@@ -182,7 +182,10 @@ def _owner_of(manager: Manager, pool: str, name: str) -> OwnerAnswer:
         if each.name == name:
             return each
     there = ", ".join(each.name for each in owners) or "none yet"
-    raise PoolError(f"there is no owner {name!r} in the pool {pool!r}; there are: {there}")
+    raise PoolError(
+        f"there is no owner {name!r} in the pool {pool!r}; there are: {there}. To mend it: name "
+        "what is there"
+    )
 
 
 def _confirm(pool: str, owner: OwnerAnswer) -> None:

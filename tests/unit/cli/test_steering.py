@@ -140,6 +140,16 @@ async def test_why_and_plan_are_told_in_words_and_as_json(capsys: Capture) -> No
         assert json.loads(capsys.readouterr().out)["steering"]["frozen"] is True
 
 
+async def test_of_a_key_that_did_not_move_that_is_said(capsys: Capture) -> None:
+    async with serving() as manager:
+        await to(manager, "pool", "create", "rooms", "--kind", "hashed")
+        capsys.readouterr()
+        await to(manager, "why", "rooms", "room-42")
+        *_, remembered, last = capsys.readouterr().out.splitlines()
+        assert remembered.startswith("the leader remembers moves of the last ")
+        assert last == "it did not move in that time"
+
+
 @pytest.mark.parametrize("what", ["drain", "cordon", "uncordon", "evict"])
 async def test_an_owner_that_is_not_there_is_refused_with_those_that_are(
     what: str, capsys: Capture
@@ -147,4 +157,4 @@ async def test_an_owner_that_is_not_there_is_refused_with_those_that_are(
     async with with_ann() as (manager, _):
         await to(manager, what, "rooms", "bob", code=2)
         said = " ".join(capsys.readouterr().err.split())
-        assert "there is no owner 'bob' in the pool 'rooms'; there are: ann" in said
+        assert "there is no owner 'bob' in the pool 'rooms'; there are: ann. To mend it: " in said
