@@ -70,6 +70,9 @@ from leasehold.transport.contract import OWNER
 
 SHOWN_RANGES = 3
 """In a line of the log; the number of all is said."""
+RECONNECT_SECONDS = 1.0
+"""For an owner that leaves with nothing in its hands: a lost connection is made again sooner, and a
+manager that is there should hear of it."""
 
 
 class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
@@ -323,11 +326,12 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
         machine = self._machine
         if self.transfers is None:
             return
+        limit = self.drain_seconds
         if machine.search.is_on and not machine.tenure.has_anything:
-            return  # nothing to hand over, and nobody to tell
+            limit = min(limit, RECONNECT_SECONDS)  # nothing to hand over, and nobody to tell
         self.post(DrainRequested())
         try:
-            async with asyncio.timeout(self.drain_seconds):
+            async with asyncio.timeout(limit):
                 await self._drained.wait()
         except TimeoutError:
             held = len(machine.belief.leases) + len(machine.copies.listed())

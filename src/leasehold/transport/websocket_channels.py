@@ -5,8 +5,9 @@ compressed: what is sent is packed already, and goes through a network that is f
 """
 
 import asyncio
+import os
+import socket as sockets
 from contextlib import suppress
-from socket import SHUT_RDWR
 
 import aiohttp
 from aiohttp import web
@@ -93,7 +94,7 @@ class _WebSocketChannel:
     def __init__(self, socket: Socket, among: "set[_WebSocketChannel]") -> None:
         self._socket = socket
         self._among = among
-        self._connection = socket.get_extra_info("socket")
+        self._connection = _another_handle(socket)
         among.add(self)
 
     async def send(self, data: bytes) -> None:
@@ -114,14 +115,25 @@ class _WebSocketChannel:
         raise ChannelLost(f"the other side closed the connection ({self._socket.close_code})")
 
     async def close(self) -> None:
+        connection, self._connection = self._connection, None
         self._among.discard(self)
         try:
             await self._socket.close()
         finally:
-            self._end_connection()
+            if connection is not None:
+                _end(connection)
 
-    def _end_connection(self) -> None:
-        """Whoever stays connected and reads nothing would leave us what was not sent for ever."""
-        if self._connection is not None:
-            with suppress(OSError):  # most often it has ended already
-                self._connection.shutdown(SHUT_RDWR)
+
+def _another_handle(socket: Socket) -> sockets.socket | None:
+    """Of the connection: no event loop takes it away, and uvloop's own shuts nothing down."""
+    known = socket.get_extra_info("socket")
+    try:
+        return None if known is None else sockets.socket(fileno=os.dup(known.fileno()))
+    except OSError:  # it has ended already
+        return None
+
+
+def _end(connection: sockets.socket) -> None:
+    """Whoever stays connected and reads nothing would leave us what was not sent for ever."""
+    with connection, suppress(OSError):  # most often it has ended already
+        connection.shutdown(sockets.SHUT_RDWR)

@@ -38,7 +38,7 @@ class Account:
         self.waits = False
         """It came a moment ago: see `arrivals`."""
         self.turns = False
-        """What it carries has begun to change: for a round it neither gives nor takes."""
+        """What it carries has begun to change: for now it neither gives nor takes."""
 
     @property
     def is_open(self) -> bool:

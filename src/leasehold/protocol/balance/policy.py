@@ -108,9 +108,12 @@ ENOUGH = 10
 """Times to ask a policy again where nothing else happens: none wants it as often."""
 
 
-def in_time(policy: Policy, situation: Situation) -> Plan:
-    """The plan when the policy has been asked again, as often as it wants to be."""
-    plan = policy(situation)
+def in_time(policy: Policy, situation: Situation, first: Plan | None = None) -> Plan:
+    """The plan when the policy has been asked again, as often as it wants to be.
+
+    After the `first`, where that is known already.
+    """
+    plan = policy(situation) if first is None else first
     for _ in range(ENOUGH):
         if plan.again_at == FAR_FUTURE:
             break

@@ -16,7 +16,15 @@ from leasehold.protocol.balance.accounts import Account, Accounts
 from leasehold.protocol.balance.arrivals import Arrivals
 from leasehold.protocol.balance.load import SPACE, chance, key_of
 from leasehold.protocol.balance.pieces import Piece, cut_by, first_within
-from leasehold.protocol.balance.policy import NOBODY, HeldBack, Plan, Situation, Why, forbidden
+from leasehold.protocol.balance.policy import (
+    NOBODY,
+    HeldBack,
+    Plan,
+    Situation,
+    Why,
+    changes,
+    forbidden,
+)
 from leasehold.protocol.balance.trend import Trend, foresee, hot_keys
 from leasehold.protocol.balance.tuning import Tuning
 from leasehold.protocol.lease.table import owners_of
@@ -49,6 +57,8 @@ class Memory(NamedTuple):
     """The hot keys as they were told; None where nothing was."""
     trends: Mapping[Key, Trend]
     """Of those whose rate had changed since the round before."""
+    turned: tuple[int, ...]
+    """Owners in whose load a trend was seen for the first time."""
 
 
 class Round:
@@ -79,8 +89,10 @@ class Round:
         self.noise = chance(mean) / mean if situation.loads is not None else 0.0
         """How far an owner may be from its share by chance, as a part of it."""
         self.trends: Mapping[Key, Trend] = {}
-        self.turning: list[int] = []
+        self.turned: tuple[int, ...] = ()
         """Owners in whose load a trend is seen for the first time."""
+        self.turning: list[int] = []
+        """Those that wait for it; with them those of the last round, where there are any."""
         self.hot = self._follow_trend(last)
         self._keep_still()
 
@@ -108,16 +120,17 @@ class Round:
         What was on its way to one that is gone or cordoned now, or in a pool that is frozen now,
         stays where it is.
         """
-        known, frozen = self.accounts.by_incarnation, self.situation.frozen
-        owners = owners_of(self.situation.present) if last is None else last.owners.copy()
-        closed = {each for each in owners.values() if each not in known or known[each].cordoned}
-        if not closed and not frozen:
-            return owners
-        for key_range, right in self.situation.present:
-            here = right.owner if right.owner in known else NOBODY
-            for piece, owner in list(owners.within(key_range)):
-                if owner != here and (owner in closed or (frozen and here != NOBODY)):
-                    owners.assign(piece, here)
+        known, present = self.accounts.by_incarnation, self.situation.present
+        planned = owners_of(present) if last is None else last.owners
+        owners = RangeMap.at_starts(
+            planned.starts(), [owner if owner in known else NOBODY for owner in planned.values()]
+        )
+        closed = {each for each in planned.values() if each not in known or known[each].cordoned}
+        if closed or self.situation.frozen:
+            for change in changes(present, Plan(planned, RangeMap(None))):
+                here = change.giver if change.giver in known else NOBODY
+                if change.taker in closed or (self.situation.frozen and here != NOBODY):
+                    owners.assign(change.range, here)
         return owners
 
     def _follow_trend(self, last: Memory | None) -> Mapping[Key, float] | None:
@@ -129,8 +142,11 @@ class Round:
             noise = (self.tuning.alone + self.noise) * self.share
             span = self.situation.now - last.at
             self.trends = foresee(self.pieces, last.hot, last.trends, span, noise)
-            new = (it.owner for key, it in self.trends.items() if key not in last.trends)
-            self.turning = sorted({owner for owner in new if owner != NOBODY})
+            new = {it.owner for key, it in self.trends.items() if key not in last.trends}
+            self.turned = tuple(sorted(new - {NOBODY}))
+            if self.turned:
+                there = self.accounts.by_incarnation.keys()
+                self.turning = sorted(there & {*self.turned, *last.turned})
             self.weight = sum(piece.weight for piece in self.pieces)
             self.share = self.weight / self.capacity
         return hot
@@ -279,6 +295,7 @@ class Round:
             self.arrivals,
             self.hot,
             self.trends,
+            self.turned,
         )
         return Plan(owners, why, tuple(self.held_back), memory, self.again_at)
 

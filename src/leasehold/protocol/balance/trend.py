@@ -14,7 +14,8 @@ told, and the smoothing does what it is for. Where nothing was told of a key sin
 it heads where it did.
 
 Where one key cools down and another is hot instead, one owner may report before the other does. So
-an owner in whose load such a change is first seen waits for a round: it neither gives nor takes.
+an owner in whose load such a change is first seen waits for a round: it neither gives nor takes. It
+waits for another where a change is first seen in the next: that may be the other half of its own.
 """
 
 from collections.abc import Mapping, Sequence

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from leasehold.base.instants import Instant, in_seconds
 from leasehold.base.names import shown
-from leasehold.protocol.balance.policy import in_time
+from leasehold.protocol.balance.policy import Plan, in_time
 from leasehold.protocol.lease.explaining import because, flows
 from leasehold.protocol.lease.manager_events import Impossible
 from leasehold.protocol.lease.policies import POLICIES, PolicyMaker
@@ -23,6 +23,7 @@ from leasehold.protocol.lease.steering_events import (
     Cordon,
     Drain,
     Evict,
+    Flow,
     Freeze,
     PinKey,
     Steered,
@@ -56,15 +57,15 @@ def steer(
     policy = pool.policy
     if wanted.policy != before.policy:
         policy = make_policy(table, wanted.policy)
-    otherwise = in_time(pool.policy, pool.situation(now)).owners
     situation = pool.situation(now, wanted, gone)
+    plan = policy(situation)
     incarnation = gone or _present(table, getattr(command, "owner", ""))
     session = pool.sessions.get(gone)
     answer = Steered(
         table.pool,
         changed,
         command.dry_run,
-        flows(pool, because(pool, in_time(policy, situation), otherwise), gone) if changed else (),
+        _flows(now, pool, in_time(policy, situation, plan), gone) if changed else (),
         wanted,
         len(table.held_by(incarnation)) if incarnation else 0,
         0.0 if session is None or is_dead else max(in_seconds(session.hold_until - now), 0.0),
@@ -76,8 +77,14 @@ def steer(
     if is_dead and session is not None:
         pool.on_death(now, session, "owner evicted")
     else:
-        pool.steer(now, wanted, policy(situation))
+        pool.steer(now, wanted, plan)
     return replace(answer, steering=table.steering)
+
+
+def _flows(now: Instant, pool: Pool, plan: Plan, gone: int) -> tuple[Flow, ...]:
+    """What moves by `plan`, and would not without the command."""
+    otherwise = in_time(pool.policy, pool.situation(now)).owners
+    return flows(pool, because(pool, plan, otherwise), gone)
 
 
 def _wanted(now: Steering, command: SteeringCommand) -> Steering:

@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 
 from leasehold import KeyedState
+from leasehold.client import owner_engine
 from leasehold.client.owner import Owner
 from leasehold.errors import ClosedError
 from leasehold.testing.cluster import InProcessCluster
@@ -92,9 +93,10 @@ async def test_an_application_that_hangs_while_it_drains_serves_nothing_and_the_
 
 
 @pytest.mark.asyncio
-async def test_with_nothing_held_and_nobody_there_it_does_not_wait_and_speaks_of_no_loss(
-    stage: Stage, caplog: pytest.LogCaptureFixture
+async def test_with_nothing_held_and_nobody_there_it_waits_no_drain_and_speaks_of_no_loss(
+    stage: Stage, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(owner_engine, "RECONNECT_SECONDS", 0.0)
     source = await stage.first()
     stage.cluster.kill_manager()
     await stage.until(lambda: not source.owner.ranges)

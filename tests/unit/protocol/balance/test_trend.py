@@ -150,6 +150,19 @@ def test_a_new_hot_key_takes_the_owner_of_one_that_has_cooled_down() -> None:
     assert moved(settled, pool.plan.owners) == 0
 
 
+@pytest.mark.parametrize("first", ["falls", "rises"])
+def test_it_does_though_one_of_the_two_is_seen_a_round_before_the_other(first: str) -> None:
+    pool = Pool(10, 9000, {OLD: 3000.0})
+    owner, settled = pool.plan.owners[OLD], pool.plan.owners
+    pool.hot = {} if first == "falls" else {OLD: 3000.0, NEW: 3000.0}
+    pool.round()
+    pool.hot = {NEW: 3000.0}
+    for _ in range(4):
+        pool.round()
+    assert pool.plan.owners[NEW] == owner
+    assert moved(settled, pool.plan.owners) == 0
+
+
 def test_owners_whose_load_begins_to_change_wait_for_a_round() -> None:
     pool = Pool(10, 9000, {OLD: 3000.0})
     pool.hot = {NEW: 3000.0}
