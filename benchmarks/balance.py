@@ -16,7 +16,7 @@ Then the figure 10 of PRS: 250 owners, exponent 0.8, reports every 15 s as in th
 owners carry more than twice the mean, over an hour. There the mean is 20 % of what a server bears,
 and those above 40 % are shown.
 
-All of it takes ten minutes of two quiet cores. Parts of it, by what they are called:
+All of it takes twenty minutes of two quiet cores. Parts of it, by what they are called:
 `python -m benchmarks.balance 1000 1.2 weighted`, or `... figure-10`.
 """
 
