@@ -39,7 +39,7 @@ def drain(
     _tell(reply, f"{owner} is drained: it is planned for nothing", json=json)
     answer = reply.read(SteeredAnswer)
     if answer.ranges and answer.changed and not (answer.flows or json):
-        say(f"  {owner} keeps what it has until there is somebody who can take it")
+        say(f"  what nobody can take, {owner} keeps")
     if wait and not dry_run:
         wait_until_drained(manager, pool, owner, quiet=json)
 

@@ -67,7 +67,7 @@ async def test_a_dry_run_says_what_would_move(capsys: Capture) -> None:
         assert capsys.readouterr().out.splitlines() == [
             "dry run, nothing was changed; then ann is drained: it is planned for nothing",
             "  no range moves because of it",
-            "  ann keeps what it has until there is somebody who can take it",
+            "  what nobody can take, ann keeps",
         ]
         await to(manager, "plan", "rooms")
         assert "drained" not in capsys.readouterr().out
