@@ -26,7 +26,7 @@ $(READY): pyproject.toml tools/setup
 setup: $(READY)  ## make .venv, or bring it up to date
 
 demo: $(READY)  ## run the demo: a manager, owners and frontends, live in the terminal
-	@$(BIN)/leasehold demo $(ARGS)
+	@$(BIN)/tenure demo $(ARGS)
 
 test: $(READY)  ## run the tests on all cores (WORKERS=n for fewer)
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --ignore $(FAILOVER) $(ARGS)

@@ -2,7 +2,7 @@
 
 The policy and the smoothing are the real ones. A million keys lie at random in the key space, and
 are asked for at rates that follow Zipf's law; which keys are the hottest is drawn. Owners report
-what leasehold's owners do: the rate of each range they hold, and the hottest of their keys as found
+what tenure's owners do: the rate of each range they hold, and the hottest of their keys as found
 among samples, with the noise of sampling. A plan takes effect some seconds later, when the recall
 and the hand-off are over.
 """
@@ -16,15 +16,15 @@ from math import exp
 from random import Random
 from typing import NamedTuple
 
-from leasehold.base.instants import Instant, seconds
-from leasehold.base.keys import Key
-from leasehold.base.rangemap import RangeMap
-from leasehold.base.ranges import KeyRange
-from leasehold.protocol.balance.load import SPACE, place
-from leasehold.protocol.balance.picture import Picture, RangeRate, Report
-from leasehold.protocol.balance.policy import NOBODY, Candidate, Policy, Situation, changes
-from leasehold.protocol.lease.rounds import BLENDING_NS
-from leasehold.protocol.lease.table import Right
+from tenure.base.instants import Instant, seconds
+from tenure.base.keys import Key
+from tenure.base.rangemap import RangeMap
+from tenure.base.ranges import KeyRange
+from tenure.protocol.balance.load import SPACE, place
+from tenure.protocol.balance.picture import Picture, RangeRate, Report
+from tenure.protocol.balance.policy import NOBODY, Candidate, Policy, Situation, changes
+from tenure.protocol.lease.leader.load_watch import BLENDING_NS
+from tenure.protocol.lease.table import Right
 
 KEYS = 1_000_000
 HOT = 1_000

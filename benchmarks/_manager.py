@@ -28,7 +28,7 @@ class ManagerProcess(NamedTuple):
 @contextmanager
 def running_manager(*options: str) -> Iterator[ManagerProcess]:
     """A manager on a free port that grants at once."""
-    command = [sys.executable, "-m", "leasehold", "manager", "--json", "--log-level", "warning"]
+    command = [sys.executable, "-m", "tenure", "manager", "--json", "--log-level", "warning"]
     command += ["--port", "0", "--journal", "memory", "--first-start", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
@@ -43,7 +43,7 @@ def running_manager(*options: str) -> Iterator[ManagerProcess]:
 
 
 def loop_name() -> str:
-    """The event loop that `leasehold manager` takes here."""
+    """The event loop that `tenure manager` takes here."""
     return "uvloop" if find_spec("uvloop") else "asyncio without uvloop"
 
 

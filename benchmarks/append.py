@@ -18,12 +18,12 @@ from time import perf_counter_ns
 import aiohttp
 
 from benchmarks._rounds import line, ratio
-from leasehold.manager.journals import Journal, open_journal
-from leasehold.manager.journals.etcd_values import Chunk, packed, sealed
-from leasehold.protocol.lease.journal import Committed, Seat
-from leasehold.protocol.lease.messages import Entry
-from leasehold.protocol.lease.records import AnyRecord, Changed
-from leasehold.wire.journal_codec import encode_record
+from tenure.journals import Journal, open_journal
+from tenure.journals.etcd_values import Chunk, packed, sealed
+from tenure.protocol.lease.messages import Entry
+from tenure.protocol.lease.records import AnyRecord, Changed
+from tenure.protocol.log.journal import Committed, Seat
+from tenure.wire.journal_codec import encode_record
 from tests.integration.etcd.servers import running
 
 BOUND = 1.3

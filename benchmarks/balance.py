@@ -29,9 +29,9 @@ from typing import NamedTuple
 
 from benchmarks._balance import HOT, World
 from benchmarks._rounds import line
-from leasehold.protocol.balance.policy import Policy
-from leasehold.protocol.balance.ring import Ring
-from leasehold.protocol.balance.weighted import Weighted
+from tenure.protocol.balance.policy import Policy
+from tenure.protocol.balance.ring import Ring
+from tenure.protocol.balance.weighted import Weighted
 
 EXPONENTS = (0.8, 1.0, 1.2)
 POLICIES: dict[str, Policy] = {"weighted": Weighted(), "ring": Ring()}

@@ -11,11 +11,11 @@ from random import Random
 from statistics import median
 
 from benchmarks._rounds import line, measure, ratio
-from leasehold.base.instants import FAR_FUTURE
-from leasehold.client.owner import Owner
-from leasehold.protocol.lease.messages import Leased
-from leasehold.protocol.lease.owner_events import Holdings
-from leasehold.runtime.clock import boot_clock
+from tenure.base.instants import FAR_FUTURE
+from tenure.client.owner import Owner
+from tenure.protocol.lease.messages import Leased
+from tenure.protocol.lease.owner.events import Holdings
+from tenure.runtime.clock import boot_clock
 
 RANGES = 64
 KEYS = 5_000

@@ -19,10 +19,10 @@ from time import monotonic, sleep
 
 from benchmarks._manager import running_manager
 from benchmarks._rounds import line
-from leasehold import Lookup, Owner
-from leasehold.base.instants import in_seconds
-from leasehold.client.surroundings import World
-from leasehold.protocol.lease.timing import DEFAULT
+from tenure import Lookup, Owner
+from tenure.base.instants import in_seconds
+from tenure.client.environment import World
+from tenure.protocol.lease.timing import DEFAULT
 
 POOL = "rooms"
 OWNERS = 8

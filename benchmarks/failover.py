@@ -16,8 +16,8 @@ from statistics import median
 from typing import NamedTuple
 
 from benchmarks._rounds import line
-from leasehold.base.instants import in_seconds
-from leasehold.runtime.clock import boot_clock
+from tenure.base.instants import in_seconds
+from tenure.runtime.clock import boot_clock
 from tests.integration.failover.stage import Manager, Stage, on_etcd
 from tests.integration.failover.traffic import Traffic
 

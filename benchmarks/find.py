@@ -15,8 +15,8 @@ from uhashring import HashRing
 from xxhash import xxh3_64_digest
 
 from benchmarks._rounds import line, measure, ratio
-from leasehold.client.lookup import Lookup
-from leasehold.client.routes import Routes
+from tenure.client.lookup import Lookup
+from tenure.client.routes import Routes
 
 RANGES = 6_400
 OWNERS = 100

@@ -25,13 +25,13 @@ from aiohttp import web
 
 from benchmarks._manager import running_manager
 from benchmarks._rounds import line
-from leasehold import KeyedState, Owner
-from leasehold.base.instants import Instant, in_seconds
-from leasehold.base.rangemap import RangeMap
-from leasehold.base.ranges import KeyRange
-from leasehold.client.holdings import Board
-from leasehold.protocol.lease.owner_events import Holdings
-from leasehold.runtime.clock import boot_clock
+from tenure import KeyedState, Owner
+from tenure.base.instants import Instant, in_seconds
+from tenure.base.rangemap import RangeMap
+from tenure.base.ranges import KeyRange
+from tenure.client.holdings import Board
+from tenure.protocol.lease.owner.events import Holdings
+from tenure.runtime.clock import boot_clock
 
 KEYS = 1_000_000
 VALUE = "x" * 84

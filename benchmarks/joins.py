@@ -22,9 +22,9 @@ from time import monotonic
 
 from benchmarks._manager import allow_many_files
 from benchmarks._rounds import line
-from leasehold import Lookup, Owner
-from leasehold.client.home import LoopHome
-from leasehold.client.surroundings import World
+from tenure import Lookup, Owner
+from tenure.client.environment import World
+from tenure.runtime.loops import SharedLoop
 from tests.integration.etcd.keys import keys_under
 from tests.integration.etcd.servers import until
 from tests.integration.failover.stage import KILL, Stage, on_etcd
@@ -40,7 +40,7 @@ class OneLoop(World):
     """Real but for the home: one event loop for all, where production has one for each."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.home = LoopHome(loop)
+        self.runner = SharedLoop(loop)
 
 
 @asynccontextmanager
@@ -59,16 +59,16 @@ async def another_loop() -> AsyncIterator[asyncio.AbstractEventLoop]:
 
 async def appends(stage: Stage) -> int:
     assert stage.etcd
-    return len(await keys_under(stage.etcd, "/leasehold/records/"))
+    return len(await keys_under(stage.etcd, "/tenure/records/"))
 
 
-async def join(stage: Stage, surroundings: World) -> tuple[int, float]:
+async def join(stage: Stage, environment: World) -> tuple[int, float]:
     """The appends that it took, and the seconds until all had their ranges."""
     owners = {
-        address: Owner(stage.urls, pool=POOL, address=address, _surroundings=surroundings)
+        address: Owner(stage.urls, pool=POOL, address=address, _surroundings=environment)
         for address in (f"http://owner-{n}" for n in range(OWNERS))
     }
-    lookup = Lookup(stage.urls, pool=POOL, _surroundings=surroundings)
+    lookup = Lookup(stage.urls, pool=POOL, _surroundings=environment)
 
     async def all_hold_theirs() -> bool:
         known = Counter(address for _, address in lookup.table())

@@ -10,10 +10,10 @@ from time import process_time
 
 from benchmarks._balance import World
 from benchmarks._rounds import line
-from leasehold.base.instants import Instant, seconds
-from leasehold.protocol.balance.policy import Plan, Policy, Situation
-from leasehold.protocol.balance.ring import Ring
-from leasehold.protocol.balance.weighted import Weighted
+from tenure.base.instants import Instant, seconds
+from tenure.protocol.balance.policy import Plan, Policy, Situation
+from tenure.protocol.balance.ring import Ring
+from tenure.protocol.balance.weighted import Weighted
 
 OWNERS = 1_000
 ROUNDS = 3

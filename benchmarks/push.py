@@ -19,9 +19,9 @@ from benchmarks._manager import (
     running_manager,
 )
 from benchmarks.renewal import Owner, settle
-from leasehold.protocol.lease.messages import Changes, Sync, SyncResponse
-from leasehold.wire.codec import decode_to_lookup, encode
-from leasehold.wire.versions import NEWEST, SUBPROTOCOLS
+from tenure.protocol.lease.messages import Changes, Sync, SyncResponse
+from tenure.wire.codec import decode_to_lookup, encode
+from tenure.wire.versions import NEWEST, SUBPROTOCOLS
 
 LOOKUPS = 2_000
 CHANGES = 10

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import aiohttp
 
 from benchmarks._manager import ManagerProcess, loop_name, print_figure, running_manager
-from leasehold.protocol.lease.messages import (
+from tenure.protocol.lease.messages import (
     Held,
     Hello,
     Introduction,
@@ -23,8 +23,8 @@ from leasehold.protocol.lease.messages import (
     Poke,
     ToOwner,
 )
-from leasehold.wire.codec import decode_to_owner, encode
-from leasehold.wire.versions import NEWEST, SUBPROTOCOLS
+from tenure.wire.codec import decode_to_owner, encode
+from tenure.wire.versions import NEWEST, SUBPROTOCOLS
 
 OWNERS = 32
 RENEWALS = 6_000

@@ -1,6 +1,6 @@
 """A rolling restart under load: what clients notice, and how often keys move.
 
-The service of `leasehold demo`, in processes of its own: a manager, twelve owners that keep state,
+The service of `tenure demo`, in processes of its own: a manager, twelve owners that keep state,
 a frontend that hears of losses. Beside it this process sends requests at a steady rate, whether or
 not the ones before were answered. A tenth of them are sent while nothing happens; then all owners
 are restarted, two at a time, again and again, until all are sent. First each successor is started
@@ -30,16 +30,16 @@ import aiohttp
 import msgspec
 
 from benchmarks._rounds import line
-from leasehold.cli.demo.judge import Judge
-from leasehold.cli.demo.places import OwnerPlace
-from leasehold.cli.demo.presence import Status
-from leasehold.cli.demo.record import RecordReader
-from leasehold.cli.demo.reports import POOL
-from leasehold.cli.demo.rolling import AT_ONCE, Rolling
-from leasehold.cli.demo.routing import Request, Router
-from leasehold.cli.demo.service import LOOK_SECONDS, Service, Settings
-from leasehold.manager.steering_answers import PlanAnswer
-from leasehold.protocol.lease.policies import POLICIES
+from tenure.cli.demo.judge import Judge
+from tenure.cli.demo.places import OwnerPlace
+from tenure.cli.demo.presence import Status
+from tenure.cli.demo.record import RecordReader
+from tenure.cli.demo.reports import POOL
+from tenure.cli.demo.rolling import AT_ONCE, Rolling
+from tenure.cli.demo.routing import Request, Router
+from tenure.cli.demo.service import LOOK_SECONDS, Service, Settings
+from tenure.manager.steering_answers import PlanAnswer
+from tenure.protocol.lease.leader.policies import POLICIES
 
 OWNERS = 12
 REQUESTS = 200_000
@@ -190,7 +190,7 @@ async def measure(
 
 async def choose(policy: str, managers: str) -> None:
     """Have the pool dealt out by it from now on."""
-    command = ("leasehold", "pool", "policy", POOL, policy, "--manager", managers)
+    command = ("tenure", "pool", "policy", POOL, policy, "--manager", managers)
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", *command), stdout=DEVNULL
     )

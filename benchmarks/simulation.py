@@ -13,9 +13,9 @@ from resource import RUSAGE_CHILDREN, getrusage
 from time import perf_counter, process_time
 
 from benchmarks._rounds import line
-from leasehold.base.instants import SECOND_NS
-from leasehold.sim.run import Outcome, run_seed, run_seeds, total
-from leasehold.sim.world import Plan
+from tenure.base.instants import SECOND_NS
+from tenure.sim.run import Outcome, run_seed, run_seeds, total
+from tenure.sim.world import Plan
 
 HOURS = 1_000
 CORES = 2

@@ -14,9 +14,9 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import NamedTuple
 
-from leasehold import KeyRange, Lease, Lookup, Owner
-from leasehold.protocol.lease.timing import DEFAULT
-from leasehold.testing.cluster import InProcessCluster
+from tenure import KeyRange, Lease, Lookup, Owner
+from tenure.protocol.lease.timing import DEFAULT
+from tenure.testing.cluster import InProcessCluster
 
 POOL = "table"
 NAMES = [f"user-{i}" for i in range(20)]

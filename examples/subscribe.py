@@ -15,9 +15,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
-from leasehold import KeyRange, Lease, Lookup, Owner
-from leasehold.protocol.lease.timing import DEFAULT
-from leasehold.testing.cluster import InProcessCluster
+from tenure import KeyRange, Lease, Lookup, Owner
+from tenure.protocol.lease.timing import DEFAULT
+from tenure.testing.cluster import InProcessCluster
 
 POOL = "topics"
 TOPICS = [f"topic-{i}" for i in range(30)]

@@ -10,9 +10,9 @@ from http import HTTPStatus
 
 from aiohttp import ClientError, ClientSession
 
-from leasehold import KeyRange, Lookup
+from tenure import KeyRange, Lookup
 
-MANAGERS = os.environ.get("LEASEHOLD_MANAGERS", "http://127.0.0.1:7400")
+MANAGERS = os.environ.get("TENURE_MANAGERS", "http://127.0.0.1:7400")
 ROOMS = sys.argv[1:] or ["attic", "cellar", "hall", "kitchen", "study"]
 
 

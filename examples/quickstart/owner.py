@@ -10,9 +10,9 @@ import sys
 
 from aiohttp import web
 
-from leasehold import KeyRange, Lease, Owner
+from tenure import KeyRange, Lease, Owner
 
-MANAGERS = os.environ.get("LEASEHOLD_MANAGERS", "http://127.0.0.1:7400")
+MANAGERS = os.environ.get("TENURE_MANAGERS", "http://127.0.0.1:7400")
 
 
 async def main(port: int) -> None:

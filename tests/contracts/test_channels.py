@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from leasehold.testing.clock import come_to_rest
-from leasehold.transport.channels import Channel, ChannelLost, Channels, Serve
-from leasehold.transport.memory_channels import MemoryChannelNetwork
-from leasehold.transport.websocket_channels import WebSocketChannels
-from leasehold.wire.limits import CHUNK_BYTES, HAND_OFF_BYTES
+from tenure.testing.clock import come_to_rest
+from tenure.transport.channels import Channel, ChannelLost, Channels, Serve
+from tenure.transport.in_process_channels import MemoryChannelNetwork
+from tenure.transport.websocket_channels import WebSocketChannels
+from tenure.wire.limits import CHUNK_BYTES, HAND_OFF_BYTES
 
 pytestmark = pytest.mark.asyncio
 Test = Callable[[Channel], Awaitable[None]]

@@ -5,7 +5,7 @@ import inspect
 
 import pytest
 
-from leasehold.transport.websocket_channels import WebSocketChannels
+from tenure.transport.websocket_channels import WebSocketChannels
 from tests.contracts import test_channels
 
 uvloop = pytest.importorskip("uvloop")

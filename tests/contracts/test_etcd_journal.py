@@ -9,10 +9,10 @@ import pytest_asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leasehold.manager.journals import Journal, MemoryJournal, open_journal
-from leasehold.protocol.lease.journal import JournalAction, Load, ReadSeat
-from leasehold.testing.contracts.journal import MakeJournal
-from leasehold.testing.contracts.restorable import RestorableJournalContract
+from tenure.journals import Journal, MemoryJournal, open_journal
+from tenure.protocol.log.journal import JournalAction, Load, ReadSeat
+from tenure.testing.contracts.journal import MakeJournal
+from tenure.testing.contracts.restorable import RestorableJournalContract
 from tests.contracts.test_journals import ACTIONS, LIKELY, story
 from tests.integration.etcd.servers import Cluster, running
 
@@ -29,7 +29,7 @@ def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def fresh_url(etcd: Cluster) -> str:
-    return etcd.journal_url(prefix=f"/leasehold/{next(PREFIXES)}/")
+    return etcd.journal_url(prefix=f"/tenure/{next(PREFIXES)}/")
 
 
 @pytest.mark.asyncio

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leasehold.errors import JournalDamaged
-from leasehold.manager.journals import Journal, MemoryJournal, open_journal
-from leasehold.manager.journals.perform import perform
-from leasehold.protocol.lease.journal import (
+from tenure.errors import JournalDamaged
+from tenure.journals import Journal, MemoryJournal, open_journal
+from tenure.journals.perform import perform
+from tenure.protocol.lease.records import PromiseLowered, State
+from tenure.protocol.log.journal import (
     Append,
     Beat,
     Campaign,
@@ -24,9 +25,8 @@ from leasehold.protocol.lease.journal import (
     Resign,
     Seat,
 )
-from leasehold.protocol.lease.records import PromiseLowered, State
-from leasehold.testing.contracts.journal import JournalContract, MakeJournal, taken_by
-from leasehold.testing.contracts.restorable import RestorableJournalContract
+from tenure.testing.contracts.journal import JournalContract, MakeJournal, taken_by
+from tenure.testing.contracts.restorable import RestorableJournalContract
 
 
 @pytest.mark.asyncio

@@ -6,15 +6,15 @@ import sys
 
 import pytest
 
-from leasehold.protocol.balance.deal import Deal
-from leasehold.protocol.balance.policy import Policy
-from leasehold.protocol.balance.ring import Ring
-from leasehold.protocol.balance.weighted import Weighted
-from leasehold.testing.contracts.policy import PolicyContract, digest
+from tenure.protocol.balance.deal import Deal
+from tenure.protocol.balance.policy import Policy
+from tenure.protocol.balance.ring import Ring
+from tenure.protocol.balance.weighted import Weighted
+from tenure.testing.contracts.policy import PolicyContract, digest
 
 SPLITS = [bytes([i]) for i in range(1, 250)]
 PROGRAM = """
-from leasehold.testing.contracts.policy import digest
+from tenure.testing.contracts.policy import digest
 from tests.contracts.test_policies import POLICIES
 for name in sorted(POLICIES):
     print(name, digest(POLICIES[name]))

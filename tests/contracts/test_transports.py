@@ -9,14 +9,14 @@ import pytest
 import pytest_asyncio
 from aiohttp import WSCloseCode, WSMsgType, web
 
-from leasehold.runtime.clock import boot_clock
-from leasehold.testing.contracts.transport import Arrived, TransportContract
-from leasehold.transport.contract import LOOKUP, OWNER, Role, Transport
-from leasehold.transport.faulty import Faults, FaultyTransport
-from leasehold.transport.memory import Connection, MemoryNetwork, MemoryTransport
-from leasehold.transport.websocket import WebSocketTransport
-from leasehold.wire.codec import decode_to_manager
-from leasehold.wire.versions import NEWEST, agreed, subprotocol
+from tenure.runtime.clock import boot_clock
+from tenure.testing.contracts.transport import Arrived, TransportContract
+from tenure.transport.contract import LOOKUP, OWNER, Role, Transport
+from tenure.transport.faulty import Faults, FaultyTransport
+from tenure.transport.in_process import Connection, MemoryNetwork, MemoryTransport
+from tenure.transport.websocket import WebSocketTransport
+from tenure.wire.codec import decode_to_manager
+from tenure.wire.versions import NEWEST, agreed, subprotocol
 
 
 class MemoryPeer:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from aiohttp import ClientResponseError, ClientSession, web
 
-from leasehold import KeyedState, KeyRange, LeaseLost, NotOwner, Owner
-from leasehold.testing.clock import TurnedClock, come_to_rest
-from leasehold.testing.cluster import InProcessCluster
+from tenure import KeyedState, KeyRange, LeaseLost, NotOwner, Owner
+from tenure.testing.clock import TurnedClock, come_to_rest
+from tenure.testing.cluster import InProcessCluster
 from tests.repo.reading import ROOT
 from tests.repo.test_prose import python_fences
 

@@ -6,8 +6,8 @@ import pytest
 import pytest_asyncio
 
 from examples.hashtable import NAMES, Found, Shard, Table, nothing
-from leasehold.testing.clock import TurnedClock
-from leasehold.testing.cluster import InProcessCluster
+from tenure.testing.clock import TurnedClock
+from tenure.testing.cluster import InProcessCluster
 
 pytestmark = pytest.mark.asyncio
 

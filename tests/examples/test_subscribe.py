@@ -6,9 +6,9 @@ import pytest
 import pytest_asyncio
 
 from examples.subscribe import TOPICS, Subscriber, Topics
-from leasehold import KeyRange
-from leasehold.testing.clock import TurnedClock
-from leasehold.testing.cluster import InProcessCluster
+from tenure import KeyRange
+from tenure.testing.clock import TurnedClock
+from tenure.testing.cluster import InProcessCluster
 
 pytestmark = pytest.mark.asyncio
 

@@ -9,8 +9,8 @@ import sys
 
 import msgspec
 
-from leasehold.client.attestation import look, own_process
-from leasehold.protocol.lease.messages import Process
+from tenure.client.attestation import look, own_process
+from tenure.protocol.lease.messages import Process
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 
-from leasehold import Owner
+from tenure import Owner
 
 POOL = "rooms"
 

@@ -6,7 +6,7 @@ from typing import Self
 
 import aiohttp
 
-from leasehold.protocol.lease.messages import (
+from tenure.protocol.lease.messages import (
     Held,
     Hello,
     Introduction,
@@ -17,8 +17,8 @@ from leasehold.protocol.lease.messages import (
     Poke,
     ToOwner,
 )
-from leasehold.wire.codec import decode_to_owner, encode
-from leasehold.wire.versions import NEWEST, SUBPROTOCOLS
+from tenure.wire.codec import decode_to_owner, encode
+from tenure.wire.versions import NEWEST, SUBPROTOCOLS
 
 POOL = "rooms"
 NONCE = 4711

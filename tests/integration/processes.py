@@ -16,13 +16,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.versions.old import environment
+from tests.versions.old import NEW, Release, environment
 
 DEADLINE_SECONDS = 20.0
 
 
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "leasehold", *arguments]
+def command(*arguments: str, package: str = NEW.package) -> list[str]:
+    return [sys.executable, "-m", package, *arguments]
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -38,15 +38,15 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
 
 
 class ManagerProcess:
-    """A manager that reports as JSON; of `leasehold`, which is the present one if it is None."""
+    """A manager that reports as JSON; of the present release unless another is named."""
 
-    def __init__(self, arguments: Sequence[str], leasehold: Path | None = None) -> None:
+    def __init__(self, arguments: Sequence[str], release: Release = NEW) -> None:
         self.process = subprocess.Popen(
-            command("manager", "--json", *arguments),
+            command("manager", "--json", *arguments, package=release.package),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env=environment(leasehold),
+            env=environment(release),
         )
         self._events: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._reader = threading.Thread(target=self._read, daemon=True)

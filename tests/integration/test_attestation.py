@@ -13,10 +13,10 @@ from typing import TypeVar
 import msgspec
 import pytest
 
-from leasehold import Lookup
-from leasehold.client.attestation import look, own_process
-from leasehold.protocol.lease.attestation import Sight
-from leasehold.protocol.lease.messages import Process
+from tenure import Lookup
+from tenure.client.attestation import look, own_process
+from tenure.protocol.lease.attestation import Sight
+from tenure.protocol.lease.messages import Process
 from tests.integration.neighbour import POOL
 from tests.integration.processes import DEADLINE_SECONDS, ManagerProcess, manager, run
 
@@ -180,7 +180,7 @@ REUSED = """
 import subprocess, time
 from pathlib import Path
 import msgspec
-from leasehold.client.attestation import look, own_process
+from tenure.client.attestation import look, own_process
 def start():
     return subprocess.Popen(["sleep", "100"])
 def process_of(pid):

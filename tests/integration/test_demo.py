@@ -24,7 +24,7 @@ needs_linux = pytest.mark.skipif(
 
 def command(*arguments: str) -> list[str]:
     preset = () if "--preset" in arguments else ("--preset", "test")
-    return [sys.executable, "-m", "leasehold", "demo", *preset, *arguments]
+    return [sys.executable, "-m", "tenure", "demo", *preset, *arguments]
 
 
 def run(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -227,9 +227,7 @@ def test_a_process_that_dies_by_itself_ends_it_with_an_error(tmp_path: Path) -> 
         wait_for_line(demo, "have published their presence")
         processes = processes_of(demo)
         signal.pidfd_send_signal(processes["manager"], signal.SIGKILL)
-        assert "leasehold: manager of the demo ended by itself, with code -9" in "".join(
-            lines(demo)
-        )
+        assert "tenure: manager of the demo ended by itself, with code -9" in "".join(lines(demo))
         assert demo.wait(DEADLINE_SECONDS) == 1
         wait_until_gone(processes)
     assert list(tmp_path.iterdir()) == []

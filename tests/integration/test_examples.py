@@ -31,7 +31,7 @@ class Program:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            env={**os.environ, "LEASEHOLD_MANAGERS": managers},
+            env={**os.environ, "TENURE_MANAGERS": managers},
         )
         self.lines: list[str] = []
         self._coming: queue.Queue[str] = queue.Queue()

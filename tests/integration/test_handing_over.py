@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from itertools import cycle
 from typing import Any
 
-from leasehold import KeyRange, Lookup
+from tenure import KeyRange, Lookup
 from tests.integration.processes import DEADLINE_SECONDS, manager, run
 
 POOL = "carts"
@@ -19,7 +19,7 @@ USERS = tuple(f"user-{i}" for i in range(500))
 PROGRAM = """
 import asyncio, json, signal, sys
 from aiohttp import web
-from leasehold import KeyedState, Owner
+from tenure import KeyedState, Owner
 
 async def main(manager):
     carts, told = KeyedState(), asyncio.Event()

@@ -148,7 +148,7 @@ def test_the_commands_find_a_manager_in_another_process() -> None:
         url = running.wait_for("listening")["url"]
         running.wait_for("leading")
         created = run(
-            *("pool", "create", "docs", "--kind", "ordered", "--split", "g"), LEASEHOLD_MANAGERS=url
+            *("pool", "create", "docs", "--kind", "ordered", "--split", "g"), TENURE_MANAGERS=url
         )
         assert (created.returncode, created.stderr) == (0, "")
         table = run("table", "docs", "--json", "--manager", url)
@@ -163,7 +163,7 @@ def test_a_port_in_use_is_refused_and_no_journal_is_made(tmp_path: Path) -> None
         port = taken.getsockname()[1]
         ran = run("manager", "--port", str(port), "--state-dir", str(tmp_path / "state"))
     assert ran.returncode == 2
-    assert ran.stderr.startswith(f"leasehold: port {port} on 127.0.0.1 is in use: ")
+    assert ran.stderr.startswith(f"tenure: port {port} on 127.0.0.1 is in use: ")
     assert not (tmp_path / "state").exists()
 
 
@@ -190,14 +190,14 @@ def test_a_damaged_journal_is_refused(journal: Path) -> None:
     data = bytearray(journal.read_bytes())
     data[4096:] = os.urandom(len(data) - 4096)
     journal.write_bytes(data)
-    assert refused(journal).startswith(f"leasehold: the journal {journal} ")
+    assert refused(journal).startswith(f"tenure: the journal {journal} ")
 
 
 def test_a_journal_of_a_newer_version_is_refused(journal: Path) -> None:
     written(journal)
     with closing(sqlite3.connect(journal)) as connection:
         connection.execute("PRAGMA user_version = 99")
-    assert "of version 99, and this leasehold reads 1" in refused(journal)
+    assert "of version 99, and this tenure reads 1" in refused(journal)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
@@ -216,13 +216,11 @@ def test_a_journal_where_none_can_be_made_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_configuration_file_that_is_wrong_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "leasehold.toml"
+    file = tmp_path / "tenure.toml"
     file.write_text("prot = 7400")
     ran = run("manager", "--config", str(file), "--state-dir", str(tmp_path))
     assert ran.returncode == 2
-    assert ran.stderr.startswith(
-        f"leasehold: {file}: there is no setting 'prot'; did you mean port"
-    )
+    assert ran.stderr.startswith(f"tenure: {file}: there is no setting 'prot'; did you mean port")
     assert [path.name for path in tmp_path.iterdir()] == [file.name]
 
 

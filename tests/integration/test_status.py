@@ -1,4 +1,4 @@
-"""`leasehold status` of three managers on a real etcd of three members."""
+"""`tenure status` of three managers on a real etcd of three members."""
 
 import asyncio
 import json

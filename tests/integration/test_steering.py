@@ -11,7 +11,7 @@ from tests.integration.processes import DEADLINE_SECONDS, manager, run
 
 OWNER = """
 import sys
-from leasehold import Owner
+from tenure import Owner
 with Owner(sys.argv[1], pool="rooms", address="http://" + sys.argv[2], name=sys.argv[2]) as owner:
     print("joined", flush=True)
     sys.stdin.read()

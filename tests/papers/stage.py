@@ -12,22 +12,24 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from leasehold.base.instants import FAR_FUTURE, MILLISECOND_NS, SECOND_NS, Instant, seconds
-from leasehold.base.keys import Key
-from leasehold.base.machine import Machine
-from leasehold.base.rangemap import RangeMap
-from leasehold.base.ranges import KeyRange
-from leasehold.protocol.balance.policy import NOBODY, Plan, Policy, Situation
-from leasehold.protocol.balance.ring import Ring
-from leasehold.protocol.lease import lookup_events, manager_events, owner_events
-from leasehold.protocol.lease.lookup import LookupMachine
-from leasehold.protocol.lease.manager import Manager, ManagerConfig
-from leasehold.protocol.lease.messages import Leased
-from leasehold.protocol.lease.owner import OwnerMachine
-from leasehold.protocol.lease.policies import PolicyMaker, chosen_policy
-from leasehold.protocol.lease.table import LeaseTable
-from leasehold.protocol.lease.timing import PAPER, Timing
-from leasehold.sim.journal import JournalContents
+from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, SECOND_NS, Instant, seconds
+from tenure.base.keys import Key
+from tenure.base.machine import Machine
+from tenure.base.rangemap import RangeMap
+from tenure.base.ranges import KeyRange
+from tenure.protocol.balance.policy import NOBODY, Plan, Policy, Situation
+from tenure.protocol.balance.ring import Ring
+from tenure.protocol.lease.leader import events as manager_events
+from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
+from tenure.protocol.lease.leader.policies import PolicyMaker, chosen_policy
+from tenure.protocol.lease.lookup import events as lookup_events
+from tenure.protocol.lease.lookup.machine import LookupMachine
+from tenure.protocol.lease.messages import Leased
+from tenure.protocol.lease.owner import events as owner_events
+from tenure.protocol.lease.owner.machine import OwnerMachine
+from tenure.protocol.lease.table import LeaseTable
+from tenure.protocol.lease.timing import PAPER, Timing
+from tenure.sim.journal import JournalContents
 
 START = Instant(1_000 * SECOND_NS)
 STEPS_AT_MOST = 200_000

@@ -1,6 +1,6 @@
 """Centrifuge, sections 2 to 2.2: what the paper claims of managers and lookups, one test each.
 
-In our words, with the paper's section. Where leasehold deliberately does otherwise, the test shows
+In our words, with the paper's section. Where tenure deliberately does otherwise, the test shows
 what it does instead and says so. Section 2.3 is in `test_centrifuge_leases`, the figures with a
 story are in `test_centrifuge_figures`, the API of section 3 is in `test_centrifuge_api`.
 """
@@ -10,13 +10,14 @@ from itertools import pairwise
 import msgspec
 import pytest
 
-from leasehold.base.instants import SECOND_NS, Instant
-from leasehold.base.rangemap import RangeMap
-from leasehold.base.ranges import KeyRange
-from leasehold.protocol.balance.policy import Candidate, Situation
-from leasehold.protocol.balance.ring import VIRTUAL_NODES, Ring
-from leasehold.protocol.lease.changelog import ChangeLog
-from leasehold.protocol.lease.messages import (
+from tenure.base.instants import SECOND_NS, Instant
+from tenure.base.rangemap import RangeMap
+from tenure.base.ranges import KeyRange
+from tenure.protocol.balance.policy import Candidate, Situation
+from tenure.protocol.balance.ring import VIRTUAL_NODES, Ring
+from tenure.protocol.lease.leader.change_log import ChangeLog
+from tenure.protocol.lease.leader.pool import Pool
+from tenure.protocol.lease.messages import (
     Changes,
     Entry,
     Held,
@@ -29,9 +30,8 @@ from leasehold.protocol.lease.messages import (
     Sync,
     SyncResponse,
 )
-from leasehold.protocol.lease.pool import Pool
-from leasehold.protocol.lease.table import NOBODY, Right
-from leasehold.protocol.lease.timing import PAPER
+from tenure.protocol.lease.table import NOBODY, Right
+from tenure.protocol.lease.timing import PAPER
 from tests.papers.stage import LookupActor, OwnerActor, Stage, assigned, ring
 
 KEY = b"k"

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from leasehold import KeyRange, Lease, Lookup, Owner
-from leasehold.testing.clock import TurnedClock
-from leasehold.testing.cluster import InProcessCluster
+from tenure import KeyRange, Lease, Lookup, Owner
+from tenure.testing.clock import TurnedClock
+from tenure.testing.cluster import InProcessCluster
 
 pytestmark = pytest.mark.asyncio
 
@@ -211,7 +211,7 @@ async def test_managers_are_known_by_configuration(monkeypatch: pytest.MonkeyPat
     """Centrifuge 2.1.1: clients are told of managers: by argument, or by the environment."""
     urls = ("http://10.0.0.1:7400", "http://10.0.0.2:7400")
     given = Lookup(list(urls), pool="rooms")
-    monkeypatch.setenv("LEASEHOLD_MANAGERS", ",".join(urls))
+    monkeypatch.setenv("TENURE_MANAGERS", ",".join(urls))
     from_environment = Lookup(pool="rooms")
     for lookup in (given, from_environment):
         assert lookup._engine.machine().config.managers == urls

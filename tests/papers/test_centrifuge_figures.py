@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 
-from leasehold.base.instants import SECOND_NS, Instant
-from leasehold.base.ranges import KeyRange
-from leasehold.protocol.lease.history import History
-from leasehold.protocol.lease.lookup import Known
-from leasehold.protocol.lease.messages import (
+from tenure.base.instants import SECOND_NS, Instant
+from tenure.base.ranges import KeyRange
+from tenure.protocol.lease.history import History
+from tenure.protocol.lease.leader.context import LeaderContext, Seal
+from tenure.protocol.lease.leader.publisher import Publisher
+from tenure.protocol.lease.lookup.machine import Known
+from tenure.protocol.lease.messages import (
     Changes,
     Entry,
     LeaseRequest,
@@ -16,11 +18,9 @@ from leasehold.protocol.lease.messages import (
     Sync,
     SyncResponse,
 )
-from leasehold.protocol.lease.office import Office, Seal
-from leasehold.protocol.lease.publisher import Publisher
-from leasehold.protocol.lease.records import Changed, PoolState, State
-from leasehold.protocol.lease.table import NOBODY, Right
-from leasehold.protocol.lease.timing import PAPER
+from tenure.protocol.lease.records import Changed, PoolState, State
+from tenure.protocol.lease.table import NOBODY, Right
+from tenure.protocol.lease.timing import PAPER
 from tests.papers.stage import Assignment, OwnerActor, Stage, assigned
 
 ZERO, ONE, TWO, NINE = b"0", b"1", b"2", b"9"
@@ -110,11 +110,11 @@ def test_figure_4_word_for_word() -> None:
     told = [OwnerInfo(number, name, f"http://{name}") for number, name in owners]
 
     pool = PoolState("pool", "hashed", (), 2, 4, (Entry(b"", None, 0, 1, 1),), (), ())
-    office = Office(Seal(1, 1, 1), PAPER, History(State(pools=(pool,)), 1))
-    publisher = Publisher(office, office.history.tables["pool"])
+    context = LeaderContext(Seal(1, 1, 1), PAPER, History(State(pools=(pool,)), 1))
+    publisher = Publisher(context, context.history.tables["pool"])
     now = Instant(100 * SECOND_NS)
     for entries in (before, split):
-        publisher.add(now, office.write(Changed("pool", entries)), entries)
+        publisher.add(now, context.write(Changed("pool", entries)), entries)
     assert publisher.log.last == 3
     assert publisher.log.since(2, at_most=9) == split
 

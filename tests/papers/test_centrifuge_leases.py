@@ -4,17 +4,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from leasehold.base.instants import SECOND_NS
-from leasehold.base.ranges import KeyRange
-from leasehold.protocol.lease.messages import (
+from tenure.base.instants import SECOND_NS
+from tenure.base.ranges import KeyRange
+from tenure.protocol.lease.leader.session import Session
+from tenure.protocol.lease.messages import (
     Join,
     LeaseRequest,
     LeaseResponse,
     Poke,
     Refusal,
 )
-from leasehold.protocol.lease.session import Session
-from leasehold.protocol.lease.timing import PAPER
+from tenure.protocol.lease.timing import PAPER
 from tests.papers.stage import Letter, OwnerActor, Stage, assigned, ring
 
 KEY = b"k"
@@ -386,4 +386,4 @@ def test_a_join_lists_nothing_and_changes_nothing_until_it_echoes_the_managers_n
 def session_nonce(stage: Stage) -> int:
     leader = stage.leader.machine.leader
     assert leader is not None
-    return leader.office.seal.nonce
+    return leader.context.seal.nonce

@@ -1,7 +1,7 @@
 """PRS: what the paper claims of its abstraction and protocol, one test each, in our words.
 
 Where a claim is Centrifuge's too, its test is there; here is what PRS says beside it, and what it
-says otherwise. Where leasehold does otherwise than both, the test says so.
+says otherwise. Where tenure does otherwise than both, the test says so.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -10,18 +10,18 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from leasehold import KeyRange, Lease, Owner
-from leasehold.base.instants import SECOND_NS
-from leasehold.base.keys import hashed_key
-from leasehold.base.rangemap import RangeMap
-from leasehold.protocol.balance.policy import NOBODY, Candidate, Situation
-from leasehold.protocol.balance.ring import Ring
-from leasehold.protocol.lease.manager_events import CreatePool
-from leasehold.protocol.lease.messages import Entry, LeaseResponse, Sync, SyncResponse
-from leasehold.protocol.lease.table import Right
-from leasehold.protocol.lease.timing import PAPER
-from leasehold.testing.clock import TurnedClock
-from leasehold.testing.cluster import InProcessCluster
+from tenure import KeyRange, Lease, Owner
+from tenure.base.instants import SECOND_NS
+from tenure.base.keys import hashed_key
+from tenure.base.rangemap import RangeMap
+from tenure.protocol.balance.policy import NOBODY, Candidate, Situation
+from tenure.protocol.balance.ring import Ring
+from tenure.protocol.lease.leader.events import CreatePool
+from tenure.protocol.lease.messages import Entry, LeaseResponse, Sync, SyncResponse
+from tenure.protocol.lease.table import Right
+from tenure.protocol.lease.timing import PAPER
+from tenure.testing.clock import TurnedClock
+from tenure.testing.cluster import InProcessCluster
 from tests.papers.stage import LookupActor, Stage, assigned
 
 SOON = 0.5

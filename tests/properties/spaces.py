@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from leasehold.base.ranges import KeyRange
+from tenure.base.ranges import KeyRange
 
 KEYS: tuple[bytes, ...] = (b"", *(bytes([i]) for i in range(1, 12)), b"\x0b\x00", b"\xff\xff")
 """In order. Between two of them nothing changes, if nothing is ever cut anywhere else."""

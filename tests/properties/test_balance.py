@@ -8,15 +8,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from leasehold.base.instants import Instant, seconds
-from leasehold.base.keys import Key
-from leasehold.base.rangemap import RangeMap
-from leasehold.protocol.balance.load import SMOOTHING_NS, Loads
-from leasehold.protocol.balance.picture import Picture, RangeRate, Report
-from leasehold.protocol.balance.pieces import cut_by
-from leasehold.protocol.balance.policy import Candidate, Situation, changes
-from leasehold.protocol.balance.tuning import DEFAULT
-from leasehold.protocol.balance.weighted import Weighted
+from tenure.base.instants import Instant, seconds
+from tenure.base.keys import Key
+from tenure.base.rangemap import RangeMap
+from tenure.protocol.balance.load import SMOOTHING_NS, Loads
+from tenure.protocol.balance.picture import Picture, RangeRate, Report
+from tenure.protocol.balance.pieces import cut_by
+from tenure.protocol.balance.policy import Candidate, Situation, changes
+from tenure.protocol.balance.tuning import DEFAULT
+from tenure.protocol.balance.weighted import Weighted
 from tests.unit.protocol.balance.tables import EMPTY, moved, table
 
 CELLS = 16

@@ -3,12 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.base.instants import Instant
-from leasehold.base.ranges import KeyRange
-from leasehold.protocol.lease.belief import Belief
-from leasehold.protocol.lease.messages import Held, Leased, Mark
-from leasehold.protocol.lease.owner_events import Grant, Hold, OwnerAction, Revoke
-from leasehold.wire.checks import check_in_order
+from tenure.base.instants import Instant
+from tenure.base.ranges import KeyRange
+from tenure.protocol.lease.messages import Held, Leased, Mark
+from tenure.protocol.lease.owner.belief import Belief
+from tenure.protocol.lease.owner.events import Grant, Hold, OwnerAction, Revoke
+from tenure.wire.checks import check_in_order
 from tests.properties.spaces import KEYS, keys_in
 
 MARKS: tuple[Mark, ...] = ("renewed", "granted", "recalled")

@@ -5,11 +5,11 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.base.rangemap import RangeMap
-from leasehold.base.ranges import KeyRange
-from leasehold.protocol.balance.deal import Deal
-from leasehold.protocol.balance.policy import NOBODY, Candidate
-from leasehold.protocol.balance.ring import Ring, points
+from tenure.base.rangemap import RangeMap
+from tenure.base.ranges import KeyRange
+from tenure.protocol.balance.deal import Deal
+from tenure.protocol.balance.policy import NOBODY, Candidate
+from tenure.protocol.balance.ring import Ring, points
 from tests.properties.spaces import cuts, ranges
 from tests.unit.protocol.balance.tables import plan_of
 

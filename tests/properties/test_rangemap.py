@@ -5,8 +5,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.base.rangemap import RangeMap
-from leasehold.base.ranges import WHOLE, KeyRange, covered_by, gaps
+from tenure.base.rangemap import RangeMap
+from tenure.base.ranges import WHOLE, KeyRange, covered_by, gaps
 from tests.properties.spaces import KEYS, cuts, keys_in, ranges
 
 values = st.integers(0, 3)

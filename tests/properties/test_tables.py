@@ -10,16 +10,16 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.base.instants import Instant, seconds
-from leasehold.base.ranges import KeyRange
-from leasehold.protocol.lease.changelog import ChangeLog
-from leasehold.protocol.lease.history import History
-from leasehold.protocol.lease.lookup import LookupMachine
-from leasehold.protocol.lease.lookup_events import LookupConfig, Received, SignalLoss
-from leasehold.protocol.lease.messages import Changes, Entry, Held, SyncResponse
-from leasehold.protocol.lease.records import AnyRecord, Changed, Joined, Left, PoolCreated, State
-from leasehold.protocol.lease.table import FIRST_NUMBER, NOBODY
-from leasehold.wire.journal_codec import decode_record, decode_state, encode_record, encode_state
+from tenure.base.instants import Instant, seconds
+from tenure.base.ranges import KeyRange
+from tenure.protocol.lease.history import History
+from tenure.protocol.lease.leader.change_log import ChangeLog
+from tenure.protocol.lease.lookup.events import LookupConfig, Received, SignalLoss
+from tenure.protocol.lease.lookup.machine import LookupMachine
+from tenure.protocol.lease.messages import Changes, Entry, Held, SyncResponse
+from tenure.protocol.lease.records import AnyRecord, Changed, Joined, Left, PoolCreated, State
+from tenure.protocol.lease.table import FIRST_NUMBER, NOBODY
+from tenure.wire.journal_codec import decode_record, decode_state, encode_record, encode_state
 from tests.properties.spaces import KEYS, keys_in, ranges
 
 OWNERS = 3

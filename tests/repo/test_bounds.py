@@ -2,9 +2,9 @@
 
 import pytest
 
-from leasehold.protocol.lease.records import WaitedOut
-from leasehold.protocol.lease.timing import PRESETS
-from leasehold.sim.world import Plan, World
+from tenure.protocol.lease.records import WaitedOut
+from tenure.protocol.lease.timing import PRESETS
+from tenure.sim.world import Plan, World
 from tests.repo.reading import ROOT
 
 TEXT = (ROOT / "docs/internals/protocol.md").read_text("utf-8")

@@ -13,14 +13,14 @@ ROWS = (
     ("base",),
     ("protocol",),
     ("wire", "runtime", "observe"),
-    ("transport",),
+    ("transport", "journals"),
     ("manager", "client"),
     ("services",),
     ("dashboard", "cli"),
 )
 ROW_OF = {layer: row for row, layers in enumerate(ROWS) for layer in layers}
 
-# What stands outside the rows. The face is `leasehold/__init__.py`; the rest are what they say.
+# What stands outside the rows. The face is `tenure/__init__.py`; the rest are what they say.
 FACE, ERRORS = "face", "errors"
 FREE = ("sim", "testing")
 
@@ -33,8 +33,8 @@ ONLY = {
 
 # The simulator and the test kit are for tests; these commands bring them to the command line.
 COMMANDS = {
-    "sim": ("leasehold.cli.sim", "leasehold.cli.simulate"),
-    "testing": ("leasehold.cli.testing",),
+    "sim": ("tenure.cli.sim", "tenure.cli.simulate"),
+    "testing": ("tenure.cli.testing",),
 }
 
 
@@ -46,7 +46,7 @@ def layer_of(name: str) -> str:
 
 
 def target_of(found: Import, known: set[str]) -> str:
-    """The module that the import reaches: `from leasehold import errors` reaches the errors."""
+    """The module that the import reaches: `from tenure import errors` reaches the errors."""
     whole = f"{found.module}.{found.name}"
     return whole if whole in known else found.module
 
@@ -74,7 +74,7 @@ def complaints(module: Module, known: set[str]) -> list[str]:
         return [f"{module.path}:1 {layer!r} is no layer; those are in tests/repo/test_layers.py"]
     found = []
     for each in imports(module):
-        if each.module.split(".")[0] != "leasehold":
+        if each.module.split(".")[0] != "tenure":
             continue
         target = target_of(each, known)
         if layer_of(target) not in ROW_OF and layer_of(target) not in (FACE, ERRORS, *FREE):
@@ -93,19 +93,19 @@ def test_every_import_goes_down() -> None:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("leasehold.base.keys", "from leasehold.protocol.lease import table"),
-        ("leasehold.protocol.lease.table", "import leasehold.wire.codec"),
-        ("leasehold.protocol.lease.table", "def f():\n    from leasehold.runtime import driver"),
-        ("leasehold.protocol.lease.table", "from ...wire import codec"),
-        ("leasehold.wire.codec", "from leasehold.observe import events"),
-        ("leasehold.manager.server", "from leasehold.client import owner"),
-        ("leasehold.client.owner", "from leasehold import Owner"),
-        ("leasehold.services.queues", "from leasehold.protocol.lease import table"),
-        ("leasehold.client.owner", "from leasehold.testing import cluster"),
-        ("leasehold.cli.manager", "from leasehold.sim import world"),
-        ("leasehold.errors", "from leasehold.base import keys"),
-        ("leasehold.helpers", ""),
-        ("leasehold.manager.server", "from leasehold.helpers import anything"),
+        ("tenure.base.keys", "from tenure.protocol.lease import table"),
+        ("tenure.protocol.lease.table", "import tenure.wire.codec"),
+        ("tenure.protocol.lease.table", "def f():\n    from tenure.runtime import driver"),
+        ("tenure.protocol.lease.table", "from ...wire import codec"),
+        ("tenure.wire.codec", "from tenure.observe import events"),
+        ("tenure.manager.server", "from tenure.client import owner"),
+        ("tenure.client.owner", "from tenure import Owner"),
+        ("tenure.services.queues", "from tenure.protocol.lease import table"),
+        ("tenure.client.owner", "from tenure.testing import cluster"),
+        ("tenure.cli.manager", "from tenure.sim import world"),
+        ("tenure.errors", "from tenure.base import keys"),
+        ("tenure.helpers", ""),
+        ("tenure.manager.server", "from tenure.helpers import anything"),
     ],
 )
 def test_an_import_that_goes_up_or_sideways_is_found(name: str, text: str) -> None:
@@ -115,14 +115,14 @@ def test_an_import_that_goes_up_or_sideways_is_found(name: str, text: str) -> No
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("leasehold.base.keys", "from leasehold.errors import LeaseholdError"),
-        ("leasehold.base.keys", "from leasehold import errors"),
-        ("leasehold.manager.server", "from leasehold.base import keys"),
-        ("leasehold.services.queues", "from leasehold import Owner"),
-        ("leasehold.sim.world", "from leasehold.cli import demo"),
-        ("leasehold.cli.simulate", "from leasehold.sim import world"),
-        ("leasehold.wire.codec", "import aiohttp"),
+        ("tenure.base.keys", "from tenure.errors import TenureError"),
+        ("tenure.base.keys", "from tenure import errors"),
+        ("tenure.manager.server", "from tenure.base import keys"),
+        ("tenure.services.queues", "from tenure import Owner"),
+        ("tenure.sim.world", "from tenure.cli import demo"),
+        ("tenure.cli.simulate", "from tenure.sim import world"),
+        ("tenure.wire.codec", "import aiohttp"),
     ],
 )
 def test_an_import_that_goes_down_is_not_found(name: str, text: str) -> None:
-    assert complaints(sample(name, text), {"leasehold.errors"}) == []
+    assert complaints(sample(name, text), {"tenure.errors"}) == []

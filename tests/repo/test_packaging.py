@@ -10,21 +10,21 @@ from typing import Any
 
 import pytest
 
-import leasehold
+import tenure
 from tests.repo.reading import ROOT, SRC, Module, imports, modules, report, sample
 
 # Only the command line has these: whoever embeds the library does not pay for them.
 CLI_ONLY = ("cyclopts", "rich")
 
-# What `import leasehold` may not bring in, for it would be felt by every process of a pool.
+# What `import tenure` may not bring in, for it would be felt by every process of a pool.
 HEAVY = {
     *CLI_ONLY,
     "sqlite3",
-    "leasehold.cli",
-    "leasehold.dashboard",
-    "leasehold.manager",
-    "leasehold.sim",
-    "leasehold.testing",
+    "tenure.cli",
+    "tenure.dashboard",
+    "tenure.manager",
+    "tenure.sim",
+    "tenure.testing",
 }
 
 # For developing it; not used by the library itself.
@@ -54,13 +54,13 @@ def declared() -> set[str]:
 
 
 def third_party(module: Module) -> list[tuple[int, str]]:
-    own = {"leasehold", *sys.stdlib_module_names}
+    own = {"tenure", *sys.stdlib_module_names}
     tops = [(each.line, each.module.split(".")[0]) for each in imports(module)]
     return [(line, top) for line, top in tops if top not in own]
 
 
 def complaints(module: Module, may_import: set[str]) -> list[str]:
-    in_cli = module.name.split(".")[:2] == ["leasehold", "cli"]
+    in_cli = module.name.split(".")[:2] == ["tenure", "cli"]
     found = []
     for line, top in third_party(module):
         if top not in may_import:
@@ -82,12 +82,12 @@ def undocumented(name: str, thing: object) -> list[str]:
 
 
 def test_the_version_is_one() -> None:
-    assert leasehold.__version__ == project()["version"]
-    assert importlib.metadata.version("leasehold") == project()["version"]
+    assert tenure.__version__ == project()["version"]
+    assert importlib.metadata.version("tenure") == project()["version"]
 
 
 def test_types_travel_with_the_package() -> None:
-    assert (SRC / "leasehold" / "py.typed").is_file()
+    assert (SRC / "tenure" / "py.typed").is_file()
 
 
 def test_what_is_imported_is_declared_and_the_terminal_is_left_to_the_cli() -> None:
@@ -99,9 +99,9 @@ def test_what_is_imported_is_declared_and_the_terminal_is_left_to_the_cli() -> N
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("leasehold.manager.server", "import cyclopts"),
-        ("leasehold.client.owner", "def f():\n    from rich.live import Live"),
-        ("leasehold.cli.main", "import click"),
+        ("tenure.manager.server", "import cyclopts"),
+        ("tenure.client.owner", "def f():\n    from rich.live import Live"),
+        ("tenure.cli.main", "import click"),
     ],
 )
 def test_an_import_that_is_not_declared_or_not_here_is_found(name: str, text: str) -> None:
@@ -121,17 +121,17 @@ def test_the_other_pythons_that_are_tested_are_those_that_are_promised() -> None
 
 
 def test_importing_the_library_stays_light() -> None:
-    program = "import sys, leasehold; print(*sys.modules)"
+    program = "import sys, tenure; print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", program], check=True, capture_output=True, text=True
     ).stdout
-    assert "leasehold" in loaded.split()
+    assert "tenure" in loaded.split()
     assert HEAVY & set(loaded.split()) == set()
 
 
 def test_every_public_name_has_a_docstring() -> None:
-    public = [name for name in getattr(leasehold, "__all__", ()) if not name.startswith("_")]
-    missing = [each for name in public for each in undocumented(name, getattr(leasehold, name))]
+    public = [name for name in getattr(tenure, "__all__", ()) if not name.startswith("_")]
+    missing = [each for name in public for each in undocumented(name, getattr(tenure, name))]
     assert missing == []
 
 

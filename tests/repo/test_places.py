@@ -66,6 +66,6 @@ def test_every_rule_that_code_names_is_described() -> None:
 
 
 def test_a_name_that_is_not_there_is_found() -> None:
-    assert list(missing("`Pool.on_join`, `Session.proven`, `lease/pool.py`, `pool.py`")) == []
+    assert list(missing("`Pool.on_join`, `Session.proven`, `leader/pool.py`, `pool.py`")) == []
     assert len(list(missing("`lease/poool.py` `ease/pool.py`"))) == 2
     assert len(list(missing("`Pool.on_jion`\n`Poool.on_join` `test_of_nothing`"))) == 3

@@ -141,7 +141,7 @@ def test_a_path_of_one_machine_is_found(home: str) -> None:
 
 def test_a_registry_is_found() -> None:
     assert len(list(places("a.md", "from https://py" + "pi.org/simple"))) == 1
-    assert list(places("a.md", "pip install leasehold")) == []
+    assert list(places("a.md", "pip install tenure")) == []
 
 
 def test_a_broken_link_is_found(tmp_path: Path) -> None:

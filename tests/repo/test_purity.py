@@ -18,14 +18,14 @@ import pytest
 
 from tests.repo.reading import Module, imports, modules, report, sample
 
-PURE = ("leasehold.base", "leasehold.protocol")
+PURE = ("tenure.base", "tenure.protocol")
 
 MAY_IMPORT = {
     "__future__", "abc", "array", "base64", "binascii", "bisect", "collections", "contextlib",
     "copy", "dataclasses", "decimal", "enum", "fractions", "functools", "hashlib", "heapq",
     "ipaddress", "itertools", "math", "msgspec", "numbers", "operator", "re", "statistics",
     "string", "struct", "types", "typing", "urllib.parse", "xxhash", "zlib",
-    "leasehold",
+    "tenure",
 }  # fmt: skip
 
 # A generator is an argument; its type may be named. The module's own functions are one global.
@@ -219,7 +219,7 @@ def test_base_and_protocol_are_pure() -> None:
     ],
 )
 def test_an_impurity_is_found(text: str) -> None:
-    assert complaints(sample("leasehold.protocol.bad", text)) != []
+    assert complaints(sample("tenure.protocol.bad", text)) != []
 
 
 @pytest.mark.parametrize(
@@ -237,4 +237,4 @@ def test_an_impurity_is_found(text: str) -> None:
     ],
 )
 def test_purity_is_not_found_impure(text: str) -> None:
-    assert complaints(sample("leasehold.protocol.good", text)) == []
+    assert complaints(sample("tenure.protocol.good", text)) == []

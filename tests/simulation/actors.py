@@ -3,23 +3,25 @@
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from leasehold.base.instants import FAR_FUTURE, Instant, in_seconds, seconds
-from leasehold.base.keys import Key
-from leasehold.base.machine import Machine, Output
-from leasehold.base.ranges import KeyRange
-from leasehold.protocol.lease import lookup_events, manager_events, owner_events
-from leasehold.protocol.lease.journal import JournalAction
-from leasehold.protocol.lease.leader import Leader
-from leasehold.protocol.lease.lookup import LookupMachine
-from leasehold.protocol.lease.manager import Manager
-from leasehold.protocol.lease.messages import HandOff, Leased
-from leasehold.protocol.lease.owner import OwnerMachine
-from leasehold.protocol.lease.owner_events import Holdings
-from leasehold.protocol.lease.pool import Pool
-from leasehold.sim.clocks import MILLION, SimClock
-from leasehold.sim.hosts import HostProcess
-from leasehold.wire.codec import decode_to_lookup, decode_to_manager, decode_to_owner
-from leasehold.wire.versions import NEWEST
+from tenure.base.instants import FAR_FUTURE, Instant, in_seconds, seconds
+from tenure.base.keys import Key
+from tenure.base.machine import Machine, Output
+from tenure.base.ranges import KeyRange
+from tenure.protocol.lease.leader import events as manager_events
+from tenure.protocol.lease.leader.leader import Leader
+from tenure.protocol.lease.leader.manager import Manager
+from tenure.protocol.lease.leader.pool import Pool
+from tenure.protocol.lease.lookup import events as lookup_events
+from tenure.protocol.lease.lookup.machine import LookupMachine
+from tenure.protocol.lease.messages import HandOff, Leased
+from tenure.protocol.lease.owner import events as owner_events
+from tenure.protocol.lease.owner.events import Holdings
+from tenure.protocol.lease.owner.machine import OwnerMachine
+from tenure.protocol.log.journal import JournalAction
+from tenure.sim.clocks import MILLION, SimClock
+from tenure.sim.hosts import HostProcess
+from tenure.wire.codec import decode_to_lookup, decode_to_manager, decode_to_owner
+from tenure.wire.versions import NEWEST
 
 if TYPE_CHECKING:
     from tests.simulation.stage import Stage

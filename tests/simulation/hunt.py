@@ -11,9 +11,9 @@ from multiprocessing import get_context
 from multiprocessing.pool import Pool
 from typing import Any, NamedTuple
 
-from leasehold.sim.canaries import CANARIES, NONE, canary
-from leasehold.sim.run import run_seed
-from leasehold.sim.world import Plan
+from tenure.sim.canaries import CANARIES, NONE, canary
+from tenure.sim.run import run_seed
+from tenure.sim.world import Plan
 
 FIRST_SEEDS = (0, 1000, 5000)
 HOURS = 300

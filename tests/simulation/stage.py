@@ -14,29 +14,29 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
-from leasehold.base.instants import FAR_FUTURE, in_seconds, seconds
-from leasehold.base.keys import Key, PoolKind
-from leasehold.base.rangemap import RangeMap
-from leasehold.base.ranges import WHOLE, KeyRange
-from leasehold.protocol.balance.policy import NOBODY, Plan, Policy, Situation
-from leasehold.protocol.lease import owner_events
-from leasehold.protocol.lease.history import History
-from leasehold.protocol.lease.journal import JournalAction, JournalEvent, Seat
-from leasehold.protocol.lease.lookup import LookupMachine
-from leasehold.protocol.lease.lookup_events import LookupConfig
-from leasehold.protocol.lease.manager import Manager, ManagerConfig
-from leasehold.protocol.lease.messages import AnyMessage, Entry, Leased
-from leasehold.protocol.lease.owner import OwnerMachine
-from leasehold.protocol.lease.owner_events import OwnerConfig
-from leasehold.protocol.lease.records import AnyRecord, Changed, Left, State
-from leasehold.protocol.lease.restoration import restored
-from leasehold.protocol.lease.table import LeaseTable, Right
-from leasehold.protocol.lease.timing import DEFAULT, Timing
-from leasehold.sim.checkers import added
-from leasehold.sim.hosts import HostProcess, Hosts
-from leasehold.sim.journal import JournalContents, failure_of
-from leasehold.wire.codec import encode
-from leasehold.wire.versions import NEWEST
+from tenure.base.instants import FAR_FUTURE, in_seconds, seconds
+from tenure.base.keys import Key, PoolKind
+from tenure.base.rangemap import RangeMap
+from tenure.base.ranges import WHOLE, KeyRange
+from tenure.protocol.balance.policy import NOBODY, Plan, Policy, Situation
+from tenure.protocol.lease.history import History
+from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
+from tenure.protocol.lease.lookup.events import LookupConfig
+from tenure.protocol.lease.lookup.machine import LookupMachine
+from tenure.protocol.lease.messages import AnyMessage, Entry, Leased
+from tenure.protocol.lease.owner import events as owner_events
+from tenure.protocol.lease.owner.events import OwnerConfig
+from tenure.protocol.lease.owner.machine import OwnerMachine
+from tenure.protocol.lease.records import AnyRecord, Changed, Left, State
+from tenure.protocol.lease.restoration import restored
+from tenure.protocol.lease.table import LeaseTable, Right
+from tenure.protocol.lease.timing import DEFAULT, Timing
+from tenure.protocol.log.journal import JournalAction, JournalEvent, Seat
+from tenure.sim.checkers import added
+from tenure.sim.hosts import HostProcess, Hosts
+from tenure.sim.journal import JournalContents, failure_of
+from tenure.wire.codec import encode
+from tenure.wire.versions import NEWEST
 from tests.simulation.actors import POOL, Actor, LookupActor, ManagerActor, OwnerActor
 from tests.simulation.transfers import Step, Transfers
 
@@ -212,7 +212,7 @@ class Stage:
         self.journal, self.committed = copy, History(state, lsn)
 
     def restore(self) -> None:
-        """What `leasehold restore` makes of the journal as it is."""
+        """What `tenure restore` makes of the journal as it is."""
         copy, history = self.journal, History(self.journal.state, self.journal.state_lsn)
         for record in copy.records:
             history.apply(record)

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from leasehold.base.ranges import WHOLE, KeyRange
-from leasehold.sim.canaries import SKEW_AT_THE_BOUND, Canary, canary
+from tenure.base.ranges import WHOLE, KeyRange
+from tenure.sim.canaries import SKEW_AT_THE_BOUND, Canary, canary
 from tests.simulation.actors import ManagerActor, OwnerActor
 from tests.simulation.stage import Stage
 

@@ -1,7 +1,7 @@
 """Every machine that is broken on purpose is caught, and its twin is not, on the same seed.
 
 Each canary has a seed that finds it within seconds. A change to the protocol, or to what is drawn,
-shifts the seeds; a few more are tried before the test fails, and `leasehold simulate --canary NAME`
+shifts the seeds; a few more are tried before the test fails, and `tenure simulate --canary NAME`
 finds a new one to write down here. `make canaries` is the long form: any first seed will do.
 """
 
@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import pytest
 
-from leasehold.errors import ConfigurationError
-from leasehold.protocol.lease.owner import OwnerMachine
-from leasehold.sim.canaries import CANARIES, NONE, canary
-from leasehold.sim.faults import chosen_kinds
-from leasehold.sim.run import Outcome, run_seed
-from leasehold.sim.world import Plan
+from tenure.errors import ConfigurationError
+from tenure.protocol.lease.owner.machine import OwnerMachine
+from tenure.sim.canaries import CANARIES, NONE, canary
+from tenure.sim.faults import chosen_kinds
+from tenure.sim.run import Outcome, run_seed
+from tenure.sim.world import Plan
 
 TRIED = 40
 FREED, TWO, AGAIN = "freed too early", "S1: two owners", "S3: a number came again"

@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from leasehold.sim.run import run_seed, run_seeds
-from leasehold.sim.world import Plan
+from tenure.sim.run import run_seed, run_seeds
+from tenure.sim.world import Plan
 
-COMMAND = [sys.executable, "-m", "leasehold", "simulate"]
+COMMAND = [sys.executable, "-m", "tenure", "simulate"]
 
 
 def printed(arguments: list[str], hash_seed: str) -> str:

@@ -1,10 +1,10 @@
 """Stories of leaving: what is returned, when, and what is not given to who is on its way out."""
 
-from leasehold.base.instants import seconds
-from leasehold.base.ranges import WHOLE
-from leasehold.protocol.lease import owner_events
-from leasehold.protocol.lease.journal import Append
-from leasehold.protocol.lease.messages import Join, LeaseRequest
+from tenure.base.instants import seconds
+from tenure.base.ranges import WHOLE
+from tenure.protocol.lease.messages import Join, LeaseRequest
+from tenure.protocol.lease.owner import events as owner_events
+from tenure.protocol.log.journal import Append
 from tests.simulation.stage import Stage
 from tests.simulation.stories import HIGH, KEY, LOW, one_owner
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import msgspec
 
-from leasehold.base.instants import Instant, seconds
-from leasehold.base.ranges import WHOLE
-from leasehold.protocol.lease.journal import Beat
-from leasehold.protocol.lease.leader import Leader
-from leasehold.protocol.lease.messages import Join, LeaseRequest, LeaseResponse
-from leasehold.protocol.lease.pool import Pool
-from leasehold.protocol.lease.timing import DEFAULT, PAPER
-from leasehold.sim.canaries import Canary
+from tenure.base.instants import Instant, seconds
+from tenure.base.ranges import WHOLE
+from tenure.protocol.lease.leader.leader import Leader
+from tenure.protocol.lease.leader.pool import Pool
+from tenure.protocol.lease.messages import Join, LeaseRequest, LeaseResponse
+from tenure.protocol.lease.timing import DEFAULT, PAPER
+from tenure.protocol.log.journal import Beat
+from tenure.sim.canaries import Canary
 from tests.simulation.actors import ManagerActor, OwnerActor
 from tests.simulation.stage import Stage
 from tests.simulation.stories import FAST, HIGH, KEY, LOW, SLOW, ends_badly, one_owner
@@ -61,7 +61,7 @@ def test_1_the_longest_promise_outlives_a_leader_that_did_not_wait_it_out() -> N
     for _ in range(2):
         b = stage.manager("b")
         stage.run_until(lambda: stage.managers["b"].leads)
-        assert b.leader.office.inherited_until - b.now >= promised - seconds(1)
+        assert b.leader.context.inherited_until - b.now >= promised - seconds(1)
         assert stage.committed.promise_ns == promised
         b.kill()
     b = stage.manager("b")

@@ -3,14 +3,14 @@
 As in `test_schedules`.
 """
 
-from leasehold.base.instants import Instant, seconds
-from leasehold.base.ranges import WHOLE, KeyRange
-from leasehold.protocol.lease import owner_events
-from leasehold.protocol.lease.journal import Append
-from leasehold.protocol.lease.messages import Join, LeaseRequest, SyncResponse
-from leasehold.protocol.lease.owner import OwnerMachine
-from leasehold.protocol.lease.timing import DEFAULT
-from leasehold.sim.canaries import Canary
+from tenure.base.instants import Instant, seconds
+from tenure.base.ranges import WHOLE, KeyRange
+from tenure.protocol.lease.messages import Join, LeaseRequest, SyncResponse
+from tenure.protocol.lease.owner import events as owner_events
+from tenure.protocol.lease.owner.machine import OwnerMachine
+from tenure.protocol.lease.timing import DEFAULT
+from tenure.protocol.log.journal import Append
+from tenure.sim.canaries import Canary
 from tests.simulation.stage import Stage
 from tests.simulation.stories import KEY, ends_badly, one_owner
 

@@ -6,12 +6,12 @@ of `o` is for its neighbours to see: processes have pids here, on hosts and in n
 
 from typing import NamedTuple
 
-from leasehold.base.ranges import WHOLE
-from leasehold.protocol.lease.attestation import Sight
-from leasehold.protocol.lease.messages import Attest, Attested, Process
-from leasehold.protocol.lease.timing import DEFAULT
-from leasehold.sim.canaries import Canary
-from leasehold.sim.hosts import HostProcess, Place
+from tenure.base.ranges import WHOLE
+from tenure.protocol.lease.attestation import Sight
+from tenure.protocol.lease.messages import Attest, Attested, Process
+from tenure.protocol.lease.timing import DEFAULT
+from tenure.sim.canaries import Canary
+from tenure.sim.hosts import HostProcess, Place
 from tests.simulation.actors import ManagerActor, OwnerActor
 from tests.simulation.stage import Stage
 from tests.simulation.stories import KEY, ends_badly

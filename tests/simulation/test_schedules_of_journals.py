@@ -3,14 +3,14 @@
 As in `test_schedules`.
 """
 
-from leasehold.base.instants import seconds
-from leasehold.base.ranges import WHOLE
-from leasehold.protocol.lease.journal import Append, Beat, Load
-from leasehold.protocol.lease.messages import LeaseRequest, LeaseResponse, Standby
-from leasehold.protocol.lease.owner import OwnerMachine
-from leasehold.protocol.lease.pool import Pool
-from leasehold.protocol.lease.timing import DEFAULT
-from leasehold.sim.canaries import Canary
+from tenure.base.instants import seconds
+from tenure.base.ranges import WHOLE
+from tenure.protocol.lease.leader.pool import Pool
+from tenure.protocol.lease.messages import LeaseRequest, LeaseResponse, Standby
+from tenure.protocol.lease.owner.machine import OwnerMachine
+from tenure.protocol.lease.timing import DEFAULT
+from tenure.protocol.log.journal import Append, Beat, Load
+from tenure.sim.canaries import Canary
 from tests.simulation.actors import ManagerActor, OwnerActor
 from tests.simulation.stage import JOURNAL, Stage
 from tests.simulation.stories import HIGH, KEY, LOW, ends_badly, one_owner
@@ -213,7 +213,7 @@ def test_10_a_journal_that_went_back_is_refused() -> None:
     """
     stage, a, _ = one_owner()
     lookup = stage.lookup("l")
-    old = stage.journal.seat, a.leader.office.history.state(), stage.journal.lsn
+    old = stage.journal.seat, a.leader.context.history.state(), stage.journal.lsn
     stage.owner("p")
     stage.run(6)
     assert lookup.machine.lsn == old[2] + 1
@@ -228,7 +228,7 @@ def test_10_a_journal_that_went_back_is_refused() -> None:
 def test_10_a_journal_that_does_not_know_a_living_owner_is_refused() -> None:
     """P22, S4: as before, without lookups: the owner was numbered in a record that is not there."""
     stage, a, _ = one_owner()
-    old = stage.journal.seat, a.leader.office.history.state(), stage.journal.lsn
+    old = stage.journal.seat, a.leader.context.history.state(), stage.journal.lsn
     p = stage.owner("p")
     stage.run(1)
     a.kill()
@@ -245,7 +245,7 @@ def two_led_under_one_number() -> None:
     leader that believes the copy it is free then, and `q` would take it.
     """
     stage, a, _ = one_owner()
-    old = stage.journal.seat, a.leader.office.history.state(), stage.journal.lsn
+    old = stage.journal.seat, a.leader.context.history.state(), stage.journal.lsn
     a.kill()
     b = stage.manager("b")
     stage.prefer((LOW, ("o",)), (HIGH, ("q", "p")))
@@ -281,7 +281,7 @@ def a_number_was_given_to_another() -> None:
     stage.prefer((WHOLE, ("p",)))
     a = stage.manager("a")
     stage.owner("none").close()
-    old = stage.journal.seat, a.leader.office.history.state(), stage.journal.lsn
+    old = stage.journal.seat, a.leader.context.history.state(), stage.journal.lsn
     p = stage.owner("p")
     stage.run_until(lambda: stage.holders(KEY) == ["p"])
     a.kill()
@@ -315,7 +315,7 @@ def an_old_copy_goes_on(*, restored: bool) -> None:
     """
     stage, a, o = one_owner()
     lookup = stage.lookup("l")
-    old = stage.journal.seat, a.leader.office.history.state(), stage.journal.lsn
+    old = stage.journal.seat, a.leader.context.history.state(), stage.journal.lsn
     o.close()
     stage.prefer((WHOLE, ("o", "q", "p")))
     p = stage.owner("p")

@@ -7,12 +7,12 @@ says where the range goes, and whether lookups are told of a loss.
 
 import pytest
 
-from leasehold.base.ranges import WHOLE
-from leasehold.protocol.lease import owner_events
-from leasehold.protocol.lease.journal import Append
-from leasehold.protocol.lease.messages import LeaseResponse
-from leasehold.protocol.lease.owner_events import CopiedAhead, HandedOver, HandOver, SendLast
-from leasehold.protocol.lease.timing import DEFAULT
+from tenure.base.ranges import WHOLE
+from tenure.protocol.lease.messages import LeaseResponse
+from tenure.protocol.lease.owner import events as owner_events
+from tenure.protocol.lease.owner.events import CopiedAhead, HandedOver, HandOver, SendLast
+from tenure.protocol.lease.timing import DEFAULT
+from tenure.protocol.log.journal import Append
 from tests.simulation.actors import LookupActor, ManagerActor, OwnerActor
 from tests.simulation.stage import Hold, Stage
 from tests.simulation.stories import HIGH, KEY, LOW, ends_badly

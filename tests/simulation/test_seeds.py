@@ -1,14 +1,14 @@
 """Some seeds of everything: that the promises are kept, and that everything that may go wrong does.
 
-Thousands of hours are for `leasehold simulate`; these are there to fail fast.
+Thousands of hours are for `tenure simulate`; these are there to fail fast.
 """
 
 import pytest
 
-from leasehold.protocol.lease.timing import PRESETS
-from leasehold.sim.faults import HAND_OFF_FAULTS, KINDS, chosen_kinds
-from leasehold.sim.run import run_seed, total
-from leasehold.sim.world import Plan
+from tenure.protocol.lease.timing import PRESETS
+from tenure.sim.faults import HAND_OFF_FAULTS, KINDS, chosen_kinds
+from tenure.sim.run import run_seed, total
+from tenure.sim.world import Plan
 
 
 @pytest.mark.parametrize("preset", PRESETS)

@@ -7,9 +7,9 @@ back. The stage judges, with every new belief, that nothing acknowledged is miss
 
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from leasehold.base.keys import Key
-from leasehold.protocol.lease import owner_events
-from leasehold.protocol.lease.messages import HandOff, Leased
+from tenure.base.keys import Key
+from tenure.protocol.lease.messages import HandOff, Leased
+from tenure.protocol.lease.owner import events as owner_events
 
 if TYPE_CHECKING:
     from tests.simulation.actors import OwnerActor

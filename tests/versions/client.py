@@ -1,16 +1,15 @@
-"""An owner and a lookup of one pool, as a program: whichever leasehold runs it.
+"""An owner and a lookup of one pool, as a program: whichever release runs it.
 
-Takes the address at which it is to serve, and the managers. Each line on standard input is answered
-with how things are, as JSON; at the end of input it leaves.
+Takes the package to import, the address at which it is to serve, and the managers. Each line on
+standard input is answered with how things are, as JSON; at the end of input it leaves.
 """
 
 import asyncio
 import json
 import sys
 from collections import Counter
+from importlib import import_module
 from typing import Any
-
-from leasehold import KeyRange, Lookup, Owner
 
 POOL = "mixed"
 KEYS = tuple(f"room-{n}" for n in range(40))
@@ -23,7 +22,7 @@ async def lines() -> asyncio.StreamReader:
     return reader
 
 
-def state(owner: Owner, lookup: Lookup, happened: Counter[str]) -> dict[str, Any]:
+def state(owner: Any, lookup: Any, happened: Counter[str]) -> dict[str, Any]:  # noqa: ANN401 - of either release
     leases = {key: owner.check(key) for key in KEYS}
     return {
         "leases": {key: lease.number for key, lease in leases.items() if lease},
@@ -34,19 +33,20 @@ def state(owner: Owner, lookup: Lookup, happened: Counter[str]) -> dict[str, Any
     }
 
 
-async def main(address: str, *managers: str) -> None:
+async def main(package: str, address: str, *managers: str) -> None:
+    tenure: Any = import_module(package)
     happened: Counter[str] = Counter()
 
-    def on_revoke(ranges: tuple[KeyRange, ...]) -> None:
+    def on_revoke(ranges: tuple[Any, ...]) -> None:
         happened["revoked"] += len(ranges)
 
-    def on_loss(ranges: tuple[KeyRange, ...]) -> None:
+    def on_loss(ranges: tuple[Any, ...]) -> None:
         happened["lost"] += len(ranges)
 
     asked = await lines()
     async with (
-        Owner(managers, pool=POOL, address=address, on_revoke=on_revoke) as owner,
-        Lookup(managers, pool=POOL, on_loss=on_loss) as lookup,
+        tenure.Owner(managers, pool=POOL, address=address, on_revoke=on_revoke) as owner,
+        tenure.Lookup(managers, pool=POOL, on_loss=on_loss) as lookup,
     ):
         while await asked.readline():
             print(json.dumps(state(owner, lookup, happened)), flush=True)

@@ -1,23 +1,34 @@
-"""The first leasehold: where it is, and how it is run."""
+"""The releases that meet in tests: the present one, and the first, under the name it had then."""
 
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 HERE = Path(__file__).parent
-OLD = HERE / "leasehold-1.zip"
-NEW: Path | None = None
-"""The present leasehold: it needs no other path than the test itself."""
 
 
-def environment(leasehold: Path | None) -> dict[str, str]:
-    """That of a process which is to import that leasehold."""
-    return {**os.environ, "PYTHONPATH": str(leasehold)} if leasehold else dict(os.environ)
+class Release(NamedTuple):
+    """A package, and where it lies if it is not the installed one."""
+
+    package: str
+    path: tuple[Path, ...] = ()
+
+
+NEW = Release("tenure")
+OLD = Release("leasehold", (HERE / "leasehold-1.zip", HERE / "leasehold-1"))
+"""The second folder holds the metadata from which that package reads its own version."""
+
+
+def environment(release: Release) -> dict[str, str]:
+    """That of a process which is to import that release."""
+    here = dict(os.environ)
+    return {**here, "PYTHONPATH": os.pathsep.join(map(str, release.path))} if release.path else here
 
 
 def run_old(program: str, said: str = "") -> str:
-    """What a program of this folder answers when the first leasehold runs it."""
+    """What a program of this folder answers when the first release runs it."""
     ran = subprocess.run(
         [sys.executable, str(HERE / program)],
         input=said,

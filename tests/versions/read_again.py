@@ -1,4 +1,4 @@
-"""What a leasehold makes of bytes, as a program: it is run by an older one than that beside it.
+"""What a release makes of bytes, as a program: it is run by an older one than that beside it.
 
 Takes lines of JSON, [reader, bytes in hexadecimal], and answers each with the `repr` of what was
 read, or with the error.

@@ -1,7 +1,7 @@
-"""What the first leasehold wrote is understood, and it understands what is written today.
+"""What the first release wrote is understood, and it understands what is written today.
 
 A field may be added at the end, with a default, and then has a value in ADDED, so that it is seen
-that the first leasehold passes over it. All else that is new is for peers of a newer version only.
+that the first release passes over it. All else that is new is for peers of a newer version only.
 """
 
 import json
@@ -12,12 +12,12 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from leasehold.protocol.lease import messages, records
-from leasehold.protocol.lease.messages import ToLookup, ToManager, ToOwner
-from leasehold.protocol.lease.records import AnyRecord
-from leasehold.testing.contracts.transport import A_PROCESS
-from leasehold.wire import codec, journal_codec
-from leasehold.wire.versions import SINCE
+from tenure.protocol.lease import messages, records
+from tenure.protocol.lease.messages import ToLookup, ToManager, ToOwner
+from tenure.protocol.lease.records import AnyRecord
+from tenure.testing.contracts.transport import A_PROCESS
+from tenure.wire import codec, journal_codec
+from tenure.wire.versions import SINCE
 from tests.versions.old import HERE, run_old
 
 GOLDEN = json.loads((HERE / "golden-1.json").read_text("utf-8"))
@@ -65,7 +65,7 @@ def receivers(message: object) -> Iterator[str]:
 
 
 def filled(thing: Any) -> Any:  # noqa: ANN401 - any struct, or what may be in one
-    """With a value in every field that the first leasehold does not know."""
+    """With a value in every field that the first release does not know."""
     if isinstance(thing, tuple):
         return tuple(filled(each) for each in thing)
     if not isinstance(thing, msgspec.Struct):

@@ -1,8 +1,8 @@
-"""What a leasehold writes, by that leasehold itself: a program for `golden-1.json`.
+"""What a release writes, by that release itself: a program for `golden-1.json`.
 
     PYTHONPATH=tests/versions/leasehold-1.zip python tests/versions/write_golden.py
 
-It is run by an older leasehold than that beside it, so it knows that one's modules by name only.
+It is run by an older release than that beside it, so it knows that one's modules by name only.
 """
 
 import json

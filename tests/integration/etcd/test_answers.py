@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.errors import (
+from tenure.errors import (
     ClosedError,
     ConfigurationError,
     JournalDamaged,
     JournalError,
     JournalTooNew,
 )
-from leasehold.manager.journals import perform
-from leasehold.manager.journals.etcd import EtcdJournal
-from leasehold.protocol.lease.journal import (
+from tenure.journals import perform
+from tenure.journals.etcd import EtcdJournal
+from tenure.protocol.log.journal import (
     Append,
     Appended,
     Campaign,
@@ -23,7 +23,7 @@ from leasehold.protocol.lease.journal import (
     Seat,
     Unknown,
 )
-from leasehold.testing.contracts.journal import A_STATE, lead, numbered, taken_by
+from tenure.testing.contracts.journal import A_STATE, lead, numbered, taken_by
 from tests.integration.etcd.keys import delete, key_of, keys_under, put
 from tests.integration.etcd.proxy import proxy_to
 from tests.integration.etcd.servers import Cluster, free_ports, running, until
@@ -148,7 +148,7 @@ async def test_what_is_not_ours_is_refused_and_left_alone(
     etcd: Cluster, prefix: str, open_etcd: OpenEtcd
 ) -> None:
     await put(etcd, f"{prefix}something", b"else")
-    with pytest.raises(JournalDamaged, match="no journal of leasehold"):
+    with pytest.raises(JournalDamaged, match="no journal of tenure"):
         await open_etcd(etcd.journal_url(prefix=prefix)).load()
     assert await keys_under(etcd, prefix) == [f"{prefix}something"]
 

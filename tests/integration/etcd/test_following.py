@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.errors import JournalWentBack
-from leasehold.manager.journals import History
-from leasehold.manager.journals.etcd import EtcdJournal
-from leasehold.manager.journals.etcd_follow import Followed
-from leasehold.protocol.lease.journal import Committed
-from leasehold.protocol.lease.records import AnyRecord
-from leasehold.testing.contracts.journal import A_STATE, lead, numbered
+from tenure.errors import JournalWentBack
+from tenure.journals import History
+from tenure.journals.etcd import EtcdJournal
+from tenure.journals.etcd_follow import Followed
+from tenure.protocol.lease.records import AnyRecord
+from tenure.protocol.log.journal import Committed
+from tenure.testing.contracts.journal import A_STATE, lead, numbered
 from tests.integration.etcd.proxy import proxy_to
 from tests.integration.etcd.servers import Cluster, running, until
 

@@ -5,16 +5,16 @@ from collections.abc import Callable
 
 import pytest
 
-from leasehold.manager.journals.etcd import EtcdJournal
-from leasehold.manager.journals.etcd_log import catch_up
-from leasehold.manager.journals.etcd_store import Store
-from leasehold.manager.journals.etcd_values import PIECE_BYTES, Keys
-from leasehold.manager.journals.etcd_writes import compact
-from leasehold.protocol.lease.journal import Committed, Deposed
-from leasehold.protocol.lease.messages import Entry
-from leasehold.protocol.lease.records import AnyRecord, Changed, PoolState, State
-from leasehold.testing.contracts.journal import A_STATE, lead, numbered
-from leasehold.wire.journal_codec import encode_state
+from tenure.journals.etcd import EtcdJournal
+from tenure.journals.etcd_log import catch_up
+from tenure.journals.etcd_store import Store
+from tenure.journals.etcd_values import PIECE_BYTES, Keys
+from tenure.journals.etcd_writes import compact
+from tenure.protocol.lease.messages import Entry
+from tenure.protocol.lease.records import AnyRecord, Changed, PoolState, State
+from tenure.protocol.log.journal import Committed, Deposed
+from tenure.testing.contracts.journal import A_STATE, lead, numbered
+from tenure.wire.journal_codec import encode_state
 from tests.integration.etcd.keys import keys_under
 from tests.integration.etcd.servers import Cluster
 

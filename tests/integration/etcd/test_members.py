@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 import pytest_asyncio
 
-from leasehold.errors import JournalError
-from leasehold.manager.journals.etcd import EtcdJournal
-from leasehold.protocol.lease.journal import Committed, Seat, Unknown
-from leasehold.testing.contracts.journal import WATCH_NS, lead, numbered
+from tenure.errors import JournalError
+from tenure.journals.etcd import EtcdJournal
+from tenure.protocol.log.journal import Committed, Seat, Unknown
+from tenure.testing.contracts.journal import WATCH_NS, lead, numbered
 from tests.integration.etcd.servers import Cluster, running, until
 
 OpenEtcd = Callable[[str], EtcdJournal]

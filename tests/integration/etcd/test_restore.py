@@ -5,14 +5,14 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 import pytest_asyncio
 
-from leasehold.errors import JournalDamaged
-from leasehold.manager.journals import Restorable, open_copy
-from leasehold.manager.journals.contract import Beginning
-from leasehold.manager.journals.etcd import EtcdJournal
-from leasehold.manager.restore import read_copy
-from leasehold.protocol.lease.journal import Seat
-from leasehold.protocol.lease.records import State
-from leasehold.testing.contracts.journal import EVERY_RECORD, lead
+from tenure.errors import JournalDamaged
+from tenure.journals import Restorable, open_copy
+from tenure.journals.contract import Beginning
+from tenure.journals.etcd import EtcdJournal
+from tenure.manager.restore import read_copy
+from tenure.protocol.lease.records import State
+from tenure.protocol.log.journal import Seat
+from tenure.testing.contracts.journal import EVERY_RECORD, lead
 from tests.integration.etcd.keys import keys_under, put
 from tests.integration.etcd.servers import Cluster
 
@@ -40,7 +40,7 @@ async def test_what_is_another_programs_is_left_alone(
     etcd: Cluster, prefix: str, copy: Restorable
 ) -> None:
     await put(etcd, f"{prefix}notes", b"mine")
-    with pytest.raises(JournalDamaged, match="but no journal of leasehold"):
+    with pytest.raises(JournalDamaged, match="but no journal of tenure"):
         await read_copy(copy)
     assert await keys_under(etcd, prefix) == [f"{prefix}notes"]
 

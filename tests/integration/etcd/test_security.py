@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.errors import ConfigurationError, JournalError, JournalUnwritable
-from leasehold.manager.journals.etcd import EtcdJournal
-from leasehold.manager.journals.etcd_wire import after_prefix
-from leasehold.protocol.lease.journal import Committed
-from leasehold.testing.contracts.journal import A_STATE, lead, numbered
+from tenure.errors import ConfigurationError, JournalError, JournalUnwritable
+from tenure.journals.etcd import EtcdJournal
+from tenure.journals.etcd_wire import after_prefix
+from tenure.protocol.log.journal import Committed
+from tenure.testing.contracts.journal import A_STATE, lead, numbered
 from tests.integration.etcd.servers import Cluster, running, until
 
 OpenEtcd = Callable[[str], EtcdJournal]
 pytestmark = pytest.mark.asyncio
 
-PREFIX = "/leasehold/"
+PREFIX = "/tenure/"
 
 
 async def add_user(etcd: Cluster, name: str, password: str) -> None:
@@ -30,14 +30,14 @@ async def add_user(etcd: Cluster, name: str, password: str) -> None:
 async def ask_for_passwords(etcd: Cluster) -> None:
     """As docs/operating/etcd.md says."""
     await add_user(etcd, "root", "root's own")
-    await add_user(etcd, "leasehold", "open sesame")
+    await add_user(etcd, "tenure", "open sesame")
     key, end = PREFIX.encode(), after_prefix(PREFIX.encode())
     permission = {
         "permType": "READWRITE",
         "key": b64encode(key).decode(),
         "range_end": b64encode(end).decode(),
     }
-    await etcd.call("/auth/role/grant", {"name": "leasehold", "perm": permission})
+    await etcd.call("/auth/role/grant", {"name": "tenure", "perm": permission})
     await etcd.call("/auth/enable", {})
 
 
@@ -45,7 +45,7 @@ async def test_users_and_their_tokens(tmp_path: Path, open_etcd: OpenEtcd) -> No
     password_file = tmp_path / "password"
     password_file.write_text("open sesame\n")
     async with running(tmp_path / "etcd") as etcd:
-        user = {"user": "leasehold", "password_file": password_file}
+        user = {"user": "tenure", "password_file": password_file}
         known = open_etcd(etcd.journal_url(**user))
         leadership = await lead(known)  # etcd asks nobody yet, and a user is no harm
         await ask_for_passwords(etcd)

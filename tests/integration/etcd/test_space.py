@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.errors import JournalUnwritable
-from leasehold.manager.journals.etcd import EtcdJournal
-from leasehold.protocol.lease.journal import Committed, Unknown
-from leasehold.testing.contracts.journal import A_STATE, lead, numbered
+from tenure.errors import JournalUnwritable
+from tenure.journals.etcd import EtcdJournal
+from tenure.protocol.log.journal import Committed, Unknown
+from tenure.testing.contracts.journal import A_STATE, lead, numbered
 from tests.integration.etcd.servers import Cluster, EtcdSays, etcdctl_binary, running, until
 from tests.repo.reading import ROOT
 

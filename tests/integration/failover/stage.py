@@ -14,23 +14,25 @@ from typing import Any
 
 import aiohttp
 
-from leasehold.protocol.lease.timing import PRESETS
+from tenure.protocol.lease.timing import PRESETS
 from tests.integration.etcd.proxy import Proxy, proxy_to
 from tests.integration.etcd.servers import Cluster, running, until
 from tests.integration.failover.traffic import Traffic, traffic
 from tests.integration.processes import ManagerProcess
+from tests.versions.old import NEW, Release
+
+PREFIX = "/tenure/"
+"""Said, because older releases have another by default."""
 
 
 class Manager(ManagerProcess):
     """A manager whose reports are kept."""
 
-    def __init__(
-        self, journal: str, preset: str, *options: str, leasehold: Path | None = None
-    ) -> None:
+    def __init__(self, journal: str, preset: str, *options: str, release: Release = NEW) -> None:
         self.events: list[dict[str, Any]] = []
         self.journal = journal
         port = () if "--port" in options else ("--port", "0")
-        super().__init__([*port, "--preset", preset, "--journal", journal, *options], leasehold)
+        super().__init__([*port, "--preset", preset, "--journal", journal, *options], release)
 
     def _read(self) -> None:
         assert self.process.stdout
@@ -88,22 +90,22 @@ class Stage:
         """Of each manager, one to each member."""
         self.to_managers: list[Proxy] = []
 
-    def start(self, journal: str, *options: str, leasehold: Path | None = None) -> Manager:
-        """One manager more; of the present leasehold if no other is named."""
-        made = Manager(journal, self.preset, *options, leasehold=leasehold)
+    def start(self, journal: str, *options: str, release: Release = NEW) -> Manager:
+        """One manager more; of the present release if no other is named."""
+        made = Manager(journal, self.preset, *options, release=release)
         self.stack.callback(made.clean_up)
         self.managers.append(made)
         return made
 
-    async def replace(self, manager: Manager, leasehold: Path | None) -> Manager:
-        """Stop a manager, and start one of another leasehold at the same URL; it stands by then."""
+    async def replace(self, manager: Manager, release: Release) -> Manager:
+        """Stop a manager, and start one of another release at the same URL; it stands by then."""
         leads = manager is await self.leader()
         manager.send(TERMINATE)
         assert await manager.ended() == 0, manager.log
         if leads:
             await self.leader(after=manager.leadership)
         port = manager.url.rpartition(":")[2]
-        made = self.start(manager.journal, "--port", port, leasehold=leasehold)
+        made = self.start(manager.journal, "--port", port, release=release)
         self.managers.remove(manager)
         await made.until_role("standing by")
         return made
@@ -165,7 +167,7 @@ async def on_etcd(
     options: Sequence[str] = (),
     breakable: bool = False,
     parted: bool = False,
-    leasehold: Path | None = None,
+    release: Release = NEW,
 ) -> AsyncIterator[Stage]:
     """Managers on an etcd; `breakable` between the two, `parted` between clients and managers."""
     async with AsyncExitStack() as stack:
@@ -178,7 +180,7 @@ async def on_etcd(
                 stage.to_etcd.append(ways)
                 urls = [each.url for each in ways]
             first = ["--first-start"] if n == 0 else []
-            stage.start(f"etcd:{','.join(urls)}", *first, leasehold=leasehold)
+            stage.start(f"etcd:{','.join(urls)}?prefix={PREFIX}", *first, release=release)
             if n == 0:
                 await stage.leader()
         await stage.listening()
@@ -195,16 +197,16 @@ async def on_sqlite(
     *,
     preset: str = "default",
     managers: int = 2,
-    leasehold: Path | None = None,
+    release: Release = NEW,
 ) -> AsyncIterator[Stage]:
     """Managers on a journal in a file."""
     async with AsyncExitStack() as stack:
         stage = Stage(stack, preset)
         journal = f"sqlite:{directory / 'journal.sqlite'}"
-        stage.start(journal, "--first-start", leasehold=leasehold)
+        stage.start(journal, "--first-start", release=release)
         await stage.leader()
         for _ in range(managers - 1):
-            stage.start(journal, leasehold=leasehold)
+            stage.start(journal, release=release)
         await stage.listening()
         yield stage
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.runtime.clock import boot_clock
+from tenure.runtime.clock import boot_clock
 from tests.integration.etcd.keys import put
 from tests.integration.etcd.servers import Cluster, until
 from tests.integration.etcd.test_space import QUOTA, fill, free
@@ -13,8 +13,8 @@ from tests.integration.failover.stage import KILL, Stage, on_etcd
 from tests.integration.failover.traffic import Traffic
 
 pytestmark = pytest.mark.asyncio
-MANAGER_KEY = "/leasehold/front/manager"
-BEAT_KEY = "/leasehold/front/beat"
+MANAGER_KEY = "/tenure/front/manager"
+BEAT_KEY = "/tenure/front/beat"
 DELAY_SECONDS = 0.15
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.manager.journals.etcd import EtcdJournal
-from leasehold.protocol.lease.history import History
-from leasehold.runtime.clock import boot_clock
+from tenure.journals.etcd import EtcdJournal
+from tenure.protocol.lease.history import History
+from tenure.runtime.clock import boot_clock
 from tests.integration.etcd.servers import Cluster, until
 from tests.integration.failover.stage import KILL, Manager, Stage, on_etcd
 from tests.integration.processes import run

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.runtime.clock import boot_clock
+from tenure.runtime.clock import boot_clock
 from tests.integration.failover.stage import KILL, STAGES, TERMINATE, on_etcd
 
 pytestmark = pytest.mark.asyncio

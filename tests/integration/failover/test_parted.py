@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.runtime.clock import boot_clock
+from tenure.runtime.clock import boot_clock
 from tests.integration.etcd.proxy import Mode, Proxy
 from tests.integration.etcd.servers import until
 from tests.integration.failover.stage import on_etcd

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.runtime.clock import boot_clock
+from tenure.runtime.clock import boot_clock
 from tests.integration.failover.stage import TERMINATE, on_etcd
 from tests.integration.failover.traffic import traffic
 

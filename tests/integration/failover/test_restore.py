@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from leasehold.base.ranges import WHOLE
+from tenure.base.ranges import WHOLE
 from tests.integration.etcd.servers import Cluster, etcdctl_binary, until
 from tests.integration.failover.stage import Manager, Stage, on_etcd, on_sqlite
 from tests.integration.failover.traffic import Traffic
@@ -48,9 +48,9 @@ async def sh(script: str, directory: Path) -> str:
     """Run the program; what it said."""
     bin_directory = directory / "bin"
     bin_directory.mkdir(exist_ok=True)
-    if not (bin_directory / "leasehold").exists():
-        (bin_directory / "leasehold").write_text(f'#!/bin/sh\nexec {" ".join(command())} "$@"\n')
-        (bin_directory / "leasehold").chmod(0o755)
+    if not (bin_directory / "tenure").exists():
+        (bin_directory / "tenure").write_text(f'#!/bin/sh\nexec {" ".join(command())} "$@"\n')
+        (bin_directory / "tenure").chmod(0o755)
     path = f"{bin_directory}:{ETCDCTL.parent}:{os.environ['PATH']}"
     done = await asyncio.to_thread(
         subprocess.run,
@@ -123,11 +123,11 @@ async def is_refused_under(managers: list[Manager]) -> None:
 async def test_an_sqlite_journal_put_back_is_refused_then_restored(
     tmp_path: Path, way: int
 ) -> None:
-    places = {"/var/lib/leasehold": str(tmp_path), "/var/backups": str(tmp_path / "backups")}
+    places = {"/var/lib/tenure": str(tmp_path), "/var/backups": str(tmp_path / "backups")}
     (tmp_path / "backups").mkdir()
     take = translated(list(scripts("SQLite", "Taking a copy"))[way], places)
     (put_back,) = (translated(each, places) for each in scripts("SQLite", "Putting it back"))
-    moving, restoring = put_back.split("leasehold restore", 1)
+    moving, restoring = put_back.split("tenure restore", 1)
     async with on_sqlite(tmp_path, preset="test") as stage, stage.traffic() as traffic:
         await sh(take, tmp_path)
         await is_refused_under(stage.managers)
@@ -137,7 +137,7 @@ async def test_an_sqlite_journal_put_back_is_refused_then_restored(
         for each in managers:
             await refused(each)
         await is_refused_cold(stage, managers[0])
-        check_progress(await sh(f"leasehold restore{restoring}", tmp_path))
+        check_progress(await sh(f"tenure restore{restoring}", tmp_path))
         await goes_on(stage, traffic, managers)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.runtime.clock import boot_clock
+from tenure.runtime.clock import boot_clock
 from tests.integration.etcd.servers import running, until
 from tests.integration.failover.stage import KILL, Stage
 

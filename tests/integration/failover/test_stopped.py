@@ -8,10 +8,10 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from leasehold.protocol.lease.messages import Hello, Standby, Sync, SyncResponse
-from leasehold.runtime.clock import boot_clock
-from leasehold.wire.codec import decode_to_lookup, decode_to_owner, encode
-from leasehold.wire.versions import NEWEST, SUBPROTOCOLS
+from tenure.protocol.lease.messages import Hello, Standby, Sync, SyncResponse
+from tenure.runtime.clock import boot_clock
+from tenure.wire.codec import decode_to_lookup, decode_to_owner, encode
+from tenure.wire.versions import NEWEST, SUBPROTOCOLS
 from tests.integration.failover.stage import STAGES, Manager
 from tests.integration.owner import WireOwner
 

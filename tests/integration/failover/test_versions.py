@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.runtime.clock import boot_clock
+from tenure.runtime.clock import boot_clock
 from tests.integration.failover.stage import KILL, STAGES
 from tests.integration.failover.traffic import POOL
 from tests.integration.versions.clients import clients_of
 from tests.versions import client
-from tests.versions.old import NEW, OLD
+from tests.versions.old import NEW, OLD, Release
 
 pytestmark = pytest.mark.asyncio
 
@@ -24,7 +24,7 @@ async def test_a_rolling_upgrade_of_all_managers_and_back_costs_no_lease(
     tmp_path: Path, journal: str
 ) -> None:
     async with (
-        STAGES[journal](tmp_path, managers=3, leasehold=OLD) as stage,
+        STAGES[journal](tmp_path, managers=3, release=OLD) as stage,
         clients_of(stage.urls, OLD, NEW) as clients,
         stage.traffic() as traffic,
     ):
@@ -46,11 +46,11 @@ async def test_a_rolling_upgrade_of_all_managers_and_back_costs_no_lease(
 @pytest.mark.parametrize("journal", ["etcd", "sqlite"])
 @pytest.mark.parametrize(("first", "second"), [(NEW, OLD), (OLD, NEW)], ids=["back", "on"])
 async def test_a_leader_that_is_killed_is_followed_by_a_standby_of_the_other_version(
-    tmp_path: Path, journal: str, first: Path | None, second: Path | None
+    tmp_path: Path, journal: str, first: Release, second: Release
 ) -> None:
-    async with STAGES[journal](tmp_path, managers=1, leasehold=first) as stage:
+    async with STAGES[journal](tmp_path, managers=1, release=first) as stage:
         [leader] = stage.managers
-        standby = stage.start(leader.journal, leasehold=second)
+        standby = stage.start(leader.journal, release=second)
         await standby.until_role("standing by")
         if first is NEW:
             await stage.by_the_ring(*POOLS)

@@ -13,13 +13,13 @@ from itertools import count
 
 import pytest
 
-from leasehold import KeyRange, Lookup, Owner
-from leasehold.base.instants import Instant, in_seconds, seconds
-from leasehold.cli.demo.judge import Judge
-from leasehold.cli.demo.record import Served
-from leasehold.protocol.balance.load import share_of
-from leasehold.protocol.lease.timing import Timing
-from leasehold.runtime.clock import boot_clock
+from tenure import KeyRange, Lookup, Owner
+from tenure.base.instants import Instant, in_seconds, seconds
+from tenure.cli.demo.judge import Judge
+from tenure.cli.demo.record import Served
+from tenure.protocol.balance.load import share_of
+from tenure.protocol.lease.timing import Timing
+from tenure.runtime.clock import boot_clock
 from tests.integration.etcd.servers import until
 
 POOL = "rooms"
@@ -44,7 +44,7 @@ class Traffic:
         self.requests = 0
         self.failed = 0
         self.interrupted = 0
-        """Attempts that found no owner, no lease, or a lease that ended meanwhile."""
+        """Reachability that found no owner, no lease, or a lease that ended meanwhile."""
         self.lost: list[KeyRange] = []
         self.revoked: list[KeyRange] = []
         self.slowest_ns = 0

@@ -1,16 +1,15 @@
-"""Owners and lookups in processes of their own, of either leasehold, and what they all see."""
+"""Owners and lookups in processes of their own, of either release, and what they all see."""
 
 import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 from tests.integration.etcd.servers import until
 from tests.versions.client import KEYS
-from tests.versions.old import HERE, environment
+from tests.versions.old import HERE, Release, environment
 
 DEADLINE_SECONDS = 20.0
 
@@ -43,14 +42,14 @@ class Clients:
         self._settled: list[tuple[int, int]] = []
         """Of each client, how many ranges were revoked and lost by then."""
 
-    async def start(self, leasehold: Path | None) -> None:
+    async def start(self, release: Release) -> None:
         """One client more."""
         address = f"http://client-{len(self.clients)}"
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, str(HERE / "client.py"), address, *self.managers),
+            *(sys.executable, str(HERE / "client.py"), release.package, address, *self.managers),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            env=environment(leasehold),
+            env=environment(release),
         )
         self.clients.append(Client(address, process))
 
@@ -77,9 +76,9 @@ class Clients:
                 return False
         return len(holders) == len(KEYS) and all(each["found"] == holders for each in states)
 
-    async def grow(self, leasehold: Path | None) -> None:
+    async def grow(self, release: Release) -> None:
         """Start one more, and wait until it has its share; no number has gone back meanwhile."""
-        await self.start(leasehold)
+        await self.start(release)
         states = await self.share()
         self._settled = [(each["revoked"], each["lost"]) for each in states]
         for said in states:
@@ -111,11 +110,11 @@ class Clients:
 
 
 @asynccontextmanager
-async def clients_of(managers: Sequence[str], *leaseholds: Path | None) -> AsyncIterator[Clients]:
-    """One client of each of these leaseholds, who share the keys."""
+async def clients_of(managers: Sequence[str], *releases: Release) -> AsyncIterator[Clients]:
+    """One client of each of these releases, who share the keys."""
     made = Clients(managers)
     try:
-        for each in leaseholds:
+        for each in releases:
             await made.grow(each)
         yield made
     finally:

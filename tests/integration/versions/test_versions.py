@@ -7,8 +7,8 @@ import aiohttp
 import msgspec
 import pytest
 
-from leasehold.manager.answers import OwnersAnswer, StatusAnswer
-from leasehold.wire.versions import NEWEST
+from tenure.manager.answers import OwnersAnswer, StatusAnswer
+from tenure.wire.versions import NEWEST
 from tests.integration.failover.stage import on_sqlite
 from tests.integration.versions.clients import clients_of
 from tests.versions.client import POOL
@@ -33,7 +33,7 @@ async def test_old_and_new_clients_share_the_keys_under_a_new_manager(tmp_path: 
 
 
 async def test_old_and_new_clients_share_the_keys_under_an_old_manager(tmp_path: Path) -> None:
-    old = on_sqlite(tmp_path, managers=1, leasehold=OLD)
+    old = on_sqlite(tmp_path, managers=1, release=OLD)
     async with old as stage, clients_of(stage.urls, NEW, OLD):
         said = await asked(stage.urls[0] + "/v1/status")
         assert "protocols" not in said, "that is no old manager"
@@ -52,7 +52,7 @@ async def test_the_new_takes_over_from_the_old_and_the_old_from_the_new(tmp_path
     Nothing moves on account of it: the new starts from who has what, and plans by the ring from
     then on as it is told to, for the old knows nothing else.
     """
-    async with on_sqlite(tmp_path, managers=1, leasehold=OLD) as stage:
+    async with on_sqlite(tmp_path, managers=1, release=OLD) as stage:
         await stage.start(stage.managers[0].journal).until_role("standing by")
         async with clients_of(stage.urls, OLD, NEW) as clients:
             for version in (OLD, NEW):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from leasehold.base.instants import in_seconds, seconds
+from tenure.base.instants import in_seconds, seconds
 
 
 @pytest.mark.parametrize(

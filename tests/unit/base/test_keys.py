@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from leasehold.base.keys import hashed_key, key_function, ordered_key
-from leasehold.errors import KeyTypeError
+from tenure.base.keys import hashed_key, key_function, ordered_key
+from tenure.errors import KeyTypeError
 
 
 def test_a_text_and_its_bytes_are_one_key() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from leasehold.base.names import wrong_with_name, wrong_with_text
+from tenure.base.names import wrong_with_name, wrong_with_text
 
 
 @pytest.mark.parametrize("name", ["a", "n" * 200, "räume/5 %", "房间"])

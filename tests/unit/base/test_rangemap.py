@@ -2,8 +2,8 @@
 
 import pytest
 
-from leasehold.base.rangemap import RangeMap
-from leasehold.base.ranges import WHOLE, KeyRange
+from tenure.base.rangemap import RangeMap
+from tenure.base.ranges import WHOLE, KeyRange
 
 
 def test_a_new_map_is_one_range() -> None:

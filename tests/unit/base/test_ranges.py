@@ -2,7 +2,7 @@
 
 import pytest
 
-from leasehold.base.ranges import WHOLE, KeyRange, covered_by, gaps, lower_end
+from tenure.base.ranges import WHOLE, KeyRange, covered_by, gaps, lower_end
 
 LOW, MIDDLE, HIGH = KeyRange(b"", b"g"), KeyRange(b"g", b"p"), KeyRange(b"p", None)
 

@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from leasehold import __version__
-from leasehold.cli.app import COMMANDS, Command, run
-from leasehold.errors import ConfigurationError, JournalDamaged
+from tenure import __version__
+from tenure.cli.app import COMMANDS, Command, run
+from tenure.errors import ConfigurationError, JournalDamaged
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -15,7 +15,7 @@ def test_every_command_is_where_it_is_said_to_be(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run([command, "--help"]) == 0
-    assert capsys.readouterr().out.startswith(f"Usage: leasehold {command}")
+    assert capsys.readouterr().out.startswith(f"Usage: tenure {command}")
 
 
 def test_every_command_is_listed_with_its_help(capsys: pytest.CaptureFixture[str]) -> None:
@@ -44,9 +44,9 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
         (["manager", "--port", "x"], 'unable to convert "x" into int'),
         (["manager", "--preset", "fast"], '"fast" for --preset'),
         (["demo", "--seconds", "inf"], '"inf" for --seconds'),
-        (["demo", "fast"], "There is no place for 'fast'. See leasehold demo --help"),
-        (["pool", "create"], "NAME requires an argument. See leasehold pool create --help"),
-        (["manger", "x"], "See leasehold --help"),
+        (["demo", "fast"], "There is no place for 'fast'. See tenure demo --help"),
+        (["pool", "create"], "NAME requires an argument. See tenure pool create --help"),
+        (["manger", "x"], "See tenure --help"),
     ],
 )
 def test_what_is_asked_wrongly_is_one_paragraph_and_code_2(
@@ -55,7 +55,7 @@ def test_what_is_asked_wrongly_is_one_paragraph_and_code_2(
     assert run(arguments) == 2
     said = capsys.readouterr()
     assert said.out == ""
-    assert said.err.startswith("leasehold: ")
+    assert said.err.startswith("tenure: ")
     assert said.err.count("\n") == 1
     assert complaint in said.err
 
@@ -94,34 +94,34 @@ def exiting() -> int:
 @pytest.mark.parametrize("missing", ["cyclopts", "rich"])
 def test_without_the_extra_it_says_what_to_install(missing: str) -> None:
     program = (
-        f"import sys; sys.modules['{missing}'] = None; sys.argv = ['leasehold', 'status'];"
-        "from leasehold.cli import main; main()"
+        f"import sys; sys.modules['{missing}'] = None; sys.argv = ['tenure', 'status'];"
+        "from tenure.cli import main; main()"
     )
     ran = subprocess.run(
         [sys.executable, "-c", program], check=False, capture_output=True, text=True
     )
     assert ran.returncode == 1
-    assert "pip install 'leasehold[server]' (in a clone: make setup)" in ran.stderr
+    assert "pip install 'tenure[server]' (in a clone: make setup)" in ran.stderr
     assert f"{missing} is not installed" in ran.stderr
     assert "Traceback" not in ran.stderr
 
 
 def test_a_command_loads_neither_the_manager_nor_other_commands() -> None:
     program = (
-        "import sys; from leasehold.cli.app import run; run(['status', '--help']);"
+        "import sys; from tenure.cli.app import run; run(['status', '--help']);"
         "print(*sys.modules, file=sys.stderr)"
     )
     ran = subprocess.run(
         [sys.executable, "-c", program], check=True, capture_output=True, text=True
     )
     loaded = set(ran.stderr.split())
-    assert "leasehold.cli.status" in loaded
-    heavy = {"leasehold.manager.service", "leasehold.cli.manager", "aiohttp.web", "sqlite3"}
+    assert "tenure.cli.status" in loaded
+    heavy = {"tenure.manager.service", "tenure.cli.manager", "aiohttp.web", "sqlite3"}
     assert loaded & heavy == set()
 
 
 def test_it_can_be_run_as_a_module() -> None:
-    command = [sys.executable, "-m", "leasehold", "--version"]
+    command = [sys.executable, "-m", "tenure", "--version"]
     assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == (
         f"{__version__}\n"
     )

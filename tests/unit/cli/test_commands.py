@@ -7,11 +7,11 @@ import socket
 
 import pytest
 
-from leasehold.base.keys import hashed_key
-from leasehold.cli.app import run
-from leasehold.cli.asking import urls
-from leasehold.errors import ConfigurationError
-from leasehold.manager.journals import MemoryJournal
+from tenure.base.keys import hashed_key
+from tenure.cli.app import run
+from tenure.cli.asking import urls
+from tenure.errors import ConfigurationError
+from tenure.journals import MemoryJournal
 from tests.unit.manager.serving import Events, Serving, serving
 
 Capture = pytest.CaptureFixture[str]
@@ -27,7 +27,7 @@ async def to(manager: Serving, *arguments: str, code: int = 0) -> None:
 
 @pytest.fixture(autouse=True)
 def no_managers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("LEASEHOLD_MANAGERS", raising=False)
+    monkeypatch.delenv("TENURE_MANAGERS", raising=False)
 
 
 @pytest.mark.asyncio
@@ -128,7 +128,7 @@ async def test_a_manager_that_is_gone_is_passed_over(
 ) -> None:
     async with serving() as manager:
         gone = f"http://127.0.0.1:{free_port()}"
-        monkeypatch.setenv("LEASEHOLD_MANAGERS", f"{gone}, {manager.service.url}")
+        monkeypatch.setenv("TENURE_MANAGERS", f"{gone}, {manager.service.url}")
         await command("pool", "list")
         assert capsys.readouterr().out.startswith("pool\tkind")
 
@@ -139,7 +139,7 @@ def test_where_nobody_answers_all_that_were_tried_are_named(capsys: Capture) -> 
     said = capsys.readouterr().err
     for url in gone:
         assert f"{url}: connection refused, nothing listens there" in said
-    assert "Start one with `leasehold manager`" in said
+    assert "Start one with `tenure manager`" in said
 
 
 @pytest.mark.asyncio
@@ -156,12 +156,12 @@ async def test_what_is_no_manager_is_told_apart(capsys: Capture) -> None:
 
 
 def test_managers_are_those_given_else_the_variable_else_the_usual_one() -> None:
-    variable = {"LEASEHOLD_MANAGERS": "http://a:1, http://b:2"}
+    variable = {"TENURE_MANAGERS": "http://a:1, http://b:2"}
     assert urls(["http://c"], variable) == ["http://c"]
     assert urls(None, variable) == ["http://a:1", "http://b:2"]
     assert urls(None, {}) == ["http://127.0.0.1:7400"]
-    with pytest.raises(ConfigurationError, match=r"\$LEASEHOLD_MANAGERS is 'a:1'"):
-        urls(None, {"LEASEHOLD_MANAGERS": "a:1"})
+    with pytest.raises(ConfigurationError, match=r"\$TENURE_MANAGERS is 'a:1'"):
+        urls(None, {"TENURE_MANAGERS": "a:1"})
 
 
 def free_port() -> int:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from leasehold.cli.output import complain, say, show
+from tenure.cli.output import complain, say, show
 
 ROWS = [("ann", 3), ("\x1b[2Jbob\n[bold]", 4)]
 
@@ -29,4 +29,4 @@ def test_people_get_a_table_or_are_told_that_there_is_nothing(
 def test_lines_stay_lines(capsys: pytest.CaptureFixture[str]) -> None:
     say("a\nb")
     complain("c\rd")
-    assert capsys.readouterr() == ("a\\nb\n", "leasehold: c\\rd\n")
+    assert capsys.readouterr() == ("a\\nb\n", "tenure: c\\rd\n")

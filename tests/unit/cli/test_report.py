@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.cli import report
-from leasehold.cli.report import BarReport, LineReport, Report, View, watch
-from leasehold.manager.journals import Journal, SqliteJournal
-from leasehold.manager.restore import read_copy
-from leasehold.protocol.lease.records import PoolCreated
-from leasehold.testing.contracts.journal import lead
+from tenure.cli import report
+from tenure.cli.report import BarReport, LineReport, Report, View, watch
+from tenure.journals import Journal, SqliteJournal
+from tenure.manager.restore import read_copy
+from tenure.protocol.lease.records import PoolCreated
+from tenure.testing.contracts.journal import lead
 from tests.unit.manager.serving import serving
 
 pytestmark = pytest.mark.asyncio

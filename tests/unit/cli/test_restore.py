@@ -1,4 +1,4 @@
-"""`leasehold restore`: what it says; that it changes nothing where it is not to."""
+"""`tenure restore`: what it says; that it changes nothing where it is not to."""
 
 import asyncio
 import sqlite3
@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.cli.app import run
-from leasehold.cli.restore import Progress
-from leasehold.manager.journals import open_journal
-from leasehold.protocol.lease.messages import Entry
-from leasehold.protocol.lease.records import Changed, Joined, PoolCreated
-from leasehold.testing.contracts.journal import lead
+from tenure.cli.app import run
+from tenure.cli.restore import Progress
+from tenure.journals import open_journal
+from tenure.protocol.lease.messages import Entry
+from tenure.protocol.lease.records import Changed, Joined, PoolCreated
+from tenure.testing.contracts.journal import lead
 from tests.unit.cli.test_commands import free_port
 
 Capture = pytest.CaptureFixture[str]
@@ -98,9 +98,9 @@ def another_program(path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"", "is not a journal of leasehold"),
+        (b"", "is not a journal of tenure"),
         (b"Dear diary, " * 1_000, "file is not a database"),
-        (None, "is not a journal of leasehold"),
+        (None, "is not a journal of tenure"),
     ],
     ids=["empty", "no database", "another program's"],
 )

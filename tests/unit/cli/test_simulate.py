@@ -1,12 +1,12 @@
-"""`leasehold simulate`: what it prints, what it refuses, and its exit codes."""
+"""`tenure simulate`: what it prints, what it refuses, and its exit codes."""
 
 import json
 
 import pytest
 
-from leasehold.cli.app import run
-from leasehold.cli.simulate.verdict import Verdict
-from leasehold.sim.world import Plan
+from tenure.cli.app import run
+from tenure.cli.simulate.verdict import Verdict
+from tenure.sim.world import Plan
 
 SHORT = ["simulate", "--hours", "0.1", "--workers", "1"]
 
@@ -39,7 +39,7 @@ def test_a_failure_has_a_story_and_the_command_that_tells_it_again(
     broken = next(line for line in out.splitlines() if line.startswith("BROKEN, by seed "))
     assert "S4: told before it was durable" in broken
     replay = out.splitlines()[-1].split()
-    assert replay[0] == "leasehold"
+    assert replay[0] == "tenure"
     assert run(replay[1:]) == 1
     assert broken in capsys.readouterr().out
 
@@ -52,7 +52,7 @@ def test_json_says_the_same_to_programs(capsys: pytest.CaptureFixture[str]) -> N
     assert run([*SHORT, "--canary", "answer-before-commit", "--seeds", "40", "--json"]) == 1
     failure = json.loads(capsys.readouterr().out)["failure"]
     assert failure["promise"] == "S4"
-    assert failure["replay"].startswith(f"leasehold simulate --seed {failure['seed']} ")
+    assert failure["replay"].startswith(f"tenure simulate --seed {failure['seed']} ")
     assert failure["story"]
 
 

@@ -1,4 +1,4 @@
-"""`leasehold status`: every manager and their journal, also those that do not answer."""
+"""`tenure status`: every manager and their journal, also those that do not answer."""
 
 import asyncio
 import json
@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.cli.app import run
-from leasehold.cli.status import Asked, _journal_rows, with_lags
-from leasehold.manager.answers import JournalAnswer, MemberAnswer, Role, StatusAnswer
-from leasehold.manager.journals import MemoryJournal, open_journal
+from tenure.cli.app import run
+from tenure.cli.status import Asked, _journal_rows, with_lags
+from tenure.journals import MemoryJournal, open_journal
+from tenure.manager.answers import JournalAnswer, MemberAnswer, Role, StatusAnswer
 from tests.unit.cli.test_commands import free_port
 from tests.unit.manager.serving import Events, serving
 

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from leasehold.cli.app import run
+from tenure.cli.app import run
 from tests.integration.owner import WireOwner
 from tests.unit.manager.serving import Serving, serving
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from leasehold import Lookup, Owner
-from leasehold.client.arguments import checked_listening, drawn_name
-from leasehold.client.managers import manager_urls
-from leasehold.errors import ConfigurationError
+from tenure import Lookup, Owner
+from tenure.client.arguments import checked_listening, drawn_name
+from tenure.client.managers import manager_urls
+from tenure.errors import ConfigurationError
 
 URL = "http://127.0.0.1:7400"
 
@@ -112,7 +112,7 @@ def test_a_drawn_name_can_stand_in_urls_and_file_names(address: str, begins: str
         (URL, (URL,)),
         ("http://a:1/, https://b ,http://a:1,", ("http://a:1", "https://b")),
         (["http://a:1", "http://b:2/"], ("http://a:1", "http://b:2")),
-        ("http://proxy/leasehold/", ("http://proxy/leasehold",)),
+        ("http://proxy/tenure/", ("http://proxy/tenure",)),
         ("http://[::1]:7400", ("http://[::1]:7400",)),
     ],
 )
@@ -121,20 +121,20 @@ def test_managers_as_they_can_be_given(given: str | list[str], urls: tuple[str, 
 
 
 def test_managers_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LEASEHOLD_MANAGERS", "http://a:1,http://b:2")
+    monkeypatch.setenv("TENURE_MANAGERS", "http://a:1,http://b:2")
     assert manager_urls(None) == ("http://a:1", "http://b:2")
     assert manager_urls("http://c:3") == ("http://c:3",)
-    monkeypatch.setenv("LEASEHOLD_MANAGERS", "nowhere")
-    with pytest.raises(ConfigurationError, match="LEASEHOLD_MANAGERS: 'nowhere' is not the URL"):
+    monkeypatch.setenv("TENURE_MANAGERS", "nowhere")
+    with pytest.raises(ConfigurationError, match="TENURE_MANAGERS: 'nowhere' is not the URL"):
         manager_urls(None)
 
 
 def test_no_manager_is_named_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    complaint = r"no manager is named: .* or set LEASEHOLD_MANAGERS"
-    monkeypatch.setenv("LEASEHOLD_MANAGERS", " ")
+    complaint = r"no manager is named: .* or set TENURE_MANAGERS"
+    monkeypatch.setenv("TENURE_MANAGERS", " ")
     with pytest.raises(ConfigurationError, match=complaint):
         manager_urls(None)
-    monkeypatch.delenv("LEASEHOLD_MANAGERS")
+    monkeypatch.delenv("TENURE_MANAGERS")
     with pytest.raises(ConfigurationError, match=complaint):
         manager_urls(None)
 

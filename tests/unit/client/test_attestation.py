@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.client.attestation import look, own_process
-from leasehold.protocol.lease.messages import Process
+from tenure.client.attestation import look, own_process
+from tenure.protocol.lease.messages import Process
 
 PID = os.getpid()
 NAMES = ["python", "a) Z (b", "))", ") S 1 (", "z z z z z z z z"]

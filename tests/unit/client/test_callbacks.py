@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from leasehold.base.instants import FAR_FUTURE, Instant
-from leasehold.client.callbacks import Callback, Callbacks, Job
-from leasehold.testing.clock import TurnedClock, come_to_rest
+from tenure.base.instants import FAR_FUTURE, Instant
+from tenure.client.callbacks import Callback, Callbacks, Job
+from tenure.testing.clock import TurnedClock, come_to_rest
 
-logger = logging.getLogger("leasehold.owner")
+logger = logging.getLogger("tenure.owner")
 
 
 class Stage:

@@ -8,8 +8,8 @@ import pytest
 
 PROGRAM = """
 import os, sys, traceback, warnings
-from leasehold import ForkedError
-from leasehold.testing.cluster import InProcessCluster
+from tenure import ForkedError
+from tenure.testing.cluster import InProcessCluster
 
 warnings.simplefilter("ignore", DeprecationWarning)  # of forking with threads, which is the point
 
@@ -71,7 +71,7 @@ def test_a_forked_child_cannot_use_what_its_parent_entered() -> None:
 
 LEAVING = """
 import os, sys, warnings
-from leasehold.testing.cluster import InProcessCluster
+from tenure.testing.cluster import InProcessCluster
 
 warnings.simplefilter("ignore", DeprecationWarning)
 cluster = InProcessCluster(["rooms"]).__enter__()

@@ -7,9 +7,9 @@ from contextlib import suppress
 import pytest
 import pytest_asyncio
 
-from leasehold import LeaseLost, Owner, UsageError
-from leasehold.testing.clock import TurnedClock, come_to_rest
-from leasehold.testing.cluster import InProcessCluster
+from tenure import LeaseLost, Owner, UsageError
+from tenure.testing.clock import TurnedClock, come_to_rest
+from tenure.testing.cluster import InProcessCluster
 
 pytestmark = pytest.mark.asyncio
 PAST_TERM = 2.0

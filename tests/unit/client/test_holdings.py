@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.base.instants import Instant
-from leasehold.base.keys import UserKey, hashed_key
-from leasehold.client.holdings import Board
-from leasehold.client.lease import Lease
-from leasehold.errors import ClosedError, ForkedError, KeyTypeError, UsageError
-from leasehold.protocol.lease.messages import Leased
-from leasehold.protocol.lease.owner_events import Holdings
-from leasehold.testing.clock import TurnedClock
+from tenure.base.instants import Instant
+from tenure.base.keys import UserKey, hashed_key
+from tenure.client.holdings import Board
+from tenure.client.lease import Lease
+from tenure.errors import ClosedError, ForkedError, KeyTypeError, UsageError
+from tenure.protocol.lease.messages import Leased
+from tenure.protocol.lease.owner.events import Holdings
+from tenure.testing.clock import TurnedClock
 
 JOURNAL = 7
 

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 import pytest_asyncio
 
-from leasehold import ClosedError, KeyRange, Lease, Owner, PoolError
-from leasehold.testing.clock import TurnedClock, come_to_rest
-from leasehold.testing.cluster import InProcessCluster
+from tenure import ClosedError, KeyRange, Lease, Owner, PoolError
+from tenure.testing.clock import TurnedClock, come_to_rest
+from tenure.testing.cluster import InProcessCluster
 
 TERM = 1.2
 SOON = 0.2
@@ -93,7 +93,7 @@ async def test_who_waits_for_ready_is_told_that_it_was_left(cluster: InProcessCl
 async def test_leaving_waits_for_callbacks_and_the_manager_only_so_long(
     cluster: InProcessCluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("leasehold.client.engine.LEAVE_SECONDS", 0.05)
+    monkeypatch.setattr("tenure.client.engine.LEAVE_SECONDS", 0.05)
     for_ever = asyncio.Event()
 
     async def on_revoke(ranges: tuple[KeyRange, ...]) -> None:

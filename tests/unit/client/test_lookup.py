@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 import pytest_asyncio
 
-from leasehold import (
+from tenure import (
     ClosedError,
     ConfigurationError,
     KeyChange,
@@ -19,9 +19,9 @@ from leasehold import (
     PoolError,
     UsageError,
 )
-from leasehold.protocol.lease.manager_events import CreatePool
-from leasehold.testing.clock import TurnedClock, come_to_rest
-from leasehold.testing.cluster import InProcessCluster
+from tenure.protocol.lease.leader.events import CreatePool
+from tenure.testing.clock import TurnedClock, come_to_rest
+from tenure.testing.cluster import InProcessCluster
 
 SOON = 0.2
 PAST_HOLD = 1.6

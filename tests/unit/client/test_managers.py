@@ -5,20 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from leasehold import Lookup, Owner
-from leasehold.client.managers import find_managers
-from leasehold.client.managers_file import MOST_BYTES, ManagersFile
-from leasehold.errors import ConfigurationError
-from leasehold.testing.clock import TurnedClock
-from leasehold.testing.cluster import ClusterSurroundings, InProcessCluster
+from tenure import Lookup, Owner
+from tenure.client.managers import find_managers
+from tenure.client.managers_file import MOST_BYTES, ManagersFile
+from tenure.errors import ConfigurationError
+from tenure.testing.clock import TurnedClock
+from tenure.testing.cluster import ClusterSurroundings, InProcessCluster
 
 A, B = "http://10.0.0.1:7400", "http://10.0.0.2:7400"
 
 
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.delenv("LEASEHOLD_MANAGERS", raising=False)
-    monkeypatch.delenv("LEASEHOLD_MANAGERS_FILE", raising=False)
+    monkeypatch.delenv("TENURE_MANAGERS", raising=False)
+    monkeypatch.delenv("TENURE_MANAGERS_FILE", raising=False)
     return tmp_path / "managers"
 
 
@@ -31,15 +31,15 @@ def test_a_file_has_a_manager_on_each_line(path: Path) -> None:
 
 def test_the_environment_names_the_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path.write_text(A)
-    monkeypatch.setenv("LEASEHOLD_MANAGERS_FILE", str(path))
+    monkeypatch.setenv("TENURE_MANAGERS_FILE", str(path))
     assert find_managers(None).urls == (A,)
     assert find_managers(B).urls == (B,), "what is said in the call wins"
 
 
 def test_managers_named_twice_are_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path.write_text(A)
-    monkeypatch.setenv("LEASEHOLD_MANAGERS_FILE", str(path))
-    monkeypatch.setenv("LEASEHOLD_MANAGERS", B)
+    monkeypatch.setenv("TENURE_MANAGERS_FILE", str(path))
+    monkeypatch.setenv("TENURE_MANAGERS", B)
     with pytest.raises(ConfigurationError, match=r"named twice.* unset one of them"):
         find_managers(None)
 

@@ -9,7 +9,7 @@ from math import ceil
 import pytest
 import pytest_asyncio
 
-from leasehold import (
+from tenure import (
     KeyRange,
     Lease,
     NameHeld,
@@ -19,11 +19,11 @@ from leasehold import (
     PoolError,
     UsageError,
 )
-from leasehold.client.holdings import Board
-from leasehold.protocol.lease.owner_events import Holdings
-from leasehold.protocol.lease.timing import DEFAULT
-from leasehold.testing.clock import TurnedClock, come_to_rest
-from leasehold.testing.cluster import InProcessCluster
+from tenure.client.holdings import Board
+from tenure.protocol.lease.owner.events import Holdings
+from tenure.protocol.lease.timing import DEFAULT
+from tenure.testing.clock import TurnedClock, come_to_rest
+from tenure.testing.cluster import InProcessCluster
 
 TERM = 1.2
 """Of the preset `test`, in seconds; a renewal comes every 0.3."""
@@ -80,7 +80,7 @@ async def test_no_manager_at_all_is_said_of_each() -> None:
     assert "found no manager within 0.1 s" in message
     assert f"Tried {here}: connection refused: nothing listens there;" in message
     assert "http://localhost:1: " in message
-    assert "`leasehold manager`" in message
+    assert "`tenure manager`" in message
 
 
 async def test_a_manager_that_stands_by_says_who_leads() -> None:
@@ -92,7 +92,7 @@ async def test_a_manager_that_stands_by_says_who_leads() -> None:
             pool="rooms",
             address="http://a",
             enter_timeout=0.1,
-            _surroundings=cluster.owner()._engine.surroundings,
+            _surroundings=cluster.owner()._engine.environment,
         )
         with pytest.raises(NoManager, match=f"{standby}: stands by; {leader} leads, which is not"):
             async with owner:

@@ -5,15 +5,15 @@ from random import Random
 
 import pytest
 
-from leasehold.base.instants import Instant
-from leasehold.client.holdings import Board
-from leasehold.client.reporting import Reporting, most_loaded
-from leasehold.errors import UsageError
-from leasehold.protocol.balance.picture import RangeRate
-from leasehold.protocol.lease.messages import Leased, LeaseRequest, LoadReport, RangeLoad
-from leasehold.protocol.lease.owner_events import Holdings
-from leasehold.testing.clock import TurnedClock
-from leasehold.wire.limits import RANGES_PER_REPORT
+from tenure.base.instants import Instant
+from tenure.client.holdings import Board
+from tenure.client.reporting import Reporting, most_loaded
+from tenure.errors import UsageError
+from tenure.protocol.balance.picture import RangeRate
+from tenure.protocol.lease.messages import Leased, LeaseRequest, LoadReport, RangeLoad
+from tenure.protocol.lease.owner.events import Holdings
+from tenure.testing.clock import TurnedClock
+from tenure.wire.limits import RANGES_PER_REPORT
 
 RENEW = 3_000_000_000
 REQUEST = LeaseRequest("p", 1, 2, 3, 4, 5, 6, ())

@@ -12,13 +12,13 @@ from urllib.parse import urlsplit
 import aiohttp
 from yarl import URL
 
-from leasehold.manager.config import ManagerSettings
-from leasehold.manager.journals import Journal
-from leasehold.manager.service import ManagerService
-from leasehold.observe.events import Observer
-from leasehold.protocol.lease.messages import ToManager
-from leasehold.wire.codec import encode
-from leasehold.wire.versions import NEWEST, SUBPROTOCOLS
+from tenure.journals import Journal
+from tenure.manager.config import ManagerSettings
+from tenure.manager.service import ManagerService
+from tenure.observe.events import Observer
+from tenure.protocol.lease.messages import ToManager
+from tenure.wire.codec import encode
+from tenure.wire.versions import NEWEST, SUBPROTOCOLS
 
 DEADLINE_SECONDS = 30.0
 
@@ -52,7 +52,7 @@ class Serving(NamedTuple):
 async def serving(journal: Journal | None = None, **said: object) -> AsyncIterator[Serving]:
     told = {"port": 0, "journal": "memory", "first_start": True, **said}
     settings = ManagerSettings(**told)  # type: ignore[arg-type]
-    observer = Observer("leasehold.test")
+    observer = Observer("tenure.test")
     events = Events(observer)
     async with (
         asyncio.timeout(DEADLINE_SECONDS),

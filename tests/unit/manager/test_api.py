@@ -5,9 +5,9 @@ from urllib.parse import unquote
 
 import pytest
 
-from leasehold.base.keys import hashed_key
-from leasehold.errors import JournalError
-from leasehold.manager.journals import MemoryJournal
+from tenure.base.keys import hashed_key
+from tenure.errors import JournalError
+from tenure.journals import MemoryJournal
 from tests.unit.manager.serving import Events, Serving, serving
 
 pytestmark = pytest.mark.asyncio

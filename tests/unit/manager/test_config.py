@@ -4,17 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.errors import ConfigurationError
-from leasehold.manager.config import ManagerSettings, state_directory
-from leasehold.protocol.lease.manager_events import CreatePool
+from tenure.errors import ConfigurationError
+from tenure.manager.config import ManagerSettings, state_directory
+from tenure.protocol.lease.leader.events import CreatePool
 
 
 def test_nothing_said_is_a_journal_in_the_state_directory_and_the_default_preset() -> None:
     settings = ManagerSettings()
     assert (settings.host, settings.port) == ("127.0.0.1", 7400)
     assert settings.timing.name == "default"
-    url = settings.journal_url({"LEASEHOLD_STATE": "/var/lib/leasehold"})
-    assert url == "sqlite:/var/lib/leasehold/journal.sqlite"
+    url = settings.journal_url({"TENURE_STATE": "/var/lib/tenure"})
+    assert url == "sqlite:/var/lib/tenure/journal.sqlite"
 
 
 def test_the_state_directory_is_our_own_variable_then_xdg_then_home(
@@ -22,15 +22,15 @@ def test_the_state_directory_is_our_own_variable_then_xdg_then_home(
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     xdg = {"XDG_STATE_HOME": "/xdg"}
-    assert state_directory({"LEASEHOLD_STATE": "/own", **xdg}) == Path("/own")
-    assert state_directory(xdg) == Path("/xdg/leasehold")
-    home = tmp_path / ".local" / "state" / "leasehold"
+    assert state_directory({"TENURE_STATE": "/own", **xdg}) == Path("/own")
+    assert state_directory(xdg) == Path("/xdg/tenure")
+    home = tmp_path / ".local" / "state" / "tenure"
     assert state_directory({}) == home
     assert state_directory({"XDG_STATE_HOME": "not/absolute"}) == home
 
 
 def test_a_journal_or_a_state_directory_that_is_said_wins() -> None:
-    environment = {"LEASEHOLD_STATE": "/own"}
+    environment = {"TENURE_STATE": "/own"}
     assert ManagerSettings(journal="memory").journal_url(environment) == "memory"
     said = ManagerSettings(state_dir=Path("/said"))
     assert said.journal_url(environment) == "sqlite:/said/journal.sqlite"

@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.errors import ConfigurationError
-from leasehold.manager.config import ManagerSettings
-from leasehold.manager.config_file import settings_from
-from leasehold.protocol.lease.manager_events import CreatePool
+from tenure.errors import ConfigurationError
+from tenure.manager.config import ManagerSettings
+from tenure.manager.config_file import settings_from
+from tenure.protocol.lease.leader.events import CreatePool
 
 WHOLE = """
 host = "127.0.0.2"
 port = 7401
 journal = "memory"
-state_dir = "/var/lib/leasehold"
+state_dir = "/var/lib/tenure"
 preset = "paper"
 advertise = "http://manager.example"
 create_pools = false
@@ -32,7 +32,7 @@ split_points = ["n", "g", { hex = "ff00" }]
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    return tmp_path / "leasehold.toml"
+    return tmp_path / "tenure.toml"
 
 
 def test_everything_can_be_configured(file: Path) -> None:
@@ -41,7 +41,7 @@ def test_everything_can_be_configured(file: Path) -> None:
         host="127.0.0.2",
         port=7401,
         journal="memory",
-        state_dir=Path("/var/lib/leasehold"),
+        state_dir=Path("/var/lib/tenure"),
         preset="paper",
         advertise="http://manager.example",
         create_pools=False,

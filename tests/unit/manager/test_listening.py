@@ -6,9 +6,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from leasehold.errors import ConfigurationError
-from leasehold.manager.config import ManagerSettings
-from leasehold.manager.listening import Listening, listen
+from tenure.errors import ConfigurationError
+from tenure.manager.config import ManagerSettings
+from tenure.manager.listening import Listening, listen
 
 
 @contextmanager

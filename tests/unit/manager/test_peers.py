@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from leasehold.manager.peers import LAG_BYTES, Peers, frame, send_to_each
-from leasehold.protocol.lease.manager_events import Connection
+from tenure.manager.peers import LAG_BYTES, Peers, frame, send_to_each
+from tenure.protocol.lease.leader.events import Connection
 
 
 class StuckTransport(asyncio.WriteTransport):

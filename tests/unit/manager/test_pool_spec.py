@@ -2,11 +2,11 @@
 
 import pytest
 
-from leasehold.base.keys import KEY_BYTES
-from leasehold.errors import ConfigurationError
-from leasehold.manager.pool_spec import HexKey, key_of, pool_spec
-from leasehold.protocol.lease.manager_events import CreatePool
-from leasehold.wire.limits import RANGES_PER_MESSAGE
+from tenure.base.keys import KEY_BYTES
+from tenure.errors import ConfigurationError
+from tenure.manager.pool_spec import HexKey, key_of, pool_spec
+from tenure.protocol.lease.leader.events import CreatePool
+from tenure.wire.limits import RANGES_PER_MESSAGE
 
 
 def test_split_points_are_sorted() -> None:

@@ -10,14 +10,14 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from leasehold.base.instants import Instant, in_seconds
-from leasehold.errors import ConfigurationError, JournalDamaged, JournalError
-from leasehold.manager.journals import Journal, Restorable, open_copy, open_journal
-from leasehold.manager.restore import Copy, read_copy, restore
-from leasehold.protocol.lease.records import Joined, PoolCreated, TookOver
-from leasehold.protocol.lease.restoration import Vigil
-from leasehold.testing.clock import TurnedClock
-from leasehold.testing.contracts.journal import lead
+from tenure.base.instants import Instant, in_seconds
+from tenure.errors import ConfigurationError, JournalDamaged, JournalError
+from tenure.journals import Journal, Restorable, open_copy, open_journal
+from tenure.manager.restore import Copy, read_copy, restore
+from tenure.protocol.lease.records import Joined, PoolCreated, TookOver
+from tenure.protocol.lease.restoration import Vigil
+from tenure.testing.clock import TurnedClock
+from tenure.testing.contracts.journal import lead
 
 pytestmark = pytest.mark.asyncio
 

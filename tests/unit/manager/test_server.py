@@ -6,7 +6,7 @@ from contextlib import suppress
 import aiohttp
 import pytest
 
-from leasehold.protocol.lease.messages import (
+from tenure.protocol.lease.messages import (
     Attested,
     Changes,
     Hello,
@@ -17,10 +17,10 @@ from leasehold.protocol.lease.messages import (
     Sync,
     SyncResponse,
 )
-from leasehold.testing.contracts.transport import A_PROCESS
-from leasehold.wire.codec import decode_to_lookup, decode_to_owner, encode
-from leasehold.wire.limits import REQUEST_BYTES
-from leasehold.wire.versions import NEWEST, SUBPROTOCOLS
+from tenure.testing.contracts.transport import A_PROCESS
+from tenure.wire.codec import decode_to_lookup, decode_to_owner, encode
+from tenure.wire.limits import REQUEST_BYTES
+from tenure.wire.versions import NEWEST, SUBPROTOCOLS
 from tests.unit.manager.serving import Events, RawSocket, Serving, masked, serving
 
 pytestmark = pytest.mark.asyncio
@@ -138,9 +138,9 @@ async def test_a_first_version_connection_takes_nothing_newer() -> None:
 async def test_the_highest_version_that_both_speak_is_chosen_whatever_the_order() -> None:
     async with serving() as manager:
         for offered, chosen in (
-            (["leasehold.1", "leasehold.2"], "leasehold.2"),
-            (["leasehold.9", "leasehold.2", "leasehold.1"], "leasehold.2"),
-            (["leasehold.1"], "leasehold.1"),
+            (["tenure.1", "tenure.2"], "tenure.2"),
+            (["tenure.9", "tenure.2", "tenure.1"], "tenure.2"),
+            (["tenure.1"], "tenure.1"),
         ):
             socket = await manager.connect("/v1/owner", offered)
             assert socket.protocol == chosen
@@ -148,12 +148,12 @@ async def test_the_highest_version_that_both_speak_is_chosen_whatever_the_order(
 
 async def test_who_speaks_newer_versions_only_is_told_so() -> None:
     async with serving() as manager:
-        socket = await manager.connect("/v1/lookup", ["leasehold.9", "leasehold.8"])
+        socket = await manager.connect("/v1/lookup", ["tenure.9", "tenure.8"])
         closed = await socket.receive()
         assert (closed.type, closed.data) == (aiohttp.WSMsgType.CLOSE, 1002)
         assert closed.extra == (
             "no protocol version in common: one side speaks 1 to 2, the other 8 to 9; "
-            "upgrade leasehold on the first"
+            "upgrade tenure on the first"
         )
         assert manager.counted("no common version") == 1
         assert (await manager.get("/v1/status"))[1]["connections"] == 0
@@ -218,7 +218,7 @@ async def test_frames_that_are_not_websocket_close_the_connection() -> None:
 async def test_a_peer_that_does_not_read_is_cut_off_while_others_are_answered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("leasehold.manager.peers.LAG_BYTES", 10_000)
+    monkeypatch.setattr("tenure.manager.peers.LAG_BYTES", 10_000)
     async with serving() as manager:
         events = Events(manager.service.observer)
         async with RawSocket.connect(manager.service.url, "/v1/lookup") as slow:

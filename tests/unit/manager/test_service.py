@@ -6,19 +6,19 @@ from typing import NoReturn
 
 import pytest
 
-from leasehold.errors import (
+from tenure.errors import (
     ClosedError,
     ConfigurationError,
     JournalDamaged,
     JournalWentBack,
 )
-from leasehold.manager.config import ManagerSettings
-from leasehold.manager.journals import MemoryJournal
-from leasehold.manager.service import ManagerService
-from leasehold.protocol.lease.manager_events import CreatePool, ListPools
-from leasehold.protocol.lease.messages import LeaseRequest
-from leasehold.wire.codec import encode
-from leasehold.wire.versions import NEWEST
+from tenure.journals import MemoryJournal
+from tenure.manager.config import ManagerSettings
+from tenure.manager.service import ManagerService
+from tenure.protocol.lease.leader.events import CreatePool, ListPools
+from tenure.protocol.lease.messages import LeaseRequest
+from tenure.wire.codec import encode
+from tenure.wire.versions import NEWEST
 from tests.unit.manager.serving import Events, serving
 
 pytestmark = pytest.mark.asyncio
@@ -99,7 +99,7 @@ async def test_a_journal_that_went_back_ends_the_manager() -> None:
         assert leader is not None
         owner = await manager.connect("/v1/owner")
         await owner.send_bytes(
-            encode(LeaseRequest("rooms", 1, 1, 1, 1, leader.office.seal.journal, 9, ()), NEWEST)
+            encode(LeaseRequest("rooms", 1, 1, 1, 1, leader.context.seal.journal, 9, ()), NEWEST)
         )
         with pytest.raises(JournalWentBack, match="the journal has gone back"):
             await manager.service.wait()
@@ -110,7 +110,7 @@ async def test_a_broken_invariant_ends_the_manager_and_not_only_a_connection() -
     async with serving() as manager:
         engine = manager.service.engine
         assert engine.machine.leader is not None
-        del engine.machine.leader.office  # whatever a bug does
+        del engine.machine.leader.context  # whatever a bug does
         asking = asyncio.create_task(engine.ask(ListPools()))
         with pytest.raises(AttributeError):
             await manager.service.wait()
@@ -146,8 +146,8 @@ async def test_what_is_asked_while_a_manager_stops_is_answered() -> None:
 async def test_a_question_that_nobody_can_answer_is_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("leasehold.manager.engine.ANSWER_SECONDS", 0.01)
-    monkeypatch.setattr("leasehold.manager.engine.RESIGN_SECONDS", 0.01)
+    monkeypatch.setattr("tenure.manager.engine.ANSWER_SECONDS", 0.01)
+    monkeypatch.setattr("tenure.manager.engine.RESIGN_SECONDS", 0.01)
 
     class Silent(MemoryJournal):
         async def append(self, *_: object) -> NoReturn:

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from leasehold.base.keys import hashed_key
+from tenure.base.keys import hashed_key
 from tests.integration.owner import WireOwner
 from tests.unit.manager.serving import Serving, serving
 

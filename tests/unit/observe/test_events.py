@@ -4,11 +4,11 @@ import logging
 
 import pytest
 
-from leasehold.observe.events import Observer, level_of, line, printable
+from tenure.observe.events import Observer, level_of, line, printable
 
 
 def test_events_are_counted_by_what_happened_and_not_by_its_details() -> None:
-    observer = Observer("leasehold.test")
+    observer = Observer("tenure.test")
     observer.note("owner joined", "rooms", "ann as 1")
     observer.note("owner joined", "rooms", "bob as 2")
     observer.note("deposed")
@@ -16,7 +16,7 @@ def test_events_are_counted_by_what_happened_and_not_by_its_details() -> None:
 
 
 def test_events_are_counted_where_the_log_is_off(caplog: pytest.LogCaptureFixture) -> None:
-    observer = Observer("leasehold.test")
+    observer = Observer("tenure.test")
     observer.logger.setLevel(logging.CRITICAL)
     try:
         observer.note("deposed")
@@ -29,14 +29,14 @@ def test_events_are_counted_where_the_log_is_off(caplog: pytest.LogCaptureFixtur
 def test_a_line_has_the_pool_what_happened_and_the_detail(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    Observer("leasehold.test").note("owner expired", "rooms", "ann (3)")
+    Observer("tenure.test").note("owner expired", "rooms", "ann (3)")
     assert caplog.messages == ["[rooms] owner expired: ann (3)"]
     assert caplog.records[0].levelno == logging.WARNING
 
 
 def test_subscribers_are_told() -> None:
     told: list[tuple[str, str, str]] = []
-    observer = Observer("leasehold.test")
+    observer = Observer("tenure.test")
     observer.subscribe(lambda *event: told.append(event))
     observer.note("granted", "rooms", "2 to ann")
     assert told == [("granted", "rooms", "2 to ann")]

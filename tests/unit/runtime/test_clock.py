@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from leasehold.base.instants import MILLISECOND_NS, SECOND_NS, Instant
-from leasehold.runtime.clock import LoopTimers, boot_clock
+from tenure.base.instants import MILLISECOND_NS, SECOND_NS, Instant
+from tenure.runtime.clock import LoopTimers, boot_clock
 
 
 def test_the_clock_goes_on_while_the_machine_sleeps() -> None:
@@ -46,7 +46,7 @@ async def test_an_alarm_looks_at_the_clock_again_before_a_long_sleep_is_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As when the machine was suspended: our clock jumped by an hour, the loop's stood still."""
-    monkeypatch.setattr("leasehold.runtime.clock.LONGEST_SLEEP_NS", MILLISECOND_NS)
+    monkeypatch.setattr("tenure.runtime.clock.LONGEST_SLEEP_NS", MILLISECOND_NS)
     clock, rung = ByHand(), asyncio.Event()
     LoopTimers(clock)(Instant(3600 * SECOND_NS), rung.set)
     clock.now = Instant(3600 * SECOND_NS)

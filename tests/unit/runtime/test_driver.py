@@ -4,10 +4,10 @@ from typing import TypeAlias
 
 import pytest
 
-from leasehold.base.instants import FAR_FUTURE, Instant, seconds
-from leasehold.base.machine import Output
-from leasehold.runtime.driver import Driver
-from leasehold.testing.clock import TurnedClock, come_to_rest
+from tenure.base.instants import FAR_FUTURE, Instant, seconds
+from tenure.base.machine import Output
+from tenure.runtime.driver import Driver
+from tenure.testing.clock import TurnedClock, come_to_rest
 
 pytestmark = pytest.mark.asyncio
 

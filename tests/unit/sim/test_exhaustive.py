@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from leasehold.sim.canaries import canary
-from leasehold.sim.exhaustive import Found, search
-from leasehold.sim.small import Limits
+from tenure.sim.canaries import canary
+from tenure.sim.exhaustive import Found, search
+from tenure.sim.small import Limits
 
 ONE_NAME = ("o", "o")
 TWO_NAMES = ("o0", "o1")

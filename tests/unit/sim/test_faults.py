@@ -5,14 +5,14 @@ from random import Random
 
 import pytest
 
-from leasehold.base.instants import FAR_FUTURE, SECOND_NS
-from leasehold.errors import ConfigurationError
-from leasehold.protocol.lease.messages import Hello
-from leasehold.sim.faults import ALIASES, CUTS, KINDS, MESSAGE_FAULTS, Mix, chosen_kinds
-from leasehold.sim.journal import JOURNAL
-from leasehold.sim.process import ManagerProcess, OwnerProcess
-from leasehold.sim.world import Plan, World
-from leasehold.wire.codec import decode_to_manager
+from tenure.base.instants import FAR_FUTURE, SECOND_NS
+from tenure.errors import ConfigurationError
+from tenure.protocol.lease.messages import Hello
+from tenure.sim.faults import ALIASES, CUTS, KINDS, MESSAGE_FAULTS, Mix, chosen_kinds
+from tenure.sim.journal import JOURNAL
+from tenure.sim.process import ManagerProcess, OwnerProcess
+from tenure.sim.world import Plan, World
+from tenure.wire.codec import decode_to_manager
 
 SENT = 300
 

@@ -7,9 +7,10 @@ from typing import TypeVar
 
 import pytest
 
-from leasehold.errors import JournalDamaged
-from leasehold.manager.journals.contract import History, Tail, went_back
-from leasehold.protocol.lease.journal import (
+from tenure.errors import JournalDamaged
+from tenure.journals.contract import History, Tail, went_back
+from tenure.protocol.lease.records import AnyRecord, State, WaitedOut
+from tenure.protocol.log.journal import (
     Append,
     Appended,
     AppendResult,
@@ -28,9 +29,8 @@ from leasehold.protocol.lease.journal import (
     SeatRead,
     Unknown,
 )
-from leasehold.protocol.lease.records import AnyRecord, State, WaitedOut
-from leasehold.sim.journal import JournalContents, failure_of
-from leasehold.testing.contracts.journal import JournalContract, MakeJournal
+from tenure.sim.journal import JournalContents, failure_of
+from tenure.testing.contracts.journal import JournalContract, MakeJournal
 
 T = TypeVar("T")
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from leasehold.base.instants import Instant
-from leasehold.protocol.lease.messages import Leased
-from leasehold.protocol.lease.owner_events import Holdings
-from leasehold.sim.checkers import Violation
-from leasehold.sim.process import OwnerProcess
-from leasehold.sim.world import Plan, World
+from tenure.base.instants import Instant
+from tenure.protocol.lease.messages import Leased
+from tenure.protocol.lease.owner.events import Holdings
+from tenure.sim.checkers import Violation
+from tenure.sim.process import OwnerProcess
+from tenure.sim.world import Plan, World
 
 KEY = b"k"
 JOURNAL = 7

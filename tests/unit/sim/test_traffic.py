@@ -2,10 +2,10 @@
 
 import pytest
 
-from leasehold.base.ranges import LOWEST, WHOLE, KeyRange
-from leasehold.protocol.lease.messages import LeaseRequest
-from leasehold.sim.traffic import HOT, LOAD, Counting, Traffic
-from leasehold.sim.world import Plan, World
+from tenure.base.ranges import LOWEST, WHOLE, KeyRange
+from tenure.protocol.lease.messages import LeaseRequest
+from tenure.sim.traffic import HOT, LOAD, Counting, Traffic
+from tenure.sim.world import Plan, World
 
 MIDDLE = b"\x80"
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from leasehold.base.instants import Instant, seconds
-from leasehold.protocol.lease.messages import (
+from tenure.base.instants import Instant, seconds
+from tenure.protocol.lease.messages import (
     Attest,
     Attested,
     Changes,
@@ -21,10 +21,10 @@ from leasehold.protocol.lease.messages import (
     Sync,
     SyncResponse,
 )
-from leasehold.protocol.lease.owner_events import Holdings
-from leasehold.protocol.lease.records import Changed, Joined, Left, TookOver, WaitedOut
-from leasehold.sim.story import Story
-from leasehold.sim.words import LONGEST, in_words
+from tenure.protocol.lease.owner.events import Holdings
+from tenure.protocol.lease.records import Changed, Joined, Left, TookOver, WaitedOut
+from tenure.sim.story import Story
+from tenure.sim.words import LONGEST, in_words
 
 HELD = tuple(Held(bytes([i]), bytes([i + 1]), 7) for i in range(4))
 TWO_MARKS = (

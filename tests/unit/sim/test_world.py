@@ -1,9 +1,9 @@
 """Healing: faults over, everybody up."""
 
-from leasehold.base.instants import SECOND_NS
-from leasehold.protocol.lease.owner_events import CloseRequested
-from leasehold.sim.faults import chosen_kinds
-from leasehold.sim.world import Plan, World
+from tenure.base.instants import SECOND_NS
+from tenure.protocol.lease.owner.events import CloseRequested
+from tenure.sim.faults import chosen_kinds
+from tenure.sim.world import Plan, World
 
 
 def test_owners_that_are_still_leaving_when_all_is_healed_come_again() -> None:

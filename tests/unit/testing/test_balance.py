@@ -4,11 +4,11 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from leasehold import Owner
-from leasehold.base.ranges import KeyRange
-from leasehold.protocol.lease.manager_events import ListOwners, Owners
-from leasehold.testing.clock import TurnedClock
-from leasehold.testing.cluster import InProcessCluster
+from tenure import Owner
+from tenure.base.ranges import KeyRange
+from tenure.protocol.lease.leader.events import ListOwners, Owners
+from tenure.testing.clock import TurnedClock
+from tenure.testing.cluster import InProcessCluster
 
 pytestmark = pytest.mark.asyncio
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from leasehold.base.instants import seconds
-from leasehold.testing.clock import TurnedClock, come_to_rest
+from tenure.base.instants import seconds
+from tenure.testing.clock import TurnedClock, come_to_rest
 
 pytestmark = pytest.mark.asyncio
 

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from leasehold import ConfigurationError, Owner, PoolError
-from leasehold.protocol.lease.manager_events import CreatePool, Done, ListOwners, Owners
-from leasehold.testing.clock import TurnedClock
-from leasehold.testing.cluster import InProcessCluster
-from leasehold.transport.faulty import Faults
+from tenure import ConfigurationError, Owner, PoolError
+from tenure.protocol.lease.leader.events import CreatePool, Done, ListOwners, Owners
+from tenure.testing.clock import TurnedClock
+from tenure.testing.cluster import InProcessCluster
+from tenure.transport.faulty import Faults
 
 pytestmark = pytest.mark.asyncio
 

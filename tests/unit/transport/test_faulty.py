@@ -5,11 +5,11 @@ from random import Random
 
 import pytest
 
-from leasehold.errors import ConfigurationError
-from leasehold.protocol.lease.messages import Hello, Poke, ToManager, ToOwner
-from leasehold.testing.clock import TurnedClock
-from leasehold.transport.contract import Lost
-from leasehold.transport.faulty import Faults, FaultyTransport
+from tenure.errors import ConfigurationError
+from tenure.protocol.lease.messages import Hello, Poke, ToManager, ToOwner
+from tenure.testing.clock import TurnedClock
+from tenure.transport.contract import Lost
+from tenure.transport.faulty import Faults, FaultyTransport
 
 URL = "http://manager.test"
 MANY = 200

@@ -2,13 +2,13 @@
 
 import pytest
 
-from leasehold.errors import LocalProtocolError
-from leasehold.protocol.lease.messages import Held, Hello, LeaseRequest
-from leasehold.testing.contracts.transport import ATTESTED
-from leasehold.transport.outgoing import Outgoing
-from leasehold.wire.codec import decode_to_manager
-from leasehold.wire.limits import REQUEST_BYTES
-from leasehold.wire.versions import NEWEST, OLDEST
+from tenure.errors import LocalProtocolError
+from tenure.protocol.lease.messages import Held, Hello, LeaseRequest
+from tenure.testing.contracts.transport import ATTESTED
+from tenure.transport.outgoing import Outgoing
+from tenure.wire.codec import decode_to_manager
+from tenure.wire.limits import REQUEST_BYTES
+from tenure.wire.versions import NEWEST, OLDEST
 
 
 def test_its_bytes_are_those_of_the_connections_version() -> None:

@@ -9,12 +9,12 @@ from typing import TypeAlias
 import pytest
 from aiohttp import WSCloseCode, web
 
-from leasehold.protocol.lease.messages import Hello, Poke, ToOwner
-from leasehold.transport import websocket
-from leasehold.transport.contract import OWNER, WAITING_MESSAGES
-from leasehold.transport.websocket import WebSocketTransport
-from leasehold.wire import versions
-from leasehold.wire.codec import encode
+from tenure.protocol.lease.messages import Hello, Poke, ToOwner
+from tenure.transport import websocket
+from tenure.transport.contract import OWNER, WAITING_MESSAGES
+from tenure.transport.websocket import WebSocketTransport
+from tenure.wire import versions
+from tenure.wire.codec import encode
 
 pytestmark = pytest.mark.asyncio
 
@@ -75,9 +75,9 @@ async def test_something_else_listens() -> None:
         return web.Response(text="hello")
 
     async with server(page, "/") as url:
-        assert await why_lost(url) == "answered HTTP 404: is it a leasehold manager?"
+        assert await why_lost(url) == "answered HTTP 404: is it a tenure manager?"
     async with server(page) as url:
-        assert await why_lost(url) == "answered HTTP 200: is it a leasehold manager?"
+        assert await why_lost(url) == "answered HTTP 200: is it a tenure manager?"
 
 
 async def test_who_accepts_and_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +128,7 @@ async def test_a_manager_that_speaks_newer_versions_only_is_told_apart(
     async with server(first) as url:
         assert await why_lost(url) == (
             "no protocol version in common: one side speaks 1, the other 2; "
-            "upgrade leasehold on the first"
+            "upgrade tenure on the first"
         )
 
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.base.keys import KEY_BYTES
-from leasehold.protocol.lease.messages import Held
-from leasehold.wire.checks import check_each, check_in_order, check_keys
+from tenure.base.keys import KEY_BYTES
+from tenure.protocol.lease.messages import Held
+from tenure.wire.checks import check_each, check_in_order, check_keys
 
 KEYS = st.sampled_from([b"", b"a", b"a\x00", b"b", b"c", b"k" * (KEY_BYTES + 1)])
 RANGES = st.builds(Held, KEYS, KEYS | st.none(), st.just(1))

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.base.keys import KEY_BYTES
-from leasehold.errors import LocalProtocolError, RemoteProtocolError
-from leasehold.protocol.lease.messages import (
+from tenure.base.keys import KEY_BYTES
+from tenure.errors import LocalProtocolError, RemoteProtocolError
+from tenure.protocol.lease.messages import (
     AnyMessage,
     Attest,
     Attested,
@@ -36,8 +36,8 @@ from leasehold.protocol.lease.messages import (
     SyncRefusal,
     SyncResponse,
 )
-from leasehold.wire import codec, limits
-from leasehold.wire.versions import NEWEST, OLDEST, SINCE
+from tenure.wire import codec, limits
+from tenure.wire.versions import NEWEST, OLDEST, SINCE
 
 Decode = Callable[[codec.Bytes, int], AnyMessage]
 
@@ -216,7 +216,7 @@ def test_another_version_is_refused_in_words_that_are_true_on_both_sides() -> No
             codec.decode_to_owner(bytes([other]) + b"what comes then", version)
         assert str(caught.value) == (
             f"a message of protocol version {other}, where version {version} is spoken; upgrade "
-            "the older side, if both are leasehold"
+            "the older side, if both are tenure"
         )
 
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.base.keys import KEY_BYTES
-from leasehold.errors import LocalProtocolError, RemoteProtocolError
-from leasehold.wire.hand_off import (
+from tenure.base.keys import KEY_BYTES
+from tenure.errors import LocalProtocolError, RemoteProtocolError
+from tenure.wire.hand_off import (
     VERSION,
     Accepted,
     Chunk,
@@ -26,7 +26,7 @@ from leasehold.wire.hand_off import (
     decode_to_taker,
     encode,
 )
-from leasehold.wire.limits import CHUNK_BYTES, HAND_OFF_BYTES
+from tenure.wire.limits import CHUNK_BYTES, HAND_OFF_BYTES
 
 MOST = (1 << 63) - 1
 OFFER = Offer("rooms", MOST, b"", b"m", 1, 2, 3)
@@ -96,7 +96,7 @@ def test_a_chunk_that_no_taker_would_take_is_not_encoded() -> None:
     ("decode", "data", "complaint"),
     [
         (decode_to_taker, b"", "speaks nothing of the hand-off, this one version 1"),
-        (decode_to_source, b"\x02\x91\xa5Taken", "speaks version 2 .*: upgrade leasehold"),
+        (decode_to_source, b"\x02\x91\xa5Taken", "speaks version 2 .*: upgrade tenure"),
         (decode_to_taker, bytes(HAND_OFF_BYTES + 1), f"of {HAND_OFF_BYTES + 1} bytes, where"),
         (decode_to_taker, packed("Chunk", bytes(CHUNK_BYTES + 1)), "malformed .*length <="),
         (decode_to_taker, packed("Surprise"), "malformed message of 11 bytes: .*'Surprise'"),

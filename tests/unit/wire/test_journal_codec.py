@@ -5,19 +5,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.base.keys import KEY_BYTES
-from leasehold.errors import JournalDamaged, JournalTooNew, LocalProtocolError
-from leasehold.protocol.lease.messages import Entry, Held
-from leasehold.protocol.lease.records import AnyRecord, Changed, Joined, PoolCreated, State
-from leasehold.testing.contracts.journal import A_STATE, EVERY_RECORD
-from leasehold.wire import journal_codec
-from leasehold.wire.journal_codec import decode_record, decode_state, encode_record, encode_state
+from tenure.base.keys import KEY_BYTES
+from tenure.errors import JournalDamaged, JournalTooNew, LocalProtocolError
+from tenure.protocol.lease.messages import Entry, Held
+from tenure.protocol.lease.records import AnyRecord, Changed, Joined, PoolCreated, State
+from tenure.testing.contracts.journal import A_STATE, EVERY_RECORD
+from tenure.wire import journal_codec
+from tenure.wire.journal_codec import decode_record, decode_state, encode_record, encode_state
 
 WHERE = "LSN 12 of journal.sqlite"
 
 
 def sealed(version: int, value: object) -> bytes:
-    """What a leasehold of that format may have written."""
+    """What a tenure of that format may have written."""
     body = msgspec.msgpack.encode(value)
     return bytes([version]) + journal_codec._checksum(version, body) + body
 
@@ -60,7 +60,7 @@ def test_a_later_format_says_which_and_what_to_do() -> None:
     with pytest.raises(JournalTooNew) as caught:
         decode_record(sealed(3, ["Merged", "rooms", 5]), WHERE)
     assert str(caught.value) == (
-        "LSN 12 of journal.sqlite is of format 3, and this leasehold reads 1: run the leasehold "
+        "LSN 12 of journal.sqlite is of format 3, and this tenure reads 1: run the tenure "
         "that wrote it, or a later one; nothing was touched"
     )
 
@@ -82,7 +82,7 @@ def test_what_is_whole_and_yet_no_record_is_damage(value: list[object]) -> None:
         decode_record(sealed(1, value), WHERE)
 
 
-def test_what_an_earlier_leasehold_wrote_has_defaults() -> None:
+def test_what_an_earlier_tenure_wrote_has_defaults() -> None:
     changed = sealed(1, ["Changed", "rooms", [[b"", b"a", 1, 2, 1]]])
     assert decode_record(changed, WHERE) == Changed("rooms", (Entry(b"", b"a", 1, 2, 1),), 0)
 

@@ -5,9 +5,9 @@ from typing import Any, get_args
 
 import pytest
 
-from leasehold.errors import RemoteProtocolError
-from leasehold.protocol.lease.messages import AnyMessage, Message
-from leasehold.wire.versions import NEWEST, OLDEST, SINCE, SUBPROTOCOLS, agreed
+from tenure.errors import RemoteProtocolError
+from tenure.protocol.lease.messages import AnyMessage, Message
+from tenure.wire.versions import NEWEST, OLDEST, SINCE, SUBPROTOCOLS, agreed
 
 
 def members(union: Any) -> Iterator[Any]:  # noqa: ANN401 - a union has no type of its own
@@ -23,7 +23,7 @@ def test_every_message_has_the_version_that_brought_it_and_the_newest_brought_so
 
 
 def test_a_client_offers_what_it_speaks_highest_first() -> None:
-    assert SUBPROTOCOLS == ("leasehold.2", "leasehold.1")
+    assert SUBPROTOCOLS == ("tenure.2", "tenure.1")
 
 
 @pytest.mark.parametrize(
@@ -31,11 +31,11 @@ def test_a_client_offers_what_it_speaks_highest_first() -> None:
     [
         ([], 1),
         ([""], 1),
-        (["chat", "leasehold.0", "leasehold.02", "leasehold.1000", "leasehold.x"], 1),
-        (["leasehold.1"], 1),
-        (["leasehold.1", "leasehold.2"], 2),
+        (["chat", "tenure.0", "tenure.02", "tenure.1000", "tenure.x"], 1),
+        (["tenure.1"], 1),
+        (["tenure.1", "tenure.2"], 2),
         (SUBPROTOCOLS, NEWEST),
-        ([f"leasehold.{NEWEST + 1}", *SUBPROTOCOLS], NEWEST),
+        ([f"tenure.{NEWEST + 1}", *SUBPROTOCOLS], NEWEST),
     ],
 )
 def test_the_highest_in_common_is_agreed_and_without_a_word_the_first(
@@ -46,9 +46,9 @@ def test_the_highest_in_common_is_agreed_and_without_a_word_the_first(
 
 def test_where_there_is_none_in_common_the_older_side_is_named_first() -> None:
     with pytest.raises(RemoteProtocolError) as caught:
-        agreed(["leasehold.255", "leasehold.254"])
+        agreed(["tenure.255", "tenure.254"])
     assert str(caught.value) == (
         f"no protocol version in common: one side speaks {OLDEST} to {NEWEST}, the other "
-        "254 to 255; upgrade leasehold on the first"
+        "254 to 255; upgrade tenure on the first"
     )
     assert len(str(caught.value)) <= 123  # a close frame carries no more

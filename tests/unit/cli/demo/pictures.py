@@ -1,7 +1,7 @@
 """A moment of a demo, to be shown."""
 
-from leasehold.cli.demo.reports import FrontendReport
-from leasehold.cli.demo.view import OwnerRow, Picture, State
+from tenure.cli.demo.reports import FrontendReport
+from tenure.cli.demo.view import OwnerRow, Picture, State
 
 
 def row(number: int, state: State = "serving", share: float = 0.5) -> OwnerRow:

@@ -8,15 +8,15 @@ from typing import cast
 
 import pytest
 
-from leasehold import Lookup
-from leasehold.base.instants import Instant, in_seconds, seconds
-from leasehold.cli.demo import crowds
-from leasehold.cli.demo.children import Child
-from leasehold.cli.demo.crowds import WINDOW, Crowds, Spread
-from leasehold.cli.demo.reports import Crowd, OwnerReport, encode
-from leasehold.cli.demo.service import Service, Settings
-from leasehold.errors import ConfigurationError
-from leasehold.testing.clock import START, TurnedClock
+from tenure import Lookup
+from tenure.base.instants import Instant, in_seconds, seconds
+from tenure.cli.demo import crowds
+from tenure.cli.demo.children import Child
+from tenure.cli.demo.crowds import WINDOW, Crowds, Spread
+from tenure.cli.demo.reports import Crowd, OwnerReport, encode
+from tenure.cli.demo.service import Service, Settings
+from tenure.errors import ConfigurationError
+from tenure.testing.clock import START, TurnedClock
 
 
 def spread(*served: tuple[float, list[int]]) -> Spread:

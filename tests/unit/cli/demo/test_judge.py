@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.base.instants import Instant
-from leasehold.cli.demo.judge import AtOnce, Judge, Span, are_at_once
-from leasehold.cli.demo.record import Served
+from tenure.base.instants import Instant
+from tenure.cli.demo.judge import AtOnce, Judge, Span, are_at_once
+from tenure.cli.demo.record import Served
 
 KEY = b"8 bytes."
 

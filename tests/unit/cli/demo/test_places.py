@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from leasehold.base.instants import Instant
-from leasehold.cli.demo.places import OwnerPlace
-from leasehold.cli.demo.reports import OwnerReport, encode
-from leasehold.testing.clock import come_to_rest
+from tenure.base.instants import Instant
+from tenure.cli.demo.places import OwnerPlace
+from tenure.cli.demo.reports import OwnerReport, encode
+from tenure.testing.clock import come_to_rest
 
 pytestmark = pytest.mark.asyncio
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from leasehold import KeyedState, Lease
-from leasehold.base.instants import Instant
-from leasehold.base.keys import hashed_key
-from leasehold.cli.demo.presence import Answered, NoChecks, Presence, Refused, Status
-from leasehold.cli.demo.record import RecordReader, RecordWriter, Served
+from tenure import KeyedState, Lease
+from tenure.base.instants import Instant
+from tenure.base.keys import hashed_key
+from tenure.cli.demo.presence import Answered, NoChecks, Presence, Refused, Status
+from tenure.cli.demo.record import RecordReader, RecordWriter, Served
 
 ANN = "ann"
 ONLINE, BUSY = Status("online", 1), Status("busy", 2)

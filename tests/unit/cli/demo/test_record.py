@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.base.instants import Instant
-from leasehold.cli.demo.record import ENTRY, RecordReader, RecordWriter, Served
+from tenure.base.instants import Instant
+from tenure.cli.demo.record import ENTRY, RecordReader, RecordWriter, Served
 
 KEY = b"8 bytes."
 

@@ -9,11 +9,11 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from leasehold import KeyChange
-from leasehold.base.instants import seconds
-from leasehold.cli.demo import routing
-from leasehold.cli.demo.presence import Status
-from leasehold.cli.demo.routing import Done, Request, Router
+from tenure import KeyChange
+from tenure.base.instants import seconds
+from tenure.cli.demo import routing
+from tenure.cli.demo.presence import Status
+from tenure.cli.demo.routing import Done, Request, Router
 
 pytestmark = pytest.mark.asyncio
 

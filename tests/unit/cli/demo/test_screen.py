@@ -4,8 +4,8 @@ from io import StringIO
 
 from rich.console import Console
 
-from leasehold.cli.demo.screen import BUSIEST, BUSY_AT_MEAN, FEWEST_EVENTS, Event, Screen, draw
-from leasehold.cli.demo.view import Picture
+from tenure.cli.demo.screen import BUSIEST, BUSY_AT_MEAN, FEWEST_EVENTS, Event, Screen, draw
+from tenure.cli.demo.view import Picture
 from tests.unit.cli.demo.pictures import picture, row
 
 

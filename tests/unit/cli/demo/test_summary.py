@@ -2,10 +2,10 @@
 
 import msgspec
 
-from leasehold.base.instants import Instant
-from leasehold.cli.demo.places import Frontends, OwnerPlace
-from leasehold.cli.demo.reports import FrontendReport, OwnerReport, encode
-from leasehold.cli.demo.summary import Ours, Summary, lines, summary_of
+from tenure.base.instants import Instant
+from tenure.cli.demo.places import Frontends, OwnerPlace
+from tenure.cli.demo.reports import FrontendReport, OwnerReport, encode
+from tenure.cli.demo.summary import Ours, Summary, lines, summary_of
 
 OURS = Ours(
     double_owner=0,

@@ -6,12 +6,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
-from leasehold import Granted, KeyedState, KeyRange, Owner
-from leasehold.base.instants import in_seconds
-from leasehold.client.hand_off.handler import Exported, Mark
-from leasehold.protocol.lease.steering_events import ChoosePolicy, PlanRead, ReadPlan
-from leasehold.testing.clock import TurnedClock, come_to_rest
-from leasehold.testing.cluster import InProcessCluster
+from tenure import Granted, KeyedState, KeyRange, Owner
+from tenure.base.instants import in_seconds
+from tenure.client.hand_off.handler import Exported, Mark
+from tenure.protocol.lease.steering_events import ChoosePolicy, PlanRead, ReadPlan
+from tenure.testing.clock import TurnedClock, come_to_rest
+from tenure.testing.cluster import InProcessCluster
 
 KEYS = 300
 STEP = 0.02

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from leasehold import KeyRange
-from leasehold.client.callbacks import Callbacks
-from leasehold.client.hand_off.application import SMALL_BYTES, Application, Arrival
-from leasehold.client.hand_off.handler import Exported
-from leasehold.runtime.clock import boot_clock
-from leasehold.testing.clock import come_to_rest
+from tenure import KeyRange
+from tenure.client.callbacks import Callbacks
+from tenure.client.hand_off.application import SMALL_BYTES, Application, Arrival
+from tenure.client.hand_off.handler import Exported
+from tenure.runtime.clock import boot_clock
+from tenure.testing.clock import come_to_rest
 
 pytestmark = pytest.mark.asyncio
 WHOLE = KeyRange(b"", None)

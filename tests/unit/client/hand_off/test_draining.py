@@ -8,11 +8,11 @@ from contextlib import suppress
 import pytest
 import pytest_asyncio
 
-from leasehold import KeyedState
-from leasehold.client import owner_engine
-from leasehold.client.owner import Owner
-from leasehold.errors import ClosedError
-from leasehold.testing.cluster import InProcessCluster
+from tenure import KeyedState
+from tenure.client import owner_engine
+from tenure.client.owner import Owner
+from tenure.errors import ClosedError
+from tenure.testing.cluster import InProcessCluster
 from tests.unit.client.hand_off.stage import Member, Stage, on_stage, turn_patience_too
 
 WATCHDOG = 1.0

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 import pytest
 import pytest_asyncio
 
-from leasehold import Granted, KeyRange
-from leasehold.client.hand_off import application
-from leasehold.client.hand_off.handler import Exported, Mark
-from leasehold.wire.hand_off import CHUNKS_UNDER_WAY
-from leasehold.wire.limits import CHUNK_BYTES
+from tenure import Granted, KeyRange
+from tenure.client.hand_off import application
+from tenure.client.hand_off.handler import Exported, Mark
+from tenure.wire.hand_off import CHUNKS_UNDER_WAY
+from tenure.wire.limits import CHUNK_BYTES
 from tests.unit.client.hand_off.stage import Member, Stage, State, on_stage
 
 pytestmark = pytest.mark.asyncio

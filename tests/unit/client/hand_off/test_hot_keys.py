@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 import pytest_asyncio
 
-from leasehold import KeyRange
-from leasehold.protocol.lease.steering_events import ExplainKey, KeyExplained
+from tenure import KeyRange
+from tenure.protocol.lease.steering_events import ExplainKey, KeyExplained
 from tests.unit.client.hand_off.stage import Member, Stage, on_stage
 
 pytestmark = pytest.mark.asyncio

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from leasehold import ConfigurationError, KeyedState, KeyRange
-from leasehold.base.keys import Key, UserKey, hashed_key, ordered_key
-from leasehold.client.hand_off.handler import Mark
-from leasehold.client.hand_off.keyed_state import AIM_BYTES, LEAF_KEYS
-from leasehold.protocol.balance.policy import only
+from tenure import ConfigurationError, KeyedState, KeyRange
+from tenure.base.keys import Key, UserKey, hashed_key, ordered_key
+from tenure.client.hand_off.handler import Mark
+from tenure.client.hand_off.keyed_state import AIM_BYTES, LEAF_KEYS
+from tenure.protocol.balance.policy import only
 
 WHOLE = KeyRange(b"", None)
 HALF = KeyRange(b"\x80", None)

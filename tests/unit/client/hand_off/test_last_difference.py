@@ -8,18 +8,18 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from leasehold import KeyRange
-from leasehold.client.callbacks import Callbacks
-from leasehold.client.hand_off.application import SMALL_BYTES, Application
-from leasehold.client.hand_off.giving import Giving
-from leasehold.client.hand_off.handler import Exported
-from leasehold.client.hand_off.taking import Taking, offered_by
-from leasehold.protocol.lease.messages import HandOff
-from leasehold.runtime.clock import boot_clock
-from leasehold.testing.clock import come_to_rest
-from leasehold.transport.channels import Channel
-from leasehold.transport.memory_channels import MemoryChannelNetwork
-from leasehold.wire.hand_off import Chunk, Last, Offer, Whole, decode_to_source, encode
+from tenure import KeyRange
+from tenure.client.callbacks import Callbacks
+from tenure.client.hand_off.application import SMALL_BYTES, Application
+from tenure.client.hand_off.giving import Giving
+from tenure.client.hand_off.handler import Exported
+from tenure.client.hand_off.taking import Taking, offered_by
+from tenure.protocol.lease.messages import HandOff
+from tenure.runtime.clock import boot_clock
+from tenure.testing.clock import come_to_rest
+from tenure.transport.channels import Channel
+from tenure.transport.in_process_channels import MemoryChannelNetwork
+from tenure.wire.hand_off import Chunk, Last, Offer, Whole, decode_to_source, encode
 
 pytestmark = pytest.mark.asyncio
 FEW, MANY = 3, 24

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from leasehold import KeyRange
-from leasehold.client.hand_off import transfers
-from leasehold.client.hand_off.giving import PROGRESS_SECONDS
-from leasehold.client.hand_off.transfers import ARRIVING_AT_ONCE
-from leasehold.protocol.lease.moving import AT_ONCE
-from leasehold.transport.channels import Channel, ChannelLost
-from leasehold.transport.memory_channels import MemoryChannels, _End
-from leasehold.wire.hand_off import (
+from tenure import KeyRange
+from tenure.client.hand_off import transfers
+from tenure.client.hand_off.giving import PROGRESS_SECONDS
+from tenure.client.hand_off.transfers import ARRIVING_AT_ONCE
+from tenure.protocol.lease.leader.moving import AT_ONCE
+from tenure.transport.channels import Channel, ChannelLost
+from tenure.transport.in_process_channels import MemoryChannels, _End
+from tenure.wire.hand_off import (
     Accepted,
     Offer,
     Refused,

@@ -7,9 +7,9 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from leasehold import KeyRange, Owner
-from leasehold.transport.channels import Channel, ChannelLost
-from leasehold.wire.hand_off import (
+from tenure import KeyRange, Owner
+from tenure.transport.channels import Channel, ChannelLost
+from tenure.wire.hand_off import (
     Accepted,
     Chunk,
     Last,

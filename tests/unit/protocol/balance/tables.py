@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from leasehold.base.rangemap import RangeMap
-from leasehold.protocol.balance.load import SPACE, place
-from leasehold.protocol.balance.policy import NOBODY, Candidate, Policy, Situation
-from leasehold.protocol.lease.table import Right
+from tenure.base.rangemap import RangeMap
+from tenure.protocol.balance.load import SPACE, place
+from tenure.protocol.balance.policy import NOBODY, Candidate, Policy, Situation
+from tenure.protocol.lease.table import Right
 
 EMPTY = RangeMap(Right(NOBODY, 1, 1))
 

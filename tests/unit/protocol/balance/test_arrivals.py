@@ -2,13 +2,13 @@
 
 import pytest
 
-from leasehold.base.instants import FAR_FUTURE, Instant, seconds
-from leasehold.base.keys import Key
-from leasehold.base.rangemap import RangeMap
-from leasehold.protocol.balance.load import Loads, key_of
-from leasehold.protocol.balance.policy import Candidate, HeldBack, Pin, Plan, Situation
-from leasehold.protocol.balance.tuning import DEFAULT
-from leasehold.protocol.balance.weighted import Weighted
+from tenure.base.instants import FAR_FUTURE, Instant, seconds
+from tenure.base.keys import Key
+from tenure.base.rangemap import RangeMap
+from tenure.protocol.balance.load import Loads, key_of
+from tenure.protocol.balance.policy import Candidate, HeldBack, Pin, Plan, Situation
+from tenure.protocol.balance.tuning import DEFAULT
+from tenure.protocol.balance.weighted import Weighted
 from tests.unit.protocol.balance.tables import EMPTY, candidates, moved, shares, table
 
 LONG_AGO, NOW = Instant(0), Instant(seconds(100))

@@ -4,9 +4,9 @@ from collections import Counter
 
 import pytest
 
-from leasehold.base.rangemap import RangeMap
-from leasehold.protocol.balance.deal import Deal
-from leasehold.protocol.balance.policy import NOBODY
+from tenure.base.rangemap import RangeMap
+from tenure.protocol.balance.deal import Deal
+from tenure.protocol.balance.policy import NOBODY
 from tests.unit.protocol.balance.tables import candidates, plan_of
 
 SPLITS = [bytes([i]) for i in range(1, 12)]  # 12 ranges

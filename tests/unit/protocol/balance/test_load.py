@@ -2,10 +2,10 @@
 
 import pytest
 
-from leasehold.base.keys import Key
-from leasehold.base.ranges import WHOLE, KeyRange
-from leasehold.protocol.balance.load import key_of, place, share_of
-from leasehold.protocol.balance.policy import only
+from tenure.base.keys import Key
+from tenure.base.ranges import WHOLE, KeyRange
+from tenure.protocol.balance.load import key_of, place, share_of
+from tenure.protocol.balance.policy import only
 
 KEY = b"\x40" + bytes(7)
 

@@ -5,11 +5,11 @@ from random import Random
 
 import pytest
 
-from leasehold.base.instants import Instant, seconds
-from leasehold.base.keys import Key
-from leasehold.base.ranges import KeyRange
-from leasehold.protocol.balance.meter import SAMPLES, TOLD_AT_MOST, Meter, Sampler
-from leasehold.protocol.balance.picture import RangeRate
+from tenure.base.instants import Instant, seconds
+from tenure.base.keys import Key
+from tenure.base.ranges import KeyRange
+from tenure.protocol.balance.meter import SAMPLES, TOLD_AT_MOST, Meter, Sampler
+from tenure.protocol.balance.picture import RangeRate
 
 LOW, HIGH = KeyRange(b"", b"m"), KeyRange(b"m", None)
 

@@ -4,10 +4,10 @@ from math import exp
 
 import pytest
 
-from leasehold.base.instants import Instant, seconds
-from leasehold.base.keys import Key
-from leasehold.protocol.balance.load import SMOOTHING_NS
-from leasehold.protocol.balance.picture import Picture, RangeRate, Report
+from tenure.base.instants import Instant, seconds
+from tenure.base.keys import Key
+from tenure.protocol.balance.load import SMOOTHING_NS
+from tenure.protocol.balance.picture import Picture, RangeRate, Report
 
 MIDDLE: Key = b"\x80" + bytes(7)
 QUARTER: Key = b"\x40" + bytes(7)

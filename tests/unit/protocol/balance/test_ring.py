@@ -4,11 +4,11 @@ from statistics import mean
 
 import pytest
 
-from leasehold.base.instants import Instant, seconds
-from leasehold.base.rangemap import RangeMap
-from leasehold.protocol.balance.load import SPACE, Loads, place
-from leasehold.protocol.balance.policy import NOBODY, Candidate, Plan, Situation
-from leasehold.protocol.balance.ring import MOST, VIRTUAL_NODES, Memory, Ring, points
+from tenure.base.instants import Instant, seconds
+from tenure.base.rangemap import RangeMap
+from tenure.protocol.balance.load import SPACE, Loads, place
+from tenure.protocol.balance.policy import NOBODY, Candidate, Plan, Situation
+from tenure.protocol.balance.ring import MOST, VIRTUAL_NODES, Memory, Ring, points
 from tests.unit.protocol.balance.tables import EMPTY, candidates, moved, plan_of, shares, table
 
 NOTHING = RangeMap(NOBODY)
@@ -82,7 +82,7 @@ def test_a_restarted_owner_stands_where_it_stood() -> None:
 
 
 def test_points_depend_on_the_name_alone() -> None:
-    """Two versions of leasehold in one deployment must draw the same ring."""
+    """Two versions of tenure in one deployment must draw the same ring."""
     assert [point.hex() for point in points("a", 2)] == ["6c9da71f2832f85e", "148be4e168a1bf8c"]
 
 

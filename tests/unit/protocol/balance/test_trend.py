@@ -5,16 +5,16 @@ from math import exp
 
 import pytest
 
-from leasehold.base.instants import Instant, seconds
-from leasehold.base.keys import Key
-from leasehold.base.rangemap import RangeMap
-from leasehold.protocol.balance.load import SMOOTHING_NS, Loads
-from leasehold.protocol.balance.pieces import Piece, cut_by
-from leasehold.protocol.balance.policy import Plan, Situation, changes, only
-from leasehold.protocol.balance.round import Memory
-from leasehold.protocol.balance.trend import Trend, foresee, hot_keys
-from leasehold.protocol.balance.tuning import DEFAULT
-from leasehold.protocol.balance.weighted import Weighted
+from tenure.base.instants import Instant, seconds
+from tenure.base.keys import Key
+from tenure.base.rangemap import RangeMap
+from tenure.protocol.balance.load import SMOOTHING_NS, Loads
+from tenure.protocol.balance.pieces import Piece, cut_by
+from tenure.protocol.balance.policy import Plan, Situation, changes, only
+from tenure.protocol.balance.round import Memory
+from tenure.protocol.balance.trend import Trend, foresee, hot_keys
+from tenure.protocol.balance.tuning import DEFAULT
+from tenure.protocol.balance.weighted import Weighted
 from tests.unit.protocol.balance.tables import candidates, moved, shares, table
 
 ROUND = seconds(3)

@@ -4,12 +4,12 @@ from collections import Counter
 
 import pytest
 
-from leasehold.base.instants import Instant, seconds
-from leasehold.base.keys import Key
-from leasehold.base.rangemap import RangeMap
-from leasehold.base.ranges import KeyRange
-from leasehold.protocol.balance.load import Loads, share_of
-from leasehold.protocol.balance.policy import (
+from tenure.base.instants import Instant, seconds
+from tenure.base.keys import Key
+from tenure.base.rangemap import RangeMap
+from tenure.base.ranges import KeyRange
+from tenure.protocol.balance.load import Loads, share_of
+from tenure.protocol.balance.policy import (
     NOBODY,
     Candidate,
     HeldBack,
@@ -19,10 +19,10 @@ from leasehold.protocol.balance.policy import (
     changes,
     only,
 )
-from leasehold.protocol.balance.ring import Ring
-from leasehold.protocol.balance.tuning import DEFAULT
-from leasehold.protocol.balance.weighted import Weighted
-from leasehold.protocol.lease.table import Right
+from tenure.protocol.balance.ring import Ring
+from tenure.protocol.balance.tuning import DEFAULT
+from tenure.protocol.balance.weighted import Weighted
+from tenure.protocol.lease.table import Right
 from tests.unit.protocol.balance.tables import EMPTY, candidates, moved, shares, table
 
 HOT: Key = b"\x42" * 8

@@ -2,14 +2,14 @@
 
 import pytest
 
-from leasehold.base.instants import Instant, seconds
-from leasehold.base.keys import Key
-from leasehold.base.rangemap import RangeMap
-from leasehold.protocol.balance.load import SPACE, Loads, key_of
-from leasehold.protocol.balance.policy import Candidate, Situation, Why, only
-from leasehold.protocol.balance.round import Memory
-from leasehold.protocol.balance.tuning import DEFAULT
-from leasehold.protocol.balance.weighted import TO_NOBODY, Weighted
+from tenure.base.instants import Instant, seconds
+from tenure.base.keys import Key
+from tenure.base.rangemap import RangeMap
+from tenure.protocol.balance.load import SPACE, Loads, key_of
+from tenure.protocol.balance.policy import Candidate, Situation, Why, only
+from tenure.protocol.balance.round import Memory
+from tenure.protocol.balance.tuning import DEFAULT
+from tenure.protocol.balance.weighted import TO_NOBODY, Weighted
 from tests.unit.protocol.balance.tables import candidates, shares, table
 
 NOW = Instant(seconds(100))

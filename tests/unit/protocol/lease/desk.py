@@ -2,15 +2,16 @@
 
 from typing import TypeVar
 
-from leasehold.base.instants import Instant, seconds
-from leasehold.base.keys import Key, PoolKind
-from leasehold.base.rangemap import RangeMap
-from leasehold.base.ranges import KeyRange
-from leasehold.protocol.balance.policy import NOBODY, Plan, Policy, Situation
-from leasehold.protocol.lease.history import History
-from leasehold.protocol.lease.journal import Append, Committed
-from leasehold.protocol.lease.manager_events import ManagerAction, Note, Push, Send
-from leasehold.protocol.lease.messages import (
+from tenure.base.instants import Instant, seconds
+from tenure.base.keys import Key, PoolKind
+from tenure.base.rangemap import RangeMap
+from tenure.base.ranges import KeyRange
+from tenure.protocol.balance.policy import NOBODY, Plan, Policy, Situation
+from tenure.protocol.lease.history import History
+from tenure.protocol.lease.leader.context import LeaderContext, Seal
+from tenure.protocol.lease.leader.events import ManagerAction, Note, Push, Send
+from tenure.protocol.lease.leader.pool import Pool
+from tenure.protocol.lease.messages import (
     Copy,
     FromManager,
     Held,
@@ -21,10 +22,9 @@ from leasehold.protocol.lease.messages import (
     Poke,
     Refusal,
 )
-from leasehold.protocol.lease.office import Office, Seal
-from leasehold.protocol.lease.pool import Pool
-from leasehold.protocol.lease.records import AnyRecord, PoolCreated, State, WaitedOut
-from leasehold.protocol.lease.timing import DEFAULT, Timing
+from tenure.protocol.lease.records import AnyRecord, PoolCreated, State, WaitedOut
+from tenure.protocol.lease.timing import DEFAULT, Timing
+from tenure.protocol.log.journal import Append, Committed
 
 T0 = Instant(0)
 SEAL = Seal(journal=9, leadership=1, nonce=77)
@@ -64,14 +64,14 @@ class Desk:
         kind: PoolKind = "ordered",
         split_points: tuple[Key, ...] = (),
     ) -> None:
-        self.office = Office(SEAL, timing, History(state or State(), 0))
-        self.office.inherited_until = inherited_until
+        self.context = LeaderContext(SEAL, timing, History(state or State(), 0))
+        self.context.inherited_until = inherited_until
         if state is None:
-            self.office.write(WaitedOut())
-            self.office.write(PoolCreated("p", kind, split_points))
-            self.office.may_grant = True
+            self.context.write(WaitedOut())
+            self.context.write(PoolCreated("p", kind, split_points))
+            self.context.may_grant = True
         self.policy = policy
-        self.pool = Pool(self.office, self.office.history.tables["p"], policy)
+        self.pool = Pool(self.context, self.context.history.tables["p"], policy)
         self.records: list[AnyRecord] = []
         self.said: list[tuple[int, FromManager]] = []
         self.notes: list[str] = []
@@ -80,18 +80,18 @@ class Desk:
 
     def commit(self) -> None:
         """Let the journal commit all that was written, and note what is said then."""
-        while actions := self.office.take_actions():
+        while actions := self.context.take_actions():
             for action in actions:
                 self._take(action)
         self.pool.invariants()
-        self.office.history.invariants()
-        self.office.ledger.invariants()
+        self.context.history.invariants()
+        self.context.ledger.invariants()
 
     def _take(self, action: ManagerAction) -> None:
         match action:
             case Append(after_lsn=after_lsn, records=records):
                 self.records.extend(records)
-                self.office.on_appended(T0, Committed(after_lsn + len(records)))
+                self.context.on_appended(T0, Committed(after_lsn + len(records)))
             case Send(connection=connection, message=message):
                 self.said.append((connection, message))
             case Push(connections=connections, message=message):

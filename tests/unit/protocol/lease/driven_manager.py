@@ -3,18 +3,8 @@
 from collections import deque
 from random import Random
 
-from leasehold.base.instants import Instant, seconds
-from leasehold.protocol.lease.journal import (
-    Append,
-    Beat,
-    Compact,
-    JournalAction,
-    Load,
-    ReadSeat,
-    Resign,
-)
-from leasehold.protocol.lease.manager import Manager, ManagerConfig
-from leasehold.protocol.lease.manager_events import (
+from tenure.base.instants import Instant, seconds
+from tenure.protocol.lease.leader.events import (
     Answer,
     Asked,
     GiveUp,
@@ -26,13 +16,23 @@ from leasehold.protocol.lease.manager_events import (
     Reply,
     Send,
 )
-from leasehold.protocol.lease.messages import (
+from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
+from tenure.protocol.lease.messages import (
     FromManager,
     Join,
     ToManager,
 )
-from leasehold.protocol.lease.timing import DEFAULT
-from leasehold.sim.journal import JournalContents
+from tenure.protocol.lease.timing import DEFAULT
+from tenure.protocol.log.journal import (
+    Append,
+    Beat,
+    Compact,
+    JournalAction,
+    Load,
+    ReadSeat,
+    Resign,
+)
+from tenure.sim.journal import JournalContents
 
 T0 = Instant(0)
 CLIENT = 5
@@ -132,7 +132,7 @@ class Driven:
     @property
     def nonce(self) -> int:
         assert self.machine.leader is not None
-        return self.machine.leader.office.seal.nonce
+        return self.machine.leader.context.seal.nonce
 
     def join(self, name: str = "o", kind: str | None = "hashed", pool: str = "p") -> FromManager:
         message = Join(pool, kind, name, "http://o", 11, self.nonce, 1)  # type: ignore[arg-type]

@@ -2,10 +2,9 @@
 
 from random import Random
 
-from leasehold.base.instants import Instant, seconds
-from leasehold.base.ranges import WHOLE
-from leasehold.protocol.lease import owner_events as events
-from leasehold.protocol.lease.messages import (
+from tenure.base.instants import Instant, seconds
+from tenure.base.ranges import WHOLE
+from tenure.protocol.lease.messages import (
     HandOff,
     Held,
     Introduction,
@@ -20,7 +19,8 @@ from leasehold.protocol.lease.messages import (
     ToManager,
     ToOwner,
 )
-from leasehold.protocol.lease.owner import OwnerMachine
+from tenure.protocol.lease.owner import events
+from tenure.protocol.lease.owner.machine import OwnerMachine
 
 TERM_NS, RENEW_NS = seconds(12), seconds(3)
 JOURNAL, MANAGER_NONCE = 9, 77

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from leasehold.protocol.lease import owner_events as events
-from leasehold.protocol.lease.attestation import Sight, may_attest
-from leasehold.protocol.lease.messages import Attest, Attested, Join, Process
+from tenure.protocol.lease.attestation import Sight, may_attest
+from tenure.protocol.lease.messages import Attest, Attested, Join, Process
+from tenure.protocol.lease.owner import events
 from tests.unit.protocol.lease.driven_owner import (
     MANAGER_NONCE,
     PROCESS,

@@ -11,24 +11,14 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leasehold.base.instants import FAR_FUTURE, MILLISECOND_NS, Instant, seconds
-from leasehold.base.machine import Machine, Output
-from leasehold.protocol.lease import lookup_events, manager_events, owner_events
-from leasehold.protocol.lease.attestation import Sight
-from leasehold.protocol.lease.journal import (
-    Appended,
-    Beaten,
-    Campaigned,
-    Committed,
-    Deposed,
-    JournalAction,
-    JournalEvent,
-    SeatRead,
-    Unknown,
-)
-from leasehold.protocol.lease.lookup import LookupMachine
-from leasehold.protocol.lease.manager import Manager, ManagerConfig
-from leasehold.protocol.lease.messages import (
+from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, Instant, seconds
+from tenure.base.machine import Machine, Output
+from tenure.protocol.lease.attestation import Sight
+from tenure.protocol.lease.leader import events as manager_events
+from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
+from tenure.protocol.lease.lookup import events as lookup_events
+from tenure.protocol.lease.lookup.machine import LookupMachine
+from tenure.protocol.lease.messages import (
     Attest,
     Attested,
     Changes,
@@ -53,11 +43,23 @@ from leasehold.protocol.lease.messages import (
     ToManager,
     ToOwner,
 )
-from leasehold.protocol.lease.owner import OwnerMachine
-from leasehold.protocol.lease.timing import TEST
-from leasehold.sim.journal import JournalContents, failure_of
-from leasehold.wire.codec import decode_to_lookup, decode_to_manager, decode_to_owner, encode
-from leasehold.wire.versions import NEWEST
+from tenure.protocol.lease.owner import events as owner_events
+from tenure.protocol.lease.owner.machine import OwnerMachine
+from tenure.protocol.lease.timing import TEST
+from tenure.protocol.log.journal import (
+    Appended,
+    Beaten,
+    Campaigned,
+    Committed,
+    Deposed,
+    JournalAction,
+    JournalEvent,
+    SeatRead,
+    Unknown,
+)
+from tenure.sim.journal import JournalContents, failure_of
+from tenure.wire.codec import decode_to_lookup, decode_to_manager, decode_to_owner, encode
+from tenure.wire.versions import NEWEST
 
 ADVANCES_A_SECOND = 200
 """A beat every 0.1 s, pushes, renewals and searches: some dozens. A busy machine has thousands."""
@@ -278,7 +280,7 @@ def test_a_lookup_may_be_told_anything(data: st.DataObject) -> None:
 
 def lie_to_manager(lies: Lies, manager: Manager) -> ToManager:
     leader = manager.leader
-    seal = leader.office.seal if leader else None
+    seal = leader.context.seal if leader else None
     nonce = lies.near(seal.nonce) if seal else 1
     journal, leadership = (seal.journal, seal.leadership) if seal else (1, 1)
     pool = lies.data.draw(st.sampled_from(("p", "p", "p", "q")))
@@ -304,7 +306,7 @@ def lie_to_manager(lies: Lies, manager: Manager) -> ToManager:
             )
         case 4:
             lsn = (
-                leader.office.history.lsn + lies.number(1) * (lies.number(9) == 0) if leader else 0
+                leader.context.history.lsn + lies.number(1) * (lies.number(9) == 0) if leader else 0
             )
             return Sync(pool, sequence, lies.data.draw(st.sampled_from((journal, 0))), 1, lsn, 1)
         case _:
@@ -333,7 +335,7 @@ def answer_of(lies: Lies, journal: JournalContents, action: JournalAction) -> Jo
 def lie_of_a_journal(lies: Lies, manager: Manager) -> JournalEvent:
     """An answer that nobody waits for."""
     leadership = lies.near(manager.leadership.leadership)
-    lsn = manager.leader.office.ledger.committed if manager.leader else 0
+    lsn = manager.leader.context.ledger.committed if manager.leader else 0
     match lies.number(5):
         case 0:
             return SeatRead(manager.leadership.seat)

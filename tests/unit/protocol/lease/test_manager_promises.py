@@ -1,13 +1,8 @@
 """The manager machine: what it promised and waits for, and what it answers to questions."""
 
-from leasehold.base.instants import Instant
-from leasehold.base.ranges import WHOLE
-from leasehold.protocol.lease.journal import (
-    Append,
-    Seat,
-    SeatRead,
-)
-from leasehold.protocol.lease.manager_events import (
+from tenure.base.instants import Instant
+from tenure.base.ranges import WHOLE
+from tenure.protocol.lease.leader.events import (
     Asked,
     CreatePool,
     Done,
@@ -22,8 +17,13 @@ from leasehold.protocol.lease.manager_events import (
     ReadTable,
     Table,
 )
-from leasehold.protocol.lease.records import PromiseLowered, WaitedOut
-from leasehold.protocol.lease.timing import DEFAULT, PAPER
+from tenure.protocol.lease.records import PromiseLowered, WaitedOut
+from tenure.protocol.lease.timing import DEFAULT, PAPER
+from tenure.protocol.log.journal import (
+    Append,
+    Seat,
+    SeatRead,
+)
 from tests.unit.protocol.lease.driven_manager import Driven, at
 
 # --- waiting and promising ------------------------------------------------------------------------
@@ -57,7 +57,7 @@ def test_a_history_that_was_waited_out_is_not_waited_for_again() -> None:
     second = Driven(journal=first.journal, first_start=False)
     second.run(at(1))
     assert second.machine.leader is not None
-    assert second.machine.leader.office.may_grant
+    assert second.machine.leader.context.may_grant
 
 
 def test_a_longer_promise_is_lowered_when_it_has_run_out() -> None:
@@ -66,7 +66,7 @@ def test_a_longer_promise_is_lowered_when_it_has_run_out() -> None:
     first.journal.vacate()
     second = Driven(journal=first.journal)
     assert second.machine.leader is not None
-    until = second.machine.leader.office.inherited_until
+    until = second.machine.leader.context.inherited_until
     assert until == PAPER.hold_ns + PAPER.on_any_clock(PAPER.leadership_ns)
     second.run(Instant(until - 1))
     assert not any(isinstance(record, PromiseLowered) for record in first.journal.records)

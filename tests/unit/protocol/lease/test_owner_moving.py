@@ -2,10 +2,10 @@
 
 import pytest
 
-from leasehold.base.instants import FAR_FUTURE
-from leasehold.base.ranges import WHOLE
-from leasehold.protocol.lease import owner_events as events
-from leasehold.protocol.lease.messages import Copy, Held, Join, Leased, LeaseRequest, Mark
+from tenure.base.instants import FAR_FUTURE
+from tenure.base.ranges import WHOLE
+from tenure.protocol.lease.messages import Copy, Held, Join, Leased, LeaseRequest, Mark
+from tenure.protocol.lease.owner import events
 from tests.unit.protocol.lease.driven_owner import (
     ORDER,
     Driven,

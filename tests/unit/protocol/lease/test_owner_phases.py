@@ -4,10 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from leasehold.base.instants import FAR_FUTURE, Instant, seconds
-from leasehold.protocol.lease import owner_events as events
-from leasehold.protocol.lease.attestation import Sight
-from leasehold.protocol.lease.messages import (
+from tenure.base.instants import FAR_FUTURE, Instant, seconds
+from tenure.protocol.lease.attestation import Sight
+from tenure.protocol.lease.messages import (
     Attest,
     Introduction,
     Join,
@@ -17,6 +16,7 @@ from leasehold.protocol.lease.messages import (
     Standby,
     ToOwner,
 )
+from tenure.protocol.lease.owner import events
 from tests.unit.protocol.lease.driven_owner import (
     JOURNAL,
     PHASES,

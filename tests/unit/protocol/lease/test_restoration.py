@@ -2,12 +2,11 @@
 
 import pytest
 
-from leasehold.base.instants import Instant, seconds
-from leasehold.base.keys import PoolKind
-from leasehold.protocol.lease.history import History
-from leasehold.protocol.lease.journal import Seat
-from leasehold.protocol.lease.messages import Entry
-from leasehold.protocol.lease.records import (
+from tenure.base.instants import Instant, seconds
+from tenure.base.keys import PoolKind
+from tenure.protocol.lease.history import History
+from tenure.protocol.lease.messages import Entry
+from tenure.protocol.lease.records import (
     Changed,
     Joined,
     PoolCreated,
@@ -15,8 +14,9 @@ from leasehold.protocol.lease.records import (
     TookOver,
     WaitedOut,
 )
-from leasehold.protocol.lease.restoration import Vigil, restored
-from leasehold.protocol.lease.timing import DEFAULT, PAPER, PRESETS, TEST, Timing
+from tenure.protocol.lease.restoration import Vigil, restored
+from tenure.protocol.lease.timing import DEFAULT, PAPER, PRESETS, TEST, Timing
+from tenure.protocol.log.journal import Seat
 
 SEAT = Seat(4, 17, "http://a", TEST.on_any_clock(TEST.leadership_ns))
 LONGEST = PAPER.on_any_clock(PAPER.leadership_ns)

@@ -2,8 +2,8 @@
 
 from random import Random
 
-from leasehold.base.instants import FAR_FUTURE, Instant, seconds
-from leasehold.protocol.lease.search import FIRST_PAUSE_NS, LONGEST_PAUSE_NS, Search
+from tenure.base.instants import FAR_FUTURE, Instant, seconds
+from tenure.protocol.lease.search import FIRST_PAUSE_NS, LONGEST_PAUSE_NS, Search
 
 NOW = Instant(seconds(100))
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from leasehold.base.ranges import KeyRange
-from leasehold.errors import JournalDamaged
-from leasehold.protocol.lease.history import History
-from leasehold.protocol.lease.messages import Entry, Held
-from leasehold.protocol.lease.records import (
+from tenure.base.ranges import KeyRange
+from tenure.errors import JournalDamaged
+from tenure.protocol.lease.history import History
+from tenure.protocol.lease.messages import Entry, Held
+from tenure.protocol.lease.records import (
     AnyRecord,
     Changed,
     Joined,
@@ -17,7 +17,7 @@ from leasehold.protocol.lease.records import (
     TookOver,
     WaitedOut,
 )
-from leasehold.protocol.lease.table import FIRST_NUMBER, NOBODY, LeaseTable, Right
+from tenure.protocol.lease.table import FIRST_NUMBER, NOBODY, LeaseTable, Right
 
 CREATED = PoolCreated("p", "ordered", (b"g", b"p"))
 

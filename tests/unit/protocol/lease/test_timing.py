@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from leasehold.base.instants import seconds
-from leasehold.errors import ConfigurationError
-from leasehold.protocol.lease.timing import DEFAULT, PAPER, PRESETS, Timing, preset
+from tenure.base.instants import seconds
+from tenure.errors import ConfigurationError
+from tenure.protocol.lease.timing import DEFAULT, PAPER, PRESETS, Timing, preset
 
 each = pytest.mark.parametrize("timing", PRESETS.values(), ids=PRESETS)
 

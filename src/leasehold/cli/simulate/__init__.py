@@ -1,1 +1,0 @@
-"""`leasehold simulate`: the command, how far it is, and what came of it."""

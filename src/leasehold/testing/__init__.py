@@ -1,1 +1,0 @@
-"""What leasehold is tested with, for your tests too."""

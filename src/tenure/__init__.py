@@ -1,0 +1,52 @@
+"""One owner for every key, in a pool of ordinary Python processes."""
+
+from tenure.base.keys import UserKey
+from tenure.base.ranges import KeyRange
+from tenure.client.hand_off.handler import Granted, HandOffHandler
+from tenure.client.hand_off.keyed_state import KeyedState
+from tenure.client.lease import Lease
+from tenure.client.lookup import Lookup
+from tenure.client.owner import Owner
+from tenure.client.watching import KeyChange, Watch
+from tenure.errors import (
+    ClosedError,
+    ConfigurationError,
+    ForkedError,
+    KeyTypeError,
+    LeaseLost,
+    NameHeld,
+    NoManager,
+    NotOwner,
+    PoolError,
+    ProtocolError,
+    TenureError,
+    UsageError,
+)
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ClosedError",
+    "ConfigurationError",
+    "ForkedError",
+    "Granted",
+    "HandOffHandler",
+    "KeyChange",
+    "KeyRange",
+    "KeyTypeError",
+    "KeyedState",
+    "Lease",
+    "LeaseLost",
+    "Lookup",
+    "NameHeld",
+    "NoManager",
+    "NotOwner",
+    "Owner",
+    "PoolError",
+    "ProtocolError",
+    "TenureError",
+    "UsageError",
+    "UserKey",
+    "Watch",
+    "__version__",
+]

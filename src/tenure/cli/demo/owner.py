@@ -1,0 +1,171 @@
+"""A process that serves: plain HTTP in front, `Presence` behind, `Owner` for the right to it.
+
+SIGTERM is for leaving as a service should: everything is handed over, and served until it is.
+"""
+
+import asyncio
+import signal
+import socket
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+
+import msgspec
+from aiohttp import web
+
+from tenure import KeyedState, KeyRange, Lookup, Owner
+from tenure.cli.demo.leash import Leash, tell
+from tenure.cli.demo.presence import (
+    Answered,
+    NoChecks,
+    Outcome,
+    Presence,
+    Refused,
+    Status,
+    some_work,
+)
+from tenure.cli.demo.record import RecordWriter
+from tenure.cli.demo.reports import POOL, OwnerOrders, OwnerReport
+from tenure.errors import ClosedError
+from tenure.protocol.balance.load import share_of
+from tenure.runtime.clock import boot_clock
+
+HOST = "127.0.0.1"
+PATH = "/presence/{user}"
+REPORT_SECONDS = 0.2
+SHUTDOWN_SECONDS = 1.0
+"""For operations under way at the end. They are short, and no key is here any more."""
+DRAIN_SECONDS = 20.0
+"""At most, to hand everything over. It ends when it is done."""
+
+
+class Service:
+    """The HTTP side of an owner."""
+
+    def __init__(self, presence: Presence, lookup: Lookup) -> None:
+        self._presence = presence
+        self._lookup = lookup
+
+    def app(self) -> web.Application:
+        """What aiohttp serves."""
+        app = web.Application()
+        app.router.add_get(PATH, self.read)
+        app.router.add_put(PATH, self.publish)
+        return app
+
+    async def read(self, request: web.Request) -> web.Response:
+        """GET: a user's presence."""
+        user = request.match_info["user"]
+        return await self._answer(user, self._presence.read(user))
+
+    async def publish(self, request: web.Request) -> web.Response:
+        """PUT: what a user publishes."""
+        user = request.match_info["user"]
+        try:
+            status = msgspec.json.decode(await request.read(), type=Status)
+        except msgspec.MsgspecError as error:
+            return web.Response(status=HTTPStatus.BAD_REQUEST, text=str(error))
+        return await self._answer(user, self._presence.publish(user, status))
+
+    async def _answer(self, user: str, operation: Awaitable[Outcome]) -> web.Response:
+        try:
+            outcome = await operation
+        except ClosedError:  # it has left, and owns nothing
+            outcome = Refused(was_voided=False)
+        match outcome:
+            case Answered(status):
+                return _json(HTTPStatus.OK, status)
+            case Refused():
+                # Where it believes that the key lives. It may be out of date, and even be here.
+                return _json(HTTPStatus.MISDIRECTED_REQUEST, {"owner": self._lookup.find(user)})
+
+
+def _json(status: HTTPStatus, body: object) -> web.Response:
+    data = msgspec.json.encode(body)
+    return web.Response(status=status, body=data, content_type="application/json")
+
+
+@dataclass
+class Counts:
+    """What happened to the leases of this process; see `OwnerReport`."""
+
+    lapsed: int = 0
+    granted: float = 0.0
+    is_leaving: bool = False
+
+
+async def be_owner(leash: Leash) -> None:
+    """Serve until told to stop."""
+    orders = msgspec.json.decode(await leash.orders(), type=OwnerOrders)
+    listening = socket.create_server((HOST, 0))  # first of all: an owner must know its address
+    address = f"http://{HOST}:{listening.getsockname()[1]}"
+
+    counts = Counts()
+    to_leave = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, to_leave.set)
+
+    def on_grant(ranges: tuple[KeyRange, ...]) -> None:
+        counts.granted += sum(map(share_of, ranges))
+
+    def on_revoke(ranges: tuple[KeyRange, ...]) -> None:
+        if not counts.is_leaving and not owner.ranges:  # a recall leaves it the rest
+            counts.lapsed += len(ranges)
+
+    state: KeyedState[Status] = KeyedState(value_type=Status)
+    owner = Owner(
+        orders.manager,
+        pool=POOL,
+        name=orders.name,
+        address=address,
+        on_grant=on_grant,
+        on_revoke=on_revoke,
+        hand_off=state,
+    )
+    record = RecordWriter(Path(orders.directory), orders.name)
+    checks = NoChecks(owner) if orders.is_broken else owner
+    presence = Presence(checks, state, record, boot_clock, some_work)
+    async with owner, Lookup(orders.manager, pool=POOL) as lookup:
+        app = Service(presence, lookup).app()
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
+        await runner.setup()
+        await web.SockSite(runner, listening).start()
+        ending = asyncio.create_task(_to_the_end(leash, to_leave, owner, counts))
+        while not ending.done():
+            tell(_report(owner, presence, counts))
+            await asyncio.wait({ending}, timeout=REPORT_SECONDS)
+        ending.result()
+        await runner.cleanup()
+    tell(_report(owner, presence, counts))
+    record.close()
+
+
+async def _to_the_end(leash: Leash, to_leave: asyncio.Event, owner: Owner, counts: Counts) -> None:
+    """Wait to be told, and go: at once where the demo ends, after handing over with SIGTERM."""
+    told = [asyncio.create_task(each.wait()) for each in (leash.stopping, to_leave)]
+    await asyncio.wait(told, return_when=asyncio.FIRST_COMPLETED)
+    for each in told:
+        each.cancel()
+    counts.is_leaving = True
+    await owner.close(drain=DRAIN_SECONDS if to_leave.is_set() else 0)
+
+
+def _report(owner: Owner, presence: Presence, counts: Counts) -> OwnerReport:
+    return OwnerReport(
+        at=boot_clock(),
+        address=owner.address,
+        ranges=_held(owner),
+        users=len(presence),
+        served=presence.served,
+        refused=presence.refused,
+        voided=presence.voided,
+        lapsed=counts.lapsed,
+        granted=counts.granted,
+    )
+
+
+def _held(owner: Owner) -> int:
+    try:
+        return len(owner.ranges)
+    except ClosedError:
+        return 0

@@ -1,0 +1,58 @@
+"""What there is to be seen of a running demo, for whatever shows it."""
+
+from typing import Literal, NamedTuple, Protocol, TypeAlias
+
+from tenure.cli.demo.reports import FrontendReport
+
+State: TypeAlias = Literal["starting", "serving", "killed", "stopped", "draining"]
+
+
+class OwnerRow(NamedTuple):
+    """An owner, as far as the demo knows; what it does is what it last reported."""
+
+    number: int
+    state: State
+    state_seconds: float
+    """For how long it has been so."""
+    share: float
+    """Of the key space, from 0 to 1, by the lease table: what nobody else may serve."""
+    ranges: int
+    users: int
+    served_per_second: float
+    refused: int
+
+
+class Picture(NamedTuple):
+    """All that is shown, at one moment."""
+
+    elapsed: float
+    seconds: float
+    phase: str
+    manager: str
+    term: float
+    hold: float
+    owners: tuple[OwnerRow, ...]
+    strip: tuple[int | None, ...]
+    """The key space in slices of equal size: the number of the owner of each."""
+    frontends: int
+    clients: int
+    requests_per_second: float
+    totals: FrontendReport
+    served: int
+    double_owner: int
+
+
+class View(Protocol):
+    """A way to show it."""
+
+    def event(self, at: float | None, text: str) -> None:
+        """Something happened, so many seconds after the beginning."""
+        ...
+
+    def show(self, picture: Picture) -> None:
+        """How it is now. Called several times a second."""
+        ...
+
+    def close(self) -> None:
+        """Nothing more is to be shown."""
+        ...

@@ -1,0 +1,121 @@
+"""Why a key is where it is, and what the policy would do now."""
+
+from collections.abc import Iterator
+
+from tenure.cli.asking import Json, Manager, ask, path
+from tenure.cli.keys import Hex, Int, KeyText, key_parameters
+from tenure.cli.output import say, show
+from tenure.cli.reading import shown
+from tenure.manager.steering_answers import (
+    ExplainedAnswer,
+    MoveAnswer,
+    PlanAnswer,
+    SteeringAnswer,
+)
+
+NOBODY = "-"
+
+
+def why(
+    pool: str,
+    key: KeyText,
+    /,
+    *,
+    hex: Hex = False,  # noqa: A002 - it is the option's name
+    int: Int = False,  # noqa: A002
+    manager: Manager = None,
+    json: Json = False,
+) -> None:
+    """Say who has a key, since when, where it was before, and why it moved."""
+    reply = ask(manager, path(pool, "why", **key_parameters(key, hex=hex, int=int)))
+    if json:
+        print(reply.text)
+        return
+    answer = reply.read(ExplainedAnswer)
+    for line in _about(answer):
+        say(line)
+    if answer.moves:
+        columns = ("ago", "what", "from", "to", "number", "since", "why")
+        show(columns, map(_row, answer.moves), empty="")
+    else:
+        say("it did not move in that time")
+
+
+def _about(answer: ExplainedAnswer) -> Iterator[str]:
+    owner = f"{answer.owner.name} at {answer.owner.address}" if answer.owner else "nobody"
+    place = f"{shown(answer.start, '(first)')} to {shown(answer.end, '(last)')}"
+    yield f"{owner}: key {shown(answer.key, '(first)')}, in the range from {place}"
+    if answer.owner:
+        number = f"lease number {answer.number}, unbroken since {answer.since}"
+        came = "it came there"
+    else:
+        number, came = f"free under number {answer.number}", "it became so"
+    if answer.moves:
+        yield f"{number}; {came} {_ago(answer.moves[0].seconds_ago)} ago"
+    else:
+        yield f"{number}; not moved since {_ago(answer.remembered_seconds)} ago"
+    if answer.owner and answer.joined_seconds_ago is not None:
+        yield f"{answer.owner.name} joined {_ago(answer.joined_seconds_ago)} ago"
+    if answer.pinned_to:
+        yield f"pinned to {answer.pinned_to}"
+    if answer.planned != (answer.owner.name if answer.owner else None):
+        yield f"planned for {answer.planned or 'nobody'}"
+    yield f"the leader remembers moves of the last {_ago(answer.remembered_seconds)}"
+
+
+def _row(move: MoveAnswer) -> tuple[object, ...]:
+    reason = f"{move.phase}: {move.reason}" if move.phase else ""
+    return (
+        _ago(move.seconds_ago),
+        move.how,
+        move.giver or NOBODY,
+        move.taker or NOBODY,
+        move.number,
+        move.since,
+        reason,
+    )
+
+
+def _ago(seconds: float) -> str:
+    if seconds < 120:  # noqa: PLR2004 - two minutes
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"  # noqa: PLR2004 - two hours
+
+
+def plan(pool: str, /, *, manager: Manager = None, json: Json = False) -> None:
+    """Say what the policy of a pool would do now, and why not more."""
+    reply = ask(manager, path(pool, "plan"))
+    if json:
+        print(reply.text)
+        return
+    answer = reply.read(PlanAnswer)
+    say(f"{answer.pool} is planned by {answer.policy}")
+    for line in _steering(answer.steering):
+        say(line)
+    rows = [
+        (
+            flow.giver or NOBODY,
+            flow.taker or NOBODY,
+            flow.ranges,
+            f"{flow.share:.1%}",
+            "yes" if flow.with_state else "no",
+            f"{flow.phase}: {flow.reason}" if flow.phase else "",
+        )
+        for flow in answer.flows
+    ]
+    if rows:
+        show(("from", "to", "ranges", "share", "with state", "why"), rows, empty="")
+    else:
+        say("nothing is to move")
+    for each in answer.held_back:
+        say(f"held back: {each.what}: {each.why}")
+
+
+def _steering(steering: SteeringAnswer) -> Iterator[str]:
+    for what in ("cordoned", "drained", "evicted"):
+        if names := getattr(steering, what):
+            yield f"{what}: {', '.join(map(str, names))}"
+    for pin in steering.pins:
+        yield f"pinned: {shown(pin.key, '(first)')} to {pin.owner}"
+    if steering.frozen:
+        yield "frozen: only what has no owner is given one"

@@ -1,0 +1,113 @@
+"""`tenure manager`: run a manager in this process, until a signal ends it."""
+
+import asyncio
+import logging
+import resource
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from tenure.cli.report import JsonReport, Report, report_for_people, watch
+from tenure.manager.config_file import settings_from
+from tenure.manager.service import ManagerService
+
+FILES_WHERE_UNLIMITED = 10_240
+"""What macOS allows, where it says that there is no limit."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Options:
+    """What can be said about a manager on the command line."""
+
+    host: str | None = None
+    "The address to listen on; 127.0.0.1 by default."
+    port: int | None = None
+    "The port to listen on; 7400 by default, 0 takes a free one."
+    journal: str | None = None
+    "memory, or sqlite:PATH; by default the file journal.sqlite in the state directory."
+    state_dir: Path | None = None
+    "Where the journal lies by default: else $TENURE_STATE, else ~/.local/state/tenure."
+    preset: Literal["paper", "default", "test"] | None = None
+    "How long leases last: paper (60 s), test (1.2 s), or default (12 s) if it is not said."
+    advertise: str | None = None
+    "The URL by which others find this manager; without a port, the port that it listens on."
+    create_pools: Annotated[bool | None, Parameter(negative="--no-create-pools")] = None
+    "Whether a pool's first owner creates it; by default on a loopback address only."
+    insecure: Annotated[bool | None, Parameter(negative="")] = None
+    "Listen on an address that other machines reach, and trust everybody there."
+    first_start: Annotated[bool, Parameter(negative="")] = False
+    "There was no earlier manager of these owners: with a new journal, grant at once."
+
+
+def manager(
+    *,
+    config: Annotated[Path | None, Parameter(name=["--config", "-c"])] = None,
+    options: Options | None = None,
+    log_level: Literal["debug", "info", "warning", "error"] = "info",
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Run a manager: the service that decides who owns what.
+
+    Parameters
+    ----------
+    config
+        A TOML file with settings and pools; what is said on the command line wins.
+    log_level
+        How much is logged, to standard error; info by default.
+    json
+        Report what happens as JSON, an object a line; the first has the URL.
+    """
+    said = vars(options) if options else {}
+    settings = settings_from(config, **said)
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=log_level.upper())
+    raise_file_limit()
+    service = ManagerService(settings)
+    report = JsonReport() if json else report_for_people()
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(_run(service, report))
+
+
+async def _run(service: ManagerService, report: Report) -> None:
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopping.set)
+    async with service:
+        report.listening(service)
+        ends = [
+            asyncio.create_task(stopping.wait()),
+            asyncio.create_task(service.wait()),
+            asyncio.create_task(watch(service, report)),
+        ]
+        try:
+            done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            for end in done:
+                end.result()
+        finally:
+            for end in ends:
+                end.cancel()
+            await asyncio.wait(ends)
+            report.close()
+        report.stopping(service)
+    report.stopped()
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """The fastest event loop that is installed."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+def raise_file_limit() -> None:
+    """Allow as many open files as this user may have: every client is one, and 1,024 are few."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES_WHERE_UNLIMITED if most == resource.RLIM_INFINITY else most
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))

@@ -1,0 +1,1 @@
+"""`tenure simulate`: the command, how far it is, and what came of it."""

@@ -1,0 +1,123 @@
+"""`tenure simulate`: the very machines of the service, in virtual time, with faults.
+
+What is printed on standard output follows from the arguments alone, byte for byte, so that two runs
+can be compared. How far it is and how fast it was goes to standard error.
+"""
+
+import sys
+import time
+from typing import Annotated
+
+import msgspec
+from cyclopts import Parameter
+
+from tenure.base.instants import SECOND_NS
+from tenure.cli.output import say
+from tenure.cli.simulate.progress import Progress
+from tenure.cli.simulate.verdict import Verdict
+from tenure.errors import ConfigurationError
+from tenure.protocol.lease.timing import PRESETS
+from tenure.protocol.lease.timing import preset as preset_called
+from tenure.sim.canaries import CANARIES, NONE
+from tenure.sim.canaries import canary as canary_called
+from tenure.sim.faults import ALIASES, KINDS, chosen_kinds
+from tenure.sim.run import Outcome, run_seeds
+from tenure.sim.world import Plan
+
+DEFAULT_SEEDS = 100
+MOST_HOURS = 1e6
+
+
+def simulate(
+    *,
+    seeds: int | None = None,
+    seed: int | None = None,
+    hours: float = 1.0,
+    preset: Annotated[
+        str,
+        Parameter(help=f"How long leases last: one of {', '.join(PRESETS)}; paper by default."),
+    ] = "paper",
+    faults: Annotated[
+        str,
+        Parameter(
+            help="What may go wrong, separated by commas; everything by default. One name for "
+            f"several: {', '.join(ALIASES)}. One by one: {', '.join(KINDS)}."
+        ),
+    ] = "all",
+    canary: Annotated[
+        str,
+        Parameter(
+            help="Leave one rule out, to see that it is noticed: one of "
+            f"{', '.join(each.name for each in CANARIES)}."
+        ),
+    ] = NONE.name,
+    workers: int = 0,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> int:
+    """Run the protocol through simulated years of faults, and judge whether it kept its promises.
+
+    Each seed is a world of its own, with its own mix of faults; the same seed is the same world
+    again. Ends with exit code 1 if a promise was broken.
+
+    Parameters
+    ----------
+    seeds
+        How many seeds to run; 100 by default, or 1 where --seed is given.
+    seed
+        The first seed; 0 by default.
+    hours
+        How long each seed runs, in simulated hours; 1 by default.
+    workers
+        On how many cores; by default on all.
+    json
+        Print the summary as one JSON object.
+    """
+    count = seeds if seeds is not None else (DEFAULT_SEEDS if seed is None else 1)
+    _check(count, seed or 0, hours, workers)
+    canary_called(canary)
+    plan = Plan(
+        seed=seed or 0, hours=hours, timing=preset_called(preset), faults=chosen_kinds(faults)
+    )
+    plans = [_with_seed(plan, plan.seed + i) for i in range(count)]
+    verdict = Verdict(plan, faults, canary)
+    began = time.perf_counter()
+    outcomes = _run(plans, canary, workers)
+    seconds = time.perf_counter() - began
+    if json:
+        print(verdict.as_json(outcomes))
+        return int(bool(outcomes[-1].violation))
+    for line in verdict.lines(outcomes):
+        say(line)
+    simulated = sum(outcome.simulated_ns for outcome in outcomes) / SECOND_NS
+    speed = f"{simulated / seconds:,.0f} times as fast as real time"
+    print(f"took {seconds:.1f} s, {speed}", file=sys.stderr)
+    return int(bool(outcomes[-1].violation))
+
+
+def _check(count: int, seed: int, hours: float, workers: int) -> None:
+    if count < 1:
+        raise ConfigurationError(f"--seeds {count}: run at least one seed")
+    if seed < 0:
+        raise ConfigurationError(f"--seed {seed}: seeds are numbers from 0")
+    if not 0 < hours <= MOST_HOURS:  # which refuses what is not a number, too
+        raise ConfigurationError(
+            f"--hours {hours:g}: a seed runs for more than 0 and at most {MOST_HOURS:,.0f} hours"
+        )
+    if workers < 0:
+        raise ConfigurationError(f"--workers {workers}: 0 for all cores, or how many")
+
+
+def _with_seed(plan: Plan, seed: int) -> Plan:
+    return msgspec.structs.replace(plan, seed=seed)
+
+
+def _run(plans: list[Plan], canary: str, workers: int) -> list[Outcome]:
+    """Run the seeds in order, up to the first that breaks a promise."""
+    outcomes = []
+    whole_ns = sum(round(plan.hours * 3600 * SECOND_NS) for plan in plans)
+    with Progress(whole_ns) as progress:
+        for outcome in run_seeds(plans, canary, workers, progress.reached):
+            outcomes.append(outcome)
+            if outcome.violation:
+                break
+    return outcomes

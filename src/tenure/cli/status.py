@@ -1,0 +1,148 @@
+"""`tenure status`: how all the managers are, and their journal.
+
+Every manager that is known is asked, at once: the one that does not answer is what one wants to
+see. A leader that a standby names is asked too, where it was not in the list.
+"""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+
+from tenure.cli.asking import Json, Manager, get, urls
+from tenure.cli.output import say, show
+from tenure.errors import NoManager, TenureError
+from tenure.manager.answers import JournalAnswer, StatusAnswer
+
+NONE = "-"
+TIMEOUT_SECONDS = 3.0
+"""A manager that is well answers at once, one whose etcd is not, in half of that."""
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What one manager said, or why it said nothing."""
+
+    url: str
+    status: StatusAnswer | None = None
+    error: str | None = None
+    lag: int | None = None
+    """How many records it has read less than the leader has written; None if that is not known."""
+
+
+class Overview(msgspec.Struct, frozen=True):
+    """All managers, and which of them leads."""
+
+    leader: str | None
+    managers: tuple[Asked, ...]
+
+
+def status(*, manager: Manager = None, json: Json = False) -> None:
+    """Say how the managers are: who leads, who stands by and how far behind, their journal."""
+    overview = with_lags(ask_all(urls(manager)))
+    if json:
+        print(msgspec.json.encode(overview).decode())
+    else:
+        _show_managers(overview.managers)
+        _show_rest(overview)
+    if not any(each.status for each in overview.managers):
+        why = "; ".join(f"{each.url}: {each.error}" for each in overview.managers)
+        raise NoManager(
+            f"no manager answered: {why}. Start one with `tenure manager`, or name others with "
+            "--manager URL"
+        )
+
+
+def ask_all(managers: Sequence[str]) -> list[Asked]:
+    """Ask `managers` for their status, and the leader that one of them names."""
+    known = list(dict.fromkeys(url.rstrip("/") for url in managers))
+    with ThreadPoolExecutor(max_workers=len(known)) as threads:
+        asked = list(threads.map(_ask, known))
+    named = dict.fromkeys(each.status.leader for each in asked if each.status)
+    said = {each.status.url for each in asked if each.status}
+    return asked + [_ask(url) for url in named if url and url not in said and url not in known]
+
+
+def _ask(url: str) -> Asked:
+    try:
+        return Asked(url, get(url, "/v1/status", TIMEOUT_SECONDS).read(StatusAnswer))
+    except TenureError as error:
+        return Asked(url, error=str(error))
+
+
+def with_lags(asked: Sequence[Asked]) -> Overview:
+    """Who leads, and how far the others are behind."""
+    leading = [each.status for each in asked if each.status and each.status.proven]
+    leader = max(leading, key=lambda each: each.leadership, default=None)
+    if leader is None:
+        return Overview(None, tuple(asked))
+    return Overview(leader.url, tuple(_with_lag(each, leader) for each in asked))
+
+
+def _with_lag(asked: Asked, leader: StatusAnswer) -> Asked:
+    if asked.status is None:
+        return asked
+    return msgspec.structs.replace(asked, lag=max(leader.lsn - asked.status.lsn, 0))
+
+
+def _show_managers(managers: Sequence[Asked]) -> None:
+    columns = (
+        *("manager", "role", "leadership", "beat", "LSN", "lag", "grants"),
+        *("connections", "preset", "version", "protocol"),
+    )
+    show(columns, (_row(each) for each in managers), empty="")
+
+
+def _row(asked: Asked) -> tuple[object, ...]:
+    answer = asked.status
+    if answer is None:
+        return (asked.url, "does not answer", *[NONE] * 9)
+    return (
+        answer.url,
+        answer.role,
+        answer.leadership or NONE,
+        answer.beat,
+        answer.lsn,
+        NONE if asked.lag is None else asked.lag,
+        _grants(answer),
+        answer.connections,
+        answer.preset,
+        answer.version,
+        max(answer.protocols),
+    )
+
+
+def _grants(answer: StatusAnswer) -> str:
+    if answer.role != "leading":
+        return NONE
+    seconds = answer.grants_in_seconds
+    return f"begin in {seconds:.0f} s" if seconds else "ranges"
+
+
+def _show_rest(overview: Overview) -> None:
+    answers = [each.status for each in overview.managers if each.status]
+    if not answers:
+        return
+    answers.sort(key=lambda each: each.url != overview.leader)
+    first = answers[0]
+    if overview.leader is None:
+        say("no manager leads")
+    rows: list[tuple[str, object]] = [("leader", overview.leader or NONE)]
+    rows += [("journal", url) for url in dict.fromkeys(each.journal for each in answers)]
+    rows += _journal_rows(first.journal_health)
+    for version, count in first.connections_by_protocol.items():
+        rows.append((f"connections of protocol {version}", count))
+    rows += [(f"event: {what}", count) for what, count in first.events.items()]
+    show(("what", "value"), rows, empty="")
+
+
+def _journal_rows(health: JournalAnswer) -> Iterator[tuple[str, object]]:
+    if health.error:
+        yield "journal is not well", health.error
+    if health.file_bytes is not None:
+        yield "journal file", f"{health.file_bytes:,} bytes"
+    for member in health.members:
+        role = "leader" if member.is_leader else "follower"
+        well = f"{role}, etcd {member.version}, {member.db_bytes:,} bytes"
+        yield f"etcd {member.endpoint}", member.error or well
+    for alarm in health.alarms:
+        yield "etcd alarm", alarm

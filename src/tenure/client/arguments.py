@@ -1,0 +1,135 @@
+"""What users pass when they make an Owner or a Lookup, checked at once and not when it hurts."""
+
+import re
+from collections.abc import Mapping
+from math import isfinite
+from random import Random
+from urllib.parse import urlsplit
+
+from tenure.base.keys import PoolKind
+from tenure.base.names import NAME_CHARACTERS, shown, wrong_with_name, wrong_with_text
+from tenure.errors import ConfigurationError
+from tenure.wire.limits import LABEL_CHARACTERS, LABELS_PER_OWNER
+
+ADDRESS_CHARACTERS = 2000
+LOOPBACK = "127.0.0.1"
+LAST_PORT = 65535
+RANDOM_DIGITS = 8
+"""Of a drawn name, in hexadecimal: two of a thousand processes at one address agree once in ten
+thousand deployments, and are then told that the name is held."""
+
+
+def checked_name(what: str, name: object) -> str:
+    """The name of a pool or an owner."""
+    why = wrong_with_name(name)
+    if why is not None:
+        raise ConfigurationError(f"{what} cannot be {shown(name)}: {why}")
+    assert isinstance(name, str)
+    return name
+
+
+def checked_address(address: object) -> str:
+    """Where an owner serves: whatever the clients of the pool understand."""
+    example = 'address="http://10.0.0.7:8000"'
+    if address is None or address == "":
+        raise ConfigurationError(
+            "an owner needs an address: it is what Lookup.find returns to whoever looks for its "
+            f"keys. Pass the one under which this process is reached, for example {example}"
+        )
+    if not isinstance(address, str):
+        raise ConfigurationError(
+            f"address is a str, not {address!r} ({type(address).__name__}); write it like {example}"
+        )
+    if len(address) > ADDRESS_CHARACTERS:
+        raise ConfigurationError(
+            f"address has at most {ADDRESS_CHARACTERS} characters, not {len(address)}"
+        )
+    if why := wrong_with_text(address):
+        raise ConfigurationError(f"address cannot be {shown(address)}: {why}")
+    return address
+
+
+def checked_kind(kind: object) -> PoolKind:
+    """What kind of pool it is taken to be."""
+    if kind == "hashed":
+        return "hashed"
+    if kind == "ordered":
+        return "ordered"
+    raise ConfigurationError(f'kind is "hashed" or "ordered", not {kind!r}')
+
+
+def checked_seconds(what: str, value: object) -> float:
+    """A duration."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not isfinite(value) or value <= 0:  # type: ignore[arg-type, operator]
+        raise ConfigurationError(f"{what} is a number of seconds above 0, not {value!r}")
+    return float(value)  # type: ignore[arg-type]
+
+
+def checked_drain(value: object) -> float:
+    """How long to hand over before leaving."""
+    return 0.0 if value == 0 else checked_seconds("drain", value)
+
+
+def checked_listening(given: object, address: str) -> str:
+    """Where to take state: as given, or on the host of the owner's address, or on loopback."""
+    if given is None:
+        host = urlsplit(address).hostname if "://" in address else None
+        host = host or LOOPBACK
+        return f"[{host}]:0" if ":" in host else f"{host}:0"
+    if isinstance(given, str):
+        host, _, port = given.rpartition(":")
+        if host and port.isdecimal() and int(port) <= LAST_PORT:
+            return given
+    raise ConfigurationError(
+        f'hand_off_listen is "HOST:PORT", port 0 for one that is free, not {given!r}; '
+        'write it like hand_off_listen="10.0.0.7:0"'
+    )
+
+
+def checked_hand_off_address(given: object) -> str | None:
+    """Where others find it."""
+    if given is None:
+        return None
+    is_url = isinstance(given, str) and urlsplit(given).scheme in ("http", "https")
+    if not is_url or len(str(given)) > ADDRESS_CHARACTERS:
+        raise ConfigurationError(
+            "hand_off_address is the URL under which other owners reach this one, like "
+            f'"http://10.0.0.7:8400", not {given!r}; leave it out where that is where it listens'
+        )
+    return str(given).rstrip("/")
+
+
+def checked_capacity(capacity: object) -> float:
+    """How much of the pool an owner can take, beside the others."""
+    is_number = isinstance(capacity, int | float) and not isinstance(capacity, bool)
+    if not is_number or not isfinite(capacity) or capacity <= 0:  # type: ignore[arg-type, operator]
+        raise ConfigurationError(
+            f"capacity is a number above 0, not {capacity!r}: it compares owners, 1 being usual"
+        )
+    return float(capacity)  # type: ignore[arg-type]
+
+
+def checked_labels(labels: Mapping[str, str] | None) -> dict[str, str]:
+    """What is to be known of an owner beside its address."""
+    checked = dict(labels or {})
+    if len(checked) > LABELS_PER_OWNER:
+        raise ConfigurationError(f"{len(checked)} labels, where {LABELS_PER_OWNER} are the most")
+    for label, value in checked.items():
+        if not isinstance(label, str) or not isinstance(value, str):
+            raise ConfigurationError(f"labels are strs by strs, not {label!r}: {value!r}")
+        if max(len(label), len(value)) > LABEL_CHARACTERS:
+            raise ConfigurationError(
+                f"label {label[:40]!r} or its value is longer than {LABEL_CHARACTERS} characters"
+            )
+        if why := wrong_with_text(label) or wrong_with_text(value):
+            raise ConfigurationError(f"a label cannot be {shown(label)}: {shown(value)}: {why}")
+    return checked
+
+
+def drawn_name(address: str, random: Random) -> str:
+    """A name for this one process, so that a restart joins at once under another (rule P8)."""
+    place = re.sub(r"^\w+://", "", address)
+    readable = re.sub(r"[^\w.:-]+", "-", place).strip("-")[: NAME_CHARACTERS - RANDOM_DIGITS - 1]
+    end = f"{random.getrandbits(4 * RANDOM_DIGITS):0{RANDOM_DIGITS}x}"
+    return f"{readable}-{end}" if readable else end

@@ -1,0 +1,82 @@
+"""Looking at processes on this host, with Linux's `/proc` and pidfds.
+
+Here is only what was seen; whether it shows that somebody is gone is decided in
+`protocol.lease.attestation`. Whatever cannot be read is None, for any reason: no such file, another
+system, `hidepid`, a sandbox.
+"""
+
+import errno
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from tenure.protocol.lease.attestation import Sight
+from tenure.protocol.lease.messages import Process
+
+PROC = Path("/proc")
+STATE, START_TIME = 0, 19
+"""In `stat` behind the name, which may itself hold spaces and parentheses; proc(5) counts from 1,
+and these are its fields 3 and 22."""
+ENDED = (b"Z", b"X")
+
+
+def own_process(proc: Path = PROC) -> Process | None:
+    """This process, as others beside it see it; None where it cannot see itself so."""
+    with suppress(OSError, ValueError, IndexError):
+        if not _shows_own_pids(proc):
+            return None
+        return Process(
+            (proc / "sys/kernel/random/boot_id").read_text().strip(),
+            (proc / "self/ns/pid").stat().st_ino,
+            (proc / "self/ns/time").stat().st_ino,
+            os.getpid(),
+            int(_stat(proc / "self")[START_TIME]),
+        )
+    return None
+
+
+def _shows_own_pids(proc: Path) -> bool:
+    """Whether the pids there are those of our namespace.
+
+    A namespace of ours below that of the mount gives us one pid for each, and what is looked up
+    under ours would be somebody else.
+    """
+    for line in (proc / "self/status").read_text().splitlines():
+        name, _, value = line.partition(":")
+        if name == "NSpid":
+            return [int(pid) for pid in value.split()] == [os.getpid()]
+    return False
+
+
+def look(suspect: Process, proc: Path = PROC) -> Sight:
+    """Look at whoever has the suspect's pid here."""
+    is_there = _is_there(suspect.pid)
+    start_time, ended, others = None, False, None
+    with suppress(OSError, ValueError, IndexError):
+        fields = _stat(proc / str(suspect.pid))
+        start_time, ended = int(fields[START_TIME]), fields[STATE] in ENDED
+        if ended:
+            threads = {int(thread.name) for thread in (proc / str(suspect.pid) / "task").iterdir()}
+            others = None if suspect.pid not in threads else len(threads) > 1
+    return Sight(
+        seen_from=own_process(proc),
+        is_there=is_there,
+        start_time=start_time,
+        first_thread_ended=ended,
+        has_other_threads=others,
+    )
+
+
+def _is_there(pid: int) -> bool | None:
+    try:
+        os.close(os.pidfd_open(pid))
+    except OSError as error:
+        return False if error.errno == errno.ESRCH else None
+    except (AttributeError, OverflowError):
+        return None
+    return True
+
+
+def _stat(process: Path) -> list[bytes]:
+    """The fields of its `stat` that come after its name."""
+    return (process / "stat").read_bytes().rpartition(b")")[2].split()

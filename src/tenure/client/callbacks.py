@@ -1,0 +1,190 @@
+"""Calling the application: one callback at a time, in order, where the application lives.
+
+In the application's event loop where it has one, else in a thread of our own. Never in the thread
+that renews: a callback that blocks may delay other callbacks, and nothing else.
+
+Whatever becomes of a callback, what was to follow it follows. A range whose `on_revoke` failed must
+still be returned, or nobody would ever serve it again.
+"""
+
+import asyncio
+import inspect
+import logging
+from collections import deque
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from tenure.base.instants import FAR_FUTURE, Instant, in_seconds
+from tenure.errors import ConfigurationError, TenureError
+from tenure.runtime.clock import Clock
+from tenure.runtime.loops import LoopCalls, OwnThread
+
+Callback: TypeAlias = Callable[[Any], object]
+"""A function or a coroutine function of one argument."""
+T = TypeVar("T")
+
+
+class Job(NamedTuple):
+    """One call to be made, and what is to follow it."""
+
+    name: str
+    callback: Callback | None
+    argument: Any
+    about: str
+    """What it is about, for the log."""
+    then: Callable[[], None] | None = None
+    deadline: Instant = FAR_FUTURE
+    """When the term of what it is about runs out."""
+
+
+def check_callback(name: str, callback: object) -> None:
+    """Raise ConfigurationError for what cannot be called."""
+    if callback is not None and not callable(callback):
+        raise ConfigurationError(
+            f"{name} is called, so it must be a function or a coroutine function, "
+            f"not {callback!r}; leave it out where there is nothing to do"
+        )
+
+
+class Callbacks:
+    """The queue of calls to one application."""
+
+    def __init__(self, name: str, logger: logging.Logger, clock: Clock) -> None:
+        self._name = name
+        self._log = logger
+        self._clock = clock
+        self._calls = LoopCalls()
+        self._jobs: deque[Job] = deque()
+        self._wake: asyncio.Event | None = None
+        self._is_stopping = False
+        self._task: asyncio.Task[None] | None = None
+        self._is_gone = False
+        self._running: set[asyncio.Task[Any]] = set()
+
+    def start_here(self) -> None:
+        """Call in the running event loop."""
+        self._task = asyncio.get_running_loop().create_task(self._run(), name=f"{self._name} calls")
+
+    def start_thread(self) -> None:
+        """Call in a thread, with an event loop of its own for coroutine functions."""
+        ended = OwnThread().run(self._run(), f"{self._name} calls")
+        ended.add_done_callback(self._on_thread_ended)
+
+    def _on_thread_ended(self, ended: "Future[None]") -> None:
+        """A callback may have raised what ends a thread, such as SystemExit."""
+        error = ended.exception()
+        if error is not None:
+            self._log.critical("%s: no callback is called any more", self._name, exc_info=error)
+
+    def put(self, job: Job) -> None:
+        """Make a call after those that were put before it. From any thread."""
+        self._jobs.append(job)
+        if self._is_gone or not self._calls.call(self._ring):
+            self._give_up()
+
+    def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> "Future[T]":
+        """Run a coroutine where callbacks are called, beside them. From any thread."""
+        done: Future[T] = Future()
+
+        def begin() -> None:
+            task = asyncio.get_running_loop().create_task(work())
+            self._running.add(task)
+            task.add_done_callback(end)
+
+        def end(task: asyncio.Task[T]) -> None:
+            self._running.discard(task)
+            if done.cancelled():
+                return
+            if task.cancelled():
+                done.set_exception(TenureError("it was cancelled"))
+            elif (error := task.exception()) is not None:
+                done.set_exception(error)
+            else:
+                done.set_result(task.result())
+
+        if self._is_gone or not self._calls.call(begin):
+            done.set_exception(TenureError("the application's event loop is closed"))
+        return done
+
+    def stop(self) -> None:
+        """Make the calls that were put already, and then end. From any thread."""
+        self._calls.call(self._stop)
+
+    def _ring(self) -> None:
+        if self._wake is not None:
+            self._wake.set()
+
+    def _stop(self) -> None:
+        self._is_stopping = True
+        self._ring()
+
+    async def _run(self) -> None:
+        self._wake = asyncio.Event()
+        self._calls.open()
+        try:
+            while self._jobs or not self._is_stopping:
+                if not self._jobs:
+                    await self._wake.wait()
+                    self._wake.clear()
+                    continue
+                await self._make(self._jobs.popleft())
+        finally:
+            self._is_gone = True
+            self._calls.shut()
+            self._give_up()
+
+    def _give_up(self) -> None:
+        """The application's loop is gone: nothing can be called, but what follows must follow."""
+        while self._jobs:
+            try:
+                job = self._jobs.popleft()
+            except IndexError:  # another thread was faster
+                return
+            if job.callback is not None:
+                self._log.warning(
+                    "%s: %s was not called for %s: the event loop in which it was to run is closed",
+                    self._name,
+                    job.name,
+                    job.about,
+                )
+            if job.then is not None:
+                job.then()
+
+    async def _make(self, job: Job) -> None:
+        try:
+            if job.callback is not None:
+                await self._call(job, job.callback)
+        finally:
+            if job.then is not None:
+                job.then()
+
+    async def _call(self, job: Job, callback: Callback) -> None:
+        began_late = self._clock() >= job.deadline
+        if began_late:
+            self._say_late(job, "could begin only")
+        try:
+            result = callback(job.argument)
+            if inspect.isawaitable(result):
+                await result
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            self._log.exception("%s: %s was cancelled for %s", self._name, job.name, job.about)
+        except Exception:  # noqa: BLE001  # the application's: the library goes on
+            self._log.exception("%s: %s failed for %s", self._name, job.name, job.about)
+        else:
+            if self._clock() >= job.deadline and not began_late:
+                self._say_late(job, "was done only")
+
+    def _say_late(self, job: Job, what: str) -> None:
+        self._log.warning(
+            "%s: %s %s %.3f s after the term had run out for %s: "
+            "another owner may serve that from now on",
+            self._name,
+            job.name,
+            what,
+            in_seconds(self._clock() - job.deadline),
+            job.about,
+        )

@@ -1,0 +1,86 @@
+"""What a library's engine has around it: a clock, a network, randomness, a host, a place to run.
+
+In production these are always the same. The test kit puts others in their place, and everything
+else, threads included, is what it is in production.
+"""
+
+from random import Random, SystemRandom
+from typing import Protocol, TypeVar
+
+from tenure.client.attestation import look, own_process
+from tenure.protocol.lease.attestation import Sight
+from tenure.protocol.lease.messages import Process
+from tenure.runtime.clock import Clock, LoopTimers, Timers, boot_clock
+from tenure.runtime.loops import OwnThread, Runner
+from tenure.transport.channels import Channels
+from tenure.transport.contract import Role, Transport
+from tenure.transport.websocket import WebSocketTransport
+
+M = TypeVar("M")
+
+
+class Environment(Protocol):
+    """Where an engine runs, and by which clock."""
+
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def runner(self) -> Runner: ...
+    def timers(self) -> Timers:
+        """Alarms on `clock`, for the loop of the engine."""
+        ...
+
+    def random(self) -> Random:
+        """A source of names and nonces."""
+        ...
+
+    def transport(self, role: Role[M]) -> Transport[M]:
+        """A way to the managers."""
+        ...
+
+    def own_process(self) -> Process | None:
+        """This process, where its neighbours can be looked at; None where they cannot."""
+        ...
+
+    def look(self, suspect: Process) -> Sight:
+        """What there is to be seen of a neighbour. May take a while, and from any thread."""
+        ...
+
+    def channels(self) -> Channels:
+        """A way to other owners."""
+        ...
+
+
+class World:
+    """The real one."""
+
+    clock = staticmethod(boot_clock)  # a partial in a class is to become a method one day
+    runner: Runner = OwnThread()
+
+    def timers(self) -> Timers:
+        """See `Environment`."""
+        return LoopTimers(boot_clock)
+
+    def random(self) -> Random:
+        """See `Environment`. The system's: nonces must differ where states were copied."""
+        return SystemRandom()
+
+    def transport(self, role: Role[M]) -> Transport[M]:
+        """See `Environment`."""
+        return WebSocketTransport(role)
+
+    def own_process(self) -> Process | None:
+        """See `Environment`."""
+        return own_process()
+
+    def look(self, suspect: Process) -> Sight:
+        """See `Environment`."""
+        return look(suspect)
+
+    def channels(self) -> Channels:
+        """See `Environment`. Only who hands state over needs aiohttp's server, which is slow to
+        load.
+        """
+        from tenure.transport.websocket_channels import WebSocketChannels  # noqa: PLC0415
+
+        return WebSocketChannels()

@@ -1,0 +1,148 @@
+"""A body that runs only while a key is held.
+
+A boolean that nobody looks at lets an unheld body run. So a guard raises: on entering, where the
+key is not held; and when the lease is lost while the body runs. The async form also cancels the
+body, the way `asyncio.timeout` does, as soon as the thread that renews finds the lease lost. The
+blocking form cannot stop its body, and raises on leaving.
+
+A body that raised an error of its own keeps it: what it says is nearer to the cause.
+"""
+
+import asyncio
+from contextlib import suppress
+from threading import Lock
+from types import TracebackType
+
+from tenure.base.keys import UserKey
+from tenure.client.holdings import Board
+from tenure.client.lease import Lease
+from tenure.errors import LeaseLost, NotOwner, UsageError
+
+
+class Guards:
+    """The guards that are entered, to be looked through when something is lost."""
+
+    def __init__(self, board: Board, name: str, pool: str) -> None:
+        self.board = board
+        self.name = name
+        self.pool = pool
+        self._lock = Lock()
+        self._entered: dict[Guard, None] = {}
+
+    def add(self, guard: "Guard") -> None:
+        """Tell `guard` when its lease is lost."""
+        with self._lock:
+            self._entered[guard] = None
+
+    def remove(self, guard: "Guard") -> None:
+        """Tell it no more."""
+        with self._lock:
+            self._entered.pop(guard, None)
+
+    def tell_losers(self) -> None:
+        """Something may have been lost: tell those whose lease is. From any thread."""
+        with self._lock:
+            entered = list(self._entered)
+        for guard in entered:
+            if not guard.is_held():
+                guard.on_lost()
+
+    def not_owner(self, key: UserKey) -> NotOwner:
+        """The error on entering."""
+        return NotOwner(
+            f"{self.name} does not hold {key!r} of the pool {self.pool!r} now. Send the request "
+            "to the owner that Lookup.find names (a service answers 421 Misdirected Request), or, "
+            "just after starting, wait for ready()"
+        )
+
+    def lease_lost(self, key: UserKey, lease: Lease) -> LeaseLost:
+        """The error on leaving."""
+        return LeaseLost(
+            f"{self.name} lost {key!r} of the pool {self.pool!r}, lease number {lease.number}, "
+            "while the guarded body ran: another owner may have served it meanwhile. What the body "
+            "did elsewhere may have to be checked, or fenced with the lease number"
+        )
+
+
+class Guard:
+    """`with` or `async with`: once."""
+
+    def __init__(self, guards: Guards, key: UserKey) -> None:
+        self._guards = guards
+        self._key = key
+        self._lease: Lease | None = None
+        self._task: asyncio.Task[object] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._cancelling = 0
+        self._is_inside = False
+        self._cancelled = False
+
+    def _enter(self) -> Lease:
+        if self._lease is not None:
+            raise UsageError(f"the guard of {self._key!r} was entered already; make another")
+        lease = self._guards.board.check(self._key)
+        if lease is None:
+            raise self._guards.not_owner(self._key)
+        self._lease = lease
+        self._is_inside = True
+        self._guards.add(self)
+        if not self.is_held():  # lost before anybody would have told us
+            self._leave()
+            raise self._guards.not_owner(self._key)
+        return lease
+
+    def _leave(self) -> None:
+        self._is_inside = False
+        self._guards.remove(self)
+
+    def is_held(self) -> bool:
+        """Whether the lease with which the body began still is."""
+        return self._lease is not None and self._guards.board.holds(self._lease)
+
+    def on_lost(self) -> None:
+        """The lease is lost. From the thread that renews, or one that reads."""
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the loop is closed, and the body is gone with it
+                self._loop.call_soon_threadsafe(self._cancel)
+
+    def _cancel(self) -> None:
+        if self._is_inside and not self._cancelled and self._task is not None:
+            self._cancelled = True
+            self._task.cancel(msg="the lease of the guarded body was lost")
+
+    async def __aenter__(self) -> Lease:
+        self._task = asyncio.current_task()
+        self._loop = asyncio.get_running_loop()
+        if self._task is not None:
+            self._cancelling = self._task.cancelling()
+        return self._enter()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        was_ours = False
+        if self._cancelled and self._task is not None:
+            was_ours = self._task.uncancel() <= self._cancelling and isinstance(
+                error, asyncio.CancelledError
+            )
+        self._finish(error, is_replaced=was_ours)
+
+    def __enter__(self) -> Lease:
+        return self._enter()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._finish(error, is_replaced=False)
+
+    def _finish(self, error: BaseException | None, *, is_replaced: bool) -> None:
+        assert self._lease is not None
+        self._leave()
+        if is_replaced or (error is None and not self.is_held()):
+            raise self._guards.lease_lost(self._key, self._lease) from error

@@ -1,0 +1,177 @@
+"""The application's side of a hand-off: its handler, called where the application lives.
+
+A call may take long, or fail; whoever asked waits for it in a loop of its own. What is discarded is
+discarded in the order of the callbacks: after the `on_revoke` that belongs to it, before any
+`on_grant` that follows.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import Future
+
+from tenure.base.ranges import KeyRange
+from tenure.client.callbacks import Callbacks, Job
+from tenure.client.hand_off.handler import HandOffHandler, Mark, exported_by, result_of
+from tenure.errors import TenureError
+
+RETRY_SECONDS = 1.0
+"""After a discard that failed. The range is not served here before one has succeeded."""
+SMALL_BYTES = 64 * 1024
+"""What is sent, or put into the state, in a millisecond or so."""
+
+
+class Stopped(TenureError):
+    """What arrives is not wanted any more."""
+
+
+class Arrival:
+    """What the application has taken in of a range that arrives."""
+
+    def __init__(self, key_range: KeyRange, number: int) -> None:
+        self.range = key_range
+        self.number = number
+        self.is_stopped = False
+        """Set in the engine's loop, for good: no chunk is taken in from then on, but for one that
+        is under way."""
+        self.under_way = asyncio.Lock()
+
+
+class Application:
+    """Calls one handler."""
+
+    def __init__(
+        self,
+        handler: HandOffHandler,
+        callbacks: Callbacks,
+        counts: Counter[str],
+        name: str,
+        logger: logging.Logger,
+    ) -> None:
+        self._handler = handler
+        self._callbacks = callbacks
+        self._counts = counts
+        self._name = name
+        self._log = logger
+        self._turn = asyncio.Lock()
+        self.is_leaving = False
+        """Nothing will be granted any more: a discard that fails is not tried again."""
+
+    async def _wait_for_turn(self) -> None:
+        """Be the only large chunk in this turn of the application's event loop, so that its own
+        requests, and what is small and waited for, wait for one chunk and not for all of them.
+        """
+        async with self._turn:
+            await asyncio.sleep(0)
+
+    # --- giving ---
+
+    async def export(
+        self, key_range: KeyRange, since: Mark | None
+    ) -> tuple[Mark, AsyncIterator[bytes]]:
+        """See `HandOffHandler.export_range`."""
+        call = self._callbacks.run(lambda: exported_by(self._handler, key_range, since))
+        return await asyncio.wrap_future(call)
+
+    def next_of(
+        self, chunks: AsyncIterator[bytes], *, is_urgent: bool = False
+    ) -> "Future[bytes | None]":
+        """The next chunk; None at the end."""
+
+        async def following() -> bytes | None:
+            if not is_urgent:
+                await self._wait_for_turn()
+            return await anext(chunks, None)
+
+        return self._callbacks.run(following)
+
+    def close(self, chunks: AsyncIterator[bytes]) -> None:
+        """Take no more of them."""
+
+        async def close() -> None:
+            if hasattr(chunks, "aclose"):
+                await chunks.aclose()
+
+        self._callbacks.run(close)
+
+    # --- taking ---
+
+    async def begin(self, arrival: Arrival) -> None:
+        """Have nothing there that a late task may have left behind."""
+
+        async def begin() -> None:
+            async with arrival.under_way:
+                await result_of(self._handler.discard_range(arrival.range))
+
+        await asyncio.wrap_future(self._callbacks.run(begin))
+
+    async def take(self, arrival: Arrival, chunk: bytes, *, is_urgent: bool = False) -> None:
+        """See `HandOffHandler.import_chunk`."""
+
+        async def take() -> None:
+            if len(chunk) > SMALL_BYTES and not is_urgent:
+                await self._wait_for_turn()
+            async with arrival.under_way:
+                if arrival.is_stopped:
+                    raise Stopped("it is not wanted any more")
+                await result_of(self._handler.import_chunk(arrival.range, chunk))
+
+        await asyncio.wrap_future(self._callbacks.run(take))
+
+    # --- dropping ---
+
+    def discard(
+        self, ranges: Sequence[KeyRange], arrivals: Sequence[Arrival], then: Callable[[], None]
+    ) -> None:
+        """Discard what is in `ranges` when the callbacks that were put before are done, and the
+        chunks of `arrivals` that are under way are in; then call `then`, however often it takes.
+        """
+        discard = _Discard(tuple(ranges), tuple(arrivals), then)
+        self._put(discard)
+
+    def _put(self, discard: "_Discard") -> None:
+        about = ", ".join(map(str, discard.ranges[:3]))
+        then = discard.end
+        self._callbacks.put(Job("discard_range", self._discard, discard, about, then=then))
+
+    async def _discard(self, discard: "_Discard") -> None:
+        discard.has_failed = True
+        try:
+            for arrival in discard.arrivals:
+                async with arrival.under_way:
+                    pass
+            for key_range in discard.ranges:
+                await result_of(self._handler.discard_range(key_range))
+            discard.has_failed = False
+        except Exception:  # noqa: BLE001  # the application's: the library goes on
+            self._counts["discards failed"] += 1
+            again = "" if self.is_leaving else f", and is called again in {RETRY_SECONDS:g} s"
+            self._log.exception(
+                "%s: discard_range failed for %s: what it was to drop must not be served, so the "
+                "range is not taken before it succeeds%s",
+                self._name,
+                ", ".join(map(str, discard.ranges)),
+                again,
+            )
+            if self.is_leaving:
+                discard.has_failed = False
+            else:
+                asyncio.get_running_loop().call_later(RETRY_SECONDS, self._put, discard)
+
+
+class _Discard:
+    def __init__(
+        self,
+        ranges: tuple[KeyRange, ...],
+        arrivals: tuple[Arrival, ...],
+        then: Callable[[], None],
+    ) -> None:
+        self.ranges = ranges
+        self.arrivals = arrivals
+        self.has_failed = False
+        self._then = then
+
+    def end(self) -> None:
+        if not self.has_failed:
+            self._then()

@@ -1,0 +1,109 @@
+"""What an application offers so that its state moves with its ranges, and how it is called.
+
+Three methods, called in the application's event loop, or in the thread of its callbacks: never in
+the one that renews. Chunks are the application's own words; the library carries them from one
+owner to the other and looks at none.
+"""
+
+import inspect
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterable
+from typing import Any, Protocol, Self, TypeAlias, TypeVar, cast
+
+from tenure.base.ranges import KeyRange
+from tenure.errors import ConfigurationError
+
+Mark: TypeAlias = Any
+"""Whatever the application takes for "from here on"; the library only keeps it."""
+Chunks: TypeAlias = Iterable[bytes] | AsyncIterable[bytes]
+Exported: TypeAlias = tuple[Mark, Chunks]
+T = TypeVar("T")
+
+
+class HandOffHandler(Protocol):
+    """The state of an application, range by range. Each method may be a coroutine function."""
+
+    def export_range(
+        self, key_range: KeyRange, since: Mark | None
+    ) -> Exported | Awaitable[Exported]:
+        """A mark that stands for now, and the chunks of what is in the range: all of it where
+        `since` is None, else all that was changed, or removed, since that mark was returned.
+
+        The range may be served meanwhile. What changes after the mark was made may be in the chunks
+        or not; it must be in those of the next call, which has this mark. The library holds the
+        newest mark of an export, and none when that is over.
+        """
+        ...
+
+    def import_chunk(self, key_range: KeyRange, chunk: bytes) -> object:
+        """Put a chunk into the state, over what is there of the same keys.
+
+        Nobody is served from it yet; later `on_grant` or `discard_range` is called for the range,
+        or for all parts of it.
+        """
+        ...
+
+    def discard_range(self, key_range: KeyRange) -> object:
+        """Drop all that is in the range; also where there is nothing."""
+        ...
+
+
+class Granted(tuple[KeyRange, ...]):  # noqa: SLOT001  # a tuple takes no slots
+    """The ranges that `on_grant` is told of; some of them may have come with their state."""
+
+    with_state: tuple[KeyRange, ...]
+    """Those of the ranges whose state is here, unbroken; the others begin empty."""
+
+    def __new__(cls, ranges: Iterable[KeyRange], with_state: Iterable[KeyRange] = ()) -> Self:
+        """`with_state` are among `ranges`."""
+        new = super().__new__(cls, ranges)
+        new.with_state = tuple(with_state)
+        return new
+
+
+METHODS = ("export_range", "import_chunk", "discard_range")
+
+
+def check_handler(handler: object) -> None:
+    """Raise ConfigurationError for what cannot hand over."""
+    missing = [name for name in METHODS if not callable(getattr(handler, name, None))]
+    if missing:
+        raise ConfigurationError(
+            f"hand_off is asked for state by {', '.join(METHODS)}, and {handler!r} has no "
+            f"{', '.join(missing)}; tenure.KeyedState has them all"
+        )
+
+
+async def result_of(result: object) -> object:
+    """What a method returned, or its coroutine."""
+    return await result if inspect.isawaitable(result) else result
+
+
+async def exported_by(
+    handler: HandOffHandler, key_range: KeyRange, since: Mark | None
+) -> tuple[Mark, AsyncIterator[bytes]]:
+    """A mark, and chunks to be taken one at a time."""
+    exported = await result_of(handler.export_range(key_range, since))
+    try:
+        mark, chunks = cast("Exported", exported)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"export_range returns a mark and chunks, not {type(exported).__name__}"
+        ) from None
+    if mark is None:
+        raise TypeError("the mark of export_range cannot be None, which asks for everything")
+    return mark, _one_by_one(chunks)
+
+
+async def _one_by_one(chunks: Chunks) -> AsyncIterator[bytes]:
+    if isinstance(chunks, AsyncIterable):
+        async for chunk in chunks:
+            yield _checked(chunk)
+    else:
+        for chunk in chunks:
+            yield _checked(chunk)
+
+
+def _checked(chunk: object) -> bytes:
+    if not isinstance(chunk, bytes | bytearray | memoryview):
+        raise TypeError(f"chunks are bytes, not {type(chunk).__name__}")
+    return bytes(chunk)

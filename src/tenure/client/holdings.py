@@ -1,0 +1,318 @@
+"""What an owner holds, to be read from any thread: one snapshot, put up in one store.
+
+`check` and `holds` read the snapshot and the clock; they take no lock and wait for nothing. The
+thread that renews puts up a new snapshot at each change. A reader that still has the old one in
+hand answers as of when it took it, which is all that anybody can promise: a check and what is done
+after it are not one step.
+
+One thing is hard, promise S3: what was once false must never be true again. The machine decides at
+12.0 s that a renewal moves the end of the term, which was 12.1 s. Before the new snapshot is up, at
+12.2 s, a reader sees the old one, ended, and says no. If then the new snapshot came up, the same
+lease would be held again, although somebody was told that it was not. So a reader that sees the end
+*ends it*: under a lock, if the snapshot it read is still the one that is up, it puts the empty one
+in its place and has the machine told. Until the machine has taken notice, and dropped everything,
+nothing else is put up; what it is granted later has new numbers. Where the reader comes second, the
+term had been moved in time: it reads again. The lock is only ever taken by whoever saw an end, and
+by who publishes.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable
+from math import inf, isfinite
+from random import Random
+from threading import RLock
+
+from xxhash import xxh3_64_digest
+
+from tenure.base.keys import Key, PoolKind, UserKey, key_function, no_utf8
+from tenure.base.ranges import LOWEST, KeyRange
+from tenure.client.lease import Lease
+from tenure.client.unusable import forked, left, not_entered, raising_list
+from tenure.errors import TenureError, UsageError
+from tenure.protocol.balance.meter import Sampler
+from tenure.protocol.lease.messages import Leased
+from tenure.protocol.lease.owner.events import Holdings
+from tenure.runtime.clock import Clock
+
+NOT_HELD = 0
+"""The number of a key that is not held: below every lease number."""
+WHAT = "Owner"
+MOST_LOAD = 1e12
+"""In one call: far more than any request costs in any unit, and sums of it are exact enough."""
+
+
+def digest_of(kind: PoolKind) -> Callable[[bytes], Key]:
+    """From a user's bytes to the key, for a pool of `kind`: never a function of Python's own."""
+    if kind == "hashed":
+        return xxh3_64_digest
+    return bytes  # which returns the very object
+
+
+class Snapshot:
+    """All that is held, and until when. Nothing in it changes but the counts."""
+
+    __slots__ = ("bounds", "counts", "expires_at", "given", "journal", "leases", "numbers")
+
+    def __init__(self, leases: tuple[Leased, ...], journal: int, expires_at: int) -> None:
+        self.leases = leases
+        self.journal = journal
+        self.expires_at = expires_at
+        # numbers[i] is that of the keys from bounds[i - 1] up to bounds[i]: what `bisect_right`
+        # returns is the index, without one taken off.
+        self.bounds: list[Key] = []
+        self.numbers: list[int] = [NOT_HELD]
+        for lease in leases:
+            self._begin(lease.start, lease.number)
+            if lease.end is not None:
+                self._begin(lease.end, NOT_HELD)
+        self.counts = [0] * len(self.numbers)
+        """Of checks."""
+        self.given: list[float] = [0.0] * len(self.numbers)
+        """The load that the application recorded."""
+
+    def _begin(self, start: Key, number: int) -> None:
+        """From `start` on the number is `number`."""
+        if start == LOWEST or (self.bounds and self.bounds[-1] == start):
+            self.numbers[-1] = number
+        else:
+            self.bounds.append(start)
+            self.numbers.append(number)
+
+    def renewed(self, expires_at: int) -> "Snapshot":
+        """The same until `expires_at`; checks go on being counted where they were."""
+        new = Snapshot.__new__(Snapshot)
+        new.leases, new.journal, new.expires_at = self.leases, self.journal, expires_at
+        new.bounds, new.numbers = self.bounds, self.numbers
+        new.counts, new.given = self.counts, self.given
+        return new
+
+    def take_counts(self, before: "Snapshot") -> None:
+        """Go on counting for the ranges that stayed as they were."""
+        there = {(lease.start, lease.number): before.index(lease.start) for lease in before.leases}
+        for lease in self.leases:
+            i = there.get((lease.start, lease.number))
+            if i is not None:
+                here = self.index(lease.start)
+                self.counts[here], self.given[here] = before.counts[i], before.given[i]
+
+    def loads(self) -> list[tuple[Leased, int]]:
+        """The checks of each range."""
+        return [(lease, self.counts[self.index(lease.start)]) for lease in self.leases]
+
+    def index(self, key: Key) -> int:
+        """Where the number and the counts of `key` are."""
+        return bisect_right(self.bounds, key)
+
+
+NOTHING_HELD = Snapshot((), 0, 0)
+
+
+def no_sampler() -> Sampler:
+    """One that is never met."""
+    sampler = Sampler(Random(0))  # noqa: S311  # and so never draws
+    sampler.left = inf
+    return sampler
+
+
+def unusable(make: Callable[[], TenureError]) -> Snapshot:
+    """What raises whenever it is read."""
+    snapshot = Snapshot((), 0, 0)
+    snapshot.numbers = raising_list(make, int)
+    return snapshot
+
+
+class Board:
+    """The present snapshot, for readers in any thread, and the one thread that publishes.
+
+    `on_lapsed` is called by a reader that ended the snapshot, in the reader's thread.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_clock",
+        "_digest",
+        "_is_over",
+        "_lapsed",
+        "_lock",
+        "_sampler_of_checks",
+        "_to_key",
+        "current",
+        "is_forked",
+        "is_load_given",
+        "on_lapsed",
+        "sampler",
+    )
+
+    def __init__(self, kind: PoolKind, clock: Clock) -> None:
+        self.current = unusable(lambda: not_entered(WHAT))
+        self.on_lapsed: Callable[[], None] = _nobody
+        self._clock = clock
+        self._digest = digest_of(kind)
+        self._to_key = key_function(kind)
+        self._lock = RLock()  # a signal handler may check while its thread is inside
+        self._lapsed = False
+        """A reader saw the end, and the machine has not yet taken notice."""
+        self._is_over = False
+        self.is_forked = False
+        self.sampler = self._sampler_of_checks = no_sampler()
+        """The first is met by what is load: by checks, until the application records its own."""
+        self.is_load_given = False
+
+    # --- reading: any thread ---
+
+    def check(self, key: UserKey) -> Lease | None:
+        """The lease for `key`, if it is held at this moment."""
+        if type(key) is str:
+            try:
+                key = key.encode()
+            except UnicodeEncodeError:
+                raise no_utf8(key) from None
+        key = self._digest(key) if type(key) is bytes else self._to_key(key)
+        while True:
+            held = self.current
+            i = bisect_right(held.bounds, key)
+            number = held.numbers[i]
+            if number == NOT_HELD:
+                return None
+            if self._clock() < held.expires_at:
+                held.counts[i] += 1  # without a lock: threads may lose one now and then
+                sampler = self._sampler_of_checks
+                sampler.left -= 1
+                if sampler.left < 0:
+                    sampler.meet(key)
+                return Lease(key, number, held.journal)
+            self._end(held)
+
+    def record_load(self, key: UserKey, amount: float) -> None:
+        """Count `amount` for `key`, where it is held; from the first on, checks are no load."""
+        if not (isfinite(amount) and 0 <= amount <= MOST_LOAD):
+            raise UsageError(
+                f"a load of {amount!r}, where a number from 0 to {MOST_LOAD:g} is wanted"
+            )
+        if not self.is_load_given:
+            self.is_load_given = True
+            self._sampler_of_checks = no_sampler()
+        place = self._to_key(key)
+        held = self.current
+        i = bisect_right(held.bounds, place)
+        if held.numbers[i] != NOT_HELD:
+            held.given[i] += amount
+            self.sampler.record(place, amount)
+
+    def sample(self, sampler: Sampler) -> None:
+        """From here on `sampler` is met by what is load."""
+        self.sampler = sampler
+        if not self.is_load_given:
+            self._sampler_of_checks = sampler
+
+    def holds(self, lease: Lease) -> bool:
+        """Whether the right in `lease` was never interrupted up to this moment."""
+        try:
+            while True:
+                held = self.current
+                if held.numbers[bisect_right(held.bounds, lease.key)] != lease.number:
+                    return False
+                if held.journal != lease.journal:
+                    return False
+                if self._clock() < held.expires_at:
+                    return True
+                self._end(held)
+        except AttributeError:
+            raise _no_lease(lease) from None
+
+    def key(self, key: UserKey) -> Key:
+        """What `key` is in the pool's key space."""
+        return self._to_key(key)
+
+    def _end(self, seen: Snapshot) -> None:
+        """A reader saw that the term has run out: if nobody has moved it, that is so for good."""
+        with self._lock:
+            if self.current is not seen:
+                return
+            self.current = NOTHING_HELD
+            self._lapsed = True
+        self.on_lapsed()
+
+    def leases(self) -> tuple[Leased, ...]:
+        """All that is held at this moment. Raises what `check` would raise."""
+        while True:
+            held = self.current
+            _ = held.numbers[0]
+            if not held.leases or self._clock() < held.expires_at:
+                return held.leases
+            self._end(held)
+
+    def ranges(self) -> tuple[KeyRange, ...]:
+        """The ranges held at this moment."""
+        return tuple(lease.range for lease in self.leases())
+
+    def loads(self) -> tuple[tuple[KeyRange, int], ...]:
+        """How often keys of each held range were checked since it was granted."""
+        self.leases()
+        return tuple((lease.range, count) for lease, count in self.current.loads())
+
+    def tallies(self) -> list[tuple[KeyRange, int, float]]:
+        """Range, number and load so far of all that is held."""
+        held = self.current
+        counts: list[int] | list[float] = held.given if self.is_load_given else held.counts
+        return [(each.range, each.number, counts[held.index(each.start)]) for each in held.leases]
+
+    # --- publishing: the thread that renews ---
+
+    def open(self) -> None:
+        """Entered: from here on nothing is held, instead of everything raising."""
+        with self._lock:
+            if not self._is_over:
+                self.current = NOTHING_HELD
+
+    def publish(self, holdings: Holdings) -> bool:
+        """Put up what is believed from here on; False where a reader saw the last of it end."""
+        with self._lock:
+            if self._is_over or self._lapsed:
+                return False
+            before = self.current
+            same = holdings.leases == before.leases and holdings.journal == before.journal
+            if same:
+                self.current = before.renewed(holdings.expires_at) if before.leases else before
+                return True
+            new = Snapshot(holdings.leases, holdings.journal, holdings.expires_at)
+            if holdings.journal == before.journal:
+                new.take_counts(before)
+            self.current = new
+            return True
+
+    def lapse_noticed(self) -> None:
+        """The machine has dropped all that was held before: believe it again."""
+        with self._lock:
+            self._lapsed = False
+
+    def drop_for_good(self) -> None:
+        """Nothing is held, and never will be; checks go on answering None."""
+        with self._lock:
+            if not self._is_over:
+                self._is_over = True
+                self.current = NOTHING_HELD
+
+    def close(self) -> None:
+        """Left: reading raises."""
+        with self._lock:
+            self._is_over = True
+            self.current = unusable(lambda: left(WHAT))
+
+    def on_fork(self) -> None:
+        """In a forked child: reading raises."""
+        self._lock = RLock()  # another thread of the parent may have had it
+        self.is_forked = True
+        self._is_over = True
+        self.current = unusable(lambda: forked(WHAT))
+
+
+def _nobody() -> None:
+    """Nobody is to be told."""
+
+
+def _no_lease(given: object) -> UsageError:
+    return UsageError(
+        f"holds() takes the Lease that check() returned, not {given!r}; "
+        "where check() returned None the key was not held at all"
+    )

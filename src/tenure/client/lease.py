@@ -1,0 +1,24 @@
+"""The lease, as a value: proof that a key was held, and under what number.
+
+The lease number and ownership handle of the papers (Centrifuge 3.2, PRS 2.2).
+"""
+
+import msgspec
+
+from tenure.base.keys import Key
+
+
+class Lease(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """The right to one key, as `Owner.check` found it.
+
+    Keep it while you work on the key, and ask `Owner.holds(lease)` later: it says yes only if the
+    right was never interrupted since. `number` grows with every break in a key's ownership, so it
+    can fence effects elsewhere: a store that refuses a lower number than it has seen for the same
+    `journal` refuses whoever has lost the key.
+    """
+
+    key: Key
+    """In the pool's key space: hashed, or the user's bytes themselves in an ordered pool."""
+    number: int
+    journal: int
+    """The identity of the manager's journal: numbers of two journals cannot be compared."""

@@ -1,0 +1,115 @@
+"""`Lookup`: the library in a process that sends requests to owners."""
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from tenure.base.keys import Key, UserKey, no_utf8
+from tenure.base.ranges import KeyRange
+from tenure.client.arguments import checked_name, checked_seconds
+from tenure.client.callbacks import check_callback
+from tenure.client.entering import Entered
+from tenure.client.environment import Environment, World
+from tenure.client.forks import watch_forks
+from tenure.client.lookup_engine import LookupEngine
+from tenure.client.managers import find_managers
+from tenure.client.owner import ENTER_SECONDS, OnRanges
+from tenure.client.routes import RouteBoard
+from tenure.client.watching import KeyChange, Watch
+from tenure.errors import ConfigurationError
+from tenure.protocol.lease.lookup.events import LookupConfig
+
+OnChange: TypeAlias = Callable[[KeyChange], object]
+"""A function or a coroutine function of what happened to the key."""
+
+
+class Lookup(Entered):
+    """A process that follows where the keys of `pool` are served, and what was lost.
+
+    `managers` are URLs, in a sequence or separated by commas; or "@FILE", with one on each line,
+    which is read again whenever a leader is looked for. Without any, the environment has them, in
+    TENURE_MANAGERS, or names the file, in TENURE_MANAGERS_FILE.
+
+    `on_loss` is called with ranges whose state is gone, when `find` already says where they are
+    served now; see docs/reference/client.md.
+
+    Enter it with `async with`, or `with`. That waits for the first table, or raises after
+    `enter_timeout` seconds: NoManager, naming every manager that was tried, or PoolError. Raises
+    ConfigurationError for arguments that cannot be used.
+    """
+
+    _what = "Lookup"
+
+    def __init__(
+        self,
+        managers: str | Sequence[str] | None = None,
+        *,
+        pool: str,
+        on_loss: OnRanges | None = None,
+        enter_timeout: float = ENTER_SECONDS,
+        _surroundings: Environment | None = None,
+    ) -> None:
+        super().__init__()
+        environment = _surroundings or World()
+        check_callback("on_loss", on_loss)
+        self._pool = checked_name("pool", pool)
+        known = find_managers(managers)
+        self._board = RouteBoard()
+        self._engine: LookupEngine = LookupEngine(
+            LookupConfig(managers=known.urls, pool=self._pool),
+            self._board,
+            on_loss,
+            environment,
+            environment.random(),
+            checked_seconds("enter_timeout", enter_timeout),
+        )
+        self._engine.managers_file = known.file
+        watch_forks(self._board)
+
+    @property
+    def pool(self) -> str:
+        """The pool's name."""
+        return self._pool
+
+    def find(self, key: UserKey) -> str | None:
+        """The address of the owner of `key`, as far as is known; None where nobody has it.
+
+        From any thread, without a lock, and without waiting. It may be out of date: the owner that
+        does not hold the key refuses, and the caller tries again. Finds nothing while out of
+        contact with the managers. Raises KeyTypeError for what is no key of the pool.
+        """
+        # RouteBoard.find, written out: a call more would be a fifth of the whole.
+        routes = self._board.current
+        if type(key) is str:
+            try:
+                key = key.encode()
+            except UnicodeEncodeError:
+                raise no_utf8(key) from None
+        key = routes.digest(key) if type(key) is bytes else routes.to_key(key)
+        return routes.addresses[bisect_right(routes.bounds, key)]
+
+    def watch(self, key: UserKey, callback: OnChange) -> Watch:
+        """Have `callback` called with a KeyChange when `key` moves or is lost, until `cancel`."""
+        self._check_usable()
+        if not callable(callback):
+            raise ConfigurationError(f"watch calls its callback, and {callback!r} is not callable")
+        watch = Watch(self._engine.watches, key, self.key(key), callback)
+        self._engine.watch(watch)
+        return watch
+
+    def table(self) -> tuple[tuple[KeyRange, str | None], ...]:
+        """Every range with the address that serves it, in order, as far as is known."""
+        return self._board.usable().table()
+
+    @property
+    def in_contact(self) -> bool:
+        """Whether the table is kept up. If not, `find` finds nothing and all counts as lost."""
+        return self._board.usable().in_contact
+
+    def key(self, key: UserKey) -> Key:
+        """What `key` is in the pool's key space: `lookup.key("room-42") in a_range`."""
+        return self._board.usable().to_key(key)
+
+    @property
+    def _is_forked(self) -> bool:
+        return self._board.is_forked

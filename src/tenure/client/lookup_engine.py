@@ -1,0 +1,188 @@
+"""What the lookup machine's actions mean: its routes put up for readers, its losses told.
+
+Routes are up before anybody is told what changed: whoever republishes in `on_loss` reaches the new
+owner. A watched key hears once of what one message did to it: that it moved, or was lost, or both.
+"""
+
+import asyncio
+import logging
+from random import Random
+from typing import assert_never
+
+from tenure.base.ranges import WHOLE, KeyRange
+from tenure.client.callbacks import Callback, Job
+from tenure.client.engine import Engine
+from tenure.client.environment import Environment
+from tenure.client.owner_engine import SHOWN_RANGES
+from tenure.client.routes import RouteBoard, Routes
+from tenure.client.watching import KeyChange, Watch, Watches
+from tenure.errors import PoolError, TenureError
+from tenure.protocol.lease.lookup.events import (
+    Disconnected,
+    LookupAction,
+    LookupConfig,
+    LookupEvent,
+    ManagersNamed,
+    Note,
+    Received,
+    Route,
+    Send,
+    SignalLoss,
+)
+from tenure.protocol.lease.lookup.machine import LookupMachine
+from tenure.protocol.lease.messages import Standby, SyncRefusal, ToLookup
+from tenure.transport.contract import LOOKUP
+
+
+class LookupEngine(Engine[LookupEvent, LookupAction, ToLookup]):
+    """Runs a lookup machine."""
+
+    what = "Lookup"
+    logger = logging.getLogger("tenure.lookup")
+
+    def __init__(
+        self,
+        config: LookupConfig,
+        board: RouteBoard,
+        on_loss: Callback | None,
+        environment: Environment,
+        random: Random,
+        enter_timeout: float,
+    ) -> None:
+        name = f"lookup of pool {config.pool!r}"
+        super().__init__(name, LOOKUP, config.managers, environment, enter_timeout)
+        self.board = board
+        self.on_loss = on_loss
+        self.watches = Watches()
+        self._machine = LookupMachine(config, random)
+        self._no_pool: str | None = None
+        self._changed: dict[Watch, bool] = {}
+        """Watches to be told when the step is over, and whether their keys were lost."""
+
+    def machine(self) -> LookupMachine:
+        """See `Engine.machine`."""
+        return self._machine
+
+    def is_searching(self) -> bool:
+        """See `Engine.is_searching`."""
+        return self._machine.search.is_on
+
+    def on_managers_named(self, managers: tuple[str, ...]) -> None:
+        """See `Engine.on_managers_named`."""
+        self.driver.post(ManagersNamed(managers))
+
+    # --- actions ---
+
+    def perform(self, action: LookupAction) -> None:
+        """See `Engine.perform`."""
+        match action:
+            case Send(manager, message):
+                self.transmit(manager, message)
+            case Route(changed):
+                self._route(changed)
+            case SignalLoss(ranges, why):
+                self._signal_loss(ranges, why)
+            case Note(what, detail):
+                self.note(what, detail)
+            case _:
+                assert_never(action)
+
+    def _route(self, changed: tuple[KeyRange, ...]) -> None:
+        machine = self._machine
+        assert machine.kind is not None
+        starts, addresses = machine.routes()
+        self.board.publish(Routes(starts, addresses, machine.kind, in_contact=machine.in_contact))
+        if machine.in_contact:
+            self.have_entered()
+        for watch in self.watches.within(changed):
+            self._compare(watch)
+
+    def _signal_loss(self, ranges: tuple[KeyRange, ...], why: str) -> None:
+        self.counts["ranges lost"] += len(ranges)
+        about = shown(ranges)
+        self.logger.info("%s: %s (%s)", self.name, about, why)
+        if self.on_loss is not None:
+            self.callbacks.put(Job("on_loss", self.on_loss, ranges, about))
+        for watch in self.watches.within(ranges):
+            self._tell_soon(watch, lost=True)
+
+    # --- watches ---
+
+    def watch(self, watch: Watch) -> None:
+        """Follow a key from here on. In the application's thread.
+
+        A change between the look at the table and the addition would be missed, so it is looked for
+        once more in the engine's thread.
+        """
+        watch.address = self.board.usable().find(watch.key)
+        self.watches.add(watch)
+        self.call(lambda: self._compare(watch))
+
+    def _compare(self, watch: Watch) -> None:
+        if watch.address != self.board.current.find(watch.key):
+            self._tell_soon(watch, lost=False)
+
+    def _tell_soon(self, watch: Watch, *, lost: bool) -> None:
+        """Tell it when the machine's step is over, which may change more about it."""
+        if not self._changed:
+            asyncio.get_running_loop().call_soon(self._tell)
+        self._changed[watch] = lost or self._changed.get(watch, False)
+
+    def _tell(self) -> None:
+        changed, self._changed = self._changed, {}
+        for watch, lost in changed.items():
+            watch.address = self.board.current.find(watch.key)
+            change = KeyChange(watch.given, watch.address, lost)
+
+            def call(change: KeyChange, watch: Watch = watch) -> object:
+                return None if watch.is_cancelled else watch.callback(change)
+
+            self.callbacks.put(Job("the callback of watch", call, change, repr(watch.given)))
+
+    # --- messages ---
+
+    def on_message(self, manager: str, message: ToLookup) -> None:
+        """See `Engine.on_message`."""
+        match message:
+            case Standby(leader=leader):
+                self.reachability.stands_by(manager, leader)
+            case SyncRefusal(detail=detail):
+                self._no_pool = detail
+                self.reachability.note(manager, detail)
+            case _:
+                pass
+        self.driver.post(Received(manager, message))
+
+    def on_lost(self, manager: str) -> None:
+        """See `Engine.on_lost`."""
+        self.driver.post(Disconnected(manager))
+
+    def entering_error(self) -> TenureError:
+        """See `Engine.entering_error`. A pool may yet be created: that is waited for."""
+        if self._no_pool is not None:
+            return PoolError(f"{self._no_pool} (waited {self.enter_timeout:g} s for it)")
+        return super().entering_error()
+
+    # --- leaving ---
+
+    def begin_leaving(self) -> None:
+        """See `Engine.begin_leaving`. A lookup has nothing to return."""
+        self.driver.stop()
+        self.have_left()
+
+    def end(self) -> None:
+        """See `Engine.end`."""
+        self.board.close()
+
+    def give_up(self) -> None:
+        """See `Engine.give_up`."""
+        kind = self._machine.kind or "hashed"
+        self.board.publish(Routes([WHOLE.start], [None], kind, in_contact=False))
+        self._signal_loss((WHOLE,), "nothing is known any more")
+
+
+def shown(ranges: tuple[KeyRange, ...]) -> str:
+    """As the log has them."""
+    first = ", ".join(map(str, ranges[:SHOWN_RANGES]))
+    more = len(ranges) - SHOWN_RANGES
+    return f"{first} and {more} more" if more > 0 else first

@@ -1,0 +1,31 @@
+"""The URL of a manager, as users write it."""
+
+from urllib.parse import urlsplit
+
+from tenure.errors import ConfigurationError
+
+EXAMPLE = "http://127.0.0.1:7400"
+
+
+def checked(source: str, given: str) -> str:
+    """The URL in `given`, which `source` says. Raises ConfigurationError where it is none."""
+    url = given.strip().rstrip("/")
+    try:
+        parts = urlsplit(url)
+        port_is_wrong = parts.port == 0
+    except ValueError as error:
+        raise useless(source, given, str(error)) from None
+    if parts.scheme not in ("http", "https"):
+        raise useless(source, given, "it does not begin with http:// or https://")
+    if not parts.hostname or port_is_wrong:
+        raise useless(source, given, "it has no host, or port 0")
+    if parts.query or parts.fragment:
+        raise useless(source, given, "it has a query or a fragment")
+    return url
+
+
+def useless(source: str, given: object, why: str) -> ConfigurationError:
+    """The error for what cannot be the URL of a manager."""
+    return ConfigurationError(
+        f'{source}: {given!r} is not the URL of a manager: {why}; write it like "{EXAMPLE}"'
+    )

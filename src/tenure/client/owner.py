@@ -1,0 +1,251 @@
+"""`Owner`: the library in a process that serves keys."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import TypeAlias
+
+from tenure.base.instants import seconds
+from tenure.base.keys import Key, PoolKind, UserKey
+from tenure.base.ranges import KeyRange
+from tenure.client.arguments import (
+    checked_address,
+    checked_capacity,
+    checked_drain,
+    checked_hand_off_address,
+    checked_kind,
+    checked_labels,
+    checked_listening,
+    checked_name,
+    checked_seconds,
+    drawn_name,
+)
+from tenure.client.callbacks import check_callback
+from tenure.client.entering import Entered
+from tenure.client.environment import Environment, World
+from tenure.client.forks import watch_forks
+from tenure.client.guard import Guard
+from tenure.client.hand_off.handler import HandOffHandler, check_handler
+from tenure.client.holdings import Board
+from tenure.client.lease import Lease
+from tenure.client.managers import find_managers
+from tenure.client.owner_engine import OwnerEngine
+from tenure.errors import ConfigurationError
+from tenure.protocol.lease.owner.events import OwnerConfig
+
+Ranges: TypeAlias = tuple[KeyRange, ...]
+OnRanges: TypeAlias = Callable[[Ranges], object]
+"""A function or a coroutine function of the ranges that it is about."""
+
+ENTER_SECONDS = 15.0
+"""Longer than the default preset's hold, so that a restart under a fixed name waits out its
+predecessor; short enough for a deployment to notice that no manager is there."""
+DRAIN_SECONDS = 20.0
+"""Of the 30 that most supervisors give a process between asking it to end and ending it."""
+
+
+class Owner(Entered):
+    """A process of `pool`, which serves the keys that it holds at `address`.
+
+    `managers` are URLs, in a sequence or separated by commas; or "@FILE", with one on each line,
+    which is read again whenever a leader is looked for. Without any, the environment has them, in
+    TENURE_MANAGERS, or names the file, in TENURE_MANAGERS_FILE.
+
+    `kind` is what the pool is taken to be, and what it is created as if this is its first owner.
+    `name` is drawn for each process unless it is given; a name is one process's at a time.
+    `capacity` says how much it can take beside others, of which most have 1. `labels` say what is
+    to be known of it; of two owners that are as good, state stays in the same `zone`. With
+    `watchdog`, renewals stop when the application has shown no sign of life for so many seconds: in
+    the async form its event loop shows it by itself, else call `alive`.
+
+    With `hand_off`, a HandOffHandler such as KeyedState, state moves with its ranges: straight from
+    owner to owner, over a connection to where `hand_off_listen` ("HOST:PORT") says that this one
+    takes state. By default that is a free port on the host that `address` names, or on loopback if
+    it names none. `hand_off_address` is the URL under which others reach it, where that is another.
+    See docs/guides/handing-over-state.md.
+
+    `on_grant` and `on_revoke` are called with ranges, one call at a time and in order; see
+    docs/reference/client.md for what may be counted on in them.
+
+    Enter it with `async with`, or `with`. That waits until a manager has registered it, or raises
+    after `enter_timeout` seconds: NoManager, naming every one that was tried; NameHeld; or
+    PoolError. Raises ConfigurationError for arguments that cannot be used.
+    """
+
+    _what = "Owner"
+
+    def __init__(  # noqa: PLR0913  # what an owner is, said once; all but three have a default
+        self,
+        managers: str | Sequence[str] | None = None,
+        *,
+        pool: str,
+        address: str = "",
+        kind: PoolKind = "hashed",
+        name: str | None = None,
+        capacity: float = 1.0,
+        labels: Mapping[str, str] | None = None,
+        watchdog: float | None = None,
+        on_grant: OnRanges | None = None,
+        on_revoke: OnRanges | None = None,
+        hand_off: HandOffHandler | None = None,
+        hand_off_listen: str | None = None,
+        hand_off_address: str | None = None,
+        enter_timeout: float = ENTER_SECONDS,
+        _surroundings: Environment | None = None,
+    ) -> None:
+        super().__init__()
+        environment = _surroundings or World()
+        random = environment.random()
+        check_callback("on_grant", on_grant)
+        check_callback("on_revoke", on_revoke)
+        where = checked_address(address)
+        known = find_managers(managers)
+        self._config = OwnerConfig(
+            managers=known.urls,
+            pool=checked_name("pool", pool),
+            name=drawn_name(where, random) if name is None else checked_name("name", name),
+            address=where,
+            kind=checked_kind(kind),
+            capacity=checked_capacity(capacity),
+            labels=checked_labels(labels),
+            watchdog_ns=None
+            if watchdog is None
+            else seconds(checked_seconds("watchdog", watchdog)),
+            process=environment.own_process(),
+        )
+        self._board = Board(checked_kind(kind), environment.clock)
+        self._engine: OwnerEngine = OwnerEngine(
+            self._config,
+            self._board,
+            on_grant,
+            on_revoke,
+            environment,
+            random,
+            checked_seconds("enter_timeout", enter_timeout),
+        )
+        self._engine.managers_file = known.file
+        self._drain_seconds = 0.0
+        if hand_off is not None:
+            check_handler(hand_off)
+            listen = checked_listening(hand_off_listen, where)
+            self._engine.hand_off_with(hand_off, listen, checked_hand_off_address(hand_off_address))
+            self._drain_seconds = DRAIN_SECONDS
+        elif hand_off_listen is not None or hand_off_address is not None:
+            raise ConfigurationError(
+                "hand_off_listen and hand_off_address say where state is taken, and without "
+                "hand_off none is: pass hand_off=KeyedState(), or another handler, with them"
+            )
+        self._life: asyncio.Task[None] | None = None
+        watch_forks(self._board)
+
+    @property
+    def name(self) -> str:
+        """The name under which it is known: the one given, or the one drawn."""
+        return self._config.name
+
+    @property
+    def pool(self) -> str:
+        """The pool's name."""
+        return self._config.pool
+
+    @property
+    def address(self) -> str:
+        """Where it serves."""
+        return self._config.address
+
+    # --- what is held: from any thread, without waiting ---
+
+    def check(self, key: UserKey) -> Lease | None:
+        """The lease for `key` if this process holds it at this moment, else None.
+
+        Takes no lock and waits for nothing. Raises KeyTypeError for what is no key of the pool.
+        """
+        return self._board.check(key)
+
+    def holds(self, lease: Lease) -> bool:
+        """Whether the right in `lease` was never interrupted from its check to this moment.
+
+        Once False it is never True again for the same lease.
+        """
+        return self._board.holds(lease)
+
+    def record_load(self, key: UserKey, amount: float) -> None:
+        """Count `amount` of load for `key`, instead of its checks.
+
+        Where requests cost differently: what this one cost, in a unit of which a usual one costs 1
+        or more. From the first call on, checks are no load any more; all owners of a pool count in
+        one unit. From any thread; does nothing where `key` is not held. Raises UsageError for an
+        amount that is negative or not finite.
+        """
+        self._board.record_load(key, amount)
+
+    def guard(self, key: UserKey) -> Guard:
+        """`async with owner.guard(key) as lease:`, or `with`: a body that runs while `key` is held.
+
+        Raises NotOwner on entering if it is not. When the lease is lost meanwhile, the async form
+        cancels the body and raises LeaseLost; the blocking form raises LeaseLost on leaving.
+        """
+        self._check_usable()
+        return Guard(self._engine.guards, key)
+
+    @property
+    def ranges(self) -> Ranges:
+        """The ranges held at this moment, in order."""
+        return self._board.ranges()
+
+    def loads(self) -> tuple[tuple[KeyRange, int], ...]:
+        """How often keys of each held range were checked since it was granted."""
+        return self._board.loads()
+
+    def key(self, key: UserKey) -> Key:
+        """What `key` is in the pool's key space: `owner.key("room-42") in a_range`."""
+        return self._board.key(key)
+
+    # --- living ---
+
+    def ready(self) -> Awaitable[None]:
+        """Wait until it holds something for the first time.
+
+        Blocks in the blocking form; in the async form, await what it returns. A pool may have so
+        many owners that one holds nothing for long. Raises ClosedError when it is left meanwhile.
+        """
+        self._check_usable()
+        return self._wait(self._engine.ready)
+
+    def close(self, drain: float | None = None) -> Awaitable[None]:
+        """Leave: what the end of the `with` block does. A second time does nothing.
+
+        With `hand_off`, everything is handed over first, and served until it is; what cannot be
+        within `drain` seconds (20, unless given; 0 for none) is returned without its state. Begins
+        at once. Blocks in the blocking form; in the async form, await what it returns.
+        """
+        if drain is None:
+            return self._close(self._drain_seconds)
+        return self._close(checked_drain(drain) if self._drain_seconds else 0.0)
+
+    def alive(self) -> None:
+        """Show the watchdog that the application is not hung. Without a watchdog, of no use."""
+        self._check_usable()
+        self._engine.alive()
+
+    def _before_start(self) -> None:
+        self._board.open()
+
+    def _have_entered(self) -> None:
+        if self._form == "async" and self._config.watchdog_ns is not None:
+            self._life = asyncio.get_running_loop().create_task(self._engine.keep_alive())
+
+    def _before_leaving(self) -> None:
+        life, gone = self._life, self._engine.gone
+        if life is not None and gone is not None:
+            loop = life.get_loop()
+            gone.add_done_callback(lambda _: _call_in(loop, life.cancel))
+
+    @property
+    def _is_forked(self) -> bool:
+        return self._board.is_forked
+
+
+def _call_in(loop: asyncio.AbstractEventLoop, call: Callable[[], object]) -> None:
+    with suppress(RuntimeError):  # it is closed, and what ran in it is gone
+        loop.call_soon_threadsafe(call)

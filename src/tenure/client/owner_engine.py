@@ -1,0 +1,385 @@
+"""What the owner machine's actions mean: its leases put up for readers, its callbacks called.
+
+Order is what counts here. A snapshot without a range is up before `on_revoke` for the range is put
+in the queue, and the range is returned when that is done. What was granted is up before `on_grant`.
+"""
+
+import asyncio
+import logging
+from concurrent.futures import Future
+from contextlib import suppress
+from random import Random
+from threading import Thread
+from typing import assert_never
+
+import msgspec
+
+from tenure.base.instants import SECOND_NS, in_seconds
+from tenure.base.ranges import KeyRange
+from tenure.client.callbacks import Callback, Job
+from tenure.client.engine import Engine
+from tenure.client.environment import Environment
+from tenure.client.guard import Guards
+from tenure.client.hand_off.application import Application
+from tenure.client.hand_off.handler import Granted, HandOffHandler
+from tenure.client.hand_off.transfers import Transfers
+from tenure.client.holdings import Board
+from tenure.client.reporting import Reporting
+from tenure.client.unusable import left
+from tenure.errors import NameHeld, PoolError, TenureError
+from tenure.protocol.lease.messages import (
+    Attest,
+    Introduction,
+    Leased,
+    LeaseRequest,
+    LeaseResponse,
+    Poke,
+    Refusal,
+    Standby,
+    ToOwner,
+)
+from tenure.protocol.lease.owner.belief import NO_NUMBER
+from tenure.protocol.lease.owner.events import (
+    Alive,
+    Closed,
+    CloseRequested,
+    Disconnected,
+    DrainRequested,
+    Forget,
+    Grant,
+    HandOver,
+    Hold,
+    Holdings,
+    Lapsed,
+    Look,
+    Looked,
+    ManagersNamed,
+    Note,
+    OwnerAction,
+    OwnerConfig,
+    OwnerEvent,
+    Received,
+    Revoke,
+    Revoked,
+    Send,
+    SendLast,
+    StopHandOver,
+)
+from tenure.protocol.lease.owner.machine import OwnerMachine
+from tenure.transport.contract import OWNER
+
+SHOWN_RANGES = 3
+"""In a line of the log; the number of all is said."""
+RECONNECT_SECONDS = 1.0
+"""For an owner that leaves with nothing in its hands: a lost connection is made again sooner, and a
+manager that is there should hear of it."""
+
+
+class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
+    """Runs an owner machine."""
+
+    what = "Owner"
+    logger = logging.getLogger("tenure.owner")
+
+    def __init__(
+        self,
+        config: OwnerConfig,
+        board: Board,
+        on_grant: Callback | None,
+        on_revoke: Callback | None,
+        environment: Environment,
+        random: Random,
+        enter_timeout: float,
+    ) -> None:
+        name = f"owner {config.name!r} of pool {config.pool!r}"
+        super().__init__(name, OWNER, config.managers, environment, enter_timeout)
+        self.config = config
+        self.board = board
+        self.on_grant = on_grant
+        self.on_revoke = on_revoke
+        self.guards = Guards(board, name, config.pool)
+        self.ready: Future[None] = Future()
+        """Done when it holds something for the first time."""
+        self._machine = OwnerMachine(config, random)
+        self._held_up: Refusal | None = None
+        self._held_up_at = 0
+        self.transfers: Transfers | None = None
+        """Of state; None where the application offers none."""
+        self._hand_off_address: str | None = None
+        self._drained: asyncio.Event = asyncio.Event()
+        board.on_lapsed = self.on_reader_lapsed
+        self.reporting = Reporting(board, random, self.clock())
+
+    def machine(self) -> OwnerMachine:
+        """See `Engine.machine`."""
+        return self._machine
+
+    def is_searching(self) -> bool:
+        """See `Engine.is_searching`."""
+        return self._machine.search.is_on
+
+    def on_managers_named(self, managers: tuple[str, ...]) -> None:
+        """See `Engine.on_managers_named`."""
+        self.driver.post(ManagersNamed(managers))
+
+    # --- actions ---
+
+    def perform(self, action: OwnerAction) -> None:
+        """See `Engine.perform`."""
+        match action:
+            case Send(manager, message):
+                if isinstance(message, LeaseRequest):
+                    message = self.reporting.add_load(message, self.clock(), self._machine.renew_ns)
+                self.transmit(manager, message)
+            case Hold(holdings):
+                self._hold(holdings)
+            case Grant(leases):
+                self._grant(leases)
+            case Revoke():
+                self._revoke(action)
+            case Look():
+                self._look(action)
+            case HandOver() | SendLast() | StopHandOver() | Forget():
+                self._move(action)
+            case Closed():
+                self._drained.set()
+                self.have_left()
+            case Note(what, detail):
+                self.note(what, detail)
+            case _:
+                assert_never(action)
+
+    def _hold(self, holdings: Holdings) -> None:
+        before = self.board.current.leases
+        is_up = self.board.publish(holdings)
+        if before and before != holdings.leases:
+            self.guards.tell_losers()
+        if holdings.incarnation != NO_NUMBER:
+            self.have_entered()
+        if is_up and holdings.leases and not self.ready.done():
+            self.ready.set_result(None)
+
+    def _revoke(self, revoke: Revoke) -> None:
+        done = Revoked(revoke.revocation)
+        revoked = ranges(revoke.leases)
+        self.counts["ranges revoked"] += len(revoke.leases)
+        job = Job(
+            "on_revoke",
+            self.on_revoke,
+            revoked,
+            shown(revoked),
+            then=lambda: self.post(done),
+            deadline=revoke.deadline,
+        )
+        if self.transfers is None:
+            self.callbacks.put(job)
+        else:
+            self.callbacks.put(job._replace(then=None))
+            self.transfers.application.discard(revoked, (), lambda: self.post(done))
+
+    def _grant(self, leases: tuple[Leased, ...]) -> None:
+        self.counts["ranges granted"] += len(leases)
+        with_state = tuple(lease for lease in leases if lease.handed)
+        if self.transfers is not None:
+            self.transfers.granted(leases)
+            self.counts["ranges granted with state"] += len(with_state)
+        if self.on_grant is not None:
+            granted = Granted(ranges(leases), ranges(with_state))
+            self.callbacks.put(Job("on_grant", self.on_grant, granted, shown(granted)))
+
+    # --- state that moves with its range ---
+
+    def _move(self, action: HandOver | SendLast | StopHandOver | Forget) -> None:
+        transfers = self.transfers
+        assert transfers is not None, "nothing is handed over where nobody offered it"
+        match action:
+            case HandOver(order):
+                transfers.begin(order)
+            case SendLast(order):
+                transfers.send_last(order)
+            case StopHandOver(order):
+                transfers.stop_giving(order)
+            case Forget(revocation, key_range, number):
+                served = transfers.served_here(key_range, number)
+                if served:
+                    self.counts["ranges revoked"] += len(served)
+                    self.callbacks.put(Job("on_revoke", self.on_revoke, served, shown(served)))
+                done = Revoked(revocation)
+                transfers.forget(key_range, number, lambda: self.post(done))
+            case _:
+                assert_never(action)
+
+    def hand_off_with(self, handler: HandOffHandler, listen: str, address: str | None) -> None:
+        """Hand over the state that `handler` has. Before it starts."""
+        application = Application(handler, self.callbacks, self.counts, self.name, self.logger)
+        channels = self.environment.channels()
+        self.transfers = Transfers(self, application, channels, listen)
+        self._hand_off_address = address
+
+    async def prepare(self) -> None:
+        """See `Engine.prepare`. Where it takes state, it says when it joins."""
+        if self.transfers is None:
+            return
+        try:
+            url = await asyncio.wrap_future(self.transfers.start(self.environment.runner))
+        except TenureError as error:
+            self.transfers = None
+            self.fail_entering(error)
+            return
+        where = self._hand_off_address or url
+        self._machine.config = msgspec.structs.replace(self.config, hand_off=where)
+
+    async def clean_up(self) -> None:
+        """See `Engine.clean_up`."""
+        if self.transfers is not None:
+            await self.transfers.stop()
+
+    # --- neighbours ---
+
+    def _look(self, look: Look) -> None:
+        """In a thread of its own: files that come from the kernel may keep their reader waiting."""
+
+        def body() -> None:
+            sight = self.environment.look(look.question.process)
+            self.post(Looked(look.manager, look.question, sight))
+
+        with suppress(RuntimeError):  # no thread any more: who does not look says nothing
+            Thread(target=body, name=f"{self.name} looks", daemon=True).start()
+
+    # --- readers that saw the end of the term ---
+
+    def on_reader_lapsed(self) -> None:
+        """In the reader's thread: the machine must drop everything before anything is put up."""
+        self.call(self._on_reader_lapsed)
+
+    def _on_reader_lapsed(self) -> None:
+        self.counts["lapsed before a reader"] += 1
+        self.driver.post(Lapsed())  # handled when this returns: nothing is nested in the loop
+        self.board.lapse_noticed()
+        self.guards.tell_losers()
+
+    # --- messages ---
+
+    def on_message(self, manager: str, message: ToOwner) -> None:
+        """See `Engine.on_message`."""
+        refusal = None
+        match message:
+            case Standby(leader=leader):
+                self.reachability.stands_by(manager, leader)
+            case Introduction():
+                self.reachability.note(manager, "leads, but has not numbered this owner yet")
+            case Refusal() if self._machine.is_answer_to_newest(message):
+                refusal = message
+                self.reachability.note(manager, f"refused: {message.detail}")
+            case Refusal() | LeaseResponse() | Poke() | Attest():
+                pass
+            case _:
+                assert_never(message)
+        self.driver.post(Received(manager, message))
+        if refusal is not None and not self.entered.done():
+            self._on_refused(refusal)
+
+    def _on_refused(self, refusal: Refusal) -> None:
+        """While entering. A pool does not change its mind; a name comes free in a while."""
+        match refusal.reason:
+            case "no_pool" | "pool_kind":
+                self.fail_entering(PoolError(refusal.detail))
+            case "name_held":
+                self._held_up, self._held_up_at = refusal, self.clock()
+            case "past":
+                pass  # it joins anew by itself
+
+    def entering_error(self) -> TenureError:
+        """See `Engine.entering_error`."""
+        if self._held_up is None:
+            return super().entering_error()
+        until = self._held_up_at + self._held_up.retry_after_ns
+        wait = max(in_seconds(until - self.clock()), 0.0)
+        return NameHeld(
+            f"{self.name} was not taken within {self.enter_timeout:g} s: {self._held_up.detail}. "
+            f"Enter again in {wait:.1f} s if its process is gone, or leave out name= so that each "
+            "process draws its own",
+            wait_seconds=wait,
+        )
+
+    def on_lost(self, manager: str) -> None:
+        """See `Engine.on_lost`."""
+        self.driver.post(Disconnected(manager))
+
+    # --- living and leaving ---
+
+    def alive(self) -> None:
+        """The application shows that it is not hung. From any thread."""
+        self.counts["alive"] += 1
+        self.post(Alive())
+
+    async def keep_alive(self) -> None:
+        """Show it for the application, from within its event loop."""
+        watchdog_ns = self.config.watchdog_ns
+        assert watchdog_ns is not None
+        while True:
+            self.alive()
+            await asyncio.sleep(watchdog_ns / SECOND_NS / 4)
+
+    async def drain(self) -> None:
+        """See `Engine.drain`. Ends when all is handed over, or given back, or it took too long."""
+        machine = self._machine
+        if self.transfers is None:
+            return
+        limit = self.drain_seconds
+        if machine.search.is_on and not machine.possession.has_anything:
+            limit = min(limit, RECONNECT_SECONDS)  # nothing to hand over, and nobody to tell
+        self.post(DrainRequested())
+        try:
+            async with asyncio.timeout(limit):
+                await self._drained.wait()
+        except TimeoutError:
+            held = len(machine.belief.leases) + len(machine.copies.listed())
+            if not held:
+                return  # its term ran out meanwhile
+            self.counts["drains cut short"] += 1
+            self.logger.warning(
+                "%s could not hand over everything within %g s: it returns %d ranges without their "
+                "state, and their loss is signalled",
+                self.name,
+                self.drain_seconds,
+                held,
+            )
+
+    def begin_leaving(self) -> None:
+        """See `Engine.begin_leaving`. Who leaves is not hung."""
+        if self.transfers is not None:
+            self.transfers.application.is_leaving = True
+        if self._drained.is_set():
+            return
+        machine = self._machine
+        if not machine.belief.held() and machine.search.is_on:
+            self.driver.stop()  # nothing to return, and nobody to tell
+            self.have_left()
+            return
+        self.driver.post(Alive())
+        self.driver.post(CloseRequested())
+
+    def end(self) -> None:
+        """See `Engine.end`."""
+        self.board.close()
+        if not self.ready.done():
+            self.ready.set_exception(left(self.what))
+
+    def give_up(self) -> None:
+        """See `Engine.give_up`."""
+        self.board.drop_for_good()
+        self.guards.tell_losers()
+        self._drained.set()
+
+
+def ranges(leases: tuple[Leased, ...]) -> tuple[KeyRange, ...]:
+    """As callbacks get them."""
+    return tuple(lease.range for lease in leases)
+
+
+def shown(key_ranges: tuple[KeyRange, ...]) -> str:
+    """As the log has them."""
+    first = ", ".join(map(str, key_ranges[:SHOWN_RANGES]))
+    more = len(key_ranges) - SHOWN_RANGES
+    return f"{first} and {more} more" if more > 0 else first

@@ -1,0 +1,99 @@
+"""Where keys are served, to be read from any thread: one table, put up in one store.
+
+The same shape as an owner's snapshot, without a clock: what `find` says may be out of date in any
+case, and the owner is the one to refuse. Out of contact for longer than its bound, the lookup puts
+up a table that finds nothing (rule P17).
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable
+
+from tenure.base.keys import Key, PoolKind, UserKey, key_function, no_utf8
+from tenure.base.ranges import LOWEST, KeyRange
+from tenure.client.holdings import digest_of
+from tenure.client.unusable import forked, left, not_entered, raising_list
+from tenure.errors import TenureError
+
+WHAT = "Lookup"
+
+
+class Routes:
+    """Addresses by range. Immutable."""
+
+    __slots__ = ("addresses", "bounds", "digest", "in_contact", "to_key")
+
+    def __init__(
+        self,
+        starts: list[Key],
+        addresses: list[str | None],
+        kind: PoolKind,
+        *,
+        in_contact: bool = True,
+    ) -> None:
+        assert starts[0] == LOWEST, starts[0]
+        self.bounds = starts[1:]
+        self.addresses = addresses
+        self.digest = digest_of(kind)
+        self.to_key = key_function(kind)
+        self.in_contact = in_contact
+
+    def table(self) -> tuple[tuple[KeyRange, str | None], ...]:
+        """Every range with the address that serves it, in order."""
+        ends = [*self.bounds, None]
+        ranges = map(KeyRange, [LOWEST, *self.bounds], ends)
+        return tuple(zip(ranges, self.addresses, strict=True))
+
+    def find(self, key: Key) -> str | None:
+        """Where `key`, which is one of the pool's key space, is served."""
+        return self.addresses[bisect_right(self.bounds, key)]
+
+
+def unusable(make: Callable[[], TenureError]) -> Routes:
+    """What raises whenever it is read."""
+    routes = Routes([LOWEST], [None], "hashed", in_contact=False)
+    routes.addresses = raising_list(make, str)
+    return routes
+
+
+class RouteBoard:
+    """The present routes, for readers in any thread, and the one thread that publishes."""
+
+    __slots__ = ("__weakref__", "_is_over", "current", "is_forked")
+
+    def __init__(self) -> None:
+        self.current = unusable(lambda: not_entered(WHAT))
+        self._is_over = False
+        self.is_forked = False
+
+    def find(self, key: UserKey) -> str | None:
+        """Where `key` is served, as far as is known."""
+        routes = self.current
+        if type(key) is str:
+            try:
+                key = key.encode()
+            except UnicodeEncodeError:
+                raise no_utf8(key) from None
+        key = routes.digest(key) if type(key) is bytes else routes.to_key(key)
+        return routes.addresses[bisect_right(routes.bounds, key)]
+
+    def usable(self) -> Routes:
+        """The present routes. Raises where they cannot be used."""
+        routes = self.current
+        routes.addresses[0]
+        return routes
+
+    def publish(self, routes: Routes) -> None:
+        """Put up where keys are served from here on."""
+        if not self._is_over:
+            self.current = routes
+
+    def close(self) -> None:
+        """Left: reading raises."""
+        self._is_over = True
+        self.current = unusable(lambda: left(WHAT))
+
+    def on_fork(self) -> None:
+        """In a forked child: reading raises."""
+        self.is_forked = True
+        self._is_over = True
+        self.current = unusable(lambda: forked(WHAT))

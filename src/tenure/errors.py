@@ -1,0 +1,102 @@
+"""Every error that tenure raises, in one tree.
+
+TenureError
+├── UsageError              your call is wrong; repeating it will not help
+│   ├── KeyTypeError        a key of a type that the pool does not take (also a TypeError)
+│   ├── ConfigurationError  an argument, option or file that cannot be used
+│   ├── PoolError           the pool does not exist, or is of another kind
+│   ├── ForkedError         this Owner or Lookup belongs to the parent process
+│   └── ClosedError         used before it was entered, or after it was left
+├── NotOwner                this owner does not hold the key; carries where it may live
+├── LeaseLost               the lease was lost while a guarded body ran
+├── NoManager               no manager answered; names every one that was tried
+│   └── NameHeld            a live owner has the name; carries how long to wait
+├── ProtocolError           a message that does not follow the protocol
+│   ├── LocalProtocolError  ours: a bug or a misuse on this side
+│   └── RemoteProtocolError the peer's: malformed, too large, another version
+└── JournalError            the journal cannot be used; nothing was touched
+├── JournalDamaged      what it holds cannot be read back
+├── JournalTooNew       written by a newer tenure
+├── JournalUnwritable   no permission, read-only, or no space
+└── JournalWentBack     it knows less than managers and owners have seen
+"""
+
+
+class TenureError(Exception):
+    """The root of all errors of tenure."""
+
+
+class UsageError(TenureError):
+    """The call is wrong; repeating it will not help."""
+
+
+class KeyTypeError(UsageError, TypeError):
+    """A key of a type that the pool does not take."""
+
+
+class ConfigurationError(UsageError, ValueError):
+    """An argument, option or file that cannot be used."""
+
+
+class PoolError(UsageError):
+    """The pool does not exist, or is of another kind."""
+
+
+class ForkedError(UsageError):
+    """This Owner or Lookup belongs to the parent process."""
+
+
+class ClosedError(UsageError):
+    """Used before it was entered, or after it was left."""
+
+
+class NotOwner(TenureError):
+    """This owner does not hold the key."""
+
+
+class LeaseLost(TenureError):
+    """The lease was lost while a guarded body ran: another owner may have acted beside it."""
+
+
+class NoManager(TenureError):
+    """No manager answered in time."""
+
+
+class NameHeld(NoManager):
+    """A live owner has the name."""
+
+    def __init__(self, message: str, *, wait_seconds: float) -> None:
+        super().__init__(message)
+        self.wait_seconds = wait_seconds
+
+
+class ProtocolError(TenureError):
+    """A message that does not follow the protocol."""
+
+
+class LocalProtocolError(ProtocolError):
+    """A message of this side that does not follow the protocol."""
+
+
+class RemoteProtocolError(ProtocolError):
+    """A message of the peer that does not follow the protocol."""
+
+
+class JournalError(TenureError):
+    """The journal cannot be used; nothing was touched."""
+
+
+class JournalDamaged(JournalError):
+    """What the journal holds cannot be read back."""
+
+
+class JournalTooNew(JournalError):
+    """The journal was written by a newer tenure."""
+
+
+class JournalUnwritable(JournalError):
+    """The journal cannot be written: no permission, read-only, or no space."""
+
+
+class JournalWentBack(JournalError):
+    """The journal knows less than managers and owners have seen of it."""

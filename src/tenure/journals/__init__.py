@@ -1,0 +1,74 @@
+"""The journals that a manager can keep, each opened by its URL."""
+
+from pathlib import Path
+
+from tenure.errors import ConfigurationError
+from tenure.journals.contract import FATAL, History, Journal, Restorable, Tail
+from tenure.journals.etcd import EtcdJournal
+from tenure.journals.etcd_url import EXAMPLE
+from tenure.journals.memory import MemoryJournal
+from tenure.journals.perform import perform
+from tenure.journals.sqlite import SqliteJournal
+
+__all__ = [
+    "FATAL",
+    "EtcdJournal",
+    "History",
+    "Journal",
+    "MemoryJournal",
+    "Restorable",
+    "SqliteJournal",
+    "Tail",
+    "open_copy",
+    "open_journal",
+    "perform",
+]
+
+
+def open_journal(url: str) -> Journal:
+    """The journal that `url` names: `memory`, `sqlite:PATH`, or `etcd:URL,...`.
+
+    Made where there is none yet. A file is read through before this returns; etcd is asked nothing
+    before the first call. The caller closes it. Raises ConfigurationError for any other URL or an
+    impossible path, and JournalError where the journal cannot be used.
+    """
+    scheme, _, rest = url.partition(":")
+    if url == "memory":
+        return MemoryJournal()
+    if scheme == "sqlite" and rest and "\0" not in rest:
+        return SqliteJournal.open(Path(rest))
+    if scheme == "etcd":
+        return EtcdJournal.open(url)
+    raise _unknown(url)
+
+
+def open_copy(url: str) -> Restorable:
+    """The journal that `url` names and that is there already, to be restored.
+
+    Raises as `open_journal`; and ConfigurationError where no file is, or for `memory`.
+    """
+    scheme, _, rest = url.partition(":")
+    if url == "memory":
+        raise ConfigurationError(
+            "the journal memory is gone with its manager, so there is no copy of it to restore; "
+            "name sqlite:PATH or etcd:URL,URL,..."
+        )
+    if scheme == "etcd":
+        return EtcdJournal.open(url, makes=False)
+    if scheme != "sqlite" or not rest or "\0" in rest:
+        raise _unknown(url)
+    path = Path(rest)
+    if not path.expanduser().exists():
+        raise ConfigurationError(
+            f"there is no file {path.expanduser()} to restore: put the copy of the journal there "
+            "first, without any -wal or -shm of another one beside it"
+        )
+    return SqliteJournal.open(path)
+
+
+def _unknown(url: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"no journal is called {url!r}: it is either memory, which is gone with its manager, or "
+        "sqlite:PATH, such as sqlite:/var/lib/tenure/journal.sqlite, or etcd:URL,URL,..., such "
+        f"as {EXAMPLE}"
+    )

@@ -1,0 +1,182 @@
+"""What every journal promises: the contract between managers and the log that they share.
+
+A journal is two things in one. A *log* of records with LSNs 1, 2, 3 ..., a prefix of which may have
+been replaced by a snapshot. And a *seat*, on which one manager at a time leads. They are one thing
+because only the leader may write, and whether it still leads is decided where it writes.
+
+- **Guards.** What carries a leadership does nothing unless that leadership has the seat. An append
+  also says after which LSN; one leader writes one log, so a log that has gone on without it means
+  two writers under one leadership, and is damage.
+- **All or none, and durable.** What was answered with success outlives the manager, and its host
+  where the journal says so.
+- **Repeatable.** After `Unknown`, the same append may be repeated until the answer is known (rule
+  P18): finding the very records already there is success.
+- **One history, one identity** (P22), drawn when the journal begins. LSNs and leaderships are never
+  used twice in it, compacted or not.
+
+Methods may be called from one event loop. On one handle, calls about the seat are carried out in
+the order made, and so are appends, and so are compactions; between these kinds there is no order: a
+beat need not wait for an append.
+`tenure.testing.contracts.journal` is this page as tests.
+"""
+
+import secrets
+from typing import Protocol
+
+import msgspec
+
+from tenure.errors import JournalDamaged, JournalTooNew, JournalWentBack
+from tenure.protocol.lease.messages import JournalId, Number
+from tenure.protocol.lease.records import AnyRecord, State
+from tenure.protocol.log.journal import AppendResult, Seat
+
+FATAL = (JournalDamaged, JournalTooNew, JournalWentBack)
+"""Errors that repeating a call does not mend: a manager that meets one stops, and says so."""
+
+
+class History(msgspec.Struct, frozen=True):
+    """All that was committed: the last snapshot, and every record after it."""
+
+    journal: JournalId
+    state: State
+    state_lsn: int
+    records: tuple[AnyRecord, ...]
+
+    @property
+    def lsn(self) -> int:
+        """The LSN of the last record."""
+        return self.state_lsn + len(self.records)
+
+
+class Tail(msgspec.Struct, frozen=True):
+    """Records that follow one another, from the one after `after_lsn` on."""
+
+    after_lsn: Number
+    records: tuple[AnyRecord, ...]
+
+    @property
+    def lsn(self) -> int:
+        """The LSN of the last record."""
+        return self.after_lsn + len(self.records)
+
+
+class Journal(Protocol):
+    """A log and a seat, shared by managers.
+
+    Every method raises JournalError when it could not be carried out, and one of FATAL when
+    repeating it is of no use. Only `append` has a value for "not known", since only it must be
+    repeated until it is known.
+    """
+
+    async def read_seat(self) -> Seat:
+        """Who leads."""
+        ...
+
+    async def campaign(self, seen: Seat, taken: Seat) -> bool:
+        """Put `taken` in the place of the seat if that is exactly as `seen`; whether it was put.
+
+        `taken` is of the leadership after `seen`, and names its manager.
+        """
+        ...
+
+    async def beat(self, leadership: int, beat: int) -> bool:
+        """Show that the leader lives; False if `leadership` does not lead. Need not be durable."""
+        ...
+
+    async def resign(self, leadership: int) -> None:
+        """Leave the seat, if `leadership` has it. From then on that leadership does not lead."""
+        ...
+
+    async def load(self) -> History:
+        """All that was committed."""
+        ...
+
+    async def load_after(self, journal: int, lsn: int) -> History | Tail:
+        """What was committed after `lsn` of `journal`, for whoever has read that far.
+
+        All of it, where a snapshot has replaced some of those records, or this is another journal.
+        Raises JournalWentBack where it is that journal, and ends before `lsn`.
+        """
+        ...
+
+    async def append(
+        self, leadership: int, after_lsn: int, records: tuple[AnyRecord, ...]
+    ) -> AppendResult:
+        """Add `records` right after `after_lsn`, all or none, if `leadership` leads.
+
+        `Committed` also where those very records already are there, by that leadership. `Unknown`
+        for all that may pass: repeat the call. Raises JournalDamaged when the log ends elsewhere.
+        """
+        ...
+
+    async def compact(self, leadership: int, lsn: int, state: State) -> bool:
+        """Put `state` in the place of the records up to `lsn`; False if `leadership` does not lead.
+
+        At once or not at all. Nothing happens where a snapshot of `lsn` or later is there already.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Let go of the journal. It is not resigned; a second close does nothing."""
+        ...
+
+
+class Beginning(msgspec.Struct, frozen=True):
+    """What a history begins with that goes on from a copy of another."""
+
+    journal: JournalId
+    seat: Seat
+    state: State
+
+
+class Restorable(Journal, Protocol):
+    """A journal of which there can be an old copy."""
+
+    async def restore(self, seen: Seat, lsn: int, beginning: Beginning) -> bool:
+        """Go on as the journal that `beginning` says, its state in the place of all records.
+
+        False, and nothing is done, where the seat is not exactly as `seen`, or the log does not end
+        at `lsn`. LSNs go on from there. Who has the journal open from before finds it replaced, and
+        gets one of FATAL; this handle goes on with the new one.
+        """
+        ...
+
+
+def draw_identity() -> int:
+    """An identity for a new journal: 63 random bits, and not 0, which stands for none."""
+    return 1 + secrets.randbelow((1 << 63) - 1)
+
+
+def check_campaign(seen: Seat, taken: Seat) -> None:
+    """Assert what whoever campaigns must see to, so that no leadership is ever used twice."""
+    assert taken.leadership == seen.leadership + 1, (seen, taken)
+    assert taken.manager, "a leader has a URL"
+
+
+def tail_of(found: History, journal: int, lsn: int) -> History | Tail:
+    """What of `found` comes after `lsn` of `journal`. Raises as `Journal.load_after`."""
+    if found.journal != journal:
+        return found
+    if lsn > found.lsn:
+        raise went_back(lsn, found.lsn)
+    if lsn < found.state_lsn:
+        return found
+    return Tail(lsn, found.records[lsn - found.state_lsn :])
+
+
+def went_back(seen_lsn: int, lsn: int) -> JournalWentBack:
+    """The error for a log that ends before what was already read of it."""
+    return JournalWentBack(
+        f"the journal ends at LSN {lsn}, and this manager has read it up to {seen_lsn}: it was put "
+        "back to an earlier state. Stop every manager of it; then put the present one back, or go "
+        "on from the old copy with `tenure restore`"
+    )
+
+
+def wrong_end(after_lsn: int, lsn: int, leadership: int) -> JournalDamaged:
+    """The error for an append or a compaction whose LSN does not fit the log."""
+    return JournalDamaged(
+        f"the journal ends at LSN {lsn}, but leadership {leadership} writes as if at {after_lsn}: "
+        "another manager writes under the same leadership, or the journal was put back to an "
+        "earlier state. Stop every manager of it, and see that each has a journal of its own host"
+    )

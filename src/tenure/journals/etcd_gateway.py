@@ -1,0 +1,239 @@
+"""Speaking with an etcd cluster: over HTTP, with whichever of its members answers.
+
+Members are equal: each passes on what it is asked to the one that leads them, so that every answer
+here, reads too, is as current as if there were one member only. The one that answered last is asked
+first. A member has a short time to answer; one that is stopped, or is cut off from the others,
+must not cost the manager its leadership.
+
+What changes nothing when it is carried out twice (`repeatable`) is asked of the next member
+whatever came of the first. All else only after a failure that proves that it was not carried out.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+import aiohttp
+import msgspec
+
+from tenure.errors import ClosedError, ConfigurationError, JournalError
+from tenure.journals.etcd_errors import (
+    AuthenticationOff,
+    NoAnswer,
+    NotSent,
+    SetupRefused,
+    TokenRefused,
+    refusal,
+)
+from tenure.journals.etcd_url import EtcdOptions
+from tenure.journals.etcd_wire import AUTHENTICATE, Credentials, Request, Token
+
+T = TypeVar("T")
+
+_OK = 200
+_LARGE = 10
+"""How many timeouts there are for what is long in the making: etcd reads some MiB from its disk."""
+_WHOLE = 20
+"""How many timeouts a whole answer may take. The timeout is for the silence within it."""
+
+_encoder = msgspec.json.Encoder()
+_tokens = msgspec.json.Decoder(Token)
+
+
+class Gateway:
+    """An etcd cluster, for one event loop."""
+
+    def __init__(self, options: EtcdOptions) -> None:
+        """Raises ConfigurationError for certificates that cannot be used. Reads their files."""
+        self.endpoints = options.endpoints
+        self._options = options
+        self._ssl = options.ssl_context()
+        self._session: aiohttp.ClientSession | None = None
+        self._closed = False
+        self._good = 0
+        self._token: str | None = None
+        self._logging_in = asyncio.Lock()
+        self._has_worked = False
+
+    async def call(
+        self,
+        path: str,
+        request: Request,
+        answer: msgspec.json.Decoder[T],
+        *,
+        repeatable: bool = True,
+        is_large: bool = False,
+    ) -> T:
+        """Ask whichever member answers. Raises JournalError; ConfigurationError at the start.
+
+        What `is_large` may take longer: ask it of a member that has just answered something else.
+        """
+        seconds = self._options.timeout * (_LARGE if is_large else 1)
+        body = _encoder.encode(request)
+        failed: list[JournalError] = []
+        for index in self._in_turn():
+            try:
+                payload = await self._ask(self.endpoints[index], path, body, seconds)
+            except NotSent as error:
+                failed.append(error)
+            except NoAnswer as error:
+                if not repeatable:
+                    self._good = (index + 1) % len(self.endpoints)
+                    raise
+                failed.append(error)
+            except SetupRefused as error:
+                if self._has_worked:
+                    raise
+                raise ConfigurationError(str(error)) from error
+            else:
+                self._good = index
+                self._has_worked = True
+                return _decoded(answer, payload, self.endpoints[index])
+        raise _none_answered(failed)
+
+    async def ask(
+        self, endpoint: str, path: str, request: Request, answer: msgspec.json.Decoder[T]
+    ) -> T:
+        """Ask this very member. Raises JournalError."""
+        seconds = self._options.timeout
+        payload = await self._ask(endpoint, path, _encoder.encode(request), seconds)
+        return _decoded(answer, payload, endpoint)
+
+    @asynccontextmanager
+    async def stream(
+        self, path: str, request: Request, *, quiet_seconds: float
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The lines of an endless answer of the member that answered last.
+
+        Raises NoAnswer when it breaks off, or is quiet for too long.
+        """
+        endpoint = self.endpoints[self._good]
+        headers = await self._headers(endpoint)
+        try:
+            async with self._connected().post(
+                endpoint + path,
+                data=_encoder.encode(request),
+                headers=headers,
+                timeout=self._timeout(total=None, sock_read=quiet_seconds),
+                allow_redirects=False,
+            ) as response:
+                if response.status != _OK:
+                    raise refusal(endpoint, response.status, await response.read())
+                yield _lines(response.content)
+        except (aiohttp.ClientError, OSError) as error:
+            raise _transport_error(endpoint, error) from error
+
+    async def close(self) -> None:
+        """Let go of every connection; a second call does nothing."""
+        self._closed = True
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    def _in_turn(self) -> Iterator[int]:
+        first, count = self._good, len(self.endpoints)
+        return ((first + i) % count for i in range(count))
+
+    def _connected(self) -> aiohttp.ClientSession:
+        if self._closed:
+            raise ClosedError("this journal is closed: open it again")
+        if self._session is None:
+            connector = aiohttp.TCPConnector(ssl=True if self._ssl is None else self._ssl)
+            self._session = aiohttp.ClientSession(connector=connector)
+        return self._session
+
+    def _timeout(self, *, total: float | None, sock_read: float) -> aiohttp.ClientTimeout:
+        connect = self._options.timeout
+        return aiohttp.ClientTimeout(total=total, sock_connect=connect, sock_read=sock_read)
+
+    # --- one member ---
+
+    async def _ask(self, endpoint: str, path: str, body: bytes, seconds: float) -> bytes:
+        headers = await self._headers(endpoint)
+        try:
+            return await self._post(endpoint, path, body, headers, seconds)
+        except TokenRefused:
+            self._forget(headers)
+        try:
+            return await self._post(endpoint, path, body, await self._headers(endpoint), seconds)
+        except TokenRefused as error:
+            if not self._options.user:
+                raise SetupRefused(
+                    f"{error}: it asks for a user; say ?user=NAME&password_file=PATH at the end of "
+                    "the journal's URL"
+                ) from error
+            raise
+
+    async def _post(
+        self, endpoint: str, path: str, body: bytes, headers: dict[str, str], seconds: float
+    ) -> bytes:
+        try:
+            async with self._connected().post(
+                endpoint + path,
+                data=body,
+                headers=headers,
+                timeout=self._timeout(total=_WHOLE * seconds, sock_read=seconds),
+                allow_redirects=False,
+            ) as response:
+                payload = await response.read()
+        except (aiohttp.ClientError, OSError) as error:
+            raise _transport_error(endpoint, error) from error
+        if response.status != _OK:
+            raise refusal(endpoint, response.status, payload)
+        return payload
+
+    # --- who asks ---
+
+    async def _headers(self, endpoint: str) -> dict[str, str]:
+        if not self._options.user:
+            return {}
+        async with self._logging_in:
+            if self._token is None:
+                self._token = await self._log_in(endpoint)
+        return {"Authorization": self._token} if self._token else {}
+
+    async def _log_in(self, endpoint: str) -> str:
+        credentials = Credentials(self._options.user, self._options.password())
+        try:
+            body = _encoder.encode(credentials)
+            seconds = self._options.timeout * _LARGE  # etcd hashes passwords slowly, on purpose
+            payload = await self._post(endpoint, AUTHENTICATE, body, {}, seconds)
+        except AuthenticationOff:
+            return ""  # it is no stricter than we were told
+        return _decoded(_tokens, payload, endpoint).token
+
+    def _forget(self, headers: dict[str, str]) -> None:
+        if headers.get("Authorization", "") == self._token:  # nobody has renewed it meanwhile
+            self._token = None
+
+
+def _decoded(decoder: msgspec.json.Decoder[T], payload: bytes, endpoint: str) -> T:
+    try:
+        return decoder.decode(payload)
+    except msgspec.MsgspecError as error:
+        raise NoAnswer(f"{endpoint} answered what etcd does not: {error}") from error
+
+
+def _transport_error(endpoint: str, error: Exception) -> NotSent | NoAnswer:
+    why = str(error) or type(error).__name__
+    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
+        return NotSent(f"{endpoint} cannot be reached: {why}")
+    return NoAnswer(f"{endpoint} did not answer: {why}")
+
+
+def _none_answered(failed: list[JournalError]) -> NotSent | NoAnswer:
+    is_known = all(isinstance(error, NotSent) for error in failed)
+    outcome = "nothing was sent" if is_known else "what was asked may have been done"
+    reasons = "; ".join(map(str, failed))
+    return (NotSent if is_known else NoAnswer)(f"no member of etcd answered, {outcome}: {reasons}")
+
+
+async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
+    rest = bytearray()
+    async for part in content.iter_any():
+        first, *more = part.split(b"\n")
+        rest += first
+        for each in more:
+            yield bytes(rest)
+            rest = bytearray(each)

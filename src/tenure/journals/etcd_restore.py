@@ -1,0 +1,40 @@
+"""A copy of a journal in etcd begins a new history.
+
+Its snapshot is written ahead, as every snapshot. Then one transaction changes identity, seat and
+head, and sweeps the old records away, if the seat and the log's end are as they were read.
+"""
+
+import asyncio
+
+from tenure.journals.contract import Beginning
+from tenure.journals.etcd_store import Store, Written
+from tenure.journals.etcd_values import FORMAT, Head, Identity, sealed, to_json
+from tenure.journals.etcd_wire import put, value_is
+from tenure.journals.etcd_writes import sweep
+from tenure.protocol.log.journal import Seat
+from tenure.wire.journal_codec import encode_state
+
+
+async def restore(store: Store, seen: Seat, lsn: int, beginning: Beginning) -> bool:
+    """See `Restorable.restore`. Each transaction compares the identity too, as all of the store."""
+    keys = store.keys
+    data = await asyncio.to_thread(encode_state, beginning.state)
+    guard = [value_is(key, value) for key, value in keys.seat_values(seen).items()]
+    guard.append(value_is(keys.end, to_json(lsn)))
+    pieces = await store.write_pieces(guard, keys.snapshots, lsn, data)
+    if pieces is None:
+        return False
+    puts = {
+        keys.identity: to_json(Identity(FORMAT, beginning.journal)),
+        keys.head: sealed(Head(lsn, pieces)),
+        **keys.seat_values(beginning.seat),
+    }
+    done = await store.write(
+        [*guard, store.still_there(pieces)],
+        [*(put(key, value) for key, value in puts.items()), *sweep(store, lsn, pieces)],
+        repeatable=False,  # a second one would find another journal, and take it for damage
+    )
+    if not isinstance(done, Written):
+        return False
+    store.forget_identity()
+    return True

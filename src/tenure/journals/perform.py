@@ -1,0 +1,67 @@
+"""Carrying out what the manager machine asks of its journal."""
+
+from typing import assert_never
+
+from tenure.errors import JournalError
+from tenure.journals.contract import FATAL, Journal, Tail
+from tenure.protocol.log.journal import (
+    Append,
+    Appended,
+    Beat,
+    Beaten,
+    Campaign,
+    Campaigned,
+    Compact,
+    Followed,
+    JournalAction,
+    JournalEvent,
+    JournalFailed,
+    Load,
+    Loaded,
+    ReadSeat,
+    Resign,
+    SeatRead,
+    Unknown,
+)
+
+
+async def perform(journal: Journal, action: JournalAction) -> JournalEvent | None:
+    """Carry out `action` and say what came of it, if it is answered.
+
+    What may pass becomes `Unknown` for an append, else JournalFailed. Raises what does not pass:
+    JournalDamaged, JournalTooNew or JournalWentBack, with which no manager can go on.
+    """
+    try:
+        return await _perform(journal, action)
+    except FATAL:
+        raise
+    except JournalError as error:
+        if isinstance(action, Append):
+            return Appended(action.leadership, action.after_lsn, Unknown(str(error)))
+        return JournalFailed(action, str(error))
+
+
+async def _perform(journal: Journal, action: JournalAction) -> JournalEvent | None:
+    match action:
+        case ReadSeat():
+            return SeatRead(await journal.read_seat())
+        case Campaign(seen, taken):
+            return Campaigned(taken.leadership, await journal.campaign(seen, taken))
+        case Beat(leadership, beat):
+            return Beaten(leadership, beat, await journal.beat(leadership, beat))
+        case Resign(leadership):
+            await journal.resign(leadership)
+            return None
+        case Load(leadership, known, after_lsn):
+            found = await journal.load_after(known, after_lsn)
+            if isinstance(found, Tail):
+                return Followed(leadership, known, after_lsn, found.records)
+            return Loaded(leadership, found.journal, found.state, found.state_lsn, found.records)
+        case Append(leadership, after_lsn, records):
+            result = await journal.append(leadership, after_lsn, records)
+            return Appended(leadership, after_lsn, result)
+        case Compact(leadership, lsn, state):
+            await journal.compact(leadership, lsn, state)
+            return None
+        case _:
+            assert_never(action)

@@ -1,0 +1,99 @@
+"""A journal in an SQLite file: it survives its manager and a loss of power.
+
+A second manager of the same host can stand by on the same file.
+
+SQLite blocks, for the time of an fsync at least, so each journal has a thread. One thread, because
+a file takes one write at a time anyway, and because calls are then carried out in the order made.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from tenure.errors import ClosedError
+from tenure.journals.contract import Beginning, History, Tail
+from tenure.journals.sqlite_store import SqliteStore
+from tenure.protocol.lease.records import AnyRecord, State
+from tenure.protocol.log.journal import AppendResult, Seat
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class SqliteJournal:
+    """A `Journal` in a file."""
+
+    def __init__(self, store: SqliteStore, thread: ThreadPoolExecutor) -> None:
+        self._store = store
+        self._thread = thread
+        self._closed = False
+
+    @classmethod
+    def open(cls, path: Path) -> "SqliteJournal":
+        """The journal at `path`, made where there is none. Blocks until it is read through.
+
+        Raises ConfigurationError for a path where none can be, and JournalError (damaged, too new,
+        not writable) without having touched anything.
+        """
+        thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tenure-journal")
+        try:
+            return cls(thread.submit(SqliteStore, path).result(), thread)
+        except BaseException:
+            thread.shutdown(wait=False)
+            raise
+
+    async def read_seat(self) -> Seat:
+        """See `Journal.read_seat`."""
+        return await self._call(self._store.read_seat)
+
+    async def campaign(self, seen: Seat, taken: Seat) -> bool:
+        """See `Journal.campaign`."""
+        return await self._call(self._store.campaign, seen, taken)
+
+    async def beat(self, leadership: int, beat: int) -> bool:
+        """See `Journal.beat`."""
+        return await self._call(self._store.beat, leadership, beat)
+
+    async def resign(self, leadership: int) -> None:
+        """See `Journal.resign`."""
+        await self._call(self._store.resign, leadership)
+
+    async def load(self) -> History:
+        """See `Journal.load`."""
+        return await self._call(self._store.load)
+
+    async def load_after(self, journal: int, lsn: int) -> History | Tail:
+        """See `Journal.load_after`."""
+        return await self._call(self._store.load_after, journal, lsn)
+
+    async def append(
+        self, leadership: int, after_lsn: int, records: tuple[AnyRecord, ...]
+    ) -> AppendResult:
+        """See `Journal.append`."""
+        return await self._call(self._store.append, leadership, after_lsn, records)
+
+    async def compact(self, leadership: int, lsn: int, state: State) -> bool:
+        """See `Journal.compact`."""
+        return await self._call(self._store.compact, leadership, lsn, state)
+
+    async def restore(self, seen: Seat, lsn: int, beginning: Beginning) -> bool:
+        """See `Restorable.restore`."""
+        return await self._call(self._store.restore, seen, lsn, beginning)
+
+    def file_bytes(self) -> int:
+        """How much room the journal's files take."""
+        return self._store.file_bytes()
+
+    async def close(self) -> None:
+        """Finish what was asked before, then close the file."""
+        if not self._closed:
+            self._closed = True
+            await asyncio.wrap_future(self._thread.submit(self._store.close))
+            self._thread.shutdown(wait=False)
+
+    async def _call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        if self._closed:
+            raise ClosedError("this journal is closed: open it again")
+        return await asyncio.wrap_future(self._thread.submit(function, *args, **kwargs))

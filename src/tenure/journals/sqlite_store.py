@@ -1,0 +1,208 @@
+"""The transactions of an SQLite journal, one method each, blocking.
+
+Every write is one `BEGIN IMMEDIATE`, which takes the write lock before it reads: what it then finds
+about the seat and the end of the log is so until it commits.
+
+Two connections. The *main* one syncs each commit (`synchronous=FULL`). Beats go over one that does
+not (`NORMAL`): a beat that a power loss undoes was seen only by processes of the same host, which
+that power loss ended too. An unsynced beat does not endanger what comes after it: commits of both
+go to one write-ahead log in order, and a sync is of the whole file. Only the main connection copies
+the log back into the file (a checkpoint), so that a beat never pays for that.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from pathlib import Path
+
+from tenure.errors import JournalError
+from tenure.journals.contract import (
+    FATAL,
+    Beginning,
+    History,
+    Tail,
+    check_campaign,
+    went_back,
+    wrong_end,
+)
+from tenure.journals.sqlite_errors import replaced, translated
+from tenure.journals.sqlite_file import Watch, connect, prepare
+from tenure.journals.sqlite_rows import (
+    SeatRow,
+    history,
+    last_lsn,
+    records_after,
+    seat_row,
+    snapshot_lsn,
+    tail,
+)
+from tenure.protocol.lease.records import AnyRecord, State
+from tenure.protocol.log.journal import AppendResult, Committed, Deposed, Seat, Unknown
+from tenure.wire.journal_codec import encode_record, encode_state
+
+_WAL_BYTES = 16 << 20  # what a checkpoint leaves of the log's file, for the next records to reuse
+
+
+class SqliteStore:
+    """An open journal file, for one thread."""
+
+    def __init__(self, given: Path) -> None:
+        """Open the journal, made where there is none, and read it through. Raises as `prepare`."""
+        self._path = prepare(given)
+        with ExitStack() as stack, translated(self._path):
+            self._main = stack.enter_context(closing(connect(self._path)))
+            self._beats = stack.enter_context(closing(connect(self._path)))
+            self._configure()
+            self._journal = seat_row(self._main, self._path).journal
+            self._watch = Watch(self._path)
+            self._stack = stack.pop_all()
+
+    def _configure(self) -> None:
+        # macOS: its fsync alone does not reach the disk. Elsewhere these two do nothing.
+        for connection in (self._main, self._beats):
+            connection.execute("PRAGMA fullfsync = ON")
+            connection.execute("PRAGMA checkpoint_fullfsync = ON")
+        self._main.execute("PRAGMA synchronous = FULL")
+        self._main.execute("PRAGMA journal_mode = WAL")
+        self._main.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
+        self._beats.execute("PRAGMA synchronous = NORMAL")
+        self._beats.execute("PRAGMA wal_autocheckpoint = 0")
+
+    def close(self) -> None:
+        """Close the file; a second time does nothing."""
+        with translated(self._path):
+            self._stack.close()
+
+    def file_bytes(self) -> int:
+        """How much room the journal's files take. From any thread."""
+        files = (Path(f"{self._path}{end}") for end in ("", "-wal", "-shm"))
+        return sum(file.stat().st_size for file in files)
+
+    def read_seat(self) -> Seat:
+        """See `Journal.read_seat`."""
+        with self._reading() as (_, row):
+            return row.seat
+
+    def campaign(self, seen: Seat, taken: Seat) -> bool:
+        """See `Journal.campaign`."""
+        check_campaign(seen, taken)
+        with self._writing(self._main) as (connection, row):
+            if row.seat != seen:
+                return False
+            connection.execute(
+                "UPDATE seat SET leadership = ?, beat = ?, manager = ?, watch_ns = ?",
+                (taken.leadership, taken.beat, taken.manager, taken.watch_ns),
+            )
+        return True
+
+    def beat(self, leadership: int, beat: int) -> bool:
+        """See `Journal.beat`."""
+        with self._writing(self._beats) as (connection, row):
+            if not row.leads(leadership):
+                return False
+            connection.execute("UPDATE seat SET beat = ?", (beat,))
+        return True
+
+    def resign(self, leadership: int) -> None:
+        """See `Journal.resign`."""
+        with self._writing(self._main) as (connection, row):
+            if row.leads(leadership):
+                connection.execute("UPDATE seat SET manager = ''")
+
+    def load(self) -> History:
+        """See `Journal.load`."""
+        with self._reading() as (connection, _):
+            return history(connection, self._path)
+
+    def load_after(self, journal: int, lsn: int) -> History | Tail:
+        """See `Journal.load_after`."""
+        with self._reading() as (connection, row):
+            if row.journal != journal or lsn < snapshot_lsn(connection):
+                return history(connection, self._path)
+            last = last_lsn(connection)
+            if lsn > last:
+                raise went_back(lsn, last)
+            return tail(connection, self._path, lsn)
+
+    def append(
+        self, leadership: int, after_lsn: int, records: tuple[AnyRecord, ...]
+    ) -> AppendResult:
+        """See `Journal.append`."""
+        encoded = [encode_record(record) for record in records]
+        rows = [(after_lsn + i, leadership, data) for i, data in enumerate(encoded, 1)]
+        try:
+            return self._append(leadership, after_lsn, rows)
+        except FATAL:
+            raise
+        except JournalError as error:
+            return Unknown(str(error))
+
+    def _append(
+        self, leadership: int, after_lsn: int, rows: list[tuple[int, int, bytes]]
+    ) -> AppendResult:
+        with self._writing(self._main) as (connection, row):
+            if not row.leads(leadership):
+                return Deposed()
+            last = last_lsn(connection)
+            if after_lsn == last:
+                connection.executemany("INSERT INTO records VALUES (?, ?, ?)", rows)
+            elif not rows or rows != records_after(connection, after_lsn, len(rows)):
+                raise wrong_end(after_lsn, last, leadership)
+        return Committed(after_lsn + len(rows))
+
+    def compact(self, leadership: int, lsn: int, state: State) -> bool:
+        """See `Journal.compact`."""
+        data = encode_state(state)
+        with self._writing(self._main) as (connection, row):
+            if not row.leads(leadership):
+                return False
+            last = last_lsn(connection)
+            if lsn > last:
+                raise wrong_end(lsn, last, leadership)
+            connection.execute(
+                "UPDATE snapshot SET lsn = ?, state = ? WHERE lsn < ?", (lsn, data, lsn)
+            )
+            connection.execute("DELETE FROM records WHERE lsn <= ?", (lsn,))
+        return True
+
+    def restore(self, seen: Seat, lsn: int, beginning: Beginning) -> bool:
+        """See `Restorable.restore`."""
+        data, seat = encode_state(beginning.state), beginning.seat
+        with self._writing(self._main) as (connection, row):
+            if row.seat != seen or last_lsn(connection) != lsn:
+                return False
+            connection.execute(
+                "UPDATE seat SET journal = ?, leadership = ?, beat = ?, manager = ?, watch_ns = ?",
+                (beginning.journal, seat.leadership, seat.beat, seat.manager, seat.watch_ns),
+            )
+            connection.execute("UPDATE snapshot SET lsn = ?, state = ?", (lsn, data))
+            connection.execute("DELETE FROM records")
+        self._journal = beginning.journal
+        return True
+
+    @contextmanager
+    def _writing(
+        self, connection: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE"
+    ) -> Iterator[tuple[sqlite3.Connection, SeatRow]]:
+        self._watch.check()
+        with translated(self._path):
+            connection.execute(begin)
+            try:
+                yield connection, self._seat_row(connection)
+                connection.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):  # where SQLite has rolled back by itself
+                    connection.execute("ROLLBACK")
+                raise
+        self._watch.check()  # what went to a file that nobody will open again is not committed
+
+    @contextmanager
+    def _reading(self) -> Iterator[tuple[sqlite3.Connection, SeatRow]]:
+        with self._writing(self._main, "BEGIN") as found:
+            yield found
+
+    def _seat_row(self, connection: sqlite3.Connection) -> SeatRow:
+        row = seat_row(connection, self._path)
+        if row.journal != self._journal:  # overwritten in place, with another journal
+            raise replaced(self._path)
+        return row

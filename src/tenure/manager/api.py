@@ -1,0 +1,214 @@
+"""The JSON API: pools, tables, who has a key, who the owners are, how the manager is.
+
+What needs the table is answered by the leader; a standby says who leads, with status 503. (421 is
+an owner's word: only who owns keys may say that a key was misdirected.)
+"""
+
+import importlib.metadata
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias, TypeVar
+
+import msgspec
+from aiohttp import web
+
+from tenure.base.keys import PoolKind
+from tenure.errors import ConfigurationError
+from tenure.manager import answers
+from tenure.manager.answers import CreatedAnswer, StatusAnswer
+from tenure.manager.engine import Engine
+from tenure.manager.http_errors import Refused, as_json, check_is_json
+from tenure.manager.journal_health import journal_answer
+from tenure.manager.pool_spec import HexKey, key_of, pool_spec
+from tenure.manager.steering_api import SteeringApi, key_in
+from tenure.protocol.lease.leader.events import (
+    Answer,
+    Done,
+    Impossible,
+    ListOwners,
+    ListPools,
+    Locate,
+    Location,
+    NotLeading,
+    Owners,
+    Pools,
+    Question,
+    ReadTable,
+    Table,
+)
+from tenure.protocol.lease.steering_events import Steer
+from tenure.wire.versions import NEWEST, OLDEST
+
+VERSION = importlib.metadata.version("tenure")
+
+A = TypeVar("A", bound=Answer)
+Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class NewPool(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of POST /v1/pools."""
+
+    name: str
+    kind: str
+    split_points: list[str | HexKey] = []
+
+
+class Api:
+    """The handlers of the JSON API."""
+
+    def __init__(self, engine: Engine, journal_url: str) -> None:
+        self.engine = engine
+        self.journal_url = journal_url
+
+    def add_routes(self, router: web.UrlDispatcher) -> None:
+        """Put the handlers under their paths."""
+        paths: dict[str, Handler] = {
+            "/": self.index,
+            "/healthz": self.healthz,
+            "/readyz": self.readyz,
+            "/v1/status": self.status,
+            "/v1/pools": self.pools,
+            "/v1/pools/{pool}/table": self.table,
+            "/v1/pools/{pool}/locate": self.locate,
+            "/v1/pools/{pool}/owners": self.owners,
+        }
+        for path, handler in paths.items():
+            router.add_get(path, handler)
+        router.add_post("/v1/pools", self.create_pool)
+        steering = SteeringApi(self).add_routes(router)
+        self._paths = sorted([*paths, *steering, "/v1/owner", "/v1/lookup"])
+
+    # --- the manager itself ---
+
+    async def index(self, request: web.Request) -> web.Response:
+        """What there is."""
+        return as_json({"tenure": VERSION, "role": self.engine.role, "paths": self._paths})
+
+    async def healthz(self, request: web.Request) -> web.Response:
+        """The process is up."""
+        return as_json({"status": "up"})
+
+    async def readyz(self, request: web.Request) -> web.Response:
+        """It leads, or knows who does."""
+        engine = self.engine
+        if engine.is_proven or (engine.role == "standing by" and engine.leader):
+            return as_json({"status": engine.role})
+        raise Refused(
+            503, "this manager neither leads nor knows who does", "ask again in a second or two"
+        )
+
+    async def status(self, request: web.Request) -> web.Response:
+        """How the manager sees itself."""
+        engine = self.engine
+        return as_json(
+            StatusAnswer(
+                url=engine.machine.config.url,
+                version=VERSION,
+                role=engine.role,
+                proven=engine.is_proven,
+                leader=engine.leader,
+                leadership=engine.leadership,
+                lsn=engine.lsn,
+                grants_in_seconds=round(engine.grants_in_seconds, 3),
+                preset=engine.machine.timing.name,
+                journal=self.journal_url,
+                connections=len(engine.peers),
+                events=dict(sorted(engine.observer.counters.items())),
+                beat=engine.beat,
+                journal_health=await journal_answer(engine.journal),
+                protocols=tuple(range(OLDEST, NEWEST + 1)),
+                connections_by_protocol={
+                    str(version): count
+                    for version, count in sorted(engine.peers.versions().items())
+                },
+            )
+        )
+
+    # --- pools ---
+
+    async def pools(self, request: web.Request) -> web.Response:
+        """All pools."""
+        return as_json(answers.pools_answer(await self.ask(ListPools(), Pools)))
+
+    async def create_pool(self, request: web.Request) -> web.Response:
+        """Make a pool; nothing happens where there is just such a one."""
+        check_is_json(request)
+        try:
+            body = msgspec.json.decode(await request.read(), type=NewPool)
+            points = [key_of(point) for point in body.split_points]
+            question = pool_spec(body.name, body.kind, points)
+        except (msgspec.MsgspecError, UnicodeDecodeError, ConfigurationError) as error:
+            way_out = 'the body is {"name": ..., "kind": "hashed" or "ordered", "split_points": []}'
+            raise Refused(400, str(error), way_out) from error
+        done = await self.ask(question, Done)
+        answer = CreatedAnswer(question.pool, question.kind, done.changed)
+        return as_json(answer, 201 if done.changed else 200)
+
+    async def table(self, request: web.Request) -> web.Response:
+        """The lease table, or what changed in it."""
+        question = ReadTable(request.match_info["pool"], _since(request), _journal(request))
+        return as_json(answers.table_answer(await self.ask(question, Table)))
+
+    async def owners(self, request: web.Request) -> web.Response:
+        """The owners of a pool."""
+        found = await self.ask(ListOwners(request.match_info["pool"]), Owners)
+        return as_json(answers.owners_answer(found, self.engine.peers.version))
+
+    async def locate(self, request: web.Request) -> web.Response:
+        """Who has a key."""
+        pool = request.match_info["pool"]
+        kind = self.pool_kind(pool)
+        key = key_in(request.query, kind)
+        found = await self.ask(Locate(pool, key), Location)
+        return as_json(answers.location_answer(found, key, kind))
+
+    # --- asking ---
+
+    def pool_kind(self, pool: str) -> PoolKind:
+        """The kind of a pool; hashed where it is not known."""
+        return self.engine.pool_kind(pool) or "hashed"
+
+    async def ask(self, question: Question, wanted: type[A]) -> A:
+        """The machine's answer, of the type that is wanted. Raises Refused where there is none."""
+        try:
+            answer = await self.engine.ask(question)
+        except TimeoutError:
+            raise Refused(
+                503,
+                "this manager could not answer in time: its journal is slow, or it leads no more",
+                "ask again",
+            ) from None
+        match answer:
+            case NotLeading(leader=None):
+                raise Refused(503, "no manager leads yet", "ask again in a second or two")
+            case NotLeading(leader=leader):
+                raise Refused(503, f"this manager stands by; {leader} leads", "ask it", leader)
+            case Impossible(why=why, missing=True):
+                raise Refused(404, why, "create it: POST /v1/pools, or tenure pool create")
+            case Impossible(why=why):
+                raise Refused(409, why, _way_out(question))
+        assert isinstance(answer, wanted), answer
+        return answer
+
+
+def _way_out(question: Question) -> str:
+    if isinstance(question, Steer):
+        return "name what is there"
+    return "use the pool as it is, or choose another name"
+
+
+def _since(request: web.Request) -> int | None:
+    written = request.query.get("since")
+    if written is None:
+        return None
+    if written.isascii() and written.isdigit() and len(written) < 20:  # noqa: PLR2004 - 2**63 has 19
+        return int(written)
+    raise Refused(400, f"since={written} is no LSN", "give a number from 0 on, or leave it out")
+
+
+def _journal(request: web.Request) -> int | None:
+    written = request.query.get("journal")
+    try:
+        return None if written is None else int(written, 16)
+    except ValueError:
+        way_out = "give the `journal` of the last answer, or leave it out"
+        raise Refused(400, f"journal={written} is no journal", way_out) from None

@@ -1,0 +1,108 @@
+"""What a manager is told at its start: one frozen value, checked at birth.
+
+Values come from three places, the later ones winning: what is built in, the configuration file
+(`config_file`), the command line. None means "not said", so that a default can depend on other
+values: pools may be created by their first owner where only this machine's processes can be owners.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
+
+from tenure.errors import ConfigurationError
+from tenure.protocol.lease.leader.events import CreatePool
+from tenure.protocol.lease.timing import DEFAULT, PRESETS, Timing, preset
+
+DEFAULT_HOST = "127.0.0.1"
+DEFAULT_PORT = 7400
+HIGHEST_PORT = 65_535
+JOURNAL_FILE = "journal.sqlite"
+STATE_VARIABLE = "TENURE_STATE"
+
+
+class ManagerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that a manager is told. Raises ConfigurationError where it cannot be so."""
+
+    host: str = DEFAULT_HOST
+    port: int = DEFAULT_PORT
+    """0 takes a free one."""
+    journal: str | None = None
+    """`memory`, `sqlite:PATH` or `etcd:URL,...`; None is a file in the state directory."""
+    state_dir: Path | None = None
+    """None is the user's own: see `state_directory`."""
+    preset: str = DEFAULT.name
+    advertise: str | None = None
+    """Where clients and other managers find it; None is the address that it listens on."""
+    create_pools: bool | None = None
+    """Whether a pool's first owner creates it; None allows it on loopback only."""
+    insecure: bool = False
+    """The operator's word that everybody who can reach the address may do anything."""
+    first_start: bool = False
+    """The operator's word that no earlier manager has promised anything to these owners."""
+    pools: tuple[CreatePool, ...] = ()
+    """Made when this manager leads, unless they are there."""
+
+    def __post_init__(self) -> None:
+        if not self.host:
+            raise ConfigurationError(f"the host is empty; {DEFAULT_HOST} is this machine's own")
+        if not 0 <= self.port <= HIGHEST_PORT:
+            raise ConfigurationError(
+                f"there is no port {self.port}; they go from 1 to {HIGHEST_PORT}, "
+                "and 0 takes a free one"
+            )
+        preset(self.preset)
+        if self.advertise is not None:
+            check_url("the advertised URL", self.advertise)
+        names = [pool.pool for pool in self.pools]
+        for name in names:
+            if names.count(name) > 1:
+                raise ConfigurationError(f"the pool {name!r} is configured twice; leave one out")
+
+    @property
+    def timing(self) -> Timing:
+        """The durations of the preset."""
+        return PRESETS[self.preset]
+
+    def journal_url(self, environment: Mapping[str, str] = os.environ) -> str:
+        """The journal to open."""
+        if self.journal is not None:
+            return self.journal
+        directory = self.state_dir or state_directory(environment)
+        return f"sqlite:{directory.absolute() / JOURNAL_FILE}"
+
+
+def state_directory(environment: Mapping[str, str] = os.environ) -> Path:
+    """Where a manager's files lie when nothing is said: $TENURE_STATE, or the XDG directory.
+
+    Raises ConfigurationError where there is no home to put it in.
+    """
+    if own := environment.get(STATE_VARIABLE):
+        return Path(own)
+    state = environment.get("XDG_STATE_HOME", "")
+    if Path(state).is_absolute():  # the XDG specification: ignore relative paths
+        return Path(state) / "tenure"
+    try:
+        return Path.home() / ".local" / "state" / "tenure"
+    except RuntimeError:
+        raise ConfigurationError(
+            "no home directory is known to keep the journal in; name one with --state-dir, "
+            f"{STATE_VARIABLE} or --journal sqlite:PATH"
+        ) from None
+
+
+def check_url(what: str, url: str) -> None:
+    """Raise ConfigurationError unless `url` is that of a manager: http://HOST[:PORT]."""
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname)
+        good = good and (parts.port is None or parts.port > 0)
+    except ValueError:
+        good, parts = False, urlsplit("")
+    if not good or parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc:
+        raise ConfigurationError(
+            f"{what} is {url!r}, which is no address of a manager; it looks like "
+            f"http://127.0.0.1:{DEFAULT_PORT}"
+        )

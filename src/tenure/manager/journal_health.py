@@ -1,0 +1,34 @@
+"""How a journal is, for `tenure status`: how large, and which of its members answer."""
+
+import asyncio
+
+from tenure.errors import TenureError
+from tenure.journals.contract import Journal
+from tenure.journals.etcd import EtcdJournal
+from tenure.journals.sqlite import SqliteJournal
+from tenure.manager.answers import JournalAnswer, MemberAnswer
+
+PATIENCE_SECONDS = 1.5
+"""Longer than an etcd member has to answer, shorter than whoever asks for the status waits."""
+
+
+async def journal_answer(journal: Journal) -> JournalAnswer:
+    """How `journal` is. What is wrong with it is part of the answer, and not raised."""
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            return await _ask(journal)
+    except (TenureError, OSError) as error:  # a TimeoutError is an OSError
+        return JournalAnswer(error=str(error) or f"no answer within {PATIENCE_SECONDS:g} s")
+
+
+async def _ask(journal: Journal) -> JournalAnswer:
+    if isinstance(journal, SqliteJournal):
+        return JournalAnswer(file_bytes=journal.file_bytes())
+    if isinstance(journal, EtcdJournal):
+        found = await journal.health()
+        members = (
+            MemberAnswer(each.endpoint, each.version, each.is_leader, each.db_bytes, each.error)
+            for each in found.members
+        )
+        return JournalAnswer(members=tuple(members), alarms=found.alarms)
+    return JournalAnswer()

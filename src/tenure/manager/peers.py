@@ -1,0 +1,111 @@
+"""Connections, by number, and sending to them without ever waiting.
+
+The machine says `Send` and `Push`; nobody may wait for a slow peer then, or it would hold up all
+others. So a frame is handed to the transport, which sends what the socket takes at once and keeps
+the rest. What it may keep has a bound: a peer that lags by more is cut off, and will ask for what
+it missed when it comes back (Centrifuge 2.2: a lookup too far behind gets the whole table).
+
+The bound counts beside the largest message that is still waiting. Else a table that takes a minute
+to cross a thin line would be cut off by the first change after it, asked for again, and cut off
+again, for ever.
+
+Frames are made here and not by aiohttp, whose sending is a coroutine for each peer: a server's
+frames are not masked, so the bytes of one message are the same for all 2,000 lookups that it is
+pushed to (RFC 6455, 5.2), as long as they speak the same version of the protocol.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable
+
+from tenure.protocol.lease.leader.events import Connection
+
+LAG_BYTES = 1 << 20
+"""What may wait for a peer beside one large message: hundreds of renewals, thousands of changes."""
+
+_FINAL_BINARY = 0x82
+_TWO_BYTE_LENGTH = 126
+_EIGHT_BYTE_LENGTH = 127
+
+
+def frame(payload: bytes) -> bytes:
+    """`payload` as one unmasked WebSocket frame."""
+    size = len(payload)
+    if size < _TWO_BYTE_LENGTH:
+        return bytes((_FINAL_BINARY, size)) + payload
+    if size < 1 << 16:
+        return bytes((_FINAL_BINARY, _TWO_BYTE_LENGTH)) + size.to_bytes(2, "big") + payload
+    return bytes((_FINAL_BINARY, _EIGHT_BYTE_LENGTH)) + size.to_bytes(8, "big") + payload
+
+
+class Peer:
+    """One client's connection."""
+
+    __slots__ = ("_largest", "transport", "version")
+
+    def __init__(self, transport: asyncio.WriteTransport, version: int) -> None:
+        self.transport = transport
+        self.version = version
+        self._largest = 0
+        """Of the frames that have had to wait since last none did."""
+
+    def send(self, data: bytes) -> bool:
+        """Send a frame; False if the peer lags too far behind, and has been cut off."""
+        transport = self.transport
+        if transport.is_closing():
+            return True
+        waiting = transport.get_write_buffer_size()
+        if waiting:
+            if waiting > LAG_BYTES + self._largest:
+                transport.abort()
+                return False
+            self._largest = max(self._largest, len(data))
+        else:
+            self._largest = len(data)
+        transport.write(data)
+        return True
+
+
+class Peers:
+    """All connections. Numbers are never used twice."""
+
+    def __init__(self) -> None:
+        self._peers: dict[Connection, Peer] = {}
+        self._last: Connection = 0
+
+    def __len__(self) -> int:
+        return len(self._peers)
+
+    def add(self, transport: asyncio.WriteTransport, version: int) -> Connection:
+        """Take a new connection, on which `version` is spoken; its number."""
+        self._last += 1
+        self._peers[self._last] = Peer(transport, version)
+        return self._last
+
+    def remove(self, connection: Connection) -> None:
+        """The connection is gone."""
+        self._peers.pop(connection, None)
+
+    def version(self, connection: Connection | None) -> int | None:
+        """What is spoken on a connection; None where it is gone."""
+        peer = self._peers.get(connection or 0)
+        return peer.version if peer else None
+
+    def versions(self) -> Counter[int]:
+        """How many connections there are of each version."""
+        return Counter(peer.version for peer in self._peers.values())
+
+    def by_version(self, connections: Iterable[Connection]) -> dict[int, list[Peer]]:
+        """Those of `connections` that are there, by what is spoken on them."""
+        found: dict[int, list[Peer]] = {}
+        for connection in connections:
+            peer = self._peers.get(connection)
+            if peer is not None:
+                found.setdefault(peer.version, []).append(peer)
+        return found
+
+
+def send_to_each(peers: Iterable[Peer], payload: bytes) -> int:
+    """Send one message to all of `peers`; how many were cut off."""
+    data = frame(payload)
+    return sum(not peer.send(data) for peer in peers)

@@ -1,0 +1,92 @@
+"""Restoring: an old copy of a journal goes on, as another journal, once no manager has it.
+
+What may be done and what it leads to is decided in `protocol.lease.restoration`; here it is carried
+out: the copy is read, its seat is watched, and the journal changes in one step that compares what
+was read and watched.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from tenure.base.instants import in_seconds
+from tenure.errors import ConfigurationError, JournalError
+from tenure.journals.contract import Beginning, Restorable, draw_identity
+from tenure.protocol.lease.history import History
+from tenure.protocol.lease.restoration import Vigil, restored
+from tenure.protocol.log.journal import Seat
+from tenure.runtime.clock import Clock, boot_clock
+
+LOOK_SECONDS = 0.25
+"""How often the seat is looked at: a manager that beats is found out at its next beat."""
+
+Pause = Callable[[float], Awaitable[None]]
+
+
+class Copy(msgspec.Struct, frozen=True):
+    """A copy of a journal, read."""
+
+    journal: int
+    lsn: int
+    seat: Seat
+    history: History
+
+    def beginning(self) -> Beginning:
+        """What it goes on with, under an identity that is drawn anew each time."""
+        seat, state = restored(self.history, self.seat)
+        return Beginning(draw_identity(), seat, state)
+
+
+async def read_copy(journal: Restorable) -> Copy:
+    """What is in the journal. Raises JournalError; ConfigurationError where nothing is."""
+    seat = await journal.read_seat()
+    found = await journal.load()
+    history = History(found.state, found.state_lsn)
+    for record in found.records:
+        history.apply(record)
+    if not history.tables:
+        # Also: a journal that has granted nothing believes --first-start, and this one must not.
+        raise ConfigurationError(
+            f"the journal ends at LSN {history.lsn} and knows no pool, so there is nothing in it "
+            "to go on from: move it away, and start the managers with a new one; nothing was "
+            "changed"
+        )
+    return Copy(found.journal, history.lsn, seat, history)
+
+
+async def restore(
+    journal: Restorable,
+    copy: Copy,
+    tell: Callable[[float], None],
+    *,
+    clock: Clock = boot_clock,
+    pause: Pause = asyncio.sleep,
+) -> Beginning:
+    """Watch the seat, then begin the new history; with what it begins.
+
+    `tell` is called with how many seconds are still to watch. Raises JournalError where a manager
+    has the journal, or it cannot be reached; then nothing was changed.
+    """
+    vigil = Vigil(clock(), copy.seat)
+    while not vigil.is_over(now := clock()):
+        left = in_seconds(vigil.over_at - now)
+        tell(left)
+        await pause(min(LOOK_SECONDS, left))
+        seat = await journal.read_seat()
+        if vigil.is_disturbed(seat):
+            raise in_use(seat, copy.seat)
+    beginning = copy.beginning()
+    if not await journal.restore(copy.seat, copy.lsn, beginning):
+        raise in_use(await journal.read_seat(), copy.seat)
+    return beginning
+
+
+def in_use(seat: Seat, seen: Seat) -> JournalError:
+    """The error for a journal that a manager has."""
+    manager = seat.manager or seen.manager
+    who = f"the manager {manager} beats" if manager else "a manager writes to it"
+    return JournalError(
+        f"the journal is in use: {who} (leadership {seat.leadership}, beat {seat.beat}). Stop "
+        "every manager of it, and whatever starts them again, then restore it; nothing was changed"
+    )

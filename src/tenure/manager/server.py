@@ -1,0 +1,205 @@
+"""The one port of a manager: WebSockets for owners and lookups, JSON for everything else.
+
+A peer that says what cannot be understood is told why, in the reason with which its connection is
+closed, and is the only one to suffer. What a page in somebody's browser sends is refused: browsers
+let any page speak to this machine, and nobody has to log in here.
+"""
+
+import asyncio
+import ipaddress
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import TypeAlias
+from urllib.parse import urlsplit
+
+from aiohttp import WebSocketError, WSCloseCode, WSMessage, WSMsgType, hdrs, web
+
+from tenure.errors import RemoteProtocolError
+from tenure.manager.api import Api
+from tenure.manager.engine import Engine
+from tenure.manager.http_errors import Refused, errors_as_json
+from tenure.protocol.lease.leader.events import Connection, Disconnected, Received
+from tenure.protocol.lease.messages import Attested, Hello, Join, LeaseRequest, Sync, ToManager
+from tenure.wire.codec import decode_to_manager
+from tenure.wire.limits import REQUEST_BYTES
+from tenure.wire.versions import agreed, subprotocol
+
+BODY_BYTES = 16 << 20
+"""Of a POST: as many split points as a pool may have, at a hundred bytes each."""
+HEARTBEAT_SECONDS = 20.0
+"""After so long without a word a peer is asked whether it is there, and after half as long again
+forgotten: its host may have died without closing anything. Nothing but memory depends on it."""
+CLOSE_SECONDS = 2.0
+"""How long a peer has to answer that its connection is closed."""
+REASON_BYTES = 123
+"""A close frame carries no more (RFC 6455, 5.5)."""
+
+Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Socket(web.WebSocketResponse):
+    """A WebSocket that says why, too, when the message was too large: aiohttp gives only a code."""
+
+    async def close(
+        self, *, code: int = WSCloseCode.OK, message: bytes = b"", drain: bool = True
+    ) -> bool:
+        """Close the connection, with a reason."""
+        if code == WSCloseCode.MESSAGE_TOO_BIG and not message:
+            message = f"a message of more than {REQUEST_BYTES} bytes".encode()
+        return await super().close(code=code, message=message[:REASON_BYTES], drain=drain)
+
+
+class Server:
+    """The aiohttp application around an engine."""
+
+    def __init__(self, engine: Engine, api: Api, *, is_loopback: bool) -> None:
+        self.engine = engine
+        self.app = web.Application(
+            middlewares=[errors_as_json, self._refuse_pages], client_max_size=BODY_BYTES
+        )
+        self.app.router.add_get("/v1/owner", self._on_owner)
+        self.app.router.add_get("/v1/lookup", self._on_lookup)
+        api.add_routes(self.app.router)
+        self.app.on_shutdown.append(self._close_sockets)
+        self._is_loopback = is_loopback
+        self._sockets: set[Socket] = set()
+
+    async def _close_sockets(self, app: web.Application) -> None:
+        reason = b"this manager stops"
+        closing = (
+            socket.close(code=WSCloseCode.GOING_AWAY, message=reason)
+            for socket in list(self._sockets)
+        )
+        await asyncio.gather(*closing, return_exceptions=True)
+
+    # --- clients ---
+
+    async def _on_owner(self, request: web.Request) -> web.StreamResponse:
+        return await self._serve(request, (Hello, Join, LeaseRequest, Attested))
+
+    async def _on_lookup(self, request: web.Request) -> web.StreamResponse:
+        return await self._serve(request, (Sync,))
+
+    async def _serve(
+        self, request: web.Request, takes: tuple[type[ToManager], ...]
+    ) -> web.StreamResponse:
+        offered = request.headers.get(hdrs.SEC_WEBSOCKET_PROTOCOL, "").split(",")
+        try:
+            version = agreed(each.strip() for each in offered)
+        except RemoteProtocolError as error:
+            return await self._refuse_version(request, str(error))
+        socket = await _accepted(request, subprotocol(version))
+        transport = request.transport
+        if transport is None:
+            return socket
+        engine = self.engine
+        connection = engine.peers.add(transport, version)
+        self._sockets.add(socket)
+        where = f"from {request.remote}, protocol version {version}"
+        engine.observer.note("connected", detail=f"{connection} {where}")
+        try:
+            await self._read(socket, connection, version, takes)
+        finally:
+            self._sockets.discard(socket)
+            engine.peers.remove(connection)
+            engine.observer.note("disconnected", detail=str(connection))
+            engine.post(Disconnected(connection))
+        return socket
+
+    async def _refuse_version(self, request: web.Request, why: str) -> web.StreamResponse:
+        """Accept the connection, to close it: the answer to a handshake has no room for reasons."""
+        self.engine.observer.note("no common version", detail=f"with {request.remote}: {why}")
+        socket = await _accepted(request)
+        await socket.close(code=WSCloseCode.PROTOCOL_ERROR, message=_reason(why))
+        return socket
+
+    async def _read(
+        self,
+        socket: Socket,
+        connection: Connection,
+        version: int,
+        takes: tuple[type[ToManager], ...],
+    ) -> None:
+        post = self.engine.post
+        async for received in socket:
+            if received.type is not WSMsgType.BINARY:
+                await self._turn_away(socket, connection, received)
+                return
+            try:
+                message = _decode(received.data, version, takes)
+            except RemoteProtocolError as error:
+                await self._hang_up(socket, connection, WSCloseCode.PROTOCOL_ERROR, str(error))
+                return
+            post(Received(connection, message))
+
+    async def _turn_away(self, socket: Socket, connection: Connection, received: WSMessage) -> None:
+        if received.type is WSMsgType.TEXT:
+            reason = "a text frame, where messages are binary"
+            await self._hang_up(socket, connection, WSCloseCode.UNSUPPORTED_DATA, reason)
+        elif isinstance(error := received.data, WebSocketError):  # aiohttp has closed it
+            is_large = error.code == WSCloseCode.MESSAGE_TOO_BIG
+            what = "oversized message" if is_large else "malformed message"
+            self.engine.observer.note(what, detail=f"from {connection}: {error}")
+
+    async def _hang_up(self, socket: Socket, connection: Connection, code: int, why: str) -> None:
+        self.engine.observer.note("malformed message", detail=f"from {connection}: {why}")
+        self.engine.peers.remove(connection)  # nothing may follow a close frame
+        with suppress(ConnectionError):
+            await socket.close(code=code, message=_reason(why))
+
+    # --- pages ---
+
+    @web.middleware
+    async def _refuse_pages(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        origin, host = request.headers.get("Origin"), request.headers.get("Host", "")
+        if origin is not None and origin.partition("://")[2] != host:
+            raise Refused(403, f"a page of {origin} may not speak to a manager", "use a client")
+        if self._is_loopback and not self._is_ours(host):
+            raise Refused(
+                403,
+                f"{host!r} is no name of this manager, which listens for this machine only",
+                f"ask {self.engine.machine.config.url}, or start it with --advertise http://{host}",
+            )
+        return await handler(request)
+
+    def _is_ours(self, host: str) -> bool:
+        """Whether a request that reached loopback was meant for it.
+
+        A page whose name was made to mean 127.0.0.1 is of its own origin; only its Host tells.
+        """
+        own = urlsplit(self.engine.machine.config.url).hostname
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+            return name in ("localhost", own) or ipaddress.ip_address(name).is_loopback
+        except ValueError:
+            return False
+
+
+async def _accepted(request: web.Request, *protocols: str) -> Socket:
+    socket = Socket(
+        protocols=protocols,
+        max_msg_size=REQUEST_BYTES + 1,  # aiohttp takes less than it
+        compress=False,  # frames are made once for all peers, see `peers`
+        heartbeat=HEARTBEAT_SECONDS,
+        timeout=CLOSE_SECONDS,
+    )
+    try:
+        await socket.prepare(request)
+    except web.HTTPBadRequest as error:
+        raise Refused(
+            400,
+            f"{request.method} {request.path} begins no WebSocket",
+            "open a WebSocket here, as Owner and Lookup do",
+        ) from error
+    return socket
+
+
+def _decode(data: bytes, version: int, takes: tuple[type[ToManager], ...]) -> ToManager:
+    message = decode_to_manager(data, version)
+    if not isinstance(message, takes):
+        raise RemoteProtocolError(f"a {type(message).__name__} has no place here")
+    return message
+
+
+def _reason(why: str) -> bytes:
+    return why.encode()[:REASON_BYTES].decode(errors="ignore").encode()

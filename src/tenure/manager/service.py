@@ -1,0 +1,137 @@
+"""A manager, put together: address, journal, machine, server. Enter it, wait, leave it.
+
+The order of starting is that of what can go wrong: the address is bound first, since nothing has
+been touched when that fails; then the journal is opened, which refuses without touching; then
+clients are let in. Leaving goes the other way: resign, so that a standby need not wait, tell
+clients to look elsewhere, let go of the journal.
+"""
+
+import asyncio
+from types import TracebackType
+from typing import Self
+
+from aiohttp import web
+
+from tenure.errors import ClosedError
+from tenure.journals import Journal, open_journal
+from tenure.manager.api import Api
+from tenure.manager.config import ManagerSettings
+from tenure.manager.engine import Engine
+from tenure.manager.listening import Listening, listen
+from tenure.manager.server import Server
+from tenure.observe.events import Observer
+from tenure.protocol.lease.leader.events import CreatePool, Impossible, NotLeading
+from tenure.protocol.lease.leader.manager import ManagerConfig
+
+SHUTDOWN_SECONDS = 2.0
+"""How long requests that are being answered have."""
+
+
+class ManagerService:
+    """One manager. `async with` starts and stops it; `wait` returns when it cannot go on."""
+
+    def __init__(
+        self,
+        settings: ManagerSettings,
+        observer: Observer | None = None,
+        journal: Journal | None = None,
+    ) -> None:
+        self.settings = settings
+        self.observer = observer or Observer("tenure.manager")
+        self.journal_url = settings.journal_url()
+        self.url = ""
+        self._given_journal = journal
+        self._engine: Engine | None = None
+        self._runner: web.AppRunner | None = None
+        self._creating: asyncio.Task[None] | None = None
+
+    @property
+    def engine(self) -> Engine:
+        """The machine at work. Raises ClosedError before the start."""
+        if self._engine is None:
+            raise ClosedError("this manager was not started: enter it with `async with`")
+        return self._engine
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Listen and begin. Raises ConfigurationError or JournalError, leaving nothing behind."""
+        listening = listen(self.settings)
+        try:
+            journal = self._given_journal
+            if journal is None:
+                journal = await asyncio.to_thread(open_journal, self.journal_url)
+        except BaseException:
+            listening.socket.close()
+            raise
+        self.url = listening.url
+        config = self._config(listening)
+        self._engine = Engine(config, journal, self.observer)
+        self.observer.subscribe(self._on_event)
+        api = Api(self._engine, self.journal_url)
+        server = Server(self._engine, api, is_loopback=listening.is_loopback)
+        self._runner = web.AppRunner(server.app, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
+        await self._runner.setup()
+        self._engine.start()
+        await web.SockSite(self._runner, listening.socket).start()
+
+    def _config(self, listening: Listening) -> ManagerConfig:
+        settings = self.settings
+        allowed = settings.create_pools
+        return ManagerConfig(
+            url=listening.url,
+            timing=settings.timing,
+            create_pools=listening.is_loopback if allowed is None else allowed,
+            first_start=settings.first_start,
+        )
+
+    async def wait(self) -> None:
+        """Wait until this manager cannot go on. Raises why: a JournalError, or a bug's error."""
+        await asyncio.shield(self.engine.failed)
+
+    async def stop(self) -> None:
+        """Resign and close everything. A second call does nothing."""
+        if self._runner is None or self._engine is None:
+            return
+        runner, self._runner = self._runner, None
+        if self._creating:
+            self._creating.cancel()
+        await self._engine.stop()
+        await runner.cleanup()
+        await self._engine.journal.close()
+        if self._engine.failed.done():
+            self._engine.failed.exception()  # it was told by `wait`, or nobody wants to know
+
+    # --- pools from the configuration ---
+
+    def _on_event(self, what: str, pool: str, detail: str) -> None:
+        if what == "leading" and self.settings.pools:
+            if self._creating:
+                self._creating.cancel()
+            self._creating = asyncio.create_task(self._create_pools())
+
+    async def _create_pools(self) -> None:
+        for wanted in self.settings.pools:
+            await self._create_pool(wanted)
+
+    async def _create_pool(self, wanted: CreatePool) -> None:
+        while self.engine.role == "leading":
+            try:
+                answer = await self.engine.ask(wanted)
+            except TimeoutError:
+                continue
+            if isinstance(answer, Impossible):
+                self.observer.note("pool from the configuration refused", wanted.pool, answer.why)
+            if not isinstance(answer, NotLeading):
+                return
+            await asyncio.sleep(self.settings.timing.beat_ns / 1e9)  # the next beat may prove it

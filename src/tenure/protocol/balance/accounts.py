@@ -1,0 +1,144 @@
+"""Who carries how much: the owners, ranked from most to least."""
+
+from collections.abc import Iterable, Sequence
+from heapq import heapify, heappop, heappush
+
+from tenure.protocol.balance.pieces import Piece
+from tenure.protocol.balance.policy import Candidate
+
+
+class Account:
+    """One owner in one round: its pieces and what they weigh."""
+
+    __slots__ = (
+        "capacity",
+        "cordoned",
+        "devoted_to",
+        "incarnation",
+        "name",
+        "pieces",
+        "space",
+        "turns",
+        "waits",
+        "weight",
+        "zone",
+    )
+
+    def __init__(self, candidate: Candidate) -> None:
+        self.incarnation = candidate.incarnation
+        self.name = candidate.name
+        self.capacity = candidate.capacity
+        self.cordoned = candidate.cordoned
+        self.zone = candidate.labels.get("zone", "")
+        self.pieces: list[Piece] = []
+        self.weight = 0.0
+        self.space = 0.0
+        self.devoted_to: Piece | None = None
+        """A key so hot that the owner should have nothing else."""
+        self.waits = False
+        """It came a moment ago: see `arrivals`."""
+        self.turns = False
+        """What it carries has begun to change: for now it neither gives nor takes."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it may give and take: not devoted to a key, nor cordoned, waiting or turning."""
+        return not (self.devoted_to or self.cordoned or self.waits or self.turns)
+
+    @property
+    def use(self) -> float:
+        """What it carries for each unit of its capacity."""
+        return self.weight / self.capacity
+
+
+class Ranking:
+    """Some owners by what they carry, the least first: of all zones, and of each."""
+
+    def __init__(self, accounts: Iterable[Account]) -> None:
+        self._heaps: dict[str | None, list[tuple[float, int, Account]]] = {}
+        for each in accounts:
+            self.add(each)
+
+    def add(self, account: Account) -> None:
+        """It is one of them, with what it carries now."""
+        for zone in (None, account.zone):
+            heap = self._heaps.setdefault(zone, [])
+            heappush(heap, (account.use, account.incarnation, account))
+
+    def least(self, zone: str | None = None) -> Account | None:
+        """Who carries least and is open to more, of all or of one zone."""
+        heap = self._heaps.get(zone, [])
+        while heap:
+            use, _, account = heap[0]
+            if account.use == use and account.is_open:
+                return account
+            heappop(heap)
+        return None
+
+    def nearest(self, zone: str | None, slack: float) -> Account | None:
+        """Who carries least, of `zone` if that one carries no more than `slack` above the least."""
+        least, near = self.least(), self.least(zone)
+        if least is None or near is None or near.use > least.use + slack:
+            return least
+        return near
+
+
+class Accounts:
+    """All owners, ranked by use."""
+
+    def __init__(self, candidates: Sequence[Candidate]) -> None:
+        in_order = sorted(candidates, key=lambda candidate: candidate.incarnation)
+        self.by_incarnation = {each.incarnation: Account(each) for each in in_order}
+        self.by_name = {each.name: each for each in self.by_incarnation.values()}
+        self.all = list(self.by_incarnation.values())
+        self.capacity = sum(each.capacity for each in self.all)
+        self.open = Ranking(())
+        """Those that may give and take."""
+        self._most: list[tuple[float, int]] = []
+        self.rank()
+
+    def rank(self) -> None:
+        """Rank those that may give and take."""
+        free = [each for each in self.all if each.is_open]
+        self.open = Ranking(free)
+        self._most = [(-each.use, each.incarnation) for each in free]
+        heapify(self._most)
+
+    def put(self, piece: Piece, taker: Account) -> None:
+        """Give to `taker` a piece that nobody has."""
+        piece.owner = taker.incarnation
+        taker.pieces.append(piece)
+        taker.space += piece.space
+        self._change(taker, piece.weight)
+
+    def move(self, piece: Piece, taker: Account) -> None:
+        """Give to `taker` a piece that its owner has."""
+        giver = self.by_incarnation[piece.owner]
+        giver.pieces.remove(piece)
+        self._change(giver, -piece.weight)
+        piece.owner = taker.incarnation
+        taker.pieces.append(piece)
+        giver.space -= piece.space
+        taker.space += piece.space
+        self._change(taker, piece.weight)
+
+    def _change(self, account: Account, weight: float) -> None:
+        account.weight += weight
+        if account.is_open:
+            self.open.add(account)
+            heappush(self._most, (-account.use, account.incarnation))
+
+    def most(self) -> Account | None:
+        """Who carries most of those that were not set aside."""
+        while self._most:
+            use, incarnation = self._most[0]
+            account = self.by_incarnation[incarnation]
+            if account.use == -use and account.is_open:
+                return account
+            heappop(self._most)
+        return None
+
+    def set_aside(self, account: Account) -> None:
+        """It can give nothing more: not the one with most, until what it carries changes."""
+        while self._most and self._most[0] == (-account.use, account.incarnation):
+            heappop(self._most)

@@ -1,0 +1,69 @@
+"""Dealing split ranges out evenly: the policy for ordered pools.
+
+Hashing names would scatter neighbours, which is what an ordered pool is there to avoid. So it
+begins with the split points it was given (or one range), each range going whole to one owner, every
+owner having as many as any other, give or take one, and as few as possible moving when the members
+change.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from tenure.base.keys import Key
+from tenure.base.rangemap import RangeMap
+from tenure.base.ranges import LOWEST
+from tenure.protocol.balance.policy import (
+    NOBODY,
+    Candidate,
+    Plan,
+    Situation,
+    Why,
+    forbidden,
+    obeying,
+    open_to_more,
+)
+from tenure.protocol.lease.table import Right
+
+WHY = Why("deal", "every owner has as many of the split ranges as any other, give or take one")
+
+
+class Deal:
+    """The policy, with the pool's split points."""
+
+    def __init__(self, split_points: Sequence[Key]) -> None:
+        self.starts = [LOWEST, *sorted(set(split_points) - {LOWEST})]
+
+    def __call__(self, situation: Situation) -> Plan:
+        """Plan, leaving ranges where they are as far as evenness allows."""
+        candidates = open_to_more(situation)
+        if not candidates:
+            return Plan(obeying(situation, RangeMap(NOBODY)), RangeMap(WHY), forbidden(situation))
+        owners = self._keep(candidates, situation.present)
+        self._hand_out(candidates, owners)
+        dealt = RangeMap.at_starts(self.starts, owners)
+        return Plan(obeying(situation, dealt), RangeMap(WHY), forbidden(situation))
+
+    def _keep(self, candidates: Sequence[Candidate], present: RangeMap[Right]) -> list[int]:
+        """Every range with the owner it has, up to an even share each; else NOBODY."""
+        share, extra = divmod(len(self.starts), len(candidates))
+        kept: Counter[int] = Counter({candidate.incarnation: 0 for candidate in candidates})
+        owners = []
+        for start in self.starts:
+            owner = present[start].owner
+            if owner in kept and (kept[owner] < share or (kept[owner] == share and extra > 0)):
+                extra -= kept[owner] == share
+                kept[owner] += 1
+                owners.append(owner)
+            else:
+                owners.append(NOBODY)
+        return owners
+
+    def _hand_out(self, candidates: Sequence[Candidate], owners: list[int]) -> None:
+        """Give what is left to whoever has least, the earliest incarnation first."""
+        having = Counter(owners)
+        in_order = sorted(candidate.incarnation for candidate in candidates)
+        for i, owner in enumerate(owners):
+            if owner == NOBODY:
+                least = min(in_order, key=lambda incarnation: having[incarnation])
+                owners[i] = least
+                having[least] += 1

@@ -1,0 +1,73 @@
+"""How much is asked of which keys: what a policy is told of the load.
+
+A rate is known for each range that an owner reported, and for each of the hottest keys in it. What
+is left of a range's rate without these is taken to be spread evenly over its keys. In a hashed pool
+that is nearly so: what is uneven after hashing are single keys, and the worst of them are known.
+"""
+
+from collections.abc import Sequence
+from math import sqrt
+from typing import NamedTuple
+
+from tenure.base.instants import SECOND_NS, Instant
+from tenure.base.keys import HASHED_KEY_BYTES, Key
+from tenure.base.ranges import KeyRange
+
+SPACE = 1 << 64
+"""The length of the key space. A key's place in it is its first 8 bytes, which in a hashed pool is
+all of it; in an ordered pool it is no more than a guess of what lies between two keys."""
+
+
+def place(key: Key | None) -> int:
+    """Where `key` stands in the key space; at its end for the end of a range that has none."""
+    if key is None:
+        return SPACE
+    if len(key) == HASHED_KEY_BYTES:
+        return int.from_bytes(key, "big")
+    return int.from_bytes(key[:HASHED_KEY_BYTES].ljust(HASHED_KEY_BYTES, b"\0"), "big")
+
+
+def places(keys: Sequence[Key]) -> list[int]:
+    """Where each of these stands: as `place` says, but soon told of a hundred thousand."""
+    number = int.from_bytes
+    return [number(key, "big") if len(key) == HASHED_KEY_BYTES else place(key) for key in keys]
+
+
+def key_of(at: int) -> Key:
+    """The lowest key of 8 bytes that stands there."""
+    return at.to_bytes(HASHED_KEY_BYTES, "big")
+
+
+def share_of(key_range: KeyRange) -> float:
+    """How much of the key space the range is, from 0 to 1."""
+    return (place(key_range.end) - place(key_range.start)) / SPACE
+
+
+class Loads(NamedTuple):
+    """Rates, as of `at`: checks a second, or whatever unit owners count in."""
+
+    at: Instant
+    starts: Sequence[Key]
+    """Where ranges begin: sorted, from b"" on; each goes up to the next."""
+    rates: Sequence[float]
+    """Of each of these ranges, its hottest keys included."""
+    hottest: Sequence[tuple[Key, float]] = ()
+    """Single keys with their rates, sorted by key."""
+
+
+SMOOTHING_NS = 6 * SECOND_NS
+"""Over how long rates are smoothed: two reports at the default interval of renewing. Less, and the
+noise of counting moves ranges; more, and a new hot spot is believed too late."""
+
+DEVIATIONS = 3
+"""Of what was counted, that are taken for chance: less than 2 owners in 1,000 are beyond. With one,
+a pool of 10 with 5 checks a second each moves its whole key space in an hour; with three, 0.3 %."""
+
+
+def chance(rate: float) -> float:
+    """How far a smoothed rate may be from what is asked for, by chance.
+
+    A rate smoothed over a time is worth the counts of twice that time.
+    """
+    window = 2 * SMOOTHING_NS / SECOND_NS
+    return DEVIATIONS * sqrt(rate / window)

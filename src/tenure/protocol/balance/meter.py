@@ -1,0 +1,97 @@
+"""The owner's side of the load: what was asked of each range, and which keys were the hottest.
+
+Ranges are counted: one number each, raised at every check. Keys can not be, there may be millions;
+so one check in many is a sample, and a report names the keys that were met again and again. The
+gaps between samples are drawn, because clients ask in turns: each hundredth check may well be the
+same key's. Their mean follows the rate, so that each report rests on as many samples, whatever is
+asked for.
+
+The counting itself is where checks are (`left` is lowered there, and `meet` called when it is used
+up), for that has to take next to no time.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from random import Random
+
+from tenure.base.instants import SECOND_NS, Instant
+from tenure.base.keys import Key
+from tenure.base.ranges import KeyRange
+from tenure.protocol.balance.picture import RangeRate, Report
+
+SAMPLES = 256
+"""Between two reports: a key with a twentieth of the load is met 13 times, give or take 4."""
+MET_AT_LEAST = 4
+"""Times, to be told: what was met less often is mostly chance."""
+TOLD_AT_MOST = 32
+"""Keys in a report: 1 KB with keys of hashed pools."""
+
+
+class Sampler:
+    """Keys met in one check of many. Any thread may lower `left`; one that is lost does no harm."""
+
+    __slots__ = ("_gap", "_met", "_random", "left")
+
+    def __init__(self, random: Random) -> None:
+        self.left: float = 0
+        """Checks until the next sample. Whoever lowers it below 0 calls `meet`."""
+        self._gap = 1
+        """Checks for each sample, on the average."""
+        self._met: list[Key] = []
+        self._random = random
+
+    def meet(self, key: Key) -> None:
+        """`key` is a sample."""
+        if len(self._met) >= 2 * SAMPLES:  # more is asked for than was foreseen
+            self._met = [key for key in self._met if self._random.random() < 1 / 2]
+            self._gap *= 2
+        self._met.append(key)
+        self.left = self._random.randrange(2 * self._gap - 1)
+
+    def record(self, key: Key, amount: float) -> None:
+        """As so many checks of `key`."""
+        self.left -= amount
+        while self.left < 0:
+            owed = self.left + 1  # the sample itself is one of them
+            self.meet(key)
+            self.left += owed
+
+    def take(self) -> list[tuple[Key, int]]:
+        """The keys met most, with how often they were checked, roughly. Begins anew."""
+        met, gap = self._met, self._gap
+        self._met = []
+        self._gap = max(1, gap * len(met) // SAMPLES)
+        self.left = self._random.randrange(2 * self._gap - 1)
+        often = Counter(met).most_common(TOLD_AT_MOST)
+        return [(key, count * gap) for key, count in often if count >= MET_AT_LEAST]
+
+
+class Meter:
+    """From counts that only grow to reports of what was counted between them.
+
+    A count that is less than it was has begun anew, and nothing is known of it until the next.
+    """
+
+    def __init__(self, random: Random, now: Instant) -> None:
+        self.sampler = Sampler(random)
+        self._at = now
+        self._before: dict[tuple[Key, int], float] = {}
+
+    def report(self, now: Instant, counts: Iterable[tuple[KeyRange, int, float]]) -> Report:
+        """What was asked since the last report, from the range, number and count of all held.
+
+        What was not held then is left out: for how long it has been counted is not known here, and
+        the manager has the rate that it had at its last owner.
+        """
+        found = list(counts)
+        span = now - self._at
+        per_second = SECOND_NS / span if span > 0 else 0.0
+        ranges = [
+            RangeRate(each.start, each.end, max(0.0, count - before) * per_second)
+            for each, number, count in found
+            if (before := self._before.get((each.start, number))) is not None
+        ]
+        self._at = now
+        self._before = {(each.start, number): count for each, number, count in found}
+        hottest = [(key, count * per_second) for key, count in self.sampler.take()]
+        return Report(span, ranges, hottest)

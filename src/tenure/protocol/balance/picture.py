@@ -1,0 +1,141 @@
+"""The manager's picture of the load, from what owners report: rates that are smoothed by time.
+
+Every report says what was counted in a span of time. It is blended into what was known, and the
+longer the span, the more it counts: after as much time at the same rate the picture is the same,
+however many reports have told it. So an owner that renews more often is not believed faster.
+
+The picture is one of keys, not of owners. A range that has moved keeps the rate that it had at its
+last owner, and the next report goes on from there; one that was cut has its part of it; one that
+was joined the sum.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from itertools import pairwise
+from math import exp
+from typing import NamedTuple
+
+from tenure.base.instants import Instant
+from tenure.base.keys import Key
+from tenure.base.ranges import LOWEST
+from tenure.protocol.balance.load import SMOOTHING_NS, Loads, place
+
+FORGET = 1e-3
+"""A hot key is forgotten below this part of the rate of what its owner reported: it is not hot."""
+
+FORGET_BELOW = 1e-3
+"""And whatever that was below this rate: where nothing is asked for any more, no key is hot."""
+
+
+class RangeRate(NamedTuple):
+    """What was asked of one range."""
+
+    start: Key
+    end: Key | None
+    rate: float
+
+
+class Report(NamedTuple):
+    """What one owner has counted in the last `span_ns`."""
+
+    span_ns: int
+    ranges: Sequence[RangeRate]
+    """All that it held, in order."""
+    hottest: Sequence[tuple[Key, float]] = ()
+    """Of these ranges; what is not named was not hot."""
+
+
+class Picture:
+    """Rates of all ranges of a pool, and of its hottest keys."""
+
+    def __init__(self) -> None:
+        self._starts: list[Key] = [LOWEST]
+        self._rates: list[float] = [0.0]
+        self._keys: list[Key] = []
+        """The hot keys, sorted."""
+        self._hot: dict[Key, float] = {}
+
+    def take(self, report: Report) -> None:
+        """Blend a report in."""
+        if report.span_ns <= 0:
+            return
+        weight = 1.0 - exp(-report.span_ns / SMOOTHING_NS)
+        told = dict(report.hottest)
+        self._learn(told)
+        least = max(FORGET * sum(each.rate for each in report.ranges), FORGET_BELOW)
+        for start, end, rate in report.ranges:
+            i = self._isolate(start, end)
+            self._rates[i] += (rate - self._rates[i]) * weight
+            self._blend(start, end, told, weight, least)
+
+    def _learn(self, told: dict[Key, float]) -> None:
+        for key in told:
+            if key not in self._hot:
+                self._keys.insert(bisect_left(self._keys, key), key)
+                self._hot[key] = 0.0
+
+    def _blend(
+        self, start: Key, end: Key | None, told: dict[Key, float], weight: float, least: float
+    ) -> None:
+        """Blend in the hot keys of a range; those that are hot no more are forgotten."""
+        first = bisect_left(self._keys, start)
+        if first == len(self._keys) or (end is not None and self._keys[first] >= end):
+            return
+        last = len(self._keys) if end is None else bisect_left(self._keys, end, first)
+        kept = []
+        for key in self._keys[first:last]:
+            known = self._hot[key]
+            self._hot[key] = known + (told.get(key, 0.0) - known) * weight
+            if key in told or self._hot[key] >= least:
+                kept.append(key)
+            else:
+                del self._hot[key]
+        self._keys[first:last] = kept
+
+    def _isolate(self, start: Key, end: Key | None) -> int:
+        """The index of the very range, which is cut out, or joined, where it is not there."""
+        starts, rates = self._starts, self._rates
+        first = bisect_right(starts, start) - 1
+        last = first + 1
+        if starts[first] == start and (starts[last] if last < len(starts) else None) == end:
+            return first
+        for key in (start, end):
+            if key is not None:
+                self._cut(key)
+        first = bisect_left(starts, start)
+        last = len(starts) if end is None else bisect_left(starts, end)
+        rates[first:last] = [sum(rates[first:last])]
+        starts[first:last] = [start]
+        return first
+
+    def _cut(self, key: Key) -> None:
+        i = bisect_right(self._starts, key) - 1
+        start = self._starts[i]
+        if start == key:
+            return
+        end = self._starts[i + 1] if i + 1 < len(self._starts) else None
+        first, middle = bisect_left(self._keys, start), bisect_left(self._keys, key)
+        last = len(self._keys) if end is None else bisect_left(self._keys, end)
+        below = sum(self._hot[each] for each in self._keys[first:middle])
+        above = sum(self._hot[each] for each in self._keys[middle:last])
+        rate = self._rates[i]
+        scale = min(1.0, rate / (below + above)) if below + above > 0 else 0.0
+        even = rate - (below + above) * scale
+        length = place(end) - place(start)
+        part = (place(key) - place(start)) / length if length else 0.0
+        self._rates[i] = below * scale + even * part
+        self._starts.insert(i + 1, key)
+        self._rates.insert(i + 1, above * scale + even * (1.0 - part))
+
+    def loads(self, at: Instant) -> Loads:
+        """The picture as a policy takes it."""
+        hottest = [(key, self._hot[key]) for key in self._keys]
+        return Loads(at, self._starts.copy(), self._rates.copy(), hottest)
+
+    def invariants(self) -> None:
+        """Sorted, and nothing below nothing."""
+        assert self._starts[0] == LOWEST
+        assert all(a < b for a, b in pairwise(self._starts))
+        assert all(a < b for a, b in pairwise(self._keys))
+        assert self._keys == sorted(self._hot)
+        assert min(self._rates) >= 0

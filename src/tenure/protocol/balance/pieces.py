@@ -1,0 +1,175 @@
+"""The key space in pieces, each with its owner and its weight: what the weighted policy works on.
+
+A piece is a run of keys with one owner. It can be cut anywhere: what is known of its load is its
+hottest keys, one by one, and the rest, which is spread evenly.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+
+from tenure.base.keys import Key
+from tenure.base.rangemap import RangeMap
+from tenure.base.ranges import KeyRange
+from tenure.protocol.balance.load import SPACE, Loads, key_of, place, places
+from tenure.protocol.balance.policy import Why
+
+Point = tuple[Key, float]
+"""A hot key, and its rate."""
+
+
+class Piece:
+    """A run of keys with one owner."""
+
+    __slots__ = (
+        "at", "end", "even", "owner", "points", "rests", "start", "until", "weight", "why",
+    )  # fmt: skip
+
+    def __init__(
+        self, start: Key, end: Key | None, at: int, until: int, owner: int, even: float = 0.0
+    ) -> None:
+        self.start = start
+        self.end = end
+        self.at = at
+        """The place of its start."""
+        self.until = until
+        self.owner = owner
+        self.even = even
+        """What weighs without its points."""
+        self.points: Sequence[Point] = ()
+        self.weight = even
+        self.rests = False
+        """Moved a moment ago, or pinned: it stays where it is."""
+        self.why: Why | None = None
+
+    @property
+    def range(self) -> KeyRange:
+        """Its keys."""
+        return KeyRange(self.start, self.end)
+
+    @property
+    def is_one_key(self) -> bool:
+        """Whether no other key can be in it."""
+        return self.end == self.start + b"\0"
+
+    @property
+    def space(self) -> float:
+        """Its part of the key space."""
+        return (self.until - self.at) / SPACE
+
+    def add(self, point: Point) -> None:
+        """A hot key in it, to be added in the order of keys."""
+        self.points = (*self.points, point)
+        self.weight += point[1]
+
+    def cut(self, key: Key) -> "Piece | None":
+        """Keep what is below `key`, return the rest; None where one of the two would be empty."""
+        if key <= self.start or (self.end is not None and key >= self.end):
+            return None
+        begin, until, at = self.at, self.until, place(key)
+        even = self.even * (until - at) / (until - begin) if until > begin else 0.0
+        rest = Piece(key, self.end, at, until, self.owner, even)
+        rest.rests, rest.why = self.rests, self.why
+        points, self.points = self.points, ()
+        self.end, self.until, self.even = key, at, self.even - even
+        self.weight = self.even
+        for point in points:
+            (self if point[0] < key else rest).add(point)
+        return rest
+
+    def key_at(self, wanted: float) -> Key:
+        """The highest key, roughly, below which no more than `wanted` weighs."""
+        at, end = self.at, self.until
+        density = self.even / (end - at) if end > at else 0.0
+        for key, rate in self.points:
+            until = (place(key) - at) * density
+            if until + rate > wanted:
+                reached = at + int(wanted / density) if until > wanted else place(key)
+                return key_of(min(reached, SPACE - 1)) if until > wanted else key
+            wanted -= until + rate
+            at = place(key)
+        reached = at + int(wanted / density) if density else end
+        return key_of(min(reached, end, SPACE - 1))
+
+
+def cut_by(owners: RangeMap[int], loads: Loads | None, idle: float) -> list[Piece]:
+    """The whole space in pieces, one for each range of `owners`, weighed by `loads`.
+
+    An idle key space weighs `idle`, evenly: it is all that weighs where nothing is known.
+    """
+    starts = owners.starts()
+    ends: list[Key | None] = [*starts[1:], None]
+    at = places(starts)
+    until = [*at[1:], SPACE]
+    pieces = list(map(Piece, starts, ends, at, until, owners.values()))
+    weights = _Weights(loads, idle)
+    below = weights.below(starts, at)
+    below.append(weights.total)
+    for i, piece in enumerate(pieces):
+        piece.weight = piece.even = below[i + 1] - below[i]
+    for point in weights.points:
+        pieces[bisect_right(starts, point[0]) - 1].add(point)
+    return pieces
+
+
+def carried(owners: RangeMap[int], loads: Loads | None) -> dict[int, float]:
+    """What is asked of each owner that has anything."""
+    weights: dict[int, float] = {}
+    for piece in cut_by(owners, loads, 0.0):
+        weights[piece.owner] = weights.get(piece.owner, 0.0) + piece.weight
+    return weights
+
+
+class _Weights:
+    """What weighs evenly below any key, and the points."""
+
+    def __init__(self, loads: Loads | None, idle: float) -> None:
+        self.idle = idle
+        self.starts = list(loads.starts) if loads else [b""]
+        rates = list(loads.rates) if loads else [0.0]
+        self.places = [*places(self.starts), SPACE]
+        self.points = _points(loads.hottest, self.starts, self.places, rates) if loads else []
+        self.rates = rates  # without the points
+        self.sums = [0.0, *accumulate(rates)]
+        self.total = self.sums[-1] + idle
+
+    def below(self, keys: Sequence[Key], at_places: Sequence[int]) -> list[float]:
+        """What weighs below each of these keys, which are sorted."""
+        found = []
+        i, last = 0, len(self.starts) - 1
+        for key, at in zip(keys, at_places, strict=True):
+            while i < last and self.starts[i + 1] <= key:
+                i += 1
+            part, begin = 0.0, self.places[i]
+            if at > begin:
+                part = self.rates[i] * (at - begin) / (self.places[i + 1] - begin)
+            found.append(self.sums[i] + part + self.idle * (at / SPACE))
+        return found
+
+
+def _points(
+    hottest: Sequence[Point], starts: list[Key], places: list[int], rates: list[float]
+) -> list[Point]:
+    """The hot keys, none hotter than its range; and ranges of one key. Takes them off `rates`."""
+    inside: dict[int, list[Point]] = {}
+    for key, rate in hottest:
+        inside.setdefault(bisect_right(starts, key) - 1, []).append((key, rate))
+    points = []
+    for i, found in inside.items():
+        if places[i] == places[i + 1]:
+            continue  # one key: its range says its rate better
+        claimed = sum(rate for _, rate in found)
+        scale = min(1.0, rates[i] / claimed) if claimed > 0 else 0.0
+        points += [(key, rate * scale) for key, rate in found]
+        rates[i] = max(0.0, rates[i] - claimed * scale)
+    for i, start in enumerate(starts):
+        if places[i] == places[i + 1]:
+            points.append((start, rates[i]))
+            rates[i] = 0.0
+    points.sort()
+    return points
+
+
+def first_within(pieces: Sequence[Piece], key: Key) -> int:
+    """The index of the piece that `key` is in; pieces are in order."""
+    return bisect_left(pieces, True, key=lambda piece: piece.end is None or piece.end > key)  # noqa: FBT003

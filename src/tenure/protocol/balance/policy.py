@@ -1,0 +1,195 @@
+"""The interface of a policy: from the situation of a pool to the plan for it.
+
+A policy is a stateless function, so that a new leader plans as the old one did, and so that a test
+is a table. It may look at who has what now, in order to move little; it never sees leases, clocks
+or messages. This is the papers' pluggable module (PRS 4.1, Centrifuge 2.1.2).
+
+Some policies need to know what they did a moment ago: what they have planned and the table does not
+yet show, how much churn they have left. They return that with the plan, as its memory, and find it
+in the next situation. It is theirs alone, it is never written down, and a leader that has none
+begins without.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple, Protocol
+
+from tenure.base.instants import FAR_FUTURE, Instant
+from tenure.base.keys import Key
+from tenure.base.rangemap import RangeMap
+from tenure.base.ranges import KeyRange, lower_end
+from tenure.protocol.balance.load import Loads
+from tenure.protocol.lease.table import Right
+
+NOBODY = 0
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+class Candidate(NamedTuple):
+    """A member that may be given ranges."""
+
+    incarnation: int
+    name: str
+    capacity: float = 1.0
+    labels: Mapping[str, str] = NOTHING
+    cordoned: bool = False
+    """It keeps what it has, and is given nothing new but what is pinned to it."""
+
+
+class Pin(NamedTuple):
+    """A key that someone wants at the owner of that name, as long as it is a candidate."""
+
+    key: Key
+    name: str
+
+
+class Situation(NamedTuple):
+    """All that a policy may look at."""
+
+    candidates: Sequence[Candidate]
+    present: RangeMap[Right]
+    now: Instant = Instant(0)
+    loads: Loads | None = None
+    pins: Sequence[Pin] = ()
+    frozen: bool = False
+    """Nothing is balanced: only what has no owner is given one, and pins are obeyed."""
+    memory: object = None
+    """What came with the policy's last plan. Another policy's is as none."""
+    leavers: Sequence[Candidate] = ()
+    """Members that are to have nothing any more: for reasons, and for what was near to them."""
+
+
+class Why(NamedTuple):
+    """The phase of a policy that decided, and its reason in words."""
+
+    phase: str
+    reason: str
+
+
+class HeldBack(NamedTuple):
+    """What would have been done, and why it was not."""
+
+    what: str
+    why: str
+
+
+class Plan(NamedTuple):
+    """Who should have each range, and why."""
+
+    owners: RangeMap[int]
+    """NOBODY everywhere without candidates; where all are cordoned, what none of them has."""
+    why: RangeMap[Why | None]
+    """Of each range that is not where it should be. None where the policy has never moved it."""
+    held_back: Sequence[HeldBack] = ()
+    memory: object = None
+    again_at: Instant = FAR_FUTURE
+    """When to ask again, later than now, though nothing else has happened."""
+
+
+def nothing_to_plan() -> Plan:
+    """The plan without candidates."""
+    return Plan(RangeMap(NOBODY), RangeMap(None))
+
+
+def open_to_more(situation: Situation) -> list[Candidate]:
+    """The candidates that may be given something."""
+    return [candidate for candidate in situation.candidates if not candidate.cordoned]
+
+
+class Policy(Protocol):
+    """Which incarnation should have each range."""
+
+    def __call__(self, situation: Situation) -> Plan:
+        """Plan for the situation: the same plan for the same situation, wherever it runs."""
+        ...
+
+
+ENOUGH = 10
+"""Times to ask a policy again where nothing else happens: none wants it as often."""
+
+
+def in_time(policy: Policy, situation: Situation, first: Plan | None = None) -> Plan:
+    """The plan when the policy has been asked again, as often as it wants to be.
+
+    After the `first`, where that is known already.
+    """
+    plan = policy(situation) if first is None else first
+    for _ in range(ENOUGH):
+        if plan.again_at == FAR_FUTURE:
+            break
+        plan = policy(situation._replace(now=plan.again_at, memory=plan.memory))
+    return plan
+
+
+class Change(NamedTuple):
+    """A range that should go from one incarnation to another."""
+
+    range: KeyRange
+    giver: int
+    taker: int
+    why: Why | None
+
+
+def changes(present: RangeMap[Right], plan: Plan) -> Iterator[Change]:
+    """What differs between the table and the plan, in the order of keys.
+
+    Mostly next to nothing does: so the two are gone through side by side, and a range is made only
+    where they differ.
+    """
+    starts: list[Key | None] = [*present.starts(), None]
+    ends: list[Key | None] = [*plan.owners.starts()[1:], None]
+    takers = plan.owners.values()
+    j = 0
+    for i, right in enumerate(present.values()):
+        start, end = starts[i], starts[i + 1]
+        assert start is not None
+        while True:
+            until = ends[j]
+            if takers[j] != right.owner:
+                for part, why in plan.why.within(KeyRange(start, lower_end(until, end))):
+                    yield Change(part, right.owner, takers[j], why)
+            if until is None or (end is not None and end < until):
+                break
+            j += 1
+            if until == end:
+                break
+            start = until
+
+
+def obeying(situation: Situation, owners: RangeMap[int]) -> RangeMap[int]:
+    """`owners`, but for what is frozen, pinned, or at an owner that is cordoned.
+
+    For policies that only compute a map, of those that are open to more.
+    """
+    there = {candidate.name: candidate.incarnation for candidate in situation.candidates}
+    stays = {each.incarnation for each in situation.candidates if situation.frozen or each.cordoned}
+    obedient = owners
+    if stays:
+        obedient = owners.copy()
+        for key_range, right in situation.present:
+            if right.owner in stays:
+                obedient.assign(key_range, right.owner)
+    if situation.pins:
+        obedient = obedient.copy()
+        for key, name in situation.pins:
+            if name in there:
+                obedient.assign(only(key), there[name])
+    return obedient
+
+
+def forbidden(situation: Situation) -> list[HeldBack]:
+    """What no policy does there, and would else: to balance what is frozen, to pin to nobody."""
+    there = {candidate.name for candidate in situation.candidates}
+    astray = [pin for pin in situation.pins if pin.name not in there]
+    return [
+        *([HeldBack("balance", "the pool is frozen")] if situation.frozen else []),
+        *(
+            HeldBack(f"the pin of {key!r} to {name}", "no candidate has that name")
+            for key, name in astray
+        ),
+    ]
+
+
+def only(key: Key) -> KeyRange:
+    """The range of that one key."""
+    return KeyRange(key, key + b"\0")

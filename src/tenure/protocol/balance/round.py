@@ -1,0 +1,307 @@
+"""A round of the weighted policy: what it works on, and what its phases are made of.
+
+It begins with the plan of the last round, for what is on its way has in the plan arrived already.
+So a range is not planned for two owners in turn while its recall takes its time.
+"""
+
+from collections.abc import Iterator, Mapping
+from math import ceil
+from typing import NamedTuple
+
+from tenure.base.instants import FAR_FUTURE, Instant
+from tenure.base.keys import Key
+from tenure.base.rangemap import RangeMap
+from tenure.base.ranges import KeyRange
+from tenure.protocol.balance.accounts import Account, Accounts
+from tenure.protocol.balance.arrivals import Arrivals
+from tenure.protocol.balance.load import SPACE, chance, key_of
+from tenure.protocol.balance.pieces import Piece, cut_by, first_within
+from tenure.protocol.balance.policy import (
+    NOBODY,
+    HeldBack,
+    Plan,
+    Situation,
+    Why,
+    changes,
+    forbidden,
+)
+from tenure.protocol.balance.trend import Trend, foresee, hot_keys
+from tenure.protocol.balance.tuning import Tuning
+from tenure.protocol.lease.table import owners_of
+
+COOLING = {"devote", "level", "join"}
+"""The phases after which a range cools down: those that move for balance."""
+
+
+class Move(NamedTuple):
+    """What a round did to a range."""
+
+    at: Instant
+    range: KeyRange
+    why: Why
+    cools: bool
+    """It moved for balance, and does not move again at once."""
+
+
+class Memory(NamedTuple):
+    """What the policy must know of its last rounds."""
+
+    owners: RangeMap[int]
+    at: Instant
+    budget: float
+    joining: float
+    moves: tuple[Move, ...]
+    """Those that cool down or are on their way, the oldest first."""
+    arrivals: Arrivals
+    hot: Mapping[Key, float] | None
+    """The hot keys as they were told; None where nothing was."""
+    trends: Mapping[Key, Trend]
+    """Of those whose rate had changed since the round before."""
+    turned: tuple[int, ...]
+    """Owners in whose load a trend was seen for the first time."""
+
+
+class Round:
+    """One round: the pieces, who has them, and what it takes to move one."""
+
+    def __init__(self, situation: Situation, tuning: Tuning) -> None:
+        self.situation = situation
+        self.tuning = tuning
+        self.accounts = Accounts(situation.candidates)
+        self.leavers = {each.incarnation: Account(each) for each in situation.leavers}
+        self.held_back = dict.fromkeys(forbidden(situation))
+        self.is_housed = False
+        self.arrivals = Arrivals()
+        self.again_at = FAR_FUTURE
+        last = situation.memory if isinstance(situation.memory, Memory) else None
+        self._remember(last)
+        idle = tuning.idle * len(self.accounts.all)
+        self.pieces = cut_by(self._baseline(last), situation.loads, idle)
+        self.weight = sum(piece.weight for piece in self.pieces)
+        self.capacity = self.accounts.capacity
+        self.share = self.weight / self.capacity
+        """What a unit of capacity should carry."""
+        self.grain = self.weight / len(self.accounts.all) / tuning.ranges
+        """What the pieces that are dealt weigh, roughly."""
+        self.fragment = 0.5 / (len(self.accounts.all) * tuning.ranges)
+        """Half a grain of space: what one more range costs."""
+        mean = self.weight / len(self.accounts.all)
+        self.noise = chance(mean) / mean if situation.loads is not None else 0.0
+        """How far an owner may be from its share by chance, as a part of it."""
+        self.trends: Mapping[Key, Trend] = {}
+        self.turned: tuple[int, ...] = ()
+        """Owners in whose load a trend is seen for the first time."""
+        self.turning: list[int] = []
+        """Those that wait for it; with them those of the last round, where there are any."""
+        self.hot = self._follow_trend(last)
+        self._keep_still()
+
+    def _remember(self, last: Memory | None) -> None:
+        now, tuning = self.situation.now, self.tuning
+        self.budget, self.joining = tuning.budget, tuning.joining
+        self.moves: list[Move] = []
+        if last is not None:
+            self.arrivals = last.arrivals
+            filled = (now - last.at) / tuning.refill_ns
+            self.budget = min(tuning.budget, last.budget + filled * tuning.budget)
+            self.joining = min(tuning.joining, last.joining + filled * tuning.joining)
+            self.moves = [move for move in last.moves if self._is_fresh(move, last.owners)]
+
+    def _is_fresh(self, move: Move, owners: RangeMap[int]) -> bool:
+        """Whether it still cools down, or is on its way."""
+        if move.cools and self.situation.now - move.at < self.tuning.cooldown_ns:
+            return True
+        start = move.range.start
+        return self.situation.present[start].owner != owners[start]
+
+    def _baseline(self, last: Memory | None) -> RangeMap[int]:
+        """Who should have what by the last plan, or has it; NOBODY where that one is gone.
+
+        What was on its way to one that is gone or cordoned now, or in a pool that is frozen now,
+        stays where it is.
+        """
+        known, present = self.accounts.by_incarnation, self.situation.present
+        planned = owners_of(present) if last is None else last.owners
+        owners = RangeMap.at_starts(
+            planned.starts(), [owner if owner in known else NOBODY for owner in planned.values()]
+        )
+        closed = {each for each in planned.values() if each not in known or known[each].cordoned}
+        if closed or self.situation.frozen:
+            for change in changes(present, Plan(planned, RangeMap(None))):
+                here = change.giver if change.giver in known else NOBODY
+                if change.taker in closed or (self.situation.frozen and here != NOBODY):
+                    owners.assign(change.range, here)
+        return owners
+
+    def _follow_trend(self, last: Memory | None) -> Mapping[Key, float] | None:
+        """Take hot keys for what they are heading for; returned is what they were told as."""
+        if self.situation.loads is None:
+            return None
+        hot = hot_keys(self.pieces, self.tuning.cold * self.share)
+        if last is not None and last.hot is not None:
+            noise = (self.tuning.alone + self.noise) * self.share
+            span = self.situation.now - last.at
+            self.trends = foresee(self.pieces, last.hot, last.trends, span, noise)
+            new = {it.owner for key, it in self.trends.items() if key not in last.trends}
+            self.turned = tuple(sorted(new - {NOBODY}))
+            if self.turned:
+                there = self.accounts.by_incarnation.keys()
+                self.turning = sorted(there & {*self.turned, *last.turned})
+            self.weight = sum(piece.weight for piece in self.pieces)
+            self.share = self.weight / self.capacity
+        return hot
+
+    def _keep_still(self) -> None:
+        for move in self.moves:
+            if not move.cools or self.situation.now - move.at >= self.tuning.cooldown_ns:
+                continue
+            key_range = move.range
+            i = first_within(self.pieces, key_range.start)
+            while i < len(self.pieces) and (
+                key_range.end is None or self.pieces[i].start < key_range.end
+            ):
+                self.pieces[i].rests = True
+                i += 1
+
+    # --- what phases are made of ---
+
+    @property
+    def slack(self) -> float:
+        """Of two takers one is as good where it carries no more than this above the other."""
+        return (self.tuning.high - 1.0) * self.share
+
+    def room(self, account: Account) -> float:
+        """What it could carry more, up to its even share."""
+        return self.share * account.capacity - account.weight
+
+    def of_share(self, account: Account) -> str:
+        """For people: what it carries, as a part of its even share."""
+        return f"{account.use / self.share:.2f} of its share"
+
+    def may_move(self, piece: Piece, giver: Account) -> bool:
+        """Whether cooldown and budget allow it; what they do not is told."""
+        if piece.rests:
+            self.hold_back(f"relieving {giver.name}", "cooldown")
+        elif piece.space > self.budget:
+            self.hold_back(
+                f"relieving {giver.name}, at {self.of_share(giver)}", "over the churn budget"
+            )
+        else:
+            self.budget -= piece.space
+            return True
+        return False
+
+    def move(self, piece: Piece, taker: Account, phase: str, reason: str) -> None:
+        """Move it for balance: it then cools down."""
+        self.accounts.move(piece, taker)
+        piece.why = Why(phase, reason)
+        piece.rests = True
+
+    def hold_back(self, what: str, why: str) -> None:
+        """Say what was not done."""
+        self.held_back[HeldBack(what, why)] = None
+
+    def detach(self, giver: Account, wanted: float, *, grain: bool = False) -> Piece | None:
+        """The piece of about `wanted` or less that is best to move: the most for the least churn.
+
+        A hot key alone moves no space, but makes two ranges more, so it counts as a fragment of
+        space; a range that weighs too much is cut.
+        """
+        alone = self.tuning.alone * self.share * giver.capacity
+        most = wanted * 1.1
+        best: tuple[float, Piece, Key | None] | None = None
+        for piece in giver.pieces:
+            if piece.rests:
+                continue
+            if piece.weight <= most:
+                score = piece.weight / (piece.space + self.fragment)
+                if best is None or score > best[0]:
+                    best = score, piece, None
+            for key, rate in () if grain else piece.points:
+                score = rate / self.fragment / 2
+                if alone <= rate <= most and (best is None or score > best[0]):
+                    best = score, piece, key
+        if best is not None and (best[1].weight > wanted / 4 or best[2] is not None):
+            _, piece, hot = best
+            return piece if hot is None else self.single_out(piece, hot)
+        return self._cut_off(giver, wanted) or (best[1] if best else None)
+
+    def _cut_off(self, giver: Account, wanted: float) -> Piece | None:
+        """The beginning of the giver's heaviest piece, of about `wanted`."""
+        pieces = sorted(giver.pieces, key=lambda piece: -piece.even)
+        for piece in pieces[:4]:
+            if not piece.rests and piece.weight > wanted:
+                rest = piece.cut(piece.key_at(wanted))
+                if rest is not None:
+                    self._add(rest)
+                    return piece
+        return None
+
+    def _shorten(self, piece: Piece) -> None:
+        """Leave as much of the piece as the budget allows; the rest becomes another."""
+        rest = piece.cut(key_of(piece.at + int(self.budget * SPACE)))
+        if rest is not None:
+            self._add(rest)
+
+    def single_out(self, piece: Piece, key: Key) -> Piece:
+        """The piece of that key alone, cut out of `piece`."""
+        for cut in (key, key + b"\0"):
+            rest = piece.cut(cut)
+            if rest is not None:
+                self._add(rest)
+                if cut == key:
+                    piece = rest
+        return piece
+
+    def _add(self, piece: Piece) -> None:
+        self.pieces.append(piece)
+        if self.is_housed:
+            self.accounts.by_incarnation[piece.owner].pieces.append(piece)
+
+    def piece_at(self, account: Account, key: Key) -> Piece:
+        """The piece of the account that the key is in: what it was in may have been cut."""
+        return next(each for each in account.pieces if key in each.range)
+
+    def in_grains(self, piece: Piece) -> list[Piece]:
+        """The piece, cut into parts of about a grain each if it is much heavier."""
+        count = ceil(piece.weight / self.grain - 0.5)
+        parts = [piece]
+        wanted = piece.weight / max(count, 1)
+        for _ in range(count - 1):
+            rest = parts[-1].cut(parts[-1].key_at(wanted))
+            if rest is None:
+                break
+            self.pieces.append(rest)
+            parts.append(rest)
+        return parts
+
+    def plan(self) -> Plan:
+        """Who should have what, after all phases."""
+        self.pieces.sort(key=lambda piece: piece.start)
+        starts = [piece.start for piece in self.pieces]
+        owners = RangeMap.at_starts(starts, [piece.owner for piece in self.pieces])
+        made = tuple(self._made())
+        again = {move.range for move in made}  # what nobody can have is told in each round
+        moves = (*(move for move in self.moves if move.range not in again), *made)
+        why: RangeMap[Why | None] = RangeMap(None)
+        for move in moves:
+            why.assign(move.range, move.why)
+        memory = Memory(
+            owners,
+            self.situation.now,
+            self.budget,
+            self.joining,
+            moves,
+            self.arrivals,
+            self.hot,
+            self.trends,
+            self.turned,
+        )
+        return Plan(owners, why, tuple(self.held_back), memory, self.again_at)
+
+    def _made(self) -> Iterator[Move]:
+        """The moves of this round."""
+        for piece in self.pieces:
+            if piece.why is not None:
+                cools = piece.why.phase in COOLING
+                yield Move(self.situation.now, piece.range, piece.why, cools)

@@ -1,0 +1,43 @@
+"""When a witness may say that a process is gone (rule P14): pure, from what a look at it showed.
+
+A false word here gives keys to two owners, so each way of being gone needs something that was seen.
+Nobody has the pid; or whoever has it began at another time; or the process ended and waits for its
+parent to notice: its first thread is a zombie, and it has no other. The first thread alone may end
+while the others go on believing. What could not be read shows nothing: under `hidepid` a living
+neighbour and none at all look the same.
+
+A start time is compared as it was printed, never made into a date; clocks are set, and a time
+namespace prints it by a clock of its own. So whoever looks must do it from the suspect's own place.
+"""
+
+import msgspec
+
+from tenure.protocol.lease.messages import Process
+
+
+class Sight(msgspec.Struct, frozen=True, kw_only=True):
+    """What one look at a pid showed. None stands for what could not be read."""
+
+    seen_from: Process | None
+    """Who looked, as it sees itself at this moment."""
+    is_there: bool | None = None
+    """Whether a process has the pid at all."""
+    start_time: int | None = None
+    """Of whoever has it."""
+    first_thread_ended: bool = False
+    has_other_threads: bool | None = None
+
+    def shows_gone(self, suspect: Process) -> bool:
+        """Whether `suspect`, whose pid was looked at from beside it, is gone for certain."""
+        if self.is_there is False:
+            return True
+        if self.start_time is None:
+            return False
+        if self.start_time != suspect.start_time:
+            return True
+        return self.first_thread_ended and self.has_other_threads is False
+
+
+def may_attest(witness: Process | None, suspect: Process) -> bool:
+    """Whether `witness` sees the same pids and start times as `suspect`, and is another process."""
+    return witness is not None and witness.place == suspect.place and witness != suspect

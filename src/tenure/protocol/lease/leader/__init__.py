@@ -1,0 +1,1 @@
+"""What the manager decides while it leads, and how it comes to lead."""

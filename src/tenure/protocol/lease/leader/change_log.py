@@ -1,0 +1,62 @@
+"""The change log of one pool: what lookups need to follow its table (Centrifuge 2.2.1).
+
+It is the journal's own order: an LSN here is an LSN there, only that records which do not change
+this pool's table leave no trace. It is cut at five minutes, as in the paper; whoever was away for
+longer, or would be told more changes than the table has entries, is given the whole table.
+"""
+
+from collections import deque
+from typing import NamedTuple
+
+from tenure.base.instants import Instant
+from tenure.protocol.lease.messages import Entry
+
+
+class Change(NamedTuple):
+    """The entries that one record laid over the table."""
+
+    lsn: int
+    at: Instant
+    entries: tuple[Entry, ...]
+
+
+class ChangeLog:
+    """The changes after `begins_after`; older ones are forgotten."""
+
+    def __init__(self, begins_after: int) -> None:
+        self.begins_after = begins_after
+        self._changes: deque[Change] = deque()
+        self._size = 0
+
+    @property
+    def last(self) -> int:
+        """The LSN of the last change."""
+        return self._changes[-1].lsn if self._changes else self.begins_after
+
+    def add(self, lsn: int, now: Instant, entries: tuple[Entry, ...]) -> None:
+        """Note a change."""
+        assert lsn > self.last, (lsn, self.last)
+        self._changes.append(Change(lsn, now, entries))
+        self._size += len(entries)
+
+    def forget_before(self, instant: Instant) -> None:
+        """Forget the changes made before `instant`."""
+        while self._changes and self._changes[0].at < instant:
+            forgotten = self._changes.popleft()
+            self.begins_after = forgotten.lsn
+            self._size -= len(forgotten.entries)
+
+    def since(self, lsn: int, at_most: int) -> tuple[Entry, ...] | None:
+        """The entries laid after `lsn`, in order; None if they are forgotten or over `at_most`."""
+        if lsn < self.begins_after:
+            return None
+        newer: list[tuple[Entry, ...]] = []
+        count = 0
+        for change in reversed(self._changes):
+            if change.lsn <= lsn:
+                break
+            newer.append(change.entries)
+            count += len(change.entries)
+            if count > at_most:
+                return None
+        return tuple(entry for entries in reversed(newer) for entry in entries)

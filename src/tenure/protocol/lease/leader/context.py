@@ -1,0 +1,111 @@
+"""What a leader has at hand: its seal, its journal's history, and the one way to say something.
+
+Everything that leaves a leader goes through here, so that one place holds the two rules of saying:
+nothing leaves before the records that it may depend on are committed (P18), and nothing leaves
+while the leadership is not proven (P19).
+"""
+
+from typing import NamedTuple
+
+from tenure.base.instants import FAR_FUTURE, Instant
+from tenure.protocol.lease.history import History
+from tenure.protocol.lease.leader.events import (
+    Answer,
+    Connection,
+    ManagerAction,
+    Note,
+    Push,
+    Reply,
+    Send,
+    Ticket,
+)
+from tenure.protocol.lease.messages import FromManager
+from tenure.protocol.lease.records import AnyRecord
+from tenure.protocol.lease.timing import Timing
+from tenure.protocol.log.journal import Append, Committed, Deposed, Unknown
+from tenure.protocol.log.ledger import Ledger
+
+
+class Seal(NamedTuple):
+    """What stands under everything that a leader says (P2)."""
+
+    journal: int
+    leadership: int
+    nonce: int
+
+
+class LeaderContext:
+    """The leader's desk: records in, messages out, in order."""
+
+    def __init__(self, seal: Seal, timing: Timing, history: History) -> None:
+        self.seal = seal
+        self.timing = timing
+        self.history = history
+        self.ledger: Ledger[ManagerAction] = Ledger(seal.leadership, history.lsn)
+        self.may_grant = history.waited_out
+        self.inherited_until = Instant(0)
+        self.repeat_at = FAR_FUTURE
+        """When to repeat the append whose fate is unknown: not at once, a full disk stays full."""
+        self.is_proven = True
+        """Whether the leadership is proven, at the time of what is being handled."""
+        self._actions: list[ManagerAction] = []
+
+    def write(self, record: AnyRecord) -> int:
+        """Decide `record`: it is so from here on, and on its way to the journal. Its LSN."""
+        self.history.apply(record)
+        return self.ledger.write(record)
+
+    def send(self, connection: Connection | None, message: FromManager) -> None:
+        """Say `message` to one client, once all that is decided is durable."""
+        if connection is not None:
+            self._say(Send(connection, message))
+
+    def push(self, connections: tuple[Connection, ...], message: FromManager) -> None:
+        """Say `message` to many clients, once all that is decided is durable."""
+        if connections:
+            self._say(Push(connections, message))
+
+    def reply(self, ticket: Ticket, answer: Answer) -> None:
+        """Answer a question, once all that is decided is durable."""
+        self._say(Reply(ticket, answer))
+
+    def note(self, what: str, pool: str = "", detail: str = "") -> None:
+        """Tell observers; this waits for nothing."""
+        self._actions.append(Note(what, pool, detail))
+
+    def _say(self, action: ManagerAction) -> None:
+        if self.is_proven and not self.ledger.hold_back(action):
+            self._actions.append(action)
+
+    def on_appended(self, now: Instant, result: Committed | Deposed | Unknown) -> None:
+        """Release what the append made durable, or repeat it later where its fate is unknown.
+
+        While the leadership is not proven, what would be said is dropped instead: owners and
+        lookups ask again, and then hear what holds then.
+        """
+        match result:
+            case Committed(lsn=lsn):
+                self.repeat_at = FAR_FUTURE
+                released = self.ledger.on_committed(lsn)
+                if self.is_proven:
+                    self._actions.extend(released)
+            case Unknown(why=why):
+                self.note("append unknown", detail=why)
+                self.repeat_at = Instant(now + self.timing.beat_ns)
+            case Deposed():
+                msg = "a deposed leader is thrown away by its manager"
+                raise AssertionError(msg)
+
+    def advance(self, now: Instant) -> None:
+        """Repeat an append, where it is time."""
+        if now >= self.repeat_at:
+            self.repeat_at = FAR_FUTURE
+            self._actions.append(self.ledger.repeated_append())
+
+    def take_actions(self) -> list[ManagerAction]:
+        """All that was said and decided since the last call, the next append included."""
+        append: Append | None = self.ledger.next_append()
+        if append is not None:
+            self._actions.append(append)
+        actions, self._actions = self._actions, []
+        return actions

@@ -1,0 +1,228 @@
+"""What the manager machine is told, and what it wants done."""
+
+from typing import TypeAlias
+
+import msgspec
+
+from tenure.base.keys import Key, PoolKind
+from tenure.protocol.lease.messages import Entry, FromManager, OwnerInfo, ToManager
+from tenure.protocol.lease.steering_events import (
+    ExplainKey,
+    KeyExplained,
+    PlanRead,
+    ReadPlan,
+    Steered,
+    SteeringCommand,
+)
+from tenure.protocol.log.journal import JournalAction, JournalEvent
+
+Connection: TypeAlias = int
+"""A client's connection, numbered by whoever runs the machine."""
+Ticket: TypeAlias = int
+"""A question's number, drawn by whoever asks."""
+
+
+# --- events -------------------------------------------------------------------------------------
+
+
+class Received(msgspec.Struct, frozen=True):
+    """A client's message came."""
+
+    connection: Connection
+    message: ToManager
+
+
+class Disconnected(msgspec.Struct, frozen=True):
+    """A connection is gone. It proves nothing about the client (P14)."""
+
+    connection: Connection
+
+
+class Stopped(msgspec.Struct, frozen=True):
+    """The process is to end: resign, so that a standby need not wait."""
+
+
+class CreatePool(msgspec.Struct, frozen=True):
+    """Make a pool, unless it is there already."""
+
+    pool: str
+    kind: PoolKind
+    split_points: tuple[Key, ...] = ()
+
+
+class ListPools(msgspec.Struct, frozen=True):
+    """Which pools are there?"""
+
+
+class ListOwners(msgspec.Struct, frozen=True):
+    """Who are the pool's owners?"""
+
+    pool: str
+
+
+class ReadTable(msgspec.Struct, frozen=True):
+    """What changed in the pool's table after `since`, in `journal`?
+
+    The whole table where that is forgotten, or the journal is another one.
+    """
+
+    pool: str
+    since: int | None = None
+    journal: int | None = None
+
+
+class Locate(msgspec.Struct, frozen=True):
+    """Who has this key?"""
+
+    pool: str
+    key: Key
+
+
+Reading: TypeAlias = ListPools | ListOwners | ReadTable | Locate | ReadPlan | ExplainKey
+Question: TypeAlias = CreatePool | SteeringCommand | Reading
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """Somebody asks, or commands, over the JSON API; answered by Reply."""
+
+    ticket: Ticket
+    question: Question
+
+
+ManagerEvent: TypeAlias = Received | Disconnected | Stopped | Asked | JournalEvent
+
+
+# --- answers to questions -----------------------------------------------------------------------
+
+
+class PoolSummary(msgspec.Struct, frozen=True):
+    """One pool in short."""
+
+    pool: str
+    kind: PoolKind
+    owners: int
+    ranges: int
+    free_ranges: int
+    lsn: int
+    split_points: tuple[Key, ...] = ()
+
+
+class Pools(msgspec.Struct, frozen=True):
+    """All pools, by name."""
+
+    pools: tuple[PoolSummary, ...]
+
+
+class OwnerSummary(msgspec.Struct, frozen=True):
+    """One owner in short."""
+
+    name: str
+    address: str
+    incarnation: int
+    ranges: int
+    share: float
+    """Of the key space, from 0 to 1."""
+    recalled_ranges: int
+    connection: Connection | None
+    """On which it asked last; None where that is gone."""
+    hold_seconds: float
+    """How long its ranges stay its own without a further request."""
+    capacity: float
+    labels: dict[str, str]
+    steering: str = ""
+    """What an operator wants of it: cordoned, drained or evicted; else nothing."""
+    load: float = 0.0
+    """What is asked of its ranges a second, as far as owners have told."""
+
+
+class Owners(msgspec.Struct, frozen=True):
+    """All owners of a pool, by name."""
+
+    pool: str
+    owners: tuple[OwnerSummary, ...]
+
+
+class Table(msgspec.Struct, frozen=True):
+    """A pool's table, or what changed in it, up to `lsn` of `journal`."""
+
+    pool: str
+    journal: int
+    kind: PoolKind
+    lsn: int
+    snapshot: bool
+    entries: tuple[Entry, ...]
+    owners: tuple[OwnerInfo, ...]
+
+
+class Location(msgspec.Struct, frozen=True):
+    """The range around a key, and who has it; `owner` is None where nobody does."""
+
+    pool: str
+    entry: Entry
+    owner: OwnerInfo | None
+
+
+class Done(msgspec.Struct, frozen=True):
+    """The command was carried out; `changed` is False where there was nothing to change."""
+
+    changed: bool
+
+
+class NotLeading(msgspec.Struct, frozen=True):
+    """Ask the leader, where one is known."""
+
+    leader: str | None
+
+
+class Impossible(msgspec.Struct, frozen=True):
+    """The question cannot be answered: what is wrong with it, and the way out."""
+
+    why: str
+    missing: bool = False
+    """Whether what it names does not exist."""
+
+
+Told: TypeAlias = Pools | Owners | Table | Location | PlanRead | KeyExplained
+Answer: TypeAlias = Told | Done | Steered | NotLeading | Impossible
+
+
+# --- actions ------------------------------------------------------------------------------------
+
+
+class Send(msgspec.Struct, frozen=True):
+    """Send a message to one client."""
+
+    connection: Connection
+    message: FromManager
+
+
+class Push(msgspec.Struct, frozen=True):
+    """Send one message to many clients; it is to be encoded once."""
+
+    connections: tuple[Connection, ...]
+    message: FromManager
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """Answer a question."""
+
+    ticket: Ticket
+    answer: Answer
+
+
+class Note(msgspec.Struct, frozen=True):
+    """Something worth counting, and a line in the log."""
+
+    what: str
+    """A fixed word or two: what is counted."""
+    pool: str = ""
+    detail: str = ""
+
+
+class GiveUp(msgspec.Struct, frozen=True):
+    """The journal contradicts what was seen of it: end the process, safely and loudly (P22)."""
+
+    why: str
+
+
+ManagerAction: TypeAlias = Send | Push | Reply | Note | GiveUp | JournalAction

@@ -1,0 +1,300 @@
+"""What a leading manager does: pools, and who may speak to them.
+
+A leader is made when a manager has won the leadership and read the journal, and thrown away when it
+is deposed; so nothing that it believed in its first time survives into its second.
+"""
+
+from collections.abc import Sequence
+
+from tenure.base.instants import FAR_FUTURE, Instant
+from tenure.base.keys import KEY_BYTES, Key
+from tenure.base.names import shown, wrong_with_name
+from tenure.protocol.lease.leader import questions
+from tenure.protocol.lease.leader.context import LeaderContext
+from tenure.protocol.lease.leader.events import (
+    Asked,
+    Connection,
+    CreatePool,
+    Done,
+    Impossible,
+)
+from tenure.protocol.lease.leader.policies import PolicyMaker
+from tenure.protocol.lease.leader.pool import MAX_RETRY_NS, Pool, refusal
+from tenure.protocol.lease.leader.steering import steer
+from tenure.protocol.lease.leader.witnesses import Witnesses
+from tenure.protocol.lease.messages import (
+    Attested,
+    Hello,
+    Introduction,
+    Join,
+    LeaseRequest,
+    RefusalReason,
+    Sync,
+    SyncRefusal,
+    ToManager,
+)
+from tenure.protocol.lease.records import (
+    PoolCreated,
+    PromiseLowered,
+    TookOver,
+    WaitedOut,
+)
+from tenure.protocol.lease.steering_events import Steer, Steered, SteeringCommand
+from tenure.protocol.lease.table import LeaseTable
+
+
+class Leader:
+    """A manager's leading self."""
+
+    def __init__(
+        self,
+        now: Instant,
+        context: LeaderContext,
+        manager: str,
+        *,
+        create_pools: bool,
+        first_start: bool,
+        make_policy: PolicyMaker,
+    ) -> None:
+        self.context = context
+        self.create_pools = create_pools
+        self.make_policy = make_policy
+        history, timing = context.history, context.timing
+        inherited_ns = history.promise_ns
+        self.promise_ns = timing.hold_ns + timing.on_any_clock(timing.leadership_ns)
+        self.took_over_lsn = context.write(
+            TookOver(context.seal.leadership, self.promise_ns, manager)
+        )
+        context.inherited_until = self.wait_until(now, inherited_ns)
+        self._grants_at = FAR_FUTURE
+        if not history.waited_out and first_start and not history.has_granted:
+            # What it would wait for came before this history. Of a restored one, that is not so,
+            # whatever the operator says: others of the same history have promised much.
+            context.write(WaitedOut())
+            context.may_grant = True
+        elif not history.waited_out:
+            self._grants_at = Instant(now + timing.longest_hold_ns)
+        self._lower_at = FAR_FUTURE
+        if inherited_ns > self.promise_ns:
+            self._lower_at = context.inherited_until
+        self.pools = {name: self._pool(table) for name, table in history.tables.items()}
+        self.witnesses = Witnesses(now, context, self.pools)
+
+    @staticmethod
+    def wait_until(now: Instant, inherited_ns: int) -> Instant:
+        """Until when something that a predecessor promised may be believed (P19)."""
+        return Instant(now + inherited_ns)
+
+    def _pool(self, table: LeaseTable) -> Pool:
+        policy = self.make_policy(table, table.steering.policy)
+        return Pool(self.context, table, policy)
+
+    # --- messages ---
+
+    def on_message(self, now: Instant, connection: Connection, message: ToManager) -> None:
+        """Answer a client."""
+        match message:
+            case Hello():
+                self._introduce(connection, message)
+            case Join() | LeaseRequest():
+                self._on_request(now, connection, message)
+            case Sync():
+                self._on_sync(now, connection, message)
+            case Attested():
+                self.witnesses.on_attested(now, connection, message)
+
+    def knows_this_nonce(self, message: Join | LeaseRequest) -> bool:
+        """Whether the request was made for this very leadership of this very manager (P2, P9)."""
+        return message.manager_nonce == self.context.seal.nonce
+
+    def _on_request(
+        self, now: Instant, connection: Connection, message: Join | LeaseRequest
+    ) -> None:
+        if not self.knows_this_nonce(message):
+            self._introduce(connection, message)
+            return
+        pool = self.pools.get(message.pool)
+        if isinstance(message, LeaseRequest):
+            if pool is None:
+                self._refuse(connection, message, "no_pool", _no_pool(message.pool))
+            else:
+                pool.on_request(now, connection, message)
+            return
+        pool = pool or self._pool_for(connection, message)
+        if pool is None:
+            return
+        if message.kind not in (None, pool.table.kind):
+            detail = (
+                f"the pool {message.pool!r} is {pool.table.kind}, not {message.kind}; "
+                f"ask for kind={pool.table.kind!r}, or name another pool"
+            )
+            self._refuse(connection, message, "pool_kind", detail)
+            return
+        pool.on_join(now, connection, message)
+        self.witnesses.on_joined(now, connection, pool, message)
+
+    def _pool_for(self, connection: Connection, message: Join) -> Pool | None:
+        """A new pool for its first owner, where that is allowed."""
+        is_wrong = wrong_with_name(message.pool) is not None
+        if message.kind is None or not self.create_pools or is_wrong:
+            self._refuse(connection, message, "no_pool", _no_pool(message.pool))
+            return None
+        return self._create(PoolCreated(message.pool, message.kind))
+
+    def _create(self, record: PoolCreated) -> Pool:
+        self.context.write(record)
+        self.context.note("pool created", record.pool, record.kind)
+        pool = self._pool(self.context.history.tables[record.pool])
+        self.pools[record.pool] = pool
+        return pool
+
+    def _refuse(
+        self,
+        connection: Connection,
+        message: Join | LeaseRequest,
+        reason: RefusalReason,
+        detail: str,
+    ) -> None:
+        self.context.note(f"refused: {reason}", message.pool, detail)
+        self.context.send(connection, refusal(self.context, message, reason, detail, MAX_RETRY_NS))
+
+    def _introduce(self, connection: Connection, message: Hello | Join | LeaseRequest) -> None:
+        seal = self.context.seal
+        if isinstance(message, Hello):
+            answer = Introduction(seal.journal, seal.leadership, seal.nonce, message.token)
+        else:
+            answer = Introduction(
+                seal.journal, seal.leadership, seal.nonce, 0, message.owner_nonce, message.sequence
+            )
+        self.context.send(connection, answer)
+
+    def _on_sync(self, now: Instant, connection: Connection, message: Sync) -> None:
+        pool = self.pools.get(message.pool)
+        if pool is None:
+            detail = _no_pool(message.pool)
+            self.context.send(connection, SyncRefusal(message.sequence, message.nonce, detail))
+            return
+        pool.publisher.on_sync(now, connection, message)
+
+    def has_gone_back(self, message: ToManager) -> bool:
+        """Whether the peer has seen more of this journal's history than there is in it (P22)."""
+        seal = self.context.seal
+        match message:
+            case LeaseRequest(journal=seal.journal):
+                pool = self.pools.get(message.pool)
+                is_known = pool is not None and pool.may_have_numbered(message)
+                return not is_known or self.is_overtaken(message)
+            case Sync(journal=seal.journal):
+                # What was told under an earlier leadership came before this one began.
+                was_before = message.leadership >= seal.leadership or (
+                    message.lsn < self.took_over_lsn
+                )
+                beyond = message.lsn > self.context.history.lsn
+                return message.leadership > seal.leadership or beyond or not was_before
+            case _:
+                return False
+
+    def is_overtaken(self, message: LeaseRequest) -> bool:
+        """Whether the owner knows of a later leadership, or of another leader under this one."""
+        seal = self.context.seal
+        if message.leadership == seal.leadership:
+            return message.manager_nonce != seal.nonce  # drawn once for each leadership (P2)
+        return message.leadership > seal.leadership
+
+    def on_disconnected(self, now: Instant, connection: Connection) -> None:
+        """Push no more there. Leases are not touched: a closed socket proves nothing (P14)."""
+        self.witnesses.on_disconnected(now, connection)
+        for pool in self.pools.values():
+            pool.on_disconnected(connection)
+
+    # --- questions ---
+
+    def on_asked(self, now: Instant, asked: Asked) -> None:
+        """Answer over the JSON API, after what the answer depends on is durable."""
+        question = asked.question
+        if isinstance(question, CreatePool):
+            self.context.reply(asked.ticket, self._create_asked(question))
+        elif isinstance(question, Steer):
+            self.context.reply(asked.ticket, self._steer(now, question))
+        else:
+            self.context.reply(asked.ticket, questions.answer(now, self.pools, question))
+
+    def _steer(self, now: Instant, command: SteeringCommand) -> Steered | Impossible:
+        pool = self.pools.get(command.pool)
+        if pool is None:
+            return questions.no_pool(self.pools, command.pool)
+        return steer(now, pool, command, self.make_policy)
+
+    def _create_asked(self, question: CreatePool) -> Done | Impossible:
+        wanted = PoolCreated(question.pool, question.kind, question.split_points)
+        pool = self.pools.get(question.pool)
+        if pool is None:
+            why = _wrong_name(question.pool) or _wrong_points(question.split_points)
+            if why is not None:
+                return Impossible(why)
+            self._create(wanted)
+            return Done(changed=True)
+        table = pool.table
+        if PoolCreated(table.pool, table.kind, table.split_points) == wanted:
+            return Done(changed=False)
+        return Impossible(
+            f"the pool {question.pool!r} exists already, {table.kind} and with "
+            f"{len(table.split_points)} split points; choose another name"
+        )
+
+    # --- time ---
+
+    def advance(self, now: Instant) -> None:
+        """Do what is due."""
+        self.context.advance(now)
+        if now >= self._grants_at:
+            self._grants_at = FAR_FUTURE
+            self.context.write(WaitedOut())
+            self.context.may_grant = True
+            for pool in self.pools.values():
+                pool.offer_all()
+        if now >= self._lower_at:
+            self._lower_at = FAR_FUTURE
+            self.context.write(PromiseLowered(self.promise_ns))
+        for pool in self.pools.values():
+            pool.advance(now)
+        self.witnesses.advance(now)
+
+    @property
+    def wake_at(self) -> Instant:
+        """When something is due next."""
+        wakes = (pool.wake_at for pool in self.pools.values())
+        return min(
+            self.context.repeat_at, self._grants_at, self._lower_at, self.witnesses.wake_at, *wakes
+        )
+
+    @property
+    def grants_at(self) -> Instant:
+        """When ranges may be granted at all; far in the past, or 0, where they may."""
+        return Instant(0) if self.context.may_grant else self._grants_at
+
+    def invariants(self) -> None:
+        """Those of its parts."""
+        self.context.history.invariants()
+        self.context.ledger.invariants()
+        for pool in self.pools.values():
+            pool.invariants()
+
+
+def _wrong_name(pool: str) -> str | None:
+    why = wrong_with_name(pool)
+    return why and f"{shown(pool)} cannot be a pool's name: {why}"
+
+
+def _wrong_points(split_points: Sequence[Key]) -> str | None:
+    longest = max(map(len, split_points), default=0)
+    if longest <= KEY_BYTES:
+        return None
+    return f"a split point of {longest} bytes, where {KEY_BYTES} are the most; choose shorter ones"
+
+
+def _no_pool(pool: str) -> str:
+    return _wrong_name(pool) or (
+        f"there is no pool {pool!r}; create it with `tenure pool create {pool} --kind hashed`, "
+        "or start the manager with --create-pools so that a pool's first owner does"
+    )

@@ -1,0 +1,95 @@
+"""When a pool is planned because of its load, and with what picture of it.
+
+A policy is asked every renewal's time while there is load, and not because of it where there is
+none. A picture with blank spots is none: what an owner has that has not yet told its load, because
+this leader is new, or because its library is older, would look as if nobody asked for it. So the
+loads are known from when every range that somebody has was told of, and the first reports have had
+the time to be blended in.
+
+An owner may only tell of what the table gives it. Nothing that it tells is journaled, and nothing
+that anybody may believe depends on it: a picture that is wrong costs moves, not promises.
+"""
+
+from bisect import bisect_right
+
+from tenure.base.instants import FAR_FUTURE, Instant
+from tenure.base.keys import Key
+from tenure.base.rangemap import RangeMap
+from tenure.base.ranges import KeyRange
+from tenure.protocol.balance.load import SMOOTHING_NS, Loads
+from tenure.protocol.balance.picture import Picture, RangeRate, Report
+from tenure.protocol.balance.pieces import carried
+from tenure.protocol.lease.messages import Held, LoadReport
+from tenure.protocol.lease.table import NOBODY, LeaseTable
+
+BLENDING_NS = 2 * SMOOTHING_NS
+"""From the last owner's first report on: what was told once less than by others is near it then."""
+LEAST = 0.01
+"""Of load, in the whole pool: below it there is none."""
+
+
+class LoadWatch:
+    """One pool's picture of its load, under one leader."""
+
+    def __init__(self, table: LeaseTable, every_ns: int) -> None:
+        self.at = FAR_FUTURE
+        """When the policy is to be asked again, because of the load."""
+        self.picture = Picture()
+        self._table = table
+        self._every_ns = every_ns if table.kind == "hashed" else FAR_FUTURE
+        """For ever where no policy looks at loads: those of ordered pools do not."""
+        self._told: RangeMap[bool] = RangeMap(value=False)
+        self._known_from = FAR_FUTURE
+
+    def take(self, now: Instant, load: LoadReport, given: tuple[Held, ...]) -> None:
+        """Take what an owner tells that has `given` by the table."""
+        its_own = {(each.start, each.end) for each in given}
+        ranges = [
+            RangeRate(each.start, each.end, each.rate)
+            for each in load.ranges
+            if (each.start, each.end) in its_own
+        ]
+        hottest = [(each.key, each.rate) for each in load.hottest if _is_in(each.key, ranges)]
+        self.picture.take(Report(load.span_ns, ranges, hottest))
+        if self._known_from == FAR_FUTURE:
+            for each in ranges:
+                self._told.assign(KeyRange(each.start, each.end), value=True)
+            if self._is_whole():
+                self._known_from = Instant(now + BLENDING_NS)
+        has_load = any(each.rate > 0 for each in ranges)
+        if self.at == FAR_FUTURE and has_load:
+            self.at = self._next(now)
+
+    def _next(self, now: Instant) -> Instant:
+        return min(Instant(now + self._every_ns), FAR_FUTURE)
+
+    def _is_whole(self) -> bool:
+        return all(
+            told
+            for key_range, right in self._table.rights
+            if right.owner != NOBODY
+            for _, told in self._told.within(key_range)
+        )
+
+    def begin(self, now: Instant) -> None:
+        """The policy is being asked: when is the next round?"""
+        has_load = sum(self.picture.loads(now).rates) >= LEAST
+        self.at = self._next(now) if has_load else FAR_FUTURE
+
+    def loads(self, now: Instant) -> Loads | None:
+        """What the policy is told; None while too little is known, or there is no load."""
+        if now < self._known_from:
+            return None
+        loads = self.picture.loads(now)
+        return loads if sum(loads.rates) >= LEAST else None
+
+    def carried(self, now: Instant) -> dict[int, float]:
+        """The load of each incarnation, as far as it is known."""
+        return carried(self._table.owners(), self.picture.loads(now))
+
+
+def _is_in(key: Key, ranges: list[RangeRate]) -> bool:
+    """Whether `key` is in one of the ranges, which are in order."""
+    i = bisect_right(ranges, key, key=lambda each: each.start) - 1
+    end = ranges[i].end if i >= 0 else b""
+    return end is None or key < end

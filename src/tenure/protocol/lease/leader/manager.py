@@ -1,0 +1,288 @@
+"""The manager machine: standing by, taking over, leading, being deposed.
+
+It joins the leadership (who leads) and the leader (what leading is). Taking over is: win the seat,
+so that no predecessor can append any more; read what was appended since it last looked, standing
+by; write down that it has taken over; and only then answer anybody (P19). The nonce is drawn anew
+at each takeover (P2).
+"""
+
+from random import Random
+
+import msgspec
+
+from tenure.base.instants import Instant
+from tenure.base.machine import Output
+from tenure.protocol.lease.leader.context import LeaderContext, Seal
+from tenure.protocol.lease.leader.events import (
+    Asked,
+    Connection,
+    Disconnected,
+    GiveUp,
+    ManagerAction,
+    ManagerEvent,
+    Note,
+    NotLeading,
+    Received,
+    Reply,
+    Send,
+    Stopped,
+)
+from tenure.protocol.lease.leader.leader import Leader
+from tenure.protocol.lease.leader.policies import PolicyMaker, chosen_policy
+from tenure.protocol.lease.messages import Hello, Standby, Sync, ToManager
+from tenure.protocol.lease.timing import Timing
+from tenure.protocol.log.follower import Follower
+from tenure.protocol.log.journal import (
+    Appended,
+    Beaten,
+    Campaigned,
+    Compact,
+    Deposed,
+    Followed,
+    JournalFailed,
+    Load,
+    Loaded,
+    SeatRead,
+)
+from tenure.protocol.log.leadership import Leadership
+
+NONCE_LIMIT = 1 << 63
+DEFAULT_COMPACT_AFTER = 10_000
+"""Records after which the journal is compacted: about a second of reading at a takeover."""
+
+GONE_BACK = GiveUp(
+    "the journal has gone back: this manager, owners or lookups have seen later leaderships or "
+    "changes than it holds, so it is an old copy. Going on would give keys to two owners. Stop "
+    "every manager of it; then put the present journal back, or go on from the copy with "
+    "`tenure restore`, or start with a new one"
+)
+
+
+class ManagerConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """What a manager is told when it is made."""
+
+    url: str
+    """Where clients and other managers find it."""
+    timing: Timing
+    create_pools: bool = True
+    """Whether a pool's first owner creates it."""
+    compact_after: int = DEFAULT_COMPACT_AFTER
+    first_start: bool = False
+    """The operator's word that no earlier manager has promised anything to these owners: a new
+    journal, which has not waited that out, need not (P22). A restored one is not new."""
+
+
+class Manager:
+    """One manager process's deciding self."""
+
+    def __init__(
+        self, config: ManagerConfig, random: Random, make_policy: PolicyMaker = chosen_policy
+    ) -> None:
+        self.config = config
+        self.timing = config.timing
+        self.random = random
+        self.make_policy = make_policy
+        self.leadership = Leadership(config.url, config.timing)
+        self.follower = Follower()
+        self.leader: Leader | None = None
+        self._actions: list[ManagerAction] = []
+        self._doubted_at: Instant | None = None
+        """When a peer was met that has seen more than this journal tells: the next beat decides."""
+        self._load_failed = False
+        """The journal could not be read after a campaign was won: it is tried at the next beat."""
+        self._compacted_lsn = 0
+        self._connections: dict[Connection, None] = {}
+        self._unanswered: dict[Connection, Hello | Sync] = {}
+        """The last question of each client that this manager could not answer, because it does not
+        lead: answered when it does, or clients would hear of it one pause of their search later.
+        Only questions that change nothing; whoever asked again does not take the answer."""
+
+    # --- the machine ---
+
+    def handle(self, now: Instant, event: ManagerEvent) -> Output[ManagerAction]:
+        """Do what is due at `now`, then take `event`."""
+        self._advance(now)
+        match event:
+            case Received(connection=connection, message=message):
+                self._on_received(now, connection, message)
+            case Disconnected(connection=connection):
+                self._connections.pop(connection, None)
+                self._unanswered.pop(connection, None)
+                if self.leader:
+                    self.leader.on_disconnected(now, connection)
+            case Asked():
+                self._on_asked(now, event)
+            case Stopped():
+                self._actions.extend(self.leadership.resign())
+                self._step_down("resigned")
+            case _:
+                self._on_journal(now, event)
+        return self._output(now)
+
+    def advance(self, now: Instant) -> Output[ManagerAction]:
+        """Do what is due at `now`."""
+        self._advance(now)
+        return self._output(now)
+
+    def _advance(self, now: Instant) -> None:
+        self._actions.extend(self.leadership.advance(now))
+        if self.leader:
+            self.leader.context.is_proven = self._may_speak(now)
+            if now >= self.leader.wake_at:
+                self.leader.advance(now)
+
+    def _output(self, now: Instant) -> Output[ManagerAction]:
+        wake_at = self.leadership.wake_at
+        if self.leader:
+            self._actions.extend(self.leader.context.take_actions())
+            wake_at = min(wake_at, self.leader.wake_at)
+        actions, self._actions = self._actions, []
+        return Output(actions, max(wake_at, now))
+
+    # --- clients ---
+
+    def _on_received(self, now: Instant, connection: Connection, message: ToManager) -> None:
+        self._connections[connection] = None
+        if self.leader is None:
+            known = self.leadership.leader
+            leader = None if known == self.config.url else known
+            self._actions.append(Send(connection, Standby(leader)))
+            if isinstance(message, Hello | Sync):
+                self._unanswered[connection] = message
+        elif not self._may_speak(now):
+            self._note("silent: leadership not proven")
+        elif self.leader.has_gone_back(message):
+            self._doubted_at = now
+            self._note("doubted: a peer has seen a later leadership or LSN")
+        else:
+            self.leader.on_message(now, connection, message)
+
+    def _may_speak(self, now: Instant) -> bool:
+        """Whether to answer as the leader: nobody else can be, and the journal is not in doubt."""
+        return self._doubted_at is None and self.leadership.is_proven(now)
+
+    def _on_asked(self, now: Instant, asked: Asked) -> None:
+        if self.leader and self._may_speak(now):
+            self.leader.on_asked(now, asked)
+        else:
+            leader = self.leadership.leader
+            known = None if leader == self.config.url else leader
+            self._actions.append(Reply(asked.ticket, NotLeading(known)))
+
+    # --- the journal's answers ---
+
+    def _on_journal(self, now: Instant, event: ManagerEvent) -> None:
+        match event:
+            case SeatRead(seat=seat) if self.leadership.has_gone_back(seat):
+                self._actions.append(GONE_BACK)
+            case SeatRead():
+                self._actions.extend(self.leadership.on_seat_read(now, event))
+                if self.leadership.phase == "standby":
+                    self._actions.extend(self.follower.look())
+            case Campaigned():
+                if self.leadership.on_campaigned(event):
+                    self._load_failed = False
+                    self._note("won leadership", str(event.leadership))
+                    self._actions.append(self.follower.read(event.leadership))
+            case Beaten():
+                self._on_beaten(event)
+            case Loaded() | Followed():
+                self._on_read(now, event)
+            case Appended():
+                self._on_appended(now, event)
+            case JournalFailed(action=Load() as load):
+                self._on_load_failed(load, event.why)
+            case JournalFailed():
+                self._note("journal failed", event.why)
+                self.leadership.on_failed(event)
+
+    def _on_beaten(self, event: Beaten) -> None:
+        if self._load_failed and self._is_current(event.leadership):
+            self._load_failed = False
+            self._actions.append(self.follower.read(event.leadership))
+        if not self.leadership.on_beaten(event):
+            self._step_down("deposed")
+        elif self._doubted_at is not None and self.leadership.proven_from > self._doubted_at:
+            # Either another leads, and this beat would have said so; or the journal went back, and
+            # to go on would forget what was acknowledged (S4).
+            self._actions.append(GONE_BACK)
+
+    def _on_load_failed(self, load: Load, why: str) -> None:
+        self._note("journal failed", why)
+        if self.follower.on_failed(load):
+            self._load_failed = self._is_current(load.leadership)
+
+    def _is_current(self, leadership: int) -> bool:
+        mine = self.leadership
+        return mine.phase == "leading" and mine.leadership == leadership
+
+    def _on_read(self, now: Instant, event: Loaded | Followed) -> None:
+        if self.follower.has_gone_back(event):
+            self._actions.append(GONE_BACK)
+        elif self.follower.on_read(event) and self._is_current(event.leadership):
+            self._lead(now, event)
+
+    def _lead(self, now: Instant, event: Loaded | Followed) -> None:
+        assert self.leader is None
+        history = self.follower.take()
+        self._compacted_lsn = self.follower.snapshot_lsn
+        seal = Seal(event.journal, event.leadership, self.draw_nonce())
+        self.leader = Leader(
+            now,
+            LeaderContext(seal, self.timing, history),
+            self.config.url,
+            create_pools=self.config.create_pools,
+            first_start=self.config.first_start,
+            make_policy=self.make_policy,
+        )
+        self._note("leading", f"leadership {event.leadership}, LSN {history.lsn}")
+        unanswered, self._unanswered = self._unanswered, {}
+        for connection, message in unanswered.items():
+            self._on_received(now, connection, message)
+
+    def draw_nonce(self) -> int:
+        """A nonce for one leadership."""
+        return self.random.randrange(1, NONCE_LIMIT)
+
+    def _on_appended(self, now: Instant, event: Appended) -> None:
+        if self.leader is None or not self._is_current(event.leadership):
+            return
+        ledger = self.leader.context.ledger
+        if event.after_lsn != ledger.committed or not ledger.is_appending:
+            return
+        if isinstance(event.result, Deposed):
+            self.leadership.become_standby()
+            self._step_down("deposed")
+            return
+        self.leader.context.on_appended(now, event.result)
+        self._compact()
+
+    def _compact(self) -> None:
+        """Replace the records by their sum, at a moment when all of it is committed."""
+        assert self.leader
+        context = self.leader.context
+        lsn = context.history.lsn
+        if context.ledger.settled and lsn >= self._compacted_lsn + self.config.compact_after:
+            self._compacted_lsn = lsn
+            self._actions.append(Compact(context.seal.leadership, lsn, context.history.state()))
+
+    def _step_down(self, why: str) -> None:
+        """Forget all that was decided and not committed, and tell clients to look elsewhere."""
+        self._doubted_at = None
+        if self.leader is None:
+            return
+        self.leader = None
+        self._note(why)
+        for connection in self._connections:
+            self._actions.append(Send(connection, Standby(None)))
+
+    def _note(self, what: str, detail: str = "") -> None:
+        self._actions.append(Note(what, "", detail))
+
+    def invariants(self) -> None:
+        """Those of its parts; only who leads has a leader's self."""
+        self.leadership.invariants()
+        self.follower.invariants()
+        if self.leader:
+            assert self.leadership.phase == "leading"
+            self.leader.invariants()

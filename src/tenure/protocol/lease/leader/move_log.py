@@ -1,0 +1,99 @@
+"""Where ranges were, and how they came to where they are: as much as a leader remembers.
+
+For people who ask why a key is where it is. Nothing is decided by it, so it is not journaled: a new
+leader begins without, and says from when on it knows.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from tenure.base.instants import Instant
+from tenure.base.keys import Key
+from tenure.base.rangemap import RangeMap
+from tenure.base.ranges import KeyRange
+from tenure.protocol.balance.policy import NOBODY, Plan, Why
+from tenure.protocol.lease.messages import Entry
+from tenure.protocol.lease.table import LeaseTable
+
+REMEMBERED = 10_000
+"""Moves of one pool, of some 200 bytes each: 150 restarts of an owner with 64 ranges."""
+
+
+class Move(NamedTuple):
+    """A range went from one to another; to NOBODY where it was freed."""
+
+    at: Instant
+    range: KeyRange
+    how: str
+    giver: int
+    giver_name: str
+    taker: int
+    taker_name: str
+    number: int
+    since: int
+    why: Why | None
+    """Why the plan had it elsewhere."""
+
+
+class MoveLog:
+    """The last moves of one pool."""
+
+    def __init__(self, table: LeaseTable, at_most: int = REMEMBERED) -> None:
+        self.table = table
+        self.at_most = at_most
+        self.begins_at: Instant | None = None
+        """From when on all is known; None where nothing has happened yet."""
+        self.plan = Plan(RangeMap(NOBODY), RangeMap(None))
+        """The one that is being carried out."""
+        self.joined: dict[int, Instant] = {}
+        """When the present members joined, where that was seen."""
+        self._moves: deque[Move] = deque()
+
+    def follow(self, now: Instant, plan: Plan) -> None:
+        """From now on, `plan` is what moves ranges."""
+        self._begin(now)
+        self.plan = plan
+
+    def _begin(self, now: Instant) -> None:
+        if self.begins_at is None:
+            self.begins_at = now
+
+    def add(self, now: Instant, entries: Sequence[Entry], how: str) -> None:
+        """Note what `entries` are about to change in the table."""
+        self._begin(now)
+        for entry in entries:
+            for piece, right in self.table.within(entry.range):
+                planned, why = self.plan.owners[piece.start], self.plan.why[piece.start]
+                is_recalled = how == "returned" and planned not in (right.owner, NOBODY)
+                is_taken_back = how == "handed over" and entry.owner == right.owner
+                said = "taken back" if is_taken_back else "recalled" if is_recalled else how
+                names = self._name(right.owner), self._name(entry.owner)
+                self._moves.append(
+                    Move(
+                        now,
+                        piece,
+                        said,
+                        *(right.owner, names[0], entry.owner, names[1]),
+                        *(entry.number, entry.since, why),
+                    )
+                )
+        while len(self._moves) > self.at_most:
+            self.begins_at = self._moves.popleft().at
+
+    def _name(self, incarnation: int) -> str:
+        member = self.table.members.get(incarnation)
+        return member.name if member else ""
+
+    def on_joined(self, now: Instant, incarnation: int) -> None:
+        """A member is new."""
+        self._begin(now)
+        self.joined[incarnation] = now
+
+    def on_gone(self, incarnation: int) -> None:
+        """A member is gone."""
+        self.joined.pop(incarnation, None)
+
+    def of(self, key: Key) -> Iterator[Move]:
+        """What happened to a key, the latest first."""
+        return (move for move in reversed(self._moves) if key in move.range)

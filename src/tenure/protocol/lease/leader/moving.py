@@ -1,0 +1,244 @@
+"""What moves away from an owner: recalled, or handed over with its state (rules P10, P13).
+
+A recall asks for a range back; its state is lost, and said to be. A hand-off moves both. The owner
+goes on serving while it copies the state to the taker, ends its belief, sends the last difference,
+and only then returns the range, naming who has all of it. From here on one record gives it to that
+incarnation, under a new number and with the old `since`: nothing was lost.
+
+No state passes through here, and no wish of a predecessor is needed to go on: every request says of
+which ranges its owner has a whole copy, and as which lease it was served last. The table says
+whether that is still the last there was. So whatever was under way when a leader died is finished,
+or taken back, by the next one, and a copy of an earlier number is never used.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from tenure.base.instants import Instant
+from tenure.base.rangemap import RangeMap
+from tenure.base.ranges import KeyRange
+from tenure.protocol.balance.policy import NOBODY
+from tenure.protocol.lease.leader.context import LeaderContext
+from tenure.protocol.lease.leader.move_log import MoveLog
+from tenure.protocol.lease.leader.publisher import Publisher
+from tenure.protocol.lease.leader.session import NOT_ORDERED, NOT_RECALLED, Session
+from tenure.protocol.lease.messages import Copy, Entry, HandOff, Held, Leased, Mark
+from tenure.protocol.lease.records import Changed
+from tenure.protocol.lease.table import NOT_HANDED, LeaseTable, Right
+
+AT_ONCE = 4
+"""How many ranges an owner hands over at a time: enough to hide the round trips, and few enough
+that each is done within its deadline."""
+
+
+class Kept(NamedTuple):
+    """What an incarnation keeps for now, and how it is to give up the rest."""
+
+    leases: list[Leased]
+    hand_offs: tuple[HandOff, ...]
+    all_stays: bool
+    """Nothing is moving, waits to move, or is told for the first time."""
+
+
+class Moving:
+    """The moves of one pool under a leader."""
+
+    def __init__(
+        self,
+        context: LeaderContext,
+        table: LeaseTable,
+        publisher: Publisher,
+        sessions: Mapping[int, Session],
+        log: MoveLog,
+    ) -> None:
+        self.context = context
+        self.table = table
+        self.publisher = publisher
+        self.sessions = sessions
+        self.log = log
+
+    # --- what a request does not hold any more ---
+
+    def settle(
+        self,
+        now: Instant,
+        session: Session,
+        missing: Sequence[KeyRange],
+        copies: Sequence[Copy],
+        plan: RangeMap[int],
+    ) -> tuple[list[KeyRange], RangeMap[bool]]:
+        """What of `missing`, which the request does not hold, is returned without its state; and
+        what is still being given over. Of what there is a whole copy, whoever has it is given it.
+        """
+        returned: list[KeyRange] = []
+        giving: RangeMap[bool] = RangeMap(value=False)
+        handing: dict[tuple[int, int], list[KeyRange]] = {}
+        copied = RangeMap.of(((copy.range, copy) for copy in copies), None)
+        maps: list[RangeMap[Any]] = [session.untold, session.orders, copied, plan]
+        maps += [self.table.rights, self.table.handed]
+        for part in (part for key_range in missing for part in _cut(key_range, *maps)):
+            copy = copied[part.start]
+            if session.untold[part.start]:
+                continue
+            if copy is None or not self.counts(part, copy):
+                returned.append(part)
+            elif copy.taker == NOBODY and self._is_ordered(now, session, part, plan):
+                giving.assign(part, value=True)
+            else:
+                taker = self._who_takes(session, copy).incarnation
+                handing.setdefault((taker, copy.number), []).append(part)
+        for (taker, handed), pieces in handing.items():
+            self.hand(now, pieces, handed, self.sessions[taker])
+        return returned, giving
+
+    def counts(self, piece: KeyRange, copy: Copy) -> bool:
+        """Whether the copy is what the table's own lease of the piece left, or came with it."""
+        number = self.table.rights[piece.start].number
+        return copy.number in (number, self.table.handed[piece.start])
+
+    def _is_ordered(
+        self, now: Instant, session: Session, piece: KeyRange, plan: RangeMap[int]
+    ) -> bool:
+        is_in_time = now < session.orders[piece.start]
+        return is_in_time and self.taker(session, plan[piece.start]) is not None
+
+    def _who_takes(self, session: Session, copy: Copy) -> Session:
+        """Whoever has the copy by what the request says, if that one lives; else who says it."""
+        taker = self.sessions.get(copy.taker)
+        return session if taker is None or taker.leaving else taker
+
+    def hand(self, now: Instant, pieces: Sequence[KeyRange], handed: int, taker: Session) -> None:
+        """Give `pieces`, which somebody has, to `taker` with their state, as the lease numbered
+        `handed` left it (P13).
+        """
+        number = self.table.next_number
+        entries: list[Entry] = []
+        for part, right in (each for piece in pieces for each in self.table.within(piece)):
+            entries.append(Entry(part.start, part.end, taker.incarnation, number, right.since))
+            # Who gets its range back keeps the order: one deadline is for all attempts.
+            taker.recalled.assign(part, NOT_RECALLED)
+            taker.untold.assign(part, value=True)
+            before = self.sessions[right.owner]
+            if before is not taker:
+                before.forget_moves(part)
+        self.log.add(now, entries, "handed over")
+        lsn = self.context.write(Changed(self.table.pool, tuple(entries), handed))
+        self.publisher.add(now, lsn, tuple(entries))
+        taker.unsettle(self.context)
+        self.context.note("handed over", self.table.pool, f"{len(entries)} to {taker.name}")
+
+    def that_count(self, copies: Sequence[Copy]) -> tuple[Held, ...]:
+        """Of `copies`, those that the table's present lease will leave or has left: who has
+        one is to keep it, until the range is granted to somebody.
+        """
+        return tuple(
+            Held(piece.start, piece.end, copy.number)
+            for copy in copies
+            for piece, right in self.table.within(copy.range)
+            if right.number == copy.number
+        )
+
+    # --- what an answer lists ---
+
+    def kept(
+        self, now: Instant, session: Session, plan: RangeMap[int], giving: RangeMap[bool]
+    ) -> Kept:
+        """What the incarnation keeps, what it is to hand over, and what is recalled from it.
+
+        What was recalled is left out after its deadline (P10).
+        """
+        leases: list[Leased] = []
+        moves: list[Move] = []
+        for item in self.table.held_by(session.incarnation):
+            for key_range, right in self.table.within(item.range):
+                laid = (giving, session.untold, plan, session.recalled, session.orders)
+                for piece in _cut(key_range, *laid):
+                    planned = plan[piece.start]
+                    fate = self._fate(now, session, piece, planned)
+                    if fate == "moves":
+                        moves.append(Move(piece, right.number, planned))
+                    if fate != "left out" and not giving[piece.start]:
+                        leases.append(self._lease(piece, right, fate))
+        all_stays = not moves and not session.is_moving
+        session.untold = RangeMap(value=False)
+        return Kept(leases, self._orders(now, session, moves), all_stays)
+
+    def _fate(self, now: Instant, session: Session, piece: KeyRange, planned: int) -> "Fate":
+        """What becomes of a piece that the incarnation has; it is recalled here, if that is it."""
+        if session.untold[piece.start]:
+            return "granted"
+        if session.recalled[piece.start] == NOT_RECALLED:
+            if planned == session.incarnation or (planned == NOBODY and self._may_keep(session)):
+                session.orders.assign(piece, NOT_ORDERED)
+                return "stays"
+            if self._can_hand(now, session, piece, planned):
+                return "moves"
+            session.recalled.assign(piece, Instant(now + self.context.timing.recall_ns))
+        return "recalled" if now < session.recalled[piece.start] else "left out"
+
+    def _may_keep(self, session: Session) -> bool:
+        """Whether it goes on with what nobody is to have: for good; or, where it can hand over and
+        leaves, until somebody who has just joined has spoken under its number and is planned for.
+        """
+        if not session.leaving:
+            return True
+        joining = (each for each in self.sessions.values() if not (each.proven or each.leaving))
+        there = [session.incarnation, *(each.incarnation for each in joining)]
+        can = [number for number in there if self.table.members[number].hand_off]
+        return session.incarnation in can and len(can) > 1
+
+    def _can_hand(self, now: Instant, session: Session, piece: KeyRange, planned: int) -> bool:
+        deadline = session.orders[piece.start]
+        is_late = deadline != NOT_ORDERED and now >= deadline
+        return not is_late and self.taker(session, planned) is not None
+
+    def taker(self, session: Session, planned: int) -> Session | None:
+        """Who is to have what `session` has, if both can hand over."""
+        members = self.table.members
+        taker = self.sessions.get(planned)
+        if taker is None or taker is session or taker.leaving:
+            return None
+        both = (members[session.incarnation], members[taker.incarnation])
+        return taker if all(member.hand_off for member in both) else None
+
+    def _lease(self, piece: KeyRange, right: Right, fate: "Fate") -> Leased:
+        mark: Mark = "granted" if fate == "granted" else "renewed"
+        if fate == "recalled":
+            mark = "recalled"
+        handed = self.table.handed[piece.start] if fate == "granted" else NOT_HANDED
+        return Leased(piece.start, piece.end, right.number, right.since, mark, handed)
+
+    def _orders(self, now: Instant, session: Session, moves: list["Move"]) -> tuple[HandOff, ...]:
+        """Of the moves, those that are under way, and more, up to so many at once."""
+        moves.sort(key=lambda move: session.orders[move.piece.start] == NOT_ORDERED)
+        hand_offs: list[HandOff] = []
+        for piece, number, planned in moves:
+            is_new = session.orders[piece.start] == NOT_ORDERED
+            if is_new and (len(hand_offs) >= AT_ONCE or not self.sessions[planned].connection):
+                continue  # who is not connected may be gone: its ranges are served meanwhile
+            if is_new:
+                deadline = Instant(now + self.context.timing.hand_off_ns)
+                session.orders.assign(piece, deadline)
+            address = self.table.members[planned].hand_off
+            assert address is not None
+            hand_offs.append(HandOff(piece.start, piece.end, number, planned, address))
+        return tuple(sorted(hand_offs, key=lambda order: order.start))
+
+
+class Move(NamedTuple):
+    """A piece that is to be handed over, the number it is held under, and to whom."""
+
+    piece: KeyRange
+    number: int
+    taker: int
+
+
+Fate = Literal["granted", "stays", "moves", "recalled", "left out"]
+
+
+def _cut(key_range: KeyRange, *maps: RangeMap[Any]) -> list[KeyRange]:
+    """`key_range` in pieces, in each of which every map has one value."""
+    pieces = [key_range]
+    for cutting in maps:
+        pieces = [part for piece in pieces for part, _ in cutting.within(piece)]
+    return pieces

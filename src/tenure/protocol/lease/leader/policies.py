@@ -1,0 +1,31 @@
+"""The policies there are, by name, for each kind of pool. The first is the one it begins with."""
+
+from collections.abc import Callable, Mapping
+
+from tenure.base.keys import PoolKind
+from tenure.protocol.balance.deal import Deal
+from tenure.protocol.balance.policy import Policy
+from tenure.protocol.balance.ring import Ring
+from tenure.protocol.balance.weighted import Weighted
+from tenure.protocol.lease.table import LeaseTable
+
+PolicyMaker = Callable[[LeaseTable, str], Policy]
+"""From a pool's table, and the name of the policy that was chosen for it: empty where none was."""
+
+POLICIES: Mapping[PoolKind, Mapping[str, Callable[[LeaseTable], Policy]]] = {
+    "hashed": {"weighted": lambda _: Weighted(), "ring": lambda _: Ring()},
+    "ordered": {"deal": lambda table: Deal(table.split_points)},
+}
+
+
+def policy_name(table: LeaseTable, chosen: str) -> str:
+    """What the chosen policy is called; that of the kind where none was chosen, or it is unknown:
+    a later tenure may have chosen one that this one does not have.
+    """
+    names = POLICIES[table.kind]
+    return chosen if chosen in names else next(iter(names))
+
+
+def chosen_policy(table: LeaseTable, chosen: str) -> Policy:
+    """The policy of that name, or the one that pools of this kind begin with (P12)."""
+    return POLICIES[table.kind][policy_name(table, chosen)](table)

@@ -1,0 +1,472 @@
+"""One pool under a leader: joining, asking, recalling, granting, expiring.
+
+The plan says who should have what; the table says who has what. Everything here follows from the
+difference: a range whose owner should not have it is recalled, a free range is granted to whoever
+should have it, when that one asks. Nothing is ever granted unasked (P1), so the only ranges that
+wait for a dead owner are those it held.
+
+A range is freed in four ways, and no other: its owner's request does not list it (P5), the one hold
+of its owner's incarnation has run out (P4), its owner left, or is proven dead (P14).
+"""
+
+from collections.abc import Iterable, Sequence
+
+from tenure.base.instants import FAR_FUTURE, Instant
+from tenure.base.rangemap import RangeMap
+from tenure.base.ranges import KeyRange
+from tenure.protocol.balance.policy import NOBODY, Candidate, Pin, Plan, Policy, Situation
+from tenure.protocol.lease.leader.context import LeaderContext
+from tenure.protocol.lease.leader.events import Connection
+from tenure.protocol.lease.leader.load_watch import LoadWatch
+from tenure.protocol.lease.leader.move_log import MoveLog
+from tenure.protocol.lease.leader.moving import Moving
+from tenure.protocol.lease.leader.publisher import Publisher
+from tenure.protocol.lease.leader.session import Session
+from tenure.protocol.lease.messages import (
+    Copy,
+    Entry,
+    HandOff,
+    Held,
+    Join,
+    Leased,
+    LeaseRequest,
+    LeaseResponse,
+    Refusal,
+    RefusalReason,
+)
+from tenure.protocol.lease.records import Changed, Joined, Left, Member, Steering
+from tenure.protocol.lease.table import LeaseTable
+
+MAX_RETRY_NS = 1_000_000_000
+"""How long a refused owner waits at most: the name may come free earlier, by its owner leaving."""
+
+
+class Pool:
+    """The leader's side of one pool."""
+
+    def __init__(self, context: LeaderContext, table: LeaseTable, policy: Policy) -> None:
+        self.context = context
+        self.table = table
+        self.policy = policy
+        self.publisher = Publisher(context, table)
+        self.sessions: dict[int, Session] = {}
+        self.load_watch = LoadWatch(table, context.timing.renew_ns)
+        self.move_log = MoveLog(table)
+        self.moving = Moving(context, table, self.publisher, self.sessions, self.move_log)
+        self.plan: RangeMap[int] = table.owners()
+        self._planned: dict[int, list[KeyRange]] = {}
+        self._memory: object = None
+        self._plan_at = FAR_FUTURE
+        self._next_expiry = FAR_FUTURE
+        for member in table.members.values():
+            self._inherit(member)
+
+    def _inherit(self, member: Member) -> None:
+        """A predecessor's owner: it keeps its ranges for as long as anything may be believed (P19).
+
+        It is planned for although it has not spoken: else a new leader would begin by recalling
+        half the pool from the first owners that find it.
+        """
+        until = self.context.inherited_until
+        session = Session(member.incarnation, member.name, member.nonce, until)
+        session.proven = True
+        session.leaving = member.incarnation in self.table.steering.evicted
+        self.sessions[member.incarnation] = session
+        self._next_expiry = min(self._next_expiry, until)
+        self._plan_at = Instant(0)
+
+    # --- requests ---
+
+    def on_join(self, now: Instant, connection: Connection, message: Join) -> None:
+        """Number the incarnation, or find the number it has (P8, P9), and answer its request."""
+        incarnation, nonce = self.table.numbered.get(message.name, (NOBODY, 0))
+        session = self.sessions.get(incarnation)
+        if nonce == message.owner_nonce and incarnation != NOBODY:
+            if session is None or self._is_evicted(session):
+                self._refuse(connection, message, "past", "this incarnation is gone or evicted")
+                return
+        elif session is not None:
+            self._refuse_name(now, connection, message, session)
+            return
+        else:
+            session = self._number(now, message)
+        self._answer(now, connection, session, message, (), ())
+
+    def _number(self, now: Instant, message: Join) -> Session:
+        incarnation = self.table.next_incarnation
+        self.context.write(
+            Joined(
+                self.table.pool,
+                incarnation,
+                message.name,
+                message.owner_nonce,
+                message.address,
+                message.capacity,
+                message.labels,
+                message.process,
+                message.hand_off,
+            )
+        )
+        session = Session(incarnation, message.name, message.owner_nonce, now)
+        self.sessions[incarnation] = session
+        self._next_expiry = Instant(0)
+        self.move_log.on_joined(now, incarnation)
+        self.context.note("owner joined", self.table.pool, f"{message.name} as {incarnation}")
+        return session
+
+    def on_request(self, now: Instant, connection: Connection, message: LeaseRequest) -> None:
+        """Take back what is not listed, then answer with all that the owner may hold."""
+        session = self.session_of(message)
+        if session is None:
+            self._refuse(
+                connection,
+                message,
+                "past",
+                "evicted, or a later incarnation or nobody has the name",
+            )
+            return
+        self._answer(now, connection, session, message, message.held, message.copies)
+
+    def may_have_numbered(self, message: LeaseRequest) -> bool:
+        """Whether the incarnation, and the numbers of all that it holds, can be of this history.
+
+        Not where another was numbered so: an incarnation and its nonce are journaled together (P9).
+        """
+        table = self.table
+        member = table.members.get(message.incarnation)
+        if message.incarnation >= table.next_incarnation or (
+            member is not None and member.nonce != message.owner_nonce
+        ):
+            return False
+        if message.held == table.held_by(message.incarnation):
+            return True
+        return all(item.number < table.next_number for item in message.held)
+
+    def session_of(self, message: LeaseRequest) -> Session | None:
+        """The session of the very incarnation that sent `message`, if it is its name's last."""
+        session = self.sessions.get(message.incarnation)
+        if session is None or session.owner_nonce != message.owner_nonce:
+            return None
+        return None if self._is_evicted(session) else session
+
+    def _is_evicted(self, session: Session) -> bool:
+        return session.incarnation in self.table.steering.evicted
+
+    def _answer(
+        self,
+        now: Instant,
+        connection: Connection,
+        session: Session,
+        message: Join | LeaseRequest,
+        held: tuple[Held, ...],
+        copies: tuple[Copy, ...],
+    ) -> None:
+        if not session.is_in_order(message.sequence):
+            self.context.note("late request", self.table.pool, session.name)
+            return
+        leaving = isinstance(message, LeaseRequest) and message.leaving
+        begins_to_leave = leaving and not session.leaving
+        hold_until = Instant(now + self.context.timing.hold_ns)
+        session.take(message.sequence, connection, hold_until, leaving=leaving)
+        session.heard_at = now
+        missing = self.not_listed(session, held)
+        if isinstance(message, LeaseRequest) and message.load is not None:
+            given = self.table.held_by(session.incarnation)
+            self.load_watch.take(now, message.load, given)
+        if leaving and not held and not copies:
+            self._remove(now, session, missing, "owner left")
+            self._respond(session, ())
+            return
+        if begins_to_leave:
+            self._replan(now)  # its own answer says at once who is to have what it has
+        elif isinstance(message, LeaseRequest) and not session.proven:
+            session.proven = True
+            self.plan_soon(now)
+        returned, giving = self.moving.settle(now, session, missing, copies, self.plan)
+        if returned:
+            self._free(now, returned)
+        self._respond(session, *self._may_hold(now, session, giving), copies)
+
+    def _respond(
+        self,
+        session: Session,
+        leases: tuple[Leased, ...],
+        hand_offs: tuple[HandOff, ...] = (),
+        copies: tuple[Copy, ...] = (),
+    ) -> None:
+        seal, timing = self.context.seal, self.context.timing
+        self.context.send(
+            session.connection,
+            LeaseResponse(
+                session.incarnation,
+                session.owner_nonce,
+                session.sequence,
+                seal.nonce,
+                seal.journal,
+                seal.leadership,
+                timing.term_ns,
+                timing.renew_ns,
+                leases,
+                self.moving.that_count(copies) if copies else (),
+                hand_offs,
+            ),
+        )
+
+    # --- refusals ---
+
+    def _refuse_name(
+        self, now: Instant, connection: Connection, message: Join, holder: Session
+    ) -> None:
+        wait_ns = max(holder.hold_until - now, 0)
+        address = self.table.members[holder.incarnation].address
+        detail = (
+            f"the name {message.name!r} belongs to an owner at {address} that may still be alive; "
+            f"it is free {wait_ns / 1e9:.1f} s after that one was last heard, or at once when it "
+            "closes. Choose another name, or none: one is drawn for each process by default"
+        )
+        self._refuse(connection, message, "name_held", detail, wait_ns)
+
+    def _refuse(
+        self,
+        connection: Connection,
+        message: Join | LeaseRequest,
+        reason: RefusalReason,
+        detail: str,
+        retry_after_ns: int = 0,
+    ) -> None:
+        self.context.note(f"refused: {reason}", self.table.pool, detail)
+        self.context.send(
+            connection, refusal(self.context, message, reason, detail, retry_after_ns)
+        )
+
+    def holder_of(self, message: Join) -> Session | None:
+        """The session of another incarnation that has the name which `message` asks for (P8)."""
+        incarnation, nonce = self.table.numbered.get(message.name, (NOBODY, 0))
+        return None if nonce == message.owner_nonce else self.sessions.get(incarnation)
+
+    # --- what is returned ---
+
+    def not_listed(self, session: Session, held: tuple[Held, ...]) -> list[KeyRange]:
+        """What the table gives the incarnation and its request does not list, by range and number.
+
+        By P2 it is not believed and never will be, whatever was answered before.
+        """
+        given = self.table.held_by(session.incarnation)
+        if held == given:
+            return []
+        listed = RangeMap.of(((item.range, item.number) for item in held), 0)
+        return [
+            piece
+            for item in given
+            for piece, number in listed.within(item.range)
+            if number != item.number
+        ]
+
+    def _free(self, now: Instant, pieces: Sequence[KeyRange]) -> None:
+        entries = self._freed(pieces)
+        self.move_log.add(now, entries, "returned")
+        self._forget_moves(pieces)
+        self.publisher.add(now, self.context.write(Changed(self.table.pool, entries)), entries)
+        self._offer(pieces)
+
+    def _freed(self, pieces: Iterable[KeyRange]) -> tuple[Entry, ...]:
+        """Entries that free `pieces`: nobody's, under a new number, their state gone (P16)."""
+        number = self.table.next_number
+        return tuple(Entry(piece.start, piece.end, NOBODY, number, number) for piece in pieces)
+
+    def _forget_moves(self, pieces: Iterable[KeyRange]) -> None:
+        for piece in pieces:
+            for _, right in self.table.within(piece):
+                session = self.sessions.get(right.owner)
+                if session is not None:
+                    session.forget_moves(piece)
+
+    def _offer(self, pieces: Iterable[KeyRange]) -> None:
+        """Poke whoever should have what has become free."""
+        takers = {taker for piece in pieces for _, taker in self.plan.within(piece)}
+        for taker in sorted(takers):
+            self._unsettle(taker)
+
+    def _unsettle(self, incarnation: int) -> None:
+        session = self.sessions.get(incarnation)
+        if session is not None:
+            session.unsettle(self.context)
+
+    # --- what may be held ---
+
+    def _may_hold(
+        self, now: Instant, session: Session, giving: RangeMap[bool]
+    ) -> tuple[tuple[Leased, ...], tuple[HandOff, ...]]:
+        given = self.table.held_by(session.incarnation)
+        if session.settled and session.renewal[0] is given:
+            return session.renewal[1], ()
+        kept = self.moving.kept(now, session, self.plan, giving)
+        recalled = sum(lease.mark == "recalled" for lease in kept.leases)
+        if recalled:
+            self.context.note("recalled", self.table.pool, f"{recalled} from {session.name}")
+        may_grant = self.context.may_grant and not session.leaving
+        granted = self._grant(now, session) if may_grant else []
+        leases = tuple(sorted([*kept.leases, *granted], key=lambda lease: lease.start))
+        session.settled = kept.all_stays and self.context.may_grant
+        if session.settled and not granted:
+            session.renewal = (given, leases)
+        return leases, kept.hand_offs
+
+    def _grant(self, now: Instant, session: Session) -> list[Leased]:
+        """Give the incarnation what it should have and nobody has, under a new number (P5).
+
+        `since` stays: the range was empty from when it was freed, nothing more is lost by granting.
+        """
+        number = self.table.next_number
+        leases = [
+            Leased(piece.start, piece.end, number, right.since, "granted")
+            for wanted in self._planned.get(session.incarnation, ())
+            for piece, right in self.table.within(wanted)
+            if right.owner == NOBODY
+        ]
+        if leases:
+            entries = tuple(
+                Entry(lease.start, lease.end, session.incarnation, number, lease.since)
+                for lease in leases
+            )
+            self.move_log.add(now, entries, "granted")
+            self.publisher.add(now, self.context.write(Changed(self.table.pool, entries)), entries)
+            self.context.note("granted", self.table.pool, f"{len(leases)} to {session.name}")
+        return leases
+
+    def on_disconnected(self, connection: Connection) -> None:
+        """Push and poke no more there."""
+        self.publisher.on_disconnected(connection)
+        for session in self.sessions.values():
+            if session.connection == connection:
+                session.connection = None
+
+    # --- planning and time ---
+
+    def plan_soon(self, now: Instant) -> None:
+        """Plan anew when others that arrive with this one have arrived too (P12)."""
+        self._plan_at = min(self._plan_at, Instant(now + self.context.timing.gather_ns))
+
+    def offer_all(self) -> None:
+        """Granting has become possible: everybody may ask."""
+        for incarnation in sorted(self.sessions):
+            self._unsettle(incarnation)
+
+    def advance(self, now: Instant) -> None:
+        """Do what is due."""
+        if now >= self._next_expiry:
+            self._expire(now)
+        if now >= min(self._plan_at, self.load_watch.at):
+            self._replan(now)
+        self.publisher.advance(now)
+
+    @property
+    def wake_at(self) -> Instant:
+        """When something is due next."""
+        plan_at = min(self._plan_at, self.load_watch.at)
+        return min(self._next_expiry, plan_at, self.publisher.wake_at)
+
+    def _expire(self, now: Instant) -> None:
+        for session in list(self.sessions.values()):
+            if now >= session.hold_until:
+                self.on_death(now, session, "owner expired")
+        holds = (session.hold_until for session in self.sessions.values())
+        self._next_expiry = min(holds, default=FAR_FUTURE)
+
+    def on_death(self, now: Instant, session: Session, why: str) -> None:
+        """Nothing is believed any more by this incarnation: all that it held is free at once."""
+        lost = [item.range for item in self.table.held_by(session.incarnation)]
+        self._remove(now, session, lost, why)
+
+    def _remove(self, now: Instant, session: Session, free: Sequence[KeyRange], why: str) -> None:
+        entries = self._freed(free)
+        del self.sessions[session.incarnation]
+        self.move_log.add(now, entries, why)
+        self.move_log.on_gone(session.incarnation)
+        lsn = self.context.write(Left(self.table.pool, session.incarnation, entries))
+        self.publisher.add(now, lsn, entries)
+        self.context.note(why, self.table.pool, f"{session.name} ({session.incarnation})")
+        self._plan_at = now
+
+    def _replan(self, now: Instant, made: Plan | None = None) -> None:
+        self.load_watch.begin(now)
+        plan = self.policy(self.situation(now)) if made is None else made
+        self.plan, self._memory, self._plan_at = plan.owners, plan.memory, plan.again_at
+        self.move_log.follow(now, plan)
+        self._planned = {}
+        for key_range, incarnation in self.plan:
+            self._planned.setdefault(incarnation, []).append(key_range)
+        for incarnation in sorted(self._to_change()):
+            self._unsettle(incarnation)
+
+    def situation(
+        self, now: Instant, steering: Steering | None = None, gone: int = NOBODY
+    ) -> Situation:
+        """What the policy is to plan for; or would be, with other steering, or without `gone`."""
+        wanted = self.table.steering if steering is None else steering
+        candidates, leavers = [], []
+        for session in self.sessions.values():
+            member = self.table.members[session.incarnation]
+            cordoned = session.name in wanted.cordoned
+            it = Candidate(
+                session.incarnation, session.name, member.capacity, member.labels, cordoned
+            )
+            if session.leaving or session.incarnation == gone or session.name in wanted.drained:
+                leavers.append(it)
+            elif session.proven:
+                candidates.append(it)
+        return Situation(
+            candidates,
+            self.table.rights,
+            now,
+            self.load_watch.loads(now),
+            pins=[Pin(*pin) for pin in wanted.pins],
+            frozen=wanted.frozen,
+            memory=self._memory,
+            leavers=leavers,
+        )
+
+    def steer(self, now: Instant, steering: Steering, plan: Plan) -> None:
+        """Let `steering` hold from here on: journaled, and carried out by the plan made for it."""
+        self.context.write(Changed(self.table.pool, (), steering=steering))
+        for incarnation in steering.evicted:
+            self.sessions[incarnation].leaving = True
+        self._replan(now, plan)
+
+    def _to_change(self) -> set[int]:
+        """The incarnations that have something they should not, or should have something free."""
+        changing = set()
+        for key_range, right in self.table.rights:
+            for _, planned in self.plan.within(key_range):
+                if planned not in (right.owner, NOBODY):
+                    changing.add(right.owner or planned)
+        moving = (session.incarnation for session in self.sessions.values() if session.is_moving)
+        return changing.union(moving)
+
+    def invariants(self) -> None:
+        """Sessions and members are the same incarnations; a hold is known for each."""
+        assert self.sessions.keys() == self.table.members.keys()
+        for session in self.sessions.values():
+            assert session.name == self.table.members[session.incarnation].name
+            assert self._next_expiry <= session.hold_until, (self._next_expiry, session.hold_until)
+
+
+def refusal(
+    context: LeaderContext,
+    message: Join | LeaseRequest,
+    reason: RefusalReason,
+    detail: str,
+    retry_after_ns: int = 0,
+) -> Refusal:
+    """The refusal of `message`, sealed."""
+    seal = context.seal
+    return Refusal(
+        message.owner_nonce,
+        message.sequence,
+        seal.nonce,
+        seal.journal,
+        seal.leadership,
+        reason,
+        detail,
+        retry_after_ns,
+    )

@@ -1,0 +1,99 @@
+"""What lookups are told of one pool: changes as they commit, or the whole table (Centrifuge 2.2).
+
+Lookups ask every few seconds with the LSN they are at, as in the paper; in between, changes are
+pushed to whoever asked lately, gathered over some milliseconds and encoded once for all. A push
+that is lost, late or twice does no harm: each says which LSN it follows on, and the next question
+brings what is missing.
+"""
+
+from tenure.base.instants import FAR_FUTURE, Instant
+from tenure.protocol.lease.leader.change_log import ChangeLog
+from tenure.protocol.lease.leader.context import LeaderContext
+from tenure.protocol.lease.leader.events import Connection
+from tenure.protocol.lease.messages import Changes, Entry, OwnerInfo, Sync, SyncResponse
+from tenure.protocol.lease.table import LeaseTable
+
+UNLIMITED = 1 << 62
+
+
+class Publisher:
+    """The change log of a pool, and who follows it."""
+
+    def __init__(self, context: LeaderContext, table: LeaseTable) -> None:
+        self.context = context
+        self.table = table
+        self.log = ChangeLog(context.history.lsn)
+        self.followers: dict[Connection, Instant] = {}
+        """Until when each connection is pushed to, unless it syncs again."""
+        self._pushed = self.log.begins_after
+        self._push_at = FAR_FUTURE
+
+    def add(self, now: Instant, lsn: int, entries: tuple[Entry, ...]) -> None:
+        """Note a change; it is pushed with those that follow closely."""
+        if not entries:
+            return
+        self.log.add(lsn, now, entries)
+        self._push_at = min(self._push_at, Instant(now + self.context.timing.push_ns))
+
+    def on_sync(self, now: Instant, connection: Connection, message: Sync) -> None:
+        """Answer what changed since the lookup's LSN, and push to it from here on."""
+        seal, timing = self.context.seal, self.context.timing
+        self.followers[connection] = Instant(now + timing.contact_ns)
+        entries = None
+        if message.journal == seal.journal:
+            entries = self.log.since(message.lsn, at_most=len(self.table.rights))
+        snapshot = entries is None
+        told = self.table.entries() if entries is None else entries
+        response = SyncResponse(
+            message.sequence,
+            message.nonce,
+            seal.journal,
+            seal.leadership,
+            self.context.history.lsn,
+            self.table.kind,
+            snapshot,
+            told,
+            self._owners(told),
+            timing.sync_ns,
+            timing.contact_ns,
+        )
+        self.context.send(connection, response)
+
+    def on_disconnected(self, connection: Connection) -> None:
+        """Push no more to `connection`."""
+        self.followers.pop(connection, None)
+
+    def advance(self, now: Instant) -> None:
+        """Push what is due."""
+        if now >= self._push_at:
+            self._push_at = FAR_FUTURE
+            self._push(now)
+
+    @property
+    def wake_at(self) -> Instant:
+        """When something is to be pushed."""
+        return self._push_at
+
+    def _push(self, now: Instant) -> None:
+        self.followers = {c: until for c, until in self.followers.items() if now < until}
+        entries = self.log.since(self._pushed, UNLIMITED)
+        assert entries is not None, "a change is kept for longer than it waits to be pushed"
+        seal = self.context.seal
+        message = Changes(
+            self.table.pool,
+            seal.journal,
+            seal.leadership,
+            self._pushed,
+            self.log.last,
+            entries,
+            self._owners(entries),
+        )
+        self.context.push(tuple(self.followers), message)
+        self._pushed = self.log.last
+        self.log.forget_before(Instant(now - self.context.timing.keep_changes_ns))
+
+    def _owners(self, entries: tuple[Entry, ...]) -> tuple[OwnerInfo, ...]:
+        """Who the incarnations in `entries` are; those that have left meanwhile are left out."""
+        members = self.table.members
+        present = sorted({entry.owner for entry in entries if entry.owner in members})
+        return tuple(OwnerInfo(i, members[i].name, members[i].address) for i in present)

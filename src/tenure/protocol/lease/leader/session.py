@@ -1,0 +1,106 @@
+"""The manager's side of one incarnation of an owner: numbers, nonces, and its one hold (P2, P4).
+
+The paper numbers messages both ways and drops those that cross (Centrifuge 2.3.2). Here only the
+owner asks, so one rising number an incarnation is enough.
+"""
+
+from typing import Any
+
+from tenure.base.instants import Instant
+from tenure.base.rangemap import RangeMap
+from tenure.base.ranges import LOWEST, KeyRange
+from tenure.protocol.lease.leader.context import LeaderContext
+from tenure.protocol.lease.leader.events import Connection
+from tenure.protocol.lease.messages import Held, Leased, Poke
+
+NOT_RECALLED = Instant(0)
+NOT_ORDERED = Instant(0)
+
+
+class Session:
+    """What a leader knows of an incarnation beside the journaled table. Gone with the leader."""
+
+    __slots__ = (
+        "connection",
+        "heard_at",
+        "hold_until",
+        "incarnation",
+        "leaving",
+        "name",
+        "orders",
+        "owner_nonce",
+        "poked",
+        "proven",
+        "recalled",
+        "renewal",
+        "sequence",
+        "settled",
+        "untold",
+    )
+
+    def __init__(self, incarnation: int, name: str, owner_nonce: int, hold_until: Instant) -> None:
+        self.incarnation = incarnation
+        self.name = name
+        self.owner_nonce = owner_nonce
+        self.sequence = 0
+        self.connection: Connection | None = None
+        self.hold_until = hold_until
+        """Nothing of this incarnation is free before, unless it is returned."""
+        self.heard_at = Instant(0)
+        """When its last request came; 0 while this leader has heard nothing of it."""
+        self.proven = False
+        """It has spoken under its number: only then is it worth planning for. The join of a process
+        that died meanwhile is numbered too, and would else be dealt ranges that it never takes."""
+        self.leaving = False
+        self.poked = False
+        """A poke is on its way; one is enough until the next request."""
+        self.settled = False
+        """It has what the plan gives it, nothing is recalled: its renewals need no thought."""
+        self.recalled: RangeMap[Instant] = RangeMap(NOT_RECALLED)
+        """The deadlines of what it was told to return. A recall that was told is never taken back:
+        the owner has stopped believing, and what was interrupted must not go on (S3)."""
+        self.orders: RangeMap[Instant] = RangeMap(NOT_ORDERED)
+        """The deadlines of what it was told to hand over. It goes on serving that: an order may be
+        taken back."""
+        self.untold: RangeMap[bool] = RangeMap(value=False)
+        """What the table gives it with its state, and no answer has yet said: that it does not
+        list it says nothing."""
+        self.renewal: tuple[tuple[Held, ...], tuple[Leased, ...]] = ((), ())
+        """The answer to a settled request, beside the table's ranges that it was made of."""
+
+    def is_in_order(self, sequence: int) -> bool:
+        """Whether a request is newer than all that were taken: a late one lists what is past."""
+        return sequence > self.sequence
+
+    def take(
+        self, sequence: int, connection: Connection, hold_until: Instant, *, leaving: bool
+    ) -> None:
+        """Take a request; the hold counts from its receipt (P3) and never shrinks."""
+        self.sequence = sequence
+        self.connection = connection
+        self.hold_until = max(self.hold_until, hold_until)
+        self.leaving = self.leaving or leaving
+        self.settled = self.settled and not self.leaving  # nothing that it has is to stay
+        self.poked = False
+
+    def unsettle(self, context: LeaderContext) -> None:
+        """There is something new for it: poke it, unless a poke is on its way."""
+        self.settled = False
+        if not self.poked:
+            self.poked = True
+            context.send(self.connection, Poke())
+
+    def forget_moves(self, key_range: KeyRange) -> None:
+        """The range is no longer this incarnation's, or is so anew."""
+        self.recalled.assign(key_range, NOT_RECALLED)
+        self.orders.assign(key_range, NOT_ORDERED)
+        self.untold.assign(key_range, value=False)
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether it was told to return or hand over anything, and it has not yet."""
+        return _is_laid(self.recalled) or _is_laid(self.orders) or _is_laid(self.untold)
+
+
+def _is_laid(laid: RangeMap[Any]) -> bool:
+    return len(laid) > 1 or bool(laid[LOWEST])

@@ -1,0 +1,186 @@
+"""Steering a pool: what an operator wants of it, whatever its policy would do.
+
+A command says what is to hold from now on; it is journaled, so that a later leader knows, and the
+pool is planned anew. Before that, the policy is asked what it would do with the command and without
+it: the difference is what moves because of it, and all that a dry run does.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import assert_never
+
+from msgspec.structs import replace
+
+from tenure.base.instants import Instant, in_seconds
+from tenure.base.names import shown
+from tenure.protocol.balance.policy import Plan, in_time
+from tenure.protocol.lease.leader.events import Impossible
+from tenure.protocol.lease.leader.explaining import because, flows
+from tenure.protocol.lease.leader.policies import POLICIES, PolicyMaker
+from tenure.protocol.lease.leader.pool import Pool
+from tenure.protocol.lease.records import Steering
+from tenure.protocol.lease.steering_events import (
+    ChoosePolicy,
+    Cordon,
+    Drain,
+    Evict,
+    Flow,
+    Freeze,
+    PinKey,
+    Steered,
+    SteeringCommand,
+    Uncordon,
+    Unfreeze,
+    UnpinKey,
+)
+from tenure.protocol.lease.table import NOBODY, LeaseTable
+
+LISTED = 20
+"""Names in an error."""
+NAMED_AT_MOST = 1000
+"""Owners that are cordoned or drained, and pins: all of them are in each record that steers."""
+
+
+def steer(
+    now: Instant, pool: Pool, command: SteeringCommand, make_policy: PolicyMaker
+) -> Steered | Impossible:
+    """Carry out `command`, or say what it would do, or why it cannot be."""
+    table, before = pool.table, pool.table.steering
+    why_not = _wrong(table, command)
+    if why_not is not None:
+        return Impossible(why_not)
+    wanted = _wanted(before, command)
+    if max(len(wanted.cordoned), len(wanted.drained), len(wanted.pins)) > NAMED_AT_MOST:
+        return Impossible(_too_many(wanted))
+    gone = command.incarnation if isinstance(command, Evict) else NOBODY
+    is_dead = isinstance(command, Evict) and command.confirmed_dead
+    changed = wanted != before or is_dead
+    policy = pool.policy
+    if wanted.policy != before.policy:
+        policy = make_policy(table, wanted.policy)
+    situation = pool.situation(now, wanted, gone)
+    plan = policy(situation)
+    incarnation = gone or _present(table, getattr(command, "owner", ""))
+    session = pool.sessions.get(gone)
+    answer = Steered(
+        table.pool,
+        changed,
+        command.dry_run,
+        _flows(now, pool, in_time(policy, situation, plan), gone) if changed else (),
+        wanted,
+        len(table.held_by(incarnation)) if incarnation else 0,
+        0.0 if session is None or is_dead else max(in_seconds(session.hold_until - now), 0.0),
+    )
+    if command.dry_run or not changed:
+        return answer
+    pool.context.note("steered", table.pool, _in_words(command))
+    pool.policy = policy
+    if is_dead and session is not None:
+        pool.on_death(now, session, "owner evicted")
+    else:
+        pool.steer(now, wanted, plan)
+    return replace(answer, steering=table.steering)
+
+
+def _flows(now: Instant, pool: Pool, plan: Plan, gone: int) -> tuple[Flow, ...]:
+    """What moves by `plan`, and would not without the command."""
+    otherwise = in_time(pool.policy, pool.situation(now)).owners
+    return flows(pool, because(pool, plan, otherwise), gone)
+
+
+def _wanted(now: Steering, command: SteeringCommand) -> Steering:
+    """What is to hold with `command`."""
+    match command:
+        case Drain(owner=owner):
+            cordoned = _without(now.cordoned, owner)
+            return replace(now, drained=_with(now.drained, owner), cordoned=cordoned)
+        case Cordon(owner=owner):
+            drained = _without(now.drained, owner)
+            return replace(now, cordoned=_with(now.cordoned, owner), drained=drained)
+        case Uncordon(owner=owner):
+            rest = _without(now.drained, owner), _without(now.cordoned, owner)
+            return replace(now, drained=rest[0], cordoned=rest[1])
+        case PinKey(key=key, owner=owner):
+            return replace(now, pins=tuple(sorted((dict(now.pins) | {key: owner}).items())))
+        case UnpinKey(key=key):
+            return replace(now, pins=tuple(pin for pin in now.pins if pin[0] != key))
+        case Freeze() | Unfreeze():
+            return replace(now, frozen=isinstance(command, Freeze))
+        case Evict(confirmed_dead=True):
+            return now
+        case Evict(incarnation=incarnation):
+            return replace(now, evicted=tuple(sorted({*now.evicted, incarnation})))
+        case ChoosePolicy(policy=policy):
+            return replace(now, policy=policy)
+        case _:
+            assert_never(command)
+
+
+def _with(names: Sequence[str], name: str) -> tuple[str, ...]:
+    return tuple(sorted({*names, name}))
+
+
+def _without(names: Sequence[str], name: str) -> tuple[str, ...]:
+    return tuple(each for each in names if each != name)
+
+
+def _present(table: LeaseTable, name: str) -> int:
+    """The incarnation that has the name now; NOBODY where none has."""
+    incarnation, _ = table.numbered.get(name, (NOBODY, 0))
+    return incarnation if incarnation in table.members else NOBODY
+
+
+# --- what cannot be -----------------------------------------------------------------------------
+
+
+def _wrong(table: LeaseTable, command: SteeringCommand) -> str | None:
+    """Why it cannot be: it names what there is not."""
+    steering, where = table.steering, f"in the pool {table.pool!r}"
+    match command:
+        case Uncordon(owner=owner) if owner in (*steering.cordoned, *steering.drained):
+            return None
+        case Drain(owner=owner) | Cordon(owner=owner) | PinKey(owner=owner) | Uncordon(owner=owner):
+            if _present(table, owner) == NOBODY:
+                there = _listed(member.name for member in table.members.values())
+                return f"there is no owner {shown(owner)} {where}; there are: {there}"
+        case Evict(incarnation=incarnation) if incarnation not in table.members:
+            there = _listed(f"{each.name} ({i})" for i, each in table.members.items())
+            return f"there is no incarnation {incarnation} {where}; there are: {there}"
+        case ChoosePolicy(policy=policy) if policy not in POLICIES[table.kind]:
+            there = ", ".join(POLICIES[table.kind])
+            return f"there is no policy {shown(policy)} for {table.kind} pools; there are: {there}"
+        case _:
+            pass
+    return None
+
+
+def _listed(names: Iterable[str]) -> str:
+    """The names; the first of them where there are many."""
+    found = sorted(names)
+    more = f" and {len(found) - LISTED} more" if len(found) > LISTED else ""
+    return (", ".join(found[:LISTED]) or "none yet") + more
+
+
+def _too_many(wanted: Steering) -> str:
+    return (
+        f"{len(wanted.cordoned)} owners would be cordoned, {len(wanted.drained)} drained and "
+        f"{len(wanted.pins)} keys pinned, and {NAMED_AT_MOST} of each are the most; uncordon those "
+        "that will not come back, or unpin some"
+    )
+
+
+def _in_words(command: SteeringCommand) -> str:
+    """For the log."""
+    match command:
+        case Drain(owner=owner) | Cordon(owner=owner) | Uncordon(owner=owner):
+            what = owner
+        case PinKey(key=key, owner=owner):
+            what = f"{key.hex()} to {owner}"
+        case UnpinKey(key=key):
+            what = key.hex()
+        case Evict(incarnation=incarnation, confirmed_dead=confirmed_dead):
+            what = f"{incarnation}{', confirmed dead' if confirmed_dead else ''}"
+        case ChoosePolicy(policy=policy):
+            what = policy
+        case _:
+            what = ""
+    return f"{type(command).__name__} {what}".strip()

@@ -1,0 +1,216 @@
+"""Asking neighbours whether a quiet owner's process is gone (rule P14).
+
+A closed socket proves nothing: its owner may connect again, and a child that it forked may keep the
+socket of a dead one open. So silence and a broken connection only make an owner suspect. Then other
+owners in the very same place, of any pool, are asked to look, a few at a time and again and again,
+until one says that this very process is gone, the suspect speaks, or its hold has run out. An owner
+that comes back under the name of its predecessor is asked about that one.
+
+Only who was asked is believed, and only about whom it was asked.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from tenure.base.instants import FAR_FUTURE, Instant
+from tenure.protocol.lease.attestation import may_attest
+from tenure.protocol.lease.leader.context import LeaderContext
+from tenure.protocol.lease.leader.events import Connection
+from tenure.protocol.lease.leader.pool import Pool
+from tenure.protocol.lease.leader.session import Session
+from tenure.protocol.lease.messages import Attest, Attested, Join, Poke, Process
+
+ASKED_AT_ONCE = 3
+"""Witnesses: enough that one of them is not stopped just now, few enough for a machine on which
+hundreds of owners die together."""
+LOOKS_A_RENEWAL = 4
+"""How often they are asked again, once the first hurried rounds have shown nothing."""
+HURRY = 16
+"""How much sooner the second round comes than the last ones: a process closes its sockets a moment
+before it is gone. Each pause is twice the one before."""
+
+
+class Witness(NamedTuple):
+    """An owner that can look."""
+
+    connection: Connection
+    nonce: int
+    process: Process
+    is_joining: bool
+    """It waits for the suspect's name."""
+
+
+class Suspect:
+    """An incarnation that has gone quiet, and whom was asked about it."""
+
+    __slots__ = ("ask_at", "asked", "pause_ns", "pool", "process", "session", "since", "turn")
+
+    def __init__(self, now: Instant, pool: Pool, session: Session, process: Process) -> None:
+        self.pool = pool
+        self.session = session
+        self.process = process
+        self.since = now
+        self.ask_at = now
+        self.pause_ns = 0
+        self.turn = 0
+        self.asked: dict[Connection, Witness] = {}
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether it is still there, and has not spoken since."""
+        is_there = self.pool.sessions.get(self.session.incarnation) is self.session
+        return is_there and self.session.heard_at <= self.since
+
+
+class Witnesses:
+    """Whom a leader suspects, and whom it asks."""
+
+    def __init__(self, now: Instant, context: LeaderContext, pools: Mapping[str, Pool]) -> None:
+        self.context = context
+        self.pools = pools
+        self.longest_pause_ns = context.timing.renew_ns // LOOKS_A_RENEWAL
+        self.overdue_ns = context.timing.renew_ns * 3 // 2
+        self._suspects: dict[tuple[str, int], Suspect] = {}
+        self._look_at = FAR_FUTURE
+        """When to look for owners that have missed a renewal; never, while nobody can be asked."""
+        if any(member.process for pool in pools.values() for member in pool.table.members.values()):
+            self._look_at = Instant(now + self.overdue_ns)
+
+    # --- whom to suspect ---
+
+    def on_joined(self, now: Instant, connection: Connection, pool: Pool, message: Join) -> None:
+        """A join was taken, or refused because of its name: then ask it about its predecessor."""
+        if message.process is None:
+            return
+        if self._look_at == FAR_FUTURE:
+            self._look_at = Instant(now + self.overdue_ns)
+        holder = pool.holder_of(message)
+        if holder is None:
+            return
+        suspect = self._suspect(now, pool, holder)
+        if suspect is not None and may_attest(message.process, suspect.process):
+            nonce = message.owner_nonce
+            self._ask(suspect, Witness(connection, nonce, message.process, is_joining=True))
+
+    def on_disconnected(self, now: Instant, connection: Connection) -> None:
+        """A connection broke: of a suspect from now on, or of a witness, or of neither."""
+        for suspect in self._suspects.values():
+            suspect.asked.pop(connection, None)
+        for pool in self.pools.values():
+            for session in list(pool.sessions.values()):
+                if session.connection == connection:
+                    self._suspect(now, pool, session)
+
+    def _suspect(self, now: Instant, pool: Pool, session: Session) -> Suspect | None:
+        """Suspect `session`, as far as anybody can be asked about it."""
+        key = pool.table.pool, session.incarnation
+        known = self._suspects.get(key)
+        if known is not None and known.is_suspect:
+            return known
+        process = pool.table.members[session.incarnation].process
+        if process is None:
+            return None
+        suspect = self._suspects[key] = Suspect(now, pool, session, process)
+        return suspect
+
+    def _look_for_the_overdue(self, now: Instant) -> None:
+        """Suspect who has missed a renewal: the socket of a dead owner may be kept open."""
+        self._look_at = FAR_FUTURE
+        for pool in self.pools.values():
+            for session in pool.sessions.values():
+                if pool.table.members[session.incarnation].process is not None:
+                    self._look_at = Instant(now + self.context.timing.renew_ns // 2)
+                    if now >= session.heard_at + self.overdue_ns:
+                        self._suspect(now, pool, session)
+
+    # --- asking ---
+
+    def advance(self, now: Instant) -> None:
+        """Do what is due."""
+        if now >= self._look_at:
+            self._look_for_the_overdue(now)
+        due = [suspect for suspect in self._suspects.values() if now >= suspect.ask_at]
+        if not due:
+            return
+        places = self._places()
+        for suspect in due:
+            if suspect.is_suspect:
+                self._ask_some(now, suspect, places.get(suspect.process.place, []))
+            else:
+                del self._suspects[suspect.pool.table.pool, suspect.session.incarnation]
+
+    @property
+    def wake_at(self) -> Instant:
+        """When something is due next."""
+        asks = (suspect.ask_at for suspect in self._suspects.values())
+        return min(self._look_at, *asks, FAR_FUTURE)
+
+    def _places(self) -> dict[tuple[str, int, int], list[Witness]]:
+        """Every owner that can be asked, by where it looks from."""
+        places: dict[tuple[str, int, int], list[Witness]] = {}
+        for pool in self.pools.values():
+            for session in pool.sessions.values():
+                process = pool.table.members[session.incarnation].process
+                if process is not None and session.connection is not None:
+                    witness = Witness(
+                        session.connection, session.owner_nonce, process, is_joining=False
+                    )
+                    places.setdefault(process.place, []).append(witness)
+        return places
+
+    def _ask_some(self, now: Instant, suspect: Suspect, beside: list[Witness]) -> None:
+        """Ask the next few, and others or the same again after a while."""
+        able = [witness for witness in beside if may_attest(witness.process, suspect.process)]
+        for i in range(min(ASKED_AT_ONCE, len(able))):
+            self._ask(suspect, able[(suspect.turn + i) % len(able)])
+        suspect.turn += ASKED_AT_ONCE
+        first_ns = self.longest_pause_ns // HURRY
+        suspect.pause_ns = min(2 * suspect.pause_ns or first_ns, self.longest_pause_ns)
+        suspect.ask_at = Instant(now + suspect.pause_ns)
+
+    def _ask(self, suspect: Suspect, witness: Witness) -> None:
+        suspect.asked[witness.connection] = witness
+        self.context.note("asked a witness", suspect.pool.table.pool, suspect.session.name)
+        self.context.send(
+            witness.connection,
+            Attest(
+                suspect.pool.table.pool,
+                suspect.session.incarnation,
+                suspect.process,
+                self.context.seal.nonce,
+            ),
+        )
+
+    # --- answers ---
+
+    def on_attested(self, now: Instant, connection: Connection, message: Attested) -> None:
+        """Free what the dead one held, if whoever says so was asked about just that."""
+        suspect = self._named_by(message)
+        witness = suspect.asked.get(connection) if suspect else None
+        if suspect is None or witness is None or not self._is_from(witness, message):
+            self._note_not_taken(message)
+            return
+        suspect.pool.on_death(now, suspect.session, "owner attested dead")
+        if witness.is_joining:
+            self.context.send(connection, Poke())
+
+    def _named_by(self, message: Attested) -> Suspect | None:
+        """The suspect that the message is about: that very incarnation and process, or nobody."""
+        suspect = self._suspects.get((message.pool, message.incarnation))
+        if suspect is None or suspect.process != message.process:
+            return None
+        return suspect if suspect.is_suspect else None
+
+    def _is_from(self, witness: Witness, message: Attested) -> bool:
+        """Whether it was sealed by whom was asked, under this leadership (P2, P9)."""
+        is_itself = message.owner_nonce == witness.nonce and message.witness == witness.process
+        is_ours = message.manager_nonce == self.context.seal.nonce
+        return is_ours and is_itself and may_attest(message.witness, message.process)
+
+    def _note_not_taken(self, message: Attested) -> None:
+        """Several are asked at once; all but the first come when there is nothing left to free."""
+        pool = self.pools.get(message.pool)
+        is_late = pool is not None and message.incarnation not in pool.sessions
+        what = "late attestation" if is_late else "refused: attestation"
+        detail = f"of {message.incarnation}, process {message.process.pid}"
+        self.context.note(what, message.pool, detail)

@@ -1,0 +1,1 @@
+"""What a lookup decides: where keys are, and what was lost."""

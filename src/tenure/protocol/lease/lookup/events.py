@@ -1,0 +1,73 @@
+"""What the lookup machine is told, and what it wants done."""
+
+from typing import TypeAlias
+
+import msgspec
+
+from tenure.base.ranges import KeyRange
+from tenure.protocol.lease.messages import ToLookup, ToManager
+
+
+class LookupConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """What a lookup is told when it is made."""
+
+    managers: tuple[str, ...]
+    pool: str
+
+
+# --- events -------------------------------------------------------------------------------------
+
+
+class Received(msgspec.Struct, frozen=True):
+    """A manager's message came."""
+
+    manager: str
+    message: ToLookup
+
+
+class Disconnected(msgspec.Struct, frozen=True):
+    """The connection to a manager broke, or could not be made."""
+
+    manager: str
+
+
+class ManagersNamed(msgspec.Struct, frozen=True):
+    """These are the managers from here on: the list was read again."""
+
+    managers: tuple[str, ...]
+
+
+LookupEvent: TypeAlias = Received | Disconnected | ManagersNamed
+
+
+# --- actions ------------------------------------------------------------------------------------
+
+
+class Send(msgspec.Struct, frozen=True):
+    """Send a message to a manager, connecting first where there is no connection."""
+
+    manager: str
+    message: ToManager
+
+
+class Route(msgspec.Struct, frozen=True):
+    """From here on route by the machine's present table, which changed in these ranges."""
+
+    changed: tuple[KeyRange, ...]
+
+
+class SignalLoss(msgspec.Struct, frozen=True):
+    """Tell the application that the state of these ranges is gone."""
+
+    ranges: tuple[KeyRange, ...]
+    why: str
+
+
+class Note(msgspec.Struct, frozen=True):
+    """Something worth counting, and a line in the log."""
+
+    what: str
+    detail: str = ""
+
+
+LookupAction: TypeAlias = Send | Route | SignalLoss | Note

@@ -1,0 +1,348 @@
+"""The lookup machine: a copy of the lease table, kept up, and what was lost since (Centrifuge 2.2).
+
+It asks the manager every few seconds what changed since its LSN, and takes the changes pushed in
+between. From what it knew and what it is told it finds what was lost: whatever it knew under a
+number below the `since` it is told now (P16). That comparison misses nothing, however much it was
+away for, where the paper's flag on the last change would.
+
+Contact counts from when it sent the last sync that was answered (P17). Past its bound, it can not
+know what was lost, so everything counts as lost, and it routes nothing until it is answered again.
+"""
+
+from collections.abc import Iterable
+from itertools import pairwise
+from operator import attrgetter
+from random import Random
+from typing import NamedTuple, assert_never
+
+import msgspec
+
+from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, Instant
+from tenure.base.keys import Key, PoolKind
+from tenure.base.machine import Output
+from tenure.base.rangemap import RangeMap
+from tenure.base.ranges import WHOLE, KeyRange
+from tenure.protocol.lease.lookup.events import (
+    Disconnected,
+    LookupAction,
+    LookupConfig,
+    LookupEvent,
+    ManagersNamed,
+    Note,
+    Received,
+    Route,
+    Send,
+    SignalLoss,
+)
+from tenure.protocol.lease.messages import (
+    Changes,
+    Entry,
+    OwnerInfo,
+    Standby,
+    Sync,
+    SyncRefusal,
+    SyncResponse,
+    ToLookup,
+)
+from tenure.protocol.lease.search import LONGEST_PAUSE_NS, Search
+from tenure.protocol.lease.table import NOBODY
+
+NONCE_LIMIT = 1 << 63
+FIRST_SYNC_NS = 1_000 * MILLISECOND_NS
+"""Until a manager says how often to sync."""
+SHORTEST_SYNC_NS = 100 * MILLISECOND_NS
+"""Whatever a manager says."""
+ANSWERS_A_SYNC = 4
+"""How often a sync is repeated, with a new number, before all managers are asked."""
+FEW_OWNERS = 64
+"""Not worth forgetting any of."""
+NO_JOURNAL = 0
+UNKNOWN = 0
+"""The number of what was never known: below every `since`, and never signalled as lost."""
+
+
+class Known(NamedTuple):
+    """What the lookup knows of a range."""
+
+    owner: int
+    number: int
+
+
+class LookupMachine:
+    """One lookup's deciding self."""
+
+    def __init__(self, config: LookupConfig, random: Random) -> None:
+        self.config = config
+        self.random = random
+        self.search = Search(random)
+        self.nonce = random.randrange(1, NONCE_LIMIT)
+        self.manager: str | None = None
+        self.journal = 0
+        self.leadership = 0
+        self.lsn = 0
+        self.kind: PoolKind | None = None
+        self.table: RangeMap[Known] = RangeMap(Known(NOBODY, UNKNOWN))
+        self.owners: dict[int, OwnerInfo] = {}
+        self._most_owners = FEW_OWNERS
+        self.in_contact = False
+        self.sync_ns = FIRST_SYNC_NS
+        self.contact_ns = 2 * FIRST_SYNC_NS
+        self.contact_until = Instant(0)
+        self.sequence = 0
+        self._sent_at: Instant | None = None
+        """When the sync under way was sent."""
+        self._unanswered_since: Instant | None = None
+        self._sync_at = FAR_FUTURE
+        self._actions: list[LookupAction] = []
+        self.search.start(Instant(0))
+
+    # --- the machine ---
+
+    def handle(self, now: Instant, event: LookupEvent) -> Output[LookupAction]:
+        """Do what is due at `now`, then take `event`."""
+        self._advance(now)
+        match event:
+            case Received(manager=manager, message=message):
+                self._on_message(now, manager, message)
+            case Disconnected(manager=manager):
+                if manager == self.manager:
+                    self._look_for_leader(now)
+            case ManagersNamed(managers=managers):
+                self.config = msgspec.structs.replace(self.config, managers=managers)
+            case _:
+                assert_never(event)
+        return self._output(now)
+
+    def advance(self, now: Instant) -> Output[LookupAction]:
+        """Do what is due at `now`."""
+        self._advance(now)
+        return self._output(now)
+
+    def _advance(self, now: Instant) -> None:
+        if self.in_contact and now >= self.contact_until:
+            self._lose_contact()
+            self.search.start(now)
+        if now >= self._sync_at and self.manager is not None:
+            self._sync_or_search(now)
+        if now >= self.search.at:
+            self._sync(now, self.config.managers)
+            self._asked_all(now)
+
+    def _output(self, now: Instant) -> Output[LookupAction]:
+        wake_at = self.search.at if self.manager is None else min(self.search.at, self._sync_at)
+        if self.in_contact:
+            wake_at = min(wake_at, self.contact_until)
+        actions, self._actions = self._actions, []
+        return Output(actions, max(wake_at, now))
+
+    # --- asking ---
+
+    def _sync_or_search(self, now: Instant) -> None:
+        silent_since = self._unanswered_since
+        if silent_since is not None and now - silent_since >= self.sync_ns // 2:
+            self.search.start(now)
+        else:
+            assert self.manager is not None
+            self._sync(now, (self.manager,))
+        self._sync_at = Instant(now + self.sync_ns // ANSWERS_A_SYNC)
+
+    def _sync(self, now: Instant, managers: Iterable[str]) -> None:
+        self.sequence += 1
+        self._sent_at = now
+        if self._unanswered_since is None:
+            self._unanswered_since = now
+        self._sync_at = Instant(now + self.sync_ns // ANSWERS_A_SYNC)
+        message = Sync(
+            self.config.pool, self.sequence, self.journal, self.leadership, self.lsn, self.nonce
+        )
+        for manager in managers:
+            self._actions.append(Send(manager, message))
+
+    def _asked_all(self, now: Instant) -> None:
+        # Contact must not be lost by a slow search; where it is, a hasty one would hear nothing.
+        self.search.asked(now, self.sync_ns // 2 if self.in_contact else LONGEST_PAUSE_NS)
+
+    def _look_for_leader(self, now: Instant) -> None:
+        self.search.start(now)
+        if now >= self.search.at:
+            self._sync(now, self.config.managers)
+            self._asked_all(now)
+
+    # --- answers ---
+
+    def _on_message(self, now: Instant, manager: str, message: ToLookup) -> None:
+        match message:
+            case SyncResponse():
+                self._on_response(now, manager, message)
+            case Changes():
+                self._on_changes(now, manager, message)
+            case SyncRefusal():
+                if (message.nonce, message.sequence) == (self.nonce, self.sequence):
+                    self._note("refused: no_pool", message.detail)
+            case Standby():
+                if manager == self.manager:
+                    self._look_for_leader(now)
+
+    def _on_response(self, now: Instant, manager: str, message: SyncResponse) -> None:
+        """Take the answer to the newest sync; go back neither in leadership nor in LSN (P15)."""
+        if (message.nonce, message.sequence) != (self.nonce, self.sequence):
+            self._note("old answer")
+            return
+        if self._sent_at is None or not self._is_forward(message):
+            self._note("going back")
+            return
+        if now >= self._sent_at + message.contact_ns:
+            self._note("answered too late")
+            return
+        was_another = self.journal not in (message.journal, 0)
+        if message.journal != self.journal:
+            self._meet_journal(message)
+        self._answered(now, manager, message)
+        entries = message.entries
+        if message.snapshot:
+            self.owners = {}
+        self._take(
+            message.leadership, message.lsn, entries, message.owners, snapshot=message.snapshot
+        )
+        if was_another:  # once `find` knows the new places, as with any other loss
+            self._signal_loss([WHOLE], "another journal")
+
+    def _is_forward(self, message: SyncResponse) -> bool:
+        if message.journal == NO_JOURNAL:
+            return False
+        if message.journal != self.journal:  # changes since an LSN of another journal mean nothing
+            return message.snapshot
+        return message.leadership >= self.leadership and message.lsn >= self.lsn
+
+    def _answered(self, now: Instant, manager: str, message: SyncResponse) -> None:
+        assert self._sent_at is not None
+        self.manager = manager
+        self.kind = message.kind
+        self.sync_ns = max(message.sync_ns, SHORTEST_SYNC_NS)
+        self.contact_ns = message.contact_ns
+        self.contact_until = Instant(self._sent_at + self.contact_ns)
+        self._sync_at = max(Instant(self._sent_at + self.sync_ns), now)
+        self._sent_at = None
+        self._unanswered_since = None
+        self.search.found()
+        if not self.in_contact:
+            self._note("in contact", manager)
+        self.in_contact = True
+
+    def _meet_journal(self, message: SyncResponse) -> None:
+        """Another history: nothing known under the old one can be compared with it (P22)."""
+        self.journal = message.journal
+        self.leadership = 0
+        self.lsn = 0
+        self.owners = {}
+        self.table = RangeMap(Known(NOBODY, UNKNOWN))
+
+    def _on_changes(self, now: Instant, manager: str, message: Changes) -> None:
+        """Take what is pushed, where it follows on what is known; else ask for what is between."""
+        if manager != self.manager or message.pool != self.config.pool or not self.in_contact:
+            return
+        if message.journal != self.journal or message.leadership != self.leadership:
+            return
+        if message.after > self.lsn:
+            self._note("gap in changes")
+            if self._sent_at is None:
+                self._sync(now, (manager,))
+        elif message.lsn > self.lsn:
+            self._take(
+                message.leadership, message.lsn, message.entries, message.owners, snapshot=False
+            )
+
+    # --- the table ---
+
+    def _take(
+        self,
+        leadership: int,
+        lsn: int,
+        entries: tuple[Entry, ...],
+        owners: tuple[OwnerInfo, ...],
+        *,
+        snapshot: bool,
+    ) -> None:
+        self.leadership, self.lsn = leadership, lsn
+        for owner in owners:
+            self.owners[owner.incarnation] = owner
+        lost: list[KeyRange] = []
+        changed: list[KeyRange] = []
+        for key_range, entry in said_last(entries, overlapping=not snapshot):
+            known = Known(entry.owner, entry.number)
+            if not self.table.has(key_range, known):  # most of a snapshot is known already
+                lost.extend(self.lost_by(key_range, entry))
+                self.table.assign(key_range, known)
+                changed.append(key_range)
+        self._forget_owners()
+        if changed or snapshot:
+            self._actions.append(Route((WHOLE,) if snapshot else tuple(changed)))
+        if lost:
+            self._signal_loss(lost, "lost")
+
+    def _forget_owners(self) -> None:
+        """Drop those that have nothing any more, whenever they may be the half of all."""
+        if len(self.owners) > self._most_owners:
+            present = {known.owner for known in self.table.values()}
+            self.owners = {i: owner for i, owner in self.owners.items() if i in present}
+            self._most_owners = 2 * len(self.owners) + FEW_OWNERS
+
+    def lost_by(self, key_range: KeyRange, entry: Entry) -> list[KeyRange]:
+        """What was known under a number below `since`: its state is gone (P16)."""
+        return [
+            piece
+            for piece, known in self.table.within(key_range)
+            if known.number != UNKNOWN and known.number < entry.since
+        ]
+
+    def _lose_contact(self) -> None:
+        """Everything may be lost. The numbers are kept, to be compared on return (P17)."""
+        self.in_contact = False
+        self._note("out of contact")
+        self._actions.append(Route((WHOLE,)))
+        self._signal_loss([WHOLE], "out of contact")
+
+    def _signal_loss(self, ranges: list[KeyRange], why: str) -> None:
+        self._actions.append(SignalLoss(tuple(ranges), why))
+
+    def routes(self) -> tuple[list[Key], list[str | None]]:
+        """Where each range is served, from which key on; nowhere while out of contact."""
+        if not self.in_contact:
+            return [WHOLE.start], [None]
+        addresses = {incarnation: owner.address for incarnation, owner in self.owners.items()}
+        owners = [known.owner for known in self.table.values()]
+        return self.table.starts(), [addresses.get(owner) for owner in owners]
+
+    def find(self, key: Key) -> OwnerInfo | None:
+        """Who has `key`, as far as known; what `routes` says of one key."""
+        return self.owners.get(self.table[key].owner) if self.in_contact else None
+
+    def _note(self, what: str, detail: str = "") -> None:
+        self._actions.append(Note(what, detail))
+
+    def invariants(self) -> None:
+        """Who is in contact has a manager and a journal."""
+        assert not self.in_contact or (self.manager and self.journal)
+
+
+def said_last(entries: tuple[Entry, ...], *, overlapping: bool) -> Iterable[tuple[KeyRange, Entry]]:
+    """What holds after all of `entries` were laid, one over another.
+
+    What one brought and another took back is nothing to tell: the last `since` tells all that was
+    lost. And a push may begin with changes that are known already; taken one by one, these would
+    put the past in the table's place, and the present would seem to be a loss.
+    """
+    if not overlapping or not _overlap(entries):
+        return [(entry.range, entry) for entry in entries]
+    laid: RangeMap[Entry | None] = RangeMap(None)
+    for entry in entries:
+        laid.assign(entry.range, entry)
+    return [(piece, entry) for piece, entry in laid if entry is not None]
+
+
+def _overlap(entries: tuple[Entry, ...]) -> bool:
+    """Whether any two are about the same key."""
+    in_order = sorted(entries, key=attrgetter("start"))
+    return any(
+        before.end is None or before.end > after.start for before, after in pairwise(in_order)
+    )

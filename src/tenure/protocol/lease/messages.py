@@ -1,0 +1,363 @@
+"""What owners, lookups and managers say to each other.
+
+Owners ask and the manager answers (rule P1): it never sends a set of leases unasked, only a `Poke`,
+an empty hint to ask now. So two messages can never cross in flight and contradict each other, the
+race of Centrifuge 2.3.2 that its manager-sent messages need drops and random backoffs for.
+
+Every message is numbered and sealed with both sides' nonces (rule P2). The owner takes only the
+answer to its newest request; the manager takes requests in rising order and only with its own
+present nonce. A request lists everything its owner holds, an answer everything it may hold (P4,
+P5): what is not listed is not held.
+
+Fields are only ever added at the end, with defaults. Field limits are those of `wire.limits`.
+"""
+
+from typing import Annotated, Literal, TypeAlias
+
+import msgspec
+
+from tenure.base.keys import Key, PoolKind
+from tenure.base.ranges import KeyRange
+
+Name: TypeAlias = Annotated[
+    str, msgspec.Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+\Z")
+]
+"""Of a pool or an owner: it stands in URLs, logs and terminals, so no control characters."""
+Address: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=2000)]
+"""Whatever clients of the pool understand; the longest URL that is safe in practice."""
+Nonce: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+"""Drawn at random; 63 bits, so that every msgpack reader takes it as a signed integer."""
+Number: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+"""A lease number, incarnation, leadership, sequence number or LSN; 0 is before all of them."""
+Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=2000)]
+"""For people to read."""
+EndKey: TypeAlias = Key | None
+JournalId: TypeAlias = Nonce
+"""Which history numbers and LSNs belong to; drawn when a journal is created (rule P22)."""
+BootId: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
+"""Drawn by the kernel at each start of a machine; a UUID in text."""
+Mark = Literal["renewed", "granted", "recalled"]
+RefusalReason = Literal["past", "name_held", "no_pool", "pool_kind"]
+
+
+class Message(msgspec.Struct, frozen=True, array_like=True, tag=True, omit_defaults=False):
+    """The base of all messages: compact arrays on the wire, told apart by their name."""
+
+
+class Held(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A range that an owner lists in its request, with the number it holds it under."""
+
+    start: Key
+    end: EndKey
+    number: Number
+
+    @property
+    def range(self) -> KeyRange:
+        """The range itself."""
+        return KeyRange(self.start, self.end)
+
+
+class Leased(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A range that an owner may hold, as the manager's answer lists it."""
+
+    start: Key
+    end: EndKey
+    number: Number
+    since: Number
+    mark: Mark
+    handed: Number = 0
+    """Of what is granted with its state: the number under which that was served last; else 0."""
+
+    @property
+    def range(self) -> KeyRange:
+        """The range itself."""
+        return KeyRange(self.start, self.end)
+
+
+class Copy(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The whole state of a range, as the lease of that number left it, with an owner that does not
+    serve it (P13): who served it last, or who is to serve it next.
+    """
+
+    start: Key
+    end: EndKey
+    number: Number
+    taker: Number = 0
+    """The incarnation that has all of it and may be granted the range; 0 while it is given over."""
+
+    @property
+    def range(self) -> KeyRange:
+        """The range itself."""
+        return KeyRange(self.start, self.end)
+
+
+class HandOff(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A range that its owner is asked to hand over, with its state, while it goes on serving it."""
+
+    start: Key
+    end: EndKey
+    number: Number
+    """Under which it is served now."""
+    taker: Number
+    """The incarnation that is to have it."""
+    address: Address
+    """Where that one takes state."""
+
+    @property
+    def range(self) -> KeyRange:
+        """The range itself."""
+        return KeyRange(self.start, self.end)
+
+
+class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A range of the lease table as lookups see it: who has it, and since when it is unbroken."""
+
+    start: Key
+    end: EndKey
+    owner: Number
+    """The owner's incarnation; 0 where nobody has it."""
+    number: Number
+    since: Number
+
+    @property
+    def range(self) -> KeyRange:
+        """The range itself."""
+        return KeyRange(self.start, self.end)
+
+
+class OwnerInfo(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Which owner an incarnation is."""
+
+    incarnation: Number
+    name: Name
+    address: Address
+
+
+class Process(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A process, told apart from every other, and where it can be seen from (P14)."""
+
+    boot_id: BootId
+    pid_namespace: Number
+    """The inode number of the namespace that `pid` is a number of."""
+    time_namespace: Number
+    """The inode number of the namespace whose clock `start_time` is read from."""
+    pid: Number
+    start_time: Number
+    """In clock ticks since the machine started, just as the kernel prints it."""
+
+    @property
+    def place(self) -> tuple[str, int, int]:
+        """From where the same pid, and the same start time, mean the same."""
+        return self.boot_id, self.pid_namespace, self.time_namespace
+
+
+# --- owner to manager ---------------------------------------------------------------------------
+
+
+class Hello(Message, frozen=True):
+    """Who leads? Changes nothing."""
+
+    pool: Name
+    token: Nonce
+    """Drawn for each Hello and repeated by its answer, so that an answer cannot be an old one."""
+
+
+class Join(Message, frozen=True):
+    """A request to be numbered: a request that lists nothing, of an owner without a number (P9)."""
+
+    pool: Name
+    kind: PoolKind | None
+    """What the owner takes the pool to be; the pool is created so where the manager allows it."""
+    name: Name
+    address: Address
+    owner_nonce: Nonce
+    manager_nonce: Nonce
+    sequence: Number
+    capacity: float = 1.0
+    labels: dict[str, str] = {}
+    process: Process | None = None
+    """The owner's; None where it cannot say, and then nobody can attest its death."""
+    hand_off: Address | None = None
+    """Where it takes the state of ranges from other owners; None where it cannot."""
+
+
+class RangeLoad(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What was asked of one range."""
+
+    start: Key
+    end: EndKey
+    rate: float
+    """A second: checks, or whatever the owner records."""
+
+
+class KeyLoad(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What was asked of one key."""
+
+    key: Key
+    rate: float
+
+
+class LoadReport(msgspec.Struct, frozen=True, array_like=True):
+    """What an owner has counted in the last `span_ns`. A hint: lost or late, it does no harm."""
+
+    span_ns: Number
+    ranges: tuple[RangeLoad, ...]
+    """Of what it held all that time, in order."""
+    hottest: tuple[KeyLoad, ...] = ()
+
+
+class LeaseRequest(Message, frozen=True):
+    """Everything its owner holds and wants to keep; what is not listed is returned (P5)."""
+
+    pool: Name
+    incarnation: Number
+    owner_nonce: Nonce
+    manager_nonce: Nonce
+    sequence: Number
+    journal: JournalId
+    leadership: Number
+    """The highest leadership its owner has seen in that journal's history."""
+    held: tuple[Held, ...]
+    leaving: bool = False
+    copies: tuple[Copy, ...] = ()
+    load: LoadReport | None = None
+    """Once every renewal's time; policies are told, leases do not depend on it."""
+
+
+class Attested(Message, frozen=True):
+    """It is gone: what an owner has seen that was asked. Nobody says so unasked (P14)."""
+
+    pool: Name
+    incarnation: Number
+    process: Process
+    """Of the dead, as the question named it."""
+    witness: Process
+    """Who has looked, and from where."""
+    owner_nonce: Nonce
+    """The witness's."""
+    manager_nonce: Nonce
+
+
+# --- manager to owner ---------------------------------------------------------------------------
+
+
+class Introduction(Message, frozen=True):
+    """I lead, and this is my present nonce: ask again with it. Changes nothing."""
+
+    journal: JournalId
+    leadership: Number
+    manager_nonce: Nonce
+    token: Nonce = 0
+    """Of the Hello that it answers; 0 where it answers a request with another nonce."""
+    owner_nonce: Nonce = 0
+    sequence: Number = 0
+    """Of the request that it answers, with the owner's nonce."""
+
+
+class LeaseResponse(Message, frozen=True):
+    """Everything its owner may hold, for `term_ns` from when the owner sent the request."""
+
+    incarnation: Number
+    owner_nonce: Nonce
+    sequence: Number
+    manager_nonce: Nonce
+    journal: JournalId
+    leadership: Number
+    term_ns: Number
+    renew_ns: Number
+    leases: tuple[Leased, ...]
+    copies: tuple[Held, ...] = ()
+    """Of the request's, those that still count: any other is to be discarded."""
+    hand_offs: tuple[HandOff, ...] = ()
+    """All that is to be handed over now: any other that is under way is to be given up."""
+
+
+class Refusal(Message, frozen=True):
+    """The request can not be answered with leases; why, and when to try again."""
+
+    owner_nonce: Nonce
+    sequence: Number
+    manager_nonce: Nonce
+    journal: JournalId
+    leadership: Number
+    reason: RefusalReason
+    detail: Text
+    retry_after_ns: Number = 0
+
+
+class Attest(Message, frozen=True):
+    """Is this very process gone? Asked of an owner beside it, which answers only if it is (P14)."""
+
+    pool: Name
+    """The suspect's, with its incarnation; the witness may be of another pool."""
+    incarnation: Number
+    process: Process
+    manager_nonce: Nonce
+
+
+class Poke(Message, frozen=True):
+    """Ask now. An empty hint: lost, late or twice, it does no harm."""
+
+
+class Standby(Message, frozen=True):
+    """I do not lead. `leader` is the URL of the one that does, where it is known."""
+
+    leader: Text | None
+
+
+# --- lookup and manager -------------------------------------------------------------------------
+
+
+class Sync(Message, frozen=True):
+    """What has changed since? Also the heartbeat: contact counts from when it was sent (P17)."""
+
+    pool: Name
+    sequence: Number
+    journal: JournalId
+    leadership: Number
+    lsn: Number
+    nonce: Nonce
+    """The lookup's own, drawn when it starts, so that an answer to an earlier life is not taken."""
+
+
+class SyncResponse(Message, frozen=True):
+    """What changed after the lookup's LSN, or the whole table; the lookup is then at `lsn`."""
+
+    sequence: Number
+    nonce: Nonce
+    journal: JournalId
+    leadership: Number
+    lsn: Number
+    kind: PoolKind
+    snapshot: bool
+    entries: tuple[Entry, ...]
+    owners: tuple[OwnerInfo, ...]
+    sync_ns: Number
+    contact_ns: Number
+
+
+class SyncRefusal(Message, frozen=True):
+    """There is no such pool (yet)."""
+
+    sequence: Number
+    nonce: Nonce
+    detail: Text
+
+
+class Changes(Message, frozen=True):
+    """Changes pushed as they commit: for a lookup at `after` or later, which is then at `lsn`."""
+
+    pool: Name
+    journal: JournalId
+    leadership: Number
+    after: Number
+    lsn: Number
+    entries: tuple[Entry, ...]
+    owners: tuple[OwnerInfo, ...]
+
+
+ToManager: TypeAlias = Hello | Join | LeaseRequest | Sync | Attested
+ToOwner: TypeAlias = Introduction | LeaseResponse | Refusal | Poke | Standby | Attest
+ToLookup: TypeAlias = SyncResponse | SyncRefusal | Changes | Standby
+FromManager: TypeAlias = ToOwner | ToLookup
+AnyMessage: TypeAlias = ToManager | FromManager

@@ -1,0 +1,217 @@
+"""What an owner believes it holds, and what it is still giving up.
+
+One set of leases and one instant at which all of it ends. An answer first drops what it does not
+list, then moves the instant (P4). What was recalled is not believed any more, but is listed in
+requests until the application has let go of it, so that nobody else gets a range while it is still
+being written out (P10).
+"""
+
+from tenure.base.instants import Instant
+from tenure.base.rangemap import RangeMap
+from tenure.base.ranges import KeyRange
+from tenure.protocol.lease.messages import Held, Leased
+from tenure.protocol.lease.owner.events import Grant, Hold, Holdings, OwnerAction, Revoke
+
+NO_NUMBER = 0
+NOTHING: tuple[Leased, ...] = ()
+
+
+class Belief:
+    """The leases that an owner counts on, and the actions that follow from each change."""
+
+    def __init__(self) -> None:
+        self.journal = 0
+        self.incarnation = NO_NUMBER
+        self.leases = NOTHING
+        self.expires_at = Instant(0)
+        self._granted = NOTHING
+        """What the answer at hand grants; told when the expiry has moved."""
+        self._highest_number = NO_NUMBER
+        self._revoking: dict[int, tuple[Held, ...]] = {}
+        """By revocation: what is still listed while its callback runs; () where nothing is."""
+        self._letting_go: dict[int, tuple[KeyRange, ...]] = {}
+        """By revocation: all that the application has not let go of, listed or not."""
+        self._next_revocation = 1
+        self._held: tuple[Held, ...] | None = ()
+
+    def held(self) -> tuple[Held, ...]:
+        """All that a request lists, in order: what is believed, and what is being given up."""
+        if self._held is None:
+            held = [Held(lease.start, lease.end, lease.number) for lease in self.leases]
+            for revoking in self._revoking.values():
+                held.extend(revoking)
+            self._held = tuple(sorted(held, key=lambda item: item.start))
+        return self._held
+
+    @property
+    def is_giving_up(self) -> bool:
+        """Whether the application is still being told of a revocation."""
+        return bool(self._revoking)
+
+    # --- answers ---
+
+    def take(self, listed: tuple[Leased, ...]) -> list[OwnerAction]:
+        """Believe what is listed and may be taken; drop everything else (P4, P5)."""
+        if listed == self.leases and not self._revoking:
+            return []
+        numbers = RangeMap.of(((lease.range, lease.number) for lease in self.leases), NO_NUMBER)
+        kept = [
+            Leased(piece.start, piece.end, lease.number, lease.since, "renewed")
+            for lease in listed
+            if lease.mark == "renewed"
+            for piece, number in numbers.within(lease.range)
+            if self.may_renew(number, lease)
+        ]
+        told = [
+            lease
+            for lease in listed
+            if lease.mark == "granted" and lease.number > self._highest_number
+        ]
+        granted = [
+            Leased(lease.start, lease.end, lease.number, lease.since, "renewed") for lease in told
+        ]
+        self._highest_number = max(self._highest_number, *(lease.number for lease in listed), 0)
+        self._keep_revoking(listed)
+        recalled = [lease.range for lease in listed if lease.mark == "recalled"]
+        self._granted = tuple(told)
+        return self._replace(_merged(kept + granted), recalled)
+
+    def may_renew(self, number: int, lease: Leased) -> bool:
+        """A renewal is taken only for what is believed now, under that number: nothing comes back
+        that ran out, or was handed over, while the answer was on its way (P5, P6).
+        """
+        return number == lease.number
+
+    def _keep_revoking(self, listed: tuple[Leased, ...]) -> None:
+        """Of what is being given up, only what the manager still lists is listed again."""
+        known = RangeMap.of(((lease.range, lease.number) for lease in listed), NO_NUMBER)
+        for revocation, revoking in self._revoking.items():
+            self._revoking[revocation] = tuple(
+                Held(piece.start, piece.end, item.number)
+                for item in revoking
+                for piece, number in known.within(item.range)
+                if number == item.number
+            )
+        self._held = None
+
+    def move_expiry(self, now: Instant, expires_at: Instant) -> list[OwnerAction]:
+        """Move the one instant; an answer that comes too late ends everything.
+
+        What was granted is believed from here on, so that whoever is told of it finds it held.
+        """
+        self.expires_at = expires_at
+        actions: list[OwnerAction] = [self._hold()]
+        if self._granted:
+            actions.append(Grant(self._granted))
+            self._granted = NOTHING
+        return actions + (self.drop_all() if now >= expires_at else [])
+
+    def _hold(self) -> Hold:
+        return Hold(Holdings(self.journal, self.incarnation, self.leases, self.expires_at))
+
+    # --- ceasing to believe ---
+
+    def drop_all(self) -> list[OwnerAction]:
+        """Believe nothing and list nothing: the manager takes it that all is returned."""
+        for revocation in self._revoking:
+            self._revoking[revocation] = ()
+        self._held = None
+        return self._replace(NOTHING, [])
+
+    def holds(self, key_range: KeyRange, number: int) -> bool:
+        """Whether all of the range is believed to be held under that number."""
+        numbers = RangeMap.of(((lease.range, lease.number) for lease in self.leases), NO_NUMBER)
+        return all(each == number for _, each in numbers.within(key_range))
+
+    def hand_over(self, key_range: KeyRange) -> OwnerAction:
+        """Believe no more in what is handed over; nothing lists it from here on but its copy."""
+        rest = RangeMap.of(((lease.range, lease) for lease in self.leases), None)
+        rest.assign(key_range, None)
+        self.leases = tuple(
+            Leased(piece.start, piece.end, lease.number, lease.since, lease.mark)
+            for piece, lease in rest
+            if lease is not None
+        )
+        self._held = None
+        return self._hold()
+
+    def give_up_all(self) -> list[OwnerAction]:
+        """Believe nothing, but list it until the application has let go."""
+        return self._replace(NOTHING, [lease.range for lease in self.leases])
+
+    def let_go(self, revocation: int) -> bool:
+        """The application has let go; whether anything can be returned for it."""
+        self._held = None
+        self._letting_go.pop(revocation, None)
+        return bool(self._revoking.pop(revocation, ()))
+
+    def begin_to_forget(self, key_range: KeyRange) -> int:
+        """The application is to forget state that is not served; the number of that revocation."""
+        return self._begin_to_let_go((key_range,), ())
+
+    def _begin_to_let_go(self, ranges: tuple[KeyRange, ...], listed: tuple[Held, ...]) -> int:
+        revocation = self._next_revocation
+        self._next_revocation += 1
+        self._letting_go[revocation] = ranges
+        self._revoking[revocation] = listed
+        return revocation
+
+    def has_let_go(self, key_range: KeyRange) -> bool:
+        """Whether the application is done with whatever it had of the range before. Until then it
+        cannot begin anew there: what it has may be older than what others did meanwhile.
+        """
+        ranges = (each for ranges in self._letting_go.values() for each in ranges)
+        return not any(each.overlaps(key_range) for each in ranges)
+
+    def begin_anew(self, journal: int) -> None:
+        """Another journal: numbers begin anew (P22)."""
+        assert not self.leases
+        self.journal = journal
+        self._highest_number = NO_NUMBER
+
+    def _replace(self, new: tuple[Leased, ...], recalled: list[KeyRange]) -> list[OwnerAction]:
+        """Believe `new` and nothing else. The belief ends before anybody is told of it."""
+        old, self.leases = self.leases, new
+        self._held = None
+        dropped = _without(old, new)
+        if not dropped:
+            return []
+        still_listed = RangeMap.of(((key_range, True) for key_range in recalled), default=False)
+        listed = tuple(
+            Held(piece.start, piece.end, lease.number)
+            for lease in dropped
+            for piece, is_listed in still_listed.within(lease.range)
+            if is_listed
+        )
+        revocation = self._begin_to_let_go(tuple(lease.range for lease in dropped), listed)
+        return [self._hold(), Revoke(revocation, dropped, self.expires_at)]
+
+    def invariants(self) -> None:
+        """Leases in order, not overlapping, and none without an incarnation."""
+        assert self.incarnation or not self.leases
+        for before, after in zip(self.leases, self.leases[1:], strict=False):
+            assert before.end is not None, before
+            assert before.end <= after.start, (before, after)
+
+
+def _merged(leases: list[Leased]) -> tuple[Leased, ...]:
+    """In order, neighbours that agree in number and `since` joined, as the table joins them."""
+    merged: list[Leased] = []
+    for lease in sorted(leases, key=lambda item: item.start):
+        last = merged[-1] if merged else None
+        if last and (last.end, last.number, last.since) == (lease.start, lease.number, lease.since):
+            merged[-1] = Leased(last.start, lease.end, last.number, last.since, last.mark)
+        else:
+            merged.append(lease)
+    return tuple(merged)
+
+
+def _without(old: tuple[Leased, ...], new: tuple[Leased, ...]) -> tuple[Leased, ...]:
+    """The pieces of `old` that `new` does not hold under the same number."""
+    numbers = RangeMap.of(((lease.range, lease.number) for lease in new), NO_NUMBER)
+    return tuple(
+        Leased(piece.start, piece.end, lease.number, lease.since, lease.mark)
+        for lease in old
+        for piece, number in numbers.within(lease.range)
+        if number != lease.number
+    )

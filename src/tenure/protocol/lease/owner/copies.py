@@ -1,0 +1,204 @@
+"""What an owner has whole of ranges that it does not serve, and what it is handing over (P13).
+
+A copy is of a range as the lease of one number left it. Who served it last has one from when its
+belief ended; who is to serve it next has one from when the last difference came. Both say so in
+every request, until the manager's answer says that the copy does not count any more, or grants the
+range with it. A grant that names a copy which is not there is not believed: it would make of an
+empty range one whose state is unbroken. Nor is a grant of an empty range where something is left
+of a copy: that would be served as if it were the range's own.
+"""
+
+from typing import NamedTuple, assert_never
+
+from tenure.base.rangemap import RangeMap
+from tenure.base.ranges import KeyRange
+from tenure.protocol.lease.messages import Copy, HandOff, Held, Leased
+from tenure.protocol.lease.owner.belief import Belief
+from tenure.protocol.lease.owner.events import (
+    CopiedAhead,
+    Forget,
+    HandedOver,
+    HandOffEvent,
+    HandOffFailed,
+    HandOver,
+    ImportBegan,
+    Imported,
+    ImportLost,
+    Note,
+    OwnerAction,
+    SendLast,
+    StopHandOver,
+)
+
+GIVING = 0
+"""The taker of a copy while its last difference is under way."""
+
+
+class Part(NamedTuple):
+    """Some state of a range, as the lease of a number left it."""
+
+    range: KeyRange
+    number: int
+
+    def is_in_the_way_of(self, lease: Leased) -> bool:
+        """Whether it would be served as the state of what is granted, and is not."""
+        return self.number != lease.handed and self.range.overlaps(lease.range)
+
+
+def _is_of(copy: Copy, whole: Part | HandOff) -> bool:
+    """Whether it is what is left of that: answers may count a part of a copy only."""
+    return copy.number == whole.number and whole.range.covers(copy.range)
+
+
+class Copies:
+    """The copies of one owner, and its orders."""
+
+    def __init__(self, belief: Belief) -> None:
+        self._belief = belief
+        self._copies: list[Copy] = []
+        self._arriving: list[Part] = []
+        self._orders: tuple[HandOff, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self._copies)
+
+    def listed(self) -> tuple[Copy, ...]:
+        """As a request lists them: in order, and of two that overlap the later."""
+        by_number = sorted(self._copies, key=lambda copy: copy.number)
+        latest = RangeMap.of(((copy.range, copy) for copy in by_number), None)
+        return tuple(
+            Copy(piece.start, piece.end, copy.number, copy.taker)
+            for piece, copy in latest
+            if copy is not None
+        )
+
+    # --- orders ---
+
+    def take_orders(self, orders: tuple[HandOff, ...]) -> tuple[list[OwnerAction], bool]:
+        """Begin what is ordered newly, and give up what is not ordered any more; whether any of
+        that is not served any more. It is to come back, or nobody would serve it.
+        """
+        ended = [order for order in self._orders if order not in orders]
+        begun = [
+            order
+            for order in orders
+            if order not in self._orders and self._belief.holds(order.range, order.number)
+        ]
+        self._orders = orders
+        mine = self._belief.incarnation
+        back = [order for order in ended if self._is_giving(order) and self._name(order, mine)]
+        return [*map(StopHandOver, ended), *map(HandOver, begun)], bool(back)
+
+    def _is_giving(self, order: HandOff) -> bool:
+        return any(_is_of(copy, order) and copy.taker == GIVING for copy in self._copies)
+
+    # --- what happens to copies ---
+
+    def on_event(self, event: HandOffEvent) -> tuple[list[OwnerAction], bool]:
+        """Take an event; what follows, and whether the manager is to hear of it now."""
+        match event:
+            case CopiedAhead(order=order):
+                return self._end_belief(order), False
+            case HandedOver(order=order):
+                return [], self._name(order, order.taker)
+            case HandOffFailed(order=order):
+                note = Note("hand-off failed", f"{order.range} to incarnation {order.taker}")
+                is_to_return = self._name(order, self._belief.incarnation)
+                if not is_to_return:
+                    # It is still served; where it is still ordered, the next answer begins anew.
+                    self._orders = tuple(each for each in self._orders if each != order)
+                return [note], is_to_return
+            case ImportBegan(range=key_range, number=number):
+                self._arriving.append(Part(key_range, number))
+                return [], False
+            case Imported(range=key_range, number=number):
+                if Part(key_range, number) in self._arriving:  # else it is being forgotten
+                    self._remove(key_range, number)
+                    taker = self._belief.incarnation
+                    self._copies.append(Copy(key_range.start, key_range.end, number, taker))
+                return [], False
+            case ImportLost(range=key_range, number=number):
+                self._remove(key_range, number)
+                return [], True
+            case _:
+                assert_never(event)
+
+    def _end_belief(self, order: HandOff) -> list[OwnerAction]:
+        """Stop serving what is copied, so that the last difference is the last; if the order still
+        stands, and the range is still held.
+        """
+        if order not in self._orders or not self._belief.holds(order.range, order.number):
+            return [StopHandOver(order)]
+        self._copies.append(Copy(order.start, order.end, order.number, GIVING))
+        return [self._belief.hand_over(order.range), SendLast(order)]
+
+    def _name(self, order: HandOff, taker: int) -> bool:
+        """From here on `taker` may be granted the range; False where there is no such copy."""
+        named = [copy for copy in self._copies if _is_of(copy, order)]
+        others = [copy for copy in self._copies if copy not in named]
+        renamed = [Copy(copy.start, copy.end, copy.number, taker) for copy in named]
+        self._copies = [*others, *renamed]
+        return bool(named)
+
+    def _remove(self, key_range: KeyRange, number: int) -> None:
+        gone = Part(key_range, number)
+        self._arriving = [part for part in self._arriving if part != gone]
+        self._copies = [copy for copy in self._copies if not _is_of(copy, gone)]
+
+    # --- answers ---
+
+    def cover(self, lease: Leased) -> bool:
+        """Whether the state that the grant names is here, all of it."""
+        copied = RangeMap.of(
+            ((copy.range, True) for copy in self._copies if copy.number == lease.handed),
+            default=False,
+        )
+        return all(is_there for _, is_there in copied.within(lease.range))
+
+    def is_clear_for(self, lease: Leased) -> bool:
+        """Whether nothing is here, of the range that is granted, but what the grant names."""
+        here = [*self._arriving, *(Part(copy.range, copy.number) for copy in self._copies)]
+        return not any(part.is_in_the_way_of(lease) for part in here)
+
+    def settle(
+        self, asked: tuple[Copy, ...], counting: tuple[Held, ...], leases: tuple[Leased, ...]
+    ) -> list[OwnerAction]:
+        """Keep the copies that count, and those that were not `asked` about: they came later. Those
+        that came with one of `leases` are served again; forget all others.
+        """
+        actions: list[OwnerAction] = []
+        kept: list[Copy] = []
+        for copy in self._copies:
+            was_asked = any(
+                each.number == copy.number and each.range.overlaps(copy.range) for each in asked
+            )
+            held = ((item.range, "kept") for item in counting if item.number == copy.number)
+            granted = ((lease.range, "served") for lease in leases if lease.handed == copy.number)
+            fates = RangeMap.of([*held, *granted], "forgotten" if was_asked else "kept")
+            for piece, fate in fates.within(copy.range):
+                if fate == "kept":
+                    kept.append(Copy(piece.start, piece.end, copy.number, copy.taker))
+                elif fate == "forgotten":
+                    actions.append(self._forget(piece, copy.number))
+        self._copies = kept
+        return actions
+
+    def _forget(self, key_range: KeyRange, number: int) -> Forget:
+        return Forget(self._belief.begin_to_forget(key_range), key_range, number)
+
+    def give_way(self, granted: tuple[Leased, ...]) -> list[OwnerAction]:
+        """What arrives for a range that is granted without it will never be of use."""
+        useless = [
+            part
+            for part in self._arriving
+            if any(part.is_in_the_way_of(lease) for lease in granted)
+        ]
+        self._arriving = [part for part in self._arriving if part not in useless]
+        return [self._forget(*part) for part in useless]
+
+    def drop_all(self) -> list[OwnerAction]:
+        """The term ran out, or the owner goes: no copy is worth anything from here on."""
+        arriving, self._arriving = self._arriving, []
+        forgotten = [self._forget(*part) for part in arriving]
+        stopped, _ = self.take_orders(())
+        return [*stopped, *self.settle(tuple(self._copies), (), ()), *forgotten]

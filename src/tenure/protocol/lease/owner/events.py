@@ -1,0 +1,244 @@
+"""What the owner machine is told, and what it wants done."""
+
+from typing import TypeAlias
+
+import msgspec
+
+from tenure.base.instants import Instant
+from tenure.base.keys import PoolKind
+from tenure.base.ranges import KeyRange
+from tenure.protocol.lease.attestation import Sight
+from tenure.protocol.lease.messages import (
+    Attest,
+    HandOff,
+    Leased,
+    Process,
+    ToManager,
+    ToOwner,
+)
+
+
+class OwnerConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """What an owner is told when it is made; how long leases last is the manager's to say (P7)."""
+
+    managers: tuple[str, ...]
+    pool: str
+    name: str
+    address: str
+    kind: PoolKind | None = "hashed"
+    capacity: float = 1.0
+    labels: dict[str, str] = {}
+    watchdog_ns: int | None = None
+    process: Process | None = None
+    """This one, where neighbours can be told apart: else nobody can attest its death (P14)."""
+    hand_off: str | None = None
+    """Where it takes the state of ranges from other owners."""
+
+
+class Holdings(msgspec.Struct, frozen=True):
+    """All that the owner believes it holds, until `expires_at` on its clock."""
+
+    journal: int
+    incarnation: int
+    leases: tuple[Leased, ...]
+    expires_at: Instant
+
+
+# --- events -------------------------------------------------------------------------------------
+
+
+class Received(msgspec.Struct, frozen=True):
+    """A manager's message came."""
+
+    manager: str
+    message: ToOwner
+
+
+class Disconnected(msgspec.Struct, frozen=True):
+    """The connection to a manager broke, or could not be made."""
+
+    manager: str
+
+
+class Revoked(msgspec.Struct, frozen=True):
+    """What was to be done on a revocation, or to forget something, is done."""
+
+    revocation: int
+
+
+class Lapsed(msgspec.Struct, frozen=True):
+    """A reader saw the holdings expire before the machine was told the time: they have (S3)."""
+
+
+class Alive(msgspec.Struct, frozen=True):
+    """The application showed that it is not hung."""
+
+
+class CloseRequested(msgspec.Struct, frozen=True):
+    """Return everything and go."""
+
+
+class DrainRequested(msgspec.Struct, frozen=True):
+    """Hand everything over, or return it where nobody can take it, and go."""
+
+
+class CopiedAhead(msgspec.Struct, frozen=True):
+    """All but the last difference has been given to the taker."""
+
+    order: HandOff
+
+
+class HandedOver(msgspec.Struct, frozen=True):
+    """The taker said that it has the whole."""
+
+    order: HandOff
+
+
+class HandOffFailed(msgspec.Struct, frozen=True):
+    """The taker cannot be reached, or does not take it."""
+
+    order: HandOff
+
+
+class ImportBegan(msgspec.Struct, frozen=True):
+    """From here on there may be state of a range that was served elsewhere under that number."""
+
+    range: KeyRange
+    number: int
+
+
+class Imported(msgspec.Struct, frozen=True):
+    """The whole state of a range came, as the lease of that number left it."""
+
+    range: KeyRange
+    number: int
+
+
+class ImportLost(msgspec.Struct, frozen=True):
+    """What was imported, whole or in part, is discarded."""
+
+    range: KeyRange
+    number: int
+
+
+class ManagersNamed(msgspec.Struct, frozen=True):
+    """These are the managers from here on: the list was read again."""
+
+    managers: tuple[str, ...]
+
+
+class Looked(msgspec.Struct, frozen=True):
+    """What a look at a process showed, because `manager` asked."""
+
+    manager: str
+    question: Attest
+    sight: Sight
+
+
+HandOffEvent: TypeAlias = (
+    CopiedAhead | HandedOver | HandOffFailed | ImportBegan | Imported | ImportLost
+)
+OwnerEvent: TypeAlias = (
+    Received
+    | Disconnected
+    | ManagersNamed
+    | Revoked
+    | Lapsed
+    | Alive
+    | CloseRequested
+    | DrainRequested
+    | HandOffEvent
+    | Looked
+)
+
+
+# --- actions ------------------------------------------------------------------------------------
+
+
+class Send(msgspec.Struct, frozen=True):
+    """Send a message to a manager, connecting first where there is no connection."""
+
+    manager: str
+    message: ToManager
+
+
+class Hold(msgspec.Struct, frozen=True):
+    """From here on believe this and nothing else; before any action after it."""
+
+    holdings: Holdings
+
+
+class Grant(msgspec.Struct, frozen=True):
+    """Tell the application what it holds newly."""
+
+    leases: tuple[Leased, ...]
+
+
+class Revoke(msgspec.Struct, frozen=True):
+    """Tell the application what it holds no longer; say Revoked when that is done."""
+
+    revocation: int
+    leases: tuple[Leased, ...]
+    deadline: Instant
+    """When the term runs out: a callback that is not done by then was too late."""
+
+
+class Look(msgspec.Struct, frozen=True):
+    """Look at the process that `manager` asks about, and say Looked."""
+
+    manager: str
+    question: Attest
+
+
+class HandOver(msgspec.Struct, frozen=True):
+    """Begin to copy the range's state to the taker, while it is served; then say CopiedAhead."""
+
+    order: HandOff
+
+
+class SendLast(msgspec.Struct, frozen=True):
+    """The range is not served any more: send what changed last; then say HandedOver."""
+
+    order: HandOff
+
+
+class StopHandOver(msgspec.Struct, frozen=True):
+    """It is not to be handed over, or not there: stop, wherever it is."""
+
+    order: HandOff
+
+
+class Forget(msgspec.Struct, frozen=True):
+    """The state of a range, as the lease of that number left it, is of no use any more: discard
+    it, also where it is still arriving; then say Revoked.
+    """
+
+    revocation: int
+    range: KeyRange
+    number: int
+
+
+class Closed(msgspec.Struct, frozen=True):
+    """Everything is returned."""
+
+
+class Note(msgspec.Struct, frozen=True):
+    """Something worth counting, and a line in the log."""
+
+    what: str
+    detail: str = ""
+
+
+OwnerAction: TypeAlias = (
+    Send
+    | Hold
+    | Grant
+    | Revoke
+    | HandOver
+    | SendLast
+    | StopHandOver
+    | Forget
+    | Look
+    | Closed
+    | Note
+)

@@ -1,0 +1,496 @@
+"""The owner machine: joining, asking, and ceasing to believe in time.
+
+It asks the manager on a timer, on a poke, and again when no answer came; at most one request is
+unanswered (P1), and only the answer to the newest is taken (P2). What it may believe counts from
+when that request was sent (P3). Everything due at `now` is done before an event is looked at, so
+that an answer that comes after the end of the term finds nothing left to prolong (P6).
+"""
+
+from random import Random
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, Instant
+from tenure.base.machine import Output
+from tenure.protocol.lease.attestation import may_attest
+from tenure.protocol.lease.messages import (
+    Attest,
+    Attested,
+    Copy,
+    Hello,
+    Introduction,
+    Join,
+    LeaseRequest,
+    LeaseResponse,
+    Poke,
+    Refusal,
+    Standby,
+    ToManager,
+    ToOwner,
+)
+from tenure.protocol.lease.owner import events
+from tenure.protocol.lease.owner.belief import NO_NUMBER
+from tenure.protocol.lease.owner.events import OwnerAction, OwnerConfig, OwnerEvent
+from tenure.protocol.lease.owner.possession import Possession
+from tenure.protocol.lease.search import LONGEST_PAUSE_NS as LONGEST_SEARCH_PAUSE_NS
+from tenure.protocol.lease.search import Search
+
+NONCE_LIMIT = 1 << 63
+FIRST_RENEW_NS = 3_000 * MILLISECOND_NS
+"""Until a manager says how often to renew: the default preset's figure."""
+ANSWERS_A_RENEWAL = 3
+"""How often a request is repeated, with a new number, before another leader is looked for."""
+SHORTEST_PAUSE_NS = 100 * MILLISECOND_NS
+"""Between two requests that nothing but time calls for, whatever a manager says."""
+LONGEST_PAUSE_NS = 1_000 * MILLISECOND_NS
+"""After a refusal. However long it is to wait by right, a name may come free by its owner
+leaving."""
+Phase = Literal["joining", "joined", "draining", "closing", "closed"]
+
+
+class Request(NamedTuple):
+    """The newest request: only its answer is taken."""
+
+    sequence: int
+    sent_at: Instant
+    manager: str
+    is_last: bool
+    """Its answer says that everything is returned."""
+    copies: tuple[Copy, ...]
+    """Those that its answer tells the fate of."""
+
+
+class OwnerMachine:
+    """One owner process's deciding self."""
+
+    def __init__(self, config: OwnerConfig, random: Random) -> None:
+        self.config = config
+        self.random = random
+        self.phase: Phase = "joining"
+        self.search = Search(random)
+        self.token = 0
+        # Whom it speaks to.
+        self.manager: str | None = None
+        self.manager_nonce = 0
+        self.leadership = 0
+        # Who it is to them.
+        self.owner_nonce = self.draw_nonce()
+        self.sequence = 0
+        # What it asked.
+        self.request: Request | None = None
+        self.unanswered_since: Instant | None = None
+        """When the first request without an answer was sent: silence counts from there (P24)."""
+        self._asking_since: Instant | None = None
+        """When the first was sent of the requests that were repeated since anything was heard."""
+        self._ask_again = False
+        self.renew_ns = FIRST_RENEW_NS
+        self._ask_at = Instant(0)
+        self.possession = Possession()
+        self.belief, self.copies = self.possession.belief, self.possession.copies
+        self._alive_at: Instant | None = None
+        self._actions: list[OwnerAction] = []
+        self.search.start(Instant(0))
+
+    # --- the machine ---
+
+    def handle(self, now: Instant, event: OwnerEvent) -> Output[OwnerAction]:
+        """Do what is due at `now`, then take `event`."""
+        self._advance(now)
+        match event:
+            case events.Received(manager=manager, message=message):
+                self._on_message(now, manager, message)
+            case events.Disconnected(manager=manager):
+                if manager == self.manager:
+                    self._look_for_leader(now)
+            case events.Revoked(revocation=revocation):
+                if (
+                    self.belief.let_go(revocation)
+                    or self.is_leaving
+                    or self.possession.waits_for_application
+                ):
+                    self._ask_soon(now)
+            case events.Lapsed():
+                self._drop_all("lapsed")
+            case events.Alive():
+                self._alive_at = now
+            case events.CloseRequested():
+                self._close(now)
+            case events.DrainRequested():
+                self._drain(now)
+            case events.ManagersNamed(managers=managers):
+                self.config = msgspec.structs.replace(self.config, managers=managers)
+            case events.Looked():
+                self._on_looked(event)
+            case _:
+                actions, changes_what_is_asked = self.copies.on_event(event)
+                self._actions.extend(actions)
+                if changes_what_is_asked:
+                    self._ask_soon(now)
+        return self._output(now)
+
+    def advance(self, now: Instant) -> Output[OwnerAction]:
+        """Do what is due at `now`."""
+        self._advance(now)
+        return self._output(now)
+
+    def _advance(self, now: Instant) -> None:
+        if self.phase == "closed":
+            return
+        if self.possession.is_due(now):
+            self._drop_all("lapsed")
+        if self._alive_at is None:
+            self._alive_at = now
+        if self._is_hung(now):
+            return
+        if now >= self._ask_at and self.manager is not None:
+            self._ask_or_search(now)
+        if now >= self.search.at:
+            self._ask_who_leads(now)
+
+    def _is_hung(self, now: Instant) -> bool:
+        """Whether the application has been silent for so long that its leases must run out."""
+        watchdog_ns, alive_at = self.config.watchdog_ns, self._alive_at
+        return watchdog_ns is not None and alive_at is not None and now - alive_at > watchdog_ns
+
+    def _output(self, now: Instant) -> Output[OwnerAction]:
+        wake_at = self.belief.expires_at if self.possession.has_anything else FAR_FUTURE
+        if self.phase != "closed" and not self._is_hung(now):
+            if self.manager is not None:
+                wake_at = min(wake_at, self._ask_at)
+            wake_at = min(wake_at, self.search.at)
+        actions, self._actions = self._actions, []
+        return Output(actions, max(wake_at, now))
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether it is on its way out."""
+        return self.phase in ("draining", "closing")
+
+    def draw_nonce(self) -> int:
+        """A nonce for one incarnation."""
+        return self.random.randrange(1, NONCE_LIMIT)
+
+    # --- asking ---
+
+    def _ask_or_search(self, now: Instant) -> None:
+        """Ask; where nobody has answered for a renewal's time, look for another leader too."""
+        silent_since = self.unanswered_since
+        if silent_since is not None and now - silent_since >= self.renew_ns:
+            self.search.start(now)
+        self._ask(now)
+
+    def _ask(self, now: Instant) -> None:
+        """Send a request, the newest; an answer to any before it will not be taken."""
+        if self.manager is None or self._is_hung(now):
+            return
+        self.sequence += 1
+        is_closing = self.phase == "closing"
+        is_last = is_closing and not self.belief.is_giving_up
+        copies = self.copies.listed()
+        self.request = Request(self.sequence, now, self.manager, is_last, copies)
+        if self.unanswered_since is None:
+            self.unanswered_since = now
+        self._ask_again = False
+        self._ask_at = Instant(now + self._patience(now))
+        # Said while it still lists something, so that it is given nothing more; but not with an
+        # empty list before its callbacks are done: then it would be gone.
+        leaving = is_last or (self.is_leaving and self.possession.has_anything)
+        self._send(self.manager, self._request_message(copies, leaving=leaving))
+
+    def _patience(self, now: Instant) -> int:
+        """How long to wait for an answer: for as long again as was waited for already.
+
+        An answer to any but the newest request is not taken. Were requests repeated at a fixed
+        pace, then one whose answers take longer (a slow disk, a far manager) would never be told
+        anything.
+        """
+        if self._asking_since is None:
+            self._asking_since = now
+        waited_ns = now - self._asking_since
+        return min(max(self.renew_ns // ANSWERS_A_RENEWAL, waited_ns), self.renew_ns)
+
+    def _request_message(self, copies: tuple[Copy, ...], *, leaving: bool) -> ToManager:
+        config = self.config
+        if self.belief.incarnation == NO_NUMBER:
+            return Join(
+                config.pool,
+                config.kind,
+                config.name,
+                config.address,
+                self.owner_nonce,
+                self.manager_nonce,
+                self.sequence,
+                config.capacity,
+                config.labels,
+                config.process,
+                config.hand_off,
+            )
+        return LeaseRequest(
+            config.pool,
+            self.belief.incarnation,
+            self.owner_nonce,
+            self.manager_nonce,
+            self.sequence,
+            self.belief.journal,
+            self.leadership,
+            self.belief.held(),
+            leaving=leaving,
+            copies=copies,
+        )
+
+    def _ask_soon(self, now: Instant) -> None:
+        """Ask now, or as soon as the request under way is answered: one at a time (P1)."""
+        if self.request is None:
+            self._ask(now)
+        else:
+            self._ask_again = True
+
+    # --- finding the leader ---
+
+    def _look_for_leader(self, now: Instant) -> None:
+        if self.phase != "closed":
+            self.search.start(now)
+            if now >= self.search.at and not self._is_hung(now):
+                self._ask_who_leads(now)
+
+    def _ask_who_leads(self, now: Instant) -> None:
+        self.token = self.draw_nonce()
+        for manager in self.config.managers:
+            self._send(manager, Hello(self.config.pool, self.token))
+        # A search must not cost a short term; nor, where there is none to lose, be too hasty to
+        # hear an answer.
+        is_urgent = bool(self.belief.held())
+        self.search.asked(now, self.renew_ns // 2 if is_urgent else LONGEST_SEARCH_PAUSE_NS)
+
+    def _on_introduction(self, now: Instant, manager: str, message: Introduction) -> None:
+        """Take whoever leads for our manager, and ask it with its present nonce."""
+        if not self._is_present(manager, message):
+            self._note("old introduction")
+            return
+        if message.journal != self.belief.journal:
+            self._meet_journal(message.journal)
+            if self.phase == "closed":
+                return
+        elif message.leadership < self.leadership:
+            self._note("lower leadership")
+            return
+        elif self.is_another_leader(message):
+            self._contradict(manager, message)
+            return
+        self.search.found()
+        self._asking_since = None
+        self.manager = manager
+        self.manager_nonce = message.manager_nonce
+        self.leadership = message.leadership
+        self._ask(now)
+
+    def is_another_leader(self, message: Introduction) -> bool:
+        """Whether another leads under the number of the leader that this incarnation knows.
+
+        In one history a leadership has one leader, with one nonce: this one leads on an old copy.
+        """
+        is_numbered = self.belief.incarnation != NO_NUMBER
+        is_same = message.leadership == self.leadership
+        return is_numbered and is_same and message.manager_nonce != self.manager_nonce
+
+    def _contradict(self, manager: str, message: Introduction) -> None:
+        """Do not follow it, and show it what the other's number and nonce are: it gives up (P22).
+
+        Only when it was asked who leads, so that two that know no better do not go on for ever.
+        """
+        self._note("another leader under the same leadership", manager)
+        if message.token:
+            self._send(manager, self._request_message((), leaving=False))
+
+    def _is_present(self, manager: str, message: Introduction) -> bool:
+        """Whether it answers what was asked last, and not something long ago."""
+        if message.token:
+            is_later = message.leadership > self.leadership
+            return message.token == self.token and (self.search.is_on or is_later)
+        request = self.request
+        return (
+            request is not None
+            and message.owner_nonce == self.owner_nonce
+            and message.sequence == request.sequence
+            and manager == request.manager
+        )
+
+    def _meet_journal(self, journal: int) -> None:
+        """Another history: what was held under the old one has no meaning in it (P22)."""
+        self._become_nobody("another journal")
+        self.belief.begin_anew(journal)
+        self.leadership = 0
+
+    def _become_nobody(self, why: str) -> None:
+        """Drop everything and join anew, as a new incarnation."""
+        self._drop_all(why)
+        self.owner_nonce = self.draw_nonce()
+        self.belief.incarnation = NO_NUMBER
+        self.request = None
+        if self.is_leaving:
+            self._become_closed()
+        else:
+            self.phase = "joining"
+
+    # --- answers ---
+
+    def _on_message(self, now: Instant, manager: str, message: ToOwner) -> None:
+        if self.phase == "closed":
+            return
+        match message:
+            case Poke():
+                if manager == self.manager and not self.possession.waits_for_application:
+                    self._ask_soon(now)
+            case Standby():
+                if manager == self.manager:
+                    self._look_for_leader(now)
+            case Introduction():
+                self._on_introduction(now, manager, message)
+            case LeaseResponse():
+                self._on_response(now, message)
+            case Refusal():
+                self._on_refusal(now, message)
+            case Attest():
+                self._on_attest(manager, message)
+
+    def is_answer_to_newest(self, message: LeaseResponse | Refusal) -> bool:
+        """Whether the message answers the newest request of this incarnation's nonce (P2)."""
+        return (
+            self.request is not None
+            and message.sequence == self.request.sequence
+            and message.owner_nonce == self.owner_nonce
+            and message.manager_nonce == self.manager_nonce
+        )
+
+    def _is_from_our_leader(self, message: LeaseResponse | Refusal) -> bool:
+        return message.journal == self.belief.journal and message.leadership == self.leadership
+
+    def _is_for_us(self, message: LeaseResponse) -> bool:
+        """It names the incarnation that asked, or numbers it."""
+        number = self.belief.incarnation
+        return message.incarnation != NO_NUMBER and number in (NO_NUMBER, message.incarnation)
+
+    def _on_response(self, now: Instant, message: LeaseResponse) -> None:
+        is_ours = self._is_from_our_leader(message) and self._is_for_us(message)
+        if not (self.is_answer_to_newest(message) and is_ours):
+            self._note("old answer")
+            return
+        request = self.request
+        assert request is not None
+        self._answered(now, message.renew_ns, request.sent_at)
+        if self.belief.incarnation == NO_NUMBER:
+            self.belief.incarnation = message.incarnation
+            self.phase = "joined"
+            self._note("joined", f"{self.config.name} as incarnation {self.belief.incarnation}")
+            self._ask_again = True  # the second exchange shows that it lives (P9)
+        expires_at = self.term_ends(now, request.sent_at, message.term_ns)
+        actions, asks = self.possession.take(
+            now,
+            message,
+            request.copies,
+            expires_at,
+            is_leaving=self.is_leaving,
+            gives_up=self.phase == "closing",
+        )
+        self._actions.extend(actions)
+        self._ask_again = self._ask_again or asks
+        if request.is_last:
+            self._become_closed()
+        elif self.phase == "draining" and not (
+            self.possession.has_anything or self.belief.is_giving_up
+        ):
+            self._close(now)
+        elif self._ask_again:
+            self._ask(now)
+
+    def _answered(self, now: Instant, renew_ns: int, sent_at: Instant) -> None:
+        self.request = None
+        self.unanswered_since = None
+        self._asking_since = None
+        self.search.found()
+        self.renew_ns = max(renew_ns, SHORTEST_PAUSE_NS)
+        self._ask_at = max(Instant(sent_at + renew_ns), now)
+
+    def term_ends(self, now: Instant, sent_at: Instant, term_ns: int) -> Instant:
+        """The term counts from when the request was sent (P3)."""
+        del now
+        return Instant(sent_at + term_ns)
+
+    def _on_refusal(self, now: Instant, message: Refusal) -> None:
+        if not (self.is_answer_to_newest(message) and self._is_from_our_leader(message)):
+            self._note("old answer")
+            return
+        assert self.request is not None
+        self._answered(now, self.renew_ns, self.request.sent_at)
+        self._note(f"refused: {message.reason}", message.detail)
+        if message.reason == "past":
+            self._become_nobody("past")
+            if self.phase != "closed":
+                self._ask(now)
+        else:
+            pause_ns = min(message.retry_after_ns, LONGEST_PAUSE_NS)
+            self._ask_at = Instant(now + max(pause_ns, SHORTEST_PAUSE_NS))
+
+    # --- attesting ---
+
+    def _on_attest(self, manager: str, message: Attest) -> None:
+        """Look at a neighbour's process for our leader, where that shows anything (P14)."""
+        is_our_leader = self._leads_us(manager, message)
+        if is_our_leader and may_attest(self.config.process, message.process):
+            self._actions.append(events.Look(manager, message))
+
+    def _on_looked(self, event: events.Looked) -> None:
+        question, sight, own = event.question, event.sight, self.config.process
+        if own is None or sight.seen_from != own or not sight.shows_gone(question.process):
+            return
+        if self.phase != "closed" and self._leads_us(event.manager, question):
+            self._note("attested", f"process {question.process.pid} is gone")
+            said = question.pool, question.incarnation, question.process
+            self._send(event.manager, Attested(*said, own, self.owner_nonce, self.manager_nonce))
+
+    def _leads_us(self, manager: str, message: Attest) -> bool:
+        return manager == self.manager and message.manager_nonce == self.manager_nonce
+
+    # --- leaving ---
+
+    def _drain(self, now: Instant) -> None:
+        """Go on serving until everything is handed over, and then go."""
+        if self.phase == "joining":
+            self._close(now)
+        elif self.phase == "joined":
+            self.phase = "draining"
+            self._ask_soon(now)
+
+    def _close(self, now: Instant) -> None:
+        """Believe nothing more, let the callbacks run, return everything, and go (P12)."""
+        if self.phase in ("closing", "closed"):
+            return
+        if self.belief.incarnation == NO_NUMBER:
+            self._become_closed()
+            return
+        self.phase = "closing"
+        self._actions.extend(self.possession.give_up_all())
+        self._ask_soon(now)
+
+    def _become_closed(self) -> None:
+        self.phase = "closed"
+        self._actions.append(events.Closed())
+
+    def _drop_all(self, why: str) -> None:
+        if self.belief.leases:
+            self._note(why, f"{len(self.belief.leases)} ranges")
+        self._actions.extend(self.possession.drop_all())
+
+    # --- telling ---
+
+    def _send(self, manager: str, message: ToManager) -> None:
+        self._actions.append(events.Send(manager, message))
+
+    def _note(self, what: str, detail: str = "") -> None:
+        self._actions.append(events.Note(what, detail))
+
+    def invariants(self) -> None:
+        """Those of its belief; who is gone believes nothing."""
+        self.belief.invariants()
+        assert not (self.phase == "closed" and self.belief.leases)

@@ -1,0 +1,109 @@
+"""What an owner has: the leases that it counts on, and copies; and how an answer changes both.
+
+The order counts. What stands in the way of a grant is dealt with before it is believed, belief ends
+before anybody is told so, and the expiry moves last (P4). All of it ends with the one term.
+"""
+
+from tenure.base.instants import Instant
+from tenure.base.ranges import KeyRange
+from tenure.protocol.lease.messages import Copy, Leased, LeaseResponse
+from tenure.protocol.lease.owner.belief import Belief
+from tenure.protocol.lease.owner.copies import Copies
+from tenure.protocol.lease.owner.events import OwnerAction
+
+
+class Possession:
+    """The belief and the copies of one owner."""
+
+    def __init__(self) -> None:
+        self.belief = Belief()
+        self.copies = Copies(self.belief)
+        self.waits_for_application = False
+        """Something was granted that the application has not let go of since it had it last. It is
+        not listed, and so granted anew with each answer: not to be asked for all the time.
+        """
+
+    @property
+    def has_anything(self) -> bool:
+        """Whether there is anything that ends with the term."""
+        return bool(self.belief.held()) or bool(self.copies)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing left, nor anything that the application is to let go of."""
+        return not self.has_anything and not self.belief.is_giving_up
+
+    def is_due(self, now: Instant) -> bool:
+        """Whether the term has run out on something."""
+        return now >= self.belief.expires_at and self.has_anything
+
+    def in_the_way_of(self, key_range: KeyRange) -> str | None:
+        """What is here of a range already, so that its state cannot be taken: two states in one
+        place would mix, and what is to be forgotten would take what came meanwhile with it.
+        """
+        for lease in self.belief.leases:
+            if lease.range.overlaps(key_range):
+                return f"{lease.range} is served here under number {lease.number}"
+        for copy in self.copies.listed():
+            if copy.range.overlaps(key_range):
+                return f"there is a copy of {copy.range} under number {copy.number}"
+        if not self.belief.has_let_go(key_range):
+            return f"what was here of {key_range} is not discarded yet"
+        return None
+
+    def take(
+        self,
+        now: Instant,
+        answer: LeaseResponse,
+        asked: tuple[Copy, ...],
+        expires_at: Instant,
+        *,
+        is_leaving: bool,
+        gives_up: bool,
+    ) -> tuple[list[OwnerAction], bool]:
+        """Believe what is listed from here on, until the term ends, and do what is ordered; and
+        whether to ask again at once. `asked` are the copies that the request listed.
+
+        Who is leaving takes nothing new, and back only what it is handing over; who gives up takes
+        nothing and hands nothing over.
+        """
+        granted = tuple(lease for lease in answer.leases if lease.mark == "granted")
+        self.waits_for_application = not all(map(self._is_clear_for, granted))
+        leases = tuple(
+            lease
+            for lease in answer.leases
+            if lease.mark != "granted"
+            or (not gives_up and self._may_take(lease, is_leaving=is_leaving))
+        )
+        # What is not taken is not listed next, and free again.
+        asks = len(leases) < len(answer.leases) and not self.waits_for_application
+        actions = self.copies.give_way(granted)
+        actions += self.copies.settle(asked, answer.copies, leases)
+        actions += self.belief.take(leases)
+        actions += self.belief.move_expiry(now, expires_at)
+        if now >= expires_at:
+            actions += self.copies.drop_all()
+        elif not gives_up:
+            ordered, comes_back = self.copies.take_orders(answer.hand_offs)
+            actions += ordered
+            asks = asks or comes_back
+        return actions, asks
+
+    def _is_clear_for(self, lease: Leased) -> bool:
+        return self.belief.has_let_go(lease.range) and self.copies.is_clear_for(lease)
+
+    def _may_take(self, lease: Leased, *, is_leaving: bool) -> bool:
+        """What is granted with its state is taken only where that is (P13), and nothing before the
+        application has let go of what it had there.
+        """
+        if not self._is_clear_for(lease):
+            return False
+        return self.copies.cover(lease) if lease.handed else not is_leaving
+
+    def drop_all(self) -> list[OwnerAction]:
+        """Believe nothing, list nothing, and have no copy."""
+        return [*self.belief.drop_all(), *self.copies.drop_all()]
+
+    def give_up_all(self) -> list[OwnerAction]:
+        """Believe nothing, but list it until the application has let go; and have no copy."""
+        return [*self.belief.give_up_all(), *self.copies.drop_all()]

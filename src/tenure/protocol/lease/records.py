@@ -1,0 +1,155 @@
+"""What the journal holds: records, each a change that was decided, and snapshots of their sum.
+
+A record says what is now so, not what was asked, so that applying it needs no rule: a later version
+that decides differently reads the same history. Records are applied in the order of their LSNs.
+"""
+
+from typing import TypeAlias
+
+import msgspec
+
+from tenure.base.keys import Key, PoolKind
+from tenure.protocol.lease.messages import (
+    Address,
+    Entry,
+    Held,
+    Name,
+    Nonce,
+    Number,
+    Process,
+)
+
+
+class Record(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """The base of all records."""
+
+
+class TookOver(Record, frozen=True):
+    """A manager leads from here on, and may promise what outlives its leadership by `promise_ns`.
+
+    That is its hold and, since it may answer until its leadership has run out on its own clock,
+    that too (P7, P19): a later leader waits the longest promise of all its predecessors.
+    """
+
+    leadership: Number
+    promise_ns: Number
+    manager: str
+
+
+class PromiseLowered(Record, frozen=True):
+    """Every longer promise has run out; from here on `promise_ns` is the longest."""
+
+    promise_ns: Number
+
+
+class WaitedOut(Record, frozen=True):
+    """Whatever was promised before this journal began has run out: ranges may be granted (P22)."""
+
+
+class PoolCreated(Record, frozen=True):
+    """A pool exists. An ordered pool begins with `split_points`."""
+
+    pool: Name
+    kind: PoolKind
+    split_points: tuple[Key, ...] = ()
+
+
+class Joined(Record, frozen=True):
+    """An incarnation of an owner is numbered; number and nonce together (P9)."""
+
+    pool: Name
+    incarnation: Number
+    name: Name
+    nonce: Nonce
+    address: Address
+    capacity: float = 1.0
+    labels: dict[str, str] = {}
+    process: Process | None = None
+    hand_off: Address | None = None
+
+
+class Left(Record, frozen=True):
+    """An incarnation is gone: it left, its death was attested, or its hold ran out.
+
+    Its ranges are free by `entries`.
+    """
+
+    pool: Name
+    incarnation: Number
+    entries: tuple[Entry, ...]
+
+
+class Steering(msgspec.Struct, frozen=True, array_like=True):
+    """What an operator wants of a pool, whatever its policy would do.
+
+    By name, for that outlives a restart; an eviction by incarnation, for it is that process's.
+    """
+
+    cordoned: tuple[Name, ...] = ()
+    """They keep what they have, and are given nothing new."""
+    drained: tuple[Name, ...] = ()
+    """They are planned for nothing."""
+    evicted: tuple[Number, ...] = ()
+    """Incarnations that are not renewed any more."""
+    pins: tuple[tuple[Key, Name], ...] = ()
+    """Keys, sorted, that go to the owners of these names while those are there."""
+    frozen: bool = False
+    """Only what has no owner is given one."""
+    policy: str = ""
+    """The name of the policy; empty for the one that the pool's kind has."""
+
+
+UNSTEERED = Steering()
+
+
+class Changed(Record, frozen=True):
+    """Entries laid over the pool's lease table, in order."""
+
+    pool: Name
+    entries: tuple[Entry, ...]
+    handed: Number = 0
+    """The number under which the state was served last that the entries' owner has now; else 0."""
+    steering: Steering | None = None
+    """From here on; None where it stays as it is."""
+
+
+AnyRecord: TypeAlias = TookOver | PromiseLowered | WaitedOut | PoolCreated | Joined | Left | Changed
+
+
+class Member(msgspec.Struct, frozen=True, array_like=True):
+    """An incarnation that may hold ranges."""
+
+    incarnation: Number
+    name: Name
+    nonce: Nonce
+    address: Address
+    capacity: float = 1.0
+    labels: dict[str, str] = {}
+    process: Process | None = None
+    hand_off: Address | None = None
+
+
+class PoolState(msgspec.Struct, frozen=True, array_like=True):
+    """All of one pool that a later leader must know (P21)."""
+
+    pool: Name
+    kind: PoolKind
+    split_points: tuple[Key, ...]
+    next_number: Number
+    next_incarnation: Number
+    entries: tuple[Entry, ...]
+    members: tuple[Member, ...]
+    numbered: tuple[tuple[Name, Number, Nonce], ...]
+    """The last incarnation and nonce of every name ever numbered."""
+    handed: tuple[Held, ...] = ()
+    """Ranges that were granted with their state, by the number under which that was served last."""
+    steering: Steering = UNSTEERED
+
+
+class State(msgspec.Struct, frozen=True, array_like=True):
+    """The sum of all records up to an LSN."""
+
+    leadership: Number = 0
+    promise_ns: Number = 0
+    waited_out: bool = False
+    pools: tuple[PoolState, ...] = ()

@@ -1,0 +1,69 @@
+"""Going on from an old copy of a journal: when that may be, and what the new history begins with.
+
+An old copy knows less than managers, owners and lookups do. Under its own identity it would give
+numbers out a second time, and forget what was acknowledged. So it goes on as *another* journal
+(rule P22): owners drop what they hold and join anew, lookups signal loss on all they knew, and
+nothing is granted until whatever the lost history promised has run out. Nobody can say who held
+what in the part that is lost, so the owners and leases of the copy are not taken over either. Pools
+are; and numbers, for those who use them as fences: they go on far beyond any that can have been
+given out in the lost part.
+
+No manager may have the copy meanwhile: neither one that leads on it, nor the last leader of the
+lost history, which may answer for its leadership term after its last beat. Both are excluded by
+watching the seat for as long as a standby of any preset would.
+"""
+
+from tenure.base.instants import Instant
+from tenure.protocol.lease.history import History
+from tenure.protocol.lease.messages import Entry
+from tenure.protocol.lease.records import PoolState, State
+from tenure.protocol.lease.table import NOBODY, LeaseTable
+from tenure.protocol.lease.timing import PRESETS
+from tenure.protocol.log.journal import Seat
+
+LEADERSHIPS_PASSED = 10**9
+"""A new leader every second for thirty years."""
+INCARNATIONS_PASSED = 10**9
+"""An owner that joins every second for thirty years."""
+NUMBERS_PASSED = 10**12
+"""A thousand grants a second for thirty years. Some thousands of restorations later, numbers are
+still exact in JSON for languages that know only floating point."""
+
+
+class Vigil:
+    """Watching the seat of a copy, to be sure that no manager has it."""
+
+    def __init__(self, now: Instant, seat: Seat) -> None:
+        self.seat = seat
+        longest = (each.on_any_clock(each.leadership_ns) for each in PRESETS.values())
+        self.over_at = Instant(now + max(seat.watch_ns, *longest))
+
+    def is_disturbed(self, seat: Seat) -> bool:
+        """Whether a manager beats, or has taken the seat or left it."""
+        return seat != self.seat
+
+    def is_over(self, now: Instant) -> bool:
+        """Whether whoever led can count on its leadership no longer."""
+        return now >= self.over_at
+
+
+def restored(history: History, seat: Seat) -> tuple[Seat, State]:
+    """What the new history begins with: an empty seat, and the snapshot at the copy's LSN."""
+    leadership = max(history.leadership, seat.leadership) + LEADERSHIPS_PASSED
+    pools = tuple(_restored(history.tables[pool]) for pool in sorted(history.tables))
+    return Seat(leadership), State(leadership, history.promise_ns, waited_out=False, pools=pools)
+
+
+def _restored(table: LeaseTable) -> PoolState:
+    number = table.next_number + NUMBERS_PASSED
+    copied = table.state()
+    return PoolState(
+        copied.pool,
+        copied.kind,
+        copied.split_points,
+        next_number=number + 1,
+        next_incarnation=copied.next_incarnation + INCARNATIONS_PASSED,
+        entries=(Entry(b"", None, NOBODY, number, number),),
+        members=(),
+        numbered=copied.numbered,
+    )

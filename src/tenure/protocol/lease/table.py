@@ -1,0 +1,192 @@
+"""The lease table of one pool: who has which range, under which number, and since when unbroken.
+
+The table changes only by applying records, so that a standby that reads the journal, a restarted
+manager and the leader itself come to the same table by the same code. Deciding is elsewhere
+(`pool`); here is only what is so.
+
+Every range has a right, also one that nobody has: its number and `since` were raised by the record
+that freed it, so that its loss is told at once, not when it finds its next owner (rule P16).
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from tenure.base.keys import Key, PoolKind
+from tenure.base.rangemap import RangeMap
+from tenure.base.ranges import KeyRange
+from tenure.protocol.lease.messages import Entry, Held
+from tenure.protocol.lease.records import (
+    UNSTEERED,
+    Changed,
+    Joined,
+    Left,
+    Member,
+    PoolCreated,
+    PoolState,
+)
+
+NOBODY = 0
+FIRST_NUMBER = 1
+NOT_HANDED = 0
+
+
+class Right(NamedTuple):
+    """What the table says of a range."""
+
+    owner: int
+    """The incarnation that has it; NOBODY where it is free."""
+    number: int
+    since: int
+    """The number from which the state of the range is unbroken."""
+
+
+def owners_of(rights: RangeMap[Right]) -> RangeMap[int]:
+    """Who has each range."""
+    return RangeMap.at_starts(rights.starts(), [right.owner for right in rights.values()])
+
+
+class LeaseTable:
+    """One pool: its rights, its members, and every number that must never come again."""
+
+    def __init__(self, created: PoolCreated) -> None:
+        self.pool: str = created.pool
+        self.kind: PoolKind = created.kind
+        self.split_points: tuple[Key, ...] = created.split_points
+        self.rights = RangeMap(Right(NOBODY, FIRST_NUMBER, FIRST_NUMBER))
+        self.handed: RangeMap[int] = RangeMap(NOT_HANDED)
+        """Where a range was granted with its state: the number under which that was served last.
+        It names the one copy that belongs to the grant (P13)."""
+        self.steering = UNSTEERED
+        self.members: dict[int, Member] = {}
+        self.numbered: dict[str, tuple[int, int]] = {}
+        self.next_number = FIRST_NUMBER + 1
+        self.next_incarnation = 1
+        self._held: dict[int, tuple[Held, ...]] = {}
+        self._entries: tuple[Entry, ...] | None = None
+
+    # --- applying records ---
+
+    def apply(self, record: Joined | Left | Changed) -> None:
+        """Make `record` so."""
+        match record:
+            case Changed(entries=entries, handed=handed, steering=steering):
+                self._lay(entries, handed)
+                self.steering = self.steering if steering is None else steering
+            case Joined():
+                self._join(record)
+            case Left(incarnation=incarnation, entries=entries):
+                self.members.pop(incarnation, None)
+                self._lay(entries, NOT_HANDED)
+                self._forget_eviction(incarnation)
+
+    def _forget_eviction(self, incarnation: int) -> None:
+        evicted = self.steering.evicted
+        if incarnation in evicted:
+            rest = tuple(each for each in evicted if each != incarnation)
+            self.steering = msgspec.structs.replace(self.steering, evicted=rest)
+
+    def _join(self, record: Joined) -> None:
+        self.members[record.incarnation] = Member(
+            record.incarnation,
+            record.name,
+            record.nonce,
+            record.address,
+            record.capacity,
+            record.labels,
+            record.process,
+            record.hand_off,
+        )
+        self.numbered[record.name] = (record.incarnation, record.nonce)
+        self.next_incarnation = max(self.next_incarnation, record.incarnation + 1)
+
+    def _lay(self, entries: Iterable[Entry], handed: int) -> None:
+        self._entries = None
+        for entry in entries:
+            for _, right in self.rights.within(entry.range):
+                self._held.pop(right.owner, None)
+            self._held.pop(entry.owner, None)
+            self.rights.assign(entry.range, Right(entry.owner, entry.number, entry.since))
+            self.handed.assign(entry.range, handed)
+            self.next_number = max(self.next_number, entry.number + 1)
+
+    # --- reading ---
+
+    def held_by(self, incarnation: int) -> tuple[Held, ...]:
+        """What the table gives `incarnation`, in order, as its owner would list it."""
+        held = self._held.get(incarnation)
+        if held is None:
+            held = tuple(
+                Held(key_range.start, key_range.end, right.number)
+                for key_range, right in self.rights
+                if right.owner == incarnation
+            )
+            self._held[incarnation] = held
+        return held
+
+    def entries(self) -> tuple[Entry, ...]:
+        """The whole table."""
+        if self._entries is None:
+            self._entries = tuple(entry_of(key_range, right) for key_range, right in self.rights)
+        return self._entries
+
+    def owners(self) -> RangeMap[int]:
+        """Who has each range."""
+        return owners_of(self.rights)
+
+    def within(self, key_range: KeyRange) -> Iterator[tuple[KeyRange, Right]]:
+        """The rights in `key_range`, cut at its ends."""
+        return self.rights.within(key_range)
+
+    # --- snapshots ---
+
+    def state(self) -> PoolState:
+        """All of this that a later leader must know (rule P21)."""
+        return PoolState(
+            self.pool,
+            self.kind,
+            self.split_points,
+            self.next_number,
+            self.next_incarnation,
+            self.entries(),
+            tuple(self.members[incarnation] for incarnation in sorted(self.members)),
+            tuple((name, *self.numbered[name]) for name in sorted(self.numbered)),
+            tuple(
+                Held(key_range.start, key_range.end, number)
+                for key_range, number in self.handed
+                if number != NOT_HANDED
+            ),
+            self.steering,
+        )
+
+    @classmethod
+    def from_state(cls, state: PoolState) -> "LeaseTable":
+        """The table that `state` was taken of."""
+        table = cls(PoolCreated(state.pool, state.kind, state.split_points))
+        table.rights = RangeMap.at_starts(
+            [entry.start for entry in state.entries],
+            [Right(entry.owner, entry.number, entry.since) for entry in state.entries],
+        )
+        table.handed = RangeMap.of(((item.range, item.number) for item in state.handed), NOT_HANDED)
+        table.members = {member.incarnation: member for member in state.members}
+        table.numbered = {name: (number, nonce) for name, number, nonce in state.numbered}
+        table.next_number = state.next_number
+        table.next_incarnation = state.next_incarnation
+        table.steering = state.steering
+        return table
+
+    def invariants(self) -> None:
+        """Numbers below the next, `since` at most the number, owners that are members."""
+        for key_range, right in self.rights:
+            assert right.since <= right.number < self.next_number, (key_range, right)
+            assert right.owner == NOBODY or right.owner in self.members, (key_range, right)
+        for incarnation, member in self.members.items():
+            assert incarnation < self.next_incarnation, member
+            assert self.numbered[member.name] == (incarnation, member.nonce), member
+        assert set(self.steering.evicted) <= self.members.keys(), self.steering
+
+
+def entry_of(key_range: KeyRange, right: Right) -> Entry:
+    """The entry that says `right` of `key_range`."""
+    return Entry(key_range.start, key_range.end, right.owner, right.number, right.since)

@@ -1,0 +1,87 @@
+"""What a manager that stands by has read of the journal, so that a takeover reads only what is new.
+
+At each look at the seat it asks for the records after those that it knows, and applies them: a few,
+or none. Where they were replaced by a snapshot, or the journal is another, it is told all anew. All
+that is kept here was committed. A leader works on a history that runs ahead of what is durable: it
+takes this one away, and begins anew when it is deposed.
+"""
+
+from tenure.protocol.lease.history import History
+from tenure.protocol.log.journal import Followed, Load, Loaded
+
+NOBODY = 0
+"""The leadership under which a standby reads."""
+NO_JOURNAL = 0
+
+
+class Follower:
+    """A history that keeps up with the journal."""
+
+    def __init__(self) -> None:
+        self.journal = NO_JOURNAL
+        self.history: History | None = None
+        self.snapshot_lsn = 0
+        """Of the snapshot that the history was last begun from."""
+        self._under_way: Load | None = None
+
+    @property
+    def lsn(self) -> int:
+        """Up to which it has read."""
+        return self.history.lsn if self.history else 0
+
+    def look(self) -> list[Load]:
+        """Ask, standing by, for what is new, unless that is on its way."""
+        return [] if self._under_way else [self.read(NOBODY)]
+
+    def read(self, leadership: int) -> Load:
+        """Ask for what is new. An answer to what was asked before is not taken any more."""
+        self._under_way = Load(leadership, self.journal, self.lsn)
+        return self._under_way
+
+    def has_gone_back(self, event: Loaded | Followed) -> bool:
+        """Whether the leader is told less than was read before it led: an old copy (P22)."""
+        is_newest = self._is_under_way(event) and event.leadership != NOBODY
+        return is_newest and event.journal == self.journal and event.lsn < self.lsn
+
+    def on_read(self, event: Loaded | Followed) -> bool:
+        """Take what the journal told; whether it was what it was last asked."""
+        if not self._is_under_way(event):
+            return False
+        self._under_way = None
+        if isinstance(event, Loaded):
+            if event.journal == self.journal and event.lsn < self.lsn:
+                return False  # to an earlier question, and overtaken
+            self.journal = event.journal
+            self.history = History(event.state, event.state_lsn)
+            self.snapshot_lsn = event.state_lsn
+        assert self.history
+        for record in event.records:
+            self.history.apply(record)
+        return True
+
+    def _is_under_way(self, event: Loaded | Followed) -> bool:
+        asked = self._under_way
+        if asked is None or event.leadership != asked.leadership:
+            return False
+        if isinstance(event, Loaded):
+            return True
+        return (event.journal, event.after_lsn) == (asked.journal, asked.after_lsn)
+
+    def on_failed(self, load: Load) -> bool:
+        """Ask again at the next look; whether it was what was last asked."""
+        if load != self._under_way:
+            return False
+        self._under_way = None
+        return True
+
+    def take(self) -> History:
+        """Hand the history over to a leader, and forget it."""
+        assert self.history
+        history, self.history, self.journal = self.history, None, NO_JOURNAL
+        return history
+
+    def invariants(self) -> None:
+        """It knows of which journal its history is."""
+        assert (self.history is None) == (self.journal == NO_JOURNAL)
+        if self.history:
+            self.history.invariants()

@@ -1,0 +1,178 @@
+"""What the manager machine asks of a journal, and what it hears back.
+
+The journal is the manager's durable, ordered log, and the place where managers compete to lead. The
+words here are all that the deciding code knows of it: a request is an action, its result an event.
+
+An append is guarded by the leadership and by the LSN before it. So it can be repeated after an
+`Unknown` (rule P18): a journal that finds the very records there already, under that leadership,
+answers `Committed`. Nothing rests on a journal's sense of time (P20).
+"""
+
+from typing import TypeAlias
+
+import msgspec
+
+from tenure.protocol.lease.messages import JournalId, Number
+from tenure.protocol.lease.records import AnyRecord, State
+
+
+class Seat(msgspec.Struct, frozen=True):
+    """Who leads, as the journal has it: changed by compare-and-set only."""
+
+    leadership: Number = 0
+    beat: Number = 0
+    """Grows while the leader lives; a standby watches it (P23)."""
+    manager: str = ""
+    """The leader's URL; empty where nobody leads, at the very start or after a resignation."""
+    watch_ns: Number = 0
+    """How long a standby must see no beat, on its own clock, before it may take the seat (P23)."""
+
+
+# --- actions ------------------------------------------------------------------------------------
+
+
+class ReadSeat(msgspec.Struct, frozen=True):
+    """Read who leads. Answered by SeatRead or JournalFailed."""
+
+
+class Campaign(msgspec.Struct, frozen=True):
+    """Put `taken` in the place of `seen`, if the seat still is just so. Answered by Campaigned."""
+
+    seen: Seat
+    taken: Seat
+
+
+class Beat(msgspec.Struct, frozen=True):
+    """Set the seat's beat, if `leadership` still leads. Answered by Beaten."""
+
+    leadership: Number
+    beat: Number
+
+
+class Resign(msgspec.Struct, frozen=True):
+    """Leave the seat: its manager becomes "", and a standby need not wait. Not answered."""
+
+    leadership: Number
+
+
+class Load(msgspec.Struct, frozen=True):
+    """Read what was committed after `after_lsn` of `journal`: answered by Followed; or by Loaded,
+    where that is not known any more, or the journal is another.
+    """
+
+    leadership: Number
+    """0 where a standby reads, to keep up."""
+    journal: JournalId = 0
+    """0 where nothing is known yet."""
+    after_lsn: Number = 0
+
+
+class Append(msgspec.Struct, frozen=True):
+    """Add `records` after `after_lsn`, all or none, if `leadership` still leads: Appended."""
+
+    leadership: Number
+    after_lsn: Number
+    records: tuple[AnyRecord, ...]
+
+
+class Compact(msgspec.Struct, frozen=True):
+    """Put `state` in the place of all records up to `lsn`, if still leading. Not answered."""
+
+    leadership: Number
+    lsn: Number
+    state: State
+
+
+JournalAction: TypeAlias = ReadSeat | Campaign | Beat | Resign | Load | Append | Compact
+
+
+# --- events -------------------------------------------------------------------------------------
+
+
+class SeatRead(msgspec.Struct, frozen=True):
+    """Who leads, as the journal has it."""
+
+    seat: Seat
+
+
+class Campaigned(msgspec.Struct, frozen=True):
+    """The campaign for `leadership` was won or lost. A lost answer is no answer: read the seat."""
+
+    leadership: Number
+    won: bool
+
+
+class Beaten(msgspec.Struct, frozen=True):
+    """The beat was taken, or refused because another leads."""
+
+    leadership: Number
+    beat: Number
+    kept: bool
+
+
+class Loaded(msgspec.Struct, frozen=True):
+    """All that was committed."""
+
+    leadership: Number
+    journal: JournalId
+    state: State
+    state_lsn: Number
+    records: tuple[AnyRecord, ...]
+
+    @property
+    def lsn(self) -> int:
+        """The LSN of the last record."""
+        return self.state_lsn + len(self.records)
+
+
+class Followed(msgspec.Struct, frozen=True):
+    """All that was committed after `after_lsn`."""
+
+    leadership: Number
+    journal: JournalId
+    after_lsn: Number
+    records: tuple[AnyRecord, ...]
+
+    @property
+    def lsn(self) -> int:
+        """The LSN of the last record."""
+        return self.after_lsn + len(self.records)
+
+
+class Committed(msgspec.Struct, frozen=True):
+    """The records are durable; `lsn` is that of the last."""
+
+    lsn: Number
+
+
+class Deposed(msgspec.Struct, frozen=True):
+    """Nothing was written: another leads."""
+
+
+class Unknown(msgspec.Struct, frozen=True):
+    """Whether it was written is not known: no answer came."""
+
+    why: str = ""
+
+
+AppendResult: TypeAlias = Committed | Deposed | Unknown
+
+
+class Appended(msgspec.Struct, frozen=True):
+    """What came of the append after `after_lsn` under `leadership`."""
+
+    leadership: Number
+    after_lsn: Number
+    result: AppendResult
+
+
+class JournalFailed(msgspec.Struct, frozen=True):
+    """The journal could not be reached, or refused, for another call than an append."""
+
+    action: JournalAction
+    why: str
+
+
+JournalEvent: TypeAlias = (
+    SeatRead | Campaigned | Beaten | Loaded | Followed | Appended | JournalFailed
+)

@@ -1,0 +1,186 @@
+"""Which manager leads: a seat in the journal, taken and kept by compare-and-set (P19, P20, P23).
+
+A standby watches the seat's beat. If it sees none for as long as the leader may count on, on any
+clock within the bound, it campaigns: it puts itself in the seat under the next leadership, if the
+seat still is as it saw it. A leader counts on its leadership from when it *sent* its last confirmed
+beat, so it falls silent before anybody can have taken over by waiting.
+
+No safety rests on this: not that there is one leader at a time (every append is guarded by the
+leadership's number), nor on the journal's sense of time. A leadership that is revoked early costs a
+failover, and that a successor waits out what its predecessor may yet promise (P19).
+"""
+
+from typing import Literal
+
+from tenure.base.instants import FAR_FUTURE, Instant
+from tenure.protocol.lease.timing import Timing
+from tenure.protocol.log.journal import (
+    Beat,
+    Beaten,
+    Campaign,
+    Campaigned,
+    JournalAction,
+    JournalFailed,
+    ReadSeat,
+    Resign,
+    Seat,
+    SeatRead,
+)
+
+Phase = Literal["standby", "campaigning", "leading", "resigned"]
+LONG_AGO = Instant(-FAR_FUTURE)
+
+
+class Leadership:
+    """One manager's view of the seat, and its hold on it."""
+
+    def __init__(self, manager: str, timing: Timing) -> None:
+        self.manager = manager
+        self.timing = timing
+        self.phase: Phase = "standby"
+        self.seat = Seat()
+        self.leadership = 0
+        """The one that is held, or campaigned for."""
+        self.proven_until = LONG_AGO
+        self._highest_seen = 0
+        """The highest leadership that the seat ever was of: it never goes back (P22)."""
+        self._seen_since = LONG_AGO
+        self.asked_at = LONG_AGO
+        """When the request to the journal that is under way was sent."""
+        self._under_way: JournalAction | None = None
+        """Only its answer counts from `asked_at`; to another's, nothing is owed."""
+        self._next_at = LONG_AGO
+
+    def is_proven(self, now: Instant) -> bool:
+        """Whether this manager leads, and nobody can have taken over by waiting."""
+        return self.phase == "leading" and now < self.proven_until
+
+    @property
+    def proven_from(self) -> Instant:
+        """When the last confirmed beat was sent; long ago, where there is none."""
+        return Instant(self.proven_until - self.timing.leadership_ns)
+
+    @property
+    def leader(self) -> str | None:
+        """The URL of whoever leads, as far as known."""
+        return self.seat.manager or None
+
+    @property
+    def wake_at(self) -> Instant:
+        """When to look or to beat next."""
+        done = self._under_way is not None or self.phase == "resigned"
+        return FAR_FUTURE if done else self._next_at
+
+    def advance(self, now: Instant) -> list[JournalAction]:
+        """Look at the seat, or beat, where it is time."""
+        if now < self.wake_at or self.wake_at == FAR_FUTURE:
+            return []
+        self._next_at = Instant(now + self.timing.beat_ns)
+        if self.phase == "leading":
+            return [self._ask(now, Beat(self.leadership, self.seat.beat + 1))]
+        return [self._ask(now, ReadSeat())]
+
+    def _ask(self, now: Instant, action: JournalAction) -> JournalAction:
+        self._under_way = action
+        self.asked_at = now
+        return action
+
+    # --- standing by ---
+
+    def on_seat_read(self, now: Instant, event: SeatRead) -> list[JournalAction]:
+        """Watch the beat; campaign where it has stopped, or nobody leads."""
+        if not isinstance(self._under_way, ReadSeat):
+            return []
+        self._under_way = None
+        if self.phase != "standby":
+            return []
+        self._highest_seen = max(self._highest_seen, event.seat.leadership)
+        if event.seat != self.seat or self._seen_since == LONG_AGO:
+            self.seat = event.seat
+            self._seen_since = now
+        if self.seat.manager and not self.has_watched_enough(now):
+            return []
+        self.phase = "campaigning"
+        self.leadership = self.seat.leadership + 1
+        taken = Seat(self.leadership, 0, self.manager, self.timing.on_any_clock(self._patience()))
+        return [self._ask(now, Campaign(self.seat, taken))]
+
+    def has_gone_back(self, seat: Seat) -> bool:
+        """Whether the journal is an old copy of the one that this manager knows (P22).
+
+        To lead on it would be to use a leadership's number for a second time.
+        """
+        return seat.leadership < self._highest_seen
+
+    def _patience(self) -> int:
+        return self.timing.leadership_ns
+
+    def has_watched_enough(self, now: Instant) -> bool:
+        """Whether the leader has not beaten for longer than it may count on (P23)."""
+        return now >= self._seen_since + self.seat.watch_ns
+
+    def on_campaigned(self, event: Campaigned) -> bool:
+        """Take the seat where the campaign was won; whether it was.
+
+        What is won counts from when the campaign was sent.
+        """
+        asked = self._under_way
+        if not isinstance(asked, Campaign) or asked.taken.leadership != event.leadership:
+            return False
+        self._under_way = None
+        if self.phase != "campaigning":
+            return False
+        if not event.won:
+            self.become_standby()
+            return False
+        self.phase = "leading"
+        self._highest_seen = self.leadership
+        watch_ns = self.timing.on_any_clock(self._patience())
+        self.seat = Seat(self.leadership, 0, self.manager, watch_ns)
+        self.proven_until = Instant(self.asked_at + self.timing.leadership_ns)
+        return True
+
+    # --- leading ---
+
+    def on_beaten(self, event: Beaten) -> bool:
+        """Count on the leadership anew, from when the beat was sent; False if it is lost."""
+        if self._under_way != Beat(event.leadership, event.beat):
+            return True
+        self._under_way = None
+        if self.phase != "leading" or event.leadership != self.leadership:
+            return True
+        if not event.kept:
+            self.become_standby()
+            return False
+        self.seat = Seat(self.leadership, event.beat, self.manager, self.seat.watch_ns)
+        self.proven_until = Instant(self.asked_at + self.timing.leadership_ns)
+        return True
+
+    def on_failed(self, event: JournalFailed) -> None:
+        """Ask again later. Whether a campaign that failed was won, the seat will tell."""
+        if event.action != self._under_way:
+            return
+        self._under_way = None
+        if self.phase == "campaigning":
+            self.become_standby()
+            # Not at once: what cannot be written now (a full disk) cannot in the next instant.
+            self._next_at = Instant(self.asked_at + self.timing.beat_ns)
+
+    def become_standby(self) -> None:
+        """Another leads, or may: watch from now on, with nothing known."""
+        self.phase = "standby"
+        self.seat = Seat()
+        self._seen_since = LONG_AGO
+        self._next_at = LONG_AGO
+        self.proven_until = LONG_AGO
+
+    def resign(self) -> list[JournalAction]:
+        """Lead no more, for good."""
+        was_leading = self.phase == "leading"
+        self.phase = "resigned"
+        self.proven_until = LONG_AGO
+        return [Resign(self.leadership)] if was_leading else []
+
+    def invariants(self) -> None:
+        """Only a leader counts on anything."""
+        assert self.phase == "leading" or self.proven_until == LONG_AGO

@@ -1,0 +1,83 @@
+"""What a leader has decided and the journal has not yet confirmed (rule P18).
+
+A decision is applied at once, so that the next one builds on it, but nothing that was said since
+leaves before the journal has it: messages wait here behind the last record at the time they were
+said. One append is under way at a time and the next takes all that gathered meanwhile, so a busy
+manager writes many changes with one fsync. An append whose fate is unknown is repeated as it was;
+the journal tells a repetition from a second record by the LSN before it.
+"""
+
+from collections import deque
+from typing import Generic, TypeVar
+
+from tenure.protocol.lease.records import AnyRecord
+from tenure.protocol.log.journal import Append
+
+A = TypeVar("A")
+
+RECORDS_PER_APPEND = 1000
+"""Keeps one append well under a second on a slow disk, and below any store's request limit."""
+
+
+class Ledger(Generic[A]):
+    """Records on their way to the journal, and the actions that wait for them."""
+
+    def __init__(self, leadership: int, lsn: int) -> None:
+        self.leadership = leadership
+        self.committed = lsn
+        self.written = lsn
+        self._unsent: deque[AnyRecord] = deque()
+        self._under_way: tuple[AnyRecord, ...] = ()
+        self._waiting: deque[tuple[int, A]] = deque()
+
+    def write(self, record: AnyRecord) -> int:
+        """Take a record; its LSN."""
+        self._unsent.append(record)
+        self.written += 1
+        return self.written
+
+    def hold_back(self, action: A) -> bool:
+        """Keep `action` until all that is written is committed; False if it may go now."""
+        if self.committed == self.written:
+            return False
+        self._waiting.append((self.written, action))
+        return True
+
+    def next_append(self) -> Append | None:
+        """The append to make now, if there is one and none is under way."""
+        if self._under_way or not self._unsent:
+            return None
+        count = min(len(self._unsent), RECORDS_PER_APPEND)
+        self._under_way = tuple(self._unsent.popleft() for _ in range(count))
+        return self.repeated_append()
+
+    def repeated_append(self) -> Append:
+        """The append under way, once more."""
+        assert self._under_way
+        return Append(self.leadership, self.committed, self._under_way)
+
+    @property
+    def is_appending(self) -> bool:
+        """Whether an append is under way, or its fate unknown."""
+        return bool(self._under_way)
+
+    def on_committed(self, lsn: int) -> list[A]:
+        """The append under way is durable; what may leave now."""
+        assert lsn == self.committed + len(self._under_way), (lsn, self.committed)
+        self.committed = lsn
+        self._under_way = ()
+        released = []
+        while self._waiting and self._waiting[0][0] <= lsn:
+            released.append(self._waiting.popleft()[1])
+        return released
+
+    @property
+    def settled(self) -> bool:
+        """Whether everything written is committed."""
+        return self.committed == self.written
+
+    def invariants(self) -> None:
+        """Nothing waits for what is committed; every written record is somewhere."""
+        in_hand = len(self._under_way) + len(self._unsent)
+        assert self.written - self.committed == in_hand, (self.written, self.committed, in_hand)
+        assert all(lsn > self.committed for lsn, _ in self._waiting)

@@ -1,0 +1,115 @@
+"""Where an engine runs: an event loop in a thread of its own, so that a blocked application does
+not cost its leases.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError, Future
+from contextlib import suppress
+from threading import Lock, Thread
+from typing import Any, Protocol, TypeAlias
+
+Main: TypeAlias = Coroutine[Any, Any, None]
+
+
+class Runner(Protocol):
+    """Somewhere to run an engine from its beginning to its end."""
+
+    def run(self, main: Main, name: str) -> "Future[None]":
+        """Run `main`; done when nothing of it is left."""
+        ...
+
+
+class OwnThread:
+    """A new thread for each engine, which ends with it.
+
+    A daemon, because a process that ends without having left its pools must not hang for them: its
+    ranges come free when their hold runs out.
+    """
+
+    def run(self, main: Main, name: str) -> "Future[None]":
+        """See `Runner.run`."""
+        done: Future[None] = Future()
+
+        def body() -> None:
+            try:
+                asyncio.run(main)
+            except BaseException as error:  # noqa: BLE001  # whatever it is, somebody waits for it
+                done.set_exception(error)
+            else:
+                done.set_result(None)
+
+        Thread(target=body, name=name, daemon=True).start()
+        return done
+
+
+class SharedLoop:
+    """A loop that runs already, in another thread than whoever waits for the engine."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+
+    def run(self, main: Main, name: str) -> "Future[None]":
+        """See `Runner.run`."""
+        return asyncio.run_coroutine_threadsafe(main, self.loop)
+
+
+class LoopCalls:
+    """Calls into a loop from any thread, also before there is one and when it is gone."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._early: list[Callable[[], None]] = []
+        self._is_shut = False
+
+    def open(self) -> None:
+        """The running loop is the one: calls that came before are made now."""
+        with self._lock:
+            self._loop = asyncio.get_running_loop()
+            early, self._early = self._early, []
+        for call in early:
+            self._loop.call_soon(call)
+
+    def call(self, call: Callable[[], None]) -> bool:
+        """Make `call` in the loop, soon; False where that is gone."""
+        with self._lock:
+            if self._is_shut:
+                return False
+            if self._loop is None:
+                self._early.append(call)
+                return True
+        try:
+            self._loop.call_soon_threadsafe(call)
+        except RuntimeError:  # it was closed
+            return False
+        return True
+
+    def shut(self) -> None:
+        """Make no more calls."""
+        with self._lock:
+            self._is_shut = True
+
+
+async def wait_for(future: "Future[None]") -> None:
+    """Wait for a future of another thread. Being cancelled leaves it as it is."""
+    loop = asyncio.get_running_loop()
+    waiter = loop.create_future()
+
+    def wake() -> None:
+        if not waiter.done():
+            waiter.set_result(None)
+
+    def on_done(_: "Future[None]") -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(wake)
+
+    future.add_done_callback(on_done)
+    await waiter
+    take(future)
+
+
+def take(future: "Future[None]") -> None:
+    """Wait in this thread until it is done, and raise what it raised; nothing if cancelled."""
+    with suppress(CancelledError):
+        future.result()

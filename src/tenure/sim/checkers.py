@@ -1,0 +1,303 @@
+"""Who watches: the promises, checked as things happen, with real time as the judge.
+
+The checkers know what no process does: the real time, every clock's rate, what every owner believes
+and what is committed. They keep their own copy of the committed table, and share nothing with the
+workload that drives the run. Each check looks only at what changed, so that a large pool costs what
+changes in it.
+"""
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING
+
+from tenure.base.instants import in_seconds
+from tenure.base.keys import Key
+from tenure.base.rangemap import RangeMap
+from tenure.base.ranges import WHOLE, KeyRange
+from tenure.protocol.lease.history import History
+from tenure.protocol.lease.leader.leader import Leader
+from tenure.protocol.lease.lookup.machine import Known
+from tenure.protocol.lease.messages import Entry, Leased
+from tenure.protocol.lease.owner.events import Holdings
+from tenure.protocol.lease.records import AnyRecord, Changed, Left, State, TookOver
+from tenure.protocol.lease.table import NOBODY
+from tenure.sim.journal import JournalContents
+from tenure.sim.process import LookupProcess, ManagerProcess, OwnerProcess, Process
+
+if TYPE_CHECKING:
+    from tenure.sim.world import World
+
+INVARIANTS_EVERY = 16
+"""Steps: the machines' own invariants cost more than the steps themselves."""
+
+
+class Violation(Exception):
+    """A promise was broken."""
+
+
+class Checkers:
+    """All of them, and what they remember."""
+
+    def __init__(self, world: "World") -> None:
+        self.world = world
+        self.holders: RangeMap[OwnerProcess | None] = RangeMap(None)
+        """Who was last seen to begin to believe in each range."""
+        self.numbers: RangeMap[int] = RangeMap(0)
+        """The last number that anybody believed in, of the journal `numbers_of`."""
+        self.numbers_of = 0
+        self.committed = History(State(), 0)
+        self.committed_of = 0
+        self._steps = 0
+        self._leaders: dict[int, Leader] = {}
+        self._known: dict[int, tuple[int, RangeMap[int]]] = {}
+        """By lookup: the numbers it knew when it last signalled, and of which journal."""
+        self._checked: dict[int, int] = {}
+        """The LSN at which a leader's invariants were last checked."""
+
+    # --- every step ---
+
+    def on_step(self, process: Process) -> None:
+        """A machine has taken an event."""
+        self._steps += 1
+        if self._steps % INVARIANTS_EVERY == 0 and self._has_changed(process):
+            process.machine.invariants()
+        if isinstance(process, ManagerProcess):
+            leader = process.machine.leader
+            if leader is not None and self._leaders.get(process.uid) is not leader:
+                self._leaders[process.uid] = leader
+                self._check_nothing_forgotten(leader)
+
+    def _has_changed(self, process: Process) -> bool:
+        """Whether there is anything new to check: a leader's table is long, and changes rarely."""
+        leader = process.machine.leader if isinstance(process, ManagerProcess) else None
+        if leader is None:
+            return True
+        lsn = leader.context.history.lsn
+        if self._checked.get(process.uid) == lsn:
+            return False
+        self._checked[process.uid] = lsn
+        return True
+
+    # --- S1 and S3: what owners believe ---
+
+    def on_hold(self, owner: OwnerProcess, holdings: Holdings) -> None:
+        """An owner's readers see something new."""
+        old, until, now = owner.holdings, owner.believes_until, self.world.now
+        same_history = old.journal == holdings.journal
+        owner.holdings = holdings
+        owner.believes_until = owner.clock.real(holdings.expires_at) if holdings.leases else 0
+        unbroken = same_history and now < until
+        if now >= owner.believes_until or (unbroken and holdings.leases == old.leases):
+            return  # published too late to be believed, or nothing new
+        self.world.tell(owner.slot, "believes", holdings)
+        for lease in added(old.leases if unbroken else (), holdings.leases):
+            self._check_one_owner(owner, lease)
+        # What was decided in time and published late goes on only where no reader saw it end.
+        went_on = same_history and owner.decided_at < until
+        for lease in added(old.leases if went_on else (), holdings.leases):
+            self._check_number(owner, holdings, lease)
+            self.world.states.check(owner, lease)
+
+    def on_clock_changed(self, owner: Process) -> None:
+        """A broken clock jumped: its owner believes for longer than it should."""
+        if isinstance(owner, OwnerProcess) and owner.holdings.leases:
+            owner.believes_until = owner.clock.real(owner.holdings.expires_at)
+            for lease in owner.holdings.leases:
+                self._check_one_owner(owner, lease)
+
+    def on_owner_gone(self, owner: OwnerProcess) -> None:
+        """Its belief ended with it."""
+        owner.holdings = Holdings(0, 0, (), owner.holdings.expires_at)
+        owner.believes_until = 0
+
+    def _check_one_owner(self, owner: OwnerProcess, lease: Leased) -> None:
+        """S1: at any real instant at most one owner believes that it holds a key."""
+        for piece, holder in list(self.holders.within(lease.range)):
+            if holder is not None and holder is not owner and believes(holder, piece):
+                left = in_seconds(holder.believes_until - self.world.now)
+                self._violated(
+                    "S1: two owners",
+                    f"{owner.slot} takes {piece} under number {lease.number} "
+                    f"while {holder.slot} believes in it for {left:.3f} s more",
+                )
+        self.holders.assign(lease.range, owner)
+
+    def _check_number(self, owner: OwnerProcess, holdings: Holdings, lease: Leased) -> None:
+        """S3: numbers rise, and what was interrupted does not go on. S4: none is believed that the
+        journal does not have.
+        """
+        if holdings.journal != self.numbers_of:
+            self.numbers_of = holdings.journal
+            self.numbers = RangeMap(0)
+        for piece, number in self.numbers.within(lease.range):
+            if number >= lease.number:
+                self._violated(
+                    "S3: a number came again",
+                    f"{owner.slot} takes {piece} under number {lease.number} after {number}",
+                )
+        self.numbers.assign(lease.range, lease.number)
+        if holdings.journal == self.committed_of:
+            table = self.committed.tables[self.world.pool]
+            if lease.number >= table.next_number:
+                self._violated(
+                    "S4: told before it was durable",
+                    f"{owner.slot} takes {lease.range} under number {lease.number}; "
+                    f"the journal knows none from {table.next_number} on",
+                )
+
+    # --- S4 and early freeing: what is committed ---
+
+    def on_commit(self, journal: JournalContents, record: AnyRecord) -> None:
+        """A record is durable."""
+        if journal.journal != self.committed_of:
+            self.committed_of = journal.journal
+            self.committed = History(State(), 0)
+        self.world.tell("journal", f"commits {type(record).__name__}", record)
+        if isinstance(record, TookOver):
+            self.world.on_takeover()
+        if isinstance(record, Changed | Left):
+            for entry in record.entries:
+                self._check_not_early(entry)
+        self.committed.apply(record)
+
+    def _check_not_early(self, entry: Entry) -> None:
+        """No range is freed before its owner's belief in it has ended."""
+        table = self.committed.tables[self.world.pool]
+        for piece, right in table.within(entry.range):
+            if entry.number <= right.number:
+                self._violated("S3: a number came again", f"{entry} after {right}")
+            if right.owner in (NOBODY, entry.owner):
+                continue
+            for part, holder in self.holders.within(piece):
+                if (
+                    holder is not None
+                    and holder.holdings.incarnation == right.owner
+                    and holder.holdings.journal == self.committed_of
+                    and believes(holder, part)
+                ):
+                    left = in_seconds(holder.believes_until - self.world.now)
+                    self._violated(
+                        "freed too early",
+                        f"{part} of {holder.slot}, which believes in it for {left:.3f} s more",
+                    )
+
+    def _check_nothing_forgotten(self, leader: Leader) -> None:
+        """S4: nothing that the journal acknowledged is forgotten by a later leader."""
+        journal = self.world.journal
+        if journal.seat.leadership != leader.context.seal.leadership or not journal.lsn:
+            return
+        if leader.context.seal.journal != self.committed_of:
+            return
+        knows, should = leader.context.history.state(), self.committed.state()
+        if knows.pools != should.pools:
+            self._violated("S4: forgotten", f"knows {knows.pools}; committed {should.pools}")
+
+    # --- S2: what lookups signal ---
+
+    def on_loss(self, lookup: LookupProcess, ranges: tuple[KeyRange, ...], why: str) -> None:
+        """S2: what was not lost is not signalled, except by a lookup that cannot know.
+
+        A signal is in vain where no `since` was raised above the number that the lookup knew when
+        it last signalled there. That every loss is signalled is judged by what clients rely on.
+        """
+        table = self.committed.tables.get(self.world.pool)
+        machine = lookup.machine
+        if why != "lost" or table is None or machine.journal != self.committed_of:
+            return
+        journal, known = self._known.get(lookup.uid, (0, RangeMap(0)))
+        if journal != machine.journal:
+            known = RangeMap(0)
+        self._known[lookup.uid] = (machine.journal, known)
+        for lost in ranges:
+            for piece, right in table.within(lost):
+                for part, number in list(known.within(piece)):
+                    if right.since <= number:
+                        self._violated(
+                            "S2: signalled in vain",
+                            f"{lookup.slot} signals {part}, unbroken since {right.since}, which it "
+                            f"knew under {number}",
+                        )
+            for piece, now_known in machine.table.within(lost):
+                known.assign(piece, now_known.number)
+
+    # --- L1: after healing ---
+
+    def not_converged(self) -> str | None:
+        """What is still missing for every key to have an owner that every lookup knows."""
+        believed = sorted(
+            (lease.start, lease.end, owner)
+            for owner in self.world.owners()
+            if owner.alive and self.world.now < owner.believes_until
+            for lease in owner.holdings.leases
+        )
+        position: Key | None = WHOLE.start
+        for start, end, _ in believed:
+            if start != position:
+                break
+            position = end
+        if position is not None:
+            return f"nobody has the keys from {position.hex() or '-'}"
+        well: RangeMap[Known] | None = None
+        for lookup in self.world.lookups():
+            missing = None if lookup.machine.table == well else _unknown(lookup, believed)
+            if not lookup.machine.in_contact:
+                return f"{lookup.slot} is out of contact"
+            if missing is not None:
+                return missing
+            well = lookup.machine.table
+        return None
+
+    def _violated(self, promise: str, detail: str) -> None:
+        raise Violation(f"{promise}: {detail}")
+
+
+def _unknown(
+    lookup: LookupProcess, believed: list[tuple[Key, Key | None, OwnerProcess]]
+) -> str | None:
+    """What the lookup does not know of what owners believe."""
+    for start, end, owner in believed:
+        for piece, known in lookup.machine.table.within(KeyRange(start, end)):
+            if known.owner != owner.holdings.incarnation:
+                return f"{lookup.slot} does not know that {owner.slot} has {piece}"
+    return None
+
+
+def believes(owner: OwnerProcess, piece: KeyRange) -> bool:
+    """Whether the owner, now, believes that it holds any key of `piece`."""
+    if not owner.alive or owner.world.now >= owner.believes_until:
+        return False
+    leases = owner.holdings.leases
+    after = bisect_right(leases, piece.start, key=_start)
+    if after and piece.start in leases[after - 1].range:
+        return True
+    return after < len(leases) and (piece.end is None or leases[after].start < piece.end)
+
+
+def _start(lease: Leased) -> Key:
+    return lease.start
+
+
+def number_of(owner: OwnerProcess, key: Key) -> int | None:
+    """The number under which the owner holds the key now, as its readers see it."""
+    lease = lease_of(owner, key)
+    return lease.number if lease else None
+
+
+def lease_of(owner: OwnerProcess, key: Key) -> Leased | None:
+    """The lease under which the owner holds the key now, as its readers see it."""
+    if not owner.alive or owner.world.now >= owner.believes_until:
+        return None
+    leases = owner.holdings.leases
+    after = bisect_right(leases, key, key=_start)
+    held = leases[after - 1] if after else None
+    return held if held and (held.end is None or key < held.end) else None
+
+
+def added(old: tuple[Leased, ...], new: tuple[Leased, ...]) -> list[Leased]:
+    """The pieces of `new` that were not held under the same number in `old`."""
+    had = RangeMap.of(((lease.range, lease.number) for lease in old), 0)
+    return [
+        Leased(piece.start, piece.end, lease.number, lease.since, lease.mark)
+        for lease in new
+        for piece, number in had.within(lease.range)
+        if number != lease.number
+    ]

@@ -1,0 +1,147 @@
+"""What is asked of the simulated keys, what owners tell of it, and what managers make of that.
+
+Some keys are asked for far more than others, and now and then other ones are. Requests are not
+simulated one by one, for there would be too many: what an owner has counted follows from what it
+holds. From there on all is as in the library: the meter, the report on a request, the picture, the
+rounds, the policy. Only the sampling of hot keys is left out, which takes longer than all the rest:
+the hottest are told as they are.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from tenure.base.instants import SECOND_NS, Instant
+from tenure.base.keys import Key
+from tenure.base.ranges import KeyRange
+from tenure.client.reporting import EARLY, as_message
+from tenure.protocol.balance import ring
+from tenure.protocol.balance import round as weighted
+from tenure.protocol.balance.meter import Meter
+from tenure.protocol.balance.policy import NOBODY, Plan, Policy, Situation
+from tenure.protocol.lease.messages import LeaseRequest
+from tenure.protocol.lease.records import AnyRecord, Changed
+from tenure.sim.process import OwnerProcess, random_for
+
+if TYPE_CHECKING:
+    from tenure.sim.world import World
+
+LOAD = "load"
+"""The kind of fault by which other keys become the hot ones."""
+TOTALS = (0.0, 3.0, 300.0, 300.0, 10_000.0, 10_000.0)
+"""Checks a second, of the whole pool: none, so few that most is chance, and many."""
+HOT = 1 / 64
+"""Of all load, from which on a key is told: four of 256 samples."""
+
+
+class Traffic:
+    """The load at this moment, of all keys."""
+
+    def __init__(self, world: "World") -> None:
+        self.world = world
+        self.random = random_for(world.random)
+        self.is_told = LOAD in world.mix.rates
+        """Whether this world's owners tell their load at all."""
+        self._keys: list[Key] = []
+        self._rates: list[float] = []
+        self._below: list[float] = [0.0]
+        self._hot: list[tuple[Key, float]] = []
+        self._policy = ""
+        if self.is_told:
+            self.change()
+
+    def change(self) -> None:
+        """Other keys are hot from now on, more or less than before; or nothing is asked for."""
+        random, keys = self.random, self.world.workload.keys
+        total, exponent = random.choice(TOTALS), 0.3 + 1.7 * random.random()
+        ranked = random.sample(keys, len(keys))
+        weights = {key: (rank + 1) ** -exponent for rank, key in enumerate(ranked)}
+        scale = total / sum(weights.values())
+        self._keys = sorted(weights)
+        self._rates = [weights[key] * scale for key in self._keys]
+        self._below = list(accumulate(self._rates, initial=0.0))
+        told = zip(self._keys, self._rates, strict=True)
+        self._hot = [(key, rate) for key, rate in told if rate > total * HOT]
+        self.world.tell("world", "is asked for", f"{total:.0f}/s, the hottest {ranked[0].hex()}")
+
+    def rate(self, key_range: KeyRange) -> float:
+        """What is asked of a range, a second."""
+        first = bisect_left(self._keys, key_range.start)
+        end = key_range.end
+        last = len(self._keys) if end is None else bisect_left(self._keys, end, first)
+        return self._below[last] - self._below[first]
+
+    def hottest(self, ranges: list[KeyRange]) -> Iterator[tuple[Key, float]]:
+        """The hot keys in these ranges."""
+        return (each for each in self._hot if any(each[0] in key_range for key_range in ranges))
+
+    # --- what came of it ---
+
+    def watched(self, policy: Policy) -> Policy:
+        """The policy, whose moves for balance are counted."""
+
+        def plan(situation: Situation) -> Plan:
+            plan = policy(situation)
+            for _ in range(_moved_for_load(situation, plan)):
+                self.world.count_note("moved for balance")
+            return plan
+
+        return plan
+
+    def on_commit(self, record: AnyRecord) -> None:
+        """A record is durable."""
+        if not isinstance(record, Changed):
+            return
+        for entry in record.entries:
+            if entry.owner != NOBODY and entry.end == entry.start + b"\0":
+                self.world.count_note("key given alone")
+        if record.steering is not None and record.steering.policy != self._policy:
+            self._policy = record.steering.policy
+            self.world.count_note("policy chosen")
+
+
+def _moved_for_load(situation: Situation, plan: Plan) -> int:
+    """How many ranges, or points of the ring, this plan and no earlier one has moved for load."""
+    before, memory = situation.memory, plan.memory
+    if isinstance(memory, weighted.Memory):
+        return sum(move.cools and move.at == situation.now for move in memory.moves)
+    if isinstance(memory, ring.Memory) and isinstance(before, ring.Memory):
+        return len(memory.counts.items() ^ before.counts.items()) // 2
+    return 0
+
+
+class Counting:
+    """What one owner process counts, and tells with its renewals."""
+
+    def __init__(self, owner: OwnerProcess) -> None:
+        self._owner = owner
+        self._traffic = owner.world.traffic
+        self._meter = Meter(self._traffic.random, owner.now())
+        self._told_at = owner.now()
+        self._counts: dict[tuple[Key, int], float] = {}
+
+    def add_load(self, request: LeaseRequest, now: Instant, renew_ns: int) -> LeaseRequest:
+        """The request, with a report where one is due."""
+        span = now - self._told_at
+        if span < renew_ns * EARLY:
+            return request
+        self._told_at = now
+        owner, traffic, counts = self._owner, self._traffic, self._counts
+        held = owner.holdings.leases if owner.world.now < owner.believes_until else ()
+        counted = span / SECOND_NS * traffic.random.uniform(0.9, 1.1)
+        self._counts = {
+            (lease.start, lease.number): counts.get((lease.start, lease.number), 0.0)
+            + counted * traffic.rate(lease.range)
+            for lease in held
+        }
+        ranges = [lease.range for lease in held]
+        numbers = (lease.number for lease in held)
+        tallies = zip(ranges, numbers, self._counts.values(), strict=True)
+        report = self._meter.report(now, tallies)
+        if not report.ranges:
+            return request
+        hottest = list(traffic.hottest(ranges))
+        return replace(request, load=as_message(report._replace(hottest=hottest)))

@@ -1,0 +1,1 @@
+"""What tenure is tested with, for your tests too."""

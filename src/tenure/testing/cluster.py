@@ -1,0 +1,354 @@
+"""A whole cluster in your test's process: managers, owners and lookups, without a socket.
+
+    async with InProcessCluster(["rooms"]) as cluster:
+        async with cluster.owner(on_grant=...) as owner, cluster.lookup() as lookup:
+            await owner.ready()
+
+The owners and lookups are the public ones, and their machines and the managers' are those of
+production. Only what they run on is different: messages pass in memory, though serialised, and all
+engines share one thread beside your test's. With the preset `test` a term is 1.2 s.
+
+With a clock that is turned by hand nothing waits, and nothing depends on the machine's speed:
+
+    clock = TurnedClock()
+    async with InProcessCluster(["rooms"], clock=clock) as cluster:
+        async with cluster.owner() as owner:
+            await cluster.turn(1)           # the pool's ranges are granted
+            cluster.kill_manager()
+            await cluster.turn(2)           # and their term runs out
+            assert owner.check("room-42") is None
+"""
+
+import asyncio
+from collections.abc import Coroutine, Mapping, Sequence
+from concurrent.futures import Future
+from random import Random
+from threading import Thread
+from types import TracebackType
+from typing import Any, Self, TypedDict, TypeVar, Unpack
+
+from tenure.base.instants import Instant
+from tenure.base.keys import PoolKind
+from tenure.client.callbacks import Callback
+from tenure.client.hand_off.handler import HandOffHandler
+from tenure.client.lookup import Lookup
+from tenure.client.owner import Owner
+from tenure.errors import ConfigurationError
+from tenure.journals.memory import MemoryJournal
+from tenure.protocol.lease.attestation import Sight
+from tenure.protocol.lease.leader.events import Answer, CreatePool, Impossible, Question
+from tenure.protocol.lease.leader.manager import ManagerConfig
+from tenure.protocol.lease.messages import Process
+from tenure.protocol.lease.timing import TEST, Timing
+from tenure.runtime.clock import Clock, LoopTimers, Timers, boot_clock
+from tenure.runtime.loops import SharedLoop
+from tenure.testing.clock import TurnedClock, come_to_rest
+from tenure.testing.manager import MemoryManager
+from tenure.transport.channels import Channels
+from tenure.transport.contract import Role, Transport
+from tenure.transport.faulty import Faults, FaultyTransport
+from tenure.transport.in_process import MemoryNetwork
+from tenure.transport.in_process_channels import MemoryChannelNetwork
+
+M = TypeVar("M")
+T = TypeVar("T")
+
+
+class OwnerOptions(TypedDict, total=False):
+    """What `InProcessCluster.owner` passes on to `Owner`."""
+
+    kind: PoolKind
+    name: str | None
+    capacity: float
+    labels: Mapping[str, str] | None
+    watchdog: float | None
+    on_grant: Callback | None
+    on_revoke: Callback | None
+    hand_off: HandOffHandler | None
+    enter_timeout: float
+
+
+class LookupOptions(TypedDict, total=False):
+    """What `InProcessCluster.lookup` passes on to `Lookup`."""
+
+    on_loss: Callback | None
+    enter_timeout: float
+
+
+class InProcessCluster:
+    """Managers with one journal in memory, and the network to them. `async with`, or `with`.
+
+    `pools` are names, of hashed pools, or CreatePool for others; more are created by their first
+    owners. `faults` treats the messages of all clients badly. What is drawn is drawn from `seed`.
+    """
+
+    def __init__(
+        self,
+        pools: Sequence[str | CreatePool] = (),
+        *,
+        managers: int = 1,
+        timing: Timing = TEST,
+        clock: TurnedClock | None = None,
+        faults: Faults | None = None,
+        seed: int = 0,
+    ) -> None:
+        if managers < 1:
+            raise ConfigurationError(f"a cluster has at least one manager, not {managers}")
+        self.pools = tuple(
+            CreatePool(pool, "hashed") if isinstance(pool, str) else pool for pool in pools
+        )
+        self.urls = tuple(f"http://manager-{i + 1}.test:7400" for i in range(managers))
+        self.timing = timing
+        self.network = MemoryNetwork()
+        self.channels = MemoryChannelNetwork()
+        """Over which owners hand over state."""
+        self.journal = MemoryJournal()
+        self.clock: Clock = clock or boot_clock
+        self._turned = clock
+        self._faults = faults
+        self._random = Random(seed)
+        self._managers: dict[str, MemoryManager] = {}
+        self._addresses = 0
+        self._loop = asyncio.new_event_loop()
+        self._thread = Thread(target=self._loop.run_forever, name="tenure cluster", daemon=True)
+
+    # --- clients ---
+
+    def owner(self, address: str = "", *, pool: str = "", **options: Unpack[OwnerOptions]) -> Owner:
+        """An Owner of this cluster; of its first pool, and at an address of its own, by default."""
+        self._addresses += 1
+        where = address or f"http://owner-{self._addresses}.test"
+        name = pool or self._first_pool()
+        kinds = {each.pool: each.kind for each in self.pools}
+        options.setdefault("kind", kinds.get(name, "hashed"))
+        environment = ClusterSurroundings(self)
+        return Owner(self.urls, pool=name, address=where, _surroundings=environment, **options)
+
+    def lookup(self, *, pool: str = "", **options: Unpack[LookupOptions]) -> Lookup:
+        """A Lookup of this cluster; of its first pool by default."""
+        environment = ClusterSurroundings(self)
+        name = pool or self._first_pool()
+        return Lookup(self.urls, pool=name, _surroundings=environment, **options)
+
+    def _first_pool(self) -> str:
+        if not self.pools:
+            raise ConfigurationError(
+                "which pool? Name it with pool=, or give the cluster its pools when it is made"
+            )
+        return self.pools[0].pool
+
+    # --- managers ---
+
+    @property
+    def leader(self) -> str | None:
+        """The URL of the manager that leads."""
+        leading = (url for url, manager in self._managers.items() if manager.leads.is_set())
+        return next(leading, None)
+
+    def kill_manager(self, url: str | None = None) -> str:
+        """End a manager as kill -9 does; the one that leads by default. Its URL."""
+        return self._now(self._kill(url))
+
+    def stop_manager(self, url: str | None = None) -> str:
+        """End a manager as SIGTERM does: it resigns. Its URL."""
+        return self._now(self._stop(url))
+
+    def start_manager(self, url: str) -> None:
+        """Start a manager at `url` again, where none runs."""
+        self._now(self._start(url))
+
+    def crash(self, client: Owner | Lookup) -> None:
+        """End an owner's or lookup's engine as kill -9 does: nothing is returned, nobody told."""
+        gone = client._engine.gone  # noqa: SLF001  # there is no public way to crash
+        if gone is not None:
+            gone.cancel()
+
+    def ask(self, question: Question) -> Answer:
+        """Ask the leading manager, as over the JSON API."""
+        return self._now(self._ask(question))
+
+    async def _kill(self, url: str | None) -> str:
+        manager = self._managers.pop(url or self._leading())
+        manager.kill()
+        return manager.url
+
+    async def _stop(self, url: str | None) -> str:
+        manager = self._managers.pop(url or self._leading())
+        await manager.stop()
+        return manager.url
+
+    def _leading(self) -> str:
+        leader = self.leader
+        if leader is None:
+            raise ConfigurationError(f"no manager leads; there are {', '.join(self._managers)}")
+        return leader
+
+    async def _start(self, url: str) -> None:
+        if url in self._managers:
+            raise ConfigurationError(f"a manager runs at {url} already")
+        config = ManagerConfig(url=url, timing=self.timing, first_start=True)
+        manager = MemoryManager(
+            config, self.journal, self.network, self.draw(), self.clock, self.timers()
+        )
+        self._managers[url] = manager
+        manager.start()
+
+    async def _ask(self, question: Question) -> Answer:
+        return await self._managers[self._leading()].ask(question)
+
+    def draw(self) -> Random:
+        """A source of its own for each who draws."""
+        return Random(self._random.getrandbits(64))
+
+    # --- time ---
+
+    def timers(self) -> Timers:
+        """Alarms by the cluster's clock."""
+        return self._turned.alarm if self._turned else LoopTimers(self.clock)
+
+    async def turn(self, duration_seconds: float) -> None:
+        """Turn the clock, and let all that is due happen: messages, and callbacks in this loop.
+
+        A callback that waits for something else than this cluster is not waited for.
+        """
+        turned = self._need_turned()
+        until = turned.after(duration_seconds)
+        await self._rest_here()
+        while await asyncio.wrap_future(self._submit(self._step(turned, until))):
+            await self._rest_here()
+        await self._rest_here()
+
+    async def _rest_here(self) -> None:
+        """Both loops, and this one again: callbacks here may have something to say there."""
+        for _ in range(2):
+            await asyncio.wrap_future(self._submit(self._rest()))
+            await come_to_rest()
+
+    def turn_blocking(self, duration_seconds: float) -> None:
+        """As `turn`, for tests without an event loop. Callbacks run in threads of their own: wait
+        for what they do.
+        """
+        turned = self._need_turned()
+        until = turned.after(duration_seconds)
+        self._now(self._rest())
+        while self._now(self._step(turned, until)):
+            pass
+
+    def _need_turned(self) -> TurnedClock:
+        if self._turned is None:
+            raise ConfigurationError(
+                "this cluster goes by the real clock; make it with clock=TurnedClock() to turn it"
+            )
+        return self._turned
+
+    async def _step(self, turned: TurnedClock, until: Instant) -> bool:
+        went_on = turned.step(until)
+        await self._rest()
+        return went_on
+
+    async def _rest(self) -> None:
+        await come_to_rest(lambda: self.network.carried + self.channels.carried)
+
+    # --- from beginning to end ---
+
+    async def _begin(self) -> None:
+        for url in self.urls:
+            await self._start(url)
+        first = self._managers[self.urls[0]]
+        await first.leads.wait()
+        for pool in self.pools:
+            answer = await first.ask(pool)
+            if isinstance(answer, Impossible):
+                raise ConfigurationError(f"pool {pool.pool!r}: {answer.why}")
+
+    async def _end(self) -> None:
+        for manager in self._managers.values():
+            manager.kill()
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def _submit(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def _now(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._submit(work).result()
+
+    def _finish(self) -> None:
+        self._now(self._end())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    @property
+    def runner(self) -> SharedLoop:
+        """Where the engines run."""
+        return SharedLoop(self._loop)
+
+    def transport(self, role: Role[M]) -> Transport[M]:
+        """A client's way to the managers."""
+        plain = self.network.transport(role)
+        if self._faults is None:
+            return plain
+        return FaultyTransport(plain, self._faults, self.draw(), self.clock, self.timers())
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._now(self._begin())
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._finish()
+
+    async def __aenter__(self) -> Self:
+        return self.__enter__()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._finish()
+
+
+class ClusterSurroundings:
+    """What the engines of one client have around them."""
+
+    def __init__(self, cluster: InProcessCluster) -> None:
+        self.clock = cluster.clock
+        self.runner = cluster.runner
+        self._cluster = cluster
+        self._random = cluster.draw()
+
+    def timers(self) -> Timers:
+        """See `Environment`."""
+        return self._cluster.timers()
+
+    def random(self) -> Random:
+        """See `Environment`."""
+        return self._random
+
+    def transport(self, role: Role[M]) -> Transport[M]:
+        """See `Environment`."""
+        return self._cluster.transport(role)
+
+    def own_process(self) -> Process | None:
+        """See `Environment`. All owners here live in one process: none can attest for another."""
+        return None
+
+    def look(self, suspect: Process) -> Sight:
+        """See `Environment`."""
+        del suspect
+        return Sight(seen_from=None)
+
+    def channels(self) -> Channels:
+        """See `Environment`."""
+        return self._cluster.channels.channels()

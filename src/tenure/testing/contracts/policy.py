@@ -1,0 +1,334 @@
+"""What every policy must do, as tests.
+
+Subclass `PolicyContract` in your test suite, and give it a fixture `policy`:
+
+    class TestMyPolicy(PolicyContract):
+        @pytest.fixture
+        def policy(self):
+            return MyPolicy()
+
+A policy is a function of its situation: what differs from run to run, as the hash seed of a process
+does, must not show in its plans. That takes two processes to see; `digest` is what to compare.
+"""
+
+from collections.abc import Iterator, Sequence
+from math import exp
+from random import Random
+
+from xxhash import xxh3_64_hexdigest
+
+from tenure.base.instants import FAR_FUTURE, Instant, seconds
+from tenure.base.keys import Key
+from tenure.base.rangemap import RangeMap
+from tenure.protocol.balance.load import Loads, share_of
+from tenure.protocol.balance.picture import Picture, RangeRate, Report
+from tenure.protocol.balance.policy import (
+    NOBODY,
+    Candidate,
+    Pin,
+    Plan,
+    Policy,
+    Situation,
+    changes,
+    in_time,
+    only,
+)
+from tenure.protocol.lease.table import Right
+
+EMPTY = RangeMap(Right(NOBODY, 1, 1))
+SIZES = (1, 2, 3, 7, 20)
+
+
+def candidates(count: int, first: int = 1) -> list[Candidate]:
+    """So many, told apart by name and number, in two zones."""
+    numbers = range(first, first + count)
+    return [Candidate(i, f"owner-{i}", labels={"zone": "ab"[i % 2]}) for i in numbers]
+
+
+def carried_out(plan: Plan, number: int = 2) -> RangeMap[Right]:
+    """The table when everybody has what the plan says, the state of everything unbroken."""
+    rights = [Right(owner, number, 1) for owner in plan.owners.values()]
+    return RangeMap.at_starts(plan.owners.starts(), rights)
+
+
+def skewed(present: RangeMap[Right], seed: int, *, hot: int = 20) -> Loads:
+    """Rates of the ranges there are, some of them high, and of some hot keys."""
+    dice = Random(seed)
+    starts = present.starts()
+    rates = [dice.paretovariate(1.0) * 10 for _ in starts]
+    keys = sorted(dice.randbytes(8) for _ in range(hot))
+    found = [(key, dice.paretovariate(1.0) * 100) for key in keys]
+    for key, rate in found:
+        rates[max(i for i, start in enumerate(starts) if start <= key)] += rate
+    return Loads(Instant(0), starts, rates, found)
+
+
+def counted(dice: Random, expected: float) -> int:
+    """How often something happens that is expected so often: Poisson's law."""
+    least, product, count = exp(-expected), dice.random(), 0
+    while product > least:
+        product *= dice.random()
+        count += 1
+    return count
+
+
+def situations(policy: Policy) -> Iterator[Situation]:
+    """Of all kinds: new, settled, with newcomers, without some, with load, pinned and frozen."""
+    for count in SIZES:
+        members = candidates(count)
+        first = Situation(members, EMPTY)
+        plan = policy(first)
+        table = carried_out(plan)
+        settled = Situation(members, table, Instant(seconds(5)), memory=plan.memory)
+        others = candidates(count, first=3)
+        pins = tuple(Pin(bytes([i]) * 8, f"owner-{i + 1}") for i in range(3))
+        yield first
+        yield settled
+        for memory in (plan.memory, None):
+            changed = settled._replace(candidates=others, memory=memory)
+            yield changed
+            yield changed._replace(loads=skewed(table, count))
+            yield changed._replace(pins=pins)
+            loaded = policy(settled._replace(loads=skewed(table, count), memory=memory))
+            then = Instant(seconds(8))
+            otherwise = skewed(table, count + len(SIZES))
+            yield changed._replace(now=then, loads=otherwise, memory=loaded.memory)
+            cordoned = [others[0]._replace(cordoned=True), *others[1:]]
+            yield changed._replace(candidates=cordoned, loads=skewed(table, count))
+            yield changed._replace(pins=pins, frozen=True, loads=skewed(table, count))
+
+
+def digest(policy: Policy) -> str:
+    """Of the plans for all these situations: the same in every process."""
+    told = [
+        (list(plan.owners), list(plan.why), list(plan.held_back))
+        for plan in map(policy, situations(policy))
+    ]
+    return xxh3_64_hexdigest(repr(told).encode())
+
+
+def incarnations(members: Sequence[Candidate]) -> set[int]:
+    """The numbers that they have."""
+    return {member.incarnation for member in members}
+
+
+def moved_from(table: RangeMap[Right], plan: Plan) -> set[tuple[int, int]]:
+    """Who gives to whom."""
+    return {(change.giver, change.taker) for change in changes(table, plan)}
+
+
+class PolicyContract:
+    """Tests that a policy must pass; see the module's docstring."""
+
+    def test_every_key_has_a_candidate(self, policy: Policy) -> None:
+        for situation in situations(policy):
+            having = set(policy(situation).owners.values())
+            is_closed = all(each.cordoned for each in situation.candidates)
+            nobody = {NOBODY} if is_closed else set[int]()
+            assert having <= incarnations(situation.candidates) | nobody, situation
+
+    def test_without_candidates_nobody_has_anything(self, policy: Policy) -> None:
+        table = carried_out(policy(Situation(candidates(3), EMPTY)))
+        for present in (EMPTY, table):
+            plan = policy(Situation([], present, pins=[Pin(b"a", "owner-1")]))
+            assert plan.owners == RangeMap(NOBODY)
+
+    def test_where_nothing_is_asked_for_nothing_moves(self, policy: Policy) -> None:
+        for count in SIZES:
+            members = candidates(count)
+            plan = policy(Situation(members, EMPTY))
+            table = carried_out(plan)
+            loads = Loads(Instant(0), table.starts(), [0.0] * len(table), [])
+            now = Instant(seconds(100))
+            idle = policy(Situation(members, table, now, loads, memory=plan.memory))
+            assert not moved_from(table, idle)
+
+    def test_everybody_is_given_something(self, policy: Policy) -> None:
+        for count in SIZES:
+            members = candidates(count)
+            plan = policy(Situation(members, EMPTY))
+            assert set(plan.owners.values()) == incarnations(members)
+
+    def test_the_same_situation_has_the_same_plan(self, policy: Policy) -> None:
+        for situation in situations(policy):
+            again = situation._replace(candidates=situation.candidates[::-1])
+            assert policy(situation) == policy(again), situation
+
+    def test_what_it_is_given_stays_as_it_is(self, policy: Policy) -> None:
+        for situation in situations(policy):
+            present, members = situation.present.copy(), list(situation.candidates)
+            loads = situation.loads and [list(column) for column in situation.loads[1:]]
+            policy(situation)
+            assert situation.present == present
+            assert situation.candidates == members
+            assert loads == (situation.loads and [list(column) for column in situation.loads[1:]])
+
+    def test_a_plan_that_was_carried_out_is_kept(self, policy: Policy) -> None:
+        for count in SIZES:
+            plan = policy(Situation(candidates(count), EMPTY))
+            table = carried_out(plan)
+            for memory in (plan.memory, None, object()):
+                now = Instant(seconds(100))
+                again = policy(Situation(candidates(count), table, now, memory=memory))
+                assert again.owners == plan.owners
+
+    def test_a_plan_that_is_not_carried_out_yet_is_kept(self, policy: Policy) -> None:
+        """Else a range would be recalled for one owner, and granted to another."""
+        for situation in situations(policy):
+            if situation.loads is not None:
+                continue  # which may be reason enough to plan on
+            plan = policy(situation)
+            later = situation._replace(memory=plan.memory)
+            assert policy(later).owners == plan.owners
+
+    def test_who_comes_is_given_its_part_and_nothing_else_moves(self, policy: Policy) -> None:
+        for count in SIZES:
+            plan = policy(Situation(candidates(count), EMPTY))
+            table = carried_out(plan)
+            for memory in (plan.memory, None):
+                now = Instant(seconds(100))
+                comes = Situation(candidates(count + 1), table, now, memory=memory)
+                with_it = in_time(policy, comes)
+                takers = {taker for _, taker in moved_from(table, with_it)}
+                assert takers == {count + 1}
+
+    def test_it_wants_to_be_asked_again_later_and_not_for_ever(self, policy: Policy) -> None:
+        for situation in situations(policy):
+            assert policy(situation).again_at > situation.now, situation
+            assert in_time(policy, situation).again_at == FAR_FUTURE, situation
+
+    def test_who_goes_leaves_its_part_and_nothing_else_moves(self, policy: Policy) -> None:
+        for count in SIZES[1:]:
+            plan = policy(Situation(candidates(count), EMPTY))
+            table = carried_out(plan)
+            for memory in (plan.memory, None):
+                without = policy(Situation(candidates(count)[1:], table, memory=memory))
+                givers = {giver for giver, _ in moved_from(table, without)}
+                assert givers == {1}
+
+    def test_a_pinned_key_is_at_its_owner_and_no_other_key_is(self, policy: Policy) -> None:
+        members = candidates(5)
+        plan = policy(Situation(members, EMPTY))
+        table = carried_out(plan)
+        for member in members:
+            key: Key = b"\x42" * 8
+            pin = Pin(key, member.name)
+            pinned = policy(Situation(members, table, memory=plan.memory, pins=[pin]))
+            assert pinned.owners[key] == member.incarnation
+            for key_range, owner in plan.owners:
+                for piece, now in pinned.owners.within(key_range):
+                    assert now == owner or piece == only(key)
+
+    def test_a_pin_to_nobody_is_passed_over(self, policy: Policy) -> None:
+        situation = Situation(candidates(5), EMPTY)
+        pinned = situation._replace(pins=[Pin(b"\x42" * 8, "stranger")])
+        assert policy(pinned).owners == policy(situation).owners
+
+    def test_in_a_frozen_pool_moves_only_what_has_no_owner(self, policy: Policy) -> None:
+        for count in SIZES[1:]:
+            plan = policy(Situation(candidates(count), EMPTY))
+            table = carried_out(plan)
+            members = [*candidates(count)[1:], *candidates(2, first=100)]
+            for memory in (plan.memory, None):
+                loads = skewed(table, count)
+                frozen = Situation(members, table, memory=memory, loads=loads, frozen=True)
+                assert {giver for giver, _ in moved_from(table, policy(frozen))} == {1}
+
+    def test_what_was_on_its_way_stays_in_a_frozen_pool(self, policy: Policy) -> None:
+        for count in SIZES:
+            table = carried_out(policy(Situation(candidates(count), EMPTY)))
+            coming = Situation(candidates(count + 1), table)
+            plan = in_time(policy, coming)
+            assert moved_from(table, plan)
+            frozen = policy(coming._replace(memory=plan.memory, frozen=True))
+            assert not moved_from(table, frozen)
+
+    def test_what_was_on_its_way_to_one_that_is_gone_stays(self, policy: Policy) -> None:
+        for count in SIZES:
+            table = carried_out(policy(Situation(candidates(count), EMPTY)))
+            plan = in_time(policy, Situation(candidates(count + 1), table))
+            without = policy(Situation(candidates(count), table, memory=plan.memory))
+            assert not moved_from(table, without)
+
+    def test_what_it_may_not_do_is_told(self, policy: Policy) -> None:
+        situation = Situation(candidates(3), EMPTY, pins=[Pin(b"a", "owner-9")], frozen=True)
+        told = [tuple(each) for each in policy(situation).held_back]
+        assert ("balance", "the pool is frozen") in told
+        assert ("the pin of b'a' to owner-9", "no candidate has that name") in told
+
+    def test_a_cordoned_owner_keeps_what_it_has_and_gets_nothing_new(self, policy: Policy) -> None:
+        for count in SIZES[1:]:
+            plan = policy(Situation(candidates(count), EMPTY))
+            table = carried_out(plan)
+            first, *others = [*candidates(count)[:-1], *candidates(2, first=100)]
+            members = [first._replace(cordoned=True), *others]
+            for memory in (plan.memory, None):
+                loads = skewed(table, count)
+                for frozen in (False, True):
+                    cordoned = Situation(members, table, memory=memory, loads=loads, frozen=frozen)
+                    having = policy(cordoned).owners
+                    assert set(having.values()) <= incarnations(members)
+                    for key_range, right in table:
+                        for _, owner in having.within(key_range):
+                            assert (owner == 1) == (right.owner == 1)
+
+    def test_what_was_on_its_way_to_a_cordoned_owner_stays(self, policy: Policy) -> None:
+        for count in SIZES:
+            table = carried_out(policy(Situation(candidates(count), EMPTY)))
+            *present, newcomer = candidates(count + 1)
+            plan = in_time(policy, Situation([*present, newcomer], table))
+            members = [*present, newcomer._replace(cordoned=True)]
+            cordoned = policy(Situation(members, table, memory=plan.memory))
+            assert newcomer.incarnation not in cordoned.owners.values()
+
+    def test_where_all_are_cordoned_nothing_moves(self, policy: Policy) -> None:
+        for count in SIZES:
+            table = carried_out(policy(Situation(candidates(count), EMPTY)))
+            members = [each._replace(cordoned=True) for each in candidates(count)[1:]]
+            for loads in (None, skewed(table, count)):
+                plan = policy(Situation(members, table, loads=loads))
+                for key_range, right in table:
+                    kept = NOBODY if right.owner == 1 else right.owner
+                    assert {owner for _, owner in plan.owners.within(key_range)} == {kept}
+
+    def test_a_cordoned_owner_has_what_is_pinned_to_it(self, policy: Policy) -> None:
+        key: Key = b"\x42" * 8
+        members = [candidates(1)[0]._replace(cordoned=True), *candidates(2, first=2)]
+        plan = policy(Situation(members, EMPTY, pins=[Pin(key, "owner-1")]))
+        assert [owner for _, owner in plan.owners].count(1) == 1
+        assert plan.owners[key] == 1
+
+    def test_every_change_has_a_reason(self, policy: Policy) -> None:
+        for situation in situations(policy):
+            for change in changes(situation.present, policy(situation)):
+                assert change.why is not None, change
+                assert change.why.phase
+                assert change.why.reason
+
+    def test_what_is_asked_for_by_chance_moves_next_to_nothing(self, policy: Policy) -> None:
+        """Five checks a second of each owner, evenly, for five minutes: no owner should be relieved
+        because some of them came together.
+        """
+        dice, members, rate, every, blending = Random(4), candidates(10), 5.0, 3, 12
+        plan = policy(Situation(members, EMPTY))
+        spaces = dict.fromkeys(incarnations(members), 0.0)
+        for key_range, owner in plan.owners:
+            spaces[owner] += share_of(key_range)
+        rates = [
+            (key_range, rate * share_of(key_range) / spaces[owner])
+            for key_range, owner in plan.owners
+        ]
+        picture, moved = Picture(), 0.0
+        for i in range(1, 301 // every):
+            seen = [
+                RangeRate(each.start, each.end, counted(dice, per * every) / every)
+                for each, per in rates
+            ]
+            picture.take(Report(seconds(every), seen))
+            if i * every < blending:
+                continue  # nobody plans before the first reports are blended in
+            now, table = Instant(seconds(i * every)), carried_out(plan)
+            loads = picture.loads(now)
+            plan = policy(Situation(members, table, now, loads, memory=plan.memory))
+            moved += sum(share_of(change.range) for change in changes(table, plan))
+        assert moved * 100 < 1, f"{moved:.1%} of the key space"

@@ -1,0 +1,63 @@
+"""What every transport promises: the client's end of the connections to managers.
+
+- `send` never waits, and raises nothing because of the network. It connects where there is no
+  connection; what is sent meanwhile goes out when there is one.
+- What is sent to one manager arrives in the order sent, or not at all: a connection that breaks
+  takes with it what was not yet sent. Nothing is sent twice.
+- `lost` is called once for each connection that breaks, or cannot be made, with the reason; nothing
+  is delivered from that connection after. The next `send` connects anew.
+- A connection has a version of the protocol, the highest that both its ends speak. Every message on
+  it is of that version, also one that was sent before there was a connection. A message that the
+  version does not know is not sent, and that is logged: it is lost, as any message may be.
+- A message that cannot be decoded, or is of another version than its connection, closes that, with
+  a reason, and is logged.
+- Neither is called while `send` runs, nor after `close`; all is called in the loop of `start`.
+
+That a message arrives is not promised, nor that a manager that is gone is noticed at once.
+`tenure.testing.contracts.transport` is this page as tests.
+"""
+
+from collections.abc import Callable
+from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+
+from tenure.protocol.lease.messages import ToLookup, ToManager, ToOwner
+from tenure.wire.codec import Bytes, decode_to_lookup, decode_to_owner
+
+M = TypeVar("M")
+M_co = TypeVar("M_co", covariant=True)
+"""What managers say to this kind of client."""
+
+Lost: TypeAlias = Callable[[str, str], None]
+"""Called with the manager's URL and the reason."""
+
+WAITING_MESSAGES = 64
+"""What may wait for one connection. A client has one request unanswered and repeats it every second
+or so: when so many wait, the manager has not read for a minute, and they are of no use to it."""
+
+
+class Role(NamedTuple, Generic[M]):
+    """As what a client speaks to managers: where, and what it takes."""
+
+    path: str
+    decode: Callable[[Bytes, int], M]
+    """From bytes, and the version of the connection on which they came."""
+
+
+OWNER: Role[ToOwner] = Role("/v1/owner", decode_to_owner)
+LOOKUP: Role[ToLookup] = Role("/v1/lookup", decode_to_lookup)
+
+
+class Transport(Protocol[M_co]):
+    """Connections to managers, told apart by their URLs."""
+
+    def start(self, deliver: Callable[[str, M_co], None], lost: Lost) -> None:
+        """Begin, in the running event loop. `deliver` gets a manager's URL and message."""
+        ...
+
+    def send(self, manager: str, message: ToManager) -> None:
+        """Send `message` to the manager at the URL. Raises LocalProtocolError if too large."""
+        ...
+
+    async def close(self) -> None:
+        """Close every connection; a second close does nothing."""
+        ...

@@ -1,0 +1,222 @@
+"""Messages within one process, for tests: no sockets, but every message is really serialised.
+
+A message handed over as an object would hide what the codec does to it, and let one side change
+what the other believes. So bytes are handed over, as by a network, and arrive later, never during
+`send`. Each side may have an event loop, and a thread, of its own.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from threading import Lock
+from typing import Generic, NamedTuple, Protocol
+
+from tenure.errors import RemoteProtocolError
+from tenure.protocol.lease.messages import ToManager
+from tenure.transport.contract import Lost, M, Role
+from tenure.transport.outgoing import Outgoing
+from tenure.wire.versions import NEWEST
+
+logger = logging.getLogger("tenure.transport")
+
+
+class Connection(Protocol):
+    """A client's connection, as the manager's side has it."""
+
+    @property
+    def version(self) -> int:
+        """Of the protocol that is spoken on it."""
+        ...
+
+    def send(self, data: bytes) -> None:
+        """Send bytes to the client; to one that is gone they are lost."""
+        ...
+
+    def close(self, why: str) -> None:
+        """Close the connection, with the reason that the client is to be told."""
+        ...
+
+
+class Listener(Protocol):
+    """The manager's side. Everything is called in the loop in which it began to listen."""
+
+    def connected(self, connection: Connection) -> None:
+        """A client connected."""
+        ...
+
+    def received(self, connection: Connection, data: bytes) -> None:
+        """A client sent bytes."""
+        ...
+
+    def disconnected(self, connection: Connection) -> None:
+        """The connection is gone. Not called where this side closed it."""
+        ...
+
+
+class MemoryNetwork:
+    """Who listens where."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._listening: dict[str, _Listening] = {}
+        self._connections: dict[_Connection, None] = {}
+        self.carried = 0
+        """Grows with all that is carried: while it stands still, nothing is under way."""
+
+    def listen(self, manager: str, listener: Listener, newest: int = NEWEST) -> None:
+        """Answer at the URL `manager`, in the running event loop, in versions up to `newest`."""
+        self._listening[manager] = _Listening(listener, asyncio.get_running_loop(), newest)
+
+    def fall_silent(self, manager: str, why: str = "connection lost") -> None:
+        """Listen no more at `manager`: what it had to say is lost, its connections break."""
+        self._listening.pop(manager, None)
+        with self._lock:
+            broken = [each for each in self._connections if each.manager == manager]
+        for connection in broken:
+            connection.close(why)
+
+    def transport(self, role: Role[M], newest: int = NEWEST) -> "MemoryTransport[M]":
+        """A client's transport in this network, of a client that speaks versions up to `newest`."""
+        return MemoryTransport(self, role, newest)
+
+    def connect(self, manager: str, client: "_Client") -> "_Connection | None":
+        """A connection to whoever listens at `manager`."""
+        found = self._listening.get(manager)
+        if found is None:
+            return None
+        connection = _Connection(self, manager, client, found)
+        with self._lock:
+            self._connections[connection] = None
+        return connection
+
+    def forget(self, connection: "_Connection") -> bool:
+        """The connection is closed; whether it was open."""
+        with self._lock:
+            return self._connections.pop(connection, self) is None
+
+    def is_open(self, connection: "_Connection") -> bool:
+        """Whether neither side has closed the connection."""
+        return connection in self._connections
+
+    def carry(
+        self, loop: asyncio.AbstractEventLoop, arrive: Callable[..., None], *what: object
+    ) -> None:
+        """Have something arrive in the thread of `loop`."""
+        self.carried += 1
+        try:
+            loop.call_soon_threadsafe(arrive, *what)
+        except RuntimeError:  # the loop is closed, and whoever ran in it is gone
+            logger.debug("nobody is there any more for %s", arrive)
+
+
+class _Listening(NamedTuple):
+    listener: Listener
+    loop: asyncio.AbstractEventLoop
+    newest: int
+
+
+class _Client(Protocol):
+    loop: asyncio.AbstractEventLoop
+    newest: int
+
+    def arrived(self, connection: "_Connection", data: bytes) -> None: ...
+    def ended(self, connection: "_Connection", why: str) -> None: ...
+
+
+class _Connection:
+    """Both ends of one connection."""
+
+    def __init__(
+        self,
+        network: MemoryNetwork,
+        manager: str,
+        client: _Client,
+        listening: _Listening,
+    ) -> None:
+        self.network = network
+        self.manager = manager
+        self.client = client
+        self.listener = listening.listener
+        self.loop = listening.loop
+        self.version = min(client.newest, listening.newest)
+        network.carry(self.loop, self.listener.connected, self)
+
+    def send(self, data: bytes) -> None:
+        self.network.carry(self.client.loop, self.client.arrived, self, data)
+
+    def close(self, why: str) -> None:
+        if self.network.forget(self):
+            self.network.carry(self.client.loop, self.client.ended, self, why)
+
+    def send_to_manager(self, data: bytes) -> None:
+        self.network.carry(self.loop, self._arrive, data)
+
+    def _arrive(self, data: bytes) -> None:
+        if self.network.is_open(self):
+            self.listener.received(self, data)
+
+    def close_by_client(self) -> None:
+        if self.network.forget(self):
+            self.network.carry(self.loop, self.listener.disconnected, self)
+
+
+class MemoryTransport(Generic[M]):
+    """A `Transport` within one process."""
+
+    def __init__(self, network: MemoryNetwork, role: Role[M], newest: int = NEWEST) -> None:
+        self.network = network
+        self.role = role
+        self.newest = newest
+        self._connections: dict[str, _Connection] = {}
+        self._is_open = False
+
+    def start(self, deliver: Callable[[str, M], None], lost: Lost) -> None:
+        """See `Transport.start`."""
+        self.deliver = deliver
+        self.lost = lost
+        self.loop = asyncio.get_running_loop()
+        self._is_open = True
+
+    def send(self, manager: str, message: ToManager) -> None:
+        """See `Transport.send`."""
+        outgoing = Outgoing(message)
+        if not self._is_open:
+            return
+        connection = self._connections.get(manager) or self.network.connect(manager, self)
+        if connection is None:
+            self.network.carry(self.loop, self._refused, manager)
+            return
+        self._connections[manager] = connection
+        data = outgoing.data(connection.version)
+        if data is not None:
+            connection.send_to_manager(data)
+
+    def _refused(self, manager: str) -> None:
+        if self._is_open:
+            self.lost(manager, "connection refused: nothing listens there")
+
+    def arrived(self, connection: _Connection, data: bytes) -> None:
+        """Bytes came over a connection of ours."""
+        if self._connections.get(connection.manager) is not connection:
+            return
+        try:
+            message = self.role.decode(data, connection.version)
+        except RemoteProtocolError as error:
+            logger.warning("closing the connection to %s: %s", connection.manager, error)
+            connection.close_by_client()
+            self.ended(connection, f"it sent what cannot be read: {error}")
+        else:
+            self.deliver(connection.manager, message)
+
+    def ended(self, connection: _Connection, why: str) -> None:
+        """A connection of ours is gone."""
+        if self._connections.get(connection.manager) is connection:
+            del self._connections[connection.manager]
+            self.lost(connection.manager, why)
+
+    async def close(self) -> None:
+        """See `Transport.close`."""
+        self._is_open = False
+        connections, self._connections = self._connections, {}
+        for connection in connections.values():
+            connection.close_by_client()

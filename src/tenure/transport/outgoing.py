@@ -1,0 +1,30 @@
+"""A client's message between `send` and its connection, whose version may not be known yet."""
+
+import logging
+
+from tenure.errors import LocalProtocolError
+from tenure.protocol.lease.messages import ToManager
+from tenure.wire.codec import encode
+from tenure.wire.versions import NEWEST
+
+logger = logging.getLogger("tenure.transport")
+
+
+class Outgoing:
+    """A message to be sent. Raises LocalProtocolError at once if it is too large for any peer."""
+
+    __slots__ = ("_message", "_newest")
+
+    def __init__(self, message: ToManager) -> None:
+        self._message = message
+        self._newest = encode(message, NEWEST)
+
+    def data(self, version: int) -> bytes | None:
+        """Its bytes on a connection of `version`; None where that does not know such messages."""
+        if version == NEWEST:
+            return self._newest
+        try:
+            return encode(self._message, version)
+        except LocalProtocolError as error:
+            logger.warning("not sent: %s", error)
+            return None

@@ -1,0 +1,201 @@
+"""Messages over WebSocket: one connection to each manager, one binary frame a message.
+
+A connection whose other end vanished without a word (a host that lost its power) looks alive for as
+long as the kernel repeats its packets, which is minutes. Leases are shorter than that. So a quiet
+connection is pinged, and closed when nothing comes back.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Generic, NoReturn
+
+import aiohttp
+
+from tenure.errors import RemoteProtocolError
+from tenure.protocol.lease.messages import ToManager
+from tenure.transport.contract import WAITING_MESSAGES, Lost, M, Role
+from tenure.transport.outgoing import Outgoing
+from tenure.wire.limits import MESSAGE_BYTES
+from tenure.wire.versions import SUBPROTOCOLS, agreed
+
+CONNECT_SECONDS = 5.0
+"""To connect and be answered. Longer, and another manager is asked meanwhile anyhow."""
+PING_SECONDS = 4.0
+"""Quiet for so long, and the manager is pinged; half of it later the connection is given up. Within
+half a term of the default preset, so that another leader is found in the other half."""
+CLOSE_SECONDS = 1.0
+"""How long a closing connection waits for the other end to say the same."""
+REASON_BYTES = 123
+"""What a WebSocket close frame has room for (RFC 6455, 5.5)."""
+
+logger = logging.getLogger("tenure.transport")
+
+
+class WebSocketTransport(Generic[M]):
+    """A `Transport` over aiohttp."""
+
+    def __init__(self, role: Role[M]) -> None:
+        self.role = role
+        self._links: dict[str, _Link[M]] = {}
+        self._ending: set[asyncio.Task[None]] = set()
+        self._session: aiohttp.ClientSession | None = None
+
+    def start(self, deliver: Callable[[str, M], None], lost: Lost) -> None:
+        """See `Transport.start`."""
+        self.deliver = deliver
+        self.lost = lost
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0),
+            timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
+        )
+
+    def send(self, manager: str, message: ToManager) -> None:
+        """See `Transport.send`."""
+        outgoing = Outgoing(message)
+        if self._session is None:
+            return
+        link = self._links.get(manager)
+        if link is None:
+            link = self._links[manager] = _Link(self, self._session, manager)
+            link.task = asyncio.get_running_loop().create_task(self._run(link))
+            self._ending.add(link.task)
+            link.task.add_done_callback(self._ending.discard)
+        link.put(outgoing)
+
+    async def _run(self, link: "_Link[M]") -> None:
+        why = await link.talk()
+        if self.has(link):
+            del self._links[link.manager]
+            self.lost(link.manager, why)
+
+    def has(self, link: "_Link[M]") -> bool:
+        """Whether `link` is the present connection to its manager."""
+        return self._links.get(link.manager) is link
+
+    async def close(self) -> None:
+        """See `Transport.close`."""
+        session, self._session = self._session, None
+        self._links.clear()
+        for task in self._ending:
+            task.cancel()
+        if self._ending:
+            await asyncio.wait(self._ending)
+        if session is not None:
+            await session.close()
+
+
+class _Link(Generic[M]):
+    """One connection, from its making to its end."""
+
+    def __init__(
+        self, transport: WebSocketTransport[M], session: aiohttp.ClientSession, manager: str
+    ) -> None:
+        self.transport = transport
+        self.session = session
+        self.manager = manager
+        self.task: asyncio.Task[None] | None = None
+        self._waiting: asyncio.Queue[Outgoing] = asyncio.Queue(WAITING_MESSAGES)
+        self._overflow: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    def put(self, outgoing: Outgoing) -> None:
+        try:
+            self._waiting.put_nowait(outgoing)
+        except asyncio.QueueFull:
+            if not self._overflow.done():
+                self._overflow.set_result(f"it has not read {WAITING_MESSAGES} messages")
+
+    async def talk(self) -> str:
+        """Connect, and carry messages until the connection ends; the reason for which it does."""
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                socket = await self.session.ws_connect(
+                    self.manager + self.transport.role.path,
+                    protocols=SUBPROTOCOLS,
+                    max_msg_size=MESSAGE_BYTES,
+                    heartbeat=PING_SECONDS,
+                    timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_SECONDS),
+                )
+        except (aiohttp.ClientError, OSError) as error:
+            return reason(error)
+        async with socket:
+            try:
+                version = agreed([socket.protocol] if socket.protocol else [])
+            except RemoteProtocolError as error:
+                return str(error)
+            return await self._carry(socket, version)
+
+    async def _carry(self, socket: aiohttp.ClientWebSocketResponse, version: int) -> str:
+        reader = asyncio.create_task(self._read(socket, version))
+        writer = asyncio.create_task(self._write(socket, version))
+        ends = (self._overflow, reader, writer)
+        try:
+            done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            return next(end.result() for end in ends if end in done)
+        finally:
+            reader.cancel()
+            writer.cancel()
+            await asyncio.wait((reader, writer))
+
+    async def _write(self, socket: aiohttp.ClientWebSocketResponse, version: int) -> str:
+        try:
+            while True:
+                outgoing = await self._waiting.get()
+                data = outgoing.data(version)
+                if data is not None:
+                    await socket.send_bytes(data)
+        except (aiohttp.ClientError, OSError) as error:
+            return reason(error)
+
+    async def _read(self, socket: aiohttp.ClientWebSocketResponse, version: int) -> str:
+        while True:
+            frame = await socket.receive()
+            try:
+                match frame.type:
+                    case aiohttp.WSMsgType.BINARY:
+                        message = self.transport.role.decode(frame.data, version)
+                    case aiohttp.WSMsgType.TEXT:
+                        message = _binary_only()
+                    case _:
+                        return _ending(socket, frame)
+            except RemoteProtocolError as error:
+                logger.warning("closing the connection to %s: %s", self.manager, error)
+                text = str(error).encode()[:REASON_BYTES]
+                cut = text.decode(errors="ignore").encode()
+                await socket.close(code=aiohttp.WSCloseCode.PROTOCOL_ERROR, message=cut)
+                return f"it sent what cannot be read: {error}"
+            if self.transport.has(self):
+                self.transport.deliver(self.manager, message)
+
+
+def _binary_only() -> NoReturn:
+    raise RemoteProtocolError("a text frame, where messages are binary")
+
+
+def _ending(socket: aiohttp.ClientWebSocketResponse, frame: aiohttp.WSMessage) -> str:
+    if frame.type is aiohttp.WSMsgType.ERROR:
+        return f"the connection broke: {frame.data}"
+    error = socket.exception()
+    if error is not None:
+        return reason(error)
+    code = socket.close_code
+    if frame.extra:
+        return f"it closed the connection ({code}: {frame.extra})"
+    return f"it closed the connection ({code})"
+
+
+def reason(error: BaseException) -> str:
+    """Why a connection could not be made, or broke, for people to read."""
+    match error:
+        case aiohttp.WSServerHandshakeError():
+            return f"answered HTTP {error.status}: is it a tenure manager?"
+        case aiohttp.ClientConnectorDNSError():
+            return "no such host"
+        case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientSSLError():
+            return f"TLS failed: {error}"
+        case aiohttp.ClientConnectorError(os_error=ConnectionRefusedError()):
+            return "connection refused: nothing listens there"
+        case TimeoutError():
+            return f"no answer within {CONNECT_SECONDS:g} s"
+        case _:
+            return str(error) or type(error).__name__

@@ -1,0 +1,139 @@
+"""Channels over WebSocket: one connection each, one binary frame a message.
+
+A quiet connection is pinged, as those to managers are: the other host may have vanished. Nothing is
+compressed: what is sent is packed already, and goes through a network that is faster than that.
+"""
+
+import asyncio
+import os
+import socket as sockets
+from contextlib import suppress
+
+import aiohttp
+from aiohttp import web
+
+from tenure.transport.channels import Channel, ChannelLost, Serve
+from tenure.transport.websocket import CLOSE_SECONDS, CONNECT_SECONDS, PING_SECONDS, reason
+from tenure.wire.limits import HAND_OFF_BYTES
+
+PATH = "/v1/hand-off"
+Socket = aiohttp.ClientWebSocketResponse | web.WebSocketResponse
+
+
+class WebSocketChannels:
+    """`Channels` over aiohttp."""
+
+    def __init__(self) -> None:
+        self._session: aiohttp.ClientSession | None = None
+        self._runner: web.AppRunner | None = None
+        self._open: set[_WebSocketChannel] = set()
+
+    async def listen(self, where: str, serve: Serve) -> str:
+        """See `Channels.listen`."""
+
+        async def on_request(request: web.Request) -> web.WebSocketResponse:
+            socket = web.WebSocketResponse(
+                max_msg_size=HAND_OFF_BYTES,
+                heartbeat=PING_SECONDS,
+                timeout=CLOSE_SECONDS,
+                compress=False,
+            )
+            try:
+                await socket.prepare(request)
+            except ConnectionResetError:  # who connected has gone already
+                return socket
+            channel = _WebSocketChannel(socket, self._open)
+            try:
+                with suppress(ChannelLost):  # whoever served knows
+                    await serve(channel)
+            finally:
+                await channel.close()
+            return socket
+
+        app = web.Application()
+        app.router.add_get(PATH, on_request)
+        host, _, port = where.rpartition(":")
+        runner = web.AppRunner(
+            app, access_log=None, handle_signals=False, shutdown_timeout=CLOSE_SECONDS
+        )
+        await runner.setup()
+        self._runner = runner
+        await web.TCPSite(runner, host.strip("[]"), int(port)).start()
+        return f"http://{host}:{runner.addresses[0][1]}"
+
+    async def connect(self, url: str) -> Channel:
+        """See `Channels.connect`."""
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0),
+                timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
+            )
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                socket = await self._session.ws_connect(
+                    url + PATH,
+                    max_msg_size=HAND_OFF_BYTES,
+                    heartbeat=PING_SECONDS,
+                    timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_SECONDS),
+                )
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise ChannelLost(f"{url}: {reason(error)}") from error
+        return _WebSocketChannel(socket, self._open)
+
+    async def close(self) -> None:
+        """See `Channels.close`."""
+        for channel in list(self._open):
+            await channel.close()
+        if self._runner is not None:
+            await self._runner.cleanup()
+        if self._session is not None:
+            await self._session.close()
+
+
+class _WebSocketChannel:
+    def __init__(self, socket: Socket, among: "set[_WebSocketChannel]") -> None:
+        self._socket = socket
+        self._among = among
+        self._connection = _another_handle(socket)
+        among.add(self)
+
+    async def send(self, data: bytes) -> None:
+        try:
+            await self._socket.send_bytes(data)
+        except (aiohttp.ClientError, OSError) as error:
+            raise ChannelLost(str(error) or type(error).__name__) from error
+
+    async def receive(self) -> bytes:
+        frame = await self._socket.receive()
+        if frame.type is aiohttp.WSMsgType.BINARY:
+            data: bytes = frame.data
+            return data
+        if frame.type is aiohttp.WSMsgType.TEXT:
+            raise ChannelLost("a text frame, where messages are binary")
+        if frame.type is aiohttp.WSMsgType.ERROR:
+            raise ChannelLost(f"the connection broke: {frame.data}")
+        raise ChannelLost(f"the other side closed the connection ({self._socket.close_code})")
+
+    async def close(self) -> None:
+        connection, self._connection = self._connection, None
+        self._among.discard(self)
+        try:
+            await self._socket.close()
+        finally:
+            if connection is not None:
+                _end(connection)
+
+
+def _another_handle(socket: Socket) -> sockets.socket | None:
+    """Of the connection: no event loop takes it away, and uvloop's own shuts nothing down."""
+    known = socket.get_extra_info("socket")
+    try:
+        return None if known is None else sockets.socket(fileno=os.dup(known.fileno()))
+    except OSError:  # it has ended already
+        return None
+
+
+def _end(connection: sockets.socket) -> None:
+    """Whoever stays connected and reads nothing would leave us what was not sent for ever."""
+    with connection, suppress(OSError):  # most often it has ended already
+        connection.shutdown(sockets.SHUT_RDWR)

@@ -1,0 +1,117 @@
+"""What types cannot say about messages and records: the same for both, and cheap.
+
+Raises ValueError, as the decoder does; each codec makes its own error of it. One loop over each
+list, because it runs for every range of every renewal.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite
+from typing import Protocol
+
+from tenure.base.keys import KEY_BYTES, Key
+from tenure.protocol.lease.messages import LoadReport
+from tenure.wire.limits import (
+    HIGHEST_RATE,
+    KEYS_PER_REPORT,
+    LABEL_CHARACTERS,
+    LABELS_PER_OWNER,
+    OWNERS_PER_MESSAGE,
+    RANGES_PER_MESSAGE,
+    RANGES_PER_REPORT,
+)
+
+
+class Ranged(Protocol):
+    """Anything with the two ends of a range."""
+
+    @property
+    def start(self) -> Key: ...
+    @property
+    def end(self) -> Key | None: ...
+
+
+def check_each(ranges: Sequence[Ranged]) -> None:
+    """Every range ends after its start, and its bounds are not too long."""
+    check_count(ranges)
+    for each in ranges:
+        start, end = each.start, each.end
+        if end is not None and (end <= start or len(end) > KEY_BYTES):
+            raise ValueError(_complaint(start, end))
+        if len(start) > KEY_BYTES:
+            raise ValueError(_complaint(start, end))
+
+
+def check_in_order(ranges: Sequence[Ranged]) -> None:
+    """As `check_each`, and the ranges are sorted and do not overlap."""
+    check_count(ranges)
+    position: Key | None = b""
+    for each in ranges:
+        start, end = each.start, each.end
+        if position is None or start < position:
+            raise ValueError(f"a range begins at {_shown(start)}, before the end of the last one")
+        if end is not None and (end <= start or len(end) > KEY_BYTES):
+            raise ValueError(_complaint(start, end))
+        if len(start) > KEY_BYTES:
+            raise ValueError(_complaint(start, end))
+        position = end
+
+
+def check_keys(keys: Iterable[Key]) -> None:
+    """None of the keys is too long."""
+    for key in keys:
+        if len(key) > KEY_BYTES:
+            raise ValueError(_too_long(key))
+
+
+def check_count(ranges: Sequence[Ranged]) -> None:
+    """There are not too many ranges."""
+    if len(ranges) > RANGES_PER_MESSAGE:
+        raise ValueError(f"{len(ranges)} ranges, where {RANGES_PER_MESSAGE} are the most")
+
+
+def check_owners(owners: Sequence[object]) -> None:
+    """There are not too many owners."""
+    if len(owners) > OWNERS_PER_MESSAGE:
+        raise ValueError(f"{len(owners)} owners, where {OWNERS_PER_MESSAGE} are the most")
+
+
+def check_owner(capacity: float, labels: Mapping[str, str]) -> None:
+    """The capacity is a positive number that can be compared, the labels are few and short."""
+    if not (isfinite(capacity) and capacity > 0):
+        raise ValueError(f"a capacity of {capacity}, where a number above 0 is wanted")
+    if len(labels) > LABELS_PER_OWNER:
+        raise ValueError(f"{len(labels)} labels, where {LABELS_PER_OWNER} are the most")
+    for label, value in labels.items():
+        if max(len(label), len(value)) > LABEL_CHARACTERS:
+            raise ValueError(
+                f"label {label[:40]!r} or its value is longer than {LABEL_CHARACTERS} characters"
+            )
+
+
+def check_load(load: LoadReport) -> None:
+    """Rates are not negative and can be added up; ranges and keys are few enough."""
+    if len(load.ranges) > RANGES_PER_REPORT:
+        raise ValueError(f"a load of {len(load.ranges)} ranges, {RANGES_PER_REPORT} are the most")
+    if len(load.hottest) > KEYS_PER_REPORT:
+        raise ValueError(f"{len(load.hottest)} hot keys, where {KEYS_PER_REPORT} are the most")
+    check_in_order(load.ranges)
+    check_keys(each.key for each in load.hottest)
+    rates = [each.rate for each in load.ranges]
+    for rate in (*rates, *(each.rate for each in load.hottest)):
+        if not 0 <= rate <= HIGHEST_RATE:
+            raise ValueError(f"a rate of {rate}, where 0 to {HIGHEST_RATE:g} is wanted")
+
+
+def _complaint(start: Key, end: Key | None) -> str:
+    for key in (start, end or b""):
+        if len(key) > KEY_BYTES:
+            return _too_long(key)
+    return f"a range from {_shown(start)} ends at {_shown(end or b'')}, not after its start"
+
+
+def _too_long(key: Key) -> str:
+    return f"a key of {len(key)} bytes, where {KEY_BYTES} are the most"
+
+
+def _shown(key: Key) -> str:
+    return key.hex() if len(key) <= 16 else f"{key[:16].hex()}..."  # noqa: PLR2004

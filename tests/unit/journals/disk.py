@@ -1,0 +1,53 @@
+"""Journals on disks as they are in the world, for the tests of this folder."""
+
+import os
+import resource
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from tenure.journals.sqlite_store import SqliteStore
+from tenure.protocol.log.journal import Seat
+
+NOBODY = 65534  # a user without rights, on every Unix
+SEAT = Seat(1, 0, "http://a", 1_625_000_000)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[SqliteStore]:
+    store = SqliteStore(path)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def execute(path: Path, statement: str, *values: object) -> None:
+    """What somebody might do to the journal with another program."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(statement, values)
+
+
+@contextmanager
+def without_rights() -> Iterator[None]:
+    """As a user whom permissions bind: they do not bind root."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """As on a full disk: the system refuses to make any file longer."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -1,0 +1,145 @@
+"""A pool's rounds: what owners tell of the load, when it is known, and when a policy is asked."""
+
+from tenure.base.instants import FAR_FUTURE, Instant, seconds
+from tenure.base.ranges import WHOLE, KeyRange
+from tenure.protocol.balance.policy import Plan, Situation
+from tenure.protocol.lease.leader.load_watch import BLENDING_NS
+from tenure.protocol.lease.messages import Held, KeyLoad, LeaseResponse, LoadReport, RangeLoad
+from tenure.protocol.lease.timing import DEFAULT
+from tests.unit.protocol.lease.desk import HIGH, LOW, ByName, Desk, at
+
+A, B = 101, 102
+RENEW = DEFAULT.renew_ns / 1e9
+BLENDING = BLENDING_NS / 1e9
+
+
+class Watched(ByName):
+    """Remembers what it was asked, and its memory goes round."""
+
+    def __init__(self, *wanted: tuple[KeyRange, str]) -> None:
+        super().__init__(*wanted)
+        self.asked: list[Situation] = []
+        self.times = 0
+
+    def __call__(self, situation: Situation) -> Plan:
+        self.asked.append(situation)
+        self.times += 1
+        return super().__call__(situation)._replace(memory=self.times)
+
+
+class Stage:
+    """Two owners of a hashed pool, with a half each."""
+
+    def __init__(self) -> None:
+        self.policy = Watched((LOW, "a b"), (HIGH, "b a"))
+        self.desk = Desk(self.policy, kind="hashed")
+        self.numbers = {A: self.desk.owner(at(0), "a", A), B: self.desk.owner(at(0.01), "b", B)}
+        self.held = {
+            nonce: self.desk.settle(at(0.3), self.numbers[nonce], nonce) for nonce in (A, B)
+        }
+        self.policy.asked.clear()
+
+    def tell(self, now: Instant, nonce: int, rate: float, *hottest: KeyLoad) -> None:
+        [its] = self.held[nonce]
+        told = RangeLoad(its.start, its.end, rate)
+        self.say(now, nonce, LoadReport(DEFAULT.renew_ns, (told,), hottest))
+
+    def say(self, now: Instant, nonce: int, load: LoadReport | None = None) -> None:
+        answer = self.desk.ask(now, self.numbers[nonce], nonce, self.held[nonce], load=load)
+        assert isinstance(answer, LeaseResponse)
+
+    def renew(self, first: int, last: int, *rates: tuple[int, float | None]) -> None:
+        """So many renewals, and a moment after the last."""
+        for i in range(first, last + 1):
+            for nonce, rate in rates:
+                if rate is None:
+                    self.say(at(i * RENEW), nonce)
+                else:
+                    self.tell(at(i * RENEW), nonce, rate)
+        self.desk.advance(at(last * RENEW + 0.1))
+
+
+def test_without_load_the_policy_is_not_asked_again() -> None:
+    stage = Stage()
+    stage.renew(1, 20, (A, 0.0), (B, 0.0))
+    assert stage.policy.asked == []
+    assert stage.desk.pool.load_watch.at == FAR_FUTURE
+
+
+class Later(Watched):
+    """Wants to be asked again two seconds after it was asked first, and then no more."""
+
+    def __call__(self, situation: Situation) -> Plan:
+        plan = super().__call__(situation)
+        asked_at = self.asked[0].now
+        again_at = Instant(asked_at + seconds(2))
+        return plan._replace(again_at=again_at) if situation.now < again_at else plan
+
+
+def test_a_policy_is_asked_again_when_it_wants_to_be_without_any_load() -> None:
+    desk = Desk(Later((WHOLE, "a")), kind="hashed")
+    policy = desk.policy
+    assert isinstance(policy, Later)
+    desk.owner(at(0), "a", A)
+    desk.advance(at(1))
+    [first] = policy.asked
+    desk.advance(Instant(first.now + seconds(2) - 1))
+    assert policy.asked == [first]
+    assert desk.pool.wake_at == first.now + seconds(2)
+    desk.advance(desk.pool.wake_at)
+    assert [each.now for each in policy.asked] == [first.now, first.now + seconds(2)]
+    desk.advance(at(10))
+    assert len(policy.asked) == 2
+    assert desk.pool.load_watch.at == FAR_FUTURE
+
+
+def test_with_load_it_is_asked_every_renewal_and_keeps_its_memory() -> None:
+    stage = Stage()
+    stage.renew(1, 10, (A, 100.0), (B, 10.0))
+    assert [situation.now for situation in stage.policy.asked] == [
+        at(i * RENEW) for i in range(2, 11)
+    ]
+    first = stage.policy.times - len(stage.policy.asked)
+    assert [each.memory for each in stage.policy.asked] == list(range(first, first + 9))
+
+
+def test_loads_are_known_when_everything_was_told_of_and_has_been_blended_in() -> None:
+    stage = Stage()
+    stage.renew(1, 6, (A, 100.0), (B, None))
+    assert {situation.loads for situation in stage.policy.asked} == {None}, "b has not told yet"
+    stage.renew(7, 20, (A, 100.0), (B, 10.0))
+    known = [each for each in stage.policy.asked if each.loads is not None]
+    assert known[0].now >= at(7 * RENEW + BLENDING)
+    loads = known[-1].loads
+    assert loads is not None
+    assert list(loads.starts) == [b"", b"m"]
+    assert [round(rate) for rate in loads.rates] == [100, 10]
+
+
+def test_when_the_load_ends_so_do_the_rounds() -> None:
+    stage = Stage()
+    stage.renew(1, 3, (A, 100.0), (B, 10.0))
+    stage.renew(4, 60, (A, 0.0), (B, 0.0))
+    assert stage.desk.pool.load_watch.at == FAR_FUTURE
+    assert stage.policy.asked[-1].now < at(60 * RENEW)
+
+
+def test_an_owner_tells_only_of_what_is_its_own() -> None:
+    stage = Stage()
+    stage.tell(at(3), A, 100.0, KeyLoad(b"a", 50.0), KeyLoad(b"x", 90.0))
+    foreign = (RangeLoad(b"m", None, 500.0), KeyLoad(b"x", 400.0))
+    stage.say(at(3.1), A, LoadReport(seconds(3), (foreign[0],), (foreign[1],)))
+    loads = stage.desk.pool.load_watch.picture.loads(at(4))
+    assert [key for key, _ in loads.hottest] == [b"a"]
+    assert stage.desk.pool.load_watch.carried(at(4)).get(stage.numbers[B], 0.0) == 0.0
+
+
+def test_ordered_pools_have_no_rounds() -> None:
+    policy = Watched((WHOLE, "a"))
+    desk = Desk(policy)
+    number = desk.owner(at(0), "a", A)
+    held: tuple[Held, ...] = desk.settle(at(0.3), number, A)
+    load = LoadReport(seconds(3), (RangeLoad(b"", None, 100.0),))
+    desk.ask(at(3), number, A, held, load=load)
+    assert desk.pool.load_watch.at == FAR_FUTURE
+    assert desk.pool.load_watch.carried(at(3))[number] > 0

@@ -1,0 +1,463 @@
+"""The manager machine: taking over, being deposed, doubt, compaction, and who is answered."""
+
+from collections import deque
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+
+from tenure.base.instants import FAR_FUTURE, Instant, seconds
+from tenure.base.keys import KEY_BYTES
+from tenure.protocol.lease.leader.events import (
+    CreatePool,
+    Disconnected,
+    Done,
+    Impossible,
+    ListPools,
+    NotLeading,
+    Stopped,
+)
+from tenure.protocol.lease.messages import (
+    Held,
+    Hello,
+    Introduction,
+    Join,
+    LeaseRequest,
+    LeaseResponse,
+    Refusal,
+    Standby,
+    Sync,
+    SyncRefusal,
+    SyncResponse,
+    ToManager,
+)
+from tenure.protocol.lease.records import PoolCreated, TookOver, WaitedOut
+from tenure.protocol.lease.timing import DEFAULT
+from tenure.protocol.log.journal import (
+    Append,
+    Appended,
+    Beat,
+    Beaten,
+    Committed,
+    Compact,
+    Deposed,
+    JournalFailed,
+    Load,
+    Loaded,
+    Resign,
+    Seat,
+    Unknown,
+)
+from tenure.sim.journal import JournalContents
+from tests.unit.protocol.lease.driven_manager import CLIENT, Driven, at
+
+
+def standing_by() -> Driven:
+    """Somebody else leads, and beats."""
+    journal = JournalContents(Random(1), lambda *_: None)
+    journal.seat = Seat(4, 1, "other", seconds(2))
+    return Driven(journal=journal)
+
+
+# --- standing by and taking over ------------------------------------------------------------------
+
+
+def test_what_a_standby_was_asked_last_it_answers_when_it_leads() -> None:
+    """P24: or clients, which pause between their questions, would hear of it a pause later."""
+    driven = standing_by()
+    driven.hear(Hello("p", 1))
+    driven.hear(Hello("p", 2))
+    driven.hear(Hello("p", 3), connection=CLIENT + 1)
+    driven.take(Disconnected(CLIENT + 1))
+    driven.said = []
+    driven.run(at(9))
+    assert driven.machine.leader
+    assert [m.token for m in driven.said if isinstance(m, Introduction)] == [2]
+
+
+def test_a_standby_says_who_leads() -> None:
+    """P24."""
+    assert standing_by().hear(Hello("p", 1)) == [Standby("other")]
+    assert standing_by().ask(ListPools()) == NotLeading("other")
+
+
+def test_who_has_won_and_not_read_the_journal_names_nobody() -> None:
+    """It would name itself, and be asked again at once."""
+    driven = Driven(held=(Load,))
+    assert driven.hear(Hello("p", 1)) == [Standby(None)]
+    assert driven.ask(ListPools()) == NotLeading(None)
+
+
+def test_a_takeover_is_written_before_anybody_is_answered() -> None:
+    """P19, P18."""
+    driven = Driven(held=(Append,))
+    [append] = driven.waiting
+    assert isinstance(append, Append)
+    promise_ns = DEFAULT.hold_ns + DEFAULT.on_any_clock(DEFAULT.leadership_ns)
+    assert append.records == (TookOver(1, promise_ns, "m"), WaitedOut())
+    assert driven.hear(Hello("p", 1)) == []
+    driven.release()
+    [answer] = driven.said
+    assert isinstance(answer, Introduction)
+
+
+def test_a_nonce_is_drawn_at_each_takeover() -> None:
+    """P2."""
+    driven = Driven()
+    first = driven.nonce
+    driven.journal.seat = Seat(2, 0, "other", 0)
+    driven.run(at(1))
+    assert driven.machine.leader is None or driven.nonce != first
+    driven.run(at(3))
+    assert driven.nonce != first
+
+
+def test_a_journal_that_cannot_be_read_is_tried_again_at_a_beats_pace() -> None:
+    driven = Driven(held=(Load,))
+    for _ in range(10):
+        assert len(driven.waiting) == 1, "one at a time"
+        driven.take(JournalFailed(driven.waiting.popleft(), "a disk error"))
+        driven.run(Instant(driven.now + DEFAULT.beat_ns))
+    loads = sum(isinstance(call, Load) for call in driven.calls)
+    assert 5 <= loads <= 12
+    driven.release()
+    assert driven.machine.leader is not None
+
+
+def test_what_was_read_for_an_earlier_leadership_is_not_used() -> None:
+    """P19: it may lack what was appended between."""
+    driven = Driven(held=(Load,))
+    [load] = driven.waiting
+    stale = driven.journal.carry_out(load)
+    driven.journal.seat = Seat(2, 0, "", 0)
+    driven.run(at(1))
+    assert stale is not None
+    driven.take(stale)
+    assert driven.machine.leader is None
+    driven.release()
+    assert driven.machine.leader is not None
+
+
+def test_what_is_read_twice_makes_one_leader() -> None:
+    driven = Driven()
+    leader = driven.machine.leader
+    loaded = driven.journal.carry_out(Load(1))
+    assert isinstance(loaded, Loaded)
+    driven.take(loaded)
+    assert driven.machine.leader is leader
+
+
+# --- leading --------------------------------------------------------------------------------------
+
+
+def test_the_first_owner_creates_its_pool() -> None:
+    driven = Driven()
+    answer = driven.join()
+    assert isinstance(answer, LeaseResponse)
+    assert PoolCreated("p", "hashed") in driven.journal.records
+
+
+def refused(driven: Driven, **how: object) -> tuple[str, str]:
+    answer = driven.join(**how)  # type: ignore[arg-type]
+    assert isinstance(answer, Refusal)
+    return answer.reason, answer.detail
+
+
+def test_a_pool_is_not_created_where_that_is_not_allowed_or_its_kind_not_said() -> None:
+    assert refused(Driven(create_pools=False))[0] == "no_pool"
+    assert refused(Driven(), kind=None)[0] == "no_pool"
+
+
+def test_a_pool_of_another_kind_is_refused_with_the_way_out() -> None:
+    driven = Driven()
+    driven.join()
+    reason, detail = refused(driven, name="other", kind="ordered")
+    assert (reason, "'hashed'" in detail) == ("pool_kind", True)
+
+
+@pytest.mark.parametrize("pool", ["\u200b", "n\x00\n", "\ud800x", "p" * 201, "\U000e0001" * 200])
+def test_what_can_be_no_pools_name_never_reaches_the_journal(pool: str) -> None:
+    driven = Driven()
+    before = list(driven.journal.records)
+    reason, detail = refused(driven, pool=pool)
+    assert (reason, "cannot be a pool's name" in detail) == ("no_pool", True)
+    assert len(detail) < 1000
+    answer = driven.ask(CreatePool(pool, "hashed"))
+    assert isinstance(answer, Impossible)
+    assert "cannot be a pool's name" in answer.why
+    assert list(driven.journal.records) == before
+
+
+def test_split_points_that_are_too_long_never_reach_the_journal() -> None:
+    driven = Driven()
+    before = list(driven.journal.records)
+    answer = driven.ask(CreatePool("p", "ordered", (b"a", b"k" * (KEY_BYTES + 1))))
+    assert answer == Impossible(
+        "a split point of 1025 bytes, where 1024 are the most; choose shorter ones"
+    )
+    assert list(driven.journal.records) == before
+    assert driven.ask(CreatePool("p", "ordered", (b"k" * KEY_BYTES,))) == Done(changed=True)
+
+
+def test_a_request_for_a_pool_that_is_not_there_is_refused() -> None:
+    driven = Driven()
+    request = LeaseRequest("q", 1, 1, driven.nonce, 1, driven.journal.journal ^ 1, 1, ())
+    [answer] = driven.hear(request)
+    assert isinstance(answer, Refusal)
+    assert answer.reason == "no_pool"
+    sync = Sync("q", 1, 0, 0, 0, 7)
+    [answer] = driven.hear(sync)
+    assert isinstance(answer, SyncRefusal)
+
+
+@pytest.mark.parametrize("message", [Join("p", "hashed", "o", "x", 11, 3, 1), Hello("p", 4)])
+def test_without_its_nonce_it_only_introduces_itself(message: ToManager) -> None:
+    """P9."""
+    driven = Driven()
+    lsn = driven.journal.lsn
+    [answer] = driven.hear(message)
+    assert isinstance(answer, Introduction)
+    assert (answer.manager_nonce, driven.journal.lsn) == (driven.nonce, lsn)
+
+
+def test_a_leader_that_cannot_prove_it_is_silent() -> None:
+    """P19: not even what it said while it could leaves then."""
+    driven = Driven(held=(Beat, Append))
+    driven.release()
+    driven.held = (Beat, Append)
+    driven.hear(Join("p", "hashed", "o", "http://o", 11, driven.nonce, 1))
+    driven.run(at(2))
+    assert driven.hear(Hello("p", 1)) == []
+    assert "silent: leadership not proven" in driven.notes
+    driven.waiting = deque(call for call in driven.waiting if isinstance(call, Append))
+    driven.release()
+    assert [m for m in driven.said if not isinstance(m, Standby)] == []
+
+
+def test_who_is_deposed_tells_everybody_to_look_elsewhere() -> None:
+    driven = Driven()
+    driven.hear(Hello("p", 1), connection=1)
+    driven.hear(Hello("p", 1), connection=2)
+    driven.take(Disconnected(2))
+    driven.said = []
+    driven.journal.seat = Seat(2, 0, "other", seconds(9))
+    driven.run(at(1))
+    assert (driven.said, driven.machine.leader) == ([Standby(None)], None)
+    assert "deposed" in driven.notes
+
+
+def test_an_append_that_is_refused_deposes() -> None:
+    driven = Driven()
+    driven.journal.seat = Seat(2, 0, "other", seconds(9))
+    driven.hear(Join("p", "hashed", "o", "http://o", 11, driven.nonce, 1))
+    assert driven.machine.leader is None
+    assert [m for m in driven.said if isinstance(m, LeaseResponse)] == []
+
+
+@pytest.mark.parametrize("result", [Committed(99), Deposed(), Unknown("")])
+@pytest.mark.parametrize(("leadership", "after_lsn"), [(1, 0), (2, 2), (0, 2), (1, 2)])
+def test_an_answer_to_no_append_that_is_under_way_changes_nothing(
+    result: Committed | Deposed | Unknown, leadership: int, after_lsn: int
+) -> None:
+    """Of an earlier leadership, or said twice."""
+    driven = Driven()
+    assert driven.machine.leader is not None
+    assert driven.machine.leader.context.ledger.committed == 2
+    driven.take(Appended(leadership, after_lsn, result))
+    driven.run(at(1))
+    assert driven.machine.leadership.phase == "leading"
+    assert sum(isinstance(call, Append) for call in driven.calls) == 1
+
+
+def test_an_append_of_unknown_fate_is_repeated_at_a_beats_pace() -> None:
+    """P18: and not at once, for a full disk stays full."""
+    driven = Driven(held=(Append,))
+    for _ in range(10):
+        [append] = driven.waiting
+        assert isinstance(append, Append)
+        driven.waiting.clear()
+        driven.take(Appended(append.leadership, append.after_lsn, Unknown("full")))
+        assert not driven.waiting
+        driven.run(Instant(driven.now + DEFAULT.beat_ns))
+    appends = [call for call in driven.calls if isinstance(call, Append)]
+    assert (len(appends), len({append.records for append in appends})) == (11, 1)
+
+
+def test_who_stops_resigns_and_answers_nobody() -> None:
+    """P24."""
+    driven = Driven()
+    driven.hear(Hello("p", 1))
+    driven.said = []
+    driven.take(Stopped())
+    assert (driven.calls[-1], driven.said) == (Resign(1), [Standby(None)])
+    assert driven.hear(Hello("p", 1)) == [Standby(None)]
+    assert driven.wake_at == FAR_FUTURE
+    assert driven.journal.seat.manager == ""
+
+
+def test_what_is_not_durable_when_it_stops_is_not_said() -> None:
+    """P18."""
+    driven = Driven()
+    driven.held = (Append,)
+    driven.hear(Join("p", "hashed", "o", "http://o", 11, driven.nonce, 1))
+    driven.take(Stopped())
+    driven.release()
+    assert [m for m in driven.said if isinstance(m, LeaseResponse)] == []
+
+
+# --- doubt ----------------------------------------------------------------------------------------
+
+
+def doubting(driven: Driven) -> None:
+    """A lookup says that it has seen a later leadership."""
+    assert driven.hear(Sync("p", 1, driven.journal.journal, 2, 1, 7)) == []
+    assert "doubted: a peer has seen a later leadership or LSN" in driven.notes
+
+
+@pytest.mark.parametrize(("leadership", "lsn"), [(2, 1), (1, 99), (0, 2)])
+def test_a_lookup_that_has_seen_more_casts_doubt(leadership: int, lsn: int) -> None:
+    """P22: a later leadership; a later LSN; or, under an earlier leadership, an LSN of this one."""
+    driven = Driven()
+    assert driven.hear(Sync("p", 1, driven.journal.journal, leadership, lsn, 7)) == []
+    assert driven.notes[-1].startswith("doubted: ")
+
+
+@pytest.mark.parametrize(("leadership", "incarnation"), [(2, 1), (1, 2)])
+def test_an_owner_that_has_seen_more_casts_doubt(leadership: int, incarnation: int) -> None:
+    """P22: a later leadership, or a number that was not given."""
+    driven = Driven()
+    driven.join()
+    journal = driven.journal.journal
+    driven.hear(LeaseRequest("p", incarnation, 11, driven.nonce, 2, journal, leadership, ()))
+    assert driven.notes[-1].startswith("doubted: ")
+
+
+@pytest.mark.parametrize(
+    "contradiction",
+    [
+        {"pool": "q"},
+        {"owner_nonce": 12},
+        {"manager_nonce": 5},
+        {"held": (Held(b"", b"g", 1), Held(b"g", None, 99))},
+    ],
+    ids=["a pool", "whose number it is", "who leads under this number", "a lease number"],
+)
+def test_an_owner_that_knows_it_otherwise_casts_doubt(contradiction: dict[str, Any]) -> None:
+    """P22: in one history each number was given once, to one."""
+    driven = Driven()
+    driven.join()
+    known = LeaseRequest("p", 1, 11, driven.nonce, 2, driven.journal.journal, 1, ())
+    assert driven.hear(msgspec.structs.replace(known, **contradiction)) == []
+    assert driven.notes[-1].startswith("doubted: ")
+    driven.run(at(1))
+    assert driven.gave_up
+
+
+def test_a_peer_of_another_journal_casts_no_doubt() -> None:
+    driven = Driven()
+    driven.join()
+    [answer] = driven.hear(Sync("p", 1, 1, 99, 99, 7))
+    assert isinstance(answer, SyncResponse)
+    assert answer.snapshot
+
+
+def test_who_doubts_is_silent_until_the_next_beat_decides() -> None:
+    driven = Driven()
+    doubting(driven)
+    assert (driven.hear(Hello("p", 1)), driven.ask(ListPools())) == ([], NotLeading(None))
+    driven.run(at(1))
+    assert driven.gave_up
+
+
+def test_who_doubts_and_was_overtaken_steps_down_and_goes_on() -> None:
+    driven = Driven()
+    doubting(driven)
+    driven.journal.seat = Seat(2, 0, "other", seconds(1))
+    driven.run(at(1))
+    assert (driven.gave_up, driven.machine.leader) == (False, None)
+    driven.run(at(5))
+    assert driven.machine.leader is not None
+    assert driven.hear(Hello("p", 1)) != []
+
+
+def test_a_beat_that_was_sent_before_the_doubt_decides_nothing() -> None:
+    driven = Driven(held=(Beat,))
+    driven.run(at(0.4))
+    doubting(driven)
+    [beat] = driven.waiting
+    assert isinstance(beat, Beat)
+    driven.waiting.clear()
+    driven.take(Beaten(beat.leadership, beat.beat, kept=True))
+    assert not driven.gave_up
+
+
+@pytest.mark.parametrize(("leadership", "beat"), [(0, 2), (1, 1), (1, 3), (2, 2)])
+def test_an_answer_to_another_beat_decides_nothing(leadership: int, beat: int) -> None:
+    """Of an earlier time as leader, say: to give up would be a mistake."""
+    driven = Driven()
+    driven.run(at(0.4))
+    doubting(driven)
+    driven.held = (Beat,)
+    driven.run(at(0.7))
+    assert driven.waiting[-1] == Beat(1, 2)
+    driven.take(Beaten(leadership, beat, kept=True))
+    assert not driven.gave_up
+
+
+def test_a_beat_without_an_answer_leaves_it_in_doubt() -> None:
+    driven = Driven()
+    doubting(driven)
+    driven.held = (Beat,)
+    driven.run(at(0.4))
+    driven.take(JournalFailed(driven.waiting.popleft(), "no answer"))
+    assert (driven.gave_up, driven.hear(Hello("p", 1))) == (False, [])
+
+
+# --- compacting -----------------------------------------------------------------------------------
+
+
+def test_records_are_compacted_to_their_sum() -> None:
+    driven = Driven(compact_after=5)
+    for i in range(8):
+        driven.join(name=f"o{i}")
+    assert driven.machine.leader is not None
+    history = driven.machine.leader.context.history
+    assert 0 < driven.journal.state_lsn <= history.lsn
+    assert len(driven.journal.records) < 5
+    successor = Driven(journal=driven.journal)
+    driven.journal.vacate()
+    successor.run(at(5))
+    assert successor.machine.leader is not None
+    assert (
+        successor.machine.leader.context.history.tables["p"].state() == history.tables["p"].state()
+    )
+
+
+def test_a_compaction_that_comes_after_a_takeover_takes_nothing_away() -> None:
+    """The old leader was stopped before it. The new one's records are not in its state."""
+    driven = Driven(held=(Compact,), compact_after=3)
+    driven.join()
+    [compact] = driven.waiting
+    driven.journal.vacate()
+    successor = Driven(journal=driven.journal)
+    successor.run(at(5))
+    lsn, records = driven.journal.lsn, tuple(driven.journal.records)
+    driven.release()
+    assert isinstance(compact, Compact)
+    assert (driven.journal.lsn, tuple(driven.journal.records)) == (lsn, records)
+
+
+def test_a_state_is_taken_when_all_of_it_is_committed() -> None:
+    """Else a later leader would know what was never durable."""
+    driven = Driven(compact_after=1)
+    driven.join()
+    for call in driven.calls:
+        if isinstance(call, Compact):
+            assert call.lsn <= driven.journal.lsn
+    driven.held = (Append,)
+    compactions = sum(isinstance(call, Compact) for call in driven.calls)
+    driven.hear(Join("p", None, "other", "http://o", 12, driven.nonce, 1))
+    assert sum(isinstance(call, Compact) for call in driven.calls) == compactions
+    driven.release()
+    assert sum(isinstance(call, Compact) for call in driven.calls) == compactions + 1

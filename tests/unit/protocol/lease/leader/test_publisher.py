@@ -1,0 +1,131 @@
+"""What lookups are told: changes as they commit, encoded once for all, or the whole table."""
+
+from tenure.base.instants import FAR_FUTURE, Instant
+from tenure.base.ranges import WHOLE
+from tenure.protocol.lease.messages import Changes, Entry, OwnerInfo, Sync, SyncResponse
+from tenure.protocol.lease.timing import DEFAULT
+from tests.unit.protocol.lease.desk import SEAL, T0, ByName, Desk, at
+
+LOOKUP, OTHER, A, B = 1, 2, 101, 102
+
+
+def sync(
+    desk: Desk, now: Instant, lsn: int, journal: int = SEAL.journal, who: int = LOOKUP
+) -> SyncResponse:
+    """A lookup at `lsn` asks; the answer."""
+    desk.advance(now)
+    desk.pool.publisher.on_sync(now, who, Sync("p", 3, journal, 1, lsn, 4))
+    desk.commit()
+    [answer] = desk.told(who, SyncResponse)
+    return answer
+
+
+def desk_with_an_owner() -> Desk:
+    desk = Desk(ByName((WHOLE, "a b")))
+    desk.owner(T0, "a", A)
+    desk.settle(at(0.2), 1, A)
+    desk.advance(at(1))
+    return desk
+
+
+def test_a_lookup_that_knows_nothing_gets_the_whole_table() -> None:
+    desk = desk_with_an_owner()
+    answer = sync(desk, at(1), 0, journal=0)
+    assert (answer.snapshot, answer.entries) == (True, desk.pool.table.entries())
+    assert answer.owners == (OwnerInfo(1, "a", "http://a"),)
+    assert (answer.sequence, answer.nonce, answer.lsn) == (3, 4, desk.context.history.lsn)
+
+
+def test_a_lookup_of_another_journal_gets_the_whole_table() -> None:
+    """P22: whatever its LSN."""
+    desk = desk_with_an_owner()
+    lsn = desk.context.history.lsn
+    assert sync(desk, at(1), lsn, journal=8).snapshot
+    assert not sync(desk, at(1), lsn).snapshot
+
+
+def test_a_lookup_is_told_what_changed_since() -> None:
+    desk = desk_with_an_owner()
+    lsn = desk.context.history.lsn
+    desk.ask(at(1), 1, A, (), leaving=True)
+    answer = sync(desk, at(1), lsn)
+    assert (answer.snapshot, [entry.owner for entry in answer.entries]) == (False, [0])
+
+
+def test_changes_are_gathered_and_pushed_to_all_who_follow() -> None:
+    """Centrifuge 2.2; P15."""
+    desk = desk_with_an_owner()
+    lsn = sync(desk, at(1), 0, journal=0).lsn
+    sync(desk, at(1), lsn, who=OTHER)
+    desk.ask(at(2), 1, A, ())
+    desk.advance(Instant(at(2) + DEFAULT.push_ns - 1))
+    assert desk.told(LOOKUP, Changes) == []
+    desk.advance(Instant(at(2) + DEFAULT.push_ns))
+    [one], [other] = desk.told(LOOKUP, Changes), desk.told(OTHER, Changes)
+    assert one is other, "encoded once"
+    assert (one.after <= lsn, one.lsn) == (True, desk.context.history.lsn)
+    assert [entry.owner for entry in one.entries] == [0, 1]
+
+
+def test_pushes_follow_one_another_without_a_gap() -> None:
+    desk = desk_with_an_owner()
+    sync(desk, at(1), 0, journal=0)
+    pushes = []
+    for i in range(2, 6):
+        desk.ask(at(i), 1, A, ())
+        desk.advance(at(i + 0.5))
+        pushes += desk.told(LOOKUP, Changes)
+    assert len(pushes) == 4
+    assert [push.after for push in pushes[1:]] == [push.lsn for push in pushes[:-1]]
+
+
+def test_who_has_not_asked_for_long_is_not_pushed_to() -> None:
+    desk = desk_with_an_owner()
+    sync(desk, at(1), 0, journal=0)
+    desk.ask(Instant(at(1) + DEFAULT.contact_ns), 1, A, ())
+    desk.advance(at(30))
+    assert desk.told(LOOKUP, Changes) == []
+
+
+def test_a_broken_connection_is_not_pushed_to() -> None:
+    desk = desk_with_an_owner()
+    sync(desk, at(1), 0, journal=0)
+    desk.pool.on_disconnected(LOOKUP)
+    desk.ask(at(2), 1, A, ())
+    desk.advance(at(3))
+    assert desk.told(LOOKUP, Changes) == []
+
+
+def test_old_changes_are_forgotten_and_a_late_lookup_gets_the_table() -> None:
+    """Centrifuge 2.1.2: after five minutes."""
+    desk = desk_with_an_owner()
+    lsn = desk.context.history.lsn
+    desk.ask(at(3), 1, A, (), leaving=True)
+    desk.advance(at(4))
+    assert not sync(desk, at(4), lsn).snapshot
+    late = Instant(at(5) + DEFAULT.keep_changes_ns)
+    desk.owner(late, "b", B)
+    desk.advance(Instant(late + DEFAULT.gather_ns))
+    desk.ask(Instant(late + DEFAULT.gather_ns), 2, B, ())
+    desk.advance(at(400))
+    assert desk.pool.publisher.log.begins_after > lsn
+    assert sync(desk, at(400), lsn).snapshot
+
+
+def test_a_pool_that_did_not_change_pushes_nothing() -> None:
+    desk = desk_with_an_owner()
+    sync(desk, at(1), 0, journal=0)
+    desk.join(at(2), "b", B)
+    desk.advance(at(3))
+    assert (desk.told(LOOKUP, Changes), desk.pool.publisher.wake_at) == ([], FAR_FUTURE)
+
+
+def test_owners_that_are_gone_are_left_out_of_a_push() -> None:
+    desk = desk_with_an_owner()
+    lsn = desk.context.history.lsn
+    sync(desk, at(1), lsn)
+    desk.ask(at(2), 1, A, ())
+    desk.ask(at(2), 1, A, (), leaving=True)
+    desk.advance(at(3))
+    [push] = desk.told(LOOKUP, Changes)
+    assert (push.entries[-1], push.owners) == (Entry(b"", None, 0, 5, 5), ())

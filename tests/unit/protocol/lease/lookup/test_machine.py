@@ -1,0 +1,332 @@
+"""The lookup machine: what it takes, what it signals, and what it lets pass."""
+
+from random import Random
+
+import pytest
+
+from tenure.base.instants import FAR_FUTURE, Instant, seconds
+from tenure.base.ranges import WHOLE, KeyRange
+from tenure.protocol.lease.lookup.events import (
+    Disconnected,
+    LookupAction,
+    LookupConfig,
+    Note,
+    Received,
+    Route,
+    Send,
+    SignalLoss,
+)
+from tenure.protocol.lease.lookup.machine import LookupMachine
+from tenure.protocol.lease.messages import (
+    Changes,
+    Entry,
+    OwnerInfo,
+    Standby,
+    Sync,
+    SyncRefusal,
+    SyncResponse,
+    ToLookup,
+)
+
+LOW, HIGH = KeyRange(b"", b"m"), KeyRange(b"m", None)
+OWNERS = (OwnerInfo(1, "one", "http://one"), OwnerInfo(2, "two", "http://two"))
+SYNC_NS, CONTACT_NS = seconds(5), seconds(10)
+T0 = Instant(0)
+
+
+def at(value: float) -> Instant:
+    return Instant(seconds(value))
+
+
+class Driven:
+    """A machine, and what it did last."""
+
+    def __init__(self) -> None:
+        config = LookupConfig(managers=("a", "b"), pool="p")
+        self.machine = LookupMachine(config, Random(1))
+        self.actions: list[LookupAction] = []
+        self.wake_at = T0
+        self.advance(T0)
+
+    def advance(self, now: Instant) -> None:
+        self.actions, self.wake_at = self.machine.advance(now)
+        self.machine.invariants()
+
+    def hear(self, now: Instant, message: ToLookup, manager: str = "a") -> None:
+        output = self.machine.handle(now, Received(manager, message))
+        self.actions, self.wake_at = output
+        self.machine.invariants()
+
+    def said(self) -> list[str]:
+        return [action.what for action in self.actions if isinstance(action, Note)]
+
+    def lost(self) -> list[KeyRange]:
+        losses = [action for action in self.actions if isinstance(action, SignalLoss)]
+        return [key_range for loss in losses for key_range in loss.ranges]
+
+    def asked(self) -> list[str]:
+        sends = [action for action in self.actions if isinstance(action, Send)]
+        assert all(isinstance(send.message, Sync) for send in sends)
+        return [send.manager for send in sends]
+
+
+def response(
+    driven: Driven,
+    *entries: Entry,
+    lsn: int = 5,
+    journal: int = 9,
+    leadership: int = 1,
+    snapshot: bool = True,
+    sync_ns: int = SYNC_NS,
+) -> SyncResponse:
+    """An answer to its newest sync."""
+    return SyncResponse(
+        driven.machine.sequence,
+        driven.machine.nonce,
+        journal,
+        leadership,
+        lsn,
+        "ordered",
+        snapshot,
+        entries,
+        OWNERS,
+        sync_ns,
+        CONTACT_NS,
+    )
+
+
+def pushed(*entries: Entry, after: int, lsn: int, journal: int = 9, leadership: int = 1) -> Changes:
+    return Changes("p", journal, leadership, after, lsn, entries, OWNERS)
+
+
+def in_contact(number: int = 3, lsn: int = 5) -> Driven:
+    driven = Driven()
+    driven.hear(T0, response(driven, Entry(b"", None, 1, number, number), lsn=lsn))
+    assert driven.machine.find(b"k") == OWNERS[0]
+    return driven
+
+
+# --- loss -----------------------------------------------------------------------------------------
+
+
+def test_what_was_never_known_is_not_lost() -> None:
+    assert in_contact(number=50).lost() == []
+
+
+def test_what_was_known_under_a_number_below_since_is_lost() -> None:
+    """P16."""
+    driven = in_contact(number=3)
+    driven.hear(at(1), pushed(Entry(b"m", None, 2, 7, 4), after=5, lsn=6))
+    assert driven.lost() == [HIGH]
+
+
+def test_what_was_handed_over_cleanly_is_not_lost() -> None:
+    driven = in_contact(number=3)
+    driven.hear(at(1), pushed(Entry(b"m", None, 2, 7, 3), after=5, lsn=6))
+    assert (driven.lost(), driven.machine.find(b"z")) == ([], OWNERS[1])
+
+
+def test_a_loss_is_signalled_once_find_knows_the_new_place() -> None:
+    """Who republishes on a loss must find the new owner."""
+    driven = in_contact(number=3)
+    driven.hear(at(1), pushed(Entry(b"m", None, 2, 7, 7), after=5, lsn=6))
+    assert [type(action) for action in driven.actions] == [Route, SignalLoss]
+
+
+def test_a_range_that_is_lost_twice_in_one_answer_is_signalled_once() -> None:
+    driven = in_contact(number=3)
+    driven.hear(
+        at(1), pushed(Entry(b"m", None, 0, 6, 6), Entry(b"m", None, 2, 7, 7), after=5, lsn=7)
+    )
+    assert driven.lost() == [HIGH]
+
+
+def test_a_push_that_begins_before_what_is_known_signals_no_loss_of_the_past() -> None:
+    """The lookup came at LSN 6, after the loss that record 6 was, and never relied on anything from
+    before. The push that gathers 6 and 7 for all must not make it republish.
+    """
+    driven = in_contact(number=6, lsn=6)
+    driven.hear(at(1), pushed(Entry(b"", None, 1, 5, 5), Entry(b"", None, 1, 6, 6), after=4, lsn=7))
+    assert (driven.lost(), driven.machine.lsn) == ([], 7)
+
+
+def test_another_journal_loses_everything() -> None:
+    """P22: also where its numbers and LSNs look as if they went on."""
+    driven = in_contact()
+    driven.advance(at(5))
+    driven.hear(at(5), response(driven, Entry(b"", None, 2, 3, 1), journal=8, lsn=50))
+    assert (driven.lost(), driven.machine.find(b"k")) == ([WHOLE], OWNERS[1])
+
+
+# --- what is not taken ----------------------------------------------------------------------------
+
+
+def test_an_answer_to_an_older_sync_is_not_taken() -> None:
+    driven = Driven()
+    old = response(driven, Entry(b"", None, 1, 3, 3))
+    driven.advance(at(2))
+    driven.hear(at(2), old)
+    assert (driven.said(), driven.machine.in_contact) == (["old answer"], False)
+
+
+def test_an_answer_to_another_life_is_not_taken() -> None:
+    driven, other = Driven(), Driven()
+    other.machine.nonce += 1
+    driven.hear(T0, response(other, Entry(b"", None, 1, 3, 3)))
+    assert (driven.said(), driven.machine.in_contact) == (["old answer"], False)
+
+
+def test_the_same_answer_twice_is_taken_once() -> None:
+    driven = Driven()
+    answer = response(driven, Entry(b"", None, 1, 3, 3))
+    driven.hear(T0, answer)
+    until = driven.machine.contact_until
+    driven.hear(at(1), answer)
+    assert (driven.lost(), driven.machine.contact_until) == ([], until)
+
+
+@pytest.mark.parametrize(
+    ("lsn", "leadership"), [(4, 1), (4, 0), (9, 0)], ids=["LSN", "both", "leadership"]
+)
+def test_it_never_goes_back(lsn: int, leadership: int) -> None:
+    """P15."""
+    driven = in_contact(number=3, lsn=5)
+    driven.advance(at(5))
+    entry = Entry(b"", None, 2, 9, 9)
+    driven.hear(at(5), response(driven, entry, lsn=lsn, leadership=leadership))
+    assert (driven.said(), driven.machine.lsn, driven.lost()) == (["going back"], 5, [])
+
+
+def test_an_answer_that_comes_after_its_own_contact_is_too_late() -> None:
+    """P17."""
+    driven = Driven()
+    sent = response(driven, Entry(b"", None, 1, 3, 3))
+    driven.machine._sync_at = driven.machine.search.at = FAR_FUTURE  # a stall: no timer went off
+    driven.hear(Instant(CONTACT_NS), sent)
+    assert (driven.said(), driven.machine.in_contact) == (["answered too late"], False)
+
+
+@pytest.mark.parametrize(
+    "push",
+    [
+        pushed(Entry(b"", None, 2, 9, 9), after=5, lsn=6, journal=8),
+        pushed(Entry(b"", None, 2, 9, 9), after=5, lsn=6, leadership=2),
+        pushed(Entry(b"", None, 2, 9, 9), after=5, lsn=6, leadership=0),
+        pushed(Entry(b"", None, 2, 9, 9), after=3, lsn=5),
+        pushed(Entry(b"", None, 2, 9, 9), after=6, lsn=7),
+        Changes("other", 9, 1, 5, 6, (Entry(b"", None, 2, 9, 9),), ()),
+    ],
+    ids=["journal", "later leader", "earlier leader", "twice", "gap", "pool"],
+)
+def test_a_push_that_does_not_follow_is_not_taken(push: Changes) -> None:
+    driven = in_contact(number=3, lsn=5)
+    driven.hear(at(1), push)
+    assert (driven.lost(), driven.machine.lsn, driven.machine.find(b"k")) == ([], 5, OWNERS[0])
+
+
+def test_a_push_from_elsewhere_is_not_taken() -> None:
+    driven = in_contact(number=3, lsn=5)
+    driven.hear(at(1), pushed(Entry(b"", None, 2, 9, 9), after=5, lsn=6), manager="b")
+    assert driven.machine.lsn == 5
+
+
+def test_a_gap_is_asked_for_once() -> None:
+    driven = in_contact(lsn=5)
+    driven.hear(at(1), pushed(after=6, lsn=7))
+    assert driven.asked() == ["a"]
+    driven.hear(at(1), pushed(after=7, lsn=8))
+    assert driven.asked() == []
+
+
+@pytest.mark.parametrize("journal", [0, 8])
+def test_changes_since_an_lsn_of_another_journal_are_not_taken(journal: int) -> None:
+    """A manager that says so is broken; its word must not break the lookup."""
+    driven = Driven()
+    driven.hear(T0, response(driven, journal=journal, snapshot=False))
+    assert (driven.machine.in_contact, driven.said()) == (False, ["going back"])
+
+
+# --- contact --------------------------------------------------------------------------------------
+
+
+def test_out_of_contact_everything_is_lost_and_nothing_is_found() -> None:
+    driven = in_contact()
+    driven.advance(Instant(CONTACT_NS))
+    assert (driven.lost(), driven.machine.find(b"k")) == ([WHOLE], None)
+    assert driven.machine.routes() == ([b""], [None])
+    driven.advance(Instant(3 * CONTACT_NS))
+    assert driven.lost() == [], "once"
+
+
+def test_on_return_the_numbers_that_it_knew_are_compared() -> None:
+    driven = in_contact(number=3)
+    driven.advance(Instant(CONTACT_NS))
+    driven.hear(Instant(CONTACT_NS), response(driven, Entry(b"", None, 1, 3, 3), lsn=6))
+    assert (driven.lost(), driven.machine.find(b"k")) == ([], OWNERS[0])
+
+
+def test_silence_is_followed_by_a_search_of_all_managers() -> None:
+    """P24: long before contact is lost."""
+    driven = in_contact()
+    asked = []
+    while (now := driven.wake_at) < at(9):
+        driven.advance(now)
+        asked += [(now, manager) for manager in driven.asked()]
+    assert asked[0] == (at(5), "a")
+    searched = min(now for now, manager in asked if manager == "b")
+    assert at(7) <= searched <= at(8)
+    assert driven.machine.in_contact
+
+
+@pytest.mark.parametrize("event", [Disconnected("a"), Received("a", Standby("b"))])
+def test_a_manager_that_is_gone_is_followed_by_a_search(event: Received | Disconnected) -> None:
+    driven = in_contact()
+    driven.actions = driven.machine.handle(at(1), event).actions
+    assert driven.asked() == ["a", "b"]
+
+
+@pytest.mark.parametrize("event", [Disconnected("b"), Received("b", Standby("a"))])
+def test_what_another_manager_says_of_itself_changes_nothing(
+    event: Received | Disconnected,
+) -> None:
+    driven = in_contact()
+    assert driven.machine.handle(at(1), event).actions == []
+
+
+def test_a_refusal_is_told_and_asked_about_again() -> None:
+    driven = Driven()
+    refusal = SyncRefusal(driven.machine.sequence, driven.machine.nonce, "no such pool")
+    driven.hear(T0, refusal)
+    assert driven.said() == ["refused: no_pool"]
+    driven.hear(T0, SyncRefusal(refusal.sequence + 1, refusal.nonce, ""))
+    assert driven.said() == []
+    driven.advance(at(3))
+    assert driven.asked() == ["a", "b"]
+
+
+@pytest.mark.parametrize("sync_ns", [0, 1, 3])
+def test_a_manager_that_says_to_sync_all_the_time_is_not_obeyed(sync_ns: int) -> None:
+    driven = Driven()
+    driven.hear(T0, response(driven, Entry(b"", None, 1, 3, 3), sync_ns=sync_ns))
+    now, steps = T0, 0
+    while now < at(1):
+        now, steps = max(now, driven.wake_at), steps + 1
+        driven.advance(now)
+        assert steps < 200, f"woken {steps} times by {now} ns"
+
+
+# --- time -----------------------------------------------------------------------------------------
+
+
+def test_a_spurious_advance_changes_nothing() -> None:
+    driven = in_contact()
+    for now in (at(0.5), at(1), at(4.9)):
+        driven.advance(now)
+        assert (driven.actions, driven.wake_at) == ([], at(5))
+
+
+def test_a_late_advance_does_what_is_due_once() -> None:
+    driven = in_contact()
+    driven.advance(at(3600))
+    assert driven.lost() == [WHOLE]
+    assert len(driven.asked()) <= 3
