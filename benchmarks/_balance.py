@@ -21,7 +21,7 @@ from tenure.base.keys import Key
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
 from tenure.protocol.balance.load import SPACE, place
-from tenure.protocol.balance.picture import Picture, RangeRate, Report
+from tenure.protocol.balance.picture import LoadPicture, Measurement, RangeRate
 from tenure.protocol.balance.policy import NOBODY, Candidate, Policy, Situation, changes
 from tenure.protocol.lease.leader.load_watch import BLENDING_NS
 from tenure.protocol.lease.table import Right
@@ -134,7 +134,7 @@ class World:
         self.dice = Random(seed)
         self.load = Zipf(seed, exponent, owners * RATE)
         self.candidates = [Candidate(i, f"owner-{i}") for i in range(1, owners + 1)]
-        self.picture = Picture()
+        self.picture = LoadPicture()
         self.memory: object = None
         self.second = 0
         self.moved = 0.0
@@ -236,9 +236,9 @@ class World:
             self.number += 1
             self._take_stock(touched)
 
-    def report(self, owner: int) -> Report:
+    def report(self, owner: int) -> Measurement:
         """What the owner tells of the last interval."""
-        return Report(seconds(self.interval), self._told[owner], self._sampled(owner))
+        return Measurement(seconds(self.interval), self._told[owner], self._sampled(owner))
 
     def _sampled(self, owner: int) -> list[tuple[Key, float]]:
         """The keys met often enough among the samples of one interval."""

@@ -12,7 +12,7 @@ from tenure.base.instants import Instant, seconds
 from tenure.base.keys import Key
 from tenure.base.rangemap import RangeMap
 from tenure.protocol.balance.load import SMOOTHING_NS, Loads
-from tenure.protocol.balance.picture import Picture, RangeRate, Report
+from tenure.protocol.balance.picture import LoadPicture, Measurement, RangeRate
 from tenure.protocol.balance.pieces import cut_by
 from tenure.protocol.balance.policy import Candidate, Situation, changes
 from tenure.protocol.balance.tuning import DEFAULT
@@ -42,10 +42,10 @@ def end_of(cell: int) -> Key | None:
 def test_the_picture_is_that_of_cells_that_share_evenly(
     reports: list[tuple[tuple[int, int], float, float]],
 ) -> None:
-    picture, naive = Picture(), [0.0] * CELLS
+    picture, naive = LoadPicture(), [0.0] * CELLS
     for (first, last), rate, length in reports:
         told = RangeRate(STARTS[first], end_of(last), rate)
-        picture.take(Report(seconds(length), [told]))
+        picture.take(Measurement(seconds(length), [told]))
         picture.invariants()
         known = sum(naive[first:last])
         known += (rate - known) * (1 - exp(-seconds(length) / SMOOTHING_NS))

@@ -11,7 +11,7 @@ import msgspec
 from tenure.base.instants import Instant
 from tenure.client.holdings import Board
 from tenure.protocol.balance.meter import Meter
-from tenure.protocol.balance.picture import RangeRate, Report
+from tenure.protocol.balance.picture import Measurement, RangeRate
 from tenure.protocol.lease.messages import KeyLoad, LeaseRequest, LoadReport, RangeLoad
 from tenure.wire.limits import HIGHEST_RATE, RANGES_PER_REPORT
 
@@ -39,7 +39,7 @@ class Reporting:
         return msgspec.structs.replace(request, load=as_message(report))
 
 
-def as_message(report: Report) -> LoadReport:
+def as_message(report: Measurement) -> LoadReport:
     """The report as it is sent, within its limits."""
     ranges = tuple(
         RangeLoad(start, end, min(rate, HIGHEST_RATE))

@@ -106,9 +106,9 @@ class Traffic:
 def _moved_for_load(situation: Situation, plan: Plan) -> int:
     """How many ranges, or points of the ring, this plan and no earlier one has moved for load."""
     before, memory = situation.memory, plan.memory
-    if isinstance(memory, weighted.Memory):
+    if isinstance(memory, weighted.RoundMemory):
         return sum(move.cools and move.at == situation.now for move in memory.moves)
-    if isinstance(memory, ring.Memory) and isinstance(before, ring.Memory):
+    if isinstance(memory, ring.RingMemory) and isinstance(before, ring.RingMemory):
         return len(memory.counts.items() ^ before.counts.items()) // 2
     return 0
 

@@ -17,7 +17,7 @@ from random import Random
 from tenure.base.instants import SECOND_NS, Instant
 from tenure.base.keys import Key
 from tenure.base.ranges import KeyRange
-from tenure.protocol.balance.picture import RangeRate, Report
+from tenure.protocol.balance.picture import Measurement, RangeRate
 
 SAMPLES = 256
 """Between two reports: a key with a twentieth of the load is met 13 times, give or take 4."""
@@ -77,7 +77,7 @@ class Meter:
         self._at = now
         self._before: dict[tuple[Key, int], float] = {}
 
-    def report(self, now: Instant, counts: Iterable[tuple[KeyRange, int, float]]) -> Report:
+    def report(self, now: Instant, counts: Iterable[tuple[KeyRange, int, float]]) -> Measurement:
         """What was asked since the last report, from the range, number and count of all held.
 
         What was not held then is left out: for how long it has been counted is not known here, and
@@ -94,4 +94,4 @@ class Meter:
         self._at = now
         self._before = {(each.start, number): count for each, number, count in found}
         hottest = [(key, count * per_second) for key, count in self.sampler.take()]
-        return Report(span, ranges, hottest)
+        return Measurement(span, ranges, hottest)

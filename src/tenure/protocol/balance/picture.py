@@ -35,7 +35,7 @@ class RangeRate(NamedTuple):
     rate: float
 
 
-class Report(NamedTuple):
+class Measurement(NamedTuple):
     """What one owner has counted in the last `span_ns`."""
 
     span_ns: int
@@ -45,7 +45,7 @@ class Report(NamedTuple):
     """Of these ranges; what is not named was not hot."""
 
 
-class Picture:
+class LoadPicture:
     """Rates of all ranges of a pool, and of its hottest keys."""
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Picture:
         """The hot keys, sorted."""
         self._hot: dict[Key, float] = {}
 
-    def take(self, report: Report) -> None:
+    def take(self, report: Measurement) -> None:
         """Blend a report in."""
         if report.span_ns <= 0:
             return

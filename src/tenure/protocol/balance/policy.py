@@ -121,7 +121,7 @@ def in_time(policy: Policy, situation: Situation, first: Plan | None = None) -> 
     return plan
 
 
-class Change(NamedTuple):
+class PlannedMove(NamedTuple):
     """A range that should go from one incarnation to another."""
 
     range: KeyRange
@@ -130,7 +130,7 @@ class Change(NamedTuple):
     why: Why | None
 
 
-def changes(present: RangeMap[Right], plan: Plan) -> Iterator[Change]:
+def changes(present: RangeMap[Right], plan: Plan) -> Iterator[PlannedMove]:
     """What differs between the table and the plan, in the order of keys.
 
     Mostly next to nothing does: so the two are gone through side by side, and a range is made only
@@ -147,7 +147,7 @@ def changes(present: RangeMap[Right], plan: Plan) -> Iterator[Change]:
             until = ends[j]
             if takers[j] != right.owner:
                 for part, why in plan.why.within(KeyRange(start, lower_end(until, end))):
-                    yield Change(part, right.owner, takers[j], why)
+                    yield PlannedMove(part, right.owner, takers[j], why)
             if until is None or (end is not None and end < until):
                 break
             j += 1

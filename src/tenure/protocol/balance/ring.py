@@ -51,7 +51,7 @@ MOSTLY = 0.5
 WHY = Why("ring", "where the owners' points of the ring are")
 
 
-class Memory(NamedTuple):
+class RingMemory(NamedTuple):
     """How many points each name has, where not as many as all; and since when."""
 
     counts: Mapping[str, int]
@@ -95,11 +95,11 @@ class Ring:
 
     # --- following loads ---
 
-    def _follow_loads(self, situation: Situation) -> tuple[Memory, list[HeldBack]]:
+    def _follow_loads(self, situation: Situation) -> tuple[RingMemory, list[HeldBack]]:
         """How many points everybody has from now on, and why no more of them has changed."""
-        last = situation.memory if isinstance(situation.memory, Memory) else None
+        last = situation.memory if isinstance(situation.memory, RingMemory) else None
         if last is None:
-            return Memory(self._counts_of(situation), situation.now), []
+            return RingMemory(self._counts_of(situation), situation.now), []
         if situation.loads is None or situation.frozen:
             return last, []
         if situation.now - last.changed_at < PAUSE_NS:
@@ -108,7 +108,7 @@ class Ring:
             ]
         counts, held_back = self._adjusted(last.counts, _by_name(situation))
         changed = counts != last.counts
-        return Memory(counts, situation.now if changed else last.changed_at), held_back
+        return RingMemory(counts, situation.now if changed else last.changed_at), held_back
 
     def _adjusted(
         self, before: Mapping[str, int], weights: Mapping[str, float]

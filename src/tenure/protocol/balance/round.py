@@ -33,7 +33,7 @@ COOLING = {"devote", "level", "join"}
 """The phases after which a range cools down: those that move for balance."""
 
 
-class Move(NamedTuple):
+class RecentMove(NamedTuple):
     """What a round did to a range."""
 
     at: Instant
@@ -43,14 +43,14 @@ class Move(NamedTuple):
     """It moved for balance, and does not move again at once."""
 
 
-class Memory(NamedTuple):
+class RoundMemory(NamedTuple):
     """What the policy must know of its last rounds."""
 
     owners: RangeMap[int]
     at: Instant
     budget: float
     joining: float
-    moves: tuple[Move, ...]
+    moves: tuple[RecentMove, ...]
     """Those that cool down or are on their way, the oldest first."""
     arrivals: Arrivals
     hot: Mapping[Key, float] | None
@@ -73,7 +73,7 @@ class Round:
         self.is_housed = False
         self.arrivals = Arrivals()
         self.again_at = FAR_FUTURE
-        last = situation.memory if isinstance(situation.memory, Memory) else None
+        last = situation.memory if isinstance(situation.memory, RoundMemory) else None
         self._remember(last)
         idle = tuning.idle * len(self.accounts.all)
         self.pieces = cut_by(self._baseline(last), situation.loads, idle)
@@ -96,10 +96,10 @@ class Round:
         self.hot = self._follow_trend(last)
         self._keep_still()
 
-    def _remember(self, last: Memory | None) -> None:
+    def _remember(self, last: RoundMemory | None) -> None:
         now, tuning = self.situation.now, self.tuning
         self.budget, self.joining = tuning.budget, tuning.joining
-        self.moves: list[Move] = []
+        self.moves: list[RecentMove] = []
         if last is not None:
             self.arrivals = last.arrivals
             filled = (now - last.at) / tuning.refill_ns
@@ -107,14 +107,14 @@ class Round:
             self.joining = min(tuning.joining, last.joining + filled * tuning.joining)
             self.moves = [move for move in last.moves if self._is_fresh(move, last.owners)]
 
-    def _is_fresh(self, move: Move, owners: RangeMap[int]) -> bool:
+    def _is_fresh(self, move: RecentMove, owners: RangeMap[int]) -> bool:
         """Whether it still cools down, or is on its way."""
         if move.cools and self.situation.now - move.at < self.tuning.cooldown_ns:
             return True
         start = move.range.start
         return self.situation.present[start].owner != owners[start]
 
-    def _baseline(self, last: Memory | None) -> RangeMap[int]:
+    def _baseline(self, last: RoundMemory | None) -> RangeMap[int]:
         """Who should have what by the last plan, or has it; NOBODY where that one is gone.
 
         What was on its way to one that is gone or cordoned now, or in a pool that is frozen now,
@@ -133,7 +133,7 @@ class Round:
                     owners.assign(change.range, here)
         return owners
 
-    def _follow_trend(self, last: Memory | None) -> Mapping[Key, float] | None:
+    def _follow_trend(self, last: RoundMemory | None) -> Mapping[Key, float] | None:
         """Take hot keys for what they are heading for; returned is what they were told as."""
         if self.situation.loads is None:
             return None
@@ -286,7 +286,7 @@ class Round:
         why: RangeMap[Why | None] = RangeMap(None)
         for move in moves:
             why.assign(move.range, move.why)
-        memory = Memory(
+        memory = RoundMemory(
             owners,
             self.situation.now,
             self.budget,
@@ -299,9 +299,9 @@ class Round:
         )
         return Plan(owners, why, tuple(self.held_back), memory, self.again_at)
 
-    def _made(self) -> Iterator[Move]:
+    def _made(self) -> Iterator[RecentMove]:
         """The moves of this round."""
         for piece in self.pieces:
             if piece.why is not None:
                 cools = piece.why.phase in COOLING
-                yield Move(self.situation.now, piece.range, piece.why, cools)
+                yield RecentMove(self.situation.now, piece.range, piece.why, cools)

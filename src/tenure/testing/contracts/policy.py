@@ -21,7 +21,7 @@ from tenure.base.instants import FAR_FUTURE, Instant, seconds
 from tenure.base.keys import Key
 from tenure.base.rangemap import RangeMap
 from tenure.protocol.balance.load import Loads, share_of
-from tenure.protocol.balance.picture import Picture, RangeRate, Report
+from tenure.protocol.balance.picture import LoadPicture, Measurement, RangeRate
 from tenure.protocol.balance.policy import (
     NOBODY,
     Candidate,
@@ -318,13 +318,13 @@ class PolicyContract:
             (key_range, rate * share_of(key_range) / spaces[owner])
             for key_range, owner in plan.owners
         ]
-        picture, moved = Picture(), 0.0
+        picture, moved = LoadPicture(), 0.0
         for i in range(1, 301 // every):
             seen = [
                 RangeRate(each.start, each.end, counted(dice, per * every) / every)
                 for each, per in rates
             ]
-            picture.take(Report(seconds(every), seen))
+            picture.take(Measurement(seconds(every), seen))
             if i * every < blending:
                 continue  # nobody plans before the first reports are blended in
             now, table = Instant(seconds(i * every)), carried_out(plan)

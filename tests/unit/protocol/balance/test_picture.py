@@ -7,19 +7,19 @@ import pytest
 from tenure.base.instants import Instant, seconds
 from tenure.base.keys import Key
 from tenure.protocol.balance.load import SMOOTHING_NS
-from tenure.protocol.balance.picture import Picture, RangeRate, Report
+from tenure.protocol.balance.picture import LoadPicture, Measurement, RangeRate
 
 MIDDLE: Key = b"\x80" + bytes(7)
 QUARTER: Key = b"\x40" + bytes(7)
 LONG = seconds(1000)
 
 
-def told(picture: Picture, *ranges: RangeRate, span: int = LONG, hot: dict[Key, float]) -> None:
-    picture.take(Report(span, ranges, tuple(hot.items())))
+def told(picture: LoadPicture, *ranges: RangeRate, span: int = LONG, hot: dict[Key, float]) -> None:
+    picture.take(Measurement(span, ranges, tuple(hot.items())))
     picture.invariants()
 
 
-def rates(picture: Picture) -> dict[Key, float]:
+def rates(picture: LoadPicture) -> dict[Key, float]:
     loads = picture.loads(Instant(0))
     return dict(zip(loads.starts, loads.rates, strict=True))
 
@@ -28,28 +28,28 @@ def rates(picture: Picture) -> dict[Key, float]:
 def test_the_same_rate_for_the_same_time_is_the_same_however_many_reports_tell_it(
     reports: int,
 ) -> None:
-    picture = Picture()
+    picture = LoadPicture()
     for _ in range(reports):
         told(picture, RangeRate(b"", None, 100.0), span=seconds(12) // reports, hot={})
     assert rates(picture)[b""] == pytest.approx(100 * (1 - exp(-seconds(12) / SMOOTHING_NS)))
 
 
 def test_a_report_of_no_time_says_nothing() -> None:
-    picture = Picture()
+    picture = LoadPicture()
     told(picture, RangeRate(b"", None, 100.0), span=0, hot={})
     assert rates(picture) == {b"": 0.0}
 
 
 def test_a_range_that_has_moved_keeps_its_rate() -> None:
     """Another owner reports it, after a short time: it goes on from where it was."""
-    picture = Picture()
+    picture = LoadPicture()
     told(picture, RangeRate(b"", MIDDLE, 100.0), RangeRate(MIDDLE, None, 50.0), hot={})
     told(picture, RangeRate(b"", MIDDLE, 100.0), span=seconds(0.1), hot={})
     assert rates(picture) == {b"": pytest.approx(100), MIDDLE: pytest.approx(50)}
 
 
 def test_a_range_that_was_cut_has_its_part_and_its_hot_keys() -> None:
-    picture = Picture()
+    picture = LoadPicture()
     told(picture, RangeRate(b"", MIDDLE, 100.0), hot={b"\x50" * 8: 40.0})
     told(picture, RangeRate(QUARTER, MIDDLE, 70.0), span=1, hot={b"\x50" * 8: 40.0})
     found = rates(picture)
@@ -58,14 +58,14 @@ def test_a_range_that_was_cut_has_its_part_and_its_hot_keys() -> None:
 
 
 def test_ranges_that_were_joined_have_the_sum() -> None:
-    picture = Picture()
+    picture = LoadPicture()
     told(picture, RangeRate(b"", QUARTER, 10.0), RangeRate(QUARTER, MIDDLE, 20.0), hot={})
     told(picture, RangeRate(b"", MIDDLE, 30.0), span=1, hot={})
     assert rates(picture) == {b"": pytest.approx(30), MIDDLE: 0.0}
 
 
 def test_a_key_that_is_hot_no_more_is_forgotten() -> None:
-    picture = Picture()
+    picture = LoadPicture()
     told(picture, RangeRate(b"", None, 100.0), hot={b"hot": 60.0})
     assert dict(picture.loads(Instant(0)).hottest) == {b"hot": pytest.approx(60)}
     told(picture, RangeRate(b"", None, 100.0), span=SMOOTHING_NS, hot={})
@@ -75,7 +75,7 @@ def test_a_key_that_is_hot_no_more_is_forgotten() -> None:
 
 
 def test_what_one_owner_reports_does_not_touch_the_keys_of_another() -> None:
-    picture = Picture()
+    picture = LoadPicture()
     told(picture, RangeRate(b"", MIDDLE, 100.0), hot={b"a": 60.0})
     told(picture, RangeRate(MIDDLE, None, 100.0), hot={b"\x90": 30.0})
     assert [key for key, _ in picture.loads(Instant(0)).hottest] == [b"a", b"\x90"]

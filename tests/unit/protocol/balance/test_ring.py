@@ -8,7 +8,7 @@ from tenure.base.instants import Instant, seconds
 from tenure.base.rangemap import RangeMap
 from tenure.protocol.balance.load import SPACE, Loads, place
 from tenure.protocol.balance.policy import NOBODY, Candidate, Plan, Situation
-from tenure.protocol.balance.ring import MOST, VIRTUAL_NODES, Memory, Ring, points
+from tenure.protocol.balance.ring import MOST, VIRTUAL_NODES, Ring, RingMemory, points
 from tests.unit.protocol.balance.tables import EMPTY, candidates, moved, plan_of, shares, table
 
 NOTHING = RangeMap(NOBODY)
@@ -114,7 +114,7 @@ def with_load(*rates: float, now: float = 100, virtual_nodes: int = 8) -> Plan:
 def after_load(*rates: float, now: float = 100, virtual_nodes: int = 8) -> dict[str, int]:
     """How many points everybody has then, where not as many as all."""
     memory = with_load(*rates, now=now, virtual_nodes=virtual_nodes).memory
-    assert isinstance(memory, Memory)
+    assert isinstance(memory, RingMemory)
     return dict(memory.counts)
 
 

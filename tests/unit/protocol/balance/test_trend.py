@@ -11,7 +11,7 @@ from tenure.base.rangemap import RangeMap
 from tenure.protocol.balance.load import SMOOTHING_NS, Loads
 from tenure.protocol.balance.pieces import Piece, cut_by
 from tenure.protocol.balance.policy import Plan, Situation, changes, only
-from tenure.protocol.balance.round import Memory
+from tenure.protocol.balance.round import RoundMemory
 from tenure.protocol.balance.trend import Trend, foresee, hot_keys
 from tenure.protocol.balance.tuning import DEFAULT
 from tenure.protocol.balance.weighted import Weighted
@@ -205,8 +205,8 @@ def test_a_hotter_key_does_not_come_to_one_that_has_just_been_given_its_owner() 
         assert pool.plan.owners[hotter] != pool.plan.owners[NEW]
 
 
-def spent(plan: Plan) -> Memory:
-    assert isinstance(plan.memory, Memory)
+def spent(plan: Plan) -> RoundMemory:
+    assert isinstance(plan.memory, RoundMemory)
     return plan.memory._replace(budget=0.0)
 
 

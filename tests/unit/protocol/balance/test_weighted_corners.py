@@ -7,7 +7,7 @@ from tenure.base.keys import Key
 from tenure.base.rangemap import RangeMap
 from tenure.protocol.balance.load import SPACE, Loads, key_of
 from tenure.protocol.balance.policy import Candidate, Situation, Why, only
-from tenure.protocol.balance.round import Memory
+from tenure.protocol.balance.round import RoundMemory
 from tenure.protocol.balance.tuning import DEFAULT
 from tenure.protocol.balance.weighted import TO_NOBODY, Weighted
 from tests.unit.protocol.balance.tables import candidates, shares, table
@@ -19,8 +19,8 @@ def at(part: float) -> Key:
     return key_of(int(part * SPACE))
 
 
-def memory_of(found: object) -> Memory:
-    assert isinstance(found, Memory)
+def memory_of(found: object) -> RoundMemory:
+    assert isinstance(found, RoundMemory)
     return found
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from tenure.base.instants import Instant, in_seconds
 from tenure.base.rangemap import RangeMap
 from tenure.protocol.balance.load import share_of
-from tenure.protocol.balance.policy import NOBODY, Change, Plan, changes
+from tenure.protocol.balance.policy import NOBODY, Plan, PlannedMove, changes
 from tenure.protocol.lease.leader.move_log import Move
 from tenure.protocol.lease.leader.policies import policy_name
 from tenure.protocol.lease.leader.pool import Pool
@@ -74,7 +74,7 @@ def read_plan(now: Instant, pool: Pool, question: ReadPlan) -> PlanRead:
     )
 
 
-def because(pool: Pool, plan: Plan, otherwise: RangeMap[int]) -> Iterator[Change]:
+def because(pool: Pool, plan: Plan, otherwise: RangeMap[int]) -> Iterator[PlannedMove]:
     """What moves by `plan`, and would go elsewhere, or stay, by `otherwise`."""
     for change in changes(pool.table.rights, plan):
         for piece, taker in otherwise.within(change.range):
@@ -83,7 +83,7 @@ def because(pool: Pool, plan: Plan, otherwise: RangeMap[int]) -> Iterator[Change
 
 
 def flows(
-    pool: Pool, moving: Iterator[Change], gone: int = 0, *, by_reason: bool = False
+    pool: Pool, moving: Iterator[PlannedMove], gone: int = 0, *, by_reason: bool = False
 ) -> tuple[Flow, ...]:
     """The changes, added up by who gives to whom; `gone` hands nothing over.
 

@@ -17,7 +17,7 @@ from tenure.base.keys import Key
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
 from tenure.protocol.balance.load import SMOOTHING_NS, Loads
-from tenure.protocol.balance.picture import Picture, RangeRate, Report
+from tenure.protocol.balance.picture import LoadPicture, Measurement, RangeRate
 from tenure.protocol.balance.pieces import carried
 from tenure.protocol.lease.messages import Held, LoadReport
 from tenure.protocol.lease.table import NOBODY, LeaseTable
@@ -34,7 +34,7 @@ class LoadWatch:
     def __init__(self, table: LeaseTable, every_ns: int) -> None:
         self.at = FAR_FUTURE
         """When the policy is to be asked again, because of the load."""
-        self.picture = Picture()
+        self.picture = LoadPicture()
         self._table = table
         self._every_ns = every_ns if table.kind == "hashed" else FAR_FUTURE
         """For ever where no policy looks at loads: those of ordered pools do not."""
@@ -50,7 +50,7 @@ class LoadWatch:
             if (each.start, each.end) in its_own
         ]
         hottest = [(each.key, each.rate) for each in load.hottest if _is_in(each.key, ranges)]
-        self.picture.take(Report(load.span_ns, ranges, hottest))
+        self.picture.take(Measurement(load.span_ns, ranges, hottest))
         if self._known_from == FAR_FUTURE:
             for each in ranges:
                 self._told.assign(KeyRange(each.start, each.end), value=True)
