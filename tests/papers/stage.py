@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, SECOND_NS, Instant, seconds
 from tenure.base.keys import Key
 from tenure.base.machine import Machine
+from tenure.base.noted import Noted
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
 from tenure.protocol.balance.policy import NOBODY, Plan, Policy, Situation
@@ -124,8 +125,8 @@ class ManagerActor(Actor):
             case manager_events.Push(connections=numbers, message=message):
                 for number in numbers:
                     stage.send(self, stage.clients[number], message)
-            case manager_events.Note(what=what):
-                self.notes.append(what)
+            case Noted(kind=kind):
+                self.notes.append(kind.phrase)
             case manager_events.GiveUp(why=why):
                 self.notes.append(why)
                 self.kill()
@@ -177,8 +178,8 @@ class OwnerActor(Actor):
                     self.let_go()
             case owner_events.Closed():
                 self.kill()
-            case owner_events.Note(what=what):
-                self.notes.append(what)
+            case Noted(kind=kind):
+                self.notes.append(kind.phrase)
 
     def let_go(self) -> None:
         """`on_revoke` returns, wherever it still runs."""
@@ -217,8 +218,8 @@ class LookupActor(Actor):
                 self.stage.send(self, self.stage.managers[url], message)
             case lookup_events.SignalLoss(ranges=ranges):
                 self.losses.extend(ranges)
-            case lookup_events.Note(what=what):
-                self.notes.append(what)
+            case Noted(kind=kind):
+                self.notes.append(kind.phrase)
             case lookup_events.Route():
                 pass
 

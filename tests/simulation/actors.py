@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from tenure.base.instants import FAR_FUTURE, Instant, in_seconds, seconds
 from tenure.base.keys import Key
 from tenure.base.machine import Machine, Output
+from tenure.base.noted import Noted
 from tenure.base.ranges import KeyRange
 from tenure.protocol.lease.leader import events as manager_events
 from tenure.protocol.lease.leader.leader import Leader
@@ -136,8 +137,8 @@ class ManagerActor(Actor):
             case manager_events.Push(connections=connections, message=message):
                 for connection in connections:
                     self.stage.send_to_client(self, connection, message)
-            case manager_events.Note(what=what):
-                self.notes.append(what)
+            case Noted(kind=kind):
+                self.notes.append(kind.phrase)
             case manager_events.Reply(ticket=ticket, answer=answer):
                 self.replies[ticket] = answer
             case manager_events.GiveUp(why=why):
@@ -222,8 +223,8 @@ class OwnerActor(Actor):
                 self.stage.send_step(self, action)
             case owner_events.StopHandOver(order=order):
                 self.stage.transfers.stop(self, order)
-            case owner_events.Note(what=what):
-                self.notes.append(what)
+            case Noted(kind=kind):
+                self.notes.append(kind.phrase)
             case owner_events.Closed():
                 assert not self._to_do, "who is gone does nothing more"
                 self.closed = True
@@ -335,8 +336,8 @@ class LookupActor(Actor):
                 self.losses.extend((key_range, why) for key_range in ranges)
             case lookup_events.Route(changed=changed):
                 self.routed.extend(changed)
-            case lookup_events.Note(what=what):
-                self.notes.append(what)
+            case Noted(kind=kind):
+                self.notes.append(kind.phrase)
 
     def ask(self) -> None:
         """Let it ask now."""

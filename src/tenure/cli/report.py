@@ -13,14 +13,16 @@ import msgspec
 
 from tenure import __version__
 from tenure.base.instants import in_seconds
+from tenure.base.noted import Noted
 from tenure.cli.output import say
 from tenure.manager.service import ManagerService
+from tenure.protocol.log.noted import LogKind
 
 LOOK_SECONDS = 0.25
 """How often a running manager is looked at, beside when it says that something changed."""
 PROGRESS_SECONDS = 10.0
 """How often a line tells how long is still to wait."""
-CHANGES = frozenset({"leading", "deposed", "resigned"})
+CHANGES = (LogKind.LEADING, LogKind.DEPOSED, LogKind.RESIGNED)
 
 
 class View(NamedTuple):
@@ -53,11 +55,11 @@ async def watch(service: ManagerService, report: Report) -> None:
     """Tell `report` whatever changes, until cancelled."""
     changed = asyncio.Event()
 
-    def on_event(what: str, *_: str) -> None:
-        if what in CHANGES:
+    def on_noted(noted: Noted) -> None:
+        if noted.kind in CHANGES:
             changed.set()
 
-    service.observer.subscribe(on_event)
+    service.observer.subscribe(on_noted)
     last: View | None = None
     while True:
         view = view_of(service)

@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from typing import ClassVar, Generic, TypeVar
 
 from tenure.base.machine import Machine
+from tenure.base.noted import Level, Noted
 from tenure.client.callbacks import Callbacks, Job
 from tenure.client.environment import Environment
 from tenure.client.managers_file import ManagersFile
@@ -29,16 +30,6 @@ A = TypeVar("A")
 LEAVE_SECONDS = 10.0
 """How long leaving waits for callbacks and for the manager's word. Most of a hold of the default
 preset: after that the ranges come free by themselves, and waiting gains nothing."""
-
-LEVELS = {
-    "joined": logging.INFO,
-    "in contact": logging.INFO,
-    "out of contact": logging.WARNING,
-    "lapsed": logging.WARNING,
-    "past": logging.WARNING,
-    "another journal": logging.WARNING,
-}
-"""Of the words that machines note; all others are for whoever looks closely."""
 
 
 class Engine(Generic[E, A, M]):
@@ -77,7 +68,7 @@ class Engine(Generic[E, A, M]):
         """How long leaving may hand over, before it returns what is left."""
         self.is_draining = False
         self._failed = False
-        self._last_refusal = ""
+        self._last_repeated = ""
 
     # --- what the two engines say for themselves ---
 
@@ -282,11 +273,12 @@ class Engine(Generic[E, A, M]):
             self.reachability.name(managers)
             self.on_managers_named(managers)
 
-    def note(self, what: str, detail: str) -> None:
+    def note(self, noted: Noted) -> None:
         """Count what a machine found worth it, and write a line to the log."""
-        self.counts[what] += 1
-        level = LEVELS.get(what, logging.DEBUG)
-        if what.startswith("refused"):  # again and again until it changes: said loudly once
-            level = logging.DEBUG if detail == self._last_refusal else logging.WARNING
-            self._last_refusal = detail
-        self.logger.log(level, "%s: %s%s", self.name, what, f": {detail}" if detail else "")
+        kind, detail = noted.kind, noted.detail
+        self.counts[kind.phrase] += 1
+        level = kind.level
+        if kind.repeats:
+            level = Level.DEBUG if detail == self._last_repeated else level
+            self._last_repeated = detail
+        self.logger.log(level, "%s: %s%s", self.name, kind.phrase, f": {detail}" if detail else "")

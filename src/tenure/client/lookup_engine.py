@@ -9,6 +9,7 @@ import logging
 from random import Random
 from typing import assert_never
 
+from tenure.base.noted import Noted
 from tenure.base.ranges import WHOLE, KeyRange
 from tenure.client.callbacks import Callback, Job
 from tenure.client.engine import Engine
@@ -23,7 +24,6 @@ from tenure.protocol.lease.lookup.events import (
     LookupConfig,
     LookupEvent,
     ManagersNamed,
-    Note,
     Received,
     Route,
     Send,
@@ -82,8 +82,8 @@ class LookupEngine(Engine[LookupEvent, LookupAction, ToLookup]):
                 self._route(changed)
             case SignalLoss(ranges, why):
                 self._signal_loss(ranges, why)
-            case Note(what, detail):
-                self.note(what, detail)
+            case Noted():
+                self.note(action)
             case _:
                 assert_never(action)
 

@@ -15,6 +15,7 @@ from typing import assert_never
 import msgspec
 
 from tenure.base.instants import SECOND_NS, in_seconds
+from tenure.base.noted import Noted
 from tenure.base.ranges import KeyRange
 from tenure.client.callbacks import Callback, Job
 from tenure.client.engine import Engine
@@ -54,7 +55,6 @@ from tenure.protocol.lease.owner.events import (
     Look,
     Looked,
     ManagersNamed,
-    Note,
     OwnerAction,
     OwnerConfig,
     OwnerEvent,
@@ -144,8 +144,8 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
             case Closed():
                 self._drained.set()
                 self.have_left()
-            case Note(what, detail):
-                self.note(what, detail)
+            case Noted():
+                self.note(action)
             case _:
                 assert_never(action)
 

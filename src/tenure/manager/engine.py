@@ -16,9 +16,11 @@ from random import SystemRandom
 
 from tenure.base.instants import FAR_FUTURE, in_seconds
 from tenure.base.keys import PoolKind
+from tenure.base.noted import Noted
 from tenure.errors import JournalWentBack, LocalProtocolError
 from tenure.journals import Journal, perform
 from tenure.manager.answers import Role
+from tenure.manager.noted import ServiceKind
 from tenure.manager.peers import Peers, send_to_each
 from tenure.observe.events import Observer
 from tenure.protocol.lease.leader.events import (
@@ -28,7 +30,6 @@ from tenure.protocol.lease.leader.events import (
     GiveUp,
     ManagerAction,
     ManagerEvent,
-    Note,
     NotLeading,
     Push,
     Question,
@@ -39,6 +40,7 @@ from tenure.protocol.lease.leader.events import (
 from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
 from tenure.protocol.lease.messages import FromManager
 from tenure.protocol.log.journal import JournalAction
+from tenure.protocol.log.noted import LogKind
 from tenure.runtime.clock import Clock, boot_clock
 from tenure.runtime.driver import Driver
 from tenure.wire.codec import encode
@@ -175,10 +177,10 @@ class Engine:
                 waiting = self._answers.get(ticket)
                 if waiting is not None and not waiting.done():
                     waiting.set_result(answer)
-            case Note(what=what, pool=pool, detail=detail):
-                self.observer.note(what, pool, detail)
+            case Noted():
+                self.observer.note(action)
             case GiveUp(why=why):
-                self.observer.note("gave up", detail=why)
+                self.observer.note(Noted(LogKind.GAVE_UP, detail=why))
                 self._fail(JournalWentBack(why))
             case _:
                 self._ask_journal(action)
@@ -188,10 +190,10 @@ class Engine:
             try:
                 payload = encode(message, version)
             except LocalProtocolError as error:
-                self.observer.note("message not encoded", detail=str(error))
+                self.observer.note(Noted(ServiceKind.NOT_ENCODED, detail=str(error)))
                 continue
             for _ in range(send_to_each(peers, payload)):
-                self.observer.note("slow peer disconnected")
+                self.observer.note(Noted(ServiceKind.SLOW_PEER))
 
     def _ask_journal(self, action: JournalAction) -> None:
         task = asyncio.create_task(self._carry_out(action))

@@ -14,10 +14,12 @@ from urllib.parse import urlsplit
 
 from aiohttp import WebSocketError, WSCloseCode, WSMessage, WSMsgType, hdrs, web
 
+from tenure.base.noted import Noted
 from tenure.errors import RemoteProtocolError
 from tenure.manager.api import Api
 from tenure.manager.engine import Engine
 from tenure.manager.http_errors import Refused, errors_as_json
+from tenure.manager.noted import ServiceKind
 from tenure.protocol.lease.leader.events import Connection, Disconnected, Received
 from tenure.protocol.lease.messages import Attested, Hello, Join, LeaseRequest, Sync, ToManager
 from tenure.wire.codec import decode_to_manager
@@ -96,19 +98,20 @@ class Server:
         connection = engine.peers.add(transport, version)
         self._sockets.add(socket)
         where = f"from {request.remote}, protocol version {version}"
-        engine.observer.note("connected", detail=f"{connection} {where}")
+        engine.observer.note(Noted(ServiceKind.CONNECTED, detail=f"{connection} {where}"))
         try:
             await self._read(socket, connection, version, takes)
         finally:
             self._sockets.discard(socket)
             engine.peers.remove(connection)
-            engine.observer.note("disconnected", detail=str(connection))
+            engine.observer.note(Noted(ServiceKind.DISCONNECTED, detail=str(connection)))
             engine.post(Disconnected(connection))
         return socket
 
     async def _refuse_version(self, request: web.Request, why: str) -> web.StreamResponse:
         """Accept the connection, to close it: the answer to a handshake has no room for reasons."""
-        self.engine.observer.note("no common version", detail=f"with {request.remote}: {why}")
+        detail = f"with {request.remote}: {why}"
+        self.engine.observer.note(Noted(ServiceKind.NO_COMMON_VERSION, detail=detail))
         socket = await _accepted(request)
         await socket.close(code=WSCloseCode.PROTOCOL_ERROR, message=_reason(why))
         return socket
@@ -138,11 +141,11 @@ class Server:
             await self._hang_up(socket, connection, WSCloseCode.UNSUPPORTED_DATA, reason)
         elif isinstance(error := received.data, WebSocketError):  # aiohttp has closed it
             is_large = error.code == WSCloseCode.MESSAGE_TOO_BIG
-            what = "oversized message" if is_large else "malformed message"
-            self.engine.observer.note(what, detail=f"from {connection}: {error}")
+            kind = ServiceKind.OVERSIZED if is_large else ServiceKind.MALFORMED
+            self.engine.observer.note(Noted(kind, detail=f"from {connection}: {error}"))
 
     async def _hang_up(self, socket: Socket, connection: Connection, code: int, why: str) -> None:
-        self.engine.observer.note("malformed message", detail=f"from {connection}: {why}")
+        self.engine.observer.note(Noted(ServiceKind.MALFORMED, detail=f"from {connection}: {why}"))
         self.engine.peers.remove(connection)  # nothing may follow a close frame
         with suppress(ConnectionError):
             await socket.close(code=code, message=_reason(why))

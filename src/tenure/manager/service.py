@@ -12,16 +12,19 @@ from typing import Self
 
 from aiohttp import web
 
+from tenure.base.noted import Noted
 from tenure.errors import ClosedError
 from tenure.journals import Journal, open_journal
 from tenure.manager.api import Api
 from tenure.manager.config import ManagerSettings
 from tenure.manager.engine import Engine
 from tenure.manager.listening import Listening, listen
+from tenure.manager.noted import ServiceKind
 from tenure.manager.server import Server
 from tenure.observe.events import Observer
 from tenure.protocol.lease.leader.events import CreatePool, Impossible, NotLeading
 from tenure.protocol.lease.leader.manager import ManagerConfig
+from tenure.protocol.log.noted import LogKind
 
 SHUTDOWN_SECONDS = 2.0
 """How long requests that are being answered have."""
@@ -77,7 +80,7 @@ class ManagerService:
         self.url = listening.url
         config = self._config(listening)
         self._engine = Engine(config, journal, self.observer)
-        self.observer.subscribe(self._on_event)
+        self.observer.subscribe(self._on_noted)
         api = Api(self._engine, self.journal_url)
         server = Server(self._engine, api, is_loopback=listening.is_loopback)
         self._runner = web.AppRunner(server.app, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
@@ -114,8 +117,8 @@ class ManagerService:
 
     # --- pools from the configuration ---
 
-    def _on_event(self, what: str, pool: str, detail: str) -> None:
-        if what == "leading" and self.settings.pools:
+    def _on_noted(self, noted: Noted) -> None:
+        if noted.kind is LogKind.LEADING and self.settings.pools:
             if self._creating:
                 self._creating.cancel()
             self._creating = asyncio.create_task(self._create_pools())
@@ -131,7 +134,7 @@ class ManagerService:
             except TimeoutError:
                 continue
             if isinstance(answer, Impossible):
-                self.observer.note("pool from the configuration refused", wanted.pool, answer.why)
+                self.observer.note(Noted(ServiceKind.POOL_REFUSED, wanted.pool, answer.why))
             if not isinstance(answer, NotLeading):
                 return
             await asyncio.sleep(self.settings.timing.beat_ns / 1e9)  # the next beat may prove it

@@ -18,6 +18,7 @@ from tenure.protocol.lease.attestation import Sight
 from tenure.protocol.lease.leader.leader import Leader
 from tenure.protocol.lease.leader.manager import Manager
 from tenure.protocol.lease.leader.moving import Moving
+from tenure.protocol.lease.leader.noted import LeaderKind
 from tenure.protocol.lease.leader.pool import Pool
 from tenure.protocol.lease.leader.session import NOT_RECALLED, Session
 from tenure.protocol.lease.leader.witnesses import Witnesses
@@ -102,7 +103,7 @@ def _kept_nonce(self: Manager) -> int:
 
 def _name_taken_over(self: Pool, now: Instant, connection: int, message: Any, holder: Any) -> None:
     ranges = [held.range for held in self.table.held_by(holder.incarnation)]
-    self._remove(now, holder, ranges, "unseated")
+    self._remove(now, holder, ranges, LeaderKind.EVICTED)
     self.on_join(now, connection, message)
 
 
@@ -213,7 +214,7 @@ def _closed_is_dead(self: Witnesses, now: Instant, connection: int) -> None:
     for pool in self.pools.values():
         for session in list(pool.sessions.values()):
             if session.connection == connection:
-                pool.on_death(now, session, "connection closed")
+                pool.on_death(now, session, LeaderKind.ATTESTED)
 
 
 def _by_pid_alone(self: Witnesses, now: Instant, connection: int, message: Any) -> None:
@@ -222,7 +223,7 @@ def _by_pid_alone(self: Witnesses, now: Instant, connection: int, message: Any) 
         for session in list(pool.sessions.values()):
             process = pool.table.members[session.incarnation].process
             if process and _where(process) == _where(message.process):
-                pool.on_death(now, session, "owner attested dead")
+                pool.on_death(now, session, LeaderKind.ATTESTED)
 
 
 def _where(process: Process) -> tuple[str, int, int, int]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.machine import Machine
+from tenure.base.noted import Noted
 from tenure.protocol.lease.leader import events as manager_events
 from tenure.protocol.lease.leader.manager import Manager
 from tenure.protocol.lease.lookup import events as lookup_events
@@ -196,9 +197,9 @@ class ManagerProcess(Process):
             case manager_events.Push(connections=connections, message=message):
                 for connection in connections:
                     world.network.to_client(self, connection, message)
-            case manager_events.Note(what=what, detail=detail):
-                world.tell(self.slot, what, detail)
-                world.count_note(what)
+            case Noted(kind=kind, detail=detail):
+                world.tell(self.slot, kind.phrase, detail)
+                world.count_note(kind.phrase)
             case manager_events.Reply():
                 pass
             case manager_events.GiveUp(why=why):
@@ -245,9 +246,9 @@ class OwnerProcess(Process):
                 self._publish(holdings)
             case owner_events.Revoke(revocation=revocation, leases=leases):
                 self.world.workload.on_revoke(self, revocation, [each.range for each in leases])
-            case owner_events.Note(what=what, detail=detail):
-                self.world.tell(self.slot, what, detail)
-                self.world.count_note(what)
+            case Noted(kind=kind, detail=detail):
+                self.world.tell(self.slot, kind.phrase, detail)
+                self.world.count_note(kind.phrase)
             case owner_events.Closed():
                 self.world.tell(self.slot, "closed")
                 self.kill()
@@ -309,9 +310,9 @@ class LookupProcess(Process):
                 self.world.workload.on_loss(self, ranges)
             case lookup_events.Route():
                 pass
-            case lookup_events.Note(what=what, detail=detail):
-                self.world.tell(self.slot, what, detail)
-                self.world.count_note(what)
+            case Noted(kind=kind, detail=detail):
+                self.world.tell(self.slot, kind.phrase, detail)
+                self.world.count_note(kind.phrase)
 
 
 def random_for(random: Random) -> Random:

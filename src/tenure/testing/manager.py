@@ -5,6 +5,7 @@ import logging
 from random import Random
 from typing import assert_never
 
+from tenure.base.noted import Noted
 from tenure.errors import RemoteProtocolError, TenureError
 from tenure.journals.memory import MemoryJournal
 from tenure.journals.perform import perform
@@ -15,7 +16,6 @@ from tenure.protocol.lease.leader.events import (
     GiveUp,
     ManagerAction,
     ManagerEvent,
-    Note,
     Push,
     Question,
     Received,
@@ -35,6 +35,7 @@ from tenure.protocol.log.journal import (
     ReadSeat,
     Resign,
 )
+from tenure.protocol.log.noted import LogKind
 from tenure.runtime.clock import Clock, Timers
 from tenure.runtime.driver import Driver
 from tenure.transport.in_process import Connection, MemoryNetwork
@@ -137,8 +138,8 @@ class MemoryManager:
                 self._send(numbers, message)
             case Reply(ticket=ticket, answer=answer):
                 self._tickets.pop(ticket).set_result(answer)
-            case Note(what=what, detail=detail):
-                self._note(what, detail)
+            case Noted():
+                self._note(action)
             case GiveUp(why=why):
                 self._fail(TenureError(why))
             case (
@@ -165,11 +166,11 @@ class MemoryManager:
         if event is not None:
             self._driver.post(event)
 
-    def _note(self, what: str, detail: str) -> None:
-        logger.debug("%s: %s %s", self.url, what, detail)
-        if what == "leading":
+    def _note(self, noted: Noted) -> None:
+        logger.debug("%s: %s %s", self.url, noted.kind.phrase, noted.detail)
+        if noted.kind is LogKind.LEADING:
             self.leads.set()
-        elif what in ("deposed", "resigned"):
+        elif noted.kind in (LogKind.DEPOSED, LogKind.RESIGNED):
             self.leads.clear()
 
     def _fail(self, error: Exception) -> None:

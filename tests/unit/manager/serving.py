@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import aiohttp
 from yarl import URL
 
+from tenure.base.noted import Noted
 from tenure.journals import Journal
 from tenure.manager.config import ManagerSettings
 from tenure.manager.service import ManagerService
@@ -72,7 +73,7 @@ class Events:
         self._happened = asyncio.Event()
         observer.subscribe(self._on_event)
 
-    def _on_event(self, *_: str) -> None:
+    def _on_event(self, _: Noted) -> None:
         self._happened.set()
 
     async def wait_for(self, what: str, times: int = 1) -> None:

@@ -4,12 +4,13 @@ from typing import TypeVar
 
 from tenure.base.instants import Instant, seconds
 from tenure.base.keys import Key, PoolKind
+from tenure.base.noted import Noted
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
 from tenure.protocol.balance.policy import NOBODY, Plan, Policy, Situation
 from tenure.protocol.lease.history import History
 from tenure.protocol.lease.leader.context import LeaderContext, Seal
-from tenure.protocol.lease.leader.events import ManagerAction, Note, Push, Send
+from tenure.protocol.lease.leader.events import ManagerAction, Push, Send
 from tenure.protocol.lease.leader.pool import Pool
 from tenure.protocol.lease.messages import (
     Copy,
@@ -96,8 +97,8 @@ class Desk:
                 self.said.append((connection, message))
             case Push(connections=connections, message=message):
                 self.said.extend((connection, message) for connection in connections)
-            case Note(what=what):
-                self.notes.append(what)
+            case Noted(kind=kind):
+                self.notes.append(kind.phrase)
 
     def told(self, connection: int, kind: type[M]) -> list[M]:
         """What was said to somebody since this was last asked, of one kind."""

@@ -4,13 +4,13 @@ from collections import deque
 from random import Random
 
 from tenure.base.instants import Instant, seconds
+from tenure.base.noted import Noted
 from tenure.protocol.lease.leader.events import (
     Answer,
     Asked,
     GiveUp,
     ManagerAction,
     ManagerEvent,
-    Note,
     Question,
     Received,
     Reply,
@@ -80,8 +80,8 @@ class Driven:
         match action:
             case Send(message=message):
                 self.said.append(message)
-            case Note(what=what):
-                self.notes.append(what)
+            case Noted(kind=kind):
+                self.notes.append(kind.phrase)
             case Reply(answer=answer):
                 self.replies.append(answer)
             case GiveUp():

@@ -3,6 +3,7 @@
 from random import Random
 
 from tenure.base.instants import Instant, seconds
+from tenure.base.noted import Noted
 from tenure.base.ranges import WHOLE
 from tenure.protocol.lease.messages import (
     HandOff,
@@ -68,11 +69,11 @@ class Driven:
         return [action.message for action in self.actions if isinstance(action, events.Send)]
 
     def said(self) -> list[str]:
-        return [action.what for action in self.actions if isinstance(action, events.Note)]
+        return [action.kind.phrase for action in self.actions if isinstance(action, Noted)]
 
     def is_idle(self) -> bool:
         """Whether the last event led to nothing but notes."""
-        return all(isinstance(action, events.Note) for action in self.actions)
+        return all(isinstance(action, Noted) for action in self.actions)
 
 
 def introduction(driven: Driven, leadership: int = 1, journal: int = JOURNAL) -> Introduction:

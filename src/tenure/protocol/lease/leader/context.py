@@ -8,12 +8,12 @@ while the leadership is not proven (P19).
 from typing import NamedTuple
 
 from tenure.base.instants import FAR_FUTURE, Instant
+from tenure.base.noted import Noted, NotedKind
 from tenure.protocol.lease.history import History
 from tenure.protocol.lease.leader.events import (
     Answer,
     Connection,
     ManagerAction,
-    Note,
     Push,
     Reply,
     Send,
@@ -24,6 +24,7 @@ from tenure.protocol.lease.records import AnyRecord
 from tenure.protocol.lease.timing import Timing
 from tenure.protocol.log.journal import Append, Committed, Deposed, Unknown
 from tenure.protocol.log.ledger import Ledger
+from tenure.protocol.log.noted import LogKind
 
 
 class Seal(NamedTuple):
@@ -69,9 +70,9 @@ class LeaderContext:
         """Answer a question, once all that is decided is durable."""
         self._say(Reply(ticket, answer))
 
-    def note(self, what: str, pool: str = "", detail: str = "") -> None:
+    def note(self, kind: NotedKind, pool: str = "", detail: str = "") -> None:
         """Tell observers; this waits for nothing."""
-        self._actions.append(Note(what, pool, detail))
+        self._actions.append(Noted(kind, pool, detail))
 
     def _say(self, action: ManagerAction) -> None:
         if self.is_proven and not self.ledger.hold_back(action):
@@ -90,7 +91,7 @@ class LeaderContext:
                 if self.is_proven:
                     self._actions.extend(released)
             case Unknown(why=why):
-                self.note("append unknown", detail=why)
+                self.note(LogKind.APPEND_UNKNOWN, detail=why)
                 self.repeat_at = Instant(now + self.timing.beat_ns)
             case Deposed():
                 msg = "a deposed leader is thrown away by its manager"

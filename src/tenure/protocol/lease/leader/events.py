@@ -5,6 +5,7 @@ from typing import TypeAlias
 import msgspec
 
 from tenure.base.keys import Key, PoolKind
+from tenure.base.noted import Noted
 from tenure.protocol.lease.messages import Entry, FromManager, OwnerInfo, ToManager
 from tenure.protocol.lease.steering_events import (
     ExplainKey,
@@ -210,19 +211,10 @@ class Reply(msgspec.Struct, frozen=True):
     answer: Answer
 
 
-class Note(msgspec.Struct, frozen=True):
-    """Something worth counting, and a line in the log."""
-
-    what: str
-    """A fixed word or two: what is counted."""
-    pool: str = ""
-    detail: str = ""
-
-
 class GiveUp(msgspec.Struct, frozen=True):
     """The journal contradicts what was seen of it: end the process, safely and loudly (P22)."""
 
     why: str
 
 
-ManagerAction: TypeAlias = Send | Push | Reply | Note | GiveUp | JournalAction
+ManagerAction: TypeAlias = Send | Push | Reply | Noted | GiveUp | JournalAction

@@ -18,6 +18,7 @@ from tenure.protocol.lease.leader.events import (
     Done,
     Impossible,
 )
+from tenure.protocol.lease.leader.noted import REFUSED, LeaderKind
 from tenure.protocol.lease.leader.policies import PolicyMaker
 from tenure.protocol.lease.leader.pool import MAX_RETRY_NS, Pool, refusal
 from tenure.protocol.lease.leader.steering import steer
@@ -143,7 +144,7 @@ class Leader:
 
     def _create(self, record: PoolCreated) -> Pool:
         self.context.write(record)
-        self.context.note("pool created", record.pool, record.kind)
+        self.context.note(LeaderKind.POOL_CREATED, record.pool, record.kind)
         pool = self._pool(self.context.history.tables[record.pool])
         self.pools[record.pool] = pool
         return pool
@@ -155,7 +156,7 @@ class Leader:
         reason: RefusalReason,
         detail: str,
     ) -> None:
-        self.context.note(f"refused: {reason}", message.pool, detail)
+        self.context.note(REFUSED[reason], message.pool, detail)
         self.context.send(connection, refusal(self.context, message, reason, detail, MAX_RETRY_NS))
 
     def _introduce(self, connection: Connection, message: Hello | Join | LeaseRequest) -> None:

@@ -12,6 +12,7 @@ import msgspec
 
 from tenure.base.instants import Instant
 from tenure.base.machine import Output
+from tenure.base.noted import Noted
 from tenure.protocol.lease.leader.context import LeaderContext, Seal
 from tenure.protocol.lease.leader.events import (
     Asked,
@@ -20,7 +21,6 @@ from tenure.protocol.lease.leader.events import (
     GiveUp,
     ManagerAction,
     ManagerEvent,
-    Note,
     NotLeading,
     Received,
     Reply,
@@ -45,6 +45,7 @@ from tenure.protocol.log.journal import (
     SeatRead,
 )
 from tenure.protocol.log.leadership import Leadership
+from tenure.protocol.log.noted import LogKind
 
 NONCE_LIMIT = 1 << 63
 DEFAULT_COMPACT_AFTER = 10_000
@@ -114,7 +115,7 @@ class Manager:
                 self._on_asked(now, event)
             case Stopped():
                 self._actions.extend(self.leadership.resign())
-                self._step_down("resigned")
+                self._step_down(LogKind.RESIGNED)
             case _:
                 self._on_journal(now, event)
         return self._output(now)
@@ -150,10 +151,10 @@ class Manager:
             if isinstance(message, Hello | Sync):
                 self._unanswered[connection] = message
         elif not self._may_speak(now):
-            self._note("silent: leadership not proven")
+            self._note(LogKind.SILENT)
         elif self.leader.has_gone_back(message):
             self._doubted_at = now
-            self._note("doubted: a peer has seen a later leadership or LSN")
+            self._note(LogKind.DOUBTED)
         else:
             self.leader.on_message(now, connection, message)
 
@@ -182,7 +183,7 @@ class Manager:
             case Campaigned():
                 if self.leadership.on_campaigned(event):
                     self._load_failed = False
-                    self._note("won leadership", str(event.leadership))
+                    self._note(LogKind.WON, str(event.leadership))
                     self._actions.append(self.follower.read(event.leadership))
             case Beaten():
                 self._on_beaten(event)
@@ -193,7 +194,7 @@ class Manager:
             case JournalFailed(action=Load() as load):
                 self._on_load_failed(load, event.why)
             case JournalFailed():
-                self._note("journal failed", event.why)
+                self._note(LogKind.JOURNAL_FAILED, event.why)
                 self.leadership.on_failed(event)
 
     def _on_beaten(self, event: Beaten) -> None:
@@ -201,14 +202,14 @@ class Manager:
             self._load_failed = False
             self._actions.append(self.follower.read(event.leadership))
         if not self.leadership.on_beaten(event):
-            self._step_down("deposed")
+            self._step_down(LogKind.DEPOSED)
         elif self._doubted_at is not None and self.leadership.proven_from > self._doubted_at:
             # Either another leads, and this beat would have said so; or the journal went back, and
             # to go on would forget what was acknowledged (S4).
             self._actions.append(GONE_BACK)
 
     def _on_load_failed(self, load: Load, why: str) -> None:
-        self._note("journal failed", why)
+        self._note(LogKind.JOURNAL_FAILED, why)
         if self.follower.on_failed(load):
             self._load_failed = self._is_current(load.leadership)
 
@@ -235,7 +236,7 @@ class Manager:
             first_start=self.config.first_start,
             make_policy=self.make_policy,
         )
-        self._note("leading", f"leadership {event.leadership}, LSN {history.lsn}")
+        self._note(LogKind.LEADING, f"leadership {event.leadership}, LSN {history.lsn}")
         unanswered, self._unanswered = self._unanswered, {}
         for connection, message in unanswered.items():
             self._on_received(now, connection, message)
@@ -252,7 +253,7 @@ class Manager:
             return
         if isinstance(event.result, Deposed):
             self.leadership.become_standby()
-            self._step_down("deposed")
+            self._step_down(LogKind.DEPOSED)
             return
         self.leader.context.on_appended(now, event.result)
         self._compact()
@@ -266,7 +267,7 @@ class Manager:
             self._compacted_lsn = lsn
             self._actions.append(Compact(context.seal.leadership, lsn, context.history.state()))
 
-    def _step_down(self, why: str) -> None:
+    def _step_down(self, why: LogKind) -> None:
         """Forget all that was decided and not committed, and tell clients to look elsewhere."""
         self._doubted_at = None
         if self.leader is None:
@@ -276,8 +277,8 @@ class Manager:
         for connection in self._connections:
             self._actions.append(Send(connection, Standby(None)))
 
-    def _note(self, what: str, detail: str = "") -> None:
-        self._actions.append(Note(what, "", detail))
+    def _note(self, kind: LogKind, detail: str = "") -> None:
+        self._actions.append(Noted(kind, detail=detail))
 
     def invariants(self) -> None:
         """Those of its parts; only who leads has a leader's self."""

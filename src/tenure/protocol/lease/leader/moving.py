@@ -20,6 +20,7 @@ from tenure.base.ranges import KeyRange
 from tenure.protocol.balance.policy import NOBODY
 from tenure.protocol.lease.leader.context import LeaderContext
 from tenure.protocol.lease.leader.move_log import MoveLog
+from tenure.protocol.lease.leader.noted import LeaderKind
 from tenure.protocol.lease.leader.publisher import Publisher
 from tenure.protocol.lease.leader.session import NOT_ORDERED, NOT_RECALLED, Session
 from tenure.protocol.lease.messages import Copy, Entry, HandOff, Held, Leased, Mark
@@ -125,7 +126,9 @@ class Moving:
         lsn = self.context.write(Changed(self.table.pool, tuple(entries), handed))
         self.publisher.add(now, lsn, tuple(entries))
         taker.unsettle(self.context)
-        self.context.note("handed over", self.table.pool, f"{len(entries)} to {taker.name}")
+        self.context.note(
+            LeaderKind.HANDED_OVER, self.table.pool, f"{len(entries)} to {taker.name}"
+        )
 
     def that_count(self, copies: Sequence[Copy]) -> tuple[Held, ...]:
         """Of `copies`, those that the table's present lease will leave or has left: who has

@@ -20,6 +20,7 @@ from tenure.protocol.lease.leader.events import Connection
 from tenure.protocol.lease.leader.load_watch import LoadWatch
 from tenure.protocol.lease.leader.move_log import MoveLog
 from tenure.protocol.lease.leader.moving import Moving
+from tenure.protocol.lease.leader.noted import REFUSED, LeaderKind
 from tenure.protocol.lease.leader.publisher import Publisher
 from tenure.protocol.lease.leader.session import Session
 from tenure.protocol.lease.messages import (
@@ -111,7 +112,7 @@ class Pool:
         self.sessions[incarnation] = session
         self._next_expiry = Instant(0)
         self.move_log.on_joined(now, incarnation)
-        self.context.note("owner joined", self.table.pool, f"{message.name} as {incarnation}")
+        self.context.note(LeaderKind.JOINED, self.table.pool, f"{message.name} as {incarnation}")
         return session
 
     def on_request(self, now: Instant, connection: Connection, message: LeaseRequest) -> None:
@@ -162,7 +163,7 @@ class Pool:
         copies: tuple[Copy, ...],
     ) -> None:
         if not session.is_in_order(message.sequence):
-            self.context.note("late request", self.table.pool, session.name)
+            self.context.note(LeaderKind.LATE_REQUEST, self.table.pool, session.name)
             return
         leaving = isinstance(message, LeaseRequest) and message.leaving
         begins_to_leave = leaving and not session.leaving
@@ -174,7 +175,7 @@ class Pool:
             given = self.table.held_by(session.incarnation)
             self.load_watch.take(now, message.load, given)
         if leaving and not held and not copies:
-            self._remove(now, session, missing, "owner left")
+            self._remove(now, session, missing, LeaderKind.LEFT)
             self._respond(session, ())
             return
         if begins_to_leave:
@@ -234,7 +235,7 @@ class Pool:
         detail: str,
         retry_after_ns: int = 0,
     ) -> None:
-        self.context.note(f"refused: {reason}", self.table.pool, detail)
+        self.context.note(REFUSED[reason], self.table.pool, detail)
         self.context.send(
             connection, refusal(self.context, message, reason, detail, retry_after_ns)
         )
@@ -303,7 +304,9 @@ class Pool:
         kept = self.moving.kept(now, session, self.plan, giving)
         recalled = sum(lease.mark == "recalled" for lease in kept.leases)
         if recalled:
-            self.context.note("recalled", self.table.pool, f"{recalled} from {session.name}")
+            self.context.note(
+                LeaderKind.RECALLED, self.table.pool, f"{recalled} from {session.name}"
+            )
         may_grant = self.context.may_grant and not session.leaving
         granted = self._grant(now, session) if may_grant else []
         leases = tuple(sorted([*kept.leases, *granted], key=lambda lease: lease.start))
@@ -331,7 +334,9 @@ class Pool:
             )
             self.move_log.add(now, entries, "granted")
             self.publisher.add(now, self.context.write(Changed(self.table.pool, entries)), entries)
-            self.context.note("granted", self.table.pool, f"{len(leases)} to {session.name}")
+            self.context.note(
+                LeaderKind.GRANTED, self.table.pool, f"{len(leases)} to {session.name}"
+            )
         return leases
 
     def on_disconnected(self, connection: Connection) -> None:
@@ -369,19 +374,21 @@ class Pool:
     def _expire(self, now: Instant) -> None:
         for session in list(self.sessions.values()):
             if now >= session.hold_until:
-                self.on_death(now, session, "owner expired")
+                self.on_death(now, session, LeaderKind.EXPIRED)
         holds = (session.hold_until for session in self.sessions.values())
         self._next_expiry = min(holds, default=FAR_FUTURE)
 
-    def on_death(self, now: Instant, session: Session, why: str) -> None:
+    def on_death(self, now: Instant, session: Session, why: LeaderKind) -> None:
         """Nothing is believed any more by this incarnation: all that it held is free at once."""
         lost = [item.range for item in self.table.held_by(session.incarnation)]
         self._remove(now, session, lost, why)
 
-    def _remove(self, now: Instant, session: Session, free: Sequence[KeyRange], why: str) -> None:
+    def _remove(
+        self, now: Instant, session: Session, free: Sequence[KeyRange], why: LeaderKind
+    ) -> None:
         entries = self._freed(free)
         del self.sessions[session.incarnation]
-        self.move_log.add(now, entries, why)
+        self.move_log.add(now, entries, why.phrase)
         self.move_log.on_gone(session.incarnation)
         lsn = self.context.write(Left(self.table.pool, session.incarnation, entries))
         self.publisher.add(now, lsn, entries)

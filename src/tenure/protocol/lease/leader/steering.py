@@ -15,6 +15,7 @@ from tenure.base.names import shown
 from tenure.protocol.balance.policy import Plan, in_time
 from tenure.protocol.lease.leader.events import Impossible
 from tenure.protocol.lease.leader.explaining import because, flows
+from tenure.protocol.lease.leader.noted import LeaderKind
 from tenure.protocol.lease.leader.policies import POLICIES, PolicyMaker
 from tenure.protocol.lease.leader.pool import Pool
 from tenure.protocol.lease.records import Steering
@@ -72,10 +73,10 @@ def steer(
     )
     if command.dry_run or not changed:
         return answer
-    pool.context.note("steered", table.pool, _in_words(command))
+    pool.context.note(LeaderKind.STEERED, table.pool, _in_words(command))
     pool.policy = policy
     if is_dead and session is not None:
-        pool.on_death(now, session, "owner evicted")
+        pool.on_death(now, session, LeaderKind.EVICTED)
     else:
         pool.steer(now, wanted, plan)
     return replace(answer, steering=table.steering)

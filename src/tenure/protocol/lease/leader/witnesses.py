@@ -16,6 +16,7 @@ from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.protocol.lease.attestation import may_attest
 from tenure.protocol.lease.leader.context import LeaderContext
 from tenure.protocol.lease.leader.events import Connection
+from tenure.protocol.lease.leader.noted import LeaderKind
 from tenure.protocol.lease.leader.pool import Pool
 from tenure.protocol.lease.leader.session import Session
 from tenure.protocol.lease.messages import Attest, Attested, Join, Poke, Process
@@ -170,7 +171,7 @@ class Witnesses:
 
     def _ask(self, suspect: Suspect, witness: Witness) -> None:
         suspect.asked[witness.connection] = witness
-        self.context.note("asked a witness", suspect.pool.table.pool, suspect.session.name)
+        self.context.note(LeaderKind.ASKED_WITNESS, suspect.pool.table.pool, suspect.session.name)
         self.context.send(
             witness.connection,
             Attest(
@@ -190,7 +191,7 @@ class Witnesses:
         if suspect is None or witness is None or not self._is_from(witness, message):
             self._note_not_taken(message)
             return
-        suspect.pool.on_death(now, suspect.session, "owner attested dead")
+        suspect.pool.on_death(now, suspect.session, LeaderKind.ATTESTED)
         if witness.is_joining:
             self.context.send(connection, Poke())
 
@@ -211,6 +212,6 @@ class Witnesses:
         """Several are asked at once; all but the first come when there is nothing left to free."""
         pool = self.pools.get(message.pool)
         is_late = pool is not None and message.incarnation not in pool.sessions
-        what = "late attestation" if is_late else "refused: attestation"
+        kind = LeaderKind.LATE_ATTESTATION if is_late else LeaderKind.REFUSED_ATTESTATION
         detail = f"of {message.incarnation}, process {message.process.pid}"
-        self.context.note(what, message.pool, detail)
+        self.context.note(kind, message.pool, detail)

@@ -4,6 +4,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from tenure.base.noted import Noted
 from tenure.base.ranges import KeyRange
 from tenure.protocol.lease.messages import ToLookup, ToManager
 
@@ -63,11 +64,4 @@ class SignalLoss(msgspec.Struct, frozen=True):
     why: str
 
 
-class Note(msgspec.Struct, frozen=True):
-    """Something worth counting, and a line in the log."""
-
-    what: str
-    detail: str = ""
-
-
-LookupAction: TypeAlias = Send | Route | SignalLoss | Note
+LookupAction: TypeAlias = Send | Route | SignalLoss | Noted

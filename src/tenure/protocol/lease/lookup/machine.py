@@ -20,6 +20,7 @@ import msgspec
 from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, Instant
 from tenure.base.keys import Key, PoolKind
 from tenure.base.machine import Output
+from tenure.base.noted import Noted
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import WHOLE, KeyRange
 from tenure.protocol.lease.lookup.events import (
@@ -28,12 +29,12 @@ from tenure.protocol.lease.lookup.events import (
     LookupConfig,
     LookupEvent,
     ManagersNamed,
-    Note,
     Received,
     Route,
     Send,
     SignalLoss,
 )
+from tenure.protocol.lease.lookup.noted import LookupKind
 from tenure.protocol.lease.messages import (
     Changes,
     Entry,
@@ -178,7 +179,7 @@ class LookupMachine:
                 self._on_changes(now, manager, message)
             case SyncRefusal():
                 if (message.nonce, message.sequence) == (self.nonce, self.sequence):
-                    self._note("refused: no_pool", message.detail)
+                    self._note(LookupKind.REFUSED_NO_POOL, message.detail)
             case Standby():
                 if manager == self.manager:
                     self._look_for_leader(now)
@@ -186,13 +187,13 @@ class LookupMachine:
     def _on_response(self, now: Instant, manager: str, message: SyncResponse) -> None:
         """Take the answer to the newest sync; go back neither in leadership nor in LSN (P15)."""
         if (message.nonce, message.sequence) != (self.nonce, self.sequence):
-            self._note("old answer")
+            self._note(LookupKind.OLD_ANSWER)
             return
         if self._sent_at is None or not self._is_forward(message):
-            self._note("going back")
+            self._note(LookupKind.GOING_BACK)
             return
         if now >= self._sent_at + message.contact_ns:
-            self._note("answered too late")
+            self._note(LookupKind.LATE_ANSWER)
             return
         was_another = self.journal not in (message.journal, 0)
         if message.journal != self.journal:
@@ -226,7 +227,7 @@ class LookupMachine:
         self._unanswered_since = None
         self.search.found()
         if not self.in_contact:
-            self._note("in contact", manager)
+            self._note(LookupKind.IN_CONTACT, manager)
         self.in_contact = True
 
     def _meet_journal(self, message: SyncResponse) -> None:
@@ -244,7 +245,7 @@ class LookupMachine:
         if message.journal != self.journal or message.leadership != self.leadership:
             return
         if message.after > self.lsn:
-            self._note("gap in changes")
+            self._note(LookupKind.GAP)
             if self._sent_at is None:
                 self._sync(now, (manager,))
         elif message.lsn > self.lsn:
@@ -298,7 +299,7 @@ class LookupMachine:
     def _lose_contact(self) -> None:
         """Everything may be lost. The numbers are kept, to be compared on return (P17)."""
         self.in_contact = False
-        self._note("out of contact")
+        self._note(LookupKind.OUT_OF_CONTACT)
         self._actions.append(Route((WHOLE,)))
         self._signal_loss([WHOLE], "out of contact")
 
@@ -317,8 +318,8 @@ class LookupMachine:
         """Who has `key`, as far as known; what `routes` says of one key."""
         return self.owners.get(self.table[key].owner) if self.in_contact else None
 
-    def _note(self, what: str, detail: str = "") -> None:
-        self._actions.append(Note(what, detail))
+    def _note(self, kind: LookupKind, detail: str = "") -> None:
+        self._actions.append(Noted(kind, self.config.pool, detail))
 
     def invariants(self) -> None:
         """Who is in contact has a manager and a journal."""

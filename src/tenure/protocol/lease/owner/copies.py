@@ -10,6 +10,7 @@ of a copy: that would be served as if it were the range's own.
 
 from typing import NamedTuple, assert_never
 
+from tenure.base.noted import Noted
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
 from tenure.protocol.lease.messages import Copy, HandOff, Held, Leased
@@ -24,11 +25,11 @@ from tenure.protocol.lease.owner.events import (
     ImportBegan,
     Imported,
     ImportLost,
-    Note,
     OwnerAction,
     SendLast,
     StopHandOver,
 )
+from tenure.protocol.lease.owner.noted import OwnerKind
 
 GIVING = 0
 """The taker of a copy while its last difference is under way."""
@@ -102,7 +103,10 @@ class Copies:
             case HandedOver(order=order):
                 return [], self._name(order, order.taker)
             case HandOffFailed(order=order):
-                note = Note("hand-off failed", f"{order.range} to incarnation {order.taker}")
+                note = Noted(
+                    OwnerKind.HAND_OFF_FAILED,
+                    detail=f"{order.range} to incarnation {order.taker}",
+                )
                 is_to_return = self._name(order, self._belief.incarnation)
                 if not is_to_return:
                     # It is still served; where it is still ordered, the next answer begins anew.

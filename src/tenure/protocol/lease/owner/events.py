@@ -6,6 +6,7 @@ import msgspec
 
 from tenure.base.instants import Instant
 from tenure.base.keys import PoolKind
+from tenure.base.noted import Noted
 from tenure.base.ranges import KeyRange
 from tenure.protocol.lease.attestation import Sight
 from tenure.protocol.lease.messages import (
@@ -222,13 +223,6 @@ class Closed(msgspec.Struct, frozen=True):
     """Everything is returned."""
 
 
-class Note(msgspec.Struct, frozen=True):
-    """Something worth counting, and a line in the log."""
-
-    what: str
-    detail: str = ""
-
-
 OwnerAction: TypeAlias = (
     Send
     | Hold
@@ -240,5 +234,5 @@ OwnerAction: TypeAlias = (
     | Forget
     | Look
     | Closed
-    | Note
+    | Noted
 )

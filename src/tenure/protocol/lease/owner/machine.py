@@ -13,6 +13,7 @@ import msgspec
 
 from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, Instant
 from tenure.base.machine import Output
+from tenure.base.noted import Noted
 from tenure.protocol.lease.attestation import may_attest
 from tenure.protocol.lease.messages import (
     Attest,
@@ -32,6 +33,7 @@ from tenure.protocol.lease.messages import (
 from tenure.protocol.lease.owner import events
 from tenure.protocol.lease.owner.belief import NO_NUMBER
 from tenure.protocol.lease.owner.events import OwnerAction, OwnerConfig, OwnerEvent
+from tenure.protocol.lease.owner.noted import REFUSED, OwnerKind
 from tenure.protocol.lease.owner.possession import Possession
 from tenure.protocol.lease.search import LONGEST_PAUSE_NS as LONGEST_SEARCH_PAUSE_NS
 from tenure.protocol.lease.search import Search
@@ -111,7 +113,7 @@ class OwnerMachine:
                 ):
                     self._ask_soon(now)
             case events.Lapsed():
-                self._drop_all("lapsed")
+                self._drop_all(OwnerKind.LAPSED)
             case events.Alive():
                 self._alive_at = now
             case events.CloseRequested():
@@ -138,7 +140,7 @@ class OwnerMachine:
         if self.phase == "closed":
             return
         if self.possession.is_due(now):
-            self._drop_all("lapsed")
+            self._drop_all(OwnerKind.LAPSED)
         if self._alive_at is None:
             self._alive_at = now
         if self._is_hung(now):
@@ -266,14 +268,14 @@ class OwnerMachine:
     def _on_introduction(self, now: Instant, manager: str, message: Introduction) -> None:
         """Take whoever leads for our manager, and ask it with its present nonce."""
         if not self._is_present(manager, message):
-            self._note("old introduction")
+            self._note(OwnerKind.OLD_INTRODUCTION)
             return
         if message.journal != self.belief.journal:
             self._meet_journal(message.journal)
             if self.phase == "closed":
                 return
         elif message.leadership < self.leadership:
-            self._note("lower leadership")
+            self._note(OwnerKind.LOWER_LEADERSHIP)
             return
         elif self.is_another_leader(message):
             self._contradict(manager, message)
@@ -299,7 +301,7 @@ class OwnerMachine:
 
         Only when it was asked who leads, so that two that know no better do not go on for ever.
         """
-        self._note("another leader under the same leadership", manager)
+        self._note(OwnerKind.ANOTHER_LEADER, manager)
         if message.token:
             self._send(manager, self._request_message((), leaving=False))
 
@@ -318,11 +320,11 @@ class OwnerMachine:
 
     def _meet_journal(self, journal: int) -> None:
         """Another history: what was held under the old one has no meaning in it (P22)."""
-        self._become_nobody("another journal")
+        self._become_nobody(OwnerKind.ANOTHER_JOURNAL)
         self.belief.begin_anew(journal)
         self.leadership = 0
 
-    def _become_nobody(self, why: str) -> None:
+    def _become_nobody(self, why: OwnerKind) -> None:
         """Drop everything and join anew, as a new incarnation."""
         self._drop_all(why)
         self.owner_nonce = self.draw_nonce()
@@ -374,7 +376,7 @@ class OwnerMachine:
     def _on_response(self, now: Instant, message: LeaseResponse) -> None:
         is_ours = self._is_from_our_leader(message) and self._is_for_us(message)
         if not (self.is_answer_to_newest(message) and is_ours):
-            self._note("old answer")
+            self._note(OwnerKind.OLD_ANSWER)
             return
         request = self.request
         assert request is not None
@@ -382,7 +384,9 @@ class OwnerMachine:
         if self.belief.incarnation == NO_NUMBER:
             self.belief.incarnation = message.incarnation
             self.phase = "joined"
-            self._note("joined", f"{self.config.name} as incarnation {self.belief.incarnation}")
+            self._note(
+                OwnerKind.JOINED, f"{self.config.name} as incarnation {self.belief.incarnation}"
+            )
             self._ask_again = True  # the second exchange shows that it lives (P9)
         expires_at = self.term_ends(now, request.sent_at, message.term_ns)
         actions, asks = self.possession.take(
@@ -419,13 +423,13 @@ class OwnerMachine:
 
     def _on_refusal(self, now: Instant, message: Refusal) -> None:
         if not (self.is_answer_to_newest(message) and self._is_from_our_leader(message)):
-            self._note("old answer")
+            self._note(OwnerKind.OLD_ANSWER)
             return
         assert self.request is not None
         self._answered(now, self.renew_ns, self.request.sent_at)
-        self._note(f"refused: {message.reason}", message.detail)
+        self._note(REFUSED[message.reason], message.detail)
         if message.reason == "past":
-            self._become_nobody("past")
+            self._become_nobody(OwnerKind.PAST)
             if self.phase != "closed":
                 self._ask(now)
         else:
@@ -445,7 +449,7 @@ class OwnerMachine:
         if own is None or sight.seen_from != own or not sight.shows_gone(question.process):
             return
         if self.phase != "closed" and self._leads_us(event.manager, question):
-            self._note("attested", f"process {question.process.pid} is gone")
+            self._note(OwnerKind.ATTESTED, f"process {question.process.pid} is gone")
             said = question.pool, question.incarnation, question.process
             self._send(event.manager, Attested(*said, own, self.owner_nonce, self.manager_nonce))
 
@@ -477,7 +481,7 @@ class OwnerMachine:
         self.phase = "closed"
         self._actions.append(events.Closed())
 
-    def _drop_all(self, why: str) -> None:
+    def _drop_all(self, why: OwnerKind) -> None:
         if self.belief.leases:
             self._note(why, f"{len(self.belief.leases)} ranges")
         self._actions.extend(self.possession.drop_all())
@@ -487,8 +491,8 @@ class OwnerMachine:
     def _send(self, manager: str, message: ToManager) -> None:
         self._actions.append(events.Send(manager, message))
 
-    def _note(self, what: str, detail: str = "") -> None:
-        self._actions.append(events.Note(what, detail))
+    def _note(self, kind: OwnerKind, detail: str = "") -> None:
+        self._actions.append(Noted(kind, self.config.pool, detail))
 
     def invariants(self) -> None:
         """Those of its belief; who is gone believes nothing."""

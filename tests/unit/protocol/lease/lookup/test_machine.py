@@ -5,12 +5,12 @@ from random import Random
 import pytest
 
 from tenure.base.instants import FAR_FUTURE, Instant, seconds
+from tenure.base.noted import Noted
 from tenure.base.ranges import WHOLE, KeyRange
 from tenure.protocol.lease.lookup.events import (
     Disconnected,
     LookupAction,
     LookupConfig,
-    Note,
     Received,
     Route,
     Send,
@@ -58,7 +58,7 @@ class Driven:
         self.machine.invariants()
 
     def said(self) -> list[str]:
-        return [action.what for action in self.actions if isinstance(action, Note)]
+        return [action.kind.phrase for action in self.actions if isinstance(action, Noted)]
 
     def lost(self) -> list[KeyRange]:
         losses = [action for action in self.actions if isinstance(action, SignalLoss)]

@@ -3,6 +3,7 @@
 import pytest
 
 from tenure.base.instants import Instant
+from tenure.base.noted import Noted
 from tenure.base.ranges import WHOLE, KeyRange
 from tenure.protocol.lease.messages import Copy, HandOff, Held, Leased
 from tenure.protocol.lease.owner.belief import Belief
@@ -17,7 +18,6 @@ from tenure.protocol.lease.owner.events import (
     ImportBegan,
     Imported,
     ImportLost,
-    Note,
     SendLast,
     StopHandOver,
 )
@@ -105,7 +105,7 @@ def test_what_failed_while_it_is_served_is_begun_anew_where_it_is_still_ordered(
     copies = serving()
     copies.take_orders((ORDER,))
     [note], is_told = copies.on_event(HandOffFailed(ORDER))
-    assert (isinstance(note, Note), is_told, copies.listed()) == (True, False, ())
+    assert (isinstance(note, Noted), is_told, copies.listed()) == (True, False, ())
     assert copies.take_orders((ORDER,)) == ([HandOver(ORDER)], False)
 
 

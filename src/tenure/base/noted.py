@@ -1,0 +1,49 @@
+"""What a machine tells those who watch it: counters, the log, whoever subscribed.
+
+A kind is one of a closed set for each protocol, with the words under which it is counted and the
+level of its line. So nobody has to guess from words how loud something is, and nothing can hang on
+the spelling of a phrase.
+"""
+
+from enum import Enum, IntEnum
+from typing import Self
+
+import msgspec
+
+
+class Level(IntEnum):
+    """How loud a line is, by the numbers of the standard library's `logging`.
+
+    What happens at every rebalance is for debugging. What an operator may have to act on is a
+    warning.
+    """
+
+    DEBUG = 10
+    INFO = 20
+    WARNING = 30
+    ERROR = 40
+
+
+class NotedKind(Enum):
+    """The base of the closed sets: each member is its words, its level, and whether it repeats."""
+
+    phrase: str
+    level: Level
+    repeats: bool
+    """It comes again and again until something changes: its line is loud once for each detail."""
+
+    def __new__(cls, phrase: str, level: Level, repeats: bool = False) -> Self:  # noqa: FBT001, FBT002 - a member has its arguments by position
+        """A member of one of the sets."""
+        self = object.__new__(cls)
+        self._value_ = self.phrase = phrase
+        self.level = level
+        self.repeats = repeats
+        return self
+
+
+class Noted(msgspec.Struct, frozen=True):
+    """Something worth counting, and a line in the log."""
+
+    kind: NotedKind
+    pool: str = ""
+    detail: str = ""

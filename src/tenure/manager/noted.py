@@ -1,0 +1,19 @@
+"""What a manager's process tells, beside what its machine does."""
+
+from enum import unique
+
+from tenure.base.noted import Level, NotedKind
+
+
+@unique
+class ServiceKind(NotedKind):
+    """All of it."""
+
+    CONNECTED = "connected", Level.DEBUG
+    DISCONNECTED = "disconnected", Level.DEBUG
+    NO_COMMON_VERSION = "no common version", Level.INFO
+    MALFORMED = "malformed message", Level.WARNING
+    OVERSIZED = "oversized message", Level.WARNING
+    NOT_ENCODED = "message not encoded", Level.ERROR
+    SLOW_PEER = "slow peer disconnected", Level.WARNING
+    POOL_REFUSED = "pool from the configuration refused", Level.ERROR

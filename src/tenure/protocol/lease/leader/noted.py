@@ -1,0 +1,39 @@
+"""What a leader tells of its pools."""
+
+from enum import unique
+
+from tenure.base.noted import Level, NotedKind
+from tenure.protocol.lease.messages import RefusalReason
+
+
+@unique
+class LeaderKind(NotedKind):
+    """All of it."""
+
+    POOL_CREATED = "pool created", Level.INFO
+    JOINED = "owner joined", Level.INFO
+    LEFT = "owner left", Level.INFO
+    EXPIRED = "owner expired", Level.WARNING
+    ATTESTED = "owner attested dead", Level.WARNING
+    EVICTED = "owner evicted", Level.INFO
+    GRANTED = "granted", Level.DEBUG
+    RECALLED = "recalled", Level.DEBUG
+    HANDED_OVER = "handed over", Level.INFO
+    STEERED = "steered", Level.INFO
+    ASKED_WITNESS = "asked a witness", Level.DEBUG
+    LATE_REQUEST = "late request", Level.DEBUG
+    LATE_ATTESTATION = "late attestation", Level.DEBUG
+    REFUSED_PAST = "refused: past", Level.WARNING
+    REFUSED_NAME = "refused: name_held", Level.WARNING
+    REFUSED_NO_POOL = "refused: no_pool", Level.WARNING
+    REFUSED_POOL_KIND = "refused: pool_kind", Level.WARNING
+    REFUSED_ATTESTATION = "refused: attestation", Level.WARNING
+
+
+REFUSED: dict[RefusalReason, LeaderKind] = {
+    "past": LeaderKind.REFUSED_PAST,
+    "name_held": LeaderKind.REFUSED_NAME,
+    "no_pool": LeaderKind.REFUSED_NO_POOL,
+    "pool_kind": LeaderKind.REFUSED_POOL_KIND,
+}
+"""Under which kind a refusal is counted."""

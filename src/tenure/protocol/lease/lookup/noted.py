@@ -1,0 +1,18 @@
+"""What a lookup tells of itself."""
+
+from enum import unique
+
+from tenure.base.noted import Level, NotedKind
+
+
+@unique
+class LookupKind(NotedKind):
+    """All of it."""
+
+    IN_CONTACT = "in contact", Level.INFO
+    OUT_OF_CONTACT = "out of contact", Level.WARNING
+    OLD_ANSWER = "old answer", Level.DEBUG
+    GOING_BACK = "going back", Level.DEBUG
+    LATE_ANSWER = "answered too late", Level.DEBUG
+    GAP = "gap in changes", Level.DEBUG
+    REFUSED_NO_POOL = "refused: no_pool", Level.WARNING, True

@@ -1,0 +1,20 @@
+"""What a manager of any protocol tells of its leadership and its journal."""
+
+from enum import unique
+
+from tenure.base.noted import Level, NotedKind
+
+
+@unique
+class LogKind(NotedKind):
+    """All of it."""
+
+    WON = "won leadership", Level.INFO
+    LEADING = "leading", Level.INFO
+    DEPOSED = "deposed", Level.WARNING
+    RESIGNED = "resigned", Level.INFO
+    SILENT = "silent: leadership not proven", Level.WARNING
+    DOUBTED = "doubted: a peer has seen a later leadership or LSN", Level.WARNING
+    JOURNAL_FAILED = "journal failed", Level.WARNING
+    APPEND_UNKNOWN = "append unknown", Level.WARNING
+    GAVE_UP = "gave up", Level.ERROR
