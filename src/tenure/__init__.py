@@ -21,6 +21,7 @@ from tenure.errors import (
     ProtocolError,
     TenureError,
     UsageError,
+    ValueTypeError,
 )
 
 __version__ = "0.1.0"
@@ -47,6 +48,7 @@ __all__ = [
     "TenureError",
     "UsageError",
     "UserKey",
+    "ValueTypeError",
     "Watch",
     "__version__",
 ]

@@ -3,6 +3,7 @@
 TenureError
 ├── UsageError              your call is wrong; repeating it will not help
 │   ├── KeyTypeError        a key of a type that the pool does not take (also a TypeError)
+│   ├── ValueTypeError      a value that could not be handed over (also a TypeError)
 │   ├── ConfigurationError  an argument, option or file that cannot be used
 │   ├── PoolError           the pool does not exist, or is of another kind
 │   ├── ForkedError         this Owner or Lookup belongs to the parent process
@@ -32,6 +33,10 @@ class UsageError(TenureError):
 
 class KeyTypeError(UsageError, TypeError):
     """A key of a type that the pool does not take."""
+
+
+class ValueTypeError(UsageError, TypeError):
+    """A value that could not be handed over."""
 
 
 class ConfigurationError(UsageError, ValueError):

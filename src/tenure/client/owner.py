@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TypeAlias
+from weakref import ref
 
 from tenure.base.instants import seconds
 from tenure.base.keys import Key, PoolKind, UserKey
@@ -26,6 +27,7 @@ from tenure.client.environment import Environment, World
 from tenure.client.forks import watch_forks
 from tenure.client.guard import Guard
 from tenure.client.hand_off.handler import HandOffHandler, check_handler
+from tenure.client.hand_off.keyed_state import KeyedState
 from tenure.client.holdings import Board
 from tenure.client.lease import Lease
 from tenure.client.managers import find_managers
@@ -127,6 +129,8 @@ class Owner(Entered):
         self._drain_seconds = 0.0
         if hand_off is not None:
             check_handler(hand_off)
+            if isinstance(hand_off, KeyedState):
+                hand_off.belong_to(self.name, checked_kind(kind), _ended(ref(self)))
             listen = checked_listening(hand_off_listen, where)
             self._engine.hand_off_with(hand_off, listen, checked_hand_off_address(hand_off_address))
             self._drain_seconds = DRAIN_SECONDS
@@ -244,6 +248,17 @@ class Owner(Entered):
     @property
     def _is_forked(self) -> bool:
         return self._board.is_forked
+
+
+def _ended(owner: "ref[Owner]") -> Callable[[], bool]:
+    """Whether it has left, or was never entered and nobody has it any more."""
+
+    def has_ended() -> bool:
+        there = owner()
+        gone = None if there is None else there._engine.gone  # noqa: SLF001  # of its own class
+        return there is None or (gone is not None and gone.done())
+
+    return has_ended
 
 
 def _call_in(loop: asyncio.AbstractEventLoop, call: Callable[[], object]) -> None:

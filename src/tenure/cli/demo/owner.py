@@ -112,7 +112,7 @@ async def be_owner(leash: Leash) -> None:
         if not counts.is_leaving and not owner.ranges:  # a recall leaves it the rest
             counts.lapsed += len(ranges)
 
-    state: KeyedState[Status] = KeyedState(value_type=Status)
+    state = KeyedState(value_type=Status)
     owner = Owner(
         orders.manager,
         pool=POOL,

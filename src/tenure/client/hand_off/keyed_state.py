@@ -1,75 +1,107 @@
 """A mapping whose state moves with its ranges: what most services keep, ready made.
 
-    rooms: KeyedState[Room] = KeyedState(value_type=Room)
+    rooms = KeyedState(value_type=Room)
     async with Owner(..., hand_off=rooms) as owner:
         rooms["room-42"] = Room(...)
 
-Values are in one dict, so that reading costs what a dict costs. Beside it is an index of the keys
-by their place in the key space, in leaves of some thousand: without it, handing over a hundredth
-of a million keys would look at all of them. Only keys that are new or removed touch the index. What
-is handed over comes by leaves, so that the taker has them too without hashing a key.
+Values are in one dict, so that reading costs what a dict costs. Beside it is an index of the keys,
+made for the kind of pool that the state's owner is in. What could not be handed over is refused
+when it is assigned, where the application's mistake is, and not when a range moves at night.
 
 What changes is noted only while a range is exported, by the marks that are out: a mark is a set of
 what has changed since it was made, and gone when nobody has it any more.
 """
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
-from operator import itemgetter
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from threading import RLock
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, overload
 from weakref import ref
 
 import msgspec
 
-from tenure.base.keys import Key, PoolKind, UserKey, key_function
-from tenure.base.ranges import LOWEST, KeyRange
-from tenure.client.arguments import checked_kind
+from tenure.base.keys import Key, PoolKind, UserKey, hashed_key, key_function
+from tenure.base.ranges import KeyRange
 from tenure.client.hand_off.handler import Exported
-from tenure.errors import ConfigurationError
+from tenure.client.hand_off.key_index import LEAF_KEYS, KeyIndex, ToKey
+from tenure.client.hand_off.likeness import is_alike
+from tenure.errors import ConfigurationError, UsageError, ValueTypeError
+from tenure.wire.limits import CHUNK_BYTES
 
 V = TypeVar("V")
-ToKey: TypeAlias = Callable[[UserKey], Key]
-_Leaf: TypeAlias = tuple[KeyRange | None, list[UserKey]]
-_first = itemgetter(0)
+_Keys: TypeAlias = tuple[KeyRange | None, list[UserKey]]
 
-LEAF_KEYS = 4096
-"""Of the index. Sorting so many to split a leaf, or hashing them at the end of a range, takes a few
-milliseconds; a million keys are some hundred leaves."""
 AIM_BYTES = 1536 * 1024
 """Of a chunk. Some milliseconds to encode, or to decode and insert: what the application's event
 loop is kept for at a time. Each chunk goes from thread to thread several times, and may wait for
 the interpreter's lock each time, so that smaller ones take longer together."""
+ENTRY_BYTES = CHUNK_BYTES - 4096
+"""Of a key with its value, which are never parted; around them are the bounds of a leaf."""
 FIRST_ENTRIES = 64
 """In the first chunk of an export, before it is known how large entries are."""
 MOST_ENTRIES = 8 * LEAF_KEYS
 
 
-class KeyedState(MutableMapping[UserKey, V], Generic[V]):
-    """A dict by key, to be given to `Owner` as `hand_off`.
+class _Place(NamedTuple):
+    """The owner that a state belongs to, and where its pool has each key."""
 
-    `kind` is that of the pool. Values are what msgspec encodes as msgpack; where they are more than
-    dicts, lists, texts and numbers, `value_type` says what they are. A value that is changed in
-    place must be assigned again, or `touch`ed, or the change is not handed over. Any thread may
-    read and write.
+    owner: str
+    has_ended: Callable[[], bool]
+    key: ToKey
+    keys: KeyIndex
+
+
+class KeyedState(MutableMapping[UserKey, V], Generic[V]):
+    """A dict by key, to be given to one `Owner` as `hand_off`.
+
+    Values are what msgspec encodes as msgpack; where they are more than dicts, lists, texts and
+    numbers, `value_type` says what they are. Assigning raises ValueTypeError for a value that
+    would not arrive as it is, and for one that is too large to be handed over. A value that is
+    changed in place must be assigned again, or `touch`ed, or the change is not handed over. Any
+    thread may read and write.
     """
 
-    def __init__(
-        self,
-        *,
-        kind: PoolKind = "hashed",
-        value_type: Any = Any,  # noqa: ANN401  # whatever msgspec takes for a type
-    ) -> None:
-        self._key = key_function(checked_kind(kind))
+    @overload
+    def __init__(self, *, value_type: type[V]) -> None: ...
+    @overload
+    def __init__(self, *, value_type: Any = ...) -> None: ...  # noqa: ANN401  # such as a union
+
+    def __init__(self, *, value_type: Any = Any) -> None:
         self._values: dict[UserKey, V] = {}
-        self._index = _Index()
+        self._place: _Place | None = None
         self._lock = RLock()  # letting go of a mark may happen anywhere, also inside of it
         self._marks: tuple[ref[_Mark], ...] = ()
+        self._type = value_type
         self._encode = msgspec.msgpack.Encoder().encode
         try:
-            self._decoder = msgspec.msgpack.Decoder(_Chunk[value_type])
+            self._decoder = msgspec.msgpack.Decoder(_Batch[value_type])
+            self._decode_entry = msgspec.msgpack.Decoder(tuple[Any, value_type]).decode
         except TypeError as error:
             raise ConfigurationError(f"value_type cannot be {value_type!r}: {error}") from error
+
+    def belong_to(self, owner: str, kind: PoolKind, has_ended: Callable[[], bool]) -> None:
+        """Be the state of `owner`, whose pool is of `kind`, until `has_ended`; `Owner` calls it.
+
+        Raises ConfigurationError where it is another owner's: what one of them gives up would be
+        dropped from under the other.
+        """
+        with self._lock:
+            place = self._place
+            if place is not None and not place.has_ended():
+                raise ConfigurationError(
+                    f"this KeyedState is the state of the owner {place.owner!r}, and cannot be "
+                    f"that of {owner!r} too: give each owner a KeyedState of its own"
+                )
+            key, index = key_function(kind), KeyIndex()
+            index.add_all([(key(each), each) for each in self._values], key)
+            self._place = _Place(owner, has_ended, key, index)
+
+    def _placed(self) -> _Place:
+        if self._place is None:
+            raise UsageError(
+                "this KeyedState is no owner's yet, so it has no ranges: pass it to Owner as "
+                "hand_off first"
+            )
+        return self._place
 
     # --- the mapping ---
 
@@ -77,9 +109,14 @@ class KeyedState(MutableMapping[UserKey, V], Generic[V]):
         return self._values[user_key]
 
     def __setitem__(self, user_key: UserKey, value: V) -> None:
+        self._check(user_key, value)
         with self._lock:  # what is in the state is in the index, whatever a discard does meanwhile
             if user_key not in self._values:
-                self._index.add(self._key(user_key), user_key, self._key)
+                place = self._place
+                if place is None:
+                    hashed_key(user_key)  # raises for what is no key in any pool
+                else:
+                    place.keys.add(place.key(user_key), user_key, place.key)
             self._values[user_key] = value
         if self._marks:  # after the change: who looks at a mark in between finds it the next time
             self._note(user_key)
@@ -87,7 +124,8 @@ class KeyedState(MutableMapping[UserKey, V], Generic[V]):
     def __delitem__(self, user_key: UserKey) -> None:
         with self._lock:
             del self._values[user_key]
-            self._index.remove(self._key(user_key), user_key)
+            if self._place is not None:
+                self._place.keys.remove(self._place.key(user_key), user_key)
         if self._marks:
             self._note(user_key)
 
@@ -101,7 +139,9 @@ class KeyedState(MutableMapping[UserKey, V], Generic[V]):
         return len(self._values)
 
     def touch(self, user_key: UserKey) -> None:
-        """The value was changed in place."""
+        """The value was changed in place. Raises as assigning it would."""
+        if user_key in self._values:
+            self._check(user_key, self._values[user_key])
         if self._marks:
             self._note(user_key)
 
@@ -109,22 +149,53 @@ class KeyedState(MutableMapping[UserKey, V], Generic[V]):
         """The keys in the range, in no order."""
         return [key for _, keys in self._leaves(key_range) for key in keys]
 
+    def _check(self, user_key: UserKey, value: V) -> None:
+        """That the value is still what it is when it has been sent and received."""
+        try:
+            entry = self._encode((user_key, value))
+            came: V = self._decode_entry(entry)[1]
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise ValueTypeError(
+                self._refusal(user_key, f"of {_kind_of(value)}: {error}")
+            ) from None
+        if len(entry) > ENTRY_BYTES:
+            raise ValueTypeError(
+                self._refusal(
+                    user_key,
+                    f"of {len(entry)} bytes with its key, where {ENTRY_BYTES} are the most: keep "
+                    "large values elsewhere, by reference",
+                )
+            )
+        if not is_alike(came, value):
+            raise ValueTypeError(
+                self._refusal(
+                    user_key,
+                    f"of {_kind_of(value)}: it would arrive as {came!r:.100}. Say what values are "
+                    "with value_type=, or keep what msgpack has: dicts, lists, texts and numbers",
+                )
+            )
+
+    def _refusal(self, user_key: UserKey, why: str) -> str:
+        state = f"a KeyedState of {_name_of(self._type)}"
+        return f"{state} cannot hand over the value of {user_key!r:.100}, {why}"
+
     def _note(self, user_key: UserKey) -> None:
-        key = self._key(user_key)
+        key = self._placed().key(user_key)
         for each in self._marks:
             mark = each()
             if mark is not None and key in mark.key_range:
                 mark.changed[user_key] = None
 
-    def _leaves(self, key_range: KeyRange) -> "Iterator[_Leaf]":
+    def _leaves(self, key_range: KeyRange) -> "Iterator[_Keys]":
         """The keys in the range, a leaf at a time; what is new meanwhile may be among them."""
+        place = self._placed()
         start: Key | None = key_range.start
         while start is not None and (key_range.end is None or start < key_range.end):
             with self._lock:
-                leaf, keys = self._index.at(start)
+                leaf, keys = place.keys.at(start)
                 part = key_range.intersection(leaf)
                 if part is not None and part != leaf:
-                    keys = [each for each in keys if self._key(each) in part]
+                    keys = [each for each in keys if place.key(each) in part]
             yield part, keys
             start = leaf.end
 
@@ -132,6 +203,7 @@ class KeyedState(MutableMapping[UserKey, V], Generic[V]):
 
     def export_range(self, key_range: KeyRange, since: "_Mark | None") -> Exported:
         """See `HandOffHandler`."""
+        self._placed()
         mark = _Mark(key_range)
         with self._lock:
             self._marks = (*self._marks, ref(mark, self._forget))
@@ -143,10 +215,10 @@ class KeyedState(MutableMapping[UserKey, V], Generic[V]):
         with self._lock:
             self._marks = tuple(each for each in self._marks if each is not gone)
 
-    def _encoded(self, leaves: "Iterator[_Leaf]") -> Iterator[bytes]:
+    def _encoded(self, leaves: "Iterator[_Keys]") -> Iterator[bytes]:
         """In chunks of about AIM_BYTES, whatever the values: as many as the last ones suggest."""
         count = FIRST_ENTRIES
-        batch: list[_Leaf] = []
+        batch: list[_Keys] = []
         waiting = 0
         for leaf, keys in leaves:
             done = 0
@@ -165,9 +237,9 @@ class KeyedState(MutableMapping[UserKey, V], Generic[V]):
         if batch:
             yield from self._chunks(batch)
 
-    def _chunks(self, batch: "list[_Leaf]") -> Iterator[bytes]:
+    def _chunks(self, batch: "list[_Keys]") -> Iterator[bytes]:
         """One; or several, where the values are larger than was thought."""
-        chunk = self._encode(_Chunk([self._part(*each) for each in batch]))
+        chunk = self._encode(_Batch([self._part(*each) for each in batch]))
         if len(chunk) <= 2 * AIM_BYTES or (len(batch) == 1 and len(batch[0][1]) == 1):
             yield chunk
             return
@@ -182,52 +254,57 @@ class KeyedState(MutableMapping[UserKey, V], Generic[V]):
             yield from self._chunks([(leaf, keys[:half])])
             yield from self._chunks([(leaf, keys[half:])])
 
-    def _part(self, leaf: KeyRange | None, keys: list[UserKey]) -> "_Part[V]":
+    def _part(self, leaf: KeyRange | None, keys: list[UserKey]) -> "_Leaf[V]":
         values = self._values
         start, end = (leaf.start, leaf.end) if leaf else (None, None)
         try:
-            return _Part(start, end, keys, [values[key] for key in keys])
+            return _Leaf(start, end, keys, [values[key] for key in keys])
         except KeyError:  # some were removed
             entries = [(key, values[key]) for key in keys if key in values]
             there, found = [key for key, _ in entries], [value for _, value in entries]
             removed = [key for key in keys if key not in values]
-            return _Part(start, end, there, found, removed)
+            return _Leaf(start, end, there, found, removed)
 
     def import_chunk(self, key_range: KeyRange, chunk: bytes) -> None:
-        """See `HandOffHandler`."""
-        for part in self._decoder.decode(chunk).parts:
-            if len(part.keys) != len(part.values):
-                raise ValueError(f"{len(part.keys)} keys and {len(part.values)} values in a chunk")
+        """See `HandOffHandler`. Raises ValueError for a key outside the range, having imported
+        nothing: what is there of other ranges is being served.
+        """
+        place = self._placed()
+        parts = [
+            (part, part.checked(key_range, place.key)) for part in self._decoder.decode(chunk).parts
+        ]
+        for part, keys in parts:
             with self._lock:
-                self._import(key_range, part)
+                self._import(place, part, keys)
 
-    def _import(self, key_range: KeyRange, part: "_Part[V]") -> None:
-        values, to_key = self._values, self._key
-        leaf = part.leaf_in(key_range, to_key)
-        if leaf is None or not self._index.take_leaf(leaf, part.keys):
-            new = [(to_key(key), key) for key in part.keys if key not in values]
-            self._index.add_all(new, to_key)
+    def _import(self, place: _Place, part: "_Leaf[V]", keys: list[Key]) -> None:
+        values, to_key = self._values, place.key
+        leaf = part.leaf_of(keys)
+        if leaf is None or not place.keys.take_leaf(leaf, part.keys):
+            pairs = zip(keys, part.keys, strict=True)
+            place.keys.add_all([pair for pair in pairs if pair[1] not in values], to_key)
         values.update(zip(part.keys, part.values, strict=True))
-        for key in part.removed:
-            if values.pop(key, self) is not self:
-                self._index.remove(to_key(key), key)
+        for user_key in part.removed:
+            if values.pop(user_key, self) is not self:
+                place.keys.remove(to_key(user_key), user_key)
 
     def discard_range(self, key_range: KeyRange) -> None:
         """See `HandOffHandler`."""
+        place = self._placed()
         start: Key | None = key_range.start
         while start is not None and (key_range.end is None or start < key_range.end):
             with self._lock:  # for one leaf at a time: other threads go on in between
-                start, dropped = self._index.drop(start, key_range, self._key)
+                start, dropped = place.keys.drop(start, key_range, place.key)
                 self._pop(dropped)
         with self._lock:
-            self._pop(self._index.empty(key_range, self._key))
+            self._pop(place.keys.empty(key_range, place.key))
 
     def _pop(self, user_keys: Iterable[UserKey]) -> None:
         for each in user_keys:
             self._values.pop(each, None)
 
 
-class _Part(msgspec.Struct, Generic[V], array_like=True, gc=False):
+class _Leaf(msgspec.Struct, Generic[V], array_like=True, gc=False):
     """Some keys with their values, all of one leaf where that is said; and keys without any."""
 
     start: Key | None
@@ -236,19 +313,39 @@ class _Part(msgspec.Struct, Generic[V], array_like=True, gc=False):
     values: list[V]
     removed: list[Any] = []
 
-    def leaf_in(self, key_range: KeyRange, to_key: ToKey) -> KeyRange | None:
-        """The leaf that they are all of, if it lies in the range; as the first and last show."""
-        if self.start is None or not self.keys:
+    def checked(self, key_range: KeyRange, to_key: ToKey) -> list[Key]:
+        """Where the keys are. Raises ValueError where one of them, or of those that are removed,
+        is not in the range.
+        """
+        if len(self.keys) != len(self.values):
+            raise ValueError(f"{len(self.keys)} keys and {len(self.values)} values in a chunk")
+        keys = [to_key(each) for each in self.keys]
+        for user_keys, places in (self.keys, keys), (self.removed, [*map(to_key, self.removed)]):
+            if not _lie_in(key_range, places):
+                pairs = zip(user_keys, places, strict=True)
+                outside = next(each for each, place in pairs if place not in key_range)
+                raise ValueError(f"the key {outside!r:.100}, which is not in {key_range}")
+        return keys
+
+    def leaf_of(self, keys: list[Key]) -> KeyRange | None:
+        """The leaf that they are all of, if it is one."""
+        if self.start is None or not keys or (self.end is not None and self.end <= self.start):
             return None
         leaf = KeyRange(self.start, self.end)
-        is_so = all(to_key(key) in leaf for key in (self.keys[0], self.keys[-1]))
-        return leaf if is_so and key_range.covers(leaf) else None
+        return leaf if _lie_in(leaf, keys) else None
 
 
-class _Chunk(msgspec.Struct, Generic[V], array_like=True, gc=False):
+def _lie_in(key_range: KeyRange, keys: list[Key]) -> bool:
+    """Whether all of the keys do; for very many."""
+    return not keys or (
+        key_range.start <= min(keys) and (key_range.end is None or max(keys) < key_range.end)
+    )
+
+
+class _Batch(msgspec.Struct, Generic[V], array_like=True, gc=False):
     """As much as is handed over at a time."""
 
-    parts: list[_Part[V]]
+    parts: list[_Leaf[V]]
 
 
 class _Mark:
@@ -261,116 +358,9 @@ class _Mark:
         self.changed: dict[UserKey, None] = {}
 
 
-class _Index:
-    """The user's keys by their place: `leaves[i]` has those from `starts[i]` on."""
+def _kind_of(value: object) -> str:
+    return f"the type {type(value).__name__}"
 
-    def __init__(self) -> None:
-        self.starts: list[Key] = [LOWEST]
-        self.leaves: list[set[UserKey]] = [set()]
 
-    def add(self, key: Key, user_key: UserKey, to_key: ToKey) -> None:
-        i = bisect_right(self.starts, key) - 1
-        leaf = self.leaves[i]
-        leaf.add(user_key)
-        if len(leaf) > LEAF_KEYS:
-            self._split(i, to_key)
-
-    def add_all(self, new: list[tuple[Key, UserKey]], to_key: ToKey) -> None:
-        """Neighbours come together, so that a leaf is found once for many."""
-        new.sort(key=_first)
-        done = 0
-        while done < len(new):
-            i = bisect_right(self.starts, new[done][0]) - 1
-            until = len(new)
-            if i + 1 < len(self.starts):
-                until = bisect_left(new, self.starts[i + 1], done, key=_first)
-            self.leaves[i].update([user_key for _, user_key in new[done:until]])
-            done = until
-            if len(self.leaves[i]) > LEAF_KEYS:
-                self._split(i, to_key)
-
-    def take_leaf(self, leaf: KeyRange, user_keys: Sequence[UserKey]) -> bool:
-        """Take keys that all lie in the leaf of another index; False where its place is taken."""
-        i = bisect_right(self.starts, leaf.start) - 1
-        around, there = self._range(i), self.leaves[i]
-        if around == leaf:
-            there.update(user_keys)
-            return True
-        if there or not around.covers(leaf):
-            return False
-        starts = [self.starts[i]] if self.starts[i] < leaf.start else []
-        starts.append(leaf.start)
-        if leaf.end is not None and leaf.end != around.end:
-            starts.append(leaf.end)
-        self.starts[i : i + 1] = starts
-        self.leaves[i : i + 1] = [
-            set(user_keys) if start == leaf.start else set() for start in starts
-        ]
-        return True
-
-    def remove(self, key: Key, user_key: UserKey) -> None:
-        self.leaves[bisect_right(self.starts, key) - 1].discard(user_key)
-
-    def at(self, key: Key) -> tuple[KeyRange, list[UserKey]]:
-        """The leaf around `key`: its range, and its keys."""
-        i = bisect_right(self.starts, key) - 1
-        return self._range(i), list(self.leaves[i])
-
-    def _range(self, i: int) -> KeyRange:
-        end = self.starts[i + 1] if i + 1 < len(self.starts) else None
-        return KeyRange(self.starts[i], end)
-
-    def drop(
-        self, start: Key, key_range: KeyRange, to_key: ToKey
-    ) -> tuple[Key | None, set[UserKey]]:
-        """Drop what the leaf around `start` has of the range; where it ends, and what that was."""
-        i = bisect_right(self.starts, start) - 1
-        leaf, there = self._range(i), self.leaves[i]
-        dropped = there
-        if not key_range.covers(leaf):
-            dropped = {each for each in there if to_key(each) in key_range}
-        self.leaves[i] = there - dropped
-        return leaf.end, dropped
-
-    def empty(self, key_range: KeyRange, to_key: ToKey) -> set[UserKey]:
-        """Drop all that is in the range, and return it. The range is in one leaf then, in which
-        there is nothing, so that leaves that come there are taken as they are. Not so a key alone,
-        of which no leaf comes: else a state of which keys go one by one would fall to pieces.
-        """
-        if key_range.end == key_range.start + b"\0":
-            return self.drop(key_range.start, key_range, to_key)[1]
-        first = self._cut(key_range.start, to_key)
-        end = len(self.starts) if key_range.end is None else self._cut(key_range.end, to_key)
-        if first > 0 and not self.leaves[first - 1]:
-            first -= 1
-        if end < len(self.starts) and not self.leaves[end]:
-            end += 1
-        dropped = set().union(*self.leaves[first:end])
-        self.starts[first:end] = [self.starts[first]]
-        self.leaves[first:end] = [set()]
-        return dropped
-
-    def _cut(self, key: Key, to_key: ToKey) -> int:
-        """Which leaf begins at `key`; that around it is cut there where none does."""
-        i = bisect_left(self.starts, key)
-        if i == len(self.starts) or self.starts[i] != key:
-            around = self.leaves[i - 1]
-            later = {each for each in around if to_key(each) >= key}
-            self.starts.insert(i, key)
-            self.leaves[i - 1 : i] = [around - later, later]
-        return i
-
-    def _split(self, i: int, to_key: ToKey) -> None:
-        """In so many that each is half full."""
-        keyed = sorted(((to_key(each), each) for each in self.leaves[i]), key=_first)
-        parts: list[tuple[Key, set[UserKey]]] = [(self.starts[i], set())]
-        last: Key = self.starts[i]
-        for key, user_key in keyed:
-            part = parts[-1][1]
-            if len(part) >= LEAF_KEYS // 2 and key != last:
-                part = set()
-                parts.append((key, part))
-            part.add(user_key)
-            last = key
-        self.starts[i : i + 1] = [start for start, _ in parts]
-        self.leaves[i : i + 1] = [part for _, part in parts]
+def _name_of(value_type: object) -> str:
+    return "anything" if value_type is Any else getattr(value_type, "__name__", str(value_type))

@@ -40,7 +40,7 @@ class Bench:
         self.writer = RecordWriter(directory, "owner-1")
         self.reader = RecordReader(directory)
         self.now = 0
-        self.state: KeyedState[Status] = KeyedState(value_type=Status)
+        self.state = KeyedState(value_type=Status)
         self.presence = Presence(self.leases, self.state, self.writer, self.clock, self.work)
 
     def clock(self) -> Instant:
