@@ -19,7 +19,7 @@ import aiohttp
 
 from benchmarks._rounds import line, ratio
 from tenure.journals import Journal, open_journal
-from tenure.journals.etcd_values import Chunk, packed, sealed
+from tenure.journals.etcd.values import AppendValue, packed, sealed
 from tenure.protocol.lease.messages import Entry
 from tenure.protocol.lease.records import AnyRecord, Changed
 from tenure.protocol.log.journal import Committed, Seat
@@ -98,7 +98,7 @@ async def measure(directory: Path) -> bool:
         lsn = 0
         for entries in ENTRIES:
             record = record_of(entries)
-            size = len(sealed(Chunk(1, 1, packed([encode_record(record)]))))
+            size = len(sealed(AppendValue(1, 1, packed([encode_record(record)]))))
             append = Appends(journal, 1, lsn, record)
             appends, bares = await compare(append, cluster.urls[0], bare_transaction(size))
             lsn = append.lsn

@@ -18,6 +18,7 @@ from tenure.base.machine import Machine
 from tenure.base.noted import Noted
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
+from tenure.journals.memory import JournalContents
 from tenure.protocol.balance.policy import NOBODY, Plan, Policy, Situation
 from tenure.protocol.balance.ring import Ring
 from tenure.protocol.lease.leader import events as manager_events
@@ -30,7 +31,6 @@ from tenure.protocol.lease.owner import events as owner_events
 from tenure.protocol.lease.owner.machine import OwnerMachine
 from tenure.protocol.lease.table import LeaseTable
 from tenure.protocol.lease.timing import PAPER, Timing
-from tenure.sim.journal import JournalContents
 
 START = Instant(1_000 * SECOND_NS)
 STEPS_AT_MOST = 200_000

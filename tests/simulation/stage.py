@@ -18,6 +18,7 @@ from tenure.base.instants import FAR_FUTURE, in_seconds, seconds
 from tenure.base.keys import Key, PoolKind
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import WHOLE, KeyRange
+from tenure.journals.memory import JournalContents
 from tenure.protocol.balance.policy import NOBODY, Plan, Policy, Situation
 from tenure.protocol.lease.history import History
 from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
@@ -34,7 +35,7 @@ from tenure.protocol.lease.timing import DEFAULT, Timing
 from tenure.protocol.log.journal import JournalAction, JournalEvent, Seat
 from tenure.sim.checkers import added
 from tenure.sim.hosts import HostProcess, Hosts
-from tenure.sim.journal import JournalContents, failure_of
+from tenure.sim.journal import failure_of
 from tenure.wire.codec import encode
 from tenure.wire.versions import NEWEST
 from tests.simulation.actors import POOL, Actor, LookupActor, ManagerActor, OwnerActor

@@ -3,22 +3,22 @@
 from pathlib import Path
 
 from tenure.errors import ConfigurationError
-from tenure.journals.contract import FATAL, History, Journal, Restorable, Tail
-from tenure.journals.etcd import EtcdJournal
-from tenure.journals.etcd_url import EXAMPLE
+from tenure.journals.contract import FATAL, Journal, Restorable, Tail, WholeLog
+from tenure.journals.etcd.journal import EtcdJournal
+from tenure.journals.etcd.url import EXAMPLE
 from tenure.journals.memory import MemoryJournal
 from tenure.journals.perform import perform
-from tenure.journals.sqlite import SqliteJournal
+from tenure.journals.sqlite.journal import SqliteJournal
 
 __all__ = [
     "FATAL",
     "EtcdJournal",
-    "History",
     "Journal",
     "MemoryJournal",
     "Restorable",
     "SqliteJournal",
     "Tail",
+    "WholeLog",
     "open_copy",
     "open_journal",
     "perform",

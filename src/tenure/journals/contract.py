@@ -34,7 +34,7 @@ FATAL = (JournalDamaged, JournalTooNew, JournalWentBack)
 """Errors that repeating a call does not mend: a manager that meets one stops, and says so."""
 
 
-class History(msgspec.Struct, frozen=True):
+class WholeLog(msgspec.Struct, frozen=True):
     """All that was committed: the last snapshot, and every record after it."""
 
     journal: JournalId
@@ -87,11 +87,11 @@ class Journal(Protocol):
         """Leave the seat, if `leadership` has it. From then on that leadership does not lead."""
         ...
 
-    async def load(self) -> History:
+    async def load(self) -> WholeLog:
         """All that was committed."""
         ...
 
-    async def load_after(self, journal: int, lsn: int) -> History | Tail:
+    async def load_after(self, journal: int, lsn: int) -> WholeLog | Tail:
         """What was committed after `lsn` of `journal`, for whoever has read that far.
 
         All of it, where a snapshot has replaced some of those records, or this is another journal.
@@ -153,7 +153,7 @@ def check_campaign(seen: Seat, taken: Seat) -> None:
     assert taken.manager, "a leader has a URL"
 
 
-def tail_of(found: History, journal: int, lsn: int) -> History | Tail:
+def tail_of(found: WholeLog, journal: int, lsn: int) -> WholeLog | Tail:
     """What of `found` comes after `lsn` of `journal`. Raises as `Journal.load_after`."""
     if found.journal != journal:
         return found

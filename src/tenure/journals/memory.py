@@ -3,22 +3,142 @@
 A manager that starts with it knows nothing, so it waits the longest hold before it grants anything,
 and everything is lost once. Several managers of one process may share one object: that is how tests
 make one manager take over from another.
+
+`JournalContents` is what every journal promises, carried out at once. The simulator runs it too, on
+a disk that fails, is slow, and loses answers.
 """
 
+from collections.abc import Callable
+from random import Random, SystemRandom
 from threading import Lock
+from typing import TypeVar
 
-import msgspec
-
-from tenure.journals.contract import (
-    History,
-    Tail,
-    check_campaign,
-    draw_identity,
-    tail_of,
-    wrong_end,
-)
+from tenure.journals.contract import Tail, WholeLog, check_campaign, went_back, wrong_end
 from tenure.protocol.lease.records import AnyRecord, State
-from tenure.protocol.log.journal import AppendResult, Committed, Deposed, Seat
+from tenure.protocol.log.journal import (
+    Append,
+    Appended,
+    AppendResult,
+    Beat,
+    Beaten,
+    Campaign,
+    Campaigned,
+    Committed,
+    Compact,
+    Deposed,
+    Followed,
+    JournalAction,
+    JournalEvent,
+    Load,
+    Loaded,
+    ReadSeat,
+    Resign,
+    Seat,
+    SeatRead,
+)
+
+T = TypeVar("T")
+
+
+class JournalContents:
+    """A log and its seat; each action takes effect when it is carried out."""
+
+    def __init__(
+        self,
+        random: Random,
+        on_commit: Callable[["JournalContents", AnyRecord], None] = lambda *_: None,
+    ) -> None:
+        self.journal = random.randrange(1, 1 << 63)
+        self.on_commit = on_commit
+        self.seat = Seat()
+        self.state = State()
+        self.state_lsn = 0
+        self._written: list[tuple[int, AnyRecord]] = []  # each with the leadership that wrote it
+
+    @property
+    def lsn(self) -> int:
+        """That of the last record."""
+        return self.state_lsn + len(self._written)
+
+    @property
+    def records(self) -> tuple[AnyRecord, ...]:
+        """Those that the snapshot does not hold."""
+        return tuple(record for _, record in self._written)
+
+    def carry_out(self, action: JournalAction) -> JournalEvent | None:
+        """Let `action` take effect; its answer. Raises JournalDamaged."""
+        match action:
+            case ReadSeat():
+                return SeatRead(self.seat)
+            case Campaign(seen=seen, taken=taken):
+                won = self.seat == seen
+                self.seat = taken if won else self.seat
+                return Campaigned(taken.leadership, won)
+            case Beat(leadership=leadership, beat=beat):
+                kept = self.leads(leadership)
+                if kept:
+                    self.seat = Seat(leadership, beat, self.seat.manager, self.seat.watch_ns)
+                return Beaten(leadership, beat, kept)
+            case Resign(leadership=leadership):
+                if self.leads(leadership):
+                    self.vacate()
+                return None
+            case Load():
+                return self._load(action)
+            case Append(leadership=leadership, after_lsn=after_lsn):
+                return Appended(leadership, after_lsn, self._append(action))
+            case Compact():
+                self._compact(action)
+                return None
+
+    def leads(self, leadership: int) -> bool:
+        """Whether this leadership has the seat."""
+        return self.seat.leadership == leadership and self.seat.manager != ""
+
+    def vacate(self) -> None:
+        """Nobody leads: the leader has resigned, or was revoked early."""
+        self.seat = Seat(self.seat.leadership, self.seat.beat, "", self.seat.watch_ns)
+
+    def _load(self, load: Load) -> Loaded | Followed:
+        first = load.after_lsn - self.state_lsn
+        if load.journal != self.journal or not 0 <= first <= len(self._written):
+            who = load.leadership
+            return Loaded(who, self.journal, self.state, self.state_lsn, self.records)
+        records = tuple(record for _, record in self._written[first:])
+        return Followed(load.leadership, self.journal, load.after_lsn, records)
+
+    def _append(self, action: Append) -> AppendResult:
+        if not self.leads(action.leadership):
+            return Deposed()
+        if action.after_lsn == self.lsn:
+            self.write(action)
+        elif not self.has(action):
+            raise wrong_end(action.after_lsn, self.lsn, action.leadership)
+        return Committed(action.after_lsn + len(action.records))
+
+    def has(self, action: Append) -> bool:
+        """Whether this very append took effect before: it is repeated."""
+        new, first = _signed(action), action.after_lsn - self.state_lsn
+        return bool(new) and first >= 0 and new == self._written[first : first + len(new)]
+
+    def write(self, action: Append) -> None:
+        """Put its records at the end."""
+        self._written += _signed(action)
+        for record in action.records:
+            self.on_commit(self, record)
+
+    def _compact(self, action: Compact) -> None:
+        if not self.leads(action.leadership):
+            return
+        if action.lsn > self.lsn:
+            raise wrong_end(action.lsn, self.lsn, action.leadership)
+        if action.lsn > self.state_lsn:
+            del self._written[: action.lsn - self.state_lsn]
+            self.state, self.state_lsn = action.state, action.lsn
+
+
+def _signed(action: Append) -> list[tuple[int, AnyRecord]]:
+    return [(action.leadership, record) for record in action.records]
 
 
 class MemoryJournal:
@@ -26,86 +146,62 @@ class MemoryJournal:
 
     def __init__(self) -> None:
         self._lock = Lock()  # managers in several threads, each with a loop of its own
-        self._identity = draw_identity()
-        self._seat = Seat()
-        self._state = State()
-        self._state_lsn = 0
-        self._records: list[tuple[int, AnyRecord]] = []  # each with the leadership that wrote it
-
-    @property
-    def _lsn(self) -> int:
-        return self._state_lsn + len(self._records)
+        self._contents = JournalContents(SystemRandom())
 
     async def read_seat(self) -> Seat:
         """See `Journal.read_seat`."""
-        with self._lock:
-            return self._seat
+        return self._ask(ReadSeat(), SeatRead).seat
 
     async def campaign(self, seen: Seat, taken: Seat) -> bool:
         """See `Journal.campaign`."""
         check_campaign(seen, taken)
-        with self._lock:
-            if self._seat != seen:
-                return False
-            self._seat = taken
-            return True
+        return self._ask(Campaign(seen, taken), Campaigned).won
 
     async def beat(self, leadership: int, beat: int) -> bool:
         """See `Journal.beat`."""
-        with self._lock:
-            if not self._leads(leadership):
-                return False
-            self._seat = msgspec.structs.replace(self._seat, beat=beat)
-            return True
+        return self._ask(Beat(leadership, beat), Beaten).kept
 
     async def resign(self, leadership: int) -> None:
         """See `Journal.resign`."""
         with self._lock:
-            if self._leads(leadership):
-                self._seat = msgspec.structs.replace(self._seat, manager="")
+            self._contents.carry_out(Resign(leadership))
 
-    async def load(self) -> History:
+    async def load(self) -> WholeLog:
         """See `Journal.load`."""
-        with self._lock:
-            records = tuple(record for _, record in self._records)
-            return History(self._identity, self._state, self._state_lsn, records)
+        return _whole(self._ask(Load(0), Loaded))
 
-    async def load_after(self, journal: int, lsn: int) -> History | Tail:
+    async def load_after(self, journal: int, lsn: int) -> WholeLog | Tail:
         """See `Journal.load_after`."""
-        return tail_of(await self.load(), journal, lsn)
+        with self._lock:
+            found = self._contents.carry_out(Load(0, journal, lsn))
+        if isinstance(found, Followed):
+            return Tail(found.after_lsn, found.records)
+        assert isinstance(found, Loaded)
+        if found.journal == journal and lsn > found.lsn:
+            raise went_back(lsn, found.lsn)
+        return _whole(found)
 
     async def append(
         self, leadership: int, after_lsn: int, records: tuple[AnyRecord, ...]
     ) -> AppendResult:
         """See `Journal.append`."""
-        with self._lock:
-            if not self._leads(leadership):
-                return Deposed()
-            new = [(leadership, record) for record in records]
-            if after_lsn == self._lsn:
-                self._records += new
-            elif not new or new != self._written(after_lsn, len(new)):
-                raise wrong_end(after_lsn, self._lsn, leadership)
-            return Committed(after_lsn + len(new))
+        return self._ask(Append(leadership, after_lsn, records), Appended).result
 
     async def compact(self, leadership: int, lsn: int, state: State) -> bool:
         """See `Journal.compact`."""
         with self._lock:
-            if not self._leads(leadership):
-                return False
-            if lsn > self._lsn:
-                raise wrong_end(lsn, self._lsn, leadership)
-            if lsn > self._state_lsn:
-                del self._records[: lsn - self._state_lsn]
-                self._state, self._state_lsn = state, lsn
-            return True
+            self._contents.carry_out(Compact(leadership, lsn, state))
+            return self._contents.leads(leadership)
 
     async def close(self) -> None:
         """Nothing: the object may be another manager's too."""
 
-    def _leads(self, leadership: int) -> bool:
-        return self._seat.leadership == leadership and self._seat.manager != ""
+    def _ask(self, action: JournalAction, kind: type[T]) -> T:
+        with self._lock:
+            event = self._contents.carry_out(action)
+        assert isinstance(event, kind)
+        return event
 
-    def _written(self, after_lsn: int, count: int) -> list[tuple[int, AnyRecord]]:
-        first = after_lsn - self._state_lsn
-        return self._records[first : first + count] if first >= 0 else []
+
+def _whole(found: Loaded) -> WholeLog:
+    return WholeLog(found.journal, found.state, found.state_lsn, found.records)

@@ -4,8 +4,8 @@ import asyncio
 
 from tenure.errors import TenureError
 from tenure.journals.contract import Journal
-from tenure.journals.etcd import EtcdJournal
-from tenure.journals.sqlite import SqliteJournal
+from tenure.journals.etcd.journal import EtcdJournal
+from tenure.journals.sqlite.journal import SqliteJournal
 from tenure.manager.answers import JournalAnswer, MemberAnswer
 
 PATIENCE_SECONDS = 1.5

@@ -14,6 +14,7 @@ import msgspec
 from tenure.base.instants import Instant
 from tenure.base.machine import Output
 from tenure.errors import ConfigurationError
+from tenure.journals.memory import JournalContents
 from tenure.protocol.lease.attestation import Sight
 from tenure.protocol.lease.leader.leader import Leader
 from tenure.protocol.lease.leader.manager import Manager
@@ -38,7 +39,6 @@ from tenure.protocol.log.journal import (
 )
 from tenure.protocol.log.leadership import Leadership
 from tenure.protocol.log.ledger import Ledger
-from tenure.sim.journal import JournalContents
 from tenure.sim.operator import Operator
 
 Patch = tuple[type, str, Callable[..., Any] | property]

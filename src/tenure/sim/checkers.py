@@ -13,6 +13,7 @@ from tenure.base.instants import in_seconds
 from tenure.base.keys import Key
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import WHOLE, KeyRange
+from tenure.journals.memory import JournalContents
 from tenure.protocol.lease.history import History
 from tenure.protocol.lease.leader.leader import Leader
 from tenure.protocol.lease.lookup.machine import Known
@@ -20,7 +21,6 @@ from tenure.protocol.lease.messages import Entry, Leased
 from tenure.protocol.lease.owner.events import Holdings
 from tenure.protocol.lease.records import AnyRecord, Changed, Left, State, TookOver
 from tenure.protocol.lease.table import NOBODY
-from tenure.sim.journal import JournalContents
 from tenure.sim.process import LookupProcess, ManagerProcess, OwnerProcess, Process
 
 if TYPE_CHECKING:

@@ -16,13 +16,14 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from tenure.base.rangemap import RangeMap
+from tenure.errors import JournalDamaged
+from tenure.journals.memory import JournalContents
 from tenure.protocol.balance.policy import NOBODY, Plan, Policy, Situation
 from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
 from tenure.protocol.lease.owner.events import OwnerConfig
 from tenure.protocol.lease.owner.machine import OwnerMachine
 from tenure.sim.canaries import NONE, Canary
 from tenure.sim.checkers import Violation
-from tenure.sim.journal import JournalContents
 from tenure.sim.memo import Dice, Memory
 from tenure.sim.moves import Move, Moves
 from tenure.sim.small import (
@@ -90,7 +91,7 @@ def _breadth_first(moves: Moves, first: World, most_states: int) -> Found:
                 if fingerprint not in came_from:
                     came_from[fingerprint] = (origin, move)
                     frontier.append(then)
-        except (Violation, AssertionError) as error:
+        except (Violation, AssertionError, JournalDamaged) as error:
             story = (*_story(came_from, origin), *moves.told())
             return Found(len(came_from), steps, str(error) or repr(error), story)
     return Found(len(came_from), steps, complete=not frontier)

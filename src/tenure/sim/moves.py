@@ -3,11 +3,12 @@
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from tenure.journals.memory import JournalContents
 from tenure.protocol.lease.leader import events as manager_events
 from tenure.protocol.lease.owner import events as owner_events
 from tenure.protocol.lease.records import AnyRecord, Changed, Left
 from tenure.sim.checkers import Violation
-from tenure.sim.journal import JournalContents, failure_of
+from tenure.sim.journal import failure_of
 from tenure.sim.memo import Memory
 from tenure.sim.process import JOURNAL_ACTIONS
 from tenure.sim.small import (

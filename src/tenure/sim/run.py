@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from tenure.base.instants import SECOND_NS
+from tenure.errors import JournalDamaged
 from tenure.sim.canaries import NONE, Canary, canary
 from tenure.sim.checkers import Violation
 from tenure.sim.world import Plan, World
@@ -58,7 +59,7 @@ def run_seed(plan: Plan, broken: Canary = NONE, tell: Progress = no_progress) ->
             world.run(tell)
         except Violation as error:
             violation = str(error)
-        except AssertionError as error:
+        except (AssertionError, JournalDamaged) as error:
             violation = f"invariant: {error!r}"
     return Outcome(
         plan.seed,

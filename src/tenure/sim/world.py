@@ -11,6 +11,7 @@ import msgspec
 
 from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, SECOND_NS
 from tenure.base.keys import PoolKind
+from tenure.journals.memory import JournalContents
 from tenure.protocol.balance.deal import Deal
 from tenure.protocol.balance.policy import Policy
 from tenure.protocol.balance.ring import Ring
@@ -31,7 +32,7 @@ from tenure.sim.checkers import Checkers, Violation
 from tenure.sim.clocks import MILLION, SimClock
 from tenure.sim.faults import KINDS, SKEW, Faults, Mix
 from tenure.sim.hosts import Hosts
-from tenure.sim.journal import LATENCY_NS, JournalContents, failure_of
+from tenure.sim.journal import LATENCY_NS, failure_of
 from tenure.sim.network import Network
 from tenure.sim.operator import Operator
 from tenure.sim.process import (

@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 import pytest_asyncio
 
-from tenure.journals.etcd import EtcdJournal
+from tenure.journals.etcd.journal import EtcdJournal
 from tests.integration.etcd.servers import Cluster, running
 
 PREFIXES = count()

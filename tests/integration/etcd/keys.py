@@ -2,7 +2,7 @@
 
 from base64 import b64decode, b64encode
 
-from tenure.journals.etcd_wire import after_prefix
+from tenure.journals.etcd.wire import after_prefix
 from tests.integration.etcd.servers import Cluster
 
 

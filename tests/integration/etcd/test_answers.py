@@ -13,7 +13,7 @@ from tenure.errors import (
     JournalTooNew,
 )
 from tenure.journals import perform
-from tenure.journals.etcd import EtcdJournal
+from tenure.journals.etcd.journal import EtcdJournal
 from tenure.protocol.log.journal import (
     Append,
     Appended,

@@ -5,11 +5,11 @@ from collections.abc import Callable
 
 import pytest
 
-from tenure.journals.etcd import EtcdJournal
-from tenure.journals.etcd_log import catch_up
-from tenure.journals.etcd_store import Store
-from tenure.journals.etcd_values import PIECE_BYTES, Keys
-from tenure.journals.etcd_writes import compact
+from tenure.journals.etcd.journal import EtcdJournal
+from tenure.journals.etcd.log import catch_up
+from tenure.journals.etcd.store import EtcdStore
+from tenure.journals.etcd.values import PIECE_BYTES, Keys
+from tenure.journals.etcd.writes import compact
 from tenure.protocol.lease.messages import Entry
 from tenure.protocol.lease.records import AnyRecord, Changed, PoolState, State
 from tenure.protocol.log.journal import Committed, Deposed
@@ -130,7 +130,7 @@ async def test_a_reading_whose_revision_is_forgotten_begins_anew(
     await journal.append(leadership, 0, numbered(0, 2))
     await journal.compact(leadership, 1, A_STATE)
 
-    class Forgetful(Store):
+    class Forgetful(EtcdStore):
         """Etcd forgets what is being read, once."""
 
         has_forgotten = False

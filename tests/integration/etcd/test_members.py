@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from tenure.errors import JournalError
-from tenure.journals.etcd import EtcdJournal
+from tenure.journals.etcd.journal import EtcdJournal
 from tenure.protocol.log.journal import Committed, Seat, Unknown
 from tenure.testing.contracts.journal import WATCH_NS, lead, numbered
 from tests.integration.etcd.servers import Cluster, running, until

@@ -8,7 +8,7 @@ import pytest_asyncio
 from tenure.errors import JournalDamaged
 from tenure.journals import Restorable, open_copy
 from tenure.journals.contract import Beginning
-from tenure.journals.etcd import EtcdJournal
+from tenure.journals.etcd.journal import EtcdJournal
 from tenure.manager.restore import read_copy
 from tenure.protocol.lease.records import State
 from tenure.protocol.log.journal import Seat

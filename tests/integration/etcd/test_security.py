@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tenure.errors import ConfigurationError, JournalError, JournalUnwritable
-from tenure.journals.etcd import EtcdJournal
-from tenure.journals.etcd_wire import after_prefix
+from tenure.journals.etcd.journal import EtcdJournal
+from tenure.journals.etcd.wire import after_prefix
 from tenure.protocol.log.journal import Committed
 from tenure.testing.contracts.journal import A_STATE, lead, numbered
 from tests.integration.etcd.servers import Cluster, running, until

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tenure.errors import JournalUnwritable
-from tenure.journals.etcd import EtcdJournal
+from tenure.journals.etcd.journal import EtcdJournal
 from tenure.protocol.log.journal import Committed, Unknown
 from tenure.testing.contracts.journal import A_STATE, lead, numbered
 from tests.integration.etcd.servers import Cluster, EtcdSays, etcdctl_binary, running, until

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tenure.journals.etcd import EtcdJournal
+from tenure.journals.etcd.journal import EtcdJournal
 from tenure.protocol.lease.history import History
 from tenure.runtime.clock import boot_clock
 from tests.integration.etcd.servers import Cluster, until

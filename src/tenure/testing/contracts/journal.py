@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from typing import TypeAlias
 
 from tenure.errors import JournalDamaged, JournalWentBack
-from tenure.journals.contract import History, Journal, Tail
+from tenure.journals.contract import Journal, Tail, WholeLog
 from tenure.protocol.lease.messages import Entry, Held, Process
 from tenure.protocol.lease.records import (
     AnyRecord,
@@ -115,7 +115,7 @@ class JournalContract:
         journal = make_journal()
         found = await journal.load()
         assert await journal.read_seat() == Seat()
-        assert found == History(found.journal, State(), 0, ())
+        assert found == WholeLog(found.journal, State(), 0, ())
         assert 0 < found.journal < 1 << 63
 
     async def test_who_takes_the_seat_leads_under_the_next_number(
@@ -289,7 +289,7 @@ class JournalContract:
                 await asyncio.sleep(0)  # a journal that never waits would write for ever
             return lsn
 
-        async def take_over() -> History:
+        async def take_over() -> WholeLog:
             await lead(new, "http://b")
             return await new.load()
 
@@ -333,7 +333,7 @@ class JournalContract:
         assert await journal.compact(leadership, 3, A_STATE)
         identity = (await journal.load()).journal
         for each in (journal, make_journal()):
-            assert await each.load() == History(identity, A_STATE, 3, numbered(3, 2))
+            assert await each.load() == WholeLog(identity, A_STATE, 3, numbered(3, 2))
         for lsn in range(3):  # what is gone is not confused with what is left
             with damage():
                 await journal.append(leadership, lsn, numbered(3, 1))

@@ -6,7 +6,7 @@ Beside those of `JournalContract`; the fixture is the same.
 import asyncio
 
 from tenure.errors import JournalDamaged
-from tenure.journals.contract import Beginning, History, Journal, Restorable, Tail
+from tenure.journals.contract import Beginning, Journal, Restorable, Tail, WholeLog
 from tenure.protocol.lease.messages import Entry
 from tenure.protocol.lease.records import PoolState, State
 from tenure.protocol.log.journal import Committed, Deposed, Seat
@@ -48,7 +48,7 @@ class RestorableJournalContract(JournalContract):
     ) -> None:
         journal = await restored(make_journal)
         for each in (journal, make_journal()):
-            assert await each.load() == History(77, A_STATE, 3, ())
+            assert await each.load() == WholeLog(77, A_STATE, 3, ())
             assert await each.read_seat() == BEGINNING.seat
 
     async def test_a_restored_journal_is_led_and_written_on(
@@ -70,10 +70,10 @@ class RestorableJournalContract(JournalContract):
         await journal.append(leadership, 0, numbered(0, 5))
         assert await journal.compact(leadership, 5, State(5))
         assert await journal.restore(await journal.read_seat(), 5, BEGINNING)
-        assert await make_journal().load() == History(77, A_STATE, 5, ())
+        assert await make_journal().load() == WholeLog(77, A_STATE, 5, ())
         again = Beginning(78, Seat(2_000), State(2_000))
         assert await journal.restore(BEGINNING.seat, 5, again)
-        assert await make_journal().load() == History(78, State(2_000), 5, ())
+        assert await make_journal().load() == WholeLog(78, State(2_000), 5, ())
 
     async def test_it_is_restored_only_as_it_was_seen(self, make_journal: MakeJournal) -> None:
         journal = restorable(make_journal)
@@ -104,7 +104,7 @@ class RestorableJournalContract(JournalContract):
             await standby.campaign(seat, taken_by("http://b", seat))
         with damage():
             await standby.load_after(BEGINNING.journal, 0)
-        assert await make_journal().load() == History(77, A_STATE, 3, ())
+        assert await make_journal().load() == WholeLog(77, A_STATE, 3, ())
 
     async def test_the_leadership_before_does_not_lead_it(self, make_journal: MakeJournal) -> None:
         await restored(make_journal)

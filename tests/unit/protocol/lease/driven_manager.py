@@ -5,6 +5,7 @@ from random import Random
 
 from tenure.base.instants import Instant, seconds
 from tenure.base.noted import Noted
+from tenure.journals.memory import JournalContents
 from tenure.protocol.lease.leader.events import (
     Answer,
     Asked,
@@ -32,7 +33,6 @@ from tenure.protocol.log.journal import (
     ReadSeat,
     Resign,
 )
-from tenure.sim.journal import JournalContents
 
 T0 = Instant(0)
 CLIENT = 5

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, Instant, seconds
 from tenure.base.machine import Machine, Output
+from tenure.journals.memory import JournalContents
 from tenure.protocol.lease.attestation import Sight
 from tenure.protocol.lease.leader import events as manager_events
 from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
@@ -57,7 +58,7 @@ from tenure.protocol.log.journal import (
     SeatRead,
     Unknown,
 )
-from tenure.sim.journal import JournalContents, failure_of
+from tenure.sim.journal import failure_of
 from tenure.wire.codec import decode_to_lookup, decode_to_manager, decode_to_owner, encode
 from tenure.wire.versions import NEWEST
 

@@ -9,6 +9,7 @@ import pytest
 
 from tenure.base.instants import FAR_FUTURE, Instant, seconds
 from tenure.base.keys import KEY_BYTES
+from tenure.journals.memory import JournalContents
 from tenure.protocol.lease.leader.events import (
     CreatePool,
     Disconnected,
@@ -49,7 +50,6 @@ from tenure.protocol.log.journal import (
     Seat,
     Unknown,
 )
-from tenure.sim.journal import JournalContents
 from tests.unit.protocol.lease.driven_manager import CLIENT, Driven, at
 
 

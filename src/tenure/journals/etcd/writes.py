@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 from tenure.errors import JournalError
 from tenure.journals.contract import wrong_end
-from tenure.journals.etcd_log import Numbered, read_numbered
-from tenure.journals.etcd_store import ATTEMPTS, Store, Written
-from tenure.journals.etcd_values import (
+from tenure.journals.etcd.log import Numbered, read_numbered
+from tenure.journals.etcd.store import ATTEMPTS, EtcdStore
+from tenure.journals.etcd.values import (
     PIECE_BYTES,
-    Chunk,
+    AppendValue,
     Front,
     Head,
     Pieces,
@@ -17,7 +17,7 @@ from tenure.journals.etcd_values import (
     sealed,
     to_json,
 )
-from tenure.journals.etcd_wire import (
+from tenure.journals.etcd.wire import (
     Op,
     after_prefix,
     delete,
@@ -33,7 +33,7 @@ class AppendCall:
     """One append: what it wants to write, and where."""
 
     def __init__(
-        self, store: Store, leadership: int, after_lsn: int, records: Sequence[bytes]
+        self, store: EtcdStore, leadership: int, after_lsn: int, records: Sequence[bytes]
     ) -> None:
         self._store = store
         self._leadership = leadership
@@ -47,7 +47,7 @@ class AppendCall:
             return await self._write_nothing()
         body = packed(self._records)
         if len(body) <= PIECE_BYTES:
-            return await self._commit(Chunk(self._leadership, len(self._records), body))
+            return await self._commit(AppendValue(self._leadership, len(self._records), body))
         return await self._write_ahead(body)
 
     async def _write_nothing(self) -> AppendResult:
@@ -69,21 +69,19 @@ class AppendCall:
         pieces = await store.write_pieces(guard, store.keys.parts, self._lsn, body)
         if pieces is None:
             return Deposed()
-        return await self._commit(Chunk(self._leadership, len(self._records), b"", pieces))
+        return await self._commit(AppendValue(self._leadership, len(self._records), b"", pieces))
 
-    async def _commit(self, chunk: Chunk) -> AppendResult:
+    async def _commit(self, value: AppendValue) -> AppendResult:
         store, keys = self._store, self._store.keys
-        done = await store.write(
+        front = await store.write(
             [
                 *store.leads(self._leadership),
                 value_is(keys.end, to_json(self._after)),
-                *([store.still_there(chunk.pieces)] if chunk.pieces else []),
+                *([store.still_there(value.pieces)] if value.pieces else []),
             ],
-            [put(keys.record(self._lsn), sealed(chunk)), put(keys.end, to_json(self._lsn))],
+            [put(keys.record(self._lsn), sealed(value)), put(keys.end, to_json(self._lsn))],
         )
-        if isinstance(done, Written):
-            return Committed(self._lsn)
-        return await self._judge(done.front)
+        return Committed(self._lsn) if front is None else await self._judge(front)
 
     async def _judge(self, front: Front) -> AppendResult:
         """Why it was not written, as of the moment when it was not."""
@@ -104,7 +102,7 @@ class AppendCall:
         ]
 
 
-async def compact(store: Store, leadership: int, lsn: int, state: State) -> bool:
+async def compact(store: EtcdStore, leadership: int, lsn: int, state: State) -> bool:
     """See `Journal.compact`."""
     data = await asyncio.to_thread(encode_state, state)
     for _ in range(ATTEMPTS):
@@ -114,7 +112,7 @@ async def compact(store: Store, leadership: int, lsn: int, state: State) -> bool
     raise JournalError("the snapshot was swept away before it took effect: compact again")
 
 
-async def _compact(store: Store, leadership: int, lsn: int, data: bytes) -> bool | None:
+async def _compact(store: EtcdStore, leadership: int, lsn: int, data: bytes) -> bool | None:
     keys = store.keys
     front = await store.front()
     if not front.leads(leadership):
@@ -126,7 +124,7 @@ async def _compact(store: Store, leadership: int, lsn: int, data: bytes) -> bool
     pieces = await store.write_pieces(store.leads(leadership), keys.snapshots, lsn, data)
     if pieces is None:
         return False
-    done = await store.write(
+    refused = await store.write(
         [
             *store.leads(leadership),
             value_is(keys.head, front.raw_head),
@@ -134,10 +132,10 @@ async def _compact(store: Store, leadership: int, lsn: int, data: bytes) -> bool
         ],
         [put(keys.head, sealed(Head(lsn, pieces))), *sweep(store, lsn, pieces)],
     )
-    return True if isinstance(done, Written) else None  # another was quicker, or leads: look again
+    return True if refused is None else None  # another was quicker, or leads: look again
 
 
-def sweep(store: Store, lsn: int, kept: Pieces) -> list[Op]:
+def sweep(store: EtcdStore, lsn: int, kept: Pieces) -> list[Op]:
     """Delete what the snapshot of `lsn` replaces, and what was left unfinished."""
     keys = store.keys
     return [

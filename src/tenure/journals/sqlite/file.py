@@ -30,9 +30,9 @@ from tenure.errors import (
     JournalUnwritable,
 )
 from tenure.journals.contract import draw_identity
-from tenure.journals.filesystems import refuse_shared
-from tenure.journals.sqlite_errors import replaced, translated, unwritable
-from tenure.journals.sqlite_rows import TABLES, begin, damaged, history
+from tenure.journals.sqlite.errors import replaced, translated, unwritable
+from tenure.journals.sqlite.filesystems import refuse_shared
+from tenure.journals.sqlite.rows import TABLES, begin, damaged, history
 
 APPLICATION_ID: Final = 0x6C686C64
 """In the file's header: which program it belongs to."""
@@ -44,7 +44,7 @@ BUSY_SECONDS: Final = 1.0
 shorter than a leader can afford to wait for its beat."""
 
 
-class Watch:
+class FileWatch:
     """Notices that the files of an open journal are no longer those under their names.
 
     All three: without its write-ahead log a journal forgets what it acknowledged, and two managers

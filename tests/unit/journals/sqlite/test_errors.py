@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tenure.errors import JournalDamaged, JournalError, JournalUnwritable
-from tenure.journals.sqlite_errors import translated, translation
+from tenure.journals.sqlite.errors import translated, translation
 
 PATH = Path("/var/lib/tenure/journal.sqlite")
 

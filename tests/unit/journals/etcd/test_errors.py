@@ -3,13 +3,13 @@
 import pytest
 
 from tenure.errors import JournalDamaged, JournalError, JournalUnwritable
-from tenure.journals.etcd_errors import (
+from tenure.journals.etcd.errors import (
     AuthenticationOff,
-    NoAnswer,
-    Refused,
+    EtcdRefused,
     RevisionCompacted,
     SetupRefused,
     TokenRefused,
+    Unanswered,
     refusal,
 )
 
@@ -19,15 +19,15 @@ AT = "http://h1:2379"
 @pytest.mark.parametrize(
     ("status", "code", "said", "kind"),
     [
-        (503, 14, "etcdserver: request timed out", NoAnswer),
-        (503, 14, "etcdserver: leader changed", NoAnswer),
-        (503, 14, "etcdserver: no leader", NoAnswer),
-        (504, 4, "context deadline exceeded", NoAnswer),
-        (500, 2, "something else", NoAnswer),
-        (429, 8, "etcdserver: too many requests", Refused),
+        (503, 14, "etcdserver: request timed out", Unanswered),
+        (503, 14, "etcdserver: leader changed", Unanswered),
+        (503, 14, "etcdserver: no leader", Unanswered),
+        (504, 4, "context deadline exceeded", Unanswered),
+        (500, 2, "something else", Unanswered),
+        (429, 8, "etcdserver: too many requests", EtcdRefused),
         (429, 8, "etcdserver: mvcc: database space exceeded", JournalUnwritable),
         (400, 3, "etcdserver: request is too large", JournalUnwritable),
-        (400, 3, "etcdserver: duplicate key given in txn request", Refused),
+        (400, 3, "etcdserver: duplicate key given in txn request", EtcdRefused),
         (400, 3, "etcdserver: user name is empty", TokenRefused),
         (400, 3, "etcdserver: revision of auth store is old", TokenRefused),
         (401, 16, "etcdserver: invalid auth token", TokenRefused),
@@ -35,7 +35,7 @@ AT = "http://h1:2379"
         (400, 3, "etcdserver: authentication failed, invalid user ID or password", SetupRefused),
         (412, 9, "etcdserver: authentication is not enabled", AuthenticationOff),
         (400, 11, "etcdserver: mvcc: required revision has been compacted", RevisionCompacted),
-        (400, 11, "etcdserver: mvcc: required revision is a future revision", Refused),
+        (400, 11, "etcdserver: mvcc: required revision is a future revision", EtcdRefused),
         (500, 15, "etcdserver: corrupt cluster", JournalDamaged),
         (501, 12, "unknown service", SetupRefused),
     ],
@@ -54,8 +54,8 @@ def test_each_is_told_by_its_code(
         (404, b"Not Found\n", SetupRefused),
         (400, b"Client sent an HTTP request to an HTTPS server.\n", SetupRefused),
         (301, b"", SetupRefused),
-        (502, b"<html>Bad Gateway</html>", NoAnswer),
-        (500, b"\xff{", NoAnswer),
+        (502, b"<html>Bad Gateway</html>", Unanswered),
+        (500, b"\xff{", Unanswered),
     ],
 )
 def test_what_is_not_etcd_is_told_by_its_status(

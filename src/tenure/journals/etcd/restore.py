@@ -7,15 +7,15 @@ head, and sweeps the old records away, if the seat and the log's end are as they
 import asyncio
 
 from tenure.journals.contract import Beginning
-from tenure.journals.etcd_store import Store, Written
-from tenure.journals.etcd_values import FORMAT, Head, Identity, sealed, to_json
-from tenure.journals.etcd_wire import put, value_is
-from tenure.journals.etcd_writes import sweep
+from tenure.journals.etcd.store import EtcdStore
+from tenure.journals.etcd.values import FORMAT, Head, Identity, sealed, to_json
+from tenure.journals.etcd.wire import put, value_is
+from tenure.journals.etcd.writes import sweep
 from tenure.protocol.log.journal import Seat
 from tenure.wire.journal_codec import encode_state
 
 
-async def restore(store: Store, seen: Seat, lsn: int, beginning: Beginning) -> bool:
+async def restore(store: EtcdStore, seen: Seat, lsn: int, beginning: Beginning) -> bool:
     """See `Restorable.restore`. Each transaction compares the identity too, as all of the store."""
     keys = store.keys
     data = await asyncio.to_thread(encode_state, beginning.state)
@@ -29,12 +29,12 @@ async def restore(store: Store, seen: Seat, lsn: int, beginning: Beginning) -> b
         keys.head: sealed(Head(lsn, pieces)),
         **keys.seat_values(beginning.seat),
     }
-    done = await store.write(
+    refused = await store.write(
         [*guard, store.still_there(pieces)],
         [*(put(key, value) for key, value in puts.items()), *sweep(store, lsn, pieces)],
         repeatable=False,  # a second one would find another journal, and take it for damage
     )
-    if not isinstance(done, Written):
+    if refused is not None:
         return False
     store.forget_identity()
     return True

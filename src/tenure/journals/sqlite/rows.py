@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from tenure.errors import JournalDamaged
-from tenure.journals.contract import History, Tail
+from tenure.journals.contract import Tail, WholeLog
 from tenure.protocol.lease.messages import JournalId, Number
 from tenure.protocol.lease.records import AnyRecord, State
 from tenure.protocol.log.journal import Seat
@@ -70,7 +70,7 @@ def seat_row(connection: sqlite3.Connection, path: Path) -> SeatRow:
         raise damaged(path, f"its seat reads {row}") from error
 
 
-def history(connection: sqlite3.Connection, path: Path) -> History:
+def history(connection: sqlite3.Connection, path: Path) -> WholeLog:
     """All that was committed. Raises JournalDamaged, and JournalTooNew for a format of later."""
     journal = seat_row(connection, path).journal
     match connection.execute("SELECT lsn, state FROM snapshot").fetchone():
@@ -78,7 +78,7 @@ def history(connection: sqlite3.Connection, path: Path) -> History:
             state = decode_state(data, f"the snapshot of LSN {lsn} in {path}")
         case row:
             raise damaged(path, f"its snapshot is a {type(row).__name__}")
-    return History(journal, state, lsn, tail(connection, path, lsn).records)
+    return WholeLog(journal, state, lsn, tail(connection, path, lsn).records)
 
 
 def tail(connection: sqlite3.Connection, path: Path, lsn: int) -> Tail:

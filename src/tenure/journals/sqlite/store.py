@@ -19,15 +19,15 @@ from tenure.errors import JournalError
 from tenure.journals.contract import (
     FATAL,
     Beginning,
-    History,
     Tail,
+    WholeLog,
     check_campaign,
     went_back,
     wrong_end,
 )
-from tenure.journals.sqlite_errors import replaced, translated
-from tenure.journals.sqlite_file import Watch, connect, prepare
-from tenure.journals.sqlite_rows import (
+from tenure.journals.sqlite.errors import replaced, translated
+from tenure.journals.sqlite.file import FileWatch, connect, prepare
+from tenure.journals.sqlite.rows import (
     SeatRow,
     history,
     last_lsn,
@@ -54,7 +54,7 @@ class SqliteStore:
             self._beats = stack.enter_context(closing(connect(self._path)))
             self._configure()
             self._journal = seat_row(self._main, self._path).journal
-            self._watch = Watch(self._path)
+            self._watch = FileWatch(self._path)
             self._stack = stack.pop_all()
 
     def _configure(self) -> None:
@@ -109,12 +109,12 @@ class SqliteStore:
             if row.leads(leadership):
                 connection.execute("UPDATE seat SET manager = ''")
 
-    def load(self) -> History:
+    def load(self) -> WholeLog:
         """See `Journal.load`."""
         with self._reading() as (connection, _):
             return history(connection, self._path)
 
-    def load_after(self, journal: int, lsn: int) -> History | Tail:
+    def load_after(self, journal: int, lsn: int) -> WholeLog | Tail:
         """See `Journal.load_after`."""
         with self._reading() as (connection, row):
             if row.journal != journal or lsn < snapshot_lsn(connection):

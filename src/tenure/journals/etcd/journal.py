@@ -11,20 +11,18 @@ pieces. Each is guarded by itself, so nothing depends on their order.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
 
 from tenure.errors import JournalError
-from tenure.journals.contract import FATAL, Beginning, History, Tail, check_campaign
-from tenure.journals.etcd_follow import QUIET_SECONDS, Followed, follow
-from tenure.journals.etcd_gateway import Gateway
-from tenure.journals.etcd_health import EtcdHealth, health
-from tenure.journals.etcd_log import load, load_after
-from tenure.journals.etcd_restore import restore
-from tenure.journals.etcd_store import Store, Written
-from tenure.journals.etcd_url import EtcdOptions, parse_etcd_url
-from tenure.journals.etcd_values import to_json
-from tenure.journals.etcd_wire import put, value_is
-from tenure.journals.etcd_writes import AppendCall, compact
+from tenure.journals.contract import FATAL, Beginning, Tail, WholeLog, check_campaign
+from tenure.journals.etcd.gateway import Gateway
+from tenure.journals.etcd.health import EtcdHealth, health
+from tenure.journals.etcd.log import load, load_after
+from tenure.journals.etcd.restore import restore
+from tenure.journals.etcd.store import EtcdStore
+from tenure.journals.etcd.url import EtcdOptions, parse_etcd_url
+from tenure.journals.etcd.values import to_json
+from tenure.journals.etcd.wire import put, value_is
+from tenure.journals.etcd.writes import AppendCall, compact
 from tenure.protocol.lease.records import AnyRecord, State
 from tenure.protocol.log.journal import AppendResult, Seat, Unknown
 from tenure.wire.journal_codec import encode_record
@@ -40,7 +38,7 @@ class EtcdJournal:
         """
         self.options = options
         self._gateway = Gateway(options)
-        self._store = Store(self._gateway, options.prefix, makes=makes)
+        self._store = EtcdStore(self._gateway, options.prefix, makes=makes)
         self._seat_turn = asyncio.Lock()
         self._append_turn = asyncio.Lock()
         self._compact_turn = asyncio.Lock()
@@ -60,19 +58,19 @@ class EtcdJournal:
         check_campaign(seen, taken)
         keys = self._store.keys
         async with self._seat_turn:
-            done = await self._store.write(
+            refused = await self._store.write(
                 [value_is(key, value) for key, value in keys.seat_values(seen).items()],
                 [put(key, value) for key, value in keys.seat_values(taken).items()],
                 repeatable=False,  # a second one would find the seat as the first one left it
             )
-        return isinstance(done, Written)
+        return refused is None
 
     async def beat(self, leadership: int, beat: int) -> bool:
         """See `Journal.beat`."""
         store = self._store
         async with self._seat_turn:
-            done = await store.write(store.leads(leadership), [put(store.keys.beat, to_json(beat))])
-        return isinstance(done, Written)
+            beaten = [put(store.keys.beat, to_json(beat))]
+            return await store.write(store.leads(leadership), beaten) is None
 
     async def resign(self, leadership: int) -> None:
         """See `Journal.resign`."""
@@ -80,11 +78,11 @@ class EtcdJournal:
         async with self._seat_turn:
             await store.write(store.leads(leadership), [put(store.keys.manager, to_json(""))])
 
-    async def load(self) -> History:
+    async def load(self) -> WholeLog:
         """See `Journal.load`."""
         return await load(self._store)
 
-    async def load_after(self, journal: int, lsn: int) -> History | Tail:
+    async def load_after(self, journal: int, lsn: int) -> WholeLog | Tail:
         """See `Journal.load_after`."""
         return await load_after(self._store, journal, lsn)
 
@@ -110,18 +108,6 @@ class EtcdJournal:
         """See `Restorable.restore`."""
         async with self._seat_turn, self._append_turn, self._compact_turn:
             return await restore(self._store, seen, lsn, beginning)
-
-    def follow(
-        self, after_lsn: int, quiet_seconds: float = QUIET_SECONDS
-    ) -> AsyncGenerator[Followed, None]:
-        """Records after `after_lsn` as they are committed, for ever.
-
-        Yields a `Tail` of records, or a whole `History` where the next ones have been replaced by
-        a snapshot. Waits out an etcd that does not answer. Raises only FATAL errors; also
-        JournalWentBack, where the log is shorter than what was already read of it. Whoever leaves
-        the loop closes the iterator: `async with aclosing(journal.follow(lsn)) as changes`.
-        """
-        return follow(self._store, after_lsn, quiet_seconds)
 
     async def health(self) -> EtcdHealth:
         """How etcd's members are."""

@@ -27,7 +27,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from tenure.errors import JournalDamaged, JournalTooNew
-from tenure.journals.etcd_wire import RangeAnswer, after_prefix
+from tenure.journals.etcd.wire import RangeAnswer, after_prefix
 from tenure.protocol.lease.messages import JournalId, Number
 from tenure.protocol.log.journal import Seat
 from tenure.wire.journal_codec import WAY_OUT
@@ -69,7 +69,7 @@ class Head(msgspec.Struct, frozen=True, array_like=True):
     pieces: Pieces | None = None
 
 
-class Chunk(msgspec.Struct, frozen=True, array_like=True):
+class AppendValue(msgspec.Struct, frozen=True, array_like=True):
     """What one append wrote: `count` records, in `body` or, if they are large, in `pieces`."""
 
     leadership: Number

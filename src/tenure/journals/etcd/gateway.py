@@ -10,24 +10,23 @@ whatever came of the first. All else only after a failure that proves that it wa
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from typing import TypeVar
 
 import aiohttp
 import msgspec
 
 from tenure.errors import ClosedError, ConfigurationError, JournalError
-from tenure.journals.etcd_errors import (
+from tenure.journals.etcd.errors import (
     AuthenticationOff,
-    NoAnswer,
     NotSent,
     SetupRefused,
     TokenRefused,
+    Unanswered,
     refusal,
 )
-from tenure.journals.etcd_url import EtcdOptions
-from tenure.journals.etcd_wire import AUTHENTICATE, Credentials, Request, Token
+from tenure.journals.etcd.url import EtcdOptions
+from tenure.journals.etcd.wire import AUTHENTICATE, Credentials, GatewayRequest, Token
 
 T = TypeVar("T")
 
@@ -59,7 +58,7 @@ class Gateway:
     async def call(
         self,
         path: str,
-        request: Request,
+        request: GatewayRequest,
         answer: msgspec.json.Decoder[T],
         *,
         repeatable: bool = True,
@@ -77,7 +76,7 @@ class Gateway:
                 payload = await self._ask(self.endpoints[index], path, body, seconds)
             except NotSent as error:
                 failed.append(error)
-            except NoAnswer as error:
+            except Unanswered as error:
                 if not repeatable:
                     self._good = (index + 1) % len(self.endpoints)
                     raise
@@ -93,36 +92,12 @@ class Gateway:
         raise _none_answered(failed)
 
     async def ask(
-        self, endpoint: str, path: str, request: Request, answer: msgspec.json.Decoder[T]
+        self, endpoint: str, path: str, request: GatewayRequest, answer: msgspec.json.Decoder[T]
     ) -> T:
         """Ask this very member. Raises JournalError."""
         seconds = self._options.timeout
         payload = await self._ask(endpoint, path, _encoder.encode(request), seconds)
         return _decoded(answer, payload, endpoint)
-
-    @asynccontextmanager
-    async def stream(
-        self, path: str, request: Request, *, quiet_seconds: float
-    ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The lines of an endless answer of the member that answered last.
-
-        Raises NoAnswer when it breaks off, or is quiet for too long.
-        """
-        endpoint = self.endpoints[self._good]
-        headers = await self._headers(endpoint)
-        try:
-            async with self._connected().post(
-                endpoint + path,
-                data=_encoder.encode(request),
-                headers=headers,
-                timeout=self._timeout(total=None, sock_read=quiet_seconds),
-                allow_redirects=False,
-            ) as response:
-                if response.status != _OK:
-                    raise refusal(endpoint, response.status, await response.read())
-                yield _lines(response.content)
-        except (aiohttp.ClientError, OSError) as error:
-            raise _transport_error(endpoint, error) from error
 
     async def close(self) -> None:
         """Let go of every connection; a second call does nothing."""
@@ -142,10 +117,6 @@ class Gateway:
             connector = aiohttp.TCPConnector(ssl=True if self._ssl is None else self._ssl)
             self._session = aiohttp.ClientSession(connector=connector)
         return self._session
-
-    def _timeout(self, *, total: float | None, sock_read: float) -> aiohttp.ClientTimeout:
-        connect = self._options.timeout
-        return aiohttp.ClientTimeout(total=total, sock_connect=connect, sock_read=sock_read)
 
     # --- one member ---
 
@@ -168,12 +139,15 @@ class Gateway:
     async def _post(
         self, endpoint: str, path: str, body: bytes, headers: dict[str, str], seconds: float
     ) -> bytes:
+        patience = aiohttp.ClientTimeout(
+            total=_WHOLE * seconds, sock_connect=self._options.timeout, sock_read=seconds
+        )
         try:
             async with self._connected().post(
                 endpoint + path,
                 data=body,
                 headers=headers,
-                timeout=self._timeout(total=_WHOLE * seconds, sock_read=seconds),
+                timeout=patience,
                 allow_redirects=False,
             ) as response:
                 payload = await response.read()
@@ -212,28 +186,20 @@ def _decoded(decoder: msgspec.json.Decoder[T], payload: bytes, endpoint: str) ->
     try:
         return decoder.decode(payload)
     except msgspec.MsgspecError as error:
-        raise NoAnswer(f"{endpoint} answered what etcd does not: {error}") from error
+        raise Unanswered(f"{endpoint} answered what etcd does not: {error}") from error
 
 
-def _transport_error(endpoint: str, error: Exception) -> NotSent | NoAnswer:
+def _transport_error(endpoint: str, error: Exception) -> NotSent | Unanswered:
     why = str(error) or type(error).__name__
     if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
         return NotSent(f"{endpoint} cannot be reached: {why}")
-    return NoAnswer(f"{endpoint} did not answer: {why}")
+    return Unanswered(f"{endpoint} did not answer: {why}")
 
 
-def _none_answered(failed: list[JournalError]) -> NotSent | NoAnswer:
+def _none_answered(failed: list[JournalError]) -> NotSent | Unanswered:
     is_known = all(isinstance(error, NotSent) for error in failed)
     outcome = "nothing was sent" if is_known else "what was asked may have been done"
     reasons = "; ".join(map(str, failed))
-    return (NotSent if is_known else NoAnswer)(f"no member of etcd answered, {outcome}: {reasons}")
-
-
-async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
-    rest = bytearray()
-    async for part in content.iter_any():
-        first, *more = part.split(b"\n")
-        rest += first
-        for each in more:
-            yield bytes(rest)
-            rest = bytearray(each)
+    return (NotSent if is_known else Unanswered)(
+        f"no member of etcd answered, {outcome}: {reasons}"
+    )

@@ -15,10 +15,10 @@ from tenure.errors import (
     JournalTooNew,
     JournalUnwritable,
 )
-from tenure.journals import sqlite_file
-from tenure.journals.sqlite_store import SqliteStore
+from tenure.journals.sqlite import file as sqlite_file
+from tenure.journals.sqlite.store import SqliteStore
 from tenure.protocol.log.journal import Seat
-from tests.unit.journals.disk import execute, files_of_at_most, opened, without_rights
+from tests.unit.journals.sqlite.disk import execute, files_of_at_most, opened, without_rights
 
 
 def test_a_journal_is_made_with_the_directories_it_lies_in(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """What etcd's refusals mean for a journal, told once.
 
 The question that matters is whether the request may have been carried out all the same. `NotSent`
-and the refusals of a leader say that it was not; `NoAnswer` says that nobody knows. What changes
+and the refusals of a leader say that it was not; `Unanswered` says that nobody knows. What changes
 nothing when it is carried out twice may be asked of the next member after either; what does not,
 only after the first kind.
 """
@@ -9,7 +9,7 @@ only after the first kind.
 import msgspec
 
 from tenure.errors import JournalDamaged, JournalError, JournalUnwritable
-from tenure.journals.etcd_wire import Refusal
+from tenure.journals.etcd.wire import GatewayError
 
 _INVALID, _DEADLINE, _FORBIDDEN, _EXHAUSTED = 3, 4, 7, 8
 _PRECONDITION, _OUT_OF_RANGE, _UNIMPLEMENTED, _DATA_LOSS, _UNAUTHENTICATED = 9, 11, 12, 15, 16
@@ -19,14 +19,14 @@ _NOT_FOUND, _NOT_IMPLEMENTED = 404, 501
 
 _TOKEN_TROUBLE = ("invalid auth token", "auth store is old", "user name is empty")
 
-_refusals = msgspec.json.Decoder(Refusal)
+_refusals = msgspec.json.Decoder(GatewayError)
 
 
 class NotSent(JournalError):
     """The request did not reach etcd: it was not carried out."""
 
 
-class NoAnswer(JournalError):
+class Unanswered(JournalError):
     """The request may have been carried out, and may still be."""
 
 
@@ -46,7 +46,7 @@ class RevisionCompacted(JournalError):
     """What stood there at that revision is no longer kept."""
 
 
-class Refused(JournalError):
+class EtcdRefused(JournalError):
     """Etcd answered that it will not do this; nothing was carried out."""
 
 
@@ -82,7 +82,7 @@ def refusal(endpoint: str, status: int, payload: bytes) -> JournalError:
         )
     if found.code == _UNIMPLEMENTED or status == _NOT_FOUND:
         return _not_etcd(endpoint, status, payload)
-    return (Refused if found.code in _NOT_CARRIED_OUT else NoAnswer)(why)
+    return (EtcdRefused if found.code in _NOT_CARRIED_OUT else Unanswered)(why)
 
 
 def no_space(endpoint: str) -> JournalUnwritable:
@@ -95,10 +95,10 @@ def no_space(endpoint: str) -> JournalUnwritable:
     )
 
 
-def _not_etcd(endpoint: str, status: int, payload: bytes) -> SetupRefused | NoAnswer:
+def _not_etcd(endpoint: str, status: int, payload: bytes) -> SetupRefused | Unanswered:
     said = payload[:100].decode("utf-8", "replace").strip()
     if status >= 500 and status != _NOT_IMPLEMENTED:  # noqa: PLR2004 - a proxy did not reach it
-        return NoAnswer(f"{endpoint} answered {status} {said!r}")
+        return Unanswered(f"{endpoint} answered {status} {said!r}")
     return SetupRefused(
         f"{endpoint} answered {status} {said!r}, which is not etcd's JSON gateway: see that it is "
         "the client URL of an etcd 3.4 or later, with http or https as it listens, and that it "

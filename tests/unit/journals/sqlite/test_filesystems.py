@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tenure.errors import ConfigurationError
-from tenure.journals.filesystems import file_system, refuse_shared
+from tenure.journals.sqlite.filesystems import file_system, refuse_shared
 
 MOUNTINFO = r"""21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
 30 21 0:25 / /mnt rw - nfs4 filer:/export rw,vers=4.2

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from tenure.journals.sqlite_store import SqliteStore
+from tenure.journals.sqlite.store import SqliteStore
 from tenure.protocol.log.journal import Seat
 
 NOBODY = 65534  # a user without rights, on every Unix

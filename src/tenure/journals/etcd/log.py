@@ -13,17 +13,17 @@ from typing import Final
 import msgspec
 
 from tenure.errors import JournalError
-from tenure.journals.contract import History, Tail, went_back
-from tenure.journals.etcd_errors import RevisionCompacted
-from tenure.journals.etcd_store import ATTEMPTS, Store
-from tenure.journals.etcd_values import (
-    Chunk,
+from tenure.journals.contract import Tail, WholeLog, went_back
+from tenure.journals.etcd.errors import RevisionCompacted
+from tenure.journals.etcd.store import ATTEMPTS, EtcdStore
+from tenure.journals.etcd.values import (
+    AppendValue,
     Head,
     damaged,
     opened,
     unpacked,
 )
-from tenure.journals.etcd_wire import KeyValue
+from tenure.journals.etcd.wire import KeyValue
 from tenure.protocol.lease.records import AnyRecord, State
 from tenure.wire.journal_codec import decode_record, decode_state
 
@@ -42,21 +42,21 @@ class Numbered(msgspec.Struct, frozen=True):
     data: bytes
 
 
-async def load(store: Store) -> History:
+async def load(store: EtcdStore) -> WholeLog:
     """All that was committed, as it is at one revision."""
     found, _ = await catch_up(store, None)
-    assert isinstance(found, History)
+    assert isinstance(found, WholeLog)
     return found
 
 
-async def load_after(store: Store, journal: int, lsn: int) -> History | Tail:
+async def load_after(store: EtcdStore, journal: int, lsn: int) -> WholeLog | Tail:
     """See `Journal.load_after`."""
     known = (await store.identity()).journal == journal
     found, _ = await catch_up(store, lsn if known else None)
     return found
 
 
-async def catch_up(store: Store, after_lsn: int | None) -> tuple[History | Tail, int]:
+async def catch_up(store: EtcdStore, after_lsn: int | None) -> tuple[WholeLog | Tail, int]:
     """What comes after an LSN, and as of which revision; all, where a snapshot has replaced it.
 
     Raises JournalWentBack where the log ends before `after_lsn`.
@@ -72,7 +72,7 @@ async def catch_up(store: Store, after_lsn: int | None) -> tuple[History | Tail,
     )
 
 
-async def _catch_up(store: Store, after_lsn: int | None) -> tuple[History | Tail, int]:
+async def _catch_up(store: EtcdStore, after_lsn: int | None) -> tuple[WholeLog | Tail, int]:
     front = await store.front()
     head, end, revision = front.head, front.end, front.revision
     if after_lsn is not None and after_lsn > end:
@@ -82,16 +82,16 @@ async def _catch_up(store: Store, after_lsn: int | None) -> tuple[History | Tail
     records = await _records(store, head.lsn, end, revision)
     state = await _state(store, head, revision)
     identity = await store.identity()
-    return History(identity.journal, state, head.lsn, records), revision
+    return WholeLog(identity.journal, state, head.lsn, records), revision
 
 
-async def _records(store: Store, lsn: int, end: int, revision: int) -> tuple[AnyRecord, ...]:
+async def _records(store: EtcdStore, lsn: int, end: int, revision: int) -> tuple[AnyRecord, ...]:
     """The records after `lsn`, which there must be up to `end`."""
     numbered = await read_numbered(store, lsn, end, revision) if lsn < end else []
     return await asyncio.to_thread(_in_order, numbered, lsn, end)
 
 
-async def read_numbered(store: Store, lsn: int, up_to: int, revision: int) -> list[Numbered]:
+async def read_numbered(store: EtcdStore, lsn: int, up_to: int, revision: int) -> list[Numbered]:
     """The records after `lsn`, as they were at a revision, up to a LSN at least.
 
     The first may be of before, where one append wrote them.
@@ -105,20 +105,20 @@ async def read_numbered(store: Store, lsn: int, up_to: int, revision: int) -> li
         next_key = kvs[-1].key + b"\0" if is_more else b""
         if sum(len(kv.value) for kv in page.kvs) < _PAGE_BYTES // 2:
             limit = min(2 * limit, _MOST_PAGE_KEYS)
-    return await read_chunks(store, kvs, revision)
+    return await read_appends(store, kvs, revision)
 
 
-async def read_chunks(store: Store, kvs: Sequence[KeyValue], revision: int) -> list[Numbered]:
+async def read_appends(store: EtcdStore, kvs: Sequence[KeyValue], revision: int) -> list[Numbered]:
     """The records of these appends. Raises JournalDamaged, RevisionCompacted."""
     numbered: list[Numbered] = []
     for kv in kvs:
-        chunk = opened(kv.key, kv.value, Chunk)
-        body = chunk.body
-        if chunk.pieces is not None:
-            body = await store.read_pieces(chunk.pieces, revision)
-        first = store.keys.lsn_of(kv.key) - chunk.count + 1
-        for lsn, data in enumerate(unpacked(kv.key, body, chunk.count), first):
-            numbered.append(Numbered(lsn, chunk.leadership, data))
+        value = opened(kv.key, kv.value, AppendValue)
+        body = value.body
+        if value.pieces is not None:
+            body = await store.read_pieces(value.pieces, revision)
+        first = store.keys.lsn_of(kv.key) - value.count + 1
+        for lsn, data in enumerate(unpacked(kv.key, body, value.count), first):
+            numbered.append(Numbered(lsn, value.leadership, data))
     return numbered
 
 
@@ -140,7 +140,7 @@ def _in_order(numbered: list[Numbered], state_lsn: int, end: int) -> tuple[AnyRe
     return records
 
 
-async def _state(store: Store, head: Head, revision: int) -> State:
+async def _state(store: EtcdStore, head: Head, revision: int) -> State:
     if head.pieces is None:
         return State()
     data = await store.read_pieces(head.pieces, revision)

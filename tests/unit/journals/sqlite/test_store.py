@@ -13,11 +13,11 @@ from tenure.errors import (
     JournalError,
     JournalUnwritable,
 )
-from tenure.journals import sqlite_file
+from tenure.journals.sqlite import file as sqlite_file
 from tenure.protocol.lease.records import PoolCreated, State
 from tenure.protocol.log.journal import Committed, Deposed, Seat, Unknown
 from tenure.testing.contracts.journal import numbered
-from tests.unit.journals.disk import execute, files_of_at_most, opened
+from tests.unit.journals.sqlite.disk import execute, files_of_at_most, opened
 
 BIG = tuple(PoolCreated(f"pool-{i}", "ordered", (bytes(1000),)) for i in range(200))
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from tenure.errors import ClosedError
-from tenure.journals.contract import Beginning, History, Tail
-from tenure.journals.sqlite_store import SqliteStore
+from tenure.journals.contract import Beginning, Tail, WholeLog
+from tenure.journals.sqlite.store import SqliteStore
 from tenure.protocol.lease.records import AnyRecord, State
 from tenure.protocol.log.journal import AppendResult, Seat
 
@@ -60,11 +60,11 @@ class SqliteJournal:
         """See `Journal.resign`."""
         await self._call(self._store.resign, leadership)
 
-    async def load(self) -> History:
+    async def load(self) -> WholeLog:
         """See `Journal.load`."""
         return await self._call(self._store.load)
 
-    async def load_after(self, journal: int, lsn: int) -> History | Tail:
+    async def load_after(self, journal: int, lsn: int) -> WholeLog | Tail:
         """See `Journal.load_after`."""
         return await self._call(self._store.load_after, journal, lsn)
 

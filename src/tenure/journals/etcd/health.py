@@ -6,17 +6,17 @@ from typing import Final
 import msgspec
 
 from tenure.errors import ConfigurationError, JournalError
-from tenure.journals.etcd_gateway import Gateway
-from tenure.journals.etcd_wire import (
+from tenure.journals.etcd.gateway import Gateway
+from tenure.journals.etcd.wire import (
     ALARM,
     STATUS,
     AlarmAnswer,
     AlarmRequest,
-    StatusAnswer,
+    MemberStatus,
     StatusRequest,
 )
 
-_statuses: Final = msgspec.json.Decoder(StatusAnswer, strict=False)
+_statuses: Final = msgspec.json.Decoder(MemberStatus, strict=False)
 _alarms: Final = msgspec.json.Decoder(AlarmAnswer, strict=False)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from tenure.errors import ConfigurationError
 from tenure.journals import EtcdJournal, open_journal
-from tenure.journals.etcd_url import EtcdOptions, parse_etcd_url
+from tenure.journals.etcd.url import EtcdOptions, parse_etcd_url
 
 PASSWORD_FILE = "/p"  # noqa: S105 - a path, not a password
 

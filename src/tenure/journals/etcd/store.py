@@ -23,8 +23,8 @@ import msgspec
 
 from tenure.errors import JournalDamaged
 from tenure.journals.contract import draw_identity
-from tenure.journals.etcd_gateway import Gateway
-from tenure.journals.etcd_values import (
+from tenure.journals.etcd.gateway import Gateway
+from tenure.journals.etcd.values import (
     FORMAT,
     Front,
     Head,
@@ -37,7 +37,7 @@ from tenure.journals.etcd_values import (
     sealed,
     to_json,
 )
-from tenure.journals.etcd_wire import (
+from tenure.journals.etcd.wire import (
     RANGE,
     TXN,
     Compare,
@@ -65,17 +65,7 @@ _txns = msgspec.json.Decoder(TxnAnswer, strict=False)
 _ranges = msgspec.json.Decoder(RangeAnswer, strict=False)
 
 
-class Written(msgspec.Struct, frozen=True):
-    """All that was to be written was."""
-
-
-class NotWritten(msgspec.Struct, frozen=True):
-    """Nothing was, and this is what stood there at that moment."""
-
-    front: Front
-
-
-class Store:
+class EtcdStore:
     """The keys of one journal, and transactions on them."""
 
     def __init__(self, gateway: Gateway, prefix: str, *, makes: bool = True) -> None:
@@ -100,10 +90,11 @@ class Store:
         success: Sequence[Op],
         *,
         repeatable: bool = True,
-    ) -> Written | NotWritten:
+    ) -> Front | None:
         """One transaction on this journal: `success` if all of `compare` holds.
 
-        Raises JournalDamaged where this is not the journal that it was.
+        None where that was written. Otherwise nothing was, and this is the front as it stood at
+        that moment. Raises JournalDamaged where this is not the journal that it was.
         """
         raw, _ = await self._known()
         answer = await self._txn(
@@ -112,10 +103,10 @@ class Store:
             repeatable=repeatable,
         )
         if answer.succeeded:
-            return Written()
+            return None
         front = self._front_of(answer)
         self._check(front)
-        return NotWritten(front)
+        return front
 
     async def front(self) -> Front:
         """All that is small and changes. Raises as `write`."""
@@ -148,8 +139,7 @@ class Store:
         for number, piece in enumerate(cut):
             put_piece = put(place + b"%08x" % number, piece)
             # Not repeated: one that arrives late must be of a name that was given up.
-            done = await self.write(guard, [put_piece], repeatable=False)
-            if isinstance(done, NotWritten):
+            if await self.write(guard, [put_piece], repeatable=False) is not None:
                 return None
         return Pieces(place, len(cut), len(data))
 

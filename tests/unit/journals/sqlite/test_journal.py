@@ -12,7 +12,7 @@ from tenure.errors import (
 )
 from tenure.journals import SqliteJournal
 from tenure.protocol.lease.records import Left
-from tests.unit.journals.disk import opened
+from tests.unit.journals.sqlite.disk import opened
 
 
 def test_a_closed_journal_says_so(path: Path) -> None:
@@ -29,7 +29,7 @@ def test_a_closed_journal_says_so(path: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from tenure.journals.sqlite_store import SqliteStore
+from tenure.journals.sqlite.store import SqliteStore
 from tenure.protocol.log.journal import Committed, Seat
 from tenure.protocol.lease.records import Left, State
 
@@ -78,7 +78,7 @@ def test_what_was_acknowledged_survives_a_kill(tmp_path: Path, lines: int) -> No
 RACER = """
 import sys
 from pathlib import Path
-from tenure.journals.sqlite_store import SqliteStore
+from tenure.journals.sqlite.store import SqliteStore
 from tenure.protocol.log.journal import Seat
 
 print("ready", flush=True)

@@ -10,17 +10,16 @@ import msgspec
 
 TXN: Final = "/v3/kv/txn"
 RANGE: Final = "/v3/kv/range"
-WATCH: Final = "/v3/watch"
 AUTHENTICATE: Final = "/v3/auth/authenticate"
 STATUS: Final = "/v3/maintenance/status"
 ALARM: Final = "/v3/maintenance/alarm"
 
 
-class Request(msgspec.Struct, frozen=True, omit_defaults=True):
+class GatewayRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     """The base of all that is asked."""
 
 
-class Compare(Request, frozen=True):
+class Compare(GatewayRequest, frozen=True):
     """A condition of a transaction. With a `range_end`, it is on every key of the range."""
 
     key: bytes
@@ -31,7 +30,7 @@ class Compare(Request, frozen=True):
     range_end: bytes = b""
 
 
-class Range(Request, frozen=True):
+class Range(GatewayRequest, frozen=True):
     """Read a key, or the keys from it to before `range_end`, in their order."""
 
     key: bytes
@@ -41,21 +40,21 @@ class Range(Request, frozen=True):
     keys_only: bool = False
 
 
-class Put(Request, frozen=True):
+class Put(GatewayRequest, frozen=True):
     """Set a key."""
 
     key: bytes
     value: bytes
 
 
-class DeleteRange(Request, frozen=True):
+class DeleteRange(GatewayRequest, frozen=True):
     """Delete the keys from one to before `range_end`."""
 
     key: bytes
     range_end: bytes
 
 
-class Op(Request, frozen=True):
+class Op(GatewayRequest, frozen=True):
     """One of what a transaction may do."""
 
     request_range: Range | None = None
@@ -63,7 +62,7 @@ class Op(Request, frozen=True):
     request_delete_range: DeleteRange | None = None
 
 
-class Txn(Request, frozen=True):
+class Txn(GatewayRequest, frozen=True):
     """If all of `compare` holds do `success`, else `failure`, as one."""
 
     compare: list[Compare]
@@ -71,32 +70,18 @@ class Txn(Request, frozen=True):
     failure: list[Op]
 
 
-class WatchCreate(Request, frozen=True):
-    """Tell all that happens to a range of keys from a revision on."""
-
-    key: bytes
-    range_end: bytes
-    start_revision: int
-
-
-class WatchRequest(Request, frozen=True):
-    """The first, and here the only, message on a watch."""
-
-    create_request: WatchCreate
-
-
-class Credentials(Request, frozen=True):
+class Credentials(GatewayRequest, frozen=True):
     """Who asks for a token."""
 
     name: str
     password: str
 
 
-class StatusRequest(Request, frozen=True):
+class StatusRequest(GatewayRequest, frozen=True):
     """How a member is."""
 
 
-class AlarmRequest(Request, frozen=True):
+class AlarmRequest(GatewayRequest, frozen=True):
     """Which alarms are raised."""
 
     action: str
@@ -117,7 +102,6 @@ class KeyValue(msgspec.Struct, frozen=True):
 
     key: bytes
     value: bytes = b""
-    mod_revision: int = 0
 
 
 class RangeAnswer(msgspec.Struct, frozen=True):
@@ -126,11 +110,6 @@ class RangeAnswer(msgspec.Struct, frozen=True):
     header: Header = Header()
     kvs: tuple[KeyValue, ...] = ()
     more: bool = False
-
-    @property
-    def value(self) -> bytes | None:
-        """What the first key holds, or None where there is none."""
-        return self.kvs[0].value if self.kvs else None
 
 
 class OpAnswer(msgspec.Struct, frozen=True):
@@ -151,37 +130,13 @@ class TxnAnswer(msgspec.Struct, frozen=True):
         return self.responses[index].response_range
 
 
-class Event(msgspec.Struct, frozen=True):
-    """A key was put, or deleted."""
-
-    kv: KeyValue
-    type: str = "PUT"
-
-
-class Watched(msgspec.Struct, frozen=True):
-    """What a watch tells."""
-
-    header: Header = Header()
-    created: bool = False
-    canceled: bool = False
-    compact_revision: int = 0
-    cancel_reason: str = ""
-    events: tuple[Event, ...] = ()
-
-
-class WatchAnswer(msgspec.Struct, frozen=True):
-    """A message on a watch; without a result it is an error, which ends it."""
-
-    result: Watched | None = None
-
-
 class Token(msgspec.Struct, frozen=True):
     """What proves who asks, for a while."""
 
     token: str
 
 
-class StatusAnswer(msgspec.Struct, frozen=True):
+class MemberStatus(msgspec.Struct, frozen=True):
     """How a member is."""
 
     header: Header = Header()
@@ -191,7 +146,7 @@ class StatusAnswer(msgspec.Struct, frozen=True):
     errors: tuple[str, ...] = ()
 
 
-class Alarm(msgspec.Struct, frozen=True):
+class RaisedAlarm(msgspec.Struct, frozen=True):
     """A state in which etcd refuses writes."""
 
     member_id: int = msgspec.field(name="memberID", default=0)
@@ -201,10 +156,10 @@ class Alarm(msgspec.Struct, frozen=True):
 class AlarmAnswer(msgspec.Struct, frozen=True):
     """All alarms."""
 
-    alarms: tuple[Alarm, ...] = ()
+    alarms: tuple[RaisedAlarm, ...] = ()
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class GatewayError(msgspec.Struct, frozen=True):
     """An answer that is an error, by the codes of gRPC."""
 
     code: int = 0

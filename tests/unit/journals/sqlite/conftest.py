@@ -7,7 +7,7 @@ import pytest
 from tenure.protocol.lease.records import State
 from tenure.protocol.log.journal import Committed, Seat
 from tenure.testing.contracts.journal import numbered
-from tests.unit.journals.disk import SEAT, opened
+from tests.unit.journals.sqlite.disk import SEAT, opened
 
 
 @pytest.fixture

@@ -1,0 +1,1 @@
+"""A journal in etcd: several managers on several hosts share it."""
