@@ -17,6 +17,7 @@ from xxhash import xxh3_64_digest
 from benchmarks._rounds import line, measure, ratio
 from tenure.client.lookup import Lookup
 from tenure.client.routes import Routes
+from tenure.protocol.lease.lookup.events import RoutingTable
 
 RANGES = 6_400
 OWNERS = 100
@@ -31,7 +32,8 @@ def main() -> int:
     starts = [b"", *sorted(random.randbytes(8) for _ in range(RANGES - 1))]
     addresses: list[str | None] = [f"http://10.0.0.{random.randrange(OWNERS)}" for _ in starts]
     lookup = Lookup("http://127.0.0.1:7400", pool="rooms")
-    lookup._board.publish(Routes(starts, addresses, "hashed"))
+    table = RoutingTable(tuple(starts), tuple(addresses), "hashed", in_contact=True)
+    lookup._board.publish(Routes(table))
     ring = HashRing([f"http://10.0.0.{i}" for i in range(OWNERS)])
     bounds = starts[1:]
 

@@ -53,7 +53,7 @@ KNOWN = {
     "counter-not-in-snapshot": Known(9, (FORGOTTEN, AGAIN, INVARIANT)),
     "takeover-does-not-wait": Known(3, (FREED, TWO)),
     "leads-by-wall-clock": Known(5, (FREED, TWO), "cut from the journal,wall clocks set back", 3),
-    "append-not-guarded": Known(0, (FREED, TWO, AGAIN)),
+    "append-not-guarded": Known(12, (FREED, TWO, AGAIN)),
     "loss-by-last-flag": Known(0, (UNSIGNALLED,)),
     "loss-signalled-in-vain": Known(0, ("S2: signalled in vain",)),
     "handed-over-while-served": Known(0, ("S2: a write was forgotten",)),

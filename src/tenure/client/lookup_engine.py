@@ -26,6 +26,7 @@ from tenure.protocol.lease.lookup.events import (
     ManagersNamed,
     Received,
     Route,
+    RoutingTable,
     Send,
     SignalLoss,
 )
@@ -78,8 +79,8 @@ class LookupEngine(Engine[LookupEvent, LookupAction, ToLookup]):
         match action:
             case Send(manager, message):
                 self.transmit(manager, message)
-            case Route(changed):
-                self._route(changed)
+            case Route(changed, table):
+                self._route(changed, table)
             case SignalLoss(ranges, why):
                 self._signal_loss(ranges, why)
             case Noted():
@@ -87,12 +88,9 @@ class LookupEngine(Engine[LookupEvent, LookupAction, ToLookup]):
             case _:
                 assert_never(action)
 
-    def _route(self, changed: tuple[KeyRange, ...]) -> None:
-        machine = self._machine
-        assert machine.kind is not None
-        starts, addresses = machine.routes()
-        self.board.publish(Routes(starts, addresses, machine.kind, in_contact=machine.in_contact))
-        if machine.in_contact:
+    def _route(self, changed: tuple[KeyRange, ...], table: RoutingTable) -> None:
+        self.board.publish(Routes(table))
+        if table.in_contact:
             self.have_entered()
         for watch in self.watches.within(changed):
             self._compare(watch)
@@ -176,8 +174,7 @@ class LookupEngine(Engine[LookupEvent, LookupAction, ToLookup]):
 
     def give_up(self) -> None:
         """See `Engine.give_up`."""
-        kind = self._machine.kind or "hashed"
-        self.board.publish(Routes([WHOLE.start], [None], kind, in_contact=False))
+        self.board.find_nothing()
         self._signal_loss((WHOLE,), "nothing is known any more")
 
 

@@ -8,13 +8,15 @@ up a table that finds nothing (rule P17).
 from bisect import bisect_right
 from collections.abc import Callable
 
-from tenure.base.keys import Key, PoolKind, UserKey, key_function, no_utf8
+from tenure.base.keys import Key, UserKey, key_function, no_utf8
 from tenure.base.ranges import LOWEST, KeyRange
 from tenure.client.holdings import digest_of
 from tenure.client.unusable import forked, left, not_entered, raising_list
 from tenure.errors import TenureError
+from tenure.protocol.lease.lookup.events import RoutingTable
 
 WHAT = "Lookup"
+FINDS_NOTHING = RoutingTable((LOWEST,), (None,), "hashed", in_contact=False)
 
 
 class Routes:
@@ -22,20 +24,13 @@ class Routes:
 
     __slots__ = ("addresses", "bounds", "digest", "in_contact", "to_key")
 
-    def __init__(
-        self,
-        starts: list[Key],
-        addresses: list[str | None],
-        kind: PoolKind,
-        *,
-        in_contact: bool = True,
-    ) -> None:
-        assert starts[0] == LOWEST, starts[0]
-        self.bounds = starts[1:]
-        self.addresses = addresses
-        self.digest = digest_of(kind)
-        self.to_key = key_function(kind)
-        self.in_contact = in_contact
+    def __init__(self, table: RoutingTable) -> None:
+        assert table.starts[0] == LOWEST, table.starts[0]
+        self.bounds = list(table.starts[1:])
+        self.addresses = list(table.addresses)
+        self.digest = digest_of(table.kind)
+        self.to_key = key_function(table.kind)
+        self.in_contact = table.in_contact
 
     def table(self) -> tuple[tuple[KeyRange, str | None], ...]:
         """Every range with the address that serves it, in order."""
@@ -50,7 +45,7 @@ class Routes:
 
 def unusable(make: Callable[[], TenureError]) -> Routes:
     """What raises whenever it is read."""
-    routes = Routes([LOWEST], [None], "hashed", in_contact=False)
+    routes = Routes(FINDS_NOTHING)
     routes.addresses = raising_list(make, str)
     return routes
 
@@ -86,6 +81,12 @@ class RouteBoard:
         """Put up where keys are served from here on."""
         if not self._is_over:
             self.current = routes
+
+    def find_nothing(self) -> None:
+        """Nothing is known any more: `find` goes on, and finds nothing."""
+        routes = Routes(FINDS_NOTHING)
+        routes.digest, routes.to_key = self.current.digest, self.current.to_key
+        self.publish(routes)
 
     def close(self) -> None:
         """Left: reading raises."""

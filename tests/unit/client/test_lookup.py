@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import AsyncIterator, Callable
 
+import msgspec
 import pytest
 import pytest_asyncio
 
@@ -19,7 +20,9 @@ from tenure import (
     PoolError,
     UsageError,
 )
+from tenure.base.instants import seconds
 from tenure.protocol.lease.leader.events import CreatePool
+from tenure.protocol.lease.timing import TEST
 from tenure.testing.clock import TurnedClock, come_to_rest
 from tenure.testing.cluster import InProcessCluster
 
@@ -181,6 +184,28 @@ async def test_out_of_contact_it_finds_nothing_and_all_counts_as_lost(
         assert in_contact(lookup) is True
         assert lookup.find("x") == "http://a"
         assert lookup.stats()["out of contact"] == 1
+
+
+async def test_in_a_quiet_pool_it_routes_again_when_it_was_stopped() -> None:
+    """It was stopped for longer than its contact lasts. Nothing had changed when it went on: the
+    answer that renews its contact must put its table up again all the same.
+    """
+    timing = msgspec.structs.replace(TEST, contact_ns=seconds(0.6), leadership_ns=seconds(2))
+    clock = TurnedClock()
+    told: list[KeyChange] = []
+    async with (
+        InProcessCluster(["rooms"], clock=clock, timing=timing) as cluster,
+        cluster.owner("http://a") as owner,
+        cluster.lookup() as lookup,
+    ):
+        await cluster.turn(SOON)
+        lookup.watch("x", told.append)
+        clock.jump(0.7)
+        await cluster.turn(SOON)
+        assert (lookup.stats()["out of contact"], owner.stats().get("lapsed")) == (1, None)
+        assert (lookup.find("x"), in_contact(lookup)) == ("http://a", True)
+        gone, back = KeyChange("x", None, lost=True), KeyChange("x", "http://a", lost=False)
+        assert told == [gone, back]
 
 
 async def test_a_machine_that_breaks_takes_everything_with_it(

@@ -8,6 +8,7 @@ manager restarts does not come back as one wave.
 from random import Random
 
 from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, Instant
+from tenure.protocol.lease.patience import Patience
 
 FIRST_PAUSE_NS = 100 * MILLISECOND_NS
 """A new leader of the default preset answers about 2 s after a crash: asked 5 times until then."""
@@ -34,11 +35,13 @@ class Search:
             self._pause_ns = FIRST_PAUSE_NS
             self.at = now
 
-    def asked(self, now: Instant, longest_ns: int = LONGEST_PAUSE_NS) -> None:
-        """All managers were asked: ask again after a pause, of `longest_ns` at the most."""
+    def asked(self, now: Instant, patience: Patience, longest_ns: int = LONGEST_PAUSE_NS) -> None:
+        """All managers were asked: ask again after a pause, of `longest_ns` at the most, unless
+        answers are known to take longer.
+        """
         pause_ns = min(self._pause_ns, longest_ns)
         jitter = 0.5 + self.random.random()
-        self.at = Instant(now + round(pause_ns * jitter))
+        self.at = Instant(now + round(patience.at_least(pause_ns) * jitter))
         self._pause_ns = min(2 * pause_ns, LONGEST_PAUSE_NS)
 
     def found(self) -> None:

@@ -265,15 +265,17 @@ def test_a_lookup_may_be_told_anything(data: st.DataObject) -> None:
         if lies.number(9):
             message = decode_to_lookup(encode(lie_to_lookup(lies, lookup), NEWEST), NEWEST)
             event = lookup_events.Received(data.draw(st.sampled_from("aaab")), message)
-        wake_at = lookup.handle(now, event).wake_at
+        actions, wake_at = lookup.handle(now, event)
         lookup.invariants()
         assert wake_at >= now
+        for route in actions:
+            if isinstance(route, lookup_events.Route):
+                starts, places = route.table.starts, route.table.addresses
+                assert (starts, len(places)) == (tuple(sorted(set(starts))), len(starts))
         at = (lookup.leadership, lookup.lsn)
         if lookup.journal in seen and len(seen) == 1:  # P15, within one journal
             assert at >= seen[lookup.journal]
         seen[lookup.journal] = at
-        starts, places = lookup.routes()
-        assert (starts, len(places)) == (sorted(set(starts)), len(starts))
 
 
 # --- to a manager ---------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from random import Random
 
 from tenure.base.instants import FAR_FUTURE, Instant, seconds
+from tenure.protocol.lease.patience import Patience
 from tenure.protocol.lease.search import FIRST_PAUSE_NS, LONGEST_PAUSE_NS, Search
 
 NOW = Instant(seconds(100))
@@ -12,7 +13,7 @@ def pauses(seed: int, rounds: int) -> list[int]:
     search, now, found = Search(Random(seed)), NOW, []
     search.start(now)
     for _ in range(rounds):
-        search.asked(now)
+        search.asked(now, Patience())
         found.append(search.at - now)
         now = search.at
     return found
@@ -31,7 +32,7 @@ def test_a_search_that_is_on_is_not_begun_again() -> None:
     """Else whoever is told "I stand by" by each manager would ask them all again each time."""
     search = Search(Random(1))
     search.start(NOW)
-    search.asked(NOW)
+    search.asked(NOW, Patience())
     at = search.at
     search.start(Instant(NOW + 1))
     assert search.at == at
@@ -51,8 +52,38 @@ def test_the_next_search_begins_with_short_pauses() -> None:
     for _ in range(2):
         search.start(NOW)
         for _ in range(6):
-            search.asked(NOW)
+            search.asked(NOW, Patience())
         search.found()
     search.start(NOW)
-    search.asked(NOW)
+    search.asked(NOW, Patience())
     assert search.at - NOW <= FIRST_PAUSE_NS * 3 / 2
+
+
+def test_who_knows_answers_to_be_slow_asks_no_faster_than_they_come() -> None:
+    search, patience = Search(Random(1)), Patience()
+    patience.answered(seconds(0.8))
+    search.start(NOW)
+    search.asked(NOW, patience)
+    assert search.at - NOW >= seconds(0.8)
+
+
+# --- patience -------------------------------------------------------------------------------------
+
+
+def test_a_repetition_waits_as_long_again_as_was_waited_already() -> None:
+    patience, now, waits = Patience(), NOW, []
+    for _ in range(5):
+        waits.append(patience.asked(now, shortest_ns=10, longest_ns=100))
+        now = Instant(now + waits[-1])
+    assert waits == [10, 10, 20, 40, 80]
+    assert patience.asked(now, 10, 100) == 100
+
+
+def test_what_an_answer_took_is_waited_for_twice_from_then_on() -> None:
+    patience = Patience()
+    patience.answered(30)
+    assert patience.asked(NOW, 10, 100) == 60
+    patience.answered(70)
+    assert patience.asked(NOW, 10, 100) == 100
+    patience.answered(1)
+    assert patience.asked(NOW, 10, 100) == 10

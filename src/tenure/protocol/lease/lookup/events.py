@@ -4,6 +4,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from tenure.base.keys import Key, PoolKind
 from tenure.base.noted import Noted
 from tenure.base.ranges import KeyRange
 from tenure.protocol.lease.messages import ToLookup, ToManager
@@ -51,10 +52,21 @@ class Send(msgspec.Struct, frozen=True):
     message: ToManager
 
 
+class RoutingTable(msgspec.Struct, frozen=True):
+    """Where each range is served. Out of contact it is one range, which nobody serves (P17)."""
+
+    starts: tuple[Key, ...]
+    addresses: tuple[str | None, ...]
+    """Of the range from each start up to the next."""
+    kind: PoolKind
+    in_contact: bool
+
+
 class Route(msgspec.Struct, frozen=True):
-    """From here on route by the machine's present table, which changed in these ranges."""
+    """From here on route by `table`, which may differ in these ranges from the one before."""
 
     changed: tuple[KeyRange, ...]
+    table: RoutingTable
 
 
 class SignalLoss(msgspec.Struct, frozen=True):

@@ -31,6 +31,7 @@ from tenure.protocol.lease.lookup.events import (
     ManagersNamed,
     Received,
     Route,
+    RoutingTable,
     Send,
     SignalLoss,
 )
@@ -45,6 +46,7 @@ from tenure.protocol.lease.messages import (
     SyncResponse,
     ToLookup,
 )
+from tenure.protocol.lease.patience import Patience
 from tenure.protocol.lease.search import LONGEST_PAUSE_NS, Search
 from tenure.protocol.lease.table import NOBODY
 
@@ -93,6 +95,7 @@ class LookupMachine:
         self._sent_at: Instant | None = None
         """When the sync under way was sent."""
         self._unanswered_since: Instant | None = None
+        self._patience = Patience()
         self._sync_at = FAR_FUTURE
         self._actions: list[LookupAction] = []
         self.search.start(Instant(0))
@@ -123,14 +126,14 @@ class LookupMachine:
         if self.in_contact and now >= self.contact_until:
             self._lose_contact()
             self.search.start(now)
-        if now >= self._sync_at and self.manager is not None:
+        if now >= self._sync_at and self.manager is not None and not self.search.is_on:
             self._sync_or_search(now)
         if now >= self.search.at:
-            self._sync(now, self.config.managers)
-            self._asked_all(now)
+            self._ask_all(now)
 
     def _output(self, now: Instant) -> Output[LookupAction]:
-        wake_at = self.search.at if self.manager is None else min(self.search.at, self._sync_at)
+        is_searching = self.search.is_on or self.manager is None
+        wake_at = self.search.at if is_searching else self._sync_at
         if self.in_contact:
             wake_at = min(wake_at, self.contact_until)
         actions, self._actions = self._actions, []
@@ -145,29 +148,30 @@ class LookupMachine:
         else:
             assert self.manager is not None
             self._sync(now, (self.manager,))
-        self._sync_at = Instant(now + self.sync_ns // ANSWERS_A_SYNC)
 
     def _sync(self, now: Instant, managers: Iterable[str]) -> None:
         self.sequence += 1
         self._sent_at = now
         if self._unanswered_since is None:
             self._unanswered_since = now
-        self._sync_at = Instant(now + self.sync_ns // ANSWERS_A_SYNC)
+        wait_ns = self._patience.asked(now, self.sync_ns // ANSWERS_A_SYNC, self.sync_ns)
+        self._sync_at = Instant(now + wait_ns)
         message = Sync(
             self.config.pool, self.sequence, self.journal, self.leadership, self.lsn, self.nonce
         )
         for manager in managers:
             self._actions.append(Send(manager, message))
 
-    def _asked_all(self, now: Instant) -> None:
+    def _ask_all(self, now: Instant) -> None:
+        self._sync(now, self.config.managers)
         # Contact must not be lost by a slow search; where it is, a hasty one would hear nothing.
-        self.search.asked(now, self.sync_ns // 2 if self.in_contact else LONGEST_PAUSE_NS)
+        longest_ns = self.sync_ns // 2 if self.in_contact else LONGEST_PAUSE_NS
+        self.search.asked(now, self._patience, longest_ns)
 
     def _look_for_leader(self, now: Instant) -> None:
         self.search.start(now)
         if now >= self.search.at:
-            self._sync(now, self.config.managers)
-            self._asked_all(now)
+            self._ask_all(now)
 
     # --- answers ---
 
@@ -196,15 +200,14 @@ class LookupMachine:
             self._note(LookupKind.LATE_ANSWER)
             return
         was_another = self.journal not in (message.journal, 0)
+        has_returned = not self.in_contact
         if message.journal != self.journal:
             self._meet_journal(message)
         self._answered(now, manager, message)
-        entries = message.entries
         if message.snapshot:
             self.owners = {}
-        self._take(
-            message.leadership, message.lsn, entries, message.owners, snapshot=message.snapshot
-        )
+        # Whoever lost contact put up a table that finds nothing, so on return all of it is new.
+        self._take(message, snapshot=message.snapshot, is_all_new=message.snapshot or has_returned)
         if was_another:  # once `find` knows the new places, as with any other loss
             self._signal_loss([WHOLE], "another journal")
 
@@ -223,6 +226,7 @@ class LookupMachine:
         self.contact_ns = message.contact_ns
         self.contact_until = Instant(self._sent_at + self.contact_ns)
         self._sync_at = max(Instant(self._sent_at + self.sync_ns), now)
+        self._patience.answered(now - self._sent_at)
         self._sent_at = None
         self._unanswered_since = None
         self.search.found()
@@ -249,35 +253,25 @@ class LookupMachine:
             if self._sent_at is None:
                 self._sync(now, (manager,))
         elif message.lsn > self.lsn:
-            self._take(
-                message.leadership, message.lsn, message.entries, message.owners, snapshot=False
-            )
+            self._take(message, snapshot=False, is_all_new=False)
 
     # --- the table ---
 
-    def _take(
-        self,
-        leadership: int,
-        lsn: int,
-        entries: tuple[Entry, ...],
-        owners: tuple[OwnerInfo, ...],
-        *,
-        snapshot: bool,
-    ) -> None:
-        self.leadership, self.lsn = leadership, lsn
-        for owner in owners:
+    def _take(self, message: SyncResponse | Changes, *, snapshot: bool, is_all_new: bool) -> None:
+        self.leadership, self.lsn = message.leadership, message.lsn
+        for owner in message.owners:
             self.owners[owner.incarnation] = owner
         lost: list[KeyRange] = []
         changed: list[KeyRange] = []
-        for key_range, entry in said_last(entries, overlapping=not snapshot):
+        for key_range, entry in said_last(message.entries, overlapping=not snapshot):
             known = Known(entry.owner, entry.number)
             if not self.table.has(key_range, known):  # most of a snapshot is known already
                 lost.extend(self.lost_by(key_range, entry))
                 self.table.assign(key_range, known)
                 changed.append(key_range)
         self._forget_owners()
-        if changed or snapshot:
-            self._actions.append(Route((WHOLE,) if snapshot else tuple(changed)))
+        if changed or is_all_new:
+            self._route((WHOLE,) if is_all_new else tuple(changed))
         if lost:
             self._signal_loss(lost, "lost")
 
@@ -300,22 +294,24 @@ class LookupMachine:
         """Everything may be lost. The numbers are kept, to be compared on return (P17)."""
         self.in_contact = False
         self._note(LookupKind.OUT_OF_CONTACT)
-        self._actions.append(Route((WHOLE,)))
+        self._route((WHOLE,))
         self._signal_loss([WHOLE], "out of contact")
 
     def _signal_loss(self, ranges: list[KeyRange], why: str) -> None:
         self._actions.append(SignalLoss(tuple(ranges), why))
 
-    def routes(self) -> tuple[list[Key], list[str | None]]:
-        """Where each range is served, from which key on; nowhere while out of contact."""
+    def _route(self, changed: tuple[KeyRange, ...]) -> None:
+        assert self.kind is not None
         if not self.in_contact:
-            return [WHOLE.start], [None]
-        addresses = {incarnation: owner.address for incarnation, owner in self.owners.items()}
-        owners = [known.owner for known in self.table.values()]
-        return self.table.starts(), [addresses.get(owner) for owner in owners]
+            table = RoutingTable((WHOLE.start,), (None,), self.kind, in_contact=False)
+        else:
+            addresses = {incarnation: owner.address for incarnation, owner in self.owners.items()}
+            places = tuple(addresses.get(known.owner) for known in self.table.values())
+            table = RoutingTable(tuple(self.table.starts()), places, self.kind, in_contact=True)
+        self._actions.append(Route(changed, table))
 
     def find(self, key: Key) -> OwnerInfo | None:
-        """Who has `key`, as far as known; what `routes` says of one key."""
+        """Who has `key`, as far as known; what is published says the same of every key."""
         return self.owners.get(self.table[key].owner) if self.in_contact else None
 
     def _note(self, kind: LookupKind, detail: str = "") -> None:

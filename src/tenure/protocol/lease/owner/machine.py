@@ -35,6 +35,7 @@ from tenure.protocol.lease.owner.belief import NO_NUMBER
 from tenure.protocol.lease.owner.events import OwnerAction, OwnerConfig, OwnerEvent
 from tenure.protocol.lease.owner.noted import REFUSED, OwnerKind
 from tenure.protocol.lease.owner.possession import Possession
+from tenure.protocol.lease.patience import Patience
 from tenure.protocol.lease.search import LONGEST_PAUSE_NS as LONGEST_SEARCH_PAUSE_NS
 from tenure.protocol.lease.search import Search
 
@@ -83,8 +84,7 @@ class OwnerMachine:
         self.request: Request | None = None
         self.unanswered_since: Instant | None = None
         """When the first request without an answer was sent: silence counts from there (P24)."""
-        self._asking_since: Instant | None = None
-        """When the first was sent of the requests that were repeated since anything was heard."""
+        self._patience = Patience()
         self._ask_again = False
         self.renew_ns = FIRST_RENEW_NS
         self._ask_at = Instant(0)
@@ -194,23 +194,12 @@ class OwnerMachine:
         if self.unanswered_since is None:
             self.unanswered_since = now
         self._ask_again = False
-        self._ask_at = Instant(now + self._patience(now))
+        wait_ns = self._patience.asked(now, self.renew_ns // ANSWERS_A_RENEWAL, self.renew_ns)
+        self._ask_at = Instant(now + wait_ns)
         # Said while it still lists something, so that it is given nothing more; but not with an
         # empty list before its callbacks are done: then it would be gone.
         leaving = is_last or (self.is_leaving and self.possession.has_anything)
         self._send(self.manager, self._request_message(copies, leaving=leaving))
-
-    def _patience(self, now: Instant) -> int:
-        """How long to wait for an answer: for as long again as was waited for already.
-
-        An answer to any but the newest request is not taken. Were requests repeated at a fixed
-        pace, then one whose answers take longer (a slow disk, a far manager) would never be told
-        anything.
-        """
-        if self._asking_since is None:
-            self._asking_since = now
-        waited_ns = now - self._asking_since
-        return min(max(self.renew_ns // ANSWERS_A_RENEWAL, waited_ns), self.renew_ns)
 
     def _request_message(self, copies: tuple[Copy, ...], *, leaving: bool) -> ToManager:
         config = self.config
@@ -263,7 +252,8 @@ class OwnerMachine:
         # A search must not cost a short term; nor, where there is none to lose, be too hasty to
         # hear an answer.
         is_urgent = bool(self.belief.held())
-        self.search.asked(now, self.renew_ns // 2 if is_urgent else LONGEST_SEARCH_PAUSE_NS)
+        longest_ns = self.renew_ns // 2 if is_urgent else LONGEST_SEARCH_PAUSE_NS
+        self.search.asked(now, self._patience, longest_ns)
 
     def _on_introduction(self, now: Instant, manager: str, message: Introduction) -> None:
         """Take whoever leads for our manager, and ask it with its present nonce."""
@@ -281,7 +271,7 @@ class OwnerMachine:
             self._contradict(manager, message)
             return
         self.search.found()
-        self._asking_since = None
+        self._patience.heard()
         self.manager = manager
         self.manager_nonce = message.manager_nonce
         self.leadership = message.leadership
@@ -411,7 +401,7 @@ class OwnerMachine:
     def _answered(self, now: Instant, renew_ns: int, sent_at: Instant) -> None:
         self.request = None
         self.unanswered_since = None
-        self._asking_since = None
+        self._patience.answered(now - sent_at)
         self.search.found()
         self.renew_ns = max(renew_ns, SHORTEST_PAUSE_NS)
         self._ask_at = max(Instant(sent_at + renew_ns), now)

@@ -2,6 +2,7 @@
 
 from random import Random
 
+import msgspec
 import pytest
 
 from tenure.base.instants import FAR_FUTURE, Instant, seconds
@@ -13,6 +14,7 @@ from tenure.protocol.lease.lookup.events import (
     LookupConfig,
     Received,
     Route,
+    RoutingTable,
     Send,
     SignalLoss,
 )
@@ -63,6 +65,15 @@ class Driven:
     def lost(self) -> list[KeyRange]:
         losses = [action for action in self.actions if isinstance(action, SignalLoss)]
         return [key_range for loss in losses for key_range in loss.ranges]
+
+    def published(self) -> Route | None:
+        routes = [action for action in self.actions if isinstance(action, Route)]
+        return routes[-1] if routes else None
+
+    def routed(self) -> RoutingTable | None:
+        """What readers find by from here on, where that is said."""
+        route = self.published()
+        return route.table if route else None
 
     def asked(self) -> list[str]:
         sends = [action for action in self.actions if isinstance(action, Send)]
@@ -253,7 +264,7 @@ def test_out_of_contact_everything_is_lost_and_nothing_is_found() -> None:
     driven = in_contact()
     driven.advance(Instant(CONTACT_NS))
     assert (driven.lost(), driven.machine.find(b"k")) == ([WHOLE], None)
-    assert driven.machine.routes() == ([b""], [None])
+    assert driven.routed() == RoutingTable((b"",), (None,), "ordered", in_contact=False)
     driven.advance(Instant(3 * CONTACT_NS))
     assert driven.lost() == [], "once"
 
@@ -263,6 +274,51 @@ def test_on_return_the_numbers_that_it_knew_are_compared() -> None:
     driven.advance(Instant(CONTACT_NS))
     driven.hear(Instant(CONTACT_NS), response(driven, Entry(b"", None, 1, 3, 3), lsn=6))
     assert (driven.lost(), driven.machine.find(b"k")) == ([], OWNERS[0])
+
+
+@pytest.mark.parametrize("knows", [True, False])
+def test_on_return_it_publishes_its_table_though_nothing_changed(knows: bool) -> None:
+    """Readers have an empty table since contact was lost. In a quiet pool the answer on return
+    brings no change, and without a new table they would never find anything again.
+    """
+    driven = in_contact(number=3)
+    assert driven.routed() == RoutingTable((b"",), ("http://one",), "ordered", in_contact=True)
+    driven.advance(Instant(CONTACT_NS))
+    assert driven.routed() == RoutingTable((b"",), (None,), "ordered", in_contact=False)
+    entries = () if knows else (Entry(b"m", None, 2, 7, 4),)
+    driven.hear(Instant(CONTACT_NS), response(driven, *entries, lsn=6, snapshot=False))
+    changed = driven.published()
+    assert changed is not None
+    assert changed.changed == (WHOLE,), "every reader found nothing until now"
+    places = ("http://one",) if knows else ("http://one", "http://two")
+    assert changed.table.addresses == places
+
+
+@pytest.mark.parametrize("round_trip", [0.1, 1.3, 1.9, 2.4])
+def test_a_slow_manager_is_heard(round_trip: float) -> None:
+    """Only the answer to the newest sync is taken. A lookup that repeats its syncs at a fixed pace
+    is never told anything by a manager whose answers take longer than that.
+    """
+    driven = Driven()
+    under_way: list[tuple[Instant, int]] = []
+    out_of_contact: list[Instant] = []
+    now = driven.wake_at
+    while now < at(120):
+        arrives = under_way[0][0] if under_way else FAR_FUTURE
+        now = min(arrives, driven.wake_at)
+        if now == arrives:
+            _, sequence = under_way.pop(0)
+            first = not driven.machine.journal
+            entries = [Entry(b"", None, 1, 3, 3)] if first else []
+            answer = response(driven, *entries, snapshot=first)
+            driven.hear(now, msgspec.structs.replace(answer, sequence=sequence))
+        else:
+            driven.advance(now)
+        if "a" in driven.asked():
+            under_way.append((Instant(now + seconds(round_trip)), driven.machine.sequence))
+        if now > at(60) and not driven.machine.in_contact:
+            out_of_contact.append(now)
+    assert out_of_contact == []
 
 
 def test_silence_is_followed_by_a_search_of_all_managers() -> None:
