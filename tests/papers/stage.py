@@ -21,6 +21,7 @@ from tenure.base.ranges import KeyRange
 from tenure.journals.memory import JournalContents
 from tenure.protocol.balance.policy import NOBODY, Plan, Policy, Situation
 from tenure.protocol.balance.ring import Ring
+from tenure.protocol.lease.client_events import ManagerSaid, TellManager
 from tenure.protocol.lease.leader import events as manager_events
 from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
 from tenure.protocol.lease.leader.policies import PolicyMaker, chosen_policy
@@ -120,9 +121,9 @@ class ManagerActor(Actor):
     def perform(self, action: Anything) -> None:
         stage = self.stage
         match action:
-            case manager_events.Send(connection=number, message=message):
+            case manager_events.TellClient(connection=number, message=message):
                 stage.send(self, stage.clients[number], message)
-            case manager_events.Push(connections=numbers, message=message):
+            case manager_events.TellClients(connections=numbers, message=message):
                 for number in numbers:
                     stage.send(self, stage.clients[number], message)
             case Noted(kind=kind):
@@ -130,7 +131,7 @@ class ManagerActor(Actor):
             case manager_events.GiveUp(why=why):
                 self.notes.append(why)
                 self.kill()
-            case manager_events.Reply():
+            case manager_events.AnswerQuestion():
                 pass
             case _:
                 answer = stage.journal.carry_out(action)
@@ -140,7 +141,7 @@ class ManagerActor(Actor):
                     stage.unanswered.append((self, answer))
 
     def on_message(self, sender: Actor, message: Anything) -> None:
-        self.post(manager_events.Received(self.stage.clients.index(sender), message))
+        self.post(manager_events.ClientSaid(self.stage.clients.index(sender), message))
 
     @property
     def table(self) -> LeaseTable:
@@ -165,7 +166,7 @@ class OwnerActor(Actor):
 
     def perform(self, action: Anything) -> None:
         match action:
-            case owner_events.Send(manager=url, message=message):
+            case TellManager(manager=url, message=message):
                 self.stage.send(self, self.stage.managers[url], message)
             case owner_events.Hold(holdings=holdings):
                 self.holdings = holdings
@@ -192,7 +193,7 @@ class OwnerActor(Actor):
         self.post(owner_events.CloseRequested())
 
     def on_message(self, sender: Actor, message: Anything) -> None:
-        self.post(owner_events.Received(sender.name, message))
+        self.post(ManagerSaid(sender.name, message))
 
     def number(self, key: Key) -> int | None:
         """The number under which it believes that it holds `key` now."""
@@ -214,7 +215,7 @@ class LookupActor(Actor):
 
     def perform(self, action: Anything) -> None:
         match action:
-            case lookup_events.Send(manager=url, message=message):
+            case TellManager(manager=url, message=message):
                 self.stage.send(self, self.stage.managers[url], message)
             case lookup_events.SignalLoss(ranges=ranges):
                 self.losses.extend(ranges)
@@ -224,7 +225,7 @@ class LookupActor(Actor):
                 pass
 
     def on_message(self, sender: Actor, message: Anything) -> None:
-        self.post(lookup_events.Received(sender.name, message))
+        self.post(ManagerSaid(sender.name, message))
 
     def find(self, key: Key) -> str | None:
         """The address at which `key` is served, as far as it knows."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from tenure.base.instants import SECOND_NS, Instant
 from tenure.base.ranges import KeyRange
-from tenure.protocol.lease.history import History
+from tenure.protocol.lease.history import LeaseHistory
 from tenure.protocol.lease.leader.context import LeaderContext, Seal
 from tenure.protocol.lease.leader.publisher import Publisher
 from tenure.protocol.lease.lookup.machine import Known
@@ -110,7 +110,7 @@ def test_figure_4_word_for_word() -> None:
     told = [OwnerInfo(number, name, f"http://{name}") for number, name in owners]
 
     pool = PoolState("pool", "hashed", (), 2, 4, (Entry(b"", None, 0, 1, 1),), (), ())
-    context = LeaderContext(Seal(1, 1, 1), PAPER, History(State(pools=(pool,)), 1))
+    context = LeaderContext(Seal(1, 1, 1), PAPER, LeaseHistory(State(pools=(pool,)), 1))
     publisher = Publisher(context, context.history.tables["pool"])
     now = Instant(100 * SECOND_NS)
     for entries in (before, split):

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from tenure.base.instants import Instant, seconds
 from tenure.base.ranges import KeyRange
-from tenure.protocol.lease.history import History
+from tenure.protocol.lease.client_events import ManagerSaid
+from tenure.protocol.lease.history import LeaseHistory
 from tenure.protocol.lease.leader.change_log import ChangeLog
-from tenure.protocol.lease.lookup.events import LookupConfig, Received, SignalLoss
+from tenure.protocol.lease.lookup.events import LookupConfig, SignalLoss
 from tenure.protocol.lease.lookup.machine import LookupMachine
-from tenure.protocol.lease.messages import Changes, Entry, Held, SyncResponse
+from tenure.protocol.lease.messages import Changes, Entry, Held, SyncResponse, ToLookup
 from tenure.protocol.lease.records import AnyRecord, Changed, Joined, Left, PoolCreated, State
 from tenure.protocol.lease.table import FIRST_NUMBER, NOBODY
 from tenure.wire.journal_codec import decode_record, decode_state, encode_record, encode_state
@@ -95,7 +96,7 @@ def told(story: list[Change]) -> Naive:
 
 @given(stories)
 def test_records_make_the_table_that_they_say(story: list[Change]) -> None:
-    naive, history = told(story), History(State(), 0)
+    naive, history = told(story), LeaseHistory(State(), 0)
     for record in naive.records:
         history.apply(record)
         history.invariants()
@@ -106,7 +107,7 @@ def test_records_make_the_table_that_they_say(story: list[Change]) -> None:
 
 @given(stories)
 def test_what_an_owner_has_is_listed_as_it_would_list_it(story: list[Change]) -> None:
-    naive, history = told(story), History(State(), 0)
+    naive, history = told(story), LeaseHistory(State(), 0)
     for record in naive.records:
         history.apply(record)
         for i in range(1, OWNERS + 1):  # asked after each record: nothing kept may be stale
@@ -124,14 +125,14 @@ def test_a_leader_that_takes_over_anywhere_comes_to_the_same(
     story: list[Change], data: st.DataObject
 ) -> None:
     """P21: by records, by a snapshot, or by a snapshot and the records after it, through bytes."""
-    naive, whole = told(story), History(State(), 0)
+    naive, whole = told(story), LeaseHistory(State(), 0)
     cut = data.draw(st.integers(0, len(naive.records)))
     snapshot, lsn = whole.state(), 0
     for i, record in enumerate(naive.records):
         if i == cut:
             snapshot, lsn = decode_state(encode_state(whole.state()), "here"), whole.lsn
         whole.apply(record)
-    later = History(snapshot, lsn)
+    later = LeaseHistory(snapshot, lsn)
     for record in naive.records[lsn:]:
         later.apply(decode_record(encode_record(record), "here"))
     later.invariants()
@@ -180,7 +181,7 @@ class Followed:
             FOREVER,
             FOREVER,
         )
-        self._hear(Received("a", message), self.lsn)
+        self._hear(ManagerSaid("a", message), self.lsn)
 
     def push(self, after: int) -> None:
         """All changes after an LSN, which may begin before what the lookup knows."""
@@ -188,7 +189,7 @@ class Followed:
         assert entries is not None
         message = Changes("p", 9, 1, after, self.lsn, entries, ())
         follows = after <= self.machine.lsn < self.lsn and self.machine.in_contact
-        self._hear(Received("a", message), self.lsn if follows else self.machine.lsn)
+        self._hear(ManagerSaid("a", message), self.lsn if follows else self.machine.lsn)
 
     def table(self) -> tuple[Entry, ...]:
         bounds = [*KEYS, None]
@@ -197,7 +198,7 @@ class Followed:
             for key, end in zip(KEYS, bounds[1:], strict=True)
         )
 
-    def _hear(self, event: Received, lsn: int) -> None:
+    def _hear(self, event: ManagerSaid[ToLookup], lsn: int) -> None:
         lost: set[bytes] = set()
         for action in self.machine.handle(Instant(0), event).actions:
             if isinstance(action, SignalLoss):

@@ -8,6 +8,7 @@ from tenure.base.keys import Key
 from tenure.base.machine import Machine, Output
 from tenure.base.noted import Noted
 from tenure.base.ranges import KeyRange
+from tenure.protocol.lease.client_events import ManagerSaid, TellManager
 from tenure.protocol.lease.leader import events as manager_events
 from tenure.protocol.lease.leader.leader import Leader
 from tenure.protocol.lease.leader.manager import Manager
@@ -128,18 +129,18 @@ class ManagerActor(Actor):
         self.replies: dict[int, manager_events.Answer] = {}
 
     def receive(self, sender: Actor, data: bytes) -> None:
-        self.post(manager_events.Received(sender.uid, decode_to_manager(data, NEWEST)))
+        self.post(manager_events.ClientSaid(sender.uid, decode_to_manager(data, NEWEST)))
 
     def perform(self, action: object) -> None:
         match action:
-            case manager_events.Send(connection=connection, message=message):
+            case manager_events.TellClient(connection=connection, message=message):
                 self.stage.send_to_client(self, connection, message)
-            case manager_events.Push(connections=connections, message=message):
+            case manager_events.TellClients(connections=connections, message=message):
                 for connection in connections:
                     self.stage.send_to_client(self, connection, message)
             case Noted(kind=kind):
                 self.notes.append(kind.phrase)
-            case manager_events.Reply(ticket=ticket, answer=answer):
+            case manager_events.AnswerQuestion(ticket=ticket, answer=answer):
                 self.replies[ticket] = answer
             case manager_events.GiveUp(why=why):
                 self.gave_up = why
@@ -150,7 +151,7 @@ class ManagerActor(Actor):
 
     def lose(self, owner: "OwnerActor") -> None:
         """The connection of an owner breaks, and this side sees it."""
-        self.post(manager_events.Disconnected(owner.uid))
+        self.post(manager_events.ClientLost(owner.uid))
         self.stage.settle()
 
     @property
@@ -197,11 +198,11 @@ class OwnerActor(Actor):
         self._lapse_seen = False
 
     def receive(self, sender: Actor, data: bytes) -> None:
-        self.post(owner_events.Received(sender.slot, decode_to_owner(data, NEWEST)))
+        self.post(ManagerSaid(sender.slot, decode_to_owner(data, NEWEST)))
 
     def perform(self, action: object) -> None:
         match action:
-            case owner_events.Send(manager=manager, message=message):
+            case TellManager(manager=manager, message=message):
                 self.stage.send_to_manager(self, manager, message)
             case owner_events.Hold(holdings=holdings):
                 self._put_up(holdings)
@@ -326,11 +327,11 @@ class LookupActor(Actor):
         self.routed: list[KeyRange] = []
 
     def receive(self, sender: Actor, data: bytes) -> None:
-        self.post(lookup_events.Received(sender.slot, decode_to_lookup(data, NEWEST)))
+        self.post(ManagerSaid(sender.slot, decode_to_lookup(data, NEWEST)))
 
     def perform(self, action: object) -> None:
         match action:
-            case lookup_events.Send(manager=manager, message=message):
+            case TellManager(manager=manager, message=message):
                 self.stage.send_to_manager(self, manager, message)
             case lookup_events.SignalLoss(ranges=ranges, why=why):
                 self.losses.extend((key_range, why) for key_range in ranges)

@@ -20,7 +20,7 @@ from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import WHOLE, KeyRange
 from tenure.journals.memory import JournalContents
 from tenure.protocol.balance.policy import NOBODY, Plan, Policy, Situation
-from tenure.protocol.lease.history import History
+from tenure.protocol.lease.history import LeaseHistory
 from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
 from tenure.protocol.lease.lookup.events import LookupConfig
 from tenure.protocol.lease.lookup.machine import LookupMachine
@@ -202,7 +202,7 @@ class Stage:
     def begin_history(self) -> None:
         """An empty journal, with an identity of its own."""
         self.journal = JournalContents(self.random, self._on_commit)
-        self.committed = History(State(), 0)
+        self.committed = LeaseHistory(State(), 0)
         self._numbers = RangeMap(0)
 
     def put_back(self, seat: Seat, state: State, lsn: int) -> None:
@@ -210,17 +210,17 @@ class Stage:
         copy = JournalContents(self.random, self._on_commit)
         copy.journal = self.journal.journal
         copy.seat, copy.state, copy.state_lsn = seat, state, lsn
-        self.journal, self.committed = copy, History(state, lsn)
+        self.journal, self.committed = copy, LeaseHistory(state, lsn)
 
     def restore(self) -> None:
         """What `tenure restore` makes of the journal as it is."""
-        copy, history = self.journal, History(self.journal.state, self.journal.state_lsn)
+        copy, history = self.journal, LeaseHistory(self.journal.state, self.journal.state_lsn)
         for record in copy.records:
             history.apply(record)
         self.journal = JournalContents(self.random, self._on_commit)
         self.journal.seat, self.journal.state = restored(history, copy.seat)
         self.journal.state_lsn = copy.lsn
-        self.committed = History(self.journal.state, copy.lsn)
+        self.committed = LeaseHistory(self.journal.state, copy.lsn)
 
     # --- who is on it ---
 

@@ -5,8 +5,8 @@ As in `test_schedules`.
 
 from tenure.base.instants import Instant, seconds
 from tenure.base.ranges import WHOLE, KeyRange
+from tenure.protocol.lease.client_events import ManagerLost
 from tenure.protocol.lease.messages import Join, LeaseRequest, SyncResponse
-from tenure.protocol.lease.owner import events as owner_events
 from tenure.protocol.lease.owner.machine import OwnerMachine
 from tenure.protocol.lease.timing import DEFAULT
 from tenure.protocol.log.journal import Append
@@ -120,7 +120,7 @@ def an_answer_is_handled_after_the_end_of_the_term() -> None:
     number = o.number_of(KEY)
     requests = stage.hold(LeaseRequest, sender="o")
     stage.run_until(lambda: o.seconds_left < 0.5)
-    o.post(owner_events.Disconnected("a"))  # it asks who leads, and then asks anew
+    o.post(ManagerLost("a"))  # it asks who leads, and then asks anew
     stage.settle()
     o.stop()
     requests.last.deliver()

@@ -10,7 +10,7 @@ from tenure.base.instants import in_seconds
 from tenure.cli.output import say, show
 from tenure.journals import open_copy
 from tenure.journals.contract import Beginning
-from tenure.manager.restore import Copy, read_copy
+from tenure.manager.restore import RestoredCopy, read_copy
 from tenure.manager.restore import restore as carry_out
 from tenure.protocol.lease.restoration import Vigil
 from tenure.runtime.clock import boot_clock
@@ -51,7 +51,7 @@ async def _restore(url: str, *, dry_run: bool) -> None:
     say("start its managers, without --first-start: the first to lead waits before it grants")
 
 
-def _show_copy(url: str, copy: Copy) -> None:
+def _show_copy(url: str, copy: RestoredCopy) -> None:
     seat = copy.seat
     rows: list[tuple[str, object]] = [
         ("journal", url),
@@ -66,7 +66,7 @@ def _show_copy(url: str, copy: Copy) -> None:
     show(("what", "in the copy"), rows, empty="")
 
 
-def _show_plan(copy: Copy) -> None:
+def _show_plan(copy: RestoredCopy) -> None:
     begun: Beginning = copy.beginning()
     now = boot_clock()
     watch = math.ceil(in_seconds(Vigil(now, copy.seat).over_at - now))

@@ -18,16 +18,13 @@ from tenure.client.owner_engine import SHOWN_RANGES
 from tenure.client.routes import RouteBoard, Routes
 from tenure.client.watching import KeyChange, Watch, Watches
 from tenure.errors import PoolError, TenureError
+from tenure.protocol.lease.client_events import ManagerLost, ManagerSaid, ManagersNamed, TellManager
 from tenure.protocol.lease.lookup.events import (
-    Disconnected,
     LookupAction,
     LookupConfig,
     LookupEvent,
-    ManagersNamed,
-    Received,
     Route,
     RoutingTable,
-    Send,
     SignalLoss,
 )
 from tenure.protocol.lease.lookup.machine import LookupMachine
@@ -77,7 +74,7 @@ class LookupEngine(Engine[LookupEvent, LookupAction, ToLookup]):
     def perform(self, action: LookupAction) -> None:
         """See `Engine.perform`."""
         match action:
-            case Send(manager, message):
+            case TellManager(manager, message):
                 self.transmit(manager, message)
             case Route(changed, table):
                 self._route(changed, table)
@@ -149,11 +146,11 @@ class LookupEngine(Engine[LookupEvent, LookupAction, ToLookup]):
                 self.reachability.note(manager, detail)
             case _:
                 pass
-        self.driver.post(Received(manager, message))
+        self.driver.post(ManagerSaid(manager, message))
 
     def on_lost(self, manager: str) -> None:
         """See `Engine.on_lost`."""
-        self.driver.post(Disconnected(manager))
+        self.driver.post(ManagerLost(manager))
 
     def entering_error(self) -> TenureError:
         """See `Engine.entering_error`. A pool may yet be created: that is waited for."""

@@ -28,6 +28,7 @@ from tenure.client.holdings import Board
 from tenure.client.reporting import Reporting
 from tenure.client.unusable import left
 from tenure.errors import NameHeld, PoolError, TenureError
+from tenure.protocol.lease.client_events import ManagerLost, ManagerSaid, ManagersNamed, TellManager
 from tenure.protocol.lease.messages import (
     Attest,
     Introduction,
@@ -44,7 +45,6 @@ from tenure.protocol.lease.owner.events import (
     Alive,
     Closed,
     CloseRequested,
-    Disconnected,
     DrainRequested,
     Forget,
     Grant,
@@ -54,14 +54,11 @@ from tenure.protocol.lease.owner.events import (
     Lapsed,
     Look,
     Looked,
-    ManagersNamed,
     OwnerAction,
     OwnerConfig,
     OwnerEvent,
-    Received,
     Revoke,
     Revoked,
-    Send,
     SendLast,
     StopHandOver,
 )
@@ -127,7 +124,7 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
     def perform(self, action: OwnerAction) -> None:
         """See `Engine.perform`."""
         match action:
-            case Send(manager, message):
+            case TellManager(manager, message):
                 if isinstance(message, LeaseRequest):
                     message = self.reporting.add_load(message, self.clock(), self._machine.renew_ns)
                 self.transmit(manager, message)
@@ -275,7 +272,7 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
                 pass
             case _:
                 assert_never(message)
-        self.driver.post(Received(manager, message))
+        self.driver.post(ManagerSaid(manager, message))
         if refusal is not None and not self.entered.done():
             self._on_refused(refusal)
 
@@ -304,7 +301,7 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
 
     def on_lost(self, manager: str) -> None:
         """See `Engine.on_lost`."""
-        self.driver.post(Disconnected(manager))
+        self.driver.post(ManagerLost(manager))
 
     # --- living and leaving ---
 

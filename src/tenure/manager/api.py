@@ -15,14 +15,14 @@ from tenure.base.keys import PoolKind
 from tenure.errors import ConfigurationError
 from tenure.manager import answers
 from tenure.manager.answers import CreatedAnswer, StatusAnswer
-from tenure.manager.engine import Engine
-from tenure.manager.http_errors import Refused, as_json, check_is_json
+from tenure.manager.engine import ManagerEngine
+from tenure.manager.http_errors import HttpRefusal, as_json, check_is_json
 from tenure.manager.journal_health import journal_answer
 from tenure.manager.pool_spec import HexKey, key_of, pool_spec
 from tenure.manager.steering_api import SteeringApi, key_in
 from tenure.protocol.lease.leader.events import (
     Answer,
-    Done,
+    CarriedOut,
     Impossible,
     ListOwners,
     ListPools,
@@ -55,7 +55,7 @@ class NewPool(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Api:
     """The handlers of the JSON API."""
 
-    def __init__(self, engine: Engine, journal_url: str) -> None:
+    def __init__(self, engine: ManagerEngine, journal_url: str) -> None:
         self.engine = engine
         self.journal_url = journal_url
 
@@ -92,7 +92,7 @@ class Api:
         engine = self.engine
         if engine.is_proven or (engine.role == "standing by" and engine.leader):
             return as_json({"status": engine.role})
-        raise Refused(
+        raise HttpRefusal(
             503, "this manager neither leads nor knows who does", "ask again in a second or two"
         )
 
@@ -138,8 +138,8 @@ class Api:
             question = pool_spec(body.name, body.kind, points)
         except (msgspec.MsgspecError, UnicodeDecodeError, ConfigurationError) as error:
             way_out = 'the body is {"name": ..., "kind": "hashed" or "ordered", "split_points": []}'
-            raise Refused(400, str(error), way_out) from error
-        done = await self.ask(question, Done)
+            raise HttpRefusal(400, str(error), way_out) from error
+        done = await self.ask(question, CarriedOut)
         answer = CreatedAnswer(question.pool, question.kind, done.changed)
         return as_json(answer, 201 if done.changed else 200)
 
@@ -168,24 +168,24 @@ class Api:
         return self.engine.pool_kind(pool) or "hashed"
 
     async def ask(self, question: Question, wanted: type[A]) -> A:
-        """The machine's answer, of the type that is wanted. Raises Refused where there is none."""
+        """The machine's answer, of the type that is wanted; otherwise HttpRefusal is raised."""
         try:
             answer = await self.engine.ask(question)
         except TimeoutError:
-            raise Refused(
+            raise HttpRefusal(
                 503,
                 "this manager could not answer in time: its journal is slow, or it leads no more",
                 "ask again",
             ) from None
         match answer:
             case NotLeading(leader=None):
-                raise Refused(503, "no manager leads yet", "ask again in a second or two")
+                raise HttpRefusal(503, "no manager leads yet", "ask again in a second or two")
             case NotLeading(leader=leader):
-                raise Refused(503, f"this manager stands by; {leader} leads", "ask it", leader)
+                raise HttpRefusal(503, f"this manager stands by; {leader} leads", "ask it", leader)
             case Impossible(why=why, missing=True):
-                raise Refused(404, why, "create it: POST /v1/pools, or tenure pool create")
+                raise HttpRefusal(404, why, "create it: POST /v1/pools, or tenure pool create")
             case Impossible(why=why):
-                raise Refused(409, why, _way_out(question))
+                raise HttpRefusal(409, why, _way_out(question))
         assert isinstance(answer, wanted), answer
         return answer
 
@@ -202,7 +202,7 @@ def _since(request: web.Request) -> int | None:
         return None
     if written.isascii() and written.isdigit() and len(written) < 20:  # noqa: PLR2004 - 2**63 has 19
         return int(written)
-    raise Refused(400, f"since={written} is no LSN", "give a number from 0 on, or leave it out")
+    raise HttpRefusal(400, f"since={written} is no LSN", "give a number from 0 on, or leave it out")
 
 
 def _journal(request: web.Request) -> int | None:
@@ -211,4 +211,4 @@ def _journal(request: web.Request) -> int | None:
         return None if written is None else int(written, 16)
     except ValueError:
         way_out = "give the `journal` of the last answer, or leave it out"
-        raise Refused(400, f"journal={written} is no journal", way_out) from None
+        raise HttpRefusal(400, f"journal={written} is no journal", way_out) from None

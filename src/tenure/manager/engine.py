@@ -25,17 +25,17 @@ from tenure.manager.peers import Peers, send_to_each
 from tenure.observe.events import Observer
 from tenure.protocol.lease.leader.events import (
     Answer,
-    Asked,
+    AnswerQuestion,
     Connection,
     GiveUp,
     ManagerAction,
     ManagerEvent,
     NotLeading,
-    Push,
     Question,
-    Reply,
-    Send,
-    Stopped,
+    QuestionAsked,
+    StopRequested,
+    TellClient,
+    TellClients,
 )
 from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
 from tenure.protocol.lease.messages import FromManager
@@ -52,7 +52,7 @@ RESIGN_SECONDS = 5.0
 """How long a stopping manager tries to tell its journal. A standby takes over anyway, later."""
 
 
-class Engine:
+class ManagerEngine:
     """A manager machine that runs."""
 
     def __init__(
@@ -86,7 +86,7 @@ class Engine:
 
     async def stop(self) -> None:
         """Resign, so that a standby need not wait, and finish what the journal was asked."""
-        self.post(Stopped())
+        self.post(StopRequested())
         if self._under_way and not self.failed.done():
             await asyncio.wait(self._under_way, timeout=RESIGN_SECONDS)
         self._driver.stop()
@@ -104,7 +104,7 @@ class Engine:
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._answers[ticket] = answer
         try:
-            self.post(Asked(ticket, question))
+            self.post(QuestionAsked(ticket, question))
             async with asyncio.timeout(ANSWER_SECONDS):
                 return await answer
         finally:
@@ -169,11 +169,11 @@ class Engine:
 
     def _perform(self, action: ManagerAction) -> None:
         match action:
-            case Send(connection=connection, message=message):
+            case TellClient(connection=connection, message=message):
                 self._send((connection,), message)
-            case Push(connections=connections, message=message):
+            case TellClients(connections=connections, message=message):
                 self._send(connections, message)
-            case Reply(ticket=ticket, answer=answer):
+            case AnswerQuestion(ticket=ticket, answer=answer):
                 waiting = self._answers.get(ticket)
                 if waiting is not None and not waiting.done():
                     waiting.set_result(answer)

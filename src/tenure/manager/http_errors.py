@@ -16,7 +16,7 @@ WAYS_OUT = {
 _RETRY_SECONDS = {"Retry-After": "1"}
 
 
-class Refused(Exception):
+class HttpRefusal(Exception):
     """A request that cannot be answered."""
 
     def __init__(self, status: int, error: str, way_out: str, leader: str | None = None) -> None:
@@ -38,7 +38,7 @@ async def errors_as_json(
     """Turn what a handler raises into an answer."""
     try:
         return await handler(request)
-    except Refused as refused:
+    except HttpRefusal as refused:
         response = as_json(refused.problem, refused.status)
         if refused.status == web.HTTPServiceUnavailable.status_code:
             response.headers.update(_RETRY_SECONDS)
@@ -55,9 +55,9 @@ async def errors_as_json(
 
 
 def check_is_json(request: web.Request) -> None:
-    """Raise Refused unless the body is said to be JSON.
+    """Raise HttpRefusal unless the body is said to be JSON.
 
     Also what keeps a web page from sending one without being asked.
     """
     if request.content_type != "application/json":
-        raise Refused(415, "the body is not JSON", "send Content-Type: application/json")
+        raise HttpRefusal(415, "the body is not JSON", "send Content-Type: application/json")

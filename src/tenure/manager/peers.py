@@ -38,7 +38,7 @@ def frame(payload: bytes) -> bytes:
     return bytes((_FINAL_BINARY, _EIGHT_BYTE_LENGTH)) + size.to_bytes(8, "big") + payload
 
 
-class Peer:
+class ConnectedPeer:
     """One client's connection."""
 
     __slots__ = ("_largest", "transport", "version")
@@ -70,7 +70,7 @@ class Peers:
     """All connections. Numbers are never used twice."""
 
     def __init__(self) -> None:
-        self._peers: dict[Connection, Peer] = {}
+        self._peers: dict[Connection, ConnectedPeer] = {}
         self._last: Connection = 0
 
     def __len__(self) -> int:
@@ -79,7 +79,7 @@ class Peers:
     def add(self, transport: asyncio.WriteTransport, version: int) -> Connection:
         """Take a new connection, on which `version` is spoken; its number."""
         self._last += 1
-        self._peers[self._last] = Peer(transport, version)
+        self._peers[self._last] = ConnectedPeer(transport, version)
         return self._last
 
     def remove(self, connection: Connection) -> None:
@@ -95,9 +95,9 @@ class Peers:
         """How many connections there are of each version."""
         return Counter(peer.version for peer in self._peers.values())
 
-    def by_version(self, connections: Iterable[Connection]) -> dict[int, list[Peer]]:
+    def by_version(self, connections: Iterable[Connection]) -> dict[int, list[ConnectedPeer]]:
         """Those of `connections` that are there, by what is spoken on them."""
-        found: dict[int, list[Peer]] = {}
+        found: dict[int, list[ConnectedPeer]] = {}
         for connection in connections:
             peer = self._peers.get(connection)
             if peer is not None:
@@ -105,7 +105,7 @@ class Peers:
         return found
 
 
-def send_to_each(peers: Iterable[Peer], payload: bytes) -> int:
+def send_to_each(peers: Iterable[ConnectedPeer], payload: bytes) -> int:
     """Send one message to all of `peers`; how many were cut off."""
     data = frame(payload)
     return sum(not peer.send(data) for peer in peers)

@@ -13,7 +13,7 @@ import msgspec
 from tenure.base.instants import in_seconds
 from tenure.errors import ConfigurationError, JournalError
 from tenure.journals.contract import Beginning, Restorable, draw_identity
-from tenure.protocol.lease.history import History
+from tenure.protocol.lease.history import LeaseHistory
 from tenure.protocol.lease.restoration import Vigil, restored
 from tenure.protocol.log.journal import Seat
 from tenure.runtime.clock import Clock, boot_clock
@@ -24,13 +24,13 @@ LOOK_SECONDS = 0.25
 Pause = Callable[[float], Awaitable[None]]
 
 
-class Copy(msgspec.Struct, frozen=True):
+class RestoredCopy(msgspec.Struct, frozen=True):
     """A copy of a journal, read."""
 
     journal: int
     lsn: int
     seat: Seat
-    history: History
+    history: LeaseHistory
 
     def beginning(self) -> Beginning:
         """What it goes on with, under an identity that is drawn anew each time."""
@@ -38,11 +38,11 @@ class Copy(msgspec.Struct, frozen=True):
         return Beginning(draw_identity(), seat, state)
 
 
-async def read_copy(journal: Restorable) -> Copy:
+async def read_copy(journal: Restorable) -> RestoredCopy:
     """What is in the journal. Raises JournalError; ConfigurationError where nothing is."""
     seat = await journal.read_seat()
     found = await journal.load()
-    history = History(found.state, found.state_lsn)
+    history = LeaseHistory(found.state, found.state_lsn)
     for record in found.records:
         history.apply(record)
     if not history.tables:
@@ -52,12 +52,12 @@ async def read_copy(journal: Restorable) -> Copy:
             "to go on from: move it away, and start the managers with a new one; nothing was "
             "changed"
         )
-    return Copy(found.journal, history.lsn, seat, history)
+    return RestoredCopy(found.journal, history.lsn, seat, history)
 
 
 async def restore(
     journal: Restorable,
-    copy: Copy,
+    copy: RestoredCopy,
     tell: Callable[[float], None],
     *,
     clock: Clock = boot_clock,

@@ -17,10 +17,10 @@ from aiohttp import WebSocketError, WSCloseCode, WSMessage, WSMsgType, hdrs, web
 from tenure.base.noted import Noted
 from tenure.errors import RemoteProtocolError
 from tenure.manager.api import Api
-from tenure.manager.engine import Engine
-from tenure.manager.http_errors import Refused, errors_as_json
+from tenure.manager.engine import ManagerEngine
+from tenure.manager.http_errors import HttpRefusal, errors_as_json
 from tenure.manager.noted import ServiceKind
-from tenure.protocol.lease.leader.events import Connection, Disconnected, Received
+from tenure.protocol.lease.leader.events import ClientLost, ClientSaid, Connection
 from tenure.protocol.lease.messages import Attested, Hello, Join, LeaseRequest, Sync, ToManager
 from tenure.wire.codec import decode_to_manager
 from tenure.wire.limits import REQUEST_BYTES
@@ -54,7 +54,7 @@ class Socket(web.WebSocketResponse):
 class Server:
     """The aiohttp application around an engine."""
 
-    def __init__(self, engine: Engine, api: Api, *, is_loopback: bool) -> None:
+    def __init__(self, engine: ManagerEngine, api: Api, *, is_loopback: bool) -> None:
         self.engine = engine
         self.app = web.Application(
             middlewares=[errors_as_json, self._refuse_pages], client_max_size=BODY_BYTES
@@ -105,7 +105,7 @@ class Server:
             self._sockets.discard(socket)
             engine.peers.remove(connection)
             engine.observer.note(Noted(ServiceKind.DISCONNECTED, detail=str(connection)))
-            engine.post(Disconnected(connection))
+            engine.post(ClientLost(connection))
         return socket
 
     async def _refuse_version(self, request: web.Request, why: str) -> web.StreamResponse:
@@ -133,7 +133,7 @@ class Server:
             except RemoteProtocolError as error:
                 await self._hang_up(socket, connection, WSCloseCode.PROTOCOL_ERROR, str(error))
                 return
-            post(Received(connection, message))
+            post(ClientSaid(connection, message))
 
     async def _turn_away(self, socket: Socket, connection: Connection, received: WSMessage) -> None:
         if received.type is WSMsgType.TEXT:
@@ -156,9 +156,9 @@ class Server:
     async def _refuse_pages(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         origin, host = request.headers.get("Origin"), request.headers.get("Host", "")
         if origin is not None and origin.partition("://")[2] != host:
-            raise Refused(403, f"a page of {origin} may not speak to a manager", "use a client")
+            raise HttpRefusal(403, f"a page of {origin} may not speak to a manager", "use a client")
         if self._is_loopback and not self._is_ours(host):
-            raise Refused(
+            raise HttpRefusal(
                 403,
                 f"{host!r} is no name of this manager, which listens for this machine only",
                 f"ask {self.engine.machine.config.url}, or start it with --advertise http://{host}",
@@ -189,7 +189,7 @@ async def _accepted(request: web.Request, *protocols: str) -> Socket:
     try:
         await socket.prepare(request)
     except web.HTTPBadRequest as error:
-        raise Refused(
+        raise HttpRefusal(
             400,
             f"{request.method} {request.path} begins no WebSocket",
             "open a WebSocket here, as Owner and Lookup do",

@@ -17,7 +17,7 @@ from tenure.errors import ClosedError
 from tenure.journals import Journal, open_journal
 from tenure.manager.api import Api
 from tenure.manager.config import ManagerSettings
-from tenure.manager.engine import Engine
+from tenure.manager.engine import ManagerEngine
 from tenure.manager.listening import Listening, listen
 from tenure.manager.noted import ServiceKind
 from tenure.manager.server import Server
@@ -44,12 +44,12 @@ class ManagerService:
         self.journal_url = settings.journal_url()
         self.url = ""
         self._given_journal = journal
-        self._engine: Engine | None = None
+        self._engine: ManagerEngine | None = None
         self._runner: web.AppRunner | None = None
         self._creating: asyncio.Task[None] | None = None
 
     @property
-    def engine(self) -> Engine:
+    def engine(self) -> ManagerEngine:
         """The machine at work. Raises ClosedError before the start."""
         if self._engine is None:
             raise ClosedError("this manager was not started: enter it with `async with`")
@@ -79,7 +79,7 @@ class ManagerService:
             raise
         self.url = listening.url
         config = self._config(listening)
-        self._engine = Engine(config, journal, self.observer)
+        self._engine = ManagerEngine(config, journal, self.observer)
         self.observer.subscribe(self._on_noted)
         api = Api(self._engine, self.journal_url)
         server = Server(self._engine, api, is_loopback=listening.is_loopback)

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from tenure.base.keys import Key, PoolKind, UserKey, key_function
 from tenure.errors import ConfigurationError, KeyTypeError
-from tenure.manager.http_errors import Refused, as_json, check_is_json
+from tenure.manager.http_errors import HttpRefusal, as_json, check_is_json
 from tenure.manager.pool_spec import from_hex
 from tenure.manager.steering_answers import explained_answer, plan_answer, steered_answer
 from tenure.protocol.lease.leader.events import Answer, Question
@@ -92,7 +92,7 @@ class Asking(Protocol):
     """Who asks the machine."""
 
     async def ask(self, question: Question, wanted: type[A]) -> A:
-        """The answer, of the type that is wanted. Raises Refused where there is none."""
+        """The answer, of the type that is wanted. Raises HttpRefusal where there is none."""
         ...
 
     def pool_kind(self, pool: str) -> PoolKind:
@@ -142,13 +142,13 @@ class SteeringApi:
             body = msgspec.json.decode(await request.read() or b"{}", type=BODIES[name])
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             fields = ", ".join(f'"{field}"' for field in BODIES[name].__struct_encode_fields__)
-            raise Refused(400, str(error), f"the body is an object of {fields}") from error
+            raise HttpRefusal(400, str(error), f"the body is an object of {fields}") from error
         answer = await self.asking.ask(command(pool, kind, name, body), Steered)
         return as_json(steered_answer(answer, kind))
 
 
 def command(pool: str, kind: PoolKind, name: str, body: Body) -> SteeringCommand:
-    """The command that a body means. Raises Refused where its key is none."""
+    """The command that a body means. Raises HttpRefusal where its key is not one."""
     said: dict[str, Any] = {"pool": pool, "dry_run": body.dry_run}
     match body:
         case OwnerBody(owner=owner):
@@ -173,18 +173,18 @@ def _key(body: KeyBody, kind: PoolKind) -> Key:
 
 
 def key_in(given: Mapping[str, str], kind: PoolKind) -> Key:
-    """The key that is given in one way. Raises Refused where it is not, or is none."""
+    """The key that is given in one way. Raises HttpRefusal where it is missing, or no key."""
     try:
         return key_function(kind)(_user_key(given))
     except (KeyTypeError, ConfigurationError, UnicodeEncodeError) as error:
-        raise Refused(400, str(error), KEY_WAYS) from error
+        raise HttpRefusal(400, str(error), KEY_WAYS) from error
 
 
 def _user_key(given: Mapping[str, str]) -> UserKey:
     """The key as its user has it: text in `key`, bytes in `hex`, a 64-bit key in `int`."""
     ways = [name for name in ("key", "hex", "int") if name in given]
     if len(ways) != 1:
-        raise Refused(400, f"a key is given once, and here {len(ways)} times", KEY_WAYS)
+        raise HttpRefusal(400, f"a key is given once, and here {len(ways)} times", KEY_WAYS)
     written = given[ways[0]]
     match ways[0]:
         case "key":
@@ -194,4 +194,6 @@ def _user_key(given: Mapping[str, str]) -> UserKey:
     try:
         return int(written)
     except ValueError:
-        raise Refused(400, f"int={written} is no number", "give one from 0 to 2**64 - 1") from None
+        raise HttpRefusal(
+            400, f"int={written} is no number", "give one from 0 to 2**64 - 1"
+        ) from None

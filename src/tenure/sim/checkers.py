@@ -14,7 +14,7 @@ from tenure.base.keys import Key
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import WHOLE, KeyRange
 from tenure.journals.memory import JournalContents
-from tenure.protocol.lease.history import History
+from tenure.protocol.lease.history import LeaseHistory
 from tenure.protocol.lease.leader.leader import Leader
 from tenure.protocol.lease.lookup.machine import Known
 from tenure.protocol.lease.messages import Entry, Leased
@@ -44,7 +44,7 @@ class Checkers:
         self.numbers: RangeMap[int] = RangeMap(0)
         """The last number that anybody believed in, of the journal `numbers_of`."""
         self.numbers_of = 0
-        self.committed = History(State(), 0)
+        self.committed = LeaseHistory(State(), 0)
         self.committed_of = 0
         self._steps = 0
         self._leaders: dict[int, Leader] = {}
@@ -150,7 +150,7 @@ class Checkers:
         """A record is durable."""
         if journal.journal != self.committed_of:
             self.committed_of = journal.journal
-            self.committed = History(State(), 0)
+            self.committed = LeaseHistory(State(), 0)
         self.world.tell("journal", f"commits {type(record).__name__}", record)
         if isinstance(record, TookOver):
             self.world.on_takeover()

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from tenure.base.instants import MILLISECOND_NS
 from tenure.errors import ConfigurationError
+from tenure.protocol.lease.client_events import TellManager
 from tenure.protocol.lease.leader import events as manager_events
-from tenure.protocol.lease.lookup import events as lookup_events
 from tenure.protocol.lease.owner import events as owner_events
 from tenure.sim.journal import JOURNAL
 from tenure.sim.process import JOURNAL_ACTIONS, ManagerProcess, OwnerProcess, Process
@@ -70,7 +70,7 @@ ALIASES = {
     "none": (),
 }
 
-SENDING = (owner_events.Send, lookup_events.Send, manager_events.Send, manager_events.Push)
+SENDING = (TellManager, TellManager, manager_events.TellClient, manager_events.TellClients)
 STOPPABLE = (*SENDING, *JOURNAL_ACTIONS, owner_events.Hold, owner_events.SendLast)
 
 
@@ -272,7 +272,7 @@ class Faults:
     def _graceful_stop_of_a_manager(self) -> None:
         manager = self._any(self.world.managers())
         if manager is not None:
-            manager.post(manager_events.Stopped())
+            manager.post(manager_events.StopRequested())
             self.world.at(self.world.now + 100 * MILLISECOND_NS, self._down, manager)
 
     def _wall_clocks_set_back(self) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from tenure.journals.memory import JournalContents
+from tenure.protocol.lease.client_events import ManagerSaid, TellManager
 from tenure.protocol.lease.leader import events as manager_events
 from tenure.protocol.lease.owner import events as owner_events
 from tenure.protocol.lease.records import AnyRecord, Changed, Left
@@ -200,7 +201,7 @@ class Moves:
         self, world: World, slot: int, action: Any
     ) -> Iterator[tuple[tuple[str, ...], World, tuple[int, ...]]]:
         match action:
-            case owner_events.Send() | manager_events.Send():
+            case TellManager() | manager_events.TellClient():
                 for told, then in self._send(world, slot, action):
                     yield told, then, ()
             case owner_events.Revoke(revocation=revocation):
@@ -221,16 +222,16 @@ class Moves:
 
     def _send(self, world: World, slot: int, action: Any) -> Branches:
         message = action.message
-        if isinstance(action, manager_events.Send):
+        if isinstance(action, manager_events.TellClient):
             uid = action.connection
             to = next((each for each in OWNERS if world.lives[each].uid == uid), JOURNAL)
             if to == JOURNAL or world.lives[to].machine == NOT_THERE:
                 yield (), world  # to somebody who is gone
                 return
-            event = self._number(action, 0, lambda: owner_events.Received(SLOTS[slot], message))
+            event = self._number(action, 0, lambda: ManagerSaid(SLOTS[slot], message))
         else:
             uid, to = world.lives[slot].uid, SLOTS.index(action.manager)
-            event = self._number(action, uid, lambda: manager_events.Received(uid, message))
+            event = self._number(action, uid, lambda: manager_events.ClientSaid(uid, message))
         yield from self._fates(world, Packet(slot, to, uid, event), ("lose", "late", "double"))
 
     def _number(self, action: Any, uid: int, event: Callable[[], Any]) -> int:

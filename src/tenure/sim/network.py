@@ -9,10 +9,9 @@ connection, except those that a fault makes stragglers or reorders.
 from typing import TYPE_CHECKING, Any
 
 from tenure.base.instants import MILLISECOND_NS
+from tenure.protocol.lease.client_events import ManagerLost, ManagerSaid
 from tenure.protocol.lease.leader import events as manager_events
-from tenure.protocol.lease.lookup import events as lookup_events
 from tenure.protocol.lease.messages import FromManager, ToManager
-from tenure.protocol.lease.owner import events as owner_events
 from tenure.sim.process import ManagerProcess, OwnerProcess, Process
 from tenure.wire.codec import decode_to_lookup, decode_to_manager, decode_to_owner, encode
 from tenure.wire.versions import NEWEST
@@ -83,7 +82,7 @@ class Network:
             return
         message = self._decode(data, decode_to_manager)
         self.world.tell(manager, f"gets {type(message).__name__} of {client.slot}", message)
-        process.post(manager_events.Received(client.uid, message))
+        process.post(manager_events.ClientSaid(client.uid, message))
 
     def _reach_client(self, data: bytes, client: Process, manager: str) -> None:
         if not client.alive:
@@ -91,10 +90,10 @@ class Network:
         event: Any
         if isinstance(client, OwnerProcess):
             message = self._decode(data, decode_to_owner)
-            event = owner_events.Received(manager, message)
+            event = ManagerSaid(manager, message)
         else:
             message = self._decode(data, decode_to_lookup)
-            event = lookup_events.Received(manager, message)
+            event = ManagerSaid(manager, message)
         self.world.tell(client.slot, f"gets {type(message).__name__} of {manager}", message)
         client.post(event)
 
@@ -110,9 +109,9 @@ class Network:
         self._break(client, manager)
 
     def _break(self, client: Process, manager: str) -> None:
-        event: Any = lookup_events.Disconnected(manager)
+        event: Any = ManagerLost(manager)
         if isinstance(client, OwnerProcess):
-            event = owner_events.Disconnected(manager)
+            event = ManagerLost(manager)
         self.world.at(self.world.now + BREAK_SEEN_NS, client.post, event)
 
     def on_killed(self, process: Process) -> None:
@@ -127,7 +126,7 @@ class Network:
 
     def _break_from(self, client: Process) -> None:
         for manager in self.world.managers():
-            event = manager_events.Disconnected(client.uid)
+            event = manager_events.ClientLost(client.uid)
             self.world.at(self.world.now + BREAK_SEEN_NS, manager.post, event)
 
     def lose_connections(self, client: Process) -> None:

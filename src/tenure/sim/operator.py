@@ -8,7 +8,7 @@ That a process is dead is said only of one that is: the operator looked.
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tenure.protocol.lease.leader.events import Asked
+from tenure.protocol.lease.leader.events import QuestionAsked
 from tenure.protocol.lease.leader.policies import POLICIES
 from tenure.protocol.lease.records import Member
 from tenure.protocol.lease.steering_events import (
@@ -105,4 +105,4 @@ class Operator:
         self._tickets += 1
         self.world.tell("operator", "says", command)
         for manager in self.world.managers():
-            manager.post(Asked(self._tickets, command))
+            manager.post(QuestionAsked(self._tickets, command))

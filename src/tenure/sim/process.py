@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.machine import Machine
 from tenure.base.noted import Noted
+from tenure.protocol.lease.client_events import TellManager
 from tenure.protocol.lease.leader import events as manager_events
 from tenure.protocol.lease.leader.manager import Manager
 from tenure.protocol.lease.lookup import events as lookup_events
@@ -192,15 +193,15 @@ class ManagerProcess(Process):
         """Carry out one action."""
         world = self.world
         match action:
-            case manager_events.Send(connection=connection, message=message):
+            case manager_events.TellClient(connection=connection, message=message):
                 world.network.to_client(self, connection, message)
-            case manager_events.Push(connections=connections, message=message):
+            case manager_events.TellClients(connections=connections, message=message):
                 for connection in connections:
                     world.network.to_client(self, connection, message)
             case Noted(kind=kind, detail=detail):
                 world.tell(self.slot, kind.phrase, detail)
                 world.count_note(kind.phrase)
-            case manager_events.Reply():
+            case manager_events.AnswerQuestion():
                 pass
             case manager_events.GiveUp(why=why):
                 world.tell(self.slot, "gives up", why)
@@ -237,7 +238,7 @@ class OwnerProcess(Process):
     def perform(self, action: Any) -> None:
         """Carry out one action."""
         match action:
-            case owner_events.Send(manager=manager, message=message):
+            case TellManager(manager=manager, message=message):
                 if self.counting is not None and isinstance(message, LeaseRequest):
                     renew_ns = self.machine.renew_ns
                     message = self.counting.add_load(message, self.now(), renew_ns)
@@ -302,7 +303,7 @@ class LookupProcess(Process):
     def perform(self, action: Any) -> None:
         """Carry out one action."""
         match action:
-            case lookup_events.Send(manager=manager, message=message):
+            case TellManager(manager=manager, message=message):
                 self.world.network.to_manager(self, manager, message)
             case lookup_events.SignalLoss(ranges=ranges, why=why):
                 self.world.tell(self.slot, "signals loss", why)

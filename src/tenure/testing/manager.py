@@ -11,17 +11,17 @@ from tenure.journals.memory import MemoryJournal
 from tenure.journals.perform import perform
 from tenure.protocol.lease.leader.events import (
     Answer,
-    Asked,
-    Disconnected,
+    AnswerQuestion,
+    ClientLost,
+    ClientSaid,
     GiveUp,
     ManagerAction,
     ManagerEvent,
-    Push,
     Question,
-    Received,
-    Reply,
-    Send,
-    Stopped,
+    QuestionAsked,
+    StopRequested,
+    TellClient,
+    TellClients,
 )
 from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
 from tenure.protocol.lease.messages import FromManager
@@ -84,7 +84,7 @@ class MemoryManager:
 
     async def stop(self) -> None:
         """Resign and go, as on SIGTERM."""
-        self._driver.post(Stopped())
+        self._driver.post(StopRequested())
         while self._under_way:
             await asyncio.wait(self._under_way)
         self.kill()
@@ -100,7 +100,7 @@ class MemoryManager:
         self._last_ticket += 1
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._tickets[self._last_ticket] = answer
-        self._driver.post(Asked(self._last_ticket, question))
+        self._driver.post(QuestionAsked(self._last_ticket, question))
         return await answer
 
     # --- the network ---
@@ -119,24 +119,24 @@ class MemoryManager:
             connection.close(str(error))
             self.disconnected(connection)
         else:
-            self._driver.post(Received(self._numbers[connection], message))
+            self._driver.post(ClientSaid(self._numbers[connection], message))
 
     def disconnected(self, connection: Connection) -> None:
         """See `Listener.disconnected`."""
         number = self._numbers.pop(connection, None)
         if number is not None:
             del self._connections[number]
-            self._driver.post(Disconnected(number))
+            self._driver.post(ClientLost(number))
 
     # --- actions ---
 
     def _perform(self, action: ManagerAction) -> None:
         match action:
-            case Send(connection=number, message=message):
+            case TellClient(connection=number, message=message):
                 self._send((number,), message)
-            case Push(connections=numbers, message=message):
+            case TellClients(connections=numbers, message=message):
                 self._send(numbers, message)
-            case Reply(ticket=ticket, answer=answer):
+            case AnswerQuestion(ticket=ticket, answer=answer):
                 self._tickets.pop(ticket).set_result(answer)
             case Noted():
                 self._note(action)

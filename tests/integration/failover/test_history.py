@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tenure.journals.etcd.journal import EtcdJournal
-from tenure.protocol.lease.history import History
+from tenure.protocol.lease.history import LeaseHistory
 from tenure.runtime.clock import boot_clock
 from tests.integration.etcd.servers import Cluster, until
 from tests.integration.failover.stage import KILL, Manager, Stage, on_etcd
@@ -27,7 +27,7 @@ async def compacted(etcd: Cluster, leadership: int) -> None:
     journal = EtcdJournal.open(etcd.journal_url())
     try:
         found = await journal.load()
-        history = History(found.state, found.state_lsn)
+        history = LeaseHistory(found.state, found.state_lsn)
         for record in found.records:
             history.apply(record)
         assert await journal.compact(leadership, history.lsn, history.state())

@@ -13,7 +13,7 @@ import pytest_asyncio
 from tenure.base.instants import Instant, in_seconds
 from tenure.errors import ConfigurationError, JournalDamaged, JournalError
 from tenure.journals import Journal, Restorable, open_copy, open_journal
-from tenure.manager.restore import Copy, read_copy, restore
+from tenure.manager.restore import RestoredCopy, read_copy, restore
 from tenure.protocol.lease.records import Joined, PoolCreated, TookOver
 from tenure.protocol.lease.restoration import Vigil
 from tenure.testing.clock import TurnedClock
@@ -36,7 +36,7 @@ class Watcher:
         if done is not None:
             await done
 
-    async def restore(self, journal: Restorable, copy: Copy) -> int:
+    async def restore(self, journal: Restorable, copy: RestoredCopy) -> int:
         begun = await restore(journal, copy, self.told.append, clock=self.clock, pause=self.pause)
         return begun.journal
 

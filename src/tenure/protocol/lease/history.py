@@ -15,7 +15,7 @@ from tenure.protocol.lease.records import (
 from tenure.protocol.lease.table import FIRST_NUMBER, LeaseTable
 
 
-class History:
+class LeaseHistory:
     """The sum of a journal's records up to `lsn`."""
 
     def __init__(self, state: State, lsn: int) -> None:

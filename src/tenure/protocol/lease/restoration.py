@@ -14,7 +14,7 @@ watching the seat for as long as a standby of any preset would.
 """
 
 from tenure.base.instants import Instant
-from tenure.protocol.lease.history import History
+from tenure.protocol.lease.history import LeaseHistory
 from tenure.protocol.lease.messages import Entry
 from tenure.protocol.lease.records import PoolState, State
 from tenure.protocol.lease.table import NOBODY, LeaseTable
@@ -47,7 +47,7 @@ class Vigil:
         return now >= self.over_at
 
 
-def restored(history: History, seat: Seat) -> tuple[Seat, State]:
+def restored(history: LeaseHistory, seat: Seat) -> tuple[Seat, State]:
     """What the new history begins with: an empty seat, and the snapshot at the copy's LSN."""
     leadership = max(history.leadership, seat.leadership) + LEADERSHIPS_PASSED
     pools = tuple(_restored(history.tables[pool]) for pool in sorted(history.tables))

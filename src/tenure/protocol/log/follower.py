@@ -6,7 +6,7 @@ that is kept here was committed. A leader works on a history that runs ahead of 
 takes this one away, and begins anew when it is deposed.
 """
 
-from tenure.protocol.lease.history import History
+from tenure.protocol.lease.history import LeaseHistory
 from tenure.protocol.log.journal import Followed, Load, Loaded
 
 NOBODY = 0
@@ -19,7 +19,7 @@ class Follower:
 
     def __init__(self) -> None:
         self.journal = NO_JOURNAL
-        self.history: History | None = None
+        self.history: LeaseHistory | None = None
         self.snapshot_lsn = 0
         """Of the snapshot that the history was last begun from."""
         self._under_way: Load | None = None
@@ -52,7 +52,7 @@ class Follower:
             if event.journal == self.journal and event.lsn < self.lsn:
                 return False  # to an earlier question, and overtaken
             self.journal = event.journal
-            self.history = History(event.state, event.state_lsn)
+            self.history = LeaseHistory(event.state, event.state_lsn)
             self.snapshot_lsn = event.state_lsn
         assert self.history
         for record in event.records:
@@ -74,7 +74,7 @@ class Follower:
         self._under_way = None
         return True
 
-    def take(self) -> History:
+    def take(self) -> LeaseHistory:
         """Hand the history over to a leader, and forget it."""
         assert self.history
         history, self.history, self.journal = self.history, None, NO_JOURNAL

@@ -8,9 +8,9 @@ from tenure.base.noted import Noted
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
 from tenure.protocol.balance.policy import NOBODY, Plan, Policy, Situation
-from tenure.protocol.lease.history import History
+from tenure.protocol.lease.history import LeaseHistory
 from tenure.protocol.lease.leader.context import LeaderContext, Seal
-from tenure.protocol.lease.leader.events import ManagerAction, Push, Send
+from tenure.protocol.lease.leader.events import ManagerAction, TellClient, TellClients
 from tenure.protocol.lease.leader.pool import Pool
 from tenure.protocol.lease.messages import (
     Copy,
@@ -65,7 +65,7 @@ class Desk:
         kind: PoolKind = "ordered",
         split_points: tuple[Key, ...] = (),
     ) -> None:
-        self.context = LeaderContext(SEAL, timing, History(state or State(), 0))
+        self.context = LeaderContext(SEAL, timing, LeaseHistory(state or State(), 0))
         self.context.inherited_until = inherited_until
         if state is None:
             self.context.write(WaitedOut())
@@ -93,9 +93,9 @@ class Desk:
             case Append(after_lsn=after_lsn, records=records):
                 self.records.extend(records)
                 self.context.on_appended(T0, Committed(after_lsn + len(records)))
-            case Send(connection=connection, message=message):
+            case TellClient(connection=connection, message=message):
                 self.said.append((connection, message))
-            case Push(connections=connections, message=message):
+            case TellClients(connections=connections, message=message):
                 self.said.extend((connection, message) for connection in connections)
             case Noted(kind=kind):
                 self.notes.append(kind.phrase)

@@ -8,14 +8,14 @@ from tenure.base.noted import Noted
 from tenure.journals.memory import JournalContents
 from tenure.protocol.lease.leader.events import (
     Answer,
-    Asked,
+    AnswerQuestion,
+    ClientSaid,
     GiveUp,
     ManagerAction,
     ManagerEvent,
     Question,
-    Received,
-    Reply,
-    Send,
+    QuestionAsked,
+    TellClient,
 )
 from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
 from tenure.protocol.lease.messages import (
@@ -78,11 +78,11 @@ class Driven:
 
     def _perform(self, action: ManagerAction) -> None:
         match action:
-            case Send(message=message):
+            case TellClient(message=message):
                 self.said.append(message)
             case Noted(kind=kind):
                 self.notes.append(kind.phrase)
-            case Reply(answer=answer):
+            case AnswerQuestion(answer=answer):
                 self.replies.append(answer)
             case GiveUp():
                 self.gave_up = True
@@ -120,12 +120,12 @@ class Driven:
 
     def hear(self, message: ToManager, connection: int = CLIENT) -> list[FromManager]:
         self.said = []
-        self.take(Received(connection, message))
+        self.take(ClientSaid(connection, message))
         return self.said
 
     def ask(self, question: Question) -> Answer:
         self.replies = []
-        self.take(Asked(1, question))
+        self.take(QuestionAsked(1, question))
         [answer] = self.replies
         return answer
 

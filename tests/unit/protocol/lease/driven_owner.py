@@ -5,6 +5,7 @@ from random import Random
 from tenure.base.instants import Instant, seconds
 from tenure.base.noted import Noted
 from tenure.base.ranges import WHOLE
+from tenure.protocol.lease.client_events import ManagerSaid, TellManager
 from tenure.protocol.lease.messages import (
     HandOff,
     Held,
@@ -63,10 +64,10 @@ class Driven:
         self.machine.invariants()
 
     def hear(self, message: ToOwner, now: Instant | None = None, manager: str = "a") -> None:
-        self.take(events.Received(manager, message), now)
+        self.take(ManagerSaid(manager, message), now)
 
     def asked(self) -> list[ToManager]:
-        return [action.message for action in self.actions if isinstance(action, events.Send)]
+        return [action.message for action in self.actions if isinstance(action, TellManager)]
 
     def said(self) -> list[str]:
         return [action.kind.phrase for action in self.actions if isinstance(action, Noted)]

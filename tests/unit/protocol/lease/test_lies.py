@@ -15,6 +15,7 @@ from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, Instant, seconds
 from tenure.base.machine import Machine, Output
 from tenure.journals.memory import JournalContents
 from tenure.protocol.lease.attestation import Sight
+from tenure.protocol.lease.client_events import ManagerLost, ManagerSaid
 from tenure.protocol.lease.leader import events as manager_events
 from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
 from tenure.protocol.lease.lookup import events as lookup_events
@@ -172,7 +173,7 @@ def owner_event(lies: Lies, owner: OwnerMachine) -> owner_events.OwnerEvent:
             question = Attest("p", 1, process(lies), lies.near(owner.manager_nonce))
             return owner_events.Looked("a", question, sight)
         case 0:
-            return owner_events.Disconnected(lies.data.draw(st.sampled_from("ab")))
+            return ManagerLost(lies.data.draw(st.sampled_from("ab")))
         case 1:
             return owner_events.Revoked(lies.number(4))
         case 2:
@@ -183,7 +184,7 @@ def owner_event(lies: Lies, owner: OwnerMachine) -> owner_events.OwnerEvent:
             return owner_events.CloseRequested()
         case _:
             message = decode_to_owner(encode(lie_to_owner(lies, owner), NEWEST), NEWEST)
-            return owner_events.Received(lies.data.draw(st.sampled_from("aaab")), message)
+            return ManagerSaid(lies.data.draw(st.sampled_from("aaab")), message)
 
 
 @BRIEF
@@ -261,10 +262,10 @@ def test_a_lookup_may_be_told_anything(data: st.DataObject) -> None:
         until = Instant(now + lies.pause())
         drive(lookup, now, until, wake_at)
         now = until
-        event: lookup_events.LookupEvent = lookup_events.Disconnected("a")
+        event: lookup_events.LookupEvent = ManagerLost("a")
         if lies.number(9):
             message = decode_to_lookup(encode(lie_to_lookup(lies, lookup), NEWEST), NEWEST)
-            event = lookup_events.Received(data.draw(st.sampled_from("aaab")), message)
+            event = ManagerSaid(data.draw(st.sampled_from("aaab")), message)
         actions, wake_at = lookup.handle(now, event)
         lookup.invariants()
         assert wake_at >= now
@@ -400,17 +401,17 @@ def test_a_manager_may_be_told_anything(data: st.DataObject) -> None:
             return
         match lies.number(12):
             case 0:
-                event: manager_events.ManagerEvent = manager_events.Disconnected(lies.number(2))
+                event: manager_events.ManagerEvent = manager_events.ClientLost(lies.number(2))
             case 1:
                 event = lie_of_a_journal(lies, managed.manager)
             case 2:
                 question = manager_events.CreatePool(data.draw(st.sampled_from("pq")), "hashed")
-                event = manager_events.Asked(1, question)
+                event = manager_events.QuestionAsked(1, question)
             case 3 if lies.number(9) == 0:
-                event = manager_events.Stopped()
+                event = manager_events.StopRequested()
             case _:
                 message = decode_to_manager(
                     encode(lie_to_manager(lies, managed.manager), NEWEST), NEWEST
                 )
-                event = manager_events.Received(lies.number(2), message)
+                event = manager_events.ClientSaid(lies.number(2), message)
         managed.take(managed.manager.handle(managed.now, event))

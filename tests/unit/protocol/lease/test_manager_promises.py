@@ -3,9 +3,8 @@
 from tenure.base.instants import Instant
 from tenure.base.ranges import WHOLE
 from tenure.protocol.lease.leader.events import (
-    Asked,
+    CarriedOut,
     CreatePool,
-    Done,
     Impossible,
     ListOwners,
     ListPools,
@@ -14,6 +13,7 @@ from tenure.protocol.lease.leader.events import (
     Owners,
     Pools,
     Question,
+    QuestionAsked,
     ReadTable,
     Table,
 )
@@ -79,8 +79,8 @@ def test_a_longer_promise_is_lowered_when_it_has_run_out() -> None:
 
 def test_questions_are_answered_by_the_leader() -> None:
     driven = Driven()
-    assert driven.ask(CreatePool("p", "ordered", (b"m",))) == Done(changed=True)
-    assert driven.ask(CreatePool("p", "ordered", (b"m",))) == Done(changed=False)
+    assert driven.ask(CreatePool("p", "ordered", (b"m",))) == CarriedOut(changed=True)
+    assert driven.ask(CreatePool("p", "ordered", (b"m",))) == CarriedOut(changed=False)
     pools, owners = driven.ask(ListPools()), driven.ask(ListOwners("p"))
     assert isinstance(pools, Pools)
     assert isinstance(owners, Owners)
@@ -114,10 +114,10 @@ def test_what_a_question_changed_is_durable_before_it_is_answered() -> None:
     """P18."""
     driven = Driven()
     driven.held = (Append,)
-    driven.take(Asked(1, CreatePool("p", "hashed")))
+    driven.take(QuestionAsked(1, CreatePool("p", "hashed")))
     assert driven.replies == []
     driven.release()
-    assert driven.replies == [Done(changed=True)]
+    assert driven.replies == [CarriedOut(changed=True)]
 
 
 def test_a_late_seat_read_is_harmless() -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from tenure.base.instants import FAR_FUTURE
 from tenure.base.ranges import WHOLE
+from tenure.protocol.lease.client_events import ManagerLost
 from tenure.protocol.lease.messages import Copy, Held, Join, Leased, LeaseRequest, Mark
 from tenure.protocol.lease.owner import events
 from tests.unit.protocol.lease.driven_owner import (
@@ -155,7 +156,7 @@ def test_who_closes_takes_no_orders() -> None:
 def test_another_journal_ends_what_it_gives() -> None:
     driven = giving()
     driven.advance(at(9))
-    driven.take(events.Disconnected("a"))
+    driven.take(ManagerLost("a"))
     driven.hear(introduction(driven, journal=10))
     assert forgotten(driven) == [5]
 

@@ -6,6 +6,7 @@ import pytest
 
 from tenure.base.instants import FAR_FUTURE, Instant, seconds
 from tenure.protocol.lease.attestation import Sight
+from tenure.protocol.lease.client_events import ManagerLost, ManagerSaid
 from tenure.protocol.lease.messages import (
     Attest,
     Introduction,
@@ -56,10 +57,10 @@ MESSAGES: tuple[Callable[[Driven], ToOwner], ...] = (
     lambda _: Attest("p", 3, DEAD, 1),
 )
 INPUTS: tuple[Callable[[Driven], events.OwnerEvent], ...] = (
-    *(lambda d, m=m: events.Received("a", m(d)) for m in MESSAGES),
-    *(lambda d, m=m: events.Received("b", m(d)) for m in MESSAGES),
-    lambda _: events.Disconnected("a"),
-    lambda _: events.Disconnected("b"),
+    *(lambda d, m=m: ManagerSaid("a", m(d)) for m in MESSAGES),
+    *(lambda d, m=m: ManagerSaid("b", m(d)) for m in MESSAGES),
+    lambda _: ManagerLost("a"),
+    lambda _: ManagerLost("b"),
     lambda _: events.Revoked(1),
     lambda _: events.Revoked(9),
     lambda _: events.Lapsed(),

@@ -4,7 +4,7 @@ import pytest
 
 from tenure.base.instants import Instant, seconds
 from tenure.base.keys import PoolKind
-from tenure.protocol.lease.history import History
+from tenure.protocol.lease.history import LeaseHistory
 from tenure.protocol.lease.messages import Entry
 from tenure.protocol.lease.records import (
     Changed,
@@ -22,9 +22,9 @@ SEAT = Seat(4, 17, "http://a", TEST.on_any_clock(TEST.leadership_ns))
 LONGEST = PAPER.on_any_clock(PAPER.leadership_ns)
 
 
-def copied(kind: PoolKind = "ordered") -> History:
+def copied(kind: PoolKind = "ordered") -> LeaseHistory:
     """An owner `a` has half of a pool under number 2, and a leader has waited long enough."""
-    history = History(State(), 0)
+    history = LeaseHistory(State(), 0)
     for record in (
         TookOver(3, seconds(15), "http://a"),
         WaitedOut(),
@@ -39,7 +39,7 @@ def copied(kind: PoolKind = "ordered") -> History:
 
 def test_pools_are_kept_and_owners_and_leases_are_not() -> None:
     seat, state = restored(copied(), SEAT)
-    again = History(state, 6)
+    again = LeaseHistory(state, 6)
     again.invariants()
     assert (seat.manager, seat.beat, state.waited_out) == ("", 0, False)
     docs, empty = again.tables["docs"], again.tables["empty"]
@@ -71,7 +71,7 @@ def test_thousands_of_restorations_leave_numbers_exact_in_every_language() -> No
     history, seat = copied(), SEAT
     for _ in range(5_000):
         seat, state = restored(history, seat)
-        history = History(state, history.lsn)
+        history = LeaseHistory(state, history.lsn)
     assert history.tables["docs"].next_number < 1 << 53
 
 

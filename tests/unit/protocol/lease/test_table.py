@@ -4,7 +4,7 @@ import pytest
 
 from tenure.base.ranges import KeyRange
 from tenure.errors import JournalDamaged
-from tenure.protocol.lease.history import History
+from tenure.protocol.lease.history import LeaseHistory
 from tenure.protocol.lease.messages import Entry, Held
 from tenure.protocol.lease.records import (
     AnyRecord,
@@ -131,8 +131,8 @@ def test_owners_are_a_map_of_the_same_space() -> None:
 # --- the history of all pools ---------------------------------------------------------------------
 
 
-def history_of(*records: AnyRecord) -> History:
-    history = History(State(), 0)
+def history_of(*records: AnyRecord) -> LeaseHistory:
+    history = LeaseHistory(State(), 0)
     for record in records:
         history.apply(record)
         history.invariants()
@@ -156,7 +156,7 @@ def test_a_state_carries_all_that_a_later_leader_must_know() -> None:
     history = history_of(
         TookOver(3, 65, "a"), WaitedOut(), CREATED, PoolCreated("q", "hashed"), joined(1, "a")
     )
-    again = History(history.state(), history.lsn)
+    again = LeaseHistory(history.state(), history.lsn)
     assert again.state() == history.state()
     assert (again.leadership, again.promise_ns, again.waited_out) == (3, 65, True)
     assert list(again.tables) == ["p", "q"]

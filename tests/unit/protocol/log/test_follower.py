@@ -1,6 +1,6 @@
 """A standby keeps up with the journal, so that a takeover reads only what is new."""
 
-from tenure.protocol.lease.history import History
+from tenure.protocol.lease.history import LeaseHistory
 from tenure.protocol.lease.records import PromiseLowered, State
 from tenure.protocol.log.follower import Follower
 from tenure.protocol.log.journal import Followed, JournalFailed, Load, Loaded, Seat
@@ -87,7 +87,7 @@ def standing_by(leader: Driven) -> Driven:
     return Driven(journal=leader.journal, url="b")
 
 
-def known(manager: Driven) -> History:
+def known(manager: Driven) -> LeaseHistory:
     history = manager.machine.follower.history
     assert history is not None
     return history

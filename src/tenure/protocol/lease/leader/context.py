@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.noted import Noted, NotedKind
-from tenure.protocol.lease.history import History
+from tenure.protocol.lease.history import LeaseHistory
 from tenure.protocol.lease.leader.events import (
     Answer,
+    AnswerQuestion,
     Connection,
     ManagerAction,
-    Push,
-    Reply,
-    Send,
+    TellClient,
+    TellClients,
     Ticket,
 )
 from tenure.protocol.lease.messages import FromManager
@@ -38,7 +38,7 @@ class Seal(NamedTuple):
 class LeaderContext:
     """The leader's desk: records in, messages out, in order."""
 
-    def __init__(self, seal: Seal, timing: Timing, history: History) -> None:
+    def __init__(self, seal: Seal, timing: Timing, history: LeaseHistory) -> None:
         self.seal = seal
         self.timing = timing
         self.history = history
@@ -59,16 +59,16 @@ class LeaderContext:
     def send(self, connection: Connection | None, message: FromManager) -> None:
         """Say `message` to one client, once all that is decided is durable."""
         if connection is not None:
-            self._say(Send(connection, message))
+            self._say(TellClient(connection, message))
 
     def push(self, connections: tuple[Connection, ...], message: FromManager) -> None:
         """Say `message` to many clients, once all that is decided is durable."""
         if connections:
-            self._say(Push(connections, message))
+            self._say(TellClients(connections, message))
 
     def reply(self, ticket: Ticket, answer: Answer) -> None:
         """Answer a question, once all that is decided is durable."""
-        self._say(Reply(ticket, answer))
+        self._say(AnswerQuestion(ticket, answer))
 
     def note(self, kind: NotedKind, pool: str = "", detail: str = "") -> None:
         """Tell observers; this waits for nothing."""

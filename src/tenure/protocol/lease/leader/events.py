@@ -26,20 +26,20 @@ Ticket: TypeAlias = int
 # --- events -------------------------------------------------------------------------------------
 
 
-class Received(msgspec.Struct, frozen=True):
+class ClientSaid(msgspec.Struct, frozen=True):
     """A client's message came."""
 
     connection: Connection
     message: ToManager
 
 
-class Disconnected(msgspec.Struct, frozen=True):
+class ClientLost(msgspec.Struct, frozen=True):
     """A connection is gone. It proves nothing about the client (P14)."""
 
     connection: Connection
 
 
-class Stopped(msgspec.Struct, frozen=True):
+class StopRequested(msgspec.Struct, frozen=True):
     """The process is to end: resign, so that a standby need not wait."""
 
 
@@ -83,14 +83,14 @@ Reading: TypeAlias = ListPools | ListOwners | ReadTable | Locate | ReadPlan | Ex
 Question: TypeAlias = CreatePool | SteeringCommand | Reading
 
 
-class Asked(msgspec.Struct, frozen=True):
+class QuestionAsked(msgspec.Struct, frozen=True):
     """Somebody asks, or commands, over the JSON API; answered by Reply."""
 
     ticket: Ticket
     question: Question
 
 
-ManagerEvent: TypeAlias = Received | Disconnected | Stopped | Asked | JournalEvent
+ManagerEvent: TypeAlias = ClientSaid | ClientLost | StopRequested | QuestionAsked | JournalEvent
 
 
 # --- answers to questions -----------------------------------------------------------------------
@@ -163,7 +163,7 @@ class Location(msgspec.Struct, frozen=True):
     owner: OwnerInfo | None
 
 
-class Done(msgspec.Struct, frozen=True):
+class CarriedOut(msgspec.Struct, frozen=True):
     """The command was carried out; `changed` is False where there was nothing to change."""
 
     changed: bool
@@ -184,27 +184,27 @@ class Impossible(msgspec.Struct, frozen=True):
 
 
 Told: TypeAlias = Pools | Owners | Table | Location | PlanRead | KeyExplained
-Answer: TypeAlias = Told | Done | Steered | NotLeading | Impossible
+Answer: TypeAlias = Told | CarriedOut | Steered | NotLeading | Impossible
 
 
 # --- actions ------------------------------------------------------------------------------------
 
 
-class Send(msgspec.Struct, frozen=True):
+class TellClient(msgspec.Struct, frozen=True):
     """Send a message to one client."""
 
     connection: Connection
     message: FromManager
 
 
-class Push(msgspec.Struct, frozen=True):
+class TellClients(msgspec.Struct, frozen=True):
     """Send one message to many clients; it is to be encoded once."""
 
     connections: tuple[Connection, ...]
     message: FromManager
 
 
-class Reply(msgspec.Struct, frozen=True):
+class AnswerQuestion(msgspec.Struct, frozen=True):
     """Answer a question."""
 
     ticket: Ticket
@@ -217,4 +217,6 @@ class GiveUp(msgspec.Struct, frozen=True):
     why: str
 
 
-ManagerAction: TypeAlias = Send | Push | Reply | Noted | GiveUp | JournalAction
+ManagerAction: TypeAlias = (
+    TellClient | TellClients | AnswerQuestion | Noted | GiveUp | JournalAction
+)

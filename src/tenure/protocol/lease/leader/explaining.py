@@ -6,7 +6,7 @@ from tenure.base.instants import Instant, in_seconds
 from tenure.base.rangemap import RangeMap
 from tenure.protocol.balance.load import share_of
 from tenure.protocol.balance.policy import NOBODY, Plan, PlannedMove, changes
-from tenure.protocol.lease.leader.move_log import Move
+from tenure.protocol.lease.leader.move_log import LoggedMove
 from tenure.protocol.lease.leader.policies import policy_name
 from tenure.protocol.lease.leader.pool import Pool
 from tenure.protocol.lease.messages import OwnerInfo
@@ -47,7 +47,7 @@ def explain(now: Instant, pool: Pool, question: ExplainKey) -> KeyExplained:
     )
 
 
-def _past(now: Instant, move: Move) -> PastMove:
+def _past(now: Instant, move: LoggedMove) -> PastMove:
     phase, reason = move.why or ("", "")
     return PastMove(
         in_seconds(now - move.at),

@@ -12,11 +12,11 @@ from tenure.base.names import shown, wrong_with_name
 from tenure.protocol.lease.leader import questions
 from tenure.protocol.lease.leader.context import LeaderContext
 from tenure.protocol.lease.leader.events import (
-    Asked,
+    CarriedOut,
     Connection,
     CreatePool,
-    Done,
     Impossible,
+    QuestionAsked,
 )
 from tenure.protocol.lease.leader.noted import REFUSED, LeaderKind
 from tenure.protocol.lease.leader.policies import PolicyMaker
@@ -210,7 +210,7 @@ class Leader:
 
     # --- questions ---
 
-    def on_asked(self, now: Instant, asked: Asked) -> None:
+    def on_asked(self, now: Instant, asked: QuestionAsked) -> None:
         """Answer over the JSON API, after what the answer depends on is durable."""
         question = asked.question
         if isinstance(question, CreatePool):
@@ -226,7 +226,7 @@ class Leader:
             return questions.no_pool(self.pools, command.pool)
         return steer(now, pool, command, self.make_policy)
 
-    def _create_asked(self, question: CreatePool) -> Done | Impossible:
+    def _create_asked(self, question: CreatePool) -> CarriedOut | Impossible:
         wanted = PoolCreated(question.pool, question.kind, question.split_points)
         pool = self.pools.get(question.pool)
         if pool is None:
@@ -234,10 +234,10 @@ class Leader:
             if why is not None:
                 return Impossible(why)
             self._create(wanted)
-            return Done(changed=True)
+            return CarriedOut(changed=True)
         table = pool.table
         if PoolCreated(table.pool, table.kind, table.split_points) == wanted:
-            return Done(changed=False)
+            return CarriedOut(changed=False)
         return Impossible(
             f"the pool {question.pool!r} exists already, {table.kind} and with "
             f"{len(table.split_points)} split points; choose another name"

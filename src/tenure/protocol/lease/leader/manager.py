@@ -15,17 +15,17 @@ from tenure.base.machine import Output
 from tenure.base.noted import Noted
 from tenure.protocol.lease.leader.context import LeaderContext, Seal
 from tenure.protocol.lease.leader.events import (
-    Asked,
+    AnswerQuestion,
+    ClientLost,
+    ClientSaid,
     Connection,
-    Disconnected,
     GiveUp,
     ManagerAction,
     ManagerEvent,
     NotLeading,
-    Received,
-    Reply,
-    Send,
-    Stopped,
+    QuestionAsked,
+    StopRequested,
+    TellClient,
 )
 from tenure.protocol.lease.leader.leader import Leader
 from tenure.protocol.lease.leader.policies import PolicyMaker, chosen_policy
@@ -104,16 +104,16 @@ class Manager:
         """Do what is due at `now`, then take `event`."""
         self._advance(now)
         match event:
-            case Received(connection=connection, message=message):
+            case ClientSaid(connection=connection, message=message):
                 self._on_received(now, connection, message)
-            case Disconnected(connection=connection):
+            case ClientLost(connection=connection):
                 self._connections.pop(connection, None)
                 self._unanswered.pop(connection, None)
                 if self.leader:
                     self.leader.on_disconnected(now, connection)
-            case Asked():
+            case QuestionAsked():
                 self._on_asked(now, event)
-            case Stopped():
+            case StopRequested():
                 self._actions.extend(self.leadership.resign())
                 self._step_down(LogKind.RESIGNED)
             case _:
@@ -147,7 +147,7 @@ class Manager:
         if self.leader is None:
             known = self.leadership.leader
             leader = None if known == self.config.url else known
-            self._actions.append(Send(connection, Standby(leader)))
+            self._actions.append(TellClient(connection, Standby(leader)))
             if isinstance(message, Hello | Sync):
                 self._unanswered[connection] = message
         elif not self._may_speak(now):
@@ -162,13 +162,13 @@ class Manager:
         """Whether to answer as the leader: nobody else can be, and the journal is not in doubt."""
         return self._doubted_at is None and self.leadership.is_proven(now)
 
-    def _on_asked(self, now: Instant, asked: Asked) -> None:
+    def _on_asked(self, now: Instant, asked: QuestionAsked) -> None:
         if self.leader and self._may_speak(now):
             self.leader.on_asked(now, asked)
         else:
             leader = self.leadership.leader
             known = None if leader == self.config.url else leader
-            self._actions.append(Reply(asked.ticket, NotLeading(known)))
+            self._actions.append(AnswerQuestion(asked.ticket, NotLeading(known)))
 
     # --- the journal's answers ---
 
@@ -275,7 +275,7 @@ class Manager:
         self.leader = None
         self._note(why)
         for connection in self._connections:
-            self._actions.append(Send(connection, Standby(None)))
+            self._actions.append(TellClient(connection, Standby(None)))
 
     def _note(self, kind: LogKind, detail: str = "") -> None:
         self._actions.append(Noted(kind, detail=detail))

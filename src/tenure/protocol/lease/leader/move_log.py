@@ -20,7 +20,7 @@ REMEMBERED = 10_000
 """Moves of one pool, of some 200 bytes each: 150 restarts of an owner with 64 ranges."""
 
 
-class Move(NamedTuple):
+class LoggedMove(NamedTuple):
     """A range went from one to another; to NOBODY where it was freed."""
 
     at: Instant
@@ -48,7 +48,7 @@ class MoveLog:
         """The one that is being carried out."""
         self.joined: dict[int, Instant] = {}
         """When the present members joined, where that was seen."""
-        self._moves: deque[Move] = deque()
+        self._moves: deque[LoggedMove] = deque()
 
     def follow(self, now: Instant, plan: Plan) -> None:
         """From now on, `plan` is what moves ranges."""
@@ -70,7 +70,7 @@ class MoveLog:
                 said = "taken back" if is_taken_back else "recalled" if is_recalled else how
                 names = self._name(right.owner), self._name(entry.owner)
                 self._moves.append(
-                    Move(
+                    LoggedMove(
                         now,
                         piece,
                         said,
@@ -94,6 +94,6 @@ class MoveLog:
         """A member is gone."""
         self.joined.pop(incarnation, None)
 
-    def of(self, key: Key) -> Iterator[Move]:
+    def of(self, key: Key) -> Iterator[LoggedMove]:
         """What happened to a key, the latest first."""
         return (move for move in reversed(self._moves) if key in move.range)

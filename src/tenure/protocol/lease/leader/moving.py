@@ -151,7 +151,7 @@ class Moving:
         What was recalled is left out after its deadline (P10).
         """
         leases: list[Leased] = []
-        moves: list[Move] = []
+        moves: list[PlannedMove] = []
         for item in self.table.held_by(session.incarnation):
             for key_range, right in self.table.within(item.range):
                 laid = (giving, session.untold, plan, session.recalled, session.orders)
@@ -159,7 +159,7 @@ class Moving:
                     planned = plan[piece.start]
                     fate = self._fate(now, session, piece, planned)
                     if fate == "moves":
-                        moves.append(Move(piece, right.number, planned))
+                        moves.append(PlannedMove(piece, right.number, planned))
                     if fate != "left out" and not giving[piece.start]:
                         leases.append(self._lease(piece, right, fate))
         all_stays = not moves and not session.is_moving
@@ -211,7 +211,9 @@ class Moving:
         handed = self.table.handed[piece.start] if fate == "granted" else NOT_HANDED
         return Leased(piece.start, piece.end, right.number, right.since, mark, handed)
 
-    def _orders(self, now: Instant, session: Session, moves: list["Move"]) -> tuple[HandOff, ...]:
+    def _orders(
+        self, now: Instant, session: Session, moves: list["PlannedMove"]
+    ) -> tuple[HandOff, ...]:
         """Of the moves, those that are under way, and more, up to so many at once."""
         moves.sort(key=lambda move: session.orders[move.piece.start] == NOT_ORDERED)
         hand_offs: list[HandOff] = []
@@ -228,7 +230,7 @@ class Moving:
         return tuple(sorted(hand_offs, key=lambda order: order.start))
 
 
-class Move(NamedTuple):
+class PlannedMove(NamedTuple):
     """A piece that is to be handed over, the number it is held under, and to whom."""
 
     piece: KeyRange

@@ -7,7 +7,8 @@ import msgspec
 from tenure.base.keys import Key, PoolKind
 from tenure.base.noted import Noted
 from tenure.base.ranges import KeyRange
-from tenure.protocol.lease.messages import ToLookup, ToManager
+from tenure.protocol.lease.client_events import ManagerLost, ManagerSaid, ManagersNamed, TellManager
+from tenure.protocol.lease.messages import ToLookup
 
 
 class LookupConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,36 +21,10 @@ class LookupConfig(msgspec.Struct, frozen=True, kw_only=True):
 # --- events -------------------------------------------------------------------------------------
 
 
-class Received(msgspec.Struct, frozen=True):
-    """A manager's message came."""
-
-    manager: str
-    message: ToLookup
-
-
-class Disconnected(msgspec.Struct, frozen=True):
-    """The connection to a manager broke, or could not be made."""
-
-    manager: str
-
-
-class ManagersNamed(msgspec.Struct, frozen=True):
-    """These are the managers from here on: the list was read again."""
-
-    managers: tuple[str, ...]
-
-
-LookupEvent: TypeAlias = Received | Disconnected | ManagersNamed
+LookupEvent: TypeAlias = ManagerSaid[ToLookup] | ManagerLost | ManagersNamed
 
 
 # --- actions ------------------------------------------------------------------------------------
-
-
-class Send(msgspec.Struct, frozen=True):
-    """Send a message to a manager, connecting first where there is no connection."""
-
-    manager: str
-    message: ToManager
 
 
 class RoutingTable(msgspec.Struct, frozen=True):
@@ -76,4 +51,4 @@ class SignalLoss(msgspec.Struct, frozen=True):
     why: str
 
 
-LookupAction: TypeAlias = Send | Route | SignalLoss | Noted
+LookupAction: TypeAlias = TellManager | Route | SignalLoss | Noted

@@ -23,16 +23,13 @@ from tenure.base.machine import Output
 from tenure.base.noted import Noted
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import WHOLE, KeyRange
+from tenure.protocol.lease.client_events import ManagerLost, ManagerSaid, ManagersNamed, TellManager
 from tenure.protocol.lease.lookup.events import (
-    Disconnected,
     LookupAction,
     LookupConfig,
     LookupEvent,
-    ManagersNamed,
-    Received,
     Route,
     RoutingTable,
-    Send,
     SignalLoss,
 )
 from tenure.protocol.lease.lookup.noted import LookupKind
@@ -106,9 +103,9 @@ class LookupMachine:
         """Do what is due at `now`, then take `event`."""
         self._advance(now)
         match event:
-            case Received(manager=manager, message=message):
+            case ManagerSaid(manager=manager, message=message):
                 self._on_message(now, manager, message)
-            case Disconnected(manager=manager):
+            case ManagerLost(manager=manager):
                 if manager == self.manager:
                     self._look_for_leader(now)
             case ManagersNamed(managers=managers):
@@ -160,7 +157,7 @@ class LookupMachine:
             self.config.pool, self.sequence, self.journal, self.leadership, self.lsn, self.nonce
         )
         for manager in managers:
-            self._actions.append(Send(manager, message))
+            self._actions.append(TellManager(manager, message))
 
     def _ask_all(self, now: Instant) -> None:
         self._sync(now, self.config.managers)

@@ -9,12 +9,12 @@ from tenure.base.keys import PoolKind
 from tenure.base.noted import Noted
 from tenure.base.ranges import KeyRange
 from tenure.protocol.lease.attestation import Sight
+from tenure.protocol.lease.client_events import ManagerLost, ManagerSaid, ManagersNamed, TellManager
 from tenure.protocol.lease.messages import (
     Attest,
     HandOff,
     Leased,
     Process,
-    ToManager,
     ToOwner,
 )
 
@@ -46,19 +46,6 @@ class Holdings(msgspec.Struct, frozen=True):
 
 
 # --- events -------------------------------------------------------------------------------------
-
-
-class Received(msgspec.Struct, frozen=True):
-    """A manager's message came."""
-
-    manager: str
-    message: ToOwner
-
-
-class Disconnected(msgspec.Struct, frozen=True):
-    """The connection to a manager broke, or could not be made."""
-
-    manager: str
 
 
 class Revoked(msgspec.Struct, frozen=True):
@@ -122,12 +109,6 @@ class ImportLost(msgspec.Struct, frozen=True):
     number: int
 
 
-class ManagersNamed(msgspec.Struct, frozen=True):
-    """These are the managers from here on: the list was read again."""
-
-    managers: tuple[str, ...]
-
-
 class Looked(msgspec.Struct, frozen=True):
     """What a look at a process showed, because `manager` asked."""
 
@@ -140,8 +121,8 @@ HandOffEvent: TypeAlias = (
     CopiedAhead | HandedOver | HandOffFailed | ImportBegan | Imported | ImportLost
 )
 OwnerEvent: TypeAlias = (
-    Received
-    | Disconnected
+    ManagerSaid[ToOwner]
+    | ManagerLost
     | ManagersNamed
     | Revoked
     | Lapsed
@@ -154,13 +135,6 @@ OwnerEvent: TypeAlias = (
 
 
 # --- actions ------------------------------------------------------------------------------------
-
-
-class Send(msgspec.Struct, frozen=True):
-    """Send a message to a manager, connecting first where there is no connection."""
-
-    manager: str
-    message: ToManager
 
 
 class Hold(msgspec.Struct, frozen=True):
@@ -224,7 +198,7 @@ class Closed(msgspec.Struct, frozen=True):
 
 
 OwnerAction: TypeAlias = (
-    Send
+    TellManager
     | Hold
     | Grant
     | Revoke

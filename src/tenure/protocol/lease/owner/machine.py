@@ -15,6 +15,7 @@ from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, Instant
 from tenure.base.machine import Output
 from tenure.base.noted import Noted
 from tenure.protocol.lease.attestation import may_attest
+from tenure.protocol.lease.client_events import ManagerLost, ManagerSaid, ManagersNamed, TellManager
 from tenure.protocol.lease.messages import (
     Attest,
     Attested,
@@ -100,9 +101,9 @@ class OwnerMachine:
         """Do what is due at `now`, then take `event`."""
         self._advance(now)
         match event:
-            case events.Received(manager=manager, message=message):
+            case ManagerSaid(manager=manager, message=message):
                 self._on_message(now, manager, message)
-            case events.Disconnected(manager=manager):
+            case ManagerLost(manager=manager):
                 if manager == self.manager:
                     self._look_for_leader(now)
             case events.Revoked(revocation=revocation):
@@ -120,7 +121,7 @@ class OwnerMachine:
                 self._close(now)
             case events.DrainRequested():
                 self._drain(now)
-            case events.ManagersNamed(managers=managers):
+            case ManagersNamed(managers=managers):
                 self.config = msgspec.structs.replace(self.config, managers=managers)
             case events.Looked():
                 self._on_looked(event)
@@ -479,7 +480,7 @@ class OwnerMachine:
     # --- telling ---
 
     def _send(self, manager: str, message: ToManager) -> None:
-        self._actions.append(events.Send(manager, message))
+        self._actions.append(TellManager(manager, message))
 
     def _note(self, kind: OwnerKind, detail: str = "") -> None:
         self._actions.append(Noted(kind, self.config.pool, detail))

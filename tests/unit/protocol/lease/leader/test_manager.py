@@ -11,13 +11,13 @@ from tenure.base.instants import FAR_FUTURE, Instant, seconds
 from tenure.base.keys import KEY_BYTES
 from tenure.journals.memory import JournalContents
 from tenure.protocol.lease.leader.events import (
+    CarriedOut,
+    ClientLost,
     CreatePool,
-    Disconnected,
-    Done,
     Impossible,
     ListPools,
     NotLeading,
-    Stopped,
+    StopRequested,
 )
 from tenure.protocol.lease.messages import (
     Held,
@@ -69,7 +69,7 @@ def test_what_a_standby_was_asked_last_it_answers_when_it_leads() -> None:
     driven.hear(Hello("p", 1))
     driven.hear(Hello("p", 2))
     driven.hear(Hello("p", 3), connection=CLIENT + 1)
-    driven.take(Disconnected(CLIENT + 1))
+    driven.take(ClientLost(CLIENT + 1))
     driven.said = []
     driven.run(at(9))
     assert driven.machine.leader
@@ -197,7 +197,7 @@ def test_split_points_that_are_too_long_never_reach_the_journal() -> None:
         "a split point of 1025 bytes, where 1024 are the most; choose shorter ones"
     )
     assert list(driven.journal.records) == before
-    assert driven.ask(CreatePool("p", "ordered", (b"k" * KEY_BYTES,))) == Done(changed=True)
+    assert driven.ask(CreatePool("p", "ordered", (b"k" * KEY_BYTES,))) == CarriedOut(changed=True)
 
 
 def test_a_request_for_a_pool_that_is_not_there_is_refused() -> None:
@@ -239,7 +239,7 @@ def test_who_is_deposed_tells_everybody_to_look_elsewhere() -> None:
     driven = Driven()
     driven.hear(Hello("p", 1), connection=1)
     driven.hear(Hello("p", 1), connection=2)
-    driven.take(Disconnected(2))
+    driven.take(ClientLost(2))
     driven.said = []
     driven.journal.seat = Seat(2, 0, "other", seconds(9))
     driven.run(at(1))
@@ -289,7 +289,7 @@ def test_who_stops_resigns_and_answers_nobody() -> None:
     driven = Driven()
     driven.hear(Hello("p", 1))
     driven.said = []
-    driven.take(Stopped())
+    driven.take(StopRequested())
     assert (driven.calls[-1], driven.said) == (Resign(1), [Standby(None)])
     assert driven.hear(Hello("p", 1)) == [Standby(None)]
     assert driven.wake_at == FAR_FUTURE
@@ -301,7 +301,7 @@ def test_what_is_not_durable_when_it_stops_is_not_said() -> None:
     driven = Driven()
     driven.held = (Append,)
     driven.hear(Join("p", "hashed", "o", "http://o", 11, driven.nonce, 1))
-    driven.take(Stopped())
+    driven.take(StopRequested())
     driven.release()
     assert [m for m in driven.said if isinstance(m, LeaseResponse)] == []
 

@@ -8,14 +8,12 @@ import pytest
 from tenure.base.instants import FAR_FUTURE, Instant, seconds
 from tenure.base.noted import Noted
 from tenure.base.ranges import WHOLE, KeyRange
+from tenure.protocol.lease.client_events import ManagerLost, ManagerSaid, TellManager
 from tenure.protocol.lease.lookup.events import (
-    Disconnected,
     LookupAction,
     LookupConfig,
-    Received,
     Route,
     RoutingTable,
-    Send,
     SignalLoss,
 )
 from tenure.protocol.lease.lookup.machine import LookupMachine
@@ -55,7 +53,7 @@ class Driven:
         self.machine.invariants()
 
     def hear(self, now: Instant, message: ToLookup, manager: str = "a") -> None:
-        output = self.machine.handle(now, Received(manager, message))
+        output = self.machine.handle(now, ManagerSaid(manager, message))
         self.actions, self.wake_at = output
         self.machine.invariants()
 
@@ -76,7 +74,7 @@ class Driven:
         return route.table if route else None
 
     def asked(self) -> list[str]:
-        sends = [action for action in self.actions if isinstance(action, Send)]
+        sends = [action for action in self.actions if isinstance(action, TellManager)]
         assert all(isinstance(send.message, Sync) for send in sends)
         return [send.manager for send in sends]
 
@@ -334,16 +332,18 @@ def test_silence_is_followed_by_a_search_of_all_managers() -> None:
     assert driven.machine.in_contact
 
 
-@pytest.mark.parametrize("event", [Disconnected("a"), Received("a", Standby("b"))])
-def test_a_manager_that_is_gone_is_followed_by_a_search(event: Received | Disconnected) -> None:
+@pytest.mark.parametrize("event", [ManagerLost("a"), ManagerSaid("a", Standby("b"))])
+def test_a_manager_that_is_gone_is_followed_by_a_search(
+    event: ManagerSaid[ToLookup] | ManagerLost,
+) -> None:
     driven = in_contact()
     driven.actions = driven.machine.handle(at(1), event).actions
     assert driven.asked() == ["a", "b"]
 
 
-@pytest.mark.parametrize("event", [Disconnected("b"), Received("b", Standby("a"))])
+@pytest.mark.parametrize("event", [ManagerLost("b"), ManagerSaid("b", Standby("a"))])
 def test_what_another_manager_says_of_itself_changes_nothing(
-    event: Received | Disconnected,
+    event: ManagerSaid[ToLookup] | ManagerLost,
 ) -> None:
     driven = in_contact()
     assert driven.machine.handle(at(1), event).actions == []

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from tenure.base.instants import FAR_FUTURE, Instant, seconds
+from tenure.protocol.lease.client_events import ManagerLost
 from tenure.protocol.lease.messages import (
     Held,
     Hello,
@@ -61,7 +62,7 @@ def another_leader(driven: Driven) -> Introduction:
 def test_another_leader_under_the_same_number_is_not_followed_but_told() -> None:
     """P22: it leads on an old copy. It is told by the first one's nonce, once for each question."""
     driven = renewing()
-    driven.take(events.Disconnected("a"))
+    driven.take(ManagerLost("a"))
     before = driven.machine.leadership, driven.machine.manager_nonce, driven.machine.manager
     driven.hear(another_leader(driven), manager="b")
     assert driven.said() == ["another leader under the same leadership"]
@@ -79,7 +80,7 @@ def test_another_leader_under_the_same_number_is_not_followed_but_told() -> None
 def test_who_has_no_number_yet_follows_another_leader_under_the_same_number() -> None:
     """It holds nothing, and cannot contradict anybody."""
     driven = joining()
-    driven.take(events.Disconnected("a"))
+    driven.take(ManagerLost("a"))
     driven.hear(another_leader(driven), manager="b")
     assert (driven.machine.manager, driven.machine.manager_nonce) == ("b", 78)
 
@@ -265,7 +266,7 @@ def test_a_reader_that_saw_the_end_ends_it() -> None:
 def test_another_journal_ends_everything() -> None:
     """P22."""
     driven = renewing()
-    driven.take(events.Disconnected("a"))
+    driven.take(ManagerLost("a"))
     driven.hear(introduction(driven, journal=8))
     assert driven.machine.belief.leases == ()
     assert any(isinstance(message, Join) for message in driven.asked())

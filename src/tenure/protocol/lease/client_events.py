@@ -1,0 +1,35 @@
+"""What every client's machine is told of managers, and what it wants said to them."""
+
+from typing import Generic, TypeVar
+
+import msgspec
+
+from tenure.protocol.lease.messages import ToLookup, ToManager, ToOwner
+
+M = TypeVar("M", ToOwner, ToLookup)
+
+
+class ManagerSaid(msgspec.Struct, Generic[M], frozen=True):
+    """A manager's message came."""
+
+    manager: str
+    message: M
+
+
+class ManagerLost(msgspec.Struct, frozen=True):
+    """The connection to a manager is gone."""
+
+    manager: str
+
+
+class ManagersNamed(msgspec.Struct, frozen=True):
+    """From here on these are the managers."""
+
+    managers: tuple[str, ...]
+
+
+class TellManager(msgspec.Struct, frozen=True):
+    """Send a message to a manager."""
+
+    manager: str
+    message: ToManager
