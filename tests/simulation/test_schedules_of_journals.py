@@ -5,7 +5,7 @@ As in `test_schedules`.
 
 from tenure.base.instants import seconds
 from tenure.base.ranges import WHOLE
-from tenure.protocol.lease.leader.pool import Pool
+from tenure.protocol.lease.leader.leader import Leader
 from tenure.protocol.lease.messages import LeaseRequest, LeaseResponse, Standby
 from tenure.protocol.lease.owner.machine import OwnerMachine
 from tenure.protocol.lease.timing import DEFAULT
@@ -264,11 +264,17 @@ def two_led_under_one_number() -> None:
     assert stage.holders(KEY) in ([], ["o"])
 
 
-FOLLOWS_ANYBODY = Canary("", patches=((OwnerMachine, "is_another_leader", _never),))
+FOLLOWS_ANYBODY = Canary(
+    "",
+    patches=(
+        (OwnerMachine, "is_another_leader", _never),
+        (Leader, "is_missing", _never),
+    ),
+)
 
 
 def test_10_another_leader_under_the_same_number_is_refused() -> None:
-    """P22: owners have spoken with the first, and know its nonce."""
+    """P22: owners have spoken with the first: they know its nonce, and have its receipt."""
     two_led_under_one_number()
     ends_badly(two_led_under_one_number, without=FOLLOWS_ANYBODY)
 
@@ -296,16 +302,12 @@ def a_number_was_given_to_another() -> None:
 
 
 def test_10_an_owner_whose_number_another_has_by_now_is_a_witness() -> None:
-    """P9, P22: in one history a number is one owner's, so the leader's is an old copy."""
+    """P9, P22: its receipt is of a time that the leader's journal does not hold."""
     a_number_was_given_to_another()
-    ends_badly(a_number_was_given_to_another, without=NUMBERS_ONLY)
+    ends_badly(a_number_was_given_to_another, without=NO_RECEIPTS)
 
 
-def _is_numbered(self: Pool, message: LeaseRequest) -> bool:
-    return message.incarnation < self.table.next_incarnation
-
-
-NUMBERS_ONLY = Canary("", patches=((Pool, "may_have_numbered", _is_numbered),))
+NO_RECEIPTS = Canary("", patches=((Leader, "is_missing", _never),))
 
 
 def an_old_copy_goes_on(*, restored: bool) -> None:

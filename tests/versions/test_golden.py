@@ -26,6 +26,13 @@ NAMES: dict[str, Any] = {**vars(messages), **vars(records)}
 STEERING = records.Steering(("ann",), ("bob",), (1,), ((b"k", "ann"),), True, "ring")
 
 ADDED: dict[str, object] = {
+    "Changes.receipt": b"sealed",
+    "LeaseRequest.receipt": b"sealed",
+    "LeaseResponse.receipt": b"sealed",
+    "State.secret": b"secret",
+    "Sync.receipt": b"sealed",
+    "SyncResponse.receipt": b"sealed",
+    "TookOver.secret": b"secret",
     "Changed.handed": 7,
     "Changed.steering": STEERING,
     "Join.hand_off": "ws://a",

@@ -16,6 +16,7 @@ from tenure.journals import MemoryJournal
 from tenure.manager.config import ManagerSettings
 from tenure.manager.service import ManagerService
 from tenure.protocol.lease.leader.events import CreatePool, ListPools
+from tenure.protocol.lease.leader.receipts import Receipt, sealed
 from tenure.protocol.lease.messages import LeaseRequest
 from tenure.wire.codec import encode
 from tenure.wire.versions import NEWEST
@@ -91,15 +92,17 @@ async def test_a_journal_that_contradicts_itself_ends_the_manager() -> None:
 
 
 async def test_a_journal_that_went_back_ends_the_manager() -> None:
-    """A peer has seen a later leadership of this very journal, and the next beat still holds."""
+    """A peer has the receipt of a later leader of this very journal, and the next beat holds."""
     async with serving(MemoryJournal()) as manager:
         events = Events(manager.service.observer)
         await events.wait_for("leading")
         leader = manager.service.engine.machine.leader
         assert leader is not None
         owner = await manager.connect("/v1/owner")
+        journal = leader.context.seal.journal
+        receipt = sealed(Receipt(9, 1, 1), journal, leader.context.history.secret)
         await owner.send_bytes(
-            encode(LeaseRequest("rooms", 1, 1, 1, 1, leader.context.seal.journal, 9, ()), NEWEST)
+            encode(LeaseRequest("rooms", 1, 1, 1, 1, journal, 9, (), receipt=receipt), NEWEST)
         )
         with pytest.raises(JournalWentBack, match="the journal has gone back"):
             await manager.service.wait()

@@ -23,6 +23,8 @@ class LeaseHistory:
         self.leadership = state.leadership
         self.promise_ns = state.promise_ns
         self.waited_out = state.waited_out
+        self.secret = state.secret
+        """With which receipts are sealed; empty where no leader has drawn one."""
         self.tables = {pool.pool: LeaseTable.from_state(pool) for pool in state.pools}
 
     def apply(self, record: AnyRecord) -> None:
@@ -33,8 +35,9 @@ class LeaseHistory:
                 self._table(pool).apply(record)
             case PoolCreated(pool=pool):
                 self.tables[pool] = LeaseTable(record)
-            case TookOver(leadership=leadership, promise_ns=promise_ns):
+            case TookOver(leadership=leadership, promise_ns=promise_ns, secret=secret):
                 self.leadership = leadership
+                self.secret = secret or self.secret
                 self.promise_ns = max(self.promise_ns, promise_ns)
             case PromiseLowered(promise_ns=promise_ns):
                 self.promise_ns = promise_ns
@@ -60,6 +63,7 @@ class LeaseHistory:
             self.promise_ns,
             self.waited_out,
             tuple(self.tables[pool].state() for pool in sorted(self.tables)),
+            self.secret,
         )
 
     def invariants(self) -> None:

@@ -34,6 +34,8 @@ Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=2000)]
 EndKey: TypeAlias = Key | None
 JournalId: TypeAlias = Nonce
 """Which history numbers and LSNs belong to; drawn when a journal is created (rule P22)."""
+ReceiptBytes: TypeAlias = Annotated[bytes, msgspec.Meta(max_length=64)]
+"""How far the journal went, sealed by a leader: a client keeps the latest, and shows it (P22)."""
 BootId: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
 """Drawn by the kernel at each start of a machine; a UUID in text."""
 Mark = Literal["renewed", "granted", "recalled"]
@@ -222,6 +224,8 @@ class LeaseRequest(Message, frozen=True):
     copies: tuple[Copy, ...] = ()
     load: LoadReport | None = None
     """Once every renewal's time; policies are told, leases do not depend on it."""
+    receipt: ReceiptBytes = b""
+    """Of the last answer that its owner took."""
 
 
 class Attested(Message, frozen=True):
@@ -270,6 +274,7 @@ class LeaseResponse(Message, frozen=True):
     """Of the request's, those that still count: any other is to be discarded."""
     hand_offs: tuple[HandOff, ...] = ()
     """All that is to be handed over now: any other that is under way is to be given up."""
+    receipt: ReceiptBytes = b""
 
 
 class Refusal(Message, frozen=True):
@@ -318,6 +323,8 @@ class Sync(Message, frozen=True):
     lsn: Number
     nonce: Nonce
     """The lookup's own, drawn when it starts, so that an answer to an earlier life is not taken."""
+    receipt: ReceiptBytes = b""
+    """Of the last answer or push that the lookup took."""
 
 
 class SyncResponse(Message, frozen=True):
@@ -334,6 +341,7 @@ class SyncResponse(Message, frozen=True):
     owners: tuple[OwnerInfo, ...]
     sync_ns: Number
     contact_ns: Number
+    receipt: ReceiptBytes = b""
 
 
 class SyncRefusal(Message, frozen=True):
@@ -354,6 +362,7 @@ class Changes(Message, frozen=True):
     lsn: Number
     entries: tuple[Entry, ...]
     owners: tuple[OwnerInfo, ...]
+    receipt: ReceiptBytes = b""
 
 
 ToManager: TypeAlias = Hello | Join | LeaseRequest | Sync | Attested

@@ -4,7 +4,7 @@ A record says what is now so, not what was asked, so that applying it needs no r
 that decides differently reads the same history. Records are applied in the order of their LSNs.
 """
 
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 import msgspec
 
@@ -18,6 +18,9 @@ from tenure.protocol.lease.messages import (
     Number,
     Process,
 )
+
+Secret: TypeAlias = Annotated[bytes, msgspec.Meta(max_length=64)]
+"""Of a journal and its managers; nobody else is told."""
 
 
 class Record(msgspec.Struct, frozen=True, array_like=True, tag=True):
@@ -34,6 +37,8 @@ class TookOver(Record, frozen=True):
     leadership: Number
     promise_ns: Number
     manager: str
+    secret: Secret = b""
+    """With which leaders of this journal seal receipts; empty where an older manager took over."""
 
 
 class PromiseLowered(Record, frozen=True):
@@ -153,3 +158,4 @@ class State(msgspec.Struct, frozen=True, array_like=True):
     promise_ns: Number = 0
     waited_out: bool = False
     pools: tuple[PoolState, ...] = ()
+    secret: Secret = b""

@@ -19,6 +19,7 @@ from tenure.protocol.lease.leader.events import (
     TellClients,
     Ticket,
 )
+from tenure.protocol.lease.leader.receipts import Receipt, opened, sealed
 from tenure.protocol.lease.messages import FromManager
 from tenure.protocol.lease.records import AnyRecord
 from tenure.protocol.lease.timing import Timing
@@ -50,6 +51,23 @@ class LeaderContext:
         self.is_proven = True
         """Whether the leadership is proven, at the time of what is being handled."""
         self._actions: list[ManagerAction] = []
+        self._receipt = (-1, b"")
+
+    # --- receipts ---
+
+    def receipt(self) -> bytes:
+        """What proves to a later leader that the history goes as far as now (P22)."""
+        lsn, secret = self.history.lsn, self.history.secret
+        if self._receipt[0] != lsn:
+            mine = Receipt(self.seal.leadership, self.seal.nonce, lsn)
+            self._receipt = (lsn, sealed(mine, self.seal.journal, secret))
+        return self._receipt[1]
+
+    def opened(self, receipt: bytes) -> Receipt | None:
+        """What a client's receipt says, if a leader of this journal made it."""
+        return opened(receipt, self.seal.journal, self.history.secret)
+
+    # --- records and messages ---
 
     def write(self, record: AnyRecord) -> int:
         """Decide `record`: it is so from here on, and on its way to the journal. Its LSN."""

@@ -21,6 +21,7 @@ from tenure.protocol.lease.leader.events import (
 from tenure.protocol.lease.leader.noted import REFUSED, LeaderKind
 from tenure.protocol.lease.leader.policies import PolicyMaker
 from tenure.protocol.lease.leader.pool import MAX_RETRY_NS, Pool, refusal
+from tenure.protocol.lease.leader.receipts import Receipt
 from tenure.protocol.lease.leader.steering import steer
 from tenure.protocol.lease.leader.witnesses import Witnesses
 from tenure.protocol.lease.messages import (
@@ -51,6 +52,7 @@ class Leader:
         self,
         now: Instant,
         context: LeaderContext,
+        secret: bytes,
         manager: str,
         *,
         create_pools: bool,
@@ -64,7 +66,7 @@ class Leader:
         inherited_ns = history.promise_ns
         self.promise_ns = timing.hold_ns + timing.on_any_clock(timing.leadership_ns)
         self.took_over_lsn = context.write(
-            TookOver(context.seal.leadership, self.promise_ns, manager)
+            TookOver(context.seal.leadership, self.promise_ns, manager, secret)
         )
         context.inherited_until = self.wait_until(now, inherited_ns)
         self._grants_at = FAR_FUTURE
@@ -116,8 +118,8 @@ class Leader:
             return
         pool = self.pools.get(message.pool)
         if isinstance(message, LeaseRequest):
-            if pool is None:
-                self._refuse(connection, message, "no_pool", _no_pool(message.pool))
+            if pool is None or self._claims_too_much(pool, message):
+                self._refuse(connection, message, "past", _NEVER)
             else:
                 pool.on_request(now, connection, message)
             return
@@ -175,32 +177,35 @@ class Leader:
             detail = _no_pool(message.pool)
             self.context.send(connection, SyncRefusal(message.sequence, message.nonce, detail))
             return
+        seal = self.context.seal
+        claimed = Receipt(message.leadership, seal.nonce, message.lsn)
+        is_beyond = message.lsn > self.context.history.lsn or self.is_missing(claimed)
+        if message.journal == seal.journal and is_beyond:
+            # Nobody told it so. An honest lookup would not take the answer: it never goes back.
+            self.context.note(LeaderKind.REFUSED_CLAIM, message.pool)
+            return
         pool.publisher.on_sync(now, connection, message)
 
     def has_gone_back(self, message: ToManager) -> bool:
-        """Whether the peer has seen more of this journal's history than there is in it (P22)."""
-        seal = self.context.seal
-        match message:
-            case LeaseRequest(journal=seal.journal):
-                pool = self.pools.get(message.pool)
-                is_known = pool is not None and pool.may_have_numbered(message)
-                return not is_known or self.is_overtaken(message)
-            case Sync(journal=seal.journal):
-                # What was told under an earlier leadership came before this one began.
-                was_before = message.leadership >= seal.leadership or (
-                    message.lsn < self.took_over_lsn
-                )
-                beyond = message.lsn > self.context.history.lsn
-                return message.leadership > seal.leadership or beyond or not was_before
-            case _:
-                return False
+        """Whether the peer shows a receipt for what this journal's history does not hold (P22)."""
+        if not isinstance(message, LeaseRequest | Sync):
+            return False
+        shown = self.context.opened(message.receipt)
+        return shown is not None and self.is_missing(shown)
 
-    def is_overtaken(self, message: LeaseRequest) -> bool:
-        """Whether the owner knows of a later leadership, or of another leader under this one."""
+    def is_missing(self, shown: Receipt) -> bool:
+        """Whether a leader of this journal saw what is not in it: a later leadership, another
+        leader under this very number, or an earlier one that got further than this one began.
+        """
         seal = self.context.seal
-        if message.leadership == seal.leadership:
-            return message.manager_nonce != seal.nonce  # drawn once for each leadership (P2)
-        return message.leadership > seal.leadership
+        if shown.leadership == seal.leadership:
+            return shown.nonce != seal.nonce  # drawn once for each leadership (P2)
+        return shown.leadership > seal.leadership or shown.lsn >= self.took_over_lsn
+
+    def _claims_too_much(self, pool: Pool, message: LeaseRequest) -> bool:
+        """Whether the owner claims, without a receipt, what was never so in this journal."""
+        is_later = message.leadership > self.context.seal.leadership
+        return is_later or not pool.may_have_numbered(message)
 
     def on_disconnected(self, now: Instant, connection: Connection) -> None:
         """Push no more there. Leases are not touched: a closed socket proves nothing (P14)."""
@@ -280,6 +285,12 @@ class Leader:
         self.context.ledger.invariants()
         for pool in self.pools.values():
             pool.invariants()
+
+
+_NEVER = (
+    "this journal never numbered such an owner, or never gave it what it lists; what it holds is "
+    "not its own, and it joins anew"
+)
 
 
 def _wrong_name(pool: str) -> str | None:

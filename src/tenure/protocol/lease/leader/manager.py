@@ -29,6 +29,7 @@ from tenure.protocol.lease.leader.events import (
 )
 from tenure.protocol.lease.leader.leader import Leader
 from tenure.protocol.lease.leader.policies import PolicyMaker, chosen_policy
+from tenure.protocol.lease.leader.receipts import SECRET_BYTES
 from tenure.protocol.lease.messages import Hello, Standby, Sync, ToManager
 from tenure.protocol.lease.timing import Timing
 from tenure.protocol.log.follower import Follower
@@ -228,9 +229,11 @@ class Manager:
         history = self.follower.take()
         self._compacted_lsn = self.follower.snapshot_lsn
         seal = Seal(event.journal, event.leadership, self.draw_nonce())
+        secret = history.secret or self.random.randbytes(SECRET_BYTES)
         self.leader = Leader(
             now,
             LeaderContext(seal, self.timing, history),
+            secret,
             self.config.url,
             create_pools=self.config.create_pools,
             first_start=self.config.first_start,

@@ -27,6 +27,7 @@ class LeaderKind(NotedKind):
     REFUSED_NAME = "refused: name_held", Level.WARNING
     REFUSED_NO_POOL = "refused: no_pool", Level.WARNING
     REFUSED_POOL_KIND = "refused: pool_kind", Level.WARNING
+    REFUSED_CLAIM = "refused: a lookup claims what is not in the journal", Level.WARNING, True
     REFUSED_ATTESTATION = "refused: attestation", Level.WARNING
 
 

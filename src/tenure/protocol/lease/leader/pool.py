@@ -210,6 +210,7 @@ class Pool:
                 leases,
                 self.moving.that_count(copies) if copies else (),
                 hand_offs,
+                self.context.receipt(),
             ),
         )
 

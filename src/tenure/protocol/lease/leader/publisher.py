@@ -56,6 +56,7 @@ class Publisher:
             self._owners(told),
             timing.sync_ns,
             timing.contact_ns,
+            self.context.receipt(),
         )
         self.context.send(connection, response)
 
@@ -87,6 +88,7 @@ class Publisher:
             self.log.last,
             entries,
             self._owners(entries),
+            self.context.receipt(),
         )
         self.context.push(tuple(self.followers), message)
         self._pushed = self.log.last

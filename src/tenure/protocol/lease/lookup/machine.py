@@ -88,6 +88,8 @@ class LookupMachine:
         self.sync_ns = FIRST_SYNC_NS
         self.contact_ns = 2 * FIRST_SYNC_NS
         self.contact_until = Instant(0)
+        self._receipt = b""
+        """Of the last answer or push, for whoever leads next (P22)."""
         self.sequence = 0
         self._sent_at: Instant | None = None
         """When the sync under way was sent."""
@@ -154,7 +156,13 @@ class LookupMachine:
         wait_ns = self._patience.asked(now, self.sync_ns // ANSWERS_A_SYNC, self.sync_ns)
         self._sync_at = Instant(now + wait_ns)
         message = Sync(
-            self.config.pool, self.sequence, self.journal, self.leadership, self.lsn, self.nonce
+            self.config.pool,
+            self.sequence,
+            self.journal,
+            self.leadership,
+            self.lsn,
+            self.nonce,
+            self._receipt,
         )
         for manager in managers:
             self._actions.append(TellManager(manager, message))
@@ -256,6 +264,7 @@ class LookupMachine:
 
     def _take(self, message: SyncResponse | Changes, *, snapshot: bool, is_all_new: bool) -> None:
         self.leadership, self.lsn = message.leadership, message.lsn
+        self._receipt = message.receipt
         for owner in message.owners:
             self.owners[owner.incarnation] = owner
         lost: list[KeyRange] = []

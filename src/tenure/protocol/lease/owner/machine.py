@@ -87,6 +87,8 @@ class OwnerMachine:
         """When the first request without an answer was sent: silence counts from there (P24)."""
         self._patience = Patience()
         self._ask_again = False
+        self._receipt = b""
+        """Of the last answer, for whoever leads next (P22)."""
         self.renew_ns = FIRST_RENEW_NS
         self._ask_at = Instant(0)
         self.possession = Possession()
@@ -229,6 +231,7 @@ class OwnerMachine:
             self.belief.held(),
             leaving=leaving,
             copies=copies,
+            receipt=self._receipt,
         )
 
     def _ask_soon(self, now: Instant) -> None:
@@ -372,6 +375,7 @@ class OwnerMachine:
         request = self.request
         assert request is not None
         self._answered(now, message.renew_ns, request.sent_at)
+        self._receipt = message.receipt
         if self.belief.incarnation == NO_NUMBER:
             self.belief.incarnation = message.incarnation
             self.phase = "joined"
