@@ -14,14 +14,14 @@ from time import perf_counter, process_time
 
 from benchmarks._rounds import line
 from tenure.base.instants import SECOND_NS
-from tenure.sim.run import Outcome, run_seed, run_seeds, total
-from tenure.sim.world import Plan
+from tenure.sim.lease.run import Outcome, run_seed, run_seeds, total
+from tenure.sim.lease.trial import Trial
 
 HOURS = 1_000
 CORES = 2
 MINUTES_AT_MOST = 5.0
 TIMES_AT_LEAST = 20.0
-LARGE = Plan(
+LARGE = Trial(
     seed=3,
     hours=1,
     owners=130,
@@ -52,7 +52,7 @@ def main() -> int:
 
 def many_hours() -> tuple[list[Outcome], float]:
     """The small pool: its outcomes, and how long they took."""
-    plans = [Plan(seed=seed, hours=1) for seed in range(HOURS)]
+    plans = [Trial(seed=seed, hours=1) for seed in range(HOURS)]
     began = perf_counter()
     outcomes = list(run_seeds(plans, workers=CORES))
     seconds = perf_counter() - began

@@ -4,7 +4,8 @@ import pytest
 
 from tenure.protocol.lease.records import WaitedOut
 from tenure.protocol.lease.timing import PRESETS
-from tenure.sim.world import Plan, World
+from tenure.sim.lease.trial import Trial
+from tenure.sim.lease.world import LeaseWorld
 from tests.repo.reading import ROOT
 
 TEXT = (ROOT / "docs/internals/protocol.md").read_text("utf-8")
@@ -25,7 +26,7 @@ def as_said(duration_ns: int) -> str:
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_the_bounds_that_are_described_are_those_that_are_checked(preset: str) -> None:
-    world = World(Plan(seed=0, timing=PRESETS[preset], journal="durable"))
+    world = LeaseWorld(Trial(seed=0, timing=PRESETS[preset], journal="durable"))
     assert as_said(world.promise_ns) == row("the outliving")[preset]
     assert as_said(world.loss_bound_ns) == row("S2")[preset]
     assert as_said(world.healing_bound_ns) == row("L1, where a journal begins")[preset]

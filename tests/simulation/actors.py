@@ -20,8 +20,9 @@ from tenure.protocol.lease.owner import events as owner_events
 from tenure.protocol.lease.owner.events import Holdings
 from tenure.protocol.lease.owner.machine import OwnerMachine
 from tenure.protocol.log.journal import JournalAction
-from tenure.sim.clocks import MILLION, SimClock
-from tenure.sim.hosts import HostProcess
+from tenure.sim.kernel.clocks import MILLION, SimClock
+from tenure.sim.kernel.hosts import HostProcess
+from tenure.sim.lease.hosts import sight
 from tenure.wire.codec import decode_to_lookup, decode_to_manager, decode_to_owner
 from tenure.wire.versions import NEWEST
 
@@ -213,8 +214,8 @@ class OwnerActor(Actor):
                 self._forget(revocation, [lease.range for lease in leases])
             case owner_events.Look(manager=manager, question=question):
                 assert self.on_host is not None
-                sight = self.stage.hosts.look(self.on_host, question.process.pid)
-                self._inbox.append(owner_events.Looked(manager, question, sight))
+                seen = sight(self.stage.hosts, self.on_host, question.process.pid)
+                self._inbox.append(owner_events.Looked(manager, question, seen))
             case owner_events.Forget(revocation=revocation, range=key_range):
                 self._forget(revocation, [key_range])
             case owner_events.HandOver(order=order):

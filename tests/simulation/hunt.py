@@ -11,9 +11,9 @@ from multiprocessing import get_context
 from multiprocessing.pool import Pool
 from typing import Any, NamedTuple
 
-from tenure.sim.canaries import CANARIES, NONE, canary
-from tenure.sim.run import run_seed
-from tenure.sim.world import Plan
+from tenure.sim.lease.canaries import CANARIES, NONE, canary
+from tenure.sim.lease.run import run_seed
+from tenure.sim.lease.trial import Trial
 
 FIRST_SEEDS = (0, 1000, 5000)
 HOURS = 300
@@ -33,7 +33,7 @@ class Hunt(NamedTuple):
 def hunt(name: str, first: int, hours: int = HOURS) -> Hunt:
     """Run seeds from `first` on, an hour each, until the canary is caught."""
     for seed in range(first, first + hours):
-        violation = run_seed(Plan(seed=seed), canary(name)).violation
+        violation = run_seed(Trial(seed=seed), canary(name)).violation
         if violation is not None:
             return Hunt(name, first, seed - first + 1, violation)
     return Hunt(name, first, hours, None)

@@ -33,9 +33,10 @@ from tenure.protocol.lease.restoration import restored
 from tenure.protocol.lease.table import LeaseTable, Right
 from tenure.protocol.lease.timing import DEFAULT, Timing
 from tenure.protocol.log.journal import JournalAction, JournalEvent, Seat
-from tenure.sim.checkers import added
-from tenure.sim.hosts import HostProcess, Hosts
 from tenure.sim.journal import failure_of
+from tenure.sim.kernel.hosts import HostProcess, Hosts
+from tenure.sim.lease.checkers import added
+from tenure.sim.lease.hosts import as_process
 from tenure.wire.codec import encode
 from tenure.wire.versions import NEWEST
 from tests.simulation.actors import POOL, Actor, LookupActor, ManagerActor, OwnerActor
@@ -266,7 +267,7 @@ class Stage:
             name=name or slot,
             address=f"http://{slot}",
             kind=self.kind,
-            process=None if on_host is None else on_host.as_process(),
+            process=None if on_host is None else as_process(on_host),
             hand_off=slot if hand_off else None,
         )
         machine = OwnerMachine(config, Random(self.random.random()))

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tenure.base.ranges import WHOLE, KeyRange
-from tenure.sim.canaries import SKEW_AT_THE_BOUND, Canary, canary
+from tenure.sim.lease.canaries import SKEW_AT_THE_BOUND, Canary, canary
 from tests.simulation.actors import ManagerActor, OwnerActor
 from tests.simulation.stage import Stage
 

@@ -11,10 +11,10 @@ import pytest
 
 from tenure.errors import ConfigurationError
 from tenure.protocol.lease.owner.machine import OwnerMachine
-from tenure.sim.canaries import CANARIES, NONE, canary
-from tenure.sim.faults import chosen_kinds
-from tenure.sim.run import Outcome, run_seed
-from tenure.sim.world import Plan
+from tenure.sim.lease.canaries import CANARIES, NONE, canary
+from tenure.sim.lease.run import Outcome, run_seed
+from tenure.sim.lease.strikes import chosen_kinds
+from tenure.sim.lease.trial import Trial
 
 TRIED = 40
 FREED, TWO, AGAIN = "freed too early", "S1: two owners", "S3: a number came again"
@@ -76,8 +76,8 @@ KNOWN = {
 }
 
 
-def plan(known: Known, seed: int) -> Plan:
-    return Plan(seed=seed, faults=chosen_kinds(known.faults), fault_rate=known.rate)
+def plan(known: Known, seed: int) -> Trial:
+    return Trial(seed=seed, faults=chosen_kinds(known.faults), fault_rate=known.rate)
 
 
 def first_caught(name: str) -> Outcome:

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from tenure.sim.run import run_seed, run_seeds
-from tenure.sim.world import Plan
+from tenure.sim.lease.run import run_seed, run_seeds
+from tenure.sim.lease.trial import Trial
 
 COMMAND = [sys.executable, "-m", "tenure", "simulate"]
 
@@ -36,10 +36,10 @@ def test_what_is_printed_is_the_same_under_any_hash_seed(arguments: list[str]) -
 
 
 def test_many_cores_come_to_the_same_as_one() -> None:
-    plans = [Plan(seed=seed, hours=0.1) for seed in range(4)]
+    plans = [Trial(seed=seed, hours=0.1) for seed in range(4)]
     assert list(run_seeds(plans, workers=1)) == list(run_seeds(plans, workers=2))
 
 
 def test_another_seed_is_another_run() -> None:
-    one, other = (run_seed(Plan(seed=seed, hours=0.1)) for seed in (1, 2))
+    one, other = (run_seed(Trial(seed=seed, hours=0.1)) for seed in (1, 2))
     assert one.fingerprint != other.fingerprint

@@ -15,7 +15,7 @@ from tenure.protocol.lease.leader.pool import Pool
 from tenure.protocol.lease.messages import Join, LeaseRequest, LeaseResponse
 from tenure.protocol.lease.timing import DEFAULT, PAPER
 from tenure.protocol.log.journal import Beat
-from tenure.sim.canaries import Canary
+from tenure.sim.lease.canaries import Canary
 from tests.simulation.actors import ManagerActor, OwnerActor
 from tests.simulation.stage import Stage
 from tests.simulation.stories import FAST, HIGH, KEY, LOW, SLOW, ends_badly, one_owner

@@ -10,7 +10,7 @@ from tenure.protocol.lease.messages import Join, LeaseRequest, SyncResponse
 from tenure.protocol.lease.owner.machine import OwnerMachine
 from tenure.protocol.lease.timing import DEFAULT
 from tenure.protocol.log.journal import Append
-from tenure.sim.canaries import Canary
+from tenure.sim.lease.canaries import Canary
 from tests.simulation.stage import Stage
 from tests.simulation.stories import KEY, ends_badly, one_owner
 

@@ -10,8 +10,9 @@ from tenure.base.ranges import WHOLE
 from tenure.protocol.lease.attestation import Sight
 from tenure.protocol.lease.messages import Attest, Attested, Process
 from tenure.protocol.lease.timing import DEFAULT
-from tenure.sim.canaries import Canary
-from tenure.sim.hosts import HostProcess, Place
+from tenure.sim.kernel.hosts import HostProcess, Place
+from tenure.sim.lease.canaries import Canary
+from tenure.sim.lease.hosts import as_process
 from tests.simulation.actors import ManagerActor, OwnerActor
 from tests.simulation.stage import Stage
 from tests.simulation.stories import KEY, ends_badly
@@ -221,7 +222,7 @@ def test_8_hidepid_shows_a_pid_that_nobody_has() -> None:
 
 def test_8_another_user() -> None:
     """P14: to who may do nothing, a pid is neither there nor not."""
-    o = process(Stage(), 10).as_process()
+    o = as_process(process(Stage(), 10))
     assert not Sight(seen_from=o, is_there=None, start_time=None).shows_gone(o)
 
 

@@ -10,7 +10,7 @@ from tenure.protocol.lease.messages import LeaseRequest, LeaseResponse, Standby
 from tenure.protocol.lease.owner.machine import OwnerMachine
 from tenure.protocol.lease.timing import DEFAULT
 from tenure.protocol.log.journal import Append, Beat, Load
-from tenure.sim.canaries import Canary
+from tenure.sim.lease.canaries import Canary
 from tests.simulation.actors import ManagerActor, OwnerActor
 from tests.simulation.stage import JOURNAL, Stage
 from tests.simulation.stories import HIGH, KEY, LOW, ends_badly, one_owner

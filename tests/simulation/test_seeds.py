@@ -6,9 +6,10 @@ Thousands of hours are for `tenure simulate`; these are there to fail fast.
 import pytest
 
 from tenure.protocol.lease.timing import PRESETS
-from tenure.sim.faults import HAND_OFF_FAULTS, KINDS, chosen_kinds
-from tenure.sim.run import run_seed, total
-from tenure.sim.world import Plan
+from tenure.sim.lease.faults import HAND_OFF_FAULTS
+from tenure.sim.lease.run import run_seed, total
+from tenure.sim.lease.strikes import KINDS, chosen_kinds
+from tenure.sim.lease.trial import Trial
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -17,26 +18,26 @@ def test_every_promise_is_kept(preset: str, journal: str) -> None:
     timing = PRESETS[preset]
     hours = (2 * timing.longest_hold_ns + 30 * timing.hold_ns) / 3.6e12
     for seed in range(6):
-        outcome = run_seed(Plan(seed=seed, hours=hours, timing=timing, journal=journal))
+        outcome = run_seed(Trial(seed=seed, hours=hours, timing=timing, journal=journal))
         assert outcome.violation is None, (seed, outcome.violation, *outcome.story)
         assert outcome.simulated_hours >= hours
 
 
 def test_every_kind_of_fault_happens_within_a_hundred_seeds() -> None:
-    outcomes = [run_seed(Plan(seed=seed, hours=0.1)) for seed in range(100)]
+    outcomes = [run_seed(Trial(seed=seed, hours=0.1)) for seed in range(100)]
     faults = total(outcomes, "faults")
     assert [kind for kind in KINDS if not faults[kind]] == []
 
 
 def test_clients_publish_and_are_told_of_losses() -> None:
-    outcomes = [run_seed(Plan(seed=seed, hours=0.3)) for seed in range(6)]
+    outcomes = [run_seed(Trial(seed=seed, hours=0.3)) for seed in range(6)]
     assert all(total(outcomes, "workload").values())
     assert total(outcomes, "notes")["owner expired"] > 0
 
 
 def test_where_nothing_may_go_wrong_nothing_does() -> None:
     for seed in range(3):
-        outcome = run_seed(Plan(seed=seed, hours=0.2, faults=chosen_kinds("none")))
+        outcome = run_seed(Trial(seed=seed, hours=0.2, faults=chosen_kinds("none")))
         assert outcome.faults == {}
         assert outcome.violation is None
         assert "owner expired" not in outcome.notes
@@ -45,9 +46,11 @@ def test_where_nothing_may_go_wrong_nothing_does() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_kind_that_is_asked_for_alone_comes_alone(kind: str) -> None:
-    movers = ("burst of joins", "leaving") if kind in HAND_OFF_FAULTS else ()  # else nothing moves
+    movers = (
+        ("burst of joins", "leaving") if kind in {each.name for each in HAND_OFF_FAULTS} else ()
+    )  # else nothing moves
     faults, rate, seeds = (*movers, kind), *((9, 40) if movers else (3, 8))
-    plans = [Plan(seed=seed, hours=0.1, faults=faults, fault_rate=rate) for seed in range(seeds)]
+    plans = [Trial(seed=seed, hours=0.1, faults=faults, fault_rate=rate) for seed in range(seeds)]
     outcomes = [run_seed(plan) for plan in plans]
     consequence = {"cut message"} if "cut" in kind else set()
     assert {kind} <= set(total(outcomes, "faults")) <= {*faults} | consequence

@@ -8,18 +8,15 @@ machines' to say.
 """
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from tenure.base.instants import MILLISECOND_NS
 from tenure.base.keys import Key
 from tenure.base.ranges import KeyRange
 from tenure.protocol.lease.messages import HandOff, Leased
 from tenure.protocol.lease.owner import events as owner_events
-from tenure.sim.checkers import Violation
-from tenure.sim.process import OwnerProcess
-
-if TYPE_CHECKING:
-    from tenure.sim.world import World
+from tenure.sim.kernel.checkers import Violation
+from tenure.sim.lease.processes import LeaseSite, OwnerProcess
 
 BREAK_SEEN_NS = 50 * MILLISECOND_NS
 
@@ -35,7 +32,7 @@ class Written(NamedTuple):
 class States:
     """All owners' state, and all writes that were acknowledged."""
 
-    def __init__(self, world: "World") -> None:
+    def __init__(self, world: LeaseSite) -> None:
         self.world = world
         self.written: dict[Key, Written] = {}
         self._versions = 0
@@ -60,9 +57,10 @@ class States:
             if has != should:
                 promise = "a write was forgotten" if same else "what was lost came back"
                 raise Violation(
-                    f"S2: {promise}: {owner.slot} takes {key.hex()} under number {lease.number}, "
+                    f"S2: {promise}",
+                    f"{owner.slot} takes {key.hex()} under number {lease.number}, "
                     f"unbroken since {lease.since}, with version {has}; the last version that was "
-                    f"acknowledged is {written.version}, under number {written.number}"
+                    f"acknowledged is {written.version}, under number {written.number}",
                 )
 
     def take_out(self, owner: OwnerProcess, ranges: Iterable[KeyRange]) -> None:

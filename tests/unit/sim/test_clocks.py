@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenure.base.instants import FAR_FUTURE, Instant
-from tenure.sim.clocks import MILLION, SimClock
+from tenure.sim.kernel.clocks import MILLION, SimClock
 
 CLOCKS = st.builds(SimClock, st.integers(1, 10**15), st.integers(MILLION // 2, 2 * MILLION))
 REAL = st.integers(0, 10**16)

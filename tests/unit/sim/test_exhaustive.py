@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tenure.sim.canaries import canary
-from tenure.sim.exhaustive import Found, search
-from tenure.sim.small import Limits
+from tenure.sim.lease.canaries import canary
+from tenure.sim.lease.exhaustive import Found, search
+from tenure.sim.lease.small import Limits
 
 ONE_NAME = ("o", "o")
 TWO_NAMES = ("o0", "o1")

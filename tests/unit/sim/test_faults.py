@@ -8,11 +8,15 @@ import pytest
 from tenure.base.instants import FAR_FUTURE, SECOND_NS
 from tenure.errors import ConfigurationError
 from tenure.protocol.lease.messages import Hello
-from tenure.sim.faults import ALIASES, CUTS, KINDS, MESSAGE_FAULTS, Mix, chosen_kinds
 from tenure.sim.journal import JOURNAL
-from tenure.sim.process import ManagerProcess, OwnerProcess
-from tenure.sim.world import Plan, World
+from tenure.sim.kernel.faults import MESSAGE_FAULTS, Mix
+from tenure.sim.lease.faults import LeaseFaults
+from tenure.sim.lease.processes import ManagerProcess, OwnerProcess
+from tenure.sim.lease.strikes import ALIASES, CUTS, FAULTS, KINDS, chosen_kinds
+from tenure.sim.lease.trial import Trial
+from tenure.sim.lease.world import LeaseWorld
 from tenure.wire.codec import decode_to_manager
+from tenure.wire.versions import NEWEST
 
 SENT = 300
 
@@ -20,7 +24,7 @@ SENT = 300
 def test_names_and_aliases_choose_kinds_in_one_order() -> None:
     assert chosen_kinds("all") == KINDS
     assert chosen_kinds("none") == ()
-    assert chosen_kinds("suspend, cut,drop") == ("suspend", *CUTS, "drop")
+    assert chosen_kinds("suspend, cut,drop") == ("suspend", *(each.name for each in CUTS), "drop")
     assert chosen_kinds("drop,cut,suspend") == chosen_kinds("suspend,cut,drop")
     assert set(ALIASES["message"]) == set(MESSAGE_FAULTS)
 
@@ -33,7 +37,7 @@ def test_an_unknown_fault_is_refused_with_the_names_there_are(names: str) -> Non
 
 def test_a_mix_draws_the_same_whatever_may_happen() -> None:
     """So that leaving a kind out of a failing seed leaves the other kinds as they were."""
-    whole, part = Mix(Random(1), KINDS), Mix(Random(1), ("drop", "skew", "suspend"))
+    whole, part = Mix(Random(1), FAULTS, KINDS), Mix(Random(1), FAULTS, ("drop", "skew", "suspend"))
     assert part.rates.items() <= whole.rates.items()
 
 
@@ -41,11 +45,11 @@ class Wire:
     """One owner that says hello many times, and in which order the hellos arrive."""
 
     def __init__(self, rates: dict[str, float]) -> None:
-        self.world = World(Plan(seed=1, faults=()))
+        self.world = LeaseWorld(Trial(seed=1, faults=()))
         self.world.mix.rates.update(rates)
-        self.world.faults = type(self.world.faults)(self.world, self.world.mix)
+        self.world.faults = LeaseFaults(self.world, self.world.mix, self.world.timing.term_ns)
         self.world.faults.is_on = True
-        owner = self.world._make("o0")
+        owner = self.world.make("o0")
         assert isinstance(owner, OwnerProcess)
         self.owner = owner
 
@@ -53,9 +57,9 @@ class Wire:
         network = self.world.network
         for token in range(SENT):
             self.world.now = token * SECOND_NS // 100
-            network.to_manager(self.owner, "m0", Hello("pool", token))
+            network.to_address(self.owner, "m0", Hello("pool", token))
         queue = sorted(self.world._queue)
-        return [network._decode(item[3][2], decode).token for item in queue]
+        return [decode(item[3][2], NEWEST).token for item in queue]
 
 
 def decode(data: bytes, version: int) -> Hello:
@@ -92,13 +96,13 @@ def test_a_straggler_is_overtaken(kind: str) -> None:
 
 
 def test_a_cut_lets_nothing_pass_until_it_is_mended() -> None:
-    world = World(Plan(seed=1, faults=()))
+    world = LeaseWorld(Trial(seed=1, faults=()))
     world.network.cut("o0", "m0", 5 * SECOND_NS, both_ways=False)
     assert world.network.cuts == {("o0", "m0")}
     world.network.cut("m0", "l0", 9 * SECOND_NS, both_ways=True)
     world.run_until(6 * SECOND_NS)
     assert world.network.cuts == {("m0", "l0"), ("l0", "m0")}
-    world.faults.end()
+    world.end_faults()
     assert world.network.cuts == set()
 
 
@@ -108,28 +112,32 @@ def test_a_cut_lets_nothing_pass_until_it_is_mended() -> None:
 def test_what_a_manager_asks_of_a_journal_it_is_cut_from_is_lost_on_its_way(
     one: str, other: str, heard: tuple[bool, bool]
 ) -> None:
-    world = World(Plan(seed=1, faults=()))
+    world = LeaseWorld(Trial(seed=1, faults=()))
     world.faults.is_on = True
-    manager, another = world._make("m0"), world._make("m1")
+    manager, another = world.make("m0"), world.make("m1")
     assert isinstance(manager, ManagerProcess)
     assert isinstance(another, ManagerProcess)
     world.network.cut(one, other, SECOND_NS, both_ways=False)
-    assert world.faults.of_a_journal_call(manager) == (0, *heard)
-    assert world.faults.of_a_journal_call(another) == (0, True, True)
+
+    def heard_of(process: ManagerProcess) -> tuple[int, bool, bool]:
+        return world.faults.of_a_journal_call(process.slot, world.network.cuts)
+
+    assert heard_of(manager) == (0, *heard)
+    assert heard_of(another) == (0, True, True)
     world.run_until(2 * SECOND_NS)
-    assert world.faults.of_a_journal_call(manager) == (0, True, True)
+    assert heard_of(manager) == (0, True, True)
 
 
 def test_wall_clocks_that_are_set_back_leave_the_time_that_counts_alone() -> None:
-    world = World(Plan(seed=1, faults=()))
+    world = LeaseWorld(Trial(seed=1, faults=()))
     clock = world._clock("m0")
     before, wall = clock.local(SECOND_NS), clock.wall(SECOND_NS)
-    world.faults._wall_clocks_set_back()
+    world.strikes.wall_clocks_set_back()
     assert clock.local(SECOND_NS) == before
     assert clock.wall(SECOND_NS) < wall
 
 
 def test_nothing_is_called_in_the_far_future() -> None:
-    world = World(Plan(seed=1, faults=()))
+    world = LeaseWorld(Trial(seed=1, faults=()))
     world.at(FAR_FUTURE, world.run_until, 0)
     assert world._queue == []

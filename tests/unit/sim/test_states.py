@@ -5,18 +5,19 @@ import pytest
 from tenure.base.instants import Instant
 from tenure.protocol.lease.messages import Leased
 from tenure.protocol.lease.owner.events import Holdings
-from tenure.sim.checkers import Violation
-from tenure.sim.process import OwnerProcess
-from tenure.sim.world import Plan, World
+from tenure.sim.kernel.checkers import Violation
+from tenure.sim.lease.processes import OwnerProcess
+from tenure.sim.lease.trial import Trial
+from tenure.sim.lease.world import LeaseWorld
 
 KEY = b"k"
 JOURNAL = 7
 
 
-def two_owners() -> tuple[World, OwnerProcess, OwnerProcess]:
+def two_owners() -> tuple[LeaseWorld, OwnerProcess, OwnerProcess]:
     """The first was told that it holds everything under 5, and has acknowledged a write."""
-    world = World(Plan(seed=1, faults=()))
-    first, second = world._make("o0"), world._make("o1")
+    world = LeaseWorld(Trial(seed=1, faults=()))
+    first, second = world.make("o0"), world.make("o1")
     assert isinstance(first, OwnerProcess)
     assert isinstance(second, OwnerProcess)
     for owner in (first, second):

@@ -4,20 +4,21 @@ import pytest
 
 from tenure.base.ranges import LOWEST, WHOLE, KeyRange
 from tenure.protocol.lease.messages import LeaseRequest
-from tenure.sim.traffic import HOT, LOAD, Counting, Traffic
-from tenure.sim.world import Plan, World
+from tenure.sim.lease.traffic import HOT, LOAD, Counting, Traffic
+from tenure.sim.lease.trial import Trial
+from tenure.sim.lease.world import LeaseWorld
 
 MIDDLE = b"\x80"
 
 
-def world(seed: int, policy: str = "weighted", hours: float = 1.0) -> World:
+def world(seed: int, policy: str = "weighted", hours: float = 1.0) -> LeaseWorld:
     """A world where nothing goes wrong, but other keys are hot now and then."""
     made = next(each for each in map(_with_load, range(seed, seed + 20)) if LOAD in each.mix.rates)
-    return _with_load(made.plan.seed, policy, hours)
+    return _with_load(made.trial.seed, policy, hours)
 
 
-def _with_load(seed: int, policy: str = "weighted", hours: float = 1.0) -> World:
-    made = World(Plan(seed=seed, hours=hours, faults=(LOAD,)))
+def _with_load(seed: int, policy: str = "weighted", hours: float = 1.0) -> LeaseWorld:
+    made = LeaseWorld(Trial(seed=seed, hours=hours, faults=(LOAD,)))
     made.kind, made.first_policy, made.hand_off = "hashed", policy, 1.0
     return made
 
@@ -35,7 +36,7 @@ def test_rates_are_of_the_workload_s_keys_and_few_are_hot() -> None:
     halves = [KeyRange(LOWEST, MIDDLE), KeyRange(MIDDLE, None)]
     assert sum(map(traffic.rate, halves)) == pytest.approx(total)
     hottest = dict(traffic.hottest([WHOLE]))
-    assert 0 < len(hottest) <= len(traffic.world.workload.keys)
+    assert 0 < len(hottest) <= len(traffic.site.workload.keys)
     assert all(total * HOT < rate <= total for rate in hottest.values())
     assert [*traffic.hottest(halves)] == [*traffic.hottest([WHOLE])]
 
@@ -46,7 +47,7 @@ def test_an_owner_tells_what_it_holds_once_a_renewal() -> None:
     made.run_until(5 * made.timing.renew_ns)
     loaded(made.traffic)
     owner = next(each for each in made.owners() if each.holdings.leases)
-    counting, request = Counting(owner), LeaseRequest("pool", 1, 1, 1, 1, 1, 1, ())
+    counting, request = Counting(owner, made.traffic), LeaseRequest("pool", 1, 1, 1, 1, 1, 1, ())
     told = []
     for _ in range(4):
         made.run_until(made.now + made.timing.renew_ns)
@@ -68,13 +69,13 @@ def test_an_owner_tells_what_it_holds_once_a_renewal() -> None:
 @pytest.mark.parametrize("policy", ["weighted", "ring"])
 def test_ranges_move_for_their_load_under_either_policy(policy: str) -> None:
     made = world(0, policy)
-    made.run(lambda _: None)
+    made.run_trial()
     assert made.notes["moved for balance"] > 0
     assert made.notes["range handed over"] > 0
     assert bool(made.notes["key given alone"]) is (policy == "weighted")
 
 
 def test_an_operator_chooses_policies_while_there_is_load() -> None:
-    made = World(Plan(seed=3, hours=0.5, faults=(LOAD, "steering"), fault_rate=20.0))
-    made.run(lambda _: None)
+    made = LeaseWorld(Trial(seed=3, hours=0.5, faults=(LOAD, "steering"), fault_rate=20.0))
+    made.run_trial()
     assert made.notes["policy chosen"] > 1

@@ -23,8 +23,9 @@ from tenure.protocol.lease.messages import (
 )
 from tenure.protocol.lease.owner.events import Holdings
 from tenure.protocol.lease.records import Changed, Joined, Left, TookOver, WaitedOut
-from tenure.sim.story import Story
-from tenure.sim.words import LONGEST, in_words
+from tenure.sim.kernel.story import Story
+from tenure.sim.lease.run import is_of_a_lookup
+from tenure.sim.lease.words import LONGEST, in_words
 
 HELD = tuple(Held(bytes([i]), bytes([i + 1]), 7) for i in range(4))
 TWO_MARKS = (
@@ -107,7 +108,7 @@ def test_what_has_no_words_is_cut() -> None:
 
 
 def test_a_story_keeps_the_last_events_and_may_leave_lookups_out() -> None:
-    story = Story()
+    story = Story(in_words)
     story.tell(1_500_000_000, "o1", "gets Standby of m1", Standby("m0"))
     story.tell(2_000_000_000, "l1", "out of contact")
     story.tell(2_500_000_000, "m0", "gets Sync of l1", Sync("p", 3, 1, 1, 40, 1))
@@ -115,7 +116,7 @@ def test_a_story_keeps_the_last_events_and_may_leave_lookups_out() -> None:
         "       2.000  l1       out of contact",
         "       2.500  m0       gets Sync of l1: #3 from LSN 40",
     ]
-    assert story.lines(2, lookups=False) == ["       1.500  o1       gets Standby of m1: m0 leads"]
+    assert story.lines(2, is_of_a_lookup) == ["       1.500  o1       gets Standby of m1: m0 leads"]
 
 
 def test_the_fingerprint_is_of_all_events_in_their_order() -> None:

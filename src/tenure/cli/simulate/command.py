@@ -18,11 +18,11 @@ from tenure.cli.simulate.verdict import Verdict
 from tenure.errors import ConfigurationError
 from tenure.protocol.lease.timing import PRESETS
 from tenure.protocol.lease.timing import preset as preset_called
-from tenure.sim.canaries import CANARIES, NONE
-from tenure.sim.canaries import canary as canary_called
-from tenure.sim.faults import ALIASES, KINDS, chosen_kinds
-from tenure.sim.run import Outcome, run_seeds
-from tenure.sim.world import Plan
+from tenure.sim.lease.canaries import CANARIES, NONE
+from tenure.sim.lease.canaries import canary as canary_called
+from tenure.sim.lease.run import Outcome, run_seeds
+from tenure.sim.lease.strikes import ALIASES, KINDS, chosen_kinds
+from tenure.sim.lease.trial import Trial
 
 DEFAULT_SEEDS = 100
 MOST_HOURS = 1e6
@@ -75,7 +75,7 @@ def simulate(
     count = seeds if seeds is not None else (DEFAULT_SEEDS if seed is None else 1)
     _check(count, seed or 0, hours, workers)
     canary_called(canary)
-    plan = Plan(
+    plan = Trial(
         seed=seed or 0, hours=hours, timing=preset_called(preset), faults=chosen_kinds(faults)
     )
     plans = [_with_seed(plan, plan.seed + i) for i in range(count)]
@@ -107,11 +107,11 @@ def _check(count: int, seed: int, hours: float, workers: int) -> None:
         raise ConfigurationError(f"--workers {workers}: 0 for all cores, or how many")
 
 
-def _with_seed(plan: Plan, seed: int) -> Plan:
+def _with_seed(plan: Trial, seed: int) -> Trial:
     return msgspec.structs.replace(plan, seed=seed)
 
 
-def _run(plans: list[Plan], canary: str, workers: int) -> list[Outcome]:
+def _run(plans: list[Trial], canary: str, workers: int) -> list[Outcome]:
     """Run the seeds in order, up to the first that breaks a promise."""
     outcomes = []
     whole_ns = sum(round(plan.hours * 3600 * SECOND_NS) for plan in plans)

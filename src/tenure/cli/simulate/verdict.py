@@ -6,10 +6,10 @@ from zlib import crc32
 
 import msgspec
 
-from tenure.sim.canaries import NONE
-from tenure.sim.faults import KINDS
-from tenure.sim.run import Outcome, total
-from tenure.sim.world import Plan
+from tenure.sim.lease.canaries import NONE
+from tenure.sim.lease.run import Outcome, total
+from tenure.sim.lease.strikes import KINDS
+from tenure.sim.lease.trial import Trial
 
 WIDTH = 30
 ATTESTATIONS = {
@@ -29,7 +29,7 @@ KEPT = "every promise was kept"
 class Verdict:
     """Words for what came of a plan."""
 
-    def __init__(self, plan: Plan, faults: str, canary: str) -> None:
+    def __init__(self, plan: Trial, faults: str, canary: str) -> None:
         self.plan = plan
         self.faults = faults
         self.canary = canary

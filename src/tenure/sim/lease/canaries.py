@@ -39,7 +39,7 @@ from tenure.protocol.log.journal import (
 )
 from tenure.protocol.log.leadership import Leadership
 from tenure.protocol.log.ledger import Ledger
-from tenure.sim.operator import Operator
+from tenure.sim.lease.operator import Operator
 
 Patch = tuple[type, str, Callable[..., Any] | property]
 SKEW_AT_THE_BOUND = 40_000

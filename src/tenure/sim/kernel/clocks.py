@@ -12,13 +12,15 @@ MILLION = 1_000_000
 class SimClock:
     """Maps real time to one process's time and back."""
 
-    __slots__ = ("base", "rate", "stopped", "wall_behind")
+    __slots__ = ("base", "rate", "stopped", "stops_in_suspend", "wall_behind")
 
     def __init__(self, base: int, rate: int = MILLION) -> None:
         self.base = base
         self.rate = rate
         self.stopped = 0
         """Local time that passed unseen: only a clock that stops in suspend has any."""
+        self.stops_in_suspend = False
+        """Only the clock of a canary does: whoever believes anything counts on one that goes on."""
         self.wall_behind = 0
         """How far the wall clock of the same host was set back, in all."""
 

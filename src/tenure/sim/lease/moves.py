@@ -8,11 +8,11 @@ from tenure.protocol.lease.client_events import ManagerSaid, TellManager
 from tenure.protocol.lease.leader import events as manager_events
 from tenure.protocol.lease.owner import events as owner_events
 from tenure.protocol.lease.records import AnyRecord, Changed, Left
-from tenure.sim.checkers import Violation
 from tenure.sim.journal import failure_of
-from tenure.sim.memo import Memory
-from tenure.sim.process import JOURNAL_ACTIONS
-from tenure.sim.small import (
+from tenure.sim.kernel.checkers import Violation
+from tenure.sim.kernel.memo import Memory
+from tenure.sim.lease.processes import JOURNAL_ACTIONS
+from tenure.sim.lease.small import (
     JOURNAL,
     KEY,
     MANAGERS,
@@ -26,7 +26,7 @@ from tenure.sim.small import (
     Packet,
     World,
 )
-from tenure.sim.words import in_words
+from tenure.sim.lease.words import in_words
 
 Branches = Iterator[tuple[tuple[str, ...], World]]
 """Worlds that a step may lead to, each with what to tell of it."""
@@ -319,12 +319,12 @@ class Moves:
             return world
         for other in OWNERS:
             if other != slot and world.believes(other):
-                raise Violation(f"S1: two owners: {SLOTS[slot]} and {SLOTS[other]}")
+                raise Violation("S1: two owners", f"{SLOTS[slot]} and {SLOTS[other]}")
         judge = world.judge
         if number > judge.committed_number:
-            raise Violation(f"S4: told before it was durable: number {number}")
+            raise Violation("S4: told before it was durable", f"number {number}")
         if not went_on and number <= judge.last_number:
-            raise Violation(f"S3: a number came again: {number} after {judge.last_number}")
+            raise Violation("S3: a number came again", f"{number} after {judge.last_number}")
         return world._replace(judge=judge._replace(last_number=number))
 
     def _commit(self, world: World, record: AnyRecord) -> World:
@@ -336,12 +336,12 @@ class Moves:
             if KEY not in entry.range:
                 continue
             if entry.number <= judge.committed_number and entry.number != 1:
-                raise Violation(f"S3: a number came again: {entry.number} in the journal")
+                raise Violation("S3: a number came again", f"{entry.number} in the journal")
             for slot in OWNERS:
                 holder = judge.beliefs[slot - OWNERS[0]].incarnation
                 is_another = judge.committed_owner not in (0, entry.owner)
                 if is_another and holder == judge.committed_owner and world.believes(slot):
-                    raise Violation(f"freed too early: {SLOTS[slot]} still believes in the key")
+                    raise Violation("freed too early", f"{SLOTS[slot]} still believes in the key")
             judge = judge._replace(committed_owner=entry.owner, committed_number=entry.number)
             world = world._replace(judge=judge)
         return world

@@ -11,8 +11,6 @@ from random import Random
 from typing import NamedTuple
 
 from tenure.base.instants import MILLISECOND_NS
-from tenure.protocol.lease.attestation import Sight
-from tenure.protocol.lease.messages import Process
 
 TICK_NS = 10 * MILLISECOND_NS
 NUMBERS_TRIED = 2
@@ -39,6 +37,25 @@ class Place(NamedTuple):
     """Whether its processes can say who they are: not everywhere are there all namespaces."""
 
 
+class Identity(NamedTuple):
+    """What tells a process from every other."""
+
+    boot_id: str
+    pid_namespace: int
+    time_namespace: int
+    pid: int
+    start_time: int
+
+
+class Glimpse(NamedTuple):
+    """What a process sees of a pid; None: it cannot be read."""
+
+    is_there: bool
+    start_time: int | None = None
+    first_thread_ended: bool = False
+    has_other_threads: bool | None = None
+
+
 class HostProcess:
     """A process as its host has it: a pid in use."""
 
@@ -56,10 +73,11 @@ class HostProcess:
         """Where the kernel has it."""
         return self.place.host, self.namespace, self.pid
 
-    def as_process(self) -> Process:
+    @property
+    def identity(self) -> Identity:
         """As it sees itself."""
         place = self.place
-        return Process(
+        return Identity(
             f"host-{place.host}",
             self.namespace,
             TIME_NAMESPACE + place.time_offset,
@@ -114,16 +132,14 @@ class Hosts:
         """Its parent has noticed that it ended: the pid is free."""
         del self._by_pid[process.key]
 
-    def look(self, witness: HostProcess, pid: int) -> Sight:
+    def look(self, witness: HostProcess, pid: int) -> Glimpse:
         """What a living process sees of a pid, in its own namespaces."""
-        seen_from = witness.as_process()
         process = self._by_pid.get((witness.place.host, witness.namespace, pid))
         if process is None:
-            return Sight(seen_from=seen_from, is_there=False)
+            return Glimpse(is_there=False)
         if witness.place.hides_pids and process is not witness:
-            return Sight(seen_from=seen_from, is_there=True)
-        return Sight(
-            seen_from=seen_from,
+            return Glimpse(is_there=True)
+        return Glimpse(
             is_there=True,
             start_time=process.started + witness.place.time_offset,
             first_thread_ended=process.first_thread_ended or process.has_ended,

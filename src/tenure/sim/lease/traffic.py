@@ -10,7 +10,6 @@ the hottest are told as they are.
 from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -24,10 +23,8 @@ from tenure.protocol.balance.meter import Meter
 from tenure.protocol.balance.policy import NOBODY, Plan, Policy, Situation
 from tenure.protocol.lease.messages import LeaseRequest
 from tenure.protocol.lease.records import AnyRecord, Changed
-from tenure.sim.process import OwnerProcess, random_for
-
-if TYPE_CHECKING:
-    from tenure.sim.world import World
+from tenure.sim.kernel.scene import random_for
+from tenure.sim.lease.processes import LeaseSite, OwnerProcess
 
 LOAD = "load"
 """The kind of fault by which other keys become the hot ones."""
@@ -40,10 +37,10 @@ HOT = 1 / 64
 class Traffic:
     """The load at this moment, of all keys."""
 
-    def __init__(self, world: "World") -> None:
-        self.world = world
-        self.random = random_for(world.random)
-        self.is_told = LOAD in world.mix.rates
+    def __init__(self, site: LeaseSite) -> None:
+        self.site = site
+        self.random = random_for(site.random)
+        self.is_told = LOAD in site.faults.mix.rates
         """Whether this world's owners tell their load at all."""
         self._keys: list[Key] = []
         self._rates: list[float] = []
@@ -55,7 +52,7 @@ class Traffic:
 
     def change(self) -> None:
         """Other keys are hot from now on, more or less than before; or nothing is asked for."""
-        random, keys = self.random, self.world.workload.keys
+        random, keys = self.random, self.site.workload.keys
         total, exponent = random.choice(TOTALS), 0.3 + 1.7 * random.random()
         ranked = random.sample(keys, len(keys))
         weights = {key: (rank + 1) ** -exponent for rank, key in enumerate(ranked)}
@@ -65,7 +62,7 @@ class Traffic:
         self._below = list(accumulate(self._rates, initial=0.0))
         told = zip(self._keys, self._rates, strict=True)
         self._hot = [(key, rate) for key, rate in told if rate > total * HOT]
-        self.world.tell("world", "is asked for", f"{total:.0f}/s, the hottest {ranked[0].hex()}")
+        self.site.tell("world", "is asked for", f"{total:.0f}/s, the hottest {ranked[0].hex()}")
 
     def rate(self, key_range: KeyRange) -> float:
         """What is asked of a range, a second."""
@@ -86,7 +83,7 @@ class Traffic:
         def plan(situation: Situation) -> Plan:
             plan = policy(situation)
             for _ in range(_moved_for_load(situation, plan)):
-                self.world.count_note("moved for balance")
+                self.site.count_note("moved for balance")
             return plan
 
         return plan
@@ -97,10 +94,10 @@ class Traffic:
             return
         for entry in record.entries:
             if entry.owner != NOBODY and entry.end == entry.start + b"\0":
-                self.world.count_note("key given alone")
+                self.site.count_note("key given alone")
         if record.steering is not None and record.steering.policy != self._policy:
             self._policy = record.steering.policy
-            self.world.count_note("policy chosen")
+            self.site.count_note("policy chosen")
 
 
 def _moved_for_load(situation: Situation, plan: Plan) -> int:
@@ -116,9 +113,9 @@ def _moved_for_load(situation: Situation, plan: Plan) -> int:
 class Counting:
     """What one owner process counts, and tells with its renewals."""
 
-    def __init__(self, owner: OwnerProcess) -> None:
+    def __init__(self, owner: OwnerProcess, traffic: Traffic) -> None:
         self._owner = owner
-        self._traffic = owner.world.traffic
+        self._traffic = traffic
         self._meter = Meter(self._traffic.random, owner.now())
         self._told_at = owner.now()
         self._counts: dict[tuple[Key, int], float] = {}
@@ -130,7 +127,7 @@ class Counting:
             return request
         self._told_at = now
         owner, traffic, counts = self._owner, self._traffic, self._counts
-        held = owner.holdings.leases if owner.world.now < owner.believes_until else ()
+        held = owner.holdings.leases if owner.site.now < owner.believes_until else ()
         counted = span / SECOND_NS * traffic.random.uniform(0.9, 1.1)
         self._counts = {
             (lease.start, lease.number): counts.get((lease.start, lease.number), 0.0)

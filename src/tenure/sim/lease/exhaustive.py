@@ -22,11 +22,11 @@ from tenure.protocol.balance.policy import NOBODY, Plan, Policy, Situation
 from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
 from tenure.protocol.lease.owner.events import OwnerConfig
 from tenure.protocol.lease.owner.machine import OwnerMachine
-from tenure.sim.canaries import NONE, Canary
-from tenure.sim.checkers import Violation
-from tenure.sim.memo import Dice, Memory
-from tenure.sim.moves import Move, Moves
-from tenure.sim.small import (
+from tenure.sim.kernel.checkers import Violation
+from tenure.sim.kernel.memo import Dice, Memory
+from tenure.sim.lease.canaries import NONE, Canary
+from tenure.sim.lease.moves import Move, Moves
+from tenure.sim.lease.small import (
     BUDGETS,
     MANAGERS,
     OWNERS,

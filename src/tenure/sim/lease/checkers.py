@@ -7,7 +7,7 @@ changes in it.
 """
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from tenure.base.instants import in_seconds
 from tenure.base.keys import Key
@@ -21,24 +21,17 @@ from tenure.protocol.lease.messages import Entry, Leased
 from tenure.protocol.lease.owner.events import Holdings
 from tenure.protocol.lease.records import AnyRecord, Changed, Left, State, TookOver
 from tenure.protocol.lease.table import NOBODY
-from tenure.sim.process import LookupProcess, ManagerProcess, OwnerProcess, Process
-
-if TYPE_CHECKING:
-    from tenure.sim.world import World
-
-INVARIANTS_EVERY = 16
-"""Steps: the machines' own invariants cost more than the steps themselves."""
+from tenure.sim.kernel.checkers import InvariantChecker, Violation
+from tenure.sim.kernel.process import SimProcess
+from tenure.sim.lease.processes import LeaseSite, LookupProcess, ManagerProcess, OwnerProcess
 
 
-class Violation(Exception):
-    """A promise was broken."""
-
-
-class Checkers:
+class Checkers(InvariantChecker):
     """All of them, and what they remember."""
 
-    def __init__(self, world: "World") -> None:
-        self.world = world
+    def __init__(self, site: LeaseSite) -> None:
+        super().__init__()
+        self.site = site
         self.holders: RangeMap[OwnerProcess | None] = RangeMap(None)
         """Who was last seen to begin to believe in each range."""
         self.numbers: RangeMap[int] = RangeMap(0)
@@ -46,7 +39,6 @@ class Checkers:
         self.numbers_of = 0
         self.committed = LeaseHistory(State(), 0)
         self.committed_of = 0
-        self._steps = 0
         self._leaders: dict[int, Leader] = {}
         self._known: dict[int, tuple[int, RangeMap[int]]] = {}
         """By lookup: the numbers it knew when it last signalled, and of which journal."""
@@ -55,18 +47,16 @@ class Checkers:
 
     # --- every step ---
 
-    def on_step(self, process: Process) -> None:
+    def on_step(self, process: SimProcess) -> None:
         """A machine has taken an event."""
-        self._steps += 1
-        if self._steps % INVARIANTS_EVERY == 0 and self._has_changed(process):
-            process.machine.invariants()
+        super().on_step(process)
         if isinstance(process, ManagerProcess):
             leader = process.machine.leader
             if leader is not None and self._leaders.get(process.uid) is not leader:
                 self._leaders[process.uid] = leader
                 self._check_nothing_forgotten(leader)
 
-    def _has_changed(self, process: Process) -> bool:
+    def has_changed(self, process: SimProcess) -> bool:
         """Whether there is anything new to check: a leader's table is long, and changes rarely."""
         leader = process.machine.leader if isinstance(process, ManagerProcess) else None
         if leader is None:
@@ -81,39 +71,34 @@ class Checkers:
 
     def on_hold(self, owner: OwnerProcess, holdings: Holdings) -> None:
         """An owner's readers see something new."""
-        old, until, now = owner.holdings, owner.believes_until, self.world.now
+        old, until, now = owner.holdings, owner.believes_until, self.site.now
         same_history = old.journal == holdings.journal
         owner.holdings = holdings
         owner.believes_until = owner.clock.real(holdings.expires_at) if holdings.leases else 0
         unbroken = same_history and now < until
         if now >= owner.believes_until or (unbroken and holdings.leases == old.leases):
             return  # published too late to be believed, or nothing new
-        self.world.tell(owner.slot, "believes", holdings)
+        self.site.tell(owner.slot, "believes", holdings)
         for lease in added(old.leases if unbroken else (), holdings.leases):
             self._check_one_owner(owner, lease)
         # What was decided in time and published late goes on only where no reader saw it end.
         went_on = same_history and owner.decided_at < until
         for lease in added(old.leases if went_on else (), holdings.leases):
             self._check_number(owner, holdings, lease)
-            self.world.states.check(owner, lease)
+            self.site.states.check(owner, lease)
 
-    def on_clock_changed(self, owner: Process) -> None:
+    def on_clock_changed(self, owner: OwnerProcess) -> None:
         """A broken clock jumped: its owner believes for longer than it should."""
-        if isinstance(owner, OwnerProcess) and owner.holdings.leases:
+        if owner.holdings.leases:
             owner.believes_until = owner.clock.real(owner.holdings.expires_at)
             for lease in owner.holdings.leases:
                 self._check_one_owner(owner, lease)
-
-    def on_owner_gone(self, owner: OwnerProcess) -> None:
-        """Its belief ended with it."""
-        owner.holdings = Holdings(0, 0, (), owner.holdings.expires_at)
-        owner.believes_until = 0
 
     def _check_one_owner(self, owner: OwnerProcess, lease: Leased) -> None:
         """S1: at any real instant at most one owner believes that it holds a key."""
         for piece, holder in list(self.holders.within(lease.range)):
             if holder is not None and holder is not owner and believes(holder, piece):
-                left = in_seconds(holder.believes_until - self.world.now)
+                left = in_seconds(holder.believes_until - self.site.now)
                 self._violated(
                     "S1: two owners",
                     f"{owner.slot} takes {piece} under number {lease.number} "
@@ -136,7 +121,7 @@ class Checkers:
                 )
         self.numbers.assign(lease.range, lease.number)
         if holdings.journal == self.committed_of:
-            table = self.committed.tables[self.world.pool]
+            table = self.committed.tables[self.site.pool]
             if lease.number >= table.next_number:
                 self._violated(
                     "S4: told before it was durable",
@@ -151,9 +136,9 @@ class Checkers:
         if journal.journal != self.committed_of:
             self.committed_of = journal.journal
             self.committed = LeaseHistory(State(), 0)
-        self.world.tell("journal", f"commits {type(record).__name__}", record)
+        self.site.tell("journal", f"commits {type(record).__name__}", record)
         if isinstance(record, TookOver):
-            self.world.on_takeover()
+            self.site.on_takeover()
         if isinstance(record, Changed | Left):
             for entry in record.entries:
                 self._check_not_early(entry)
@@ -161,7 +146,7 @@ class Checkers:
 
     def _check_not_early(self, entry: Entry) -> None:
         """No range is freed before its owner's belief in it has ended."""
-        table = self.committed.tables[self.world.pool]
+        table = self.committed.tables[self.site.pool]
         for piece, right in table.within(entry.range):
             if entry.number <= right.number:
                 self._violated("S3: a number came again", f"{entry} after {right}")
@@ -174,7 +159,7 @@ class Checkers:
                     and holder.holdings.journal == self.committed_of
                     and believes(holder, part)
                 ):
-                    left = in_seconds(holder.believes_until - self.world.now)
+                    left = in_seconds(holder.believes_until - self.site.now)
                     self._violated(
                         "freed too early",
                         f"{part} of {holder.slot}, which believes in it for {left:.3f} s more",
@@ -182,7 +167,7 @@ class Checkers:
 
     def _check_nothing_forgotten(self, leader: Leader) -> None:
         """S4: nothing that the journal acknowledged is forgotten by a later leader."""
-        journal = self.world.journal
+        journal = self.site.journal
         if journal.seat.leadership != leader.context.seal.leadership or not journal.lsn:
             return
         if leader.context.seal.journal != self.committed_of:
@@ -193,13 +178,13 @@ class Checkers:
 
     # --- S2: what lookups signal ---
 
-    def on_loss(self, lookup: LookupProcess, ranges: tuple[KeyRange, ...], why: str) -> None:
+    def on_loss(self, lookup: LookupProcess, ranges: Sequence[KeyRange], why: str) -> None:
         """S2: what was not lost is not signalled, except by a lookup that cannot know.
 
         A signal is in vain where no `since` was raised above the number that the lookup knew when
         it last signalled there. That every loss is signalled is judged by what clients rely on.
         """
-        table = self.committed.tables.get(self.world.pool)
+        table = self.committed.tables.get(self.site.pool)
         machine = lookup.machine
         if why != "lost" or table is None or machine.journal != self.committed_of:
             return
@@ -225,8 +210,8 @@ class Checkers:
         """What is still missing for every key to have an owner that every lookup knows."""
         believed = sorted(
             (lease.start, lease.end, owner)
-            for owner in self.world.owners()
-            if owner.alive and self.world.now < owner.believes_until
+            for owner in self.site.owners()
+            if owner.alive and self.site.now < owner.believes_until
             for lease in owner.holdings.leases
         )
         position: Key | None = WHOLE.start
@@ -237,7 +222,7 @@ class Checkers:
         if position is not None:
             return f"nobody has the keys from {position.hex() or '-'}"
         well: RangeMap[Known] | None = None
-        for lookup in self.world.lookups():
+        for lookup in self.site.lookups():
             missing = None if lookup.machine.table == well else _unknown(lookup, believed)
             if not lookup.machine.in_contact:
                 return f"{lookup.slot} is out of contact"
@@ -247,7 +232,7 @@ class Checkers:
         return None
 
     def _violated(self, promise: str, detail: str) -> None:
-        raise Violation(f"{promise}: {detail}")
+        raise Violation(promise, detail)
 
 
 def _unknown(
@@ -263,7 +248,7 @@ def _unknown(
 
 def believes(owner: OwnerProcess, piece: KeyRange) -> bool:
     """Whether the owner, now, believes that it holds any key of `piece`."""
-    if not owner.alive or owner.world.now >= owner.believes_until:
+    if not owner.alive or owner.site.now >= owner.believes_until:
         return False
     leases = owner.holdings.leases
     after = bisect_right(leases, piece.start, key=_start)
@@ -284,7 +269,7 @@ def number_of(owner: OwnerProcess, key: Key) -> int | None:
 
 def lease_of(owner: OwnerProcess, key: Key) -> Leased | None:
     """The lease under which the owner holds the key now, as its readers see it."""
-    if not owner.alive or owner.world.now >= owner.believes_until:
+    if not owner.alive or owner.site.now >= owner.believes_until:
         return None
     leases = owner.holdings.leases
     after = bisect_right(leases, key, key=_start)

@@ -6,7 +6,6 @@ That a process is dead is said only of one that is: the operator looked.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from tenure.protocol.lease.leader.events import QuestionAsked
 from tenure.protocol.lease.leader.policies import POLICIES
@@ -24,16 +23,14 @@ from tenure.protocol.lease.steering_events import (
     UnpinKey,
 )
 from tenure.protocol.lease.table import LeaseTable
-
-if TYPE_CHECKING:
-    from tenure.sim.world import World
+from tenure.sim.lease.processes import LeaseSite
 
 
 class Operator:
     """Steers the world's pool."""
 
-    def __init__(self, world: "World") -> None:
-        self.world = world
+    def __init__(self, site: LeaseSite) -> None:
+        self.site = site
         self._tickets = 0
 
     def steer(self) -> None:
@@ -41,10 +38,10 @@ class Operator:
         table = self._table()
         if table is None or not table.members:
             return
-        random, pool = self.world.random, table.pool
+        random, pool = self.site.random, table.pool
         members = [table.members[incarnation] for incarnation in sorted(table.members)]
         member = random.choice(members)
-        key = random.choice(self.world.workload.keys)
+        key = random.choice(self.site.workload.keys)
         dead = [each for each in members if self.is_dead(each)]
         commands: list[SteeringCommand] = [
             Drain(pool=pool, owner=member.name),
@@ -71,7 +68,7 @@ class Operator:
 
     def still_steers(self) -> str | None:
         """What is not taken back yet, as the journal has it."""
-        table = self.world.checkers.committed.tables.get(self.world.pool)
+        table = self.site.checkers.committed.tables.get(self.site.pool)
         holding = [] if table is None else list(self._taking_back(table))
         return f"steered still: {holding}" if holding else None
 
@@ -87,22 +84,22 @@ class Operator:
 
     def is_dead(self, member: Member) -> bool:
         """Whether that very process is gone: the address is of one process only."""
-        process = self.world.owner_at(member.address)
+        process = self.site.owner_at(member.address)
         return process is None or not process.alive
 
     def _table(self) -> LeaseTable | None:
         """What the last manager that leads, or believes to, knows of the pool."""
-        leaders = [each.machine.leader for each in self.world.managers() if each.alive]
+        leaders = [each.machine.leader for each in self.site.managers() if each.alive]
         tables = [
-            (leader.context.seal.leadership, leader.pools[self.world.pool].table)
+            (leader.context.seal.leadership, leader.pools[self.site.pool].table)
             for leader in leaders
-            if leader is not None and self.world.pool in leader.pools
+            if leader is not None and self.site.pool in leader.pools
         ]
         return max(tables, key=lambda each: each[0])[1] if tables else None
 
     def _say(self, command: SteeringCommand) -> None:
         """To all managers: it is the leader that takes it."""
         self._tickets += 1
-        self.world.tell("operator", "says", command)
-        for manager in self.world.managers():
+        self.site.tell("operator", "says", command)
+        for manager in self.site.managers():
             manager.post(QuestionAsked(self._tickets, command))

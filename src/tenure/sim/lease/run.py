@@ -11,9 +11,11 @@ import msgspec
 
 from tenure.base.instants import SECOND_NS
 from tenure.errors import JournalDamaged
-from tenure.sim.canaries import NONE, Canary, canary
-from tenure.sim.checkers import Violation
-from tenure.sim.world import Plan, World
+from tenure.sim.kernel.checkers import Violation
+from tenure.sim.kernel.story import Happening
+from tenure.sim.lease.canaries import NONE, Canary, canary
+from tenure.sim.lease.trial import Trial
+from tenure.sim.lease.world import LeaseWorld
 
 STORY_LINES = 40
 LOOK_SECONDS = 0.2
@@ -50,19 +52,19 @@ def no_progress(simulated_ns: int) -> None:
     """Tell nobody."""
 
 
-def run_seed(plan: Plan, broken: Canary = NONE, tell: Progress = no_progress) -> Outcome:
+def run_seed(trial: Trial, broken: Canary = NONE, tell: Progress = no_progress) -> Outcome:
     """Simulate one seed to its end, or to the first promise that is broken."""
     with broken.in_place():
-        world = World(plan, broken)
+        world = LeaseWorld(trial, broken)
         violation = None
         try:
-            world.run(tell)
+            world.run_trial(tell)
         except Violation as error:
             violation = str(error)
         except (AssertionError, JournalDamaged) as error:
             violation = f"invariant: {error!r}"
     return Outcome(
-        plan.seed,
+        trial.seed,
         world.now,
         world.network.messages,
         world.takeovers,
@@ -76,25 +78,31 @@ def run_seed(plan: Plan, broken: Canary = NONE, tell: Progress = no_progress) ->
     )
 
 
-def _story(world: World, violation: str) -> tuple[str, ...]:
-    lookups = violation.startswith(ABOUT_LOOKUPS)
-    return tuple(world.story.lines(STORY_LINES, lookups=lookups))
+def _story(world: LeaseWorld, violation: str) -> tuple[str, ...]:
+    if violation.startswith(ABOUT_LOOKUPS):
+        return tuple(world.story.lines(STORY_LINES))
+    return tuple(world.story.lines(STORY_LINES, is_of_a_lookup))
+
+
+def is_of_a_lookup(event: Happening) -> bool:
+    """Whether only a story about lookups needs it."""
+    return event.who.startswith("l") or event.what.startswith("gets Sync ")
 
 
 def run_seeds(
-    plans: Sequence[Plan],
+    trials: Sequence[Trial],
     broken: str = NONE.name,
     workers: int = 0,
     tell: Progress = no_progress,
 ) -> Iterator[Outcome]:
     """Simulate many seeds, on all cores unless told otherwise; their outcomes, in order."""
-    workers = min(workers or cpu_count() or 1, len(plans))
+    workers = min(workers or cpu_count() or 1, len(trials))
     if workers > 1:
-        yield from _on_cores(plans, broken, workers, tell)
+        yield from _on_cores(trials, broken, workers, tell)
         return
     before = 0
-    for plan in plans:
-        outcome = run_seed(plan, canary(broken), lambda now, done=before: tell(done + now))  # type: ignore[misc]
+    for trial in trials:
+        outcome = run_seed(trial, canary(broken), lambda now, done=before: tell(done + now))  # type: ignore[misc]
         before += outcome.simulated_ns
         yield outcome
 
@@ -103,13 +111,13 @@ def run_seeds(
 
 
 def _on_cores(
-    plans: Sequence[Plan], broken: str, workers: int, tell: Progress
+    trials: Sequence[Trial], broken: str, workers: int, tell: Progress
 ) -> Iterator[Outcome]:
     context = multiprocessing.get_context("spawn")  # a fork would copy threads' locks as they are
     simulated = context.Value("q", 0)
     with context.Pool(workers, _begin, (simulated,)) as pool:
-        outcomes = pool.imap(_run_named, [(plan, broken) for plan in plans])
-        for _ in plans:
+        outcomes = pool.imap(_run_named, [(trial, broken) for trial in trials])
+        for _ in trials:
             while True:
                 tell(simulated.value)
                 try:
@@ -129,8 +137,8 @@ def _begin(simulated: Any) -> None:
     _SHARED["simulated"] = simulated
 
 
-def _run_named(work: tuple[Plan, str]) -> Outcome:
-    plan, broken = work
+def _run_named(work: tuple[Trial, str]) -> Outcome:
+    trial, broken = work
     told = 0
 
     def tell(now: int) -> None:
@@ -140,7 +148,7 @@ def _run_named(work: tuple[Plan, str]) -> Outcome:
             simulated.value += now - told
         told = now
 
-    return run_seed(plan, canary(broken), tell)
+    return run_seed(trial, canary(broken), tell)
 
 
 def total(outcomes: Sequence[Outcome], of: str) -> Counter[str]:

@@ -1,0 +1,135 @@
+"""The simulated network: bytes that arrive, late, twice, out of order, or never.
+
+Messages are really encoded, and decoded where they arrive. What was sent to an address is read by
+whatever process is there when it arrives, also by a later life of it; what was sent over a
+connection reaches that very process or nobody. A pair's messages keep their order, as on a
+connection, except those that a fault makes stragglers or reorders.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from tenure.base.instants import MILLISECOND_NS
+from tenure.sim.kernel.process import SimProcess, Site
+
+LATENCY_NS = MILLISECOND_NS // 2
+JITTER_NS = MILLISECOND_NS
+BREAK_SEEN_NS = 50 * MILLISECOND_NS
+CUT_MESSAGE = "cut message"
+"""What was sent where nothing passes is counted under."""
+
+
+class Codec(Protocol):
+    """Messages as bytes."""
+
+    def encode(self, message: Any) -> bytes:
+        """The bytes of a message."""
+        ...
+
+    def decode(self, data: bytes, receiver: SimProcess) -> Any:
+        """The message, as its receiver reads it."""
+        ...
+
+
+Reach = Callable[[SimProcess, Any, bytes], None]
+
+
+class Network:
+    """Carries messages between processes."""
+
+    def __init__(self, site: Site, codec: Codec) -> None:
+        self.site = site
+        self.codec = codec
+        self.cuts: set[tuple[str, str]] = set()
+        """Pairs of slots, from and to, between which nothing passes."""
+        self.messages = 0
+        self._last_arrival: dict[tuple[int, str], int] = {}
+        self._encoded: tuple[Any, bytes] = (None, b"")
+        self._decoded: tuple[bytes, Any] = (b"", None)
+
+    # --- sending ---
+
+    def to_address(self, sender: SimProcess, slot: str, message: Any) -> None:
+        """To whatever process is at that address when it arrives."""
+        self._carry(sender, slot, message, self._reach_address, slot)
+
+    def to_process(self, sender: SimProcess, receiver: SimProcess, message: Any) -> None:
+        """Over a connection: to that very process."""
+        self._carry(sender, receiver.slot, message, self._reach_process, receiver)
+
+    def _carry(
+        self, sender: SimProcess, to: str, message: Any, reach: Reach, receiver: Any
+    ) -> None:
+        self.messages += 1
+        data = self._encode(message)
+        site = self.site
+        for copy in range(site.faults.copies_of_a_message()):
+            extra_ns, in_order = site.faults.lateness_of_a_message()
+            at = site.now + LATENCY_NS + site.random.randrange(JITTER_NS) + extra_ns
+            if in_order and copy == 0:
+                pair = (sender.uid, to)
+                at = max(at, self._last_arrival.get(pair, 0) + 1)
+                self._last_arrival[pair] = at
+            site.at(at, self._arrive, (sender, to, data, reach, receiver))
+
+    def _encode(self, message: Any) -> bytes:
+        if self._encoded[0] is not message:
+            self._encoded = (message, self.codec.encode(message))
+        return self._encoded[1]
+
+    # --- arriving ---
+
+    def _arrive(self, packet: tuple[SimProcess, str, bytes, Reach, Any]) -> None:
+        sender, to, data, reach, receiver = packet
+        if (sender.slot, to) in self.cuts:
+            self.site.faults.counts[CUT_MESSAGE] += 1
+        else:
+            reach(sender, receiver, data)
+
+    def _reach_address(self, sender: SimProcess, slot: str, data: bytes) -> None:
+        process = self.site.slots.get(slot)
+        if process is None or not process.alive:
+            self._break(sender, slot)  # nobody listens there
+        else:
+            self._reach_process(sender, process, data)
+
+    def _reach_process(self, sender: SimProcess, receiver: SimProcess, data: bytes) -> None:
+        if not receiver.alive:
+            return
+        if self._decoded[0] is not data:
+            self._decoded = (data, self.codec.decode(data, receiver))
+        message = self._decoded[1]
+        self.site.tell(receiver.slot, f"gets {type(message).__name__} of {sender.slot}", message)
+        receiver.on_message(sender, message)
+
+    # --- breaking ---
+
+    def _break(self, process: SimProcess, slot: str, uid: int = 0) -> None:
+        """The process hears that its connection to `slot` is broken."""
+        self.site.at(self.site.now + BREAK_SEEN_NS, process.on_disconnected, (slot, uid))
+
+    def _break_from(self, process: SimProcess) -> None:
+        for peer in self.site.peers(process):
+            self._break(peer, process.slot, process.uid)
+
+    def on_killed(self, process: SimProcess) -> None:
+        """Half of the time the host says so to whoever is connected; else it is gone with it."""
+        if self.site.random.random() >= 0.5:
+            self._break_from(process)
+
+    def lose_connections(self, process: SimProcess) -> None:
+        """Those of a living process break; half of the time it does not hear of it."""
+        self.site.tell(process.slot, "loses its connections")
+        self._break_from(process)
+        if self.site.random.random() < 0.5:
+            for peer in self.site.peers(process):
+                self._break(process, peer.slot, peer.uid)
+
+    def cut(self, one: str, other: str, real_ns: int, *, both_ways: bool) -> None:
+        """Let nothing pass between two slots for a while."""
+        pairs = [(one, other), (other, one)] if both_ways else [(one, other)]
+        self.cuts.update(pairs)
+        self.site.at(self.site.now + real_ns, self._mend, pairs)
+
+    def _mend(self, pairs: list[tuple[str, str]]) -> None:
+        self.cuts.difference_update(pairs)

@@ -1,0 +1,217 @@
+"""Simulated processes: a machine, a clock, and every way to stop.
+
+A process carries out a machine's actions one after another. Before each it may be frozen or killed:
+that is where real processes are stopped between deciding and doing. What arrives while it is frozen
+waits in its sockets. A killed process is gone; who comes after it at the same address is another.
+"""
+
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from tenure.base.instants import FAR_FUTURE, Instant
+from tenure.base.machine import Machine
+from tenure.sim.kernel.clocks import SimClock
+from tenure.sim.kernel.faults import FaultDice
+from tenure.sim.kernel.scene import Scene
+
+
+class Site(Scene):
+    """A world, as its processes see it: who is where, and who wants to know what they do."""
+
+    faults: FaultDice
+    slots: "dict[str, SimProcess]"
+    """The present life at every place of the deployment."""
+
+    @abstractmethod
+    def groups(self) -> "Sequence[Sequence[SimProcess]]":
+        """Everybody, by what they are."""
+
+    @abstractmethod
+    def peers(self, process: "SimProcess") -> "Sequence[SimProcess]":
+        """Who may have a connection to it."""
+
+    @abstractmethod
+    def on_step(self, process: "SimProcess") -> None:
+        """Its machine has taken an event."""
+
+    @abstractmethod
+    def on_killed(self, process: "SimProcess") -> None:
+        """It is gone."""
+
+    @abstractmethod
+    def restart_later(self, slot: str, after_ns: int) -> None:
+        """Start a process in the slot after a while, if none is alive there then."""
+
+    def processes(self) -> "list[SimProcess]":
+        """The present life of every slot."""
+        return list(self.slots.values())
+
+    def bring_down(self, process: "SimProcess") -> None:
+        """Kill it; another comes after a while."""
+        process.kill()
+        self.restart_later(process.slot, self.faults.span(0.01, 2.0))
+
+
+class SimProcess:
+    """One life of one process."""
+
+    stops_before: ClassVar[tuple[type, ...]] = ()
+    """The actions before which it may be stopped or killed."""
+
+    def __init__(self, site: Site, slot: str, clock: SimClock, machine: Machine[Any, Any]) -> None:
+        self.site = site
+        self.slot = slot
+        """Its place in the deployment: a restarted process has its predecessor's."""
+        self.uid = site.next_uid()
+        self.clock = clock
+        self.machine = machine
+        self.alive = True
+        self.thaws_at: int | None = None
+        """When it goes on, where it is frozen."""
+        self.thawed_at = 0
+        """When it last went on after a stop."""
+        self.decided_at = 0
+        """When the machine decided on what is being carried out."""
+        self._suspended = False
+        self._frozen_since = 0
+        self._actions: deque[Any] = deque()
+        self._events: deque[Any] = deque()
+        self._wake_at = Instant(0)
+        self._timer_at: int = FAR_FUTURE
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether it is stopped."""
+        return self.thaws_at is not None
+
+    # --- running ---
+
+    def start(self) -> None:
+        """Begin."""
+        self._advance()
+
+    def post(self, event: Any) -> None:
+        """An event for the machine; it waits while the process is frozen or busy."""
+        if not self.alive:
+            return
+        self._events.append(event)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Carry out what is to be done, then take what waits, until stopped."""
+        while self.alive and not self.is_frozen:
+            if self._actions:
+                self._do_next()
+            elif self._events:
+                self._take(self.machine.handle(self.now(), self._events.popleft()))
+            else:
+                return
+
+    def now(self) -> Instant:
+        """What its clock shows."""
+        return self.clock.local(self.site.now)
+
+    def _take(self, output: Any) -> None:
+        self.site.on_step(self)
+        self.decided_at = self.site.now
+        self._actions.extend(output.actions)
+        self._wake_at = output.wake_at
+        self._set_timer()
+
+    def _do_next(self) -> None:
+        action, faults = self._actions[0], self.site.faults
+        if faults.is_on and isinstance(action, self.stops_before):
+            match faults.at_a_point():
+                case "stopped":
+                    self.freeze(faults.span(0.001, 2.0))
+                    return
+                case "killed":
+                    self.site.bring_down(self)
+                    return
+        self._actions.popleft()
+        self.perform(action)
+
+    def perform(self, action: Any) -> None:
+        """Carry out one action."""
+        raise NotImplementedError(action)
+
+    # --- the network ---
+
+    def on_message(self, sender: "SimProcess", message: Any) -> None:
+        """A message has arrived from a process, which may be gone by now."""
+        raise NotImplementedError
+
+    def on_disconnected(self, peer: tuple[str, int]) -> None:
+        """A connection is seen to be broken: to a process at that slot, of that uid; 0: none."""
+        raise NotImplementedError
+
+    # --- time ---
+
+    def _set_timer(self) -> None:
+        at = max(self.clock.real(self._wake_at), self.site.now)
+        if at < self._timer_at:
+            at += self.site.faults.lateness_of_a_timer()
+            self._timer_at = at
+            self.site.at(at, self._on_timer, at)
+
+    def _on_timer(self, at: int) -> None:
+        if at != self._timer_at or not self.alive:
+            return
+        self._timer_at = FAR_FUTURE
+        if self.is_frozen or self._actions:
+            return  # the timer is looked at when the process goes on
+        if self.now() >= self._wake_at:
+            self._advance()
+        else:
+            self._set_timer()
+
+    def _advance(self) -> None:
+        self._take(self.machine.advance(self.now()))
+        self._go_on()
+
+    # --- stopping ---
+
+    def freeze(self, real_ns: int, *, suspended: bool = False) -> None:
+        """Stop for a while: SIGSTOP, a swap storm, or the whole machine suspended."""
+        if not self.alive or self.is_frozen:
+            return
+        self.thaws_at = self.site.now + real_ns
+        self._suspended = suspended
+        self._frozen_since = self.site.now
+        how = "suspended" if suspended else "stopped"
+        self.site.tell(self.slot, how, f"{real_ns / 1e9:.1f} s")
+        self.site.at(self.thaws_at, self.thaw, self.thaws_at)
+
+    def thaw(self, due: int | None = None) -> None:
+        """Go on where it stopped."""
+        if not self.alive or self.thaws_at is None or (due is not None and due != self.thaws_at):
+            return
+        self.thaws_at = None
+        self.thawed_at = self.site.now
+        if self._suspended and self.clock.stops_in_suspend:
+            self.clock.stop_for(self.site.now - self._frozen_since)
+            self.on_clock_changed()
+        self.site.tell(self.slot, "goes on")
+        self.on_thawed()
+        self._go_on()
+        if self.alive and not self.is_frozen:
+            self._advance()
+
+    def on_thawed(self) -> None:
+        """What happens in other threads before the machine's own goes on."""
+
+    def on_clock_changed(self) -> None:
+        """Its clock is a broken one, and has jumped."""
+
+    def interrupt(self, event: Any) -> None:
+        """An event that the machine takes before all that waits."""
+        self._events.appendleft(event)
+
+    def kill(self) -> None:
+        """End, at once and for ever."""
+        if self.alive:
+            self.alive = False
+            self.site.tell(self.slot, "killed")
+            self.site.on_killed(self)

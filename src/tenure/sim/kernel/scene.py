@@ -1,0 +1,58 @@
+"""What everything in a simulated world shares: real time, the dice, and the story.
+
+No process can see real time: each has a clock of its own. Only the world itself and the checkers
+count on it.
+"""
+
+import heapq
+from collections import Counter
+from collections.abc import Callable
+from itertools import count
+from random import Random
+from typing import Any
+
+from tenure.base.instants import FAR_FUTURE
+from tenure.sim.kernel.story import Story
+
+
+class Scene:
+    """Real time, with what happens when; where chance comes from; what is told."""
+
+    def __init__(self, random: Random, story: Story) -> None:
+        self.random = random
+        self.story = story
+        self.now = 0
+        self.notes: Counter[str] = Counter()
+        self._queue: list[tuple[int, int, Callable[[Any], None], Any]] = []
+        self._order = count()
+        self._uids = count(1)
+
+    def at(self, real: int, call: Callable[[Any], None], argument: Any) -> None:
+        """Call later."""
+        if real < FAR_FUTURE:
+            heapq.heappush(self._queue, (real, next(self._order), call, argument))
+
+    def run_until(self, real: int) -> None:
+        """Let everything happen that happens before a real instant."""
+        queue = self._queue
+        while queue and queue[0][0] <= real:
+            self.now, _, call, argument = heapq.heappop(queue)
+            call(argument)
+        self.now = real
+
+    def next_uid(self) -> int:
+        """A number for a process."""
+        return next(self._uids)
+
+    def tell(self, who: str, what: str, detail: Any = "") -> None:
+        """Note for the story."""
+        self.story.tell(self.now, who, what, detail)
+
+    def count_note(self, what: str) -> None:
+        """Count something that a machine noted."""
+        self.notes[what] += 1
+
+
+def random_for(random: Random) -> Random:
+    """A source of one's own, so that what one draws does not change what another does."""
+    return Random(random.getrandbits(64))

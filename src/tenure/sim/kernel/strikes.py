@@ -1,0 +1,79 @@
+"""The faults that strike at a time of their own, and that any world may have."""
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from tenure.sim.kernel.clocks import SimClock
+from tenure.sim.kernel.faults import Fault, terms_apart
+from tenure.sim.kernel.network import Network
+from tenure.sim.kernel.process import SimProcess, Site
+
+P = TypeVar("P", bound=SimProcess)
+
+
+class Strikes:
+    """What goes wrong with processes, clocks and connections."""
+
+    def __init__(self, site: Site, network: Network, clocks: dict[str, SimClock]) -> None:
+        self.site = site
+        self.network = network
+        self.clocks = clocks
+        self.random = site.random
+        self.span = site.faults.span
+
+    def any_of(self, processes: Sequence[P]) -> P | None:
+        """One that runs, if any does."""
+        running = [process for process in processes if process.alive and not process.is_frozen]
+        return self.random.choice(running) if running else None
+
+    def crash(self, processes: Sequence[SimProcess]) -> None:
+        """One of them is killed, and another comes in its place."""
+        process = self.any_of(processes)
+        if process is not None:
+            self.site.bring_down(process)
+
+    def freeze(self, span: int, *, suspended: bool = False) -> None:
+        """Somebody stops for a while."""
+        process = self.any_of(self.random.choice(self.site.groups()))
+        if process is not None:
+            process.freeze(span, suspended=suspended)
+
+    def short_pause(self) -> None:
+        """Shorter than anybody would notice."""
+        self.freeze(self.span(0.001, 0.3))
+
+    def pause_past_the_term(self) -> None:
+        """Long enough for what was believed to be over."""
+        self.freeze(self.span(0.8, 2.5))
+
+    def suspend(self) -> None:
+        """The process's machine sleeps, and its clock must not."""
+        self.freeze(self.span(0.2, 2.5), suspended=True)
+
+    def cut(self, one: str, other: str, *, both_ways: bool, most_terms: float = 2.5) -> None:
+        """Nothing passes between two slots, or only one way."""
+        ends = [one, other]
+        self.random.shuffle(ends)
+        self.site.tell(ends[0], "cut from", ends[1])
+        lasts_ns = self.span(0.1, most_terms)
+        self.network.cut(ends[0], ends[1], lasts_ns, both_ways=both_ways)
+
+    def wall_clocks_set_back(self) -> None:
+        """On all hosts, as after their time server was wrong. Nobody is to notice: so it is by more
+        than a successor waits, or who counted on it would be lucky.
+        """
+        by_ns = self.span(1.5, 6.0)
+        for clock in self.clocks.values():
+            clock.set_back(by_ns)
+        self.site.tell("world", "wall clocks set back", f"{by_ns / 1e9:.1f} s")
+
+
+SHORT_PAUSE = Fault("short pause", terms_apart, Strikes.short_pause)
+PAUSE_PAST_THE_TERM = Fault("pause past the term", terms_apart, Strikes.pause_past_the_term)
+SUSPEND = Fault("suspend", terms_apart, Strikes.suspend)
+WALL_CLOCKS = Fault(
+    "wall clocks set back",
+    # often: it disturbs nothing, and counts only beside something else
+    lambda strength: float(2 * 10**strength),
+    Strikes.wall_clocks_set_back,
+)

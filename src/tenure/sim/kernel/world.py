@@ -1,0 +1,143 @@
+"""One simulated world: its processes, and its phases of faults and of healing."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from random import Random
+
+from tenure.base.instants import SECOND_NS
+from tenure.sim.kernel.checkers import Violation
+from tenure.sim.kernel.clocks import MILLION, SimClock
+from tenure.sim.kernel.faults import SKEW, Fault, FaultDice, Mix
+from tenure.sim.kernel.network import Network
+from tenure.sim.kernel.process import SimProcess, Site
+from tenure.sim.kernel.story import Story
+from tenure.sim.kernel.strikes import Strikes
+
+
+class World(Site):
+    """Everything there is in one run. A tier says which processes there are, and what is well."""
+
+    network: Network
+    strikes: Strikes
+    heals_every_ns: int
+    """How often it is looked whether all is well again."""
+    phase_ns: int
+    """Faults last three to fifteen times as long before all heals."""
+
+    def __init__(
+        self, seed: int, table: Sequence[Fault], chosen: Sequence[str], times: float, story: Story
+    ) -> None:
+        super().__init__(Random(seed), story)
+        self.table = table
+        self.mix = Mix(self.random, table, chosen, times)
+        self.clocks: dict[str, SimClock] = {}
+        self.slots: dict[str, SimProcess] = {}
+
+    # --- what a tier says ---
+
+    @property
+    @abstractmethod
+    def healing_bound_ns(self) -> int:
+        """Within which all must be well after the last fault."""
+
+    @abstractmethod
+    def first_slots(self) -> Iterable[str]:
+        """Who is there from the beginning."""
+
+    @abstractmethod
+    def make(self, slot: str) -> SimProcess:
+        """A new life at a slot."""
+
+    @abstractmethod
+    def not_well(self) -> str | None:
+        """What is missing, after healing, for all to be well."""
+
+    def on_started(self, process: SimProcess) -> None:
+        """A process is about to begin."""
+
+    def while_healing(self) -> None:
+        """What else is to be mended."""
+
+    # --- phases ---
+
+    def run(self, until_ns: int, tell: Callable[[int], None]) -> None:
+        """Run to the end: phases of faults, each healed until all is well. Raises Violation.
+
+        `tell` is called after each phase, with the time that has passed.
+        """
+        self.start_all()
+        while self.now < until_ns:
+            self.faults.begin(self.table, self.strikes)
+            self.run_until(min(self.now + self._fault_span(), until_ns))
+            self.end_faults()
+            self.heal()
+            tell(self.now)
+
+    def _fault_span(self) -> int:
+        return round(self.phase_ns * (3 + 12 * self.random.random()))
+
+    def end_faults(self) -> None:
+        """Let nothing more go wrong, and mend the network."""
+        self.faults.end()
+        self.network.cuts.clear()
+
+    def heal(self) -> None:
+        """All faults over and everybody up: within the bound, all is well (L1)."""
+        self.tell("world", "heals")
+        for process in self.processes():
+            process.thaw()
+        deadline = self.now + self.healing_bound_ns
+        while True:
+            for slot in list(self.slots):
+                self._restart(slot)  # also who was still leaving when all was healed
+            self.while_healing()
+            self.run_until(min(self.now + self.heals_every_ns, deadline))
+            missing = self.not_well()
+            if missing is None and all(process.alive for process in self.processes()):
+                return
+            if self.now >= deadline:
+                waited = self.healing_bound_ns / SECOND_NS
+                raise Violation(
+                    "L1", f"not well {waited:.0f} s after all faults were over: {missing}"
+                )
+
+    # --- processes ---
+
+    def start_all(self) -> None:
+        """Begin with everybody who is there from the beginning."""
+        for slot in self.first_slots():
+            self._restart(slot)
+
+    def restart_later(self, slot: str, after_ns: int) -> None:
+        """Start a process in the slot after a while, if none is alive there then."""
+        self.at(self.now + after_ns, self._restart, slot)
+
+    def _restart(self, slot: str) -> None:
+        present = self.slots.get(slot)
+        if present is None or not present.alive:
+            self.put(self.make(slot))
+
+    def put(self, process: SimProcess) -> None:
+        """Let a process begin at its slot."""
+        self.slots[process.slot] = process
+        self.tell(process.slot, "starts", f"process {process.uid}")
+        self.on_started(process)
+        process.start()
+
+    def on_killed(self, process: SimProcess) -> None:
+        """It is gone."""
+        self.network.on_killed(process)
+
+    def clock_of(self, slot: str, skew: int) -> SimClock:
+        """The clock of the slot's host; it outlives the processes there."""
+        if slot not in self.clocks:
+            if SKEW.name not in self.mix.rates:
+                skew = 100
+            drawn = self.random.choice((-skew, skew, self.random.randint(-skew, skew)))
+            base = self.random.randrange(1, 1_000_000 * SECOND_NS)
+            self.clocks[slot] = SimClock(base, MILLION + drawn)
+        return self.clocks[slot]
+
+    def dice(self, term_ns: int) -> FaultDice:
+        """What strikes, with rates in this measure."""
+        return FaultDice(self, self.mix, term_ns)

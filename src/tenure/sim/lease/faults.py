@@ -1,0 +1,43 @@
+"""What strikes the journal, hand-offs and witnesses, where those are used anyway."""
+
+from tenure.sim.journal import JOURNAL
+from tenure.sim.kernel.faults import LATE_TIMER, Fault, FaultDice
+
+JOURNAL_SLOW = Fault("journal slow")
+ANSWER_LOST = Fault("journal answer lost")
+JOURNAL_FAILED = Fault("journal failed")
+JOURNAL_FAULTS = (JOURNAL_SLOW, ANSWER_LOST, JOURNAL_FAILED)
+HAND_OFF_SLOW = Fault("hand-off slow")
+HAND_OFF_BROKEN = Fault("hand-off broken")
+IMPORT_LOST = Fault("import lost")
+HAND_OFF_FAULTS = (HAND_OFF_SLOW, HAND_OFF_BROKEN, IMPORT_LOST)
+
+
+class LeaseFaults(FaultDice):
+    """Strikes what owners and managers do."""
+
+    def of_a_journal_call(self, manager: str, cuts: set[tuple[str, str]]) -> tuple[int, bool, bool]:
+        """How much later it takes effect, whether it does, and whether an answer comes."""
+        if not self.is_on:
+            return 0, True, True
+        arrives, returns = (manager, JOURNAL) not in cuts, (JOURNAL, manager) not in cuts
+        late_ns = self.span(0.005, 0.3) if self.strikes(JOURNAL_SLOW) else 0
+        if not arrives or self.strikes(JOURNAL_FAILED):
+            return late_ns, False, False
+        return late_ns, True, returns and not self.strikes(ANSWER_LOST)
+
+    def breaks_a_hand_off(self) -> bool:
+        """Whether the connection between the two owners breaks now."""
+        return self.strikes(HAND_OFF_BROKEN)
+
+    def time_of_a_hand_off(self) -> int:
+        """How much longer than usual a step takes."""
+        return self.span(0.05, 2.5) if self.strikes(HAND_OFF_SLOW) else 0
+
+    def loses_an_import(self) -> bool:
+        """Whether the taker loses what it has just said to have."""
+        return self.strikes(IMPORT_LOST)
+
+    def lateness_of_a_look(self) -> int:
+        """How much later a starved witness tells what it saw: by then the pid may be another's."""
+        return self.span(0.05, 1.0) if self.strikes(LATE_TIMER) else 0

@@ -1,0 +1,364 @@
+"""Simulated managers, owners and lookups, and what they need of the world they are in."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from tenure.base.instants import Instant
+from tenure.base.keys import Key
+from tenure.base.noted import Noted
+from tenure.base.rangemap import RangeMap
+from tenure.base.ranges import KeyRange
+from tenure.journals.memory import JournalContents
+from tenure.protocol.lease.client_events import ManagerLost, ManagerSaid, TellManager
+from tenure.protocol.lease.history import LeaseHistory
+from tenure.protocol.lease.leader import events as manager_events
+from tenure.protocol.lease.leader.manager import Manager
+from tenure.protocol.lease.lookup import events as lookup_events
+from tenure.protocol.lease.lookup.machine import LookupMachine
+from tenure.protocol.lease.messages import HandOff, Leased, LeaseRequest
+from tenure.protocol.lease.owner import events as owner_events
+from tenure.protocol.lease.owner.events import Holdings
+from tenure.protocol.lease.owner.machine import OwnerMachine
+from tenure.protocol.lease.timing import Timing
+from tenure.protocol.log.journal import (
+    Append,
+    Beat,
+    Campaign,
+    Compact,
+    JournalAction,
+    Load,
+    ReadSeat,
+    Resign,
+)
+from tenure.sim.kernel.clocks import SimClock
+from tenure.sim.kernel.hosts import HostProcess
+from tenure.sim.kernel.network import Network
+from tenure.sim.kernel.process import SimProcess, Site
+from tenure.sim.lease.faults import LeaseFaults
+from tenure.sim.store import Store
+
+POOL = "pool"
+JOURNAL_ACTIONS = (ReadSeat, Campaign, Beat, Resign, Load, Append, Compact)
+
+
+# --- what they need of their world ----------------------------------------------------------------
+
+
+class Watcher(Protocol):
+    """Who judges what processes do."""
+
+    holders: "RangeMap[OwnerProcess | None]"
+    committed: LeaseHistory
+
+    def on_hold(self, owner: "OwnerProcess", holdings: Holdings) -> None:
+        """An owner's readers see something new."""
+        ...
+
+    def on_loss(self, lookup: "LookupProcess", ranges: Sequence[KeyRange], why: str) -> None:
+        """A lookup signals loss."""
+        ...
+
+    def on_clock_changed(self, owner: "OwnerProcess") -> None:
+        """An owner's broken clock has jumped."""
+        ...
+
+
+class Users(Protocol):
+    """Who uses the pool: clients of lookups, and the applications in owners."""
+
+    keys: list[Key]
+
+    def on_loss(self, lookup: "LookupProcess", ranges: Sequence[KeyRange]) -> None:
+        """A client is told of a loss."""
+        ...
+
+    def on_revoke(self, owner: "OwnerProcess", revocation: int, ranges: Sequence[KeyRange]) -> None:
+        """An owner's application is to let go."""
+        ...
+
+
+class StateMoves(Protocol):
+    """What carries state from owner to owner."""
+
+    def hand_over(self, owner: "OwnerProcess", order: HandOff) -> None:
+        """Copy ahead."""
+        ...
+
+    def send_last(self, owner: "OwnerProcess", order: HandOff) -> None:
+        """Send the last difference."""
+        ...
+
+    def stop(self, owner: "OwnerProcess", order: HandOff) -> None:
+        """The source stops."""
+        ...
+
+    def stop_arriving(self, owner: "OwnerProcess", key_range: KeyRange) -> None:
+        """The taker wants no more of it."""
+        ...
+
+    def write(self, owner: "OwnerProcess", key: Key, number: int) -> None:
+        """A client writes a key."""
+        ...
+
+    def check(self, owner: "OwnerProcess", lease: Leased) -> None:
+        """A new belief."""
+        ...
+
+    def take_out(self, owner: "OwnerProcess", ranges: Sequence[KeyRange]) -> None:
+        """The application lets go."""
+        ...
+
+
+class Counter(Protocol):
+    """What counts the load of one owner."""
+
+    def add_load(self, request: LeaseRequest, now: Instant, renew_ns: int) -> LeaseRequest:
+        """The request, with a report where one is due."""
+        ...
+
+
+class LeaseSite(Site):
+    """A world of leases, as everything in it sees it."""
+
+    faults: LeaseFaults
+    timing: Timing
+    pool: str
+    network: Network
+    checkers: Watcher
+    workload: Users
+    states: StateMoves
+    journal: JournalContents
+    taken_over_at = 0
+    """When a manager last began to lead."""
+
+    @property
+    @abstractmethod
+    def loss_bound_ns(self) -> int:
+        """Within which a loss must be signalled, counted from the last takeover."""
+
+    @abstractmethod
+    def call_journal(self, manager: "ManagerProcess", action: JournalAction) -> None:
+        """Carry out a journal action, in its time."""
+
+    @abstractmethod
+    def look(self, owner: "OwnerProcess", look: owner_events.Look) -> None:
+        """An owner looks at a neighbour, and says later what it saw."""
+
+    @abstractmethod
+    def client(self, uid: int) -> SimProcess | None:
+        """The client process behind a connection."""
+
+    @abstractmethod
+    def start_twin(self, slot: str, name: str) -> None:
+        """Start an owner under another's name."""
+
+    @abstractmethod
+    def on_takeover(self) -> None:
+        """A manager has begun to lead."""
+
+    def managers(self) -> "list[ManagerProcess]":
+        """The managers."""
+        return [p for p in self.slots.values() if isinstance(p, ManagerProcess)]
+
+    def owners(self) -> "list[OwnerProcess]":
+        """The owners."""
+        return [p for p in self.slots.values() if isinstance(p, OwnerProcess)]
+
+    def lookups(self) -> "list[LookupProcess]":
+        """The lookups."""
+        return [p for p in self.slots.values() if isinstance(p, LookupProcess)]
+
+    def clients(self) -> list[SimProcess]:
+        """Owners and lookups."""
+        return [p for p in self.slots.values() if not isinstance(p, ManagerProcess)]
+
+    def groups(self) -> Sequence[Sequence[SimProcess]]:
+        """Managers, owners, and lookups."""
+        return self.managers(), self.owners(), self.lookups()
+
+    def peers(self, process: SimProcess) -> Sequence[SimProcess]:
+        """Clients have connections to managers."""
+        return self.clients() if isinstance(process, ManagerProcess) else self.managers()
+
+    def owner_at(self, address: str) -> "OwnerProcess | None":
+        """The owner that serves at an address, if that very process is still there."""
+        process = self.slots.get(address.partition("/")[0])
+        if isinstance(process, OwnerProcess) and process.machine.config.address == address:
+            return process
+        return None
+
+
+class LeaseProcess(SimProcess):
+    """A process in a world of leases."""
+
+    site: LeaseSite
+
+    def note(self, noted: Noted) -> None:
+        """Its machine noted something."""
+        self.site.tell(self.slot, noted.kind.phrase, noted.detail)
+        self.site.count_note(noted.kind.phrase)
+
+
+# --- managers, owners, lookups --------------------------------------------------------------------
+
+
+class ManagerProcess(LeaseProcess):
+    """A manager; its journal is the world's, or its own where that is `memory`."""
+
+    machine: Manager
+    stops_before = (manager_events.TellClient, manager_events.TellClients, *JOURNAL_ACTIONS)
+
+    def perform(self, action: Any) -> None:
+        """Carry out one action."""
+        match action:
+            case manager_events.TellClient(connection=connection, message=message):
+                self._send(connection, message)
+            case manager_events.TellClients(connections=connections, message=message):
+                for connection in connections:
+                    self._send(connection, message)
+            case Noted():
+                self.note(action)
+            case manager_events.AnswerQuestion():
+                pass
+            case manager_events.GiveUp(why=why):
+                self.site.tell(self.slot, "gives up", why)
+                self.kill()
+            case _:
+                assert isinstance(action, JOURNAL_ACTIONS), action
+                self.site.call_journal(self, action)
+
+    def _send(self, connection: int, message: Any) -> None:
+        client = self.site.client(connection)
+        if client is not None:
+            self.site.network.to_process(self, client, message)
+
+    def on_message(self, sender: SimProcess, message: Any) -> None:
+        """Of a client."""
+        self.post(manager_events.ClientSaid(sender.uid, message))
+
+    def on_disconnected(self, peer: tuple[str, int]) -> None:
+        """A client's connection is broken."""
+        self.post(manager_events.ClientLost(peer[1]))
+
+
+class OwnerProcess(LeaseProcess):
+    """An owner, and what its readers see."""
+
+    machine: OwnerMachine
+    stops_before = (TellManager, owner_events.Hold, owner_events.SendLast)
+
+    def __init__(
+        self,
+        site: LeaseSite,
+        slot: str,
+        clock: SimClock,
+        machine: OwnerMachine,
+        on_host: HostProcess,
+    ) -> None:
+        super().__init__(site, slot, clock, machine)
+        self.on_host = on_host
+        self.holdings = Holdings(0, 0, (), Instant(0))
+        self.believes_until = 0
+        """In real time."""
+        self.store = Store()
+        self.counting: Counter | None = None
+        """Where owners tell their load."""
+        self._lapse_seen = False
+
+    def perform(self, action: Any) -> None:
+        """Carry out one action."""
+        match action:
+            case TellManager(manager=manager, message=message):
+                if self.counting is not None and isinstance(message, LeaseRequest):
+                    renew_ns = self.machine.renew_ns
+                    message = self.counting.add_load(message, self.now(), renew_ns)
+                self.site.network.to_address(self, manager, message)
+            case owner_events.Hold(holdings=holdings):
+                self._publish(holdings)
+            case owner_events.Revoke(revocation=revocation, leases=leases):
+                self.site.workload.on_revoke(self, revocation, [each.range for each in leases])
+            case Noted():
+                self.note(action)
+            case owner_events.Closed():
+                self.site.tell(self.slot, "closed")
+                self.kill()
+            case owner_events.Look():
+                self.site.look(self, action)
+            case owner_events.Grant():
+                pass
+            case owner_events.HandOver(order=order):
+                self.site.tell(self.slot, "hands over", order)
+                self.site.states.hand_over(self, order)
+            case owner_events.SendLast(order=order):
+                self.site.states.send_last(self, order)
+            case owner_events.StopHandOver(order=order):
+                self.site.tell(self.slot, "hands over no more", order)
+                self.site.states.stop(self, order)
+            case owner_events.Forget(revocation=revocation, range=key_range):
+                self.site.states.stop_arriving(self, key_range)
+                self.site.workload.on_revoke(self, revocation, [key_range])
+
+    def _publish(self, holdings: Holdings) -> None:
+        """Readers see new holdings, unless one has seen the old ones expire meanwhile: what was
+        interrupted must not go on (S3).
+        """
+        if self._lapse_seen and holdings.leases:
+            self.interrupt(owner_events.Lapsed())
+            return
+        if not holdings.leases:
+            self._lapse_seen = False
+        self.site.checkers.on_hold(self, holdings)
+
+    def on_thawed(self) -> None:
+        """A reader's thread may look before the machine's thread publishes what it had decided."""
+        late = self.site.now >= self.believes_until
+        if late and self.holdings.leases and self.site.random.random() < 0.5:
+            self._lapse_seen = True
+            self.interrupt(owner_events.Lapsed())
+
+    def on_clock_changed(self) -> None:
+        """A broken clock jumped: it believes for longer than it should."""
+        self.site.checkers.on_clock_changed(self)
+
+    def end_belief(self) -> None:
+        """It ended with the process."""
+        self.holdings = Holdings(0, 0, (), self.holdings.expires_at)
+        self.believes_until = 0
+
+    def on_message(self, sender: SimProcess, message: Any) -> None:
+        """Of a manager."""
+        self.post(ManagerSaid(sender.slot, message))
+
+    def on_disconnected(self, peer: tuple[str, int]) -> None:
+        """A manager's connection is broken."""
+        self.post(ManagerLost(peer[0]))
+
+
+class LookupProcess(LeaseProcess):
+    """A lookup, and the client that uses it."""
+
+    machine: LookupMachine
+    stops_before = (TellManager,)
+
+    def perform(self, action: Any) -> None:
+        """Carry out one action."""
+        match action:
+            case TellManager(manager=manager, message=message):
+                self.site.network.to_address(self, manager, message)
+            case lookup_events.SignalLoss(ranges=ranges, why=why):
+                self.site.tell(self.slot, "signals loss", why)
+                self.site.checkers.on_loss(self, ranges, why)
+                self.site.workload.on_loss(self, ranges)
+            case lookup_events.Route():
+                pass
+            case Noted():
+                self.note(action)
+
+    def on_message(self, sender: SimProcess, message: Any) -> None:
+        """Of a manager."""
+        self.post(ManagerSaid(sender.slot, message))
+
+    def on_disconnected(self, peer: tuple[str, int]) -> None:
+        """A manager's connection is broken."""
+        self.post(ManagerLost(peer[0]))

@@ -1,0 +1,211 @@
+"""The table of faults of a world of leases, and the strikes of those that come by themselves."""
+
+from tenure.base.instants import MILLISECOND_NS
+from tenure.errors import ConfigurationError
+from tenure.protocol.lease.leader import events as manager_events
+from tenure.protocol.lease.owner import events as owner_events
+from tenure.sim.journal import JOURNAL
+from tenure.sim.kernel.clocks import SimClock
+from tenure.sim.kernel.faults import (
+    LATE_TIMER,
+    MESSAGE_FAULTS,
+    POINT_FAULTS,
+    SKEW,
+    Fault,
+    terms_apart,
+)
+from tenure.sim.kernel.strikes import (
+    PAUSE_PAST_THE_TERM,
+    SHORT_PAUSE,
+    SUSPEND,
+    WALL_CLOCKS,
+    Strikes,
+)
+from tenure.sim.lease.faults import HAND_OFF_FAULTS, JOURNAL_FAULTS
+from tenure.sim.lease.operator import Operator
+from tenure.sim.lease.processes import LeaseSite, OwnerProcess
+from tenure.sim.lease.traffic import LOAD, Traffic
+
+
+class LeaseStrikes(Strikes):
+    """What goes wrong with managers, owners and lookups."""
+
+    site: LeaseSite
+
+    def __init__(
+        self,
+        site: LeaseSite,
+        clocks: dict[str, SimClock],
+        operator: Operator,
+        traffic: Traffic,
+        spare_slots: list[str],
+    ) -> None:
+        super().__init__(site, site.network, clocks)
+        self.operator = operator
+        self.traffic = traffic
+        self.spare_slots = spare_slots
+        """The owners that come in bursts, and go."""
+
+    def crash_of_an_owner(self) -> None:
+        """Another comes in its place."""
+        self.crash(self.site.owners())
+
+    def crash_of_a_manager(self) -> None:
+        """Another comes in its place."""
+        self.crash(self.site.managers())
+
+    def crash_of_a_lookup(self) -> None:
+        """Another comes in its place."""
+        self.crash(self.site.lookups())
+
+    def _cut_client(self, *, both_ways: bool) -> None:
+        client = self.any_of(self.site.clients())
+        manager = self.any_of(self.site.managers())
+        if client is not None and manager is not None:
+            self.cut(client.slot, manager.slot, both_ways=both_ways)
+
+    def one_way_cut(self) -> None:
+        """Between a client and a manager."""
+        self._cut_client(both_ways=False)
+
+    def two_way_cut(self) -> None:
+        """Between a client and a manager."""
+        self._cut_client(both_ways=True)
+
+    def cut_from_the_journal(self) -> None:
+        """Clients still reach the manager, and it them: for so long that another leads, and has
+        waited out what this one may have promised.
+        """
+        both_ways = self.random.random() < 0.5
+        manager = self.any_of(self.site.managers())
+        if manager is not None:
+            self.cut(JOURNAL, manager.slot, both_ways=both_ways, most_terms=5.0)
+
+    def leaving(self) -> None:
+        """One leaves, or several at once."""
+        there = [owner for owner in self.site.owners() if owner.alive and not owner.is_frozen]
+        together = self.random.choice((1, 1, 2, len(there)))
+        for owner in self.random.sample(there, min(together, len(there))):
+            self.site.tell(owner.slot, "is asked to leave")
+            self._leave(owner)
+            self.site.restart_later(owner.slot, self.span(0.5, 3.0))
+
+    def _leave(self, owner: OwnerProcess) -> None:
+        """At once, or after handing over what it can until a deadline."""
+        if self.random.random() < 0.5:
+            owner.post(owner_events.DrainRequested())
+            at = self.site.now + self.span(0.1, 2.0)
+            self.site.at(at, owner.post, owner_events.CloseRequested())
+        else:
+            owner.post(owner_events.CloseRequested())
+
+    def burst_of_joins(self) -> None:
+        """All that are spare come at once."""
+        for slot in self.spare_slots:
+            self.site.restart_later(slot, self.random.randrange(200) * MILLISECOND_NS)
+
+    def two_of_one_name(self) -> None:
+        """A second process starts under the name of one that lives, on another host."""
+        owner = self.any_of(self.site.owners())
+        if owner is None:
+            return
+        for slot in self.spare_slots:
+            present = self.site.slots.get(slot)
+            if present is None or not present.alive:
+                self.site.tell(slot, "starts as a twin of", owner.slot)
+                self.site.start_twin(slot, owner.machine.config.name)
+                return
+
+    def leadership_revoked(self) -> None:
+        """The journal took a leader for dead: the seat is vacant, its holder knows nothing."""
+        self.site.journal.vacate()
+        self.site.tell("journal", "leadership revoked")
+
+    def graceful_stop_of_a_manager(self) -> None:
+        """It resigns, and ends soon after."""
+        manager = self.any_of(self.site.managers())
+        if manager is not None:
+            manager.post(manager_events.StopRequested())
+            self.site.at(self.site.now + 100 * MILLISECOND_NS, self.site.bring_down, manager)
+
+    def connection_lost(self) -> None:
+        """A living owner's connection breaks; it may hear of that later than its manager."""
+        owner = self.any_of(self.site.owners())
+        if owner is not None:
+            self.network.lose_connections(owner)
+
+    def first_thread_ended(self) -> None:
+        """The first thread of an owner ends, and its others go on."""
+        owner = self.any_of(self.site.owners())
+        if owner is not None:
+            self.site.tell(owner.slot, "goes on without its first thread")
+            owner.on_host.first_thread_ended = True
+
+    def steering(self) -> None:
+        """Not a fault, but what moves ranges as no policy would."""
+        self.operator.steer()
+
+    def load(self) -> None:
+        """Not a fault, but what moves ranges from owners that do well: other keys are hot."""
+        self.traffic.change()
+
+
+CRASHES = (
+    Fault("crash of an owner", terms_apart, LeaseStrikes.crash_of_an_owner),
+    Fault("crash of a manager", terms_apart, LeaseStrikes.crash_of_a_manager),
+    Fault("crash of a lookup", terms_apart, LeaseStrikes.crash_of_a_lookup),
+)
+PAUSES = (SHORT_PAUSE, PAUSE_PAST_THE_TERM)
+CUTS = (
+    Fault("one-way cut", terms_apart, LeaseStrikes.one_way_cut),
+    Fault("two-way cut", terms_apart, LeaseStrikes.two_way_cut),
+    Fault("cut from the journal", terms_apart, LeaseStrikes.cut_from_the_journal),
+)
+FAULTS = (
+    *CRASHES,
+    *PAUSES,
+    SUSPEND,
+    *CUTS,
+    Fault("leaving", terms_apart, LeaseStrikes.leaving),
+    Fault("burst of joins", terms_apart, LeaseStrikes.burst_of_joins),
+    Fault("two of one name", terms_apart, LeaseStrikes.two_of_one_name),
+    Fault("leadership revoked", terms_apart, LeaseStrikes.leadership_revoked),
+    Fault("graceful stop of a manager", terms_apart, LeaseStrikes.graceful_stop_of_a_manager),
+    WALL_CLOCKS,
+    Fault("connection lost", terms_apart, LeaseStrikes.connection_lost),
+    Fault("first thread ended", terms_apart, LeaseStrikes.first_thread_ended),
+    Fault("steering", terms_apart, LeaseStrikes.steering),
+    Fault(LOAD, terms_apart, LeaseStrikes.load),
+    *MESSAGE_FAULTS,
+    *JOURNAL_FAULTS,
+    *HAND_OFF_FAULTS,
+    *POINT_FAULTS,
+    LATE_TIMER,
+    SKEW,
+)
+KINDS = tuple(fault.name for fault in FAULTS)
+ALIASES = {
+    "crash": CRASHES,
+    "pause": PAUSES,
+    "cut": CUTS,
+    "message": MESSAGE_FAULTS,
+    "journal": JOURNAL_FAULTS,
+    "hand-off": HAND_OFF_FAULTS,
+    "point": POINT_FAULTS,
+    "all": FAULTS,
+    "none": (),
+}
+
+
+def chosen_kinds(names: str) -> tuple[str, ...]:
+    """The kinds that a comma-separated list of names and aliases means, in a fixed order."""
+    wanted: set[str] = set()
+    for name in (part.strip() for part in names.split(",")):
+        if name in ALIASES:
+            wanted.update(fault.name for fault in ALIASES[name])
+        elif name in KINDS:
+            wanted.add(name)
+        else:
+            msg = f"no fault is called {name!r}; there are {', '.join((*ALIASES, *KINDS))}"
+            raise ConfigurationError(msg)
+    return tuple(kind for kind in KINDS if kind in wanted)

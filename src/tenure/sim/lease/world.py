@@ -1,0 +1,313 @@
+"""A world of leases: managers, owners and lookups, and all that is drawn of them."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from tenure.base.instants import MILLISECOND_NS, SECOND_NS
+from tenure.base.keys import PoolKind
+from tenure.journals.memory import JournalContents
+from tenure.protocol.balance.deal import Deal
+from tenure.protocol.balance.policy import Policy
+from tenure.protocol.balance.ring import Ring
+from tenure.protocol.balance.tuning import Tuning
+from tenure.protocol.balance.weighted import Weighted
+from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
+from tenure.protocol.lease.leader.policies import policy_name
+from tenure.protocol.lease.lookup.events import LookupConfig
+from tenure.protocol.lease.lookup.machine import LookupMachine
+from tenure.protocol.lease.owner.events import Look, Looked, OwnerConfig
+from tenure.protocol.lease.owner.machine import OwnerMachine
+from tenure.protocol.lease.records import AnyRecord
+from tenure.protocol.lease.table import LeaseTable
+from tenure.protocol.log.journal import JournalAction
+from tenure.sim.journal import LATENCY_NS, failure_of
+from tenure.sim.kernel.clocks import SimClock
+from tenure.sim.kernel.hosts import Hosts
+from tenure.sim.kernel.network import Network
+from tenure.sim.kernel.process import SimProcess
+from tenure.sim.kernel.scene import random_for
+from tenure.sim.kernel.story import Story
+from tenure.sim.kernel.world import World
+from tenure.sim.lease.canaries import NONE, Canary, LeadershipByWallClock
+from tenure.sim.lease.checkers import Checkers
+from tenure.sim.lease.faults import LeaseFaults
+from tenure.sim.lease.hosts import as_process, sight
+from tenure.sim.lease.operator import Operator
+from tenure.sim.lease.processes import (
+    POOL,
+    LeaseSite,
+    LookupProcess,
+    ManagerProcess,
+    OwnerProcess,
+)
+from tenure.sim.lease.strikes import FAULTS, LeaseStrikes
+from tenure.sim.lease.traffic import Counting, Traffic
+from tenure.sim.lease.trial import Trial
+from tenure.sim.lease.words import in_words
+from tenure.sim.lease.workload import Workload
+from tenure.sim.states import States
+from tenure.wire.codec import decode_to_lookup, decode_to_manager, decode_to_owner, encode
+from tenure.wire.versions import NEWEST
+
+LOOK_NS = MILLISECOND_NS
+"""What a look at a neighbour's process takes."""
+
+
+class LeaseCodec:
+    """Messages as the service sends them."""
+
+    def encode(self, message: Any) -> bytes:
+        """In the newest version."""
+        return encode(message, NEWEST)
+
+    def decode(self, data: bytes, receiver: SimProcess) -> Any:
+        """As a manager, an owner or a lookup reads it."""
+        match receiver:
+            case ManagerProcess():
+                return decode_to_manager(data, NEWEST)
+            case OwnerProcess():
+                return decode_to_owner(data, NEWEST)
+            case _:
+                return decode_to_lookup(data, NEWEST)
+
+
+class LeaseWorld(World, LeaseSite):
+    """Everything there is in one run."""
+
+    faults: LeaseFaults
+    checkers: Checkers
+    workload: Workload
+    states: States
+
+    def __init__(self, trial: Trial, canary: Canary = NONE) -> None:
+        super().__init__(trial.seed, FAULTS, trial.faults, trial.fault_rate, Story(in_words))
+        self.trial = trial
+        self.canary = canary
+        self.timing = trial.timing
+        self.manager_timing = canary.timing(trial.timing)
+        self.pool = POOL
+        self.takeovers = 0
+        self.heals_every_ns = self.timing.renew_ns
+        self.phase_ns = self.timing.hold_ns
+        self._clients: dict[int, SimProcess] = {}
+        self._draw()
+        self.faults = LeaseFaults(self, self.mix, self.timing.term_ns)
+        self.network = Network(self, LeaseCodec())
+        self.checkers = Checkers(self)
+        self.workload = Workload(self)
+        self.states = States(self)
+        self.operator = Operator(self)
+        self.traffic = Traffic(self)
+        self.strikes = LeaseStrikes(
+            self, self.clocks, self.operator, self.traffic, self.spare_slots()
+        )
+        self.journal = JournalContents(self.random, self._on_commit)
+
+    def _draw(self) -> None:
+        """What this seed's world is like."""
+        random, trial = self.random, self.trial
+        drawn = random.choice(("durable", "durable", "durable", "memory"))
+        self.journal_kind = trial.journal or drawn
+        managers = random.choice((1, trial.managers, trial.managers, trial.managers))
+        if self.journal_kind == "memory":
+            managers = 1
+        self.manager_slots = tuple(f"m{i}" for i in range(managers))
+        drawn_nodes = random.choice((1, 2, 4, 8, 16))
+        self.virtual_nodes = trial.virtual_nodes or drawn_nodes
+        self.first_policy = random.choice(("weighted", "ring"))
+        """Of a hashed pool, until the operator chooses one."""
+        self.kind: PoolKind = random.choice(("hashed", "hashed", "hashed", "ordered"))
+        self.split_points = tuple(random.randbytes(2) for _ in range(random.randrange(12)))
+        self.hand_off = random.choice((1.0, 1.0, 0.7, 0.0))
+        self.fixed_names = random.random() < 0.5
+        self.compact_after = random.choice((3, 20, 100, 10_000))
+        self.hosts = Hosts(random_for(random))
+
+    def run_trial(self, tell: Callable[[int], None] = lambda _: None) -> None:
+        """Run for as long as the trial says."""
+        self.run(round(self.trial.hours * 3600 * SECOND_NS), tell)
+
+    # --- healing and its bounds ---
+
+    def while_healing(self) -> None:
+        """The operator takes back what it has said."""
+        self.operator.let_go()
+
+    def not_well(self) -> str | None:
+        """What is still missing for every key to have an owner that every lookup knows."""
+        return self.operator.still_steers() or self.checkers.not_converged()
+
+    @property
+    def promise_ns(self) -> int:
+        """The longest that a manager's word outlives it, on the slowest clock."""
+        timing = self.timing
+        promise = timing.hold_ns + timing.on_any_clock(timing.leadership_ns)
+        return timing.on_any_clock(promise)
+
+    @property
+    def healing_bound_ns(self) -> int:
+        """Within which all must be well: a takeover, the wait it imposes, a straggler that begins
+        another, the recalls of a new plan, and the rounds of asking that bring it about.
+        """
+        timing = self.timing
+        rounds = 5 * timing.renew_ns + timing.recall_ns + timing.sync_ns
+        watch = timing.on_any_clock(timing.leadership_ns) + 2 * timing.beat_ns
+        begins_anew = self.journal_kind == "memory" or not self.checkers.committed.waited_out
+        new = timing.on_any_clock(timing.longest_hold_ns) if begins_anew else 0
+        return timing.on_any_clock(rounds + watch) + 2 * self.promise_ns + new + 5 * SECOND_NS
+
+    @property
+    def loss_bound_ns(self) -> int:
+        """Within which a loss must be signalled, counted from the last takeover."""
+        timing = self.timing
+        return self.promise_ns + timing.on_any_clock(2 * timing.contact_ns) + 5 * SECOND_NS
+
+    def on_takeover(self) -> None:
+        """A manager has begun to lead."""
+        self.taken_over_at = self.now
+        self.takeovers += 1
+
+    # --- processes ---
+
+    def first_slots(self) -> Iterable[str]:
+        """Everybody but the spare owners."""
+        trial = self.trial
+        owners = (f"o{i}" for i in range(trial.owners))
+        return (*self.manager_slots, *owners, *(f"l{i}" for i in range(trial.lookups)))
+
+    def spare_slots(self) -> list[str]:
+        """The owners that come in bursts, and go."""
+        first = self.trial.owners
+        return [f"o{i}" for i in range(first, first + self.trial.spare_owners)]
+
+    def make(self, slot: str) -> SimProcess:
+        """A new life at a slot."""
+        match slot[0]:
+            case "m":
+                return self._make_manager(slot)
+            case "o":
+                return self.make_owner(slot)
+            case _:
+                return self._make_lookup(slot)
+
+    def _make_manager(self, slot: str) -> ManagerProcess:
+        if self.journal_kind == "memory":
+            self.journal = JournalContents(self.random, self._on_commit)
+        config = ManagerConfig(
+            url=slot, timing=self.manager_timing, compact_after=self.compact_after
+        )
+        machine = Manager(config, random_for(self.random), self._policy)
+        clock = self._clock(slot)
+        if self.canary.leads_by_wall_clock:
+            machine.leadership = LeadershipByWallClock(
+                slot, self.manager_timing, lambda: clock.wall(self.now)
+            )
+        return ManagerProcess(self, slot, clock, machine)
+
+    def _policy(self, table: LeaseTable, chosen: str) -> Policy:
+        """The policy of that name, of as many ranges as were drawn."""
+        match policy_name(table, chosen or self.first_policy):
+            case "deal":
+                return Deal(self.split_points)
+            case "ring":
+                return self.traffic.watched(Ring(self.virtual_nodes))
+            case _:
+                return self.traffic.watched(Weighted(Tuning(ranges=self.virtual_nodes)))
+
+    def make_owner(self, slot: str, name: str | None = None) -> OwnerProcess:
+        """An owner, under a name that is given or drawn."""
+        uid = self.next_uid()
+        drawn = slot if self.fixed_names else f"{slot}-{uid}"
+        on_host = self.hosts.begin(self.hosts.place_of(slot), self.now)
+        config = OwnerConfig(
+            managers=self.manager_slots,
+            pool=POOL,
+            name=name or drawn,
+            address=f"{slot}/{uid}",
+            kind=self.kind,
+            process=as_process(on_host) if on_host.place.is_told else None,
+            hand_off=f"{slot}/{uid}" if self.random.random() < self.hand_off else None,
+        )
+        machine = OwnerMachine(config, random_for(self.random))
+        process = OwnerProcess(self, slot, self._clock(slot), machine, on_host)
+        if self.traffic.is_told:
+            process.counting = Counting(process, self.traffic)
+        self._clients[process.uid] = process
+        return process
+
+    def start_twin(self, slot: str, name: str) -> None:
+        """Start an owner under another's name."""
+        twin = self.make_owner(slot, name)
+        self.slots[slot] = twin
+        twin.start()
+
+    def _make_lookup(self, slot: str) -> LookupProcess:
+        config = LookupConfig(managers=self.manager_slots, pool=POOL)
+        machine = LookupMachine(config, random_for(self.random))
+        process = LookupProcess(self, slot, self._clock(slot), machine)
+        self._clients[process.uid] = process
+        return process
+
+    def _clock(self, slot: str) -> SimClock:
+        clock = self.clock_of(slot, self.canary.skew)
+        clock.stops_in_suspend = self.canary.clock_stops_in_suspend
+        return clock
+
+    def client(self, uid: int) -> SimProcess | None:
+        """The client process behind a connection."""
+        return self._clients.get(uid)
+
+    def on_started(self, process: SimProcess) -> None:
+        """A lookup has a client that uses it."""
+        if isinstance(process, LookupProcess):
+            self.workload.start(process)
+
+    def on_step(self, process: SimProcess) -> None:
+        """Its machine has taken an event."""
+        self.checkers.on_step(process)
+
+    def on_killed(self, process: SimProcess) -> None:
+        """An owner is a zombie, until its parent comes to it."""
+        if isinstance(process, OwnerProcess):
+            process.end_belief()
+            process.on_host.has_ended = True
+            patience = self.random.choice((1, 50 * MILLISECOND_NS, self.timing.term_ns))
+            at = self.now + self.random.randrange(patience)
+            self.at(at, self.hosts.reap, process.on_host)
+        super().on_killed(process)
+
+    def look(self, owner: OwnerProcess, look: Look) -> None:
+        """An owner looks at a neighbour, and says later what it saw."""
+        seen = sight(self.hosts, owner.on_host, look.question.process.pid)
+        told_at = self.now + LOOK_NS + self.faults.lateness_of_a_look()
+        self.at(told_at, owner.post, Looked(look.manager, look.question, seen))
+
+    # --- the journal ---
+
+    def call_journal(self, manager: ManagerProcess, action: JournalAction) -> None:
+        """Carry out a journal action, in its time."""
+        late_ns, effective, answered = self.faults.of_a_journal_call(
+            manager.slot, self.network.cuts
+        )
+        self.at(
+            self.now + LATENCY_NS + late_ns,
+            self._take_effect,
+            (manager, action, self.journal, effective, answered),
+        )
+
+    def _on_commit(self, journal: JournalContents, record: AnyRecord) -> None:
+        self.checkers.on_commit(journal, record)
+        self.traffic.on_commit(record)
+
+    def _take_effect(self, call: tuple[Any, ...]) -> None:
+        manager, action, journal, effective, answered = call
+        if self.journal_kind == "memory" and not manager.alive:
+            return
+        event = journal.carry_out(action) if effective else None
+        if not answered:
+            patience = max(self.timing.beat_ns, 100 * MILLISECOND_NS)
+            failure = failure_of(action, "no answer came")
+            if failure is not None:
+                self.at(self.now + patience, manager.post, failure)
+        elif event is not None:
+            self.at(self.now + LATENCY_NS, manager.post, event)
