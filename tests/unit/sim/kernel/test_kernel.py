@@ -1,0 +1,60 @@
+"""The kernel runs any set of machines: here a pair that knows no lease, under every fault."""
+
+from collections import Counter
+
+import pytest
+
+from tenure.base.instants import SECOND_NS, Instant
+from tenure.base.machine import Output
+from tenure.sim.kernel.checkers import Violation
+from tests.unit.sim.kernel.toy import NAMES, Gone, Got, Ping, Pinger, Ponger, Send, ToyWorld
+
+HOUR_NS = 3600 * SECOND_NS
+
+
+def ran(seed: int, chosen: tuple[str, ...] = NAMES, hours: float = 0.2) -> ToyWorld:
+    world = ToyWorld(seed, chosen)
+    world.run(round(hours * HOUR_NS), lambda _: None)
+    return world
+
+
+def test_every_fault_strikes_a_toy_world_and_it_heals() -> None:
+    counts: Counter[str] = Counter()
+    for seed in range(12):
+        world = ran(seed)
+        counts += world.faults.counts
+        assert len(world.pongs) > 50
+    assert {*NAMES} <= {*counts}
+
+
+def test_a_seed_is_the_same_run_each_time_and_another_is_another() -> None:
+    once, again, other = ran(1), ran(1), ran(2)
+    assert once.story.fingerprint == again.story.fingerprint != other.story.fingerprint
+
+
+def test_without_faults_an_answer_comes_to_every_question() -> None:
+    world = ran(3, ())
+    pinger = world.slots["client"].machine
+    assert isinstance(pinger, Pinger)
+    assert len(world.pongs) == pinger.answered
+
+
+def test_what_does_not_heal_is_a_violation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Ponger, "handle", lambda self, now, _: self.advance(now))
+    with pytest.raises(Violation, match="L1: not well 10 s after all faults were over: the client"):
+        ran(4)
+
+
+def test_a_broken_promise_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = Ponger.handle
+
+    def too_high(self: Ponger, now: Instant, event: Got | Gone) -> Output[Send]:
+        raised = (
+            Got(event.sender, Ping(event.message.number + 1)) if isinstance(event, Got) else event
+        )
+        return answer(self, now, raised)
+
+    monkeypatch.setattr(Ponger, "handle", too_high)
+    with pytest.raises(Violation) as caught:
+        ran(5)
+    assert caught.value.promise == "answers"
