@@ -63,7 +63,7 @@ class LookupEngine(Engine[LookupEvent, LookupAction, ToLookup]):
 
     def is_searching(self) -> bool:
         """See `Engine.is_searching`."""
-        return self._machine.search.is_on
+        return self._machine.view().is_searching
 
     def on_managers_named(self, managers: tuple[str, ...]) -> None:
         """See `Engine.on_managers_named`."""

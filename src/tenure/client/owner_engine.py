@@ -113,7 +113,7 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
 
     def is_searching(self) -> bool:
         """See `Engine.is_searching`."""
-        return self._machine.search.is_on
+        return self._machine.view().is_searching
 
     def on_managers_named(self, managers: tuple[str, ...]) -> None:
         """See `Engine.on_managers_named`."""
@@ -126,7 +126,9 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
         match action:
             case TellManager(manager, message):
                 if isinstance(message, LeaseRequest):
-                    message = self.reporting.add_load(message, self.clock(), self._machine.renew_ns)
+                    message = self.reporting.add_load(
+                        message, self.clock(), self._machine.view().renew_ns
+                    )
                 self.transmit(manager, message)
             case Hold(holdings):
                 self._hold(holdings)
@@ -259,21 +261,19 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
 
     def on_message(self, manager: str, message: ToOwner) -> None:
         """See `Engine.on_message`."""
-        refusal = None
         match message:
             case Standby(leader=leader):
                 self.reachability.stands_by(manager, leader)
             case Introduction():
                 self.reachability.note(manager, "leads, but has not numbered this owner yet")
-            case Refusal() if self._machine.is_answer_to_newest(message):
-                refusal = message
-                self.reachability.note(manager, f"refused: {message.detail}")
             case Refusal() | LeaseResponse() | Poke() | Attest():
                 pass
             case _:
                 assert_never(message)
         self.driver.post(ManagerSaid(manager, message))
-        if refusal is not None and not self.entered.done():
+        refusal = self._machine.view().refusal
+        if message is refusal and not self.entered.done():
+            self.reachability.note(manager, f"refused: {refusal.detail}")
             self._on_refused(refusal)
 
     def _on_refused(self, refusal: Refusal) -> None:
@@ -320,18 +320,18 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
 
     async def drain(self) -> None:
         """See `Engine.drain`. Ends when all is handed over, or given back, or it took too long."""
-        machine = self._machine
         if self.transfers is None:
             return
-        limit = self.drain_seconds
-        if machine.search.is_on and not machine.possession.has_anything:
+        limit, view = self.drain_seconds, self._machine.view()
+        if view.is_searching and not (view.listed or view.copies):
             limit = min(limit, RECONNECT_SECONDS)  # nothing to hand over, and nobody to tell
         self.post(DrainRequested())
         try:
             async with asyncio.timeout(limit):
                 await self._drained.wait()
         except TimeoutError:
-            held = len(machine.belief.leases) + len(machine.copies.listed())
+            view = self._machine.view()
+            held = view.leases + view.copies
             if not held:
                 return  # its term ran out meanwhile
             self.counts["drains cut short"] += 1
@@ -349,8 +349,8 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
             self.transfers.application.is_leaving = True
         if self._drained.is_set():
             return
-        machine = self._machine
-        if not machine.belief.held() and machine.search.is_on:
+        view = self._machine.view()
+        if view.is_searching and not view.listed:
             self.driver.stop()  # nothing to return, and nobody to tell
             self.have_left()
             return

@@ -156,8 +156,8 @@ class Traffic:
         """
 
         async def is_so() -> bool:
-            return self.lookup._engine._machine.leadership >= leadership and all(
-                owner._engine._machine.leadership >= leadership
+            return self.lookup._engine._machine.view().leadership >= leadership and all(
+                owner._engine._machine.view().leadership >= leadership
                 and owner._board.current.expires_at - self.timing.term_ns > since
                 for owner in self.owners.values()
             )

@@ -3,17 +3,50 @@
 All managers are known to all clients. The search asks every one of them at once, since only the
 leader answers for itself, and again after a while that grows and is jittered, so that a pool whose
 manager restarts does not come back as one wave.
+
+Owners and lookups take only the answer to their newest message (P2, P15). Were a message repeated
+at a fixed pace, whoever's answers take longer than that (a slow disk, a far manager) would never be
+told anything. So patience is learned: a repetition waits for as long again as was waited for
+already, and once an answer has come, the next message waits for twice the time that it took.
 """
 
 from random import Random
 
 from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, Instant
-from tenure.protocol.lease.patience import Patience
 
 FIRST_PAUSE_NS = 100 * MILLISECOND_NS
 """A new leader of the default preset answers about 2 s after a crash: asked 5 times until then."""
 LONGEST_PAUSE_NS = 2_000 * MILLISECOND_NS
 """With ten thousand clients, five thousand small messages a second to each manager."""
+
+
+class Patience:
+    """What one asker has learned about how long answers take."""
+
+    def __init__(self) -> None:
+        self._asking_since: Instant | None = None
+        """When the first was sent of the messages that were repeated since anything was heard."""
+        self._learned_ns = 0
+
+    def asked(self, now: Instant, shortest_ns: int, longest_ns: int) -> int:
+        """A message was sent: how long to wait before it is repeated."""
+        if self._asking_since is None:
+            self._asking_since = now
+        waited_ns = now - self._asking_since
+        return min(max(shortest_ns, waited_ns, self._learned_ns), longest_ns)
+
+    def answered(self, round_trip_ns: int) -> None:
+        """The newest message was answered, after so long."""
+        self._asking_since = None
+        self._learned_ns = 2 * round_trip_ns
+
+    def heard(self) -> None:
+        """Somebody is there, though the message at hand is not answered yet."""
+        self._asking_since = None
+
+    def at_least(self, pause_ns: int) -> int:
+        """`pause_ns`, or longer where that would be too hasty to hear an answer."""
+        return max(pause_ns, min(self._learned_ns, LONGEST_PAUSE_NS))
 
 
 class Search:

@@ -3,8 +3,7 @@
 from random import Random
 
 from tenure.base.instants import FAR_FUTURE, Instant, seconds
-from tenure.protocol.lease.patience import Patience
-from tenure.protocol.lease.search import FIRST_PAUSE_NS, LONGEST_PAUSE_NS, Search
+from tenure.protocol.lease.search import FIRST_PAUSE_NS, LONGEST_PAUSE_NS, Patience, Search
 
 NOW = Instant(seconds(100))
 

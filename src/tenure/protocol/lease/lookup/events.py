@@ -18,6 +18,17 @@ class LookupConfig(msgspec.Struct, frozen=True, kw_only=True):
     pool: str
 
 
+class LookupView(msgspec.Struct, frozen=True, kw_only=True):
+    """What whoever runs a lookup machine may read of it, beside what its actions say."""
+
+    journal: int
+    leadership: int
+    lsn: int
+    in_contact: bool
+    is_searching: bool
+    """Whether a leader is being looked for."""
+
+
 # --- events -------------------------------------------------------------------------------------
 
 

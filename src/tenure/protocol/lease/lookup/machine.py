@@ -28,6 +28,7 @@ from tenure.protocol.lease.lookup.events import (
     LookupAction,
     LookupConfig,
     LookupEvent,
+    LookupView,
     Route,
     RoutingTable,
     SignalLoss,
@@ -43,8 +44,7 @@ from tenure.protocol.lease.messages import (
     SyncResponse,
     ToLookup,
 )
-from tenure.protocol.lease.patience import Patience
-from tenure.protocol.lease.search import LONGEST_PAUSE_NS, Search
+from tenure.protocol.lease.search import LONGEST_PAUSE_NS, Patience, Search
 from tenure.protocol.lease.table import NOBODY
 
 NONCE_LIMIT = 1 << 63
@@ -137,6 +137,16 @@ class LookupMachine:
             wake_at = min(wake_at, self.contact_until)
         actions, self._actions = self._actions, []
         return Output(actions, max(wake_at, now))
+
+    def view(self) -> LookupView:
+        """What whoever runs it may read."""
+        return LookupView(
+            journal=self.journal,
+            leadership=self.leadership,
+            lsn=self.lsn,
+            in_contact=self.in_contact,
+            is_searching=self.search.is_on,
+        )
 
     # --- asking ---
 

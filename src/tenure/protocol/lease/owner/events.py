@@ -1,6 +1,6 @@
 """What the owner machine is told, and what it wants done."""
 
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -13,10 +13,14 @@ from tenure.protocol.lease.client_events import ManagerLost, ManagerSaid, Manage
 from tenure.protocol.lease.messages import (
     Attest,
     HandOff,
+    Join,
     Leased,
     Process,
+    Refusal,
     ToOwner,
 )
+
+Phase = Literal["joining", "joined", "draining", "closing", "closed"]
 
 
 class OwnerConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +39,22 @@ class OwnerConfig(msgspec.Struct, frozen=True, kw_only=True):
     hand_off: str | None = None
     """Where it takes the state of ranges from other owners."""
 
+    def join(self, owner_nonce: int, manager_nonce: int, sequence: int) -> Join:
+        """The question to be numbered as an incarnation."""
+        return Join(
+            self.pool,
+            self.kind,
+            self.name,
+            self.address,
+            owner_nonce,
+            manager_nonce,
+            sequence,
+            self.capacity,
+            self.labels,
+            self.process,
+            self.hand_off,
+        )
+
 
 class Holdings(msgspec.Struct, frozen=True):
     """All that the owner believes it holds, until `expires_at` on its clock."""
@@ -43,6 +63,25 @@ class Holdings(msgspec.Struct, frozen=True):
     incarnation: int
     leases: tuple[Leased, ...]
     expires_at: Instant
+
+
+class OwnerView(msgspec.Struct, frozen=True, kw_only=True):
+    """What whoever runs an owner machine may read of it, beside what its actions say."""
+
+    phase: Phase
+    journal: int
+    incarnation: int
+    leadership: int
+    leases: int
+    """How many it believes that it holds."""
+    listed: int
+    """How many its requests list: also what the application has not let go of yet."""
+    copies: int
+    is_searching: bool
+    """Whether a leader is being looked for."""
+    renew_ns: int
+    refusal: Refusal | None
+    """What its newest question was answered with, where that was a refusal."""
 
 
 # --- events -------------------------------------------------------------------------------------

@@ -7,22 +7,20 @@ that an answer that comes after the end of the term finds nothing left to prolon
 """
 
 from random import Random
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, Instant
 from tenure.base.machine import Output
 from tenure.base.noted import Noted
-from tenure.protocol.lease.attestation import may_attest
+from tenure.protocol.lease.attestation import may_attest, testimony
 from tenure.protocol.lease.client_events import ManagerLost, ManagerSaid, ManagersNamed, TellManager
 from tenure.protocol.lease.messages import (
     Attest,
-    Attested,
     Copy,
     Hello,
     Introduction,
-    Join,
     LeaseRequest,
     LeaseResponse,
     Poke,
@@ -33,12 +31,17 @@ from tenure.protocol.lease.messages import (
 )
 from tenure.protocol.lease.owner import events
 from tenure.protocol.lease.owner.belief import NO_NUMBER
-from tenure.protocol.lease.owner.events import OwnerAction, OwnerConfig, OwnerEvent
+from tenure.protocol.lease.owner.events import (
+    OwnerAction,
+    OwnerConfig,
+    OwnerEvent,
+    OwnerView,
+    Phase,
+)
 from tenure.protocol.lease.owner.noted import REFUSED, OwnerKind
 from tenure.protocol.lease.owner.possession import Possession
-from tenure.protocol.lease.patience import Patience
 from tenure.protocol.lease.search import LONGEST_PAUSE_NS as LONGEST_SEARCH_PAUSE_NS
-from tenure.protocol.lease.search import Search
+from tenure.protocol.lease.search import Patience, Search
 
 NONCE_LIMIT = 1 << 63
 FIRST_RENEW_NS = 3_000 * MILLISECOND_NS
@@ -50,7 +53,6 @@ SHORTEST_PAUSE_NS = 100 * MILLISECOND_NS
 LONGEST_PAUSE_NS = 1_000 * MILLISECOND_NS
 """After a refusal. However long it is to wait by right, a name may come free by its owner
 leaving."""
-Phase = Literal["joining", "joined", "draining", "closing", "closed"]
 
 
 class Request(NamedTuple):
@@ -86,6 +88,7 @@ class OwnerMachine:
         self.unanswered_since: Instant | None = None
         """When the first request without an answer was sent: silence counts from there (P24)."""
         self._patience = Patience()
+        self._refusal: Refusal | None = None
         self._ask_again = False
         self._receipt = b""
         """Of the last answer, for whoever leads next (P22)."""
@@ -167,6 +170,21 @@ class OwnerMachine:
         actions, self._actions = self._actions, []
         return Output(actions, max(wake_at, now))
 
+    def view(self) -> OwnerView:
+        """What whoever runs it may read."""
+        return OwnerView(
+            phase=self.phase,
+            journal=self.belief.journal,
+            incarnation=self.belief.incarnation,
+            leadership=self.leadership,
+            leases=len(self.belief.leases),
+            listed=len(self.belief.held()),
+            copies=len(self.copies.listed()),
+            is_searching=self.search.is_on,
+            renew_ns=self.renew_ns,
+            refusal=self._refusal,
+        )
+
     @property
     def is_leaving(self) -> bool:
         """Whether it is on its way out."""
@@ -205,23 +223,10 @@ class OwnerMachine:
         self._send(self.manager, self._request_message(copies, leaving=leaving))
 
     def _request_message(self, copies: tuple[Copy, ...], *, leaving: bool) -> ToManager:
-        config = self.config
         if self.belief.incarnation == NO_NUMBER:
-            return Join(
-                config.pool,
-                config.kind,
-                config.name,
-                config.address,
-                self.owner_nonce,
-                self.manager_nonce,
-                self.sequence,
-                config.capacity,
-                config.labels,
-                config.process,
-                config.hand_off,
-            )
+            return self.config.join(self.owner_nonce, self.manager_nonce, self.sequence)
         return LeaseRequest(
-            config.pool,
+            self.config.pool,
             self.belief.incarnation,
             self.owner_nonce,
             self.manager_nonce,
@@ -404,7 +409,7 @@ class OwnerMachine:
             self._ask(now)
 
     def _answered(self, now: Instant, renew_ns: int, sent_at: Instant) -> None:
-        self.request = None
+        self.request = self._refusal = None
         self.unanswered_since = None
         self._patience.answered(now - sent_at)
         self.search.found()
@@ -422,6 +427,7 @@ class OwnerMachine:
             return
         assert self.request is not None
         self._answered(now, self.renew_ns, self.request.sent_at)
+        self._refusal = message
         self._note(REFUSED[message.reason], message.detail)
         if message.reason == "past":
             self._become_nobody(OwnerKind.PAST)
@@ -435,18 +441,16 @@ class OwnerMachine:
 
     def _on_attest(self, manager: str, message: Attest) -> None:
         """Look at a neighbour's process for our leader, where that shows anything (P14)."""
-        is_our_leader = self._leads_us(manager, message)
-        if is_our_leader and may_attest(self.config.process, message.process):
+        if self._leads_us(manager, message) and may_attest(self.config.process, message.process):
             self._actions.append(events.Look(manager, message))
 
     def _on_looked(self, event: events.Looked) -> None:
-        question, sight, own = event.question, event.sight, self.config.process
-        if own is None or sight.seen_from != own or not sight.shows_gone(question.process):
-            return
-        if self.phase != "closed" and self._leads_us(event.manager, question):
-            self._note(OwnerKind.ATTESTED, f"process {question.process.pid} is gone")
-            said = question.pool, question.incarnation, question.process
-            self._send(event.manager, Attested(*said, own, self.owner_nonce, self.manager_nonce))
+        if self.phase != "closed" and self._leads_us(event.manager, event.question):
+            nonces = self.owner_nonce, self.manager_nonce
+            said = testimony(self.config.process, event.sight, event.question, *nonces)
+            if said is not None:
+                self._note(OwnerKind.ATTESTED, f"process {said.process.pid} is gone")
+                self._send(event.manager, said)
 
     def _leads_us(self, manager: str, message: Attest) -> bool:
         return manager == self.manager and message.manager_nonce == self.manager_nonce
