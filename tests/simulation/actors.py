@@ -170,7 +170,7 @@ class ManagerActor(Actor):
 
     def plan_anew(self) -> None:
         """The test has changed who should have what."""
-        self.pool.plan_soon(self.now)
+        self.pool.planner.soon(self.now)
         self.wake()
 
 

@@ -12,6 +12,7 @@ a key to two owners, and one that is gone is replaced by a standby.
 
 import asyncio
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from random import SystemRandom
 
 from tenure.base.instants import FAR_FUTURE, in_seconds
@@ -23,14 +24,17 @@ from tenure.manager.answers import Role
 from tenure.manager.noted import ServiceKind
 from tenure.manager.peers import Peers, send_to_each
 from tenure.observe.events import Observer
+from tenure.protocol.balance.planning import Planned, Planning, PlanningFailed
 from tenure.protocol.lease.leader.events import (
     Answer,
     AnswerQuestion,
     Connection,
     GiveUp,
+    MakePlan,
     ManagerAction,
     ManagerEvent,
     NotLeading,
+    PlanMade,
     Question,
     QuestionAsked,
     StopRequested,
@@ -72,6 +76,9 @@ class ManagerEngine:
         self._driver = Driver[ManagerEvent, ManagerAction](
             self.machine, clock, self._perform, fail=self._fail
         )
+        self._planner = ThreadPoolExecutor(1, "tenure-planner")
+        """Policies are asked in a thread of their own. It has the interpreter's lock for 5 ms at a
+        time, and the loop goes on beside it."""
         self._under_way: set[asyncio.Task[None]] = set()
         self._answers: dict[int, asyncio.Future[Answer]] = {}
         self._last_ticket = 0
@@ -90,6 +97,7 @@ class ManagerEngine:
         if self._under_way and not self.failed.done():
             await asyncio.wait(self._under_way, timeout=RESIGN_SECONDS)
         self._driver.stop()
+        self._planner.shutdown(wait=False, cancel_futures=True)
         for task in self._under_way:
             task.cancel()
         for answer in self._answers.values():
@@ -177,6 +185,8 @@ class ManagerEngine:
                 waiting = self._answers.get(ticket)
                 if waiting is not None and not waiting.done():
                     waiting.set_result(answer)
+            case MakePlan(work=work):
+                self._ask_policy(work)
             case Noted():
                 self.observer.note(action)
             case GiveUp(why=why):
@@ -194,6 +204,14 @@ class ManagerEngine:
                 continue
             for _ in range(send_to_each(peers, payload)):
                 self.observer.note(Noted(ServiceKind.SLOW_PEER))
+
+    def _ask_policy(self, work: Planning) -> None:
+        def on_done(made: asyncio.Future[Planned | PlanningFailed]) -> None:
+            if not made.cancelled():
+                self.post(PlanMade(work, made.result()))
+
+        loop = asyncio.get_running_loop()
+        loop.run_in_executor(self._planner, work.carry_out).add_done_callback(on_done)
 
     def _ask_journal(self, action: JournalAction) -> None:
         task = asyncio.create_task(self._carry_out(action))

@@ -15,8 +15,10 @@ from tenure.protocol.lease.leader.events import (
     ClientLost,
     ClientSaid,
     GiveUp,
+    MakePlan,
     ManagerAction,
     ManagerEvent,
+    PlanMade,
     Question,
     QuestionAsked,
     StopRequested,
@@ -138,6 +140,9 @@ class MemoryManager:
                 self._send(numbers, message)
             case AnswerQuestion(ticket=ticket, answer=answer):
                 self._tickets.pop(ticket).set_result(answer)
+            case MakePlan(work=work):
+                made = PlanMade(work, work.carry_out())
+                asyncio.get_running_loop().call_soon(self._driver.post, made)
             case Noted():
                 self._note(action)
             case GiveUp(why=why):

@@ -138,7 +138,7 @@ def _free_at_the_deadline(self: Pool, now: Instant) -> None:
 
 
 def _free_what_is_planned(self: Pool, now: Instant, session: Session) -> Any:
-    for wanted in self._planned.get(session.incarnation, ()):
+    for wanted in self.planner.wanted_by(session.incarnation):
         others = [
             piece
             for piece, right in self.table.within(wanted)

@@ -10,6 +10,7 @@ from tenure.base.noted import Noted
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
 from tenure.journals.memory import JournalContents
+from tenure.protocol.balance.planning import Planning
 from tenure.protocol.lease.client_events import ManagerLost, ManagerSaid, TellManager
 from tenure.protocol.lease.history import LeaseHistory
 from tenure.protocol.lease.leader import events as manager_events
@@ -142,6 +143,10 @@ class LeaseSite(Site):
         """Carry out a journal action, in its time."""
 
     @abstractmethod
+    def ask_policy(self, manager: "ManagerProcess", work: Planning) -> None:
+        """Ask a policy, in its time."""
+
+    @abstractmethod
     def look(self, owner: "OwnerProcess", look: owner_events.Look) -> None:
         """An owner looks at a neighbour, and says later what it saw."""
 
@@ -221,6 +226,8 @@ class ManagerProcess(LeaseProcess):
                 self.note(action)
             case manager_events.AnswerQuestion():
                 pass
+            case manager_events.MakePlan(work=work):
+                self.site.ask_policy(self, work)
             case manager_events.GiveUp(why=why):
                 self.site.tell(self.slot, "gives up", why)
                 self.kill()

@@ -13,7 +13,7 @@ from itertools import accumulate
 
 from msgspec.structs import replace
 
-from tenure.base.instants import SECOND_NS, Instant
+from tenure.base.instants import MILLISECOND_NS, SECOND_NS, Instant
 from tenure.base.keys import Key
 from tenure.base.ranges import KeyRange
 from tenure.client.reporting import EARLY, as_message
@@ -63,6 +63,10 @@ class Traffic:
         told = zip(self._keys, self._rates, strict=True)
         self._hot = [(key, rate) for key, rate in told if rate > total * HOT]
         self.site.tell("world", "is asked for", f"{total:.0f}/s, the hottest {ranked[0].hex()}")
+
+    def planning_ns(self) -> int:
+        """How long the policy of a pool takes that is planned beside the machine."""
+        return self.random.choice((MILLISECOND_NS, 300 * MILLISECOND_NS, 3 * SECOND_NS))
 
     def rate(self, key_range: KeyRange) -> float:
         """What is asked of a range, a second."""

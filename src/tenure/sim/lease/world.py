@@ -7,10 +7,13 @@ from tenure.base.instants import MILLISECOND_NS, SECOND_NS
 from tenure.base.keys import PoolKind
 from tenure.journals.memory import JournalContents
 from tenure.protocol.balance.deal import Deal
+from tenure.protocol.balance.planning import Planning
 from tenure.protocol.balance.policy import Policy
 from tenure.protocol.balance.ring import Ring
 from tenure.protocol.balance.tuning import Tuning
 from tenure.protocol.balance.weighted import Weighted
+from tenure.protocol.lease.leader.context import PLANS_AT_ONCE
+from tenure.protocol.lease.leader.events import PlanMade
 from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
 from tenure.protocol.lease.leader.policies import policy_name
 from tenure.protocol.lease.lookup.events import LookupConfig
@@ -121,6 +124,8 @@ class LeaseWorld(World, LeaseSite):
         self.hand_off = random.choice((1.0, 1.0, 0.7, 0.0))
         self.fixed_names = random.random() < 0.5
         self.compact_after = random.choice((3, 20, 100, 10_000))
+        self.plans_at_once = PLANS_AT_ONCE if trial.seed % 4 else 0
+        """In a quarter of all worlds policies are asked beside the machine, and take their time."""
         self.hosts = Hosts(random_for(random))
 
     def run_trial(self, tell: Callable[[int], None] = lambda _: None) -> None:
@@ -194,7 +199,10 @@ class LeaseWorld(World, LeaseSite):
         if self.journal_kind == "memory":
             self.journal = JournalContents(self.random, self._on_commit)
         config = ManagerConfig(
-            url=slot, timing=self.manager_timing, compact_after=self.compact_after
+            url=slot,
+            timing=self.manager_timing,
+            compact_after=self.compact_after,
+            plans_at_once=self.plans_at_once,
         )
         machine = Manager(config, random_for(self.random), self._policy)
         clock = self._clock(slot)
@@ -282,7 +290,12 @@ class LeaseWorld(World, LeaseSite):
         told_at = self.now + LOOK_NS + self.faults.lateness_of_a_look()
         self.at(told_at, owner.post, Looked(look.manager, look.question, seen))
 
-    # --- the journal ---
+    # --- the journal, and policies ---
+
+    def ask_policy(self, manager: ManagerProcess, work: Planning) -> None:
+        """Ask a policy, in its time."""
+        made = PlanMade(work, work.carry_out())
+        self.at(self.now + self.traffic.planning_ns(), manager.post, made)
 
     def call_journal(self, manager: ManagerProcess, action: JournalAction) -> None:
         """Carry out a journal action, in its time."""

@@ -6,13 +6,16 @@ from random import Random
 from tenure.base.instants import Instant, seconds
 from tenure.base.noted import Noted
 from tenure.journals.memory import JournalContents
+from tenure.protocol.balance.planning import Planning
 from tenure.protocol.lease.leader.events import (
     Answer,
     AnswerQuestion,
     ClientSaid,
     GiveUp,
+    MakePlan,
     ManagerAction,
     ManagerEvent,
+    PlanMade,
     Question,
     QuestionAsked,
     TellClient,
@@ -61,6 +64,8 @@ class Driven:
         self.said: list[FromManager] = []
         self.notes: list[str] = []
         self.replies: list[Answer] = []
+        self.asked: deque[Planning] = deque()
+        """What policies are asked beside the machine."""
         self.gave_up = False
         self.now = self.wake_at = T0
         self.run(T0)
@@ -84,6 +89,8 @@ class Driven:
                 self.notes.append(kind.phrase)
             case AnswerQuestion(answer=answer):
                 self.replies.append(answer)
+            case MakePlan():
+                self.asked.append(action.work)
             case GiveUp():
                 self.gave_up = True
             case ReadSeat() | Load() | Append() | Beat() | Resign() | Compact():
@@ -108,6 +115,12 @@ class Driven:
             event = self.journal.carry_out(self.waiting.popleft())
             if event is not None:
                 self.take(event)
+
+    def plan(self) -> None:
+        """What policies were asked is done."""
+        while self.asked:
+            work = self.asked.popleft()
+            self.take(PlanMade(work, work.carry_out()))
 
     def run(self, until: Instant) -> None:
         """Wake it as it wishes."""

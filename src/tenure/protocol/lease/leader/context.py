@@ -9,11 +9,13 @@ from typing import NamedTuple
 
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.noted import Noted, NotedKind
+from tenure.protocol.balance.planning import Planning
 from tenure.protocol.lease.history import LeaseHistory
 from tenure.protocol.lease.leader.events import (
     Answer,
     AnswerQuestion,
     Connection,
+    MakePlan,
     ManagerAction,
     TellClient,
     TellClients,
@@ -27,6 +29,10 @@ from tenure.protocol.log.journal import Append, Committed, Deposed, Unknown
 from tenure.protocol.log.ledger import Ledger
 from tenure.protocol.log.noted import LogKind
 
+PLANS_AT_ONCE = 1_000
+"""Ranges of a pool that is planned within a step: 25 ms of work at most, where a beat, a renewal or
+a crash that is attested can wait as long."""
+
 
 class Seal(NamedTuple):
     """What stands under everything that a leader says (P2)."""
@@ -39,10 +45,17 @@ class Seal(NamedTuple):
 class LeaderContext:
     """The leader's desk: records in, messages out, in order."""
 
-    def __init__(self, seal: Seal, timing: Timing, history: LeaseHistory) -> None:
+    def __init__(
+        self,
+        seal: Seal,
+        timing: Timing,
+        history: LeaseHistory,
+        plans_at_once: int = PLANS_AT_ONCE,
+    ) -> None:
         self.seal = seal
         self.timing = timing
         self.history = history
+        self.plans_at_once = plans_at_once
         self.ledger: Ledger[ManagerAction] = Ledger(seal.leadership, history.lsn)
         self.may_grant = history.waited_out
         self.inherited_until = Instant(0)
@@ -87,6 +100,10 @@ class LeaderContext:
     def reply(self, ticket: Ticket, answer: Answer) -> None:
         """Answer a question, once all that is decided is durable."""
         self._say(AnswerQuestion(ticket, answer))
+
+    def ask_policy(self, work: Planning) -> None:
+        """Ask a policy beside the machine; this waits for nothing."""
+        self._actions.append(MakePlan(work))
 
     def note(self, kind: NotedKind, pool: str = "", detail: str = "") -> None:
         """Tell observers; this waits for nothing."""

@@ -6,6 +6,7 @@ import msgspec
 
 from tenure.base.keys import Key, PoolKind
 from tenure.base.noted import Noted
+from tenure.protocol.balance.planning import Planned, Planning, PlanningFailed
 from tenure.protocol.lease.messages import Entry, FromManager, OwnerInfo, ToManager
 from tenure.protocol.lease.steering_events import (
     ExplainKey,
@@ -79,8 +80,8 @@ class Locate(msgspec.Struct, frozen=True):
     key: Key
 
 
-Reading: TypeAlias = ListPools | ListOwners | ReadTable | Locate | ReadPlan | ExplainKey
-Question: TypeAlias = CreatePool | SteeringCommand | Reading
+Reading: TypeAlias = ListPools | ListOwners | ReadTable | Locate | ExplainKey
+Question: TypeAlias = CreatePool | SteeringCommand | ReadPlan | Reading
 
 
 class QuestionAsked(msgspec.Struct, frozen=True):
@@ -90,7 +91,16 @@ class QuestionAsked(msgspec.Struct, frozen=True):
     question: Question
 
 
-ManagerEvent: TypeAlias = ClientSaid | ClientLost | StopRequested | QuestionAsked | JournalEvent
+class PlanMade(msgspec.Struct, frozen=True):
+    """A policy was asked, as MakePlan wanted: what came of it."""
+
+    work: Planning
+    made: Planned | PlanningFailed
+
+
+ManagerEvent: TypeAlias = (
+    ClientSaid | ClientLost | StopRequested | QuestionAsked | PlanMade | JournalEvent
+)
 
 
 # --- answers to questions -----------------------------------------------------------------------
@@ -211,6 +221,12 @@ class AnswerQuestion(msgspec.Struct, frozen=True):
     answer: Answer
 
 
+class MakePlan(msgspec.Struct, frozen=True):
+    """Carry out `work` where it keeps nobody waiting, and report it with PlanMade."""
+
+    work: Planning
+
+
 class GiveUp(msgspec.Struct, frozen=True):
     """The journal contradicts what was seen of it: end the process, safely and loudly (P22)."""
 
@@ -218,5 +234,5 @@ class GiveUp(msgspec.Struct, frozen=True):
 
 
 ManagerAction: TypeAlias = (
-    TellClient | TellClients | AnswerQuestion | Noted | GiveUp | JournalAction
+    TellClient | TellClients | AnswerQuestion | MakePlan | Noted | GiveUp | JournalAction
 )

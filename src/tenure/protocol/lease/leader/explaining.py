@@ -1,11 +1,12 @@
 """Why things are as they are in a pool, and what its policy would do: reading only."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 from tenure.base.instants import Instant, in_seconds
-from tenure.base.rangemap import RangeMap
 from tenure.protocol.balance.load import share_of
-from tenure.protocol.balance.policy import NOBODY, Plan, PlannedMove, changes
+from tenure.protocol.balance.planning import Planned, PlanningFailed
+from tenure.protocol.balance.policy import NOBODY, PlannedMove
+from tenure.protocol.lease.leader.events import Impossible
 from tenure.protocol.lease.leader.move_log import LoggedMove
 from tenure.protocol.lease.leader.policies import policy_name
 from tenure.protocol.lease.leader.pool import Pool
@@ -17,7 +18,6 @@ from tenure.protocol.lease.steering_events import (
     KeyExplained,
     PastMove,
     PlanRead,
-    ReadPlan,
 )
 
 MOVES_TOLD = 100
@@ -40,7 +40,7 @@ def explain(now: Instant, pool: Pool, question: ExplainKey) -> KeyExplained:
         since=right.since,
         owner=OwnerInfo(member.incarnation, member.name, member.address) if member else None,
         joined_seconds_ago=None if joined is None else in_seconds(now - joined),
-        planned=name_of(pool, pool.plan[key]),
+        planned=name_of(pool, pool.planner.plan[key]),
         pinned_to=dict(table.steering.pins).get(key),
         moves=tuple(moves),
         remembered_seconds=in_seconds(now - begins_at),
@@ -61,29 +61,23 @@ def _past(now: Instant, move: LoggedMove) -> PastMove:
     )
 
 
-def read_plan(now: Instant, pool: Pool, question: ReadPlan) -> PlanRead:
-    """What the policy would do now, and why not more."""
-    steering = pool.table.steering
-    plan = pool.policy(pool.situation(now))
+def read_plan(pool: Pool, made: Planned | PlanningFailed) -> PlanRead | Impossible:
+    """What the policy would do, and why not more."""
+    table = pool.table
+    name = policy_name(table, table.steering.policy)
+    if isinstance(made, PlanningFailed):
+        return Impossible(f"the policy {name} of the pool {table.pool!r} failed: {made.why}")
     return PlanRead(
-        question.pool,
-        policy_name(pool.table, steering.policy),
-        steering,
-        flows(pool, changes(pool.table.rights, plan), by_reason=True),
-        tuple(HeldBackMove(each.what, each.why) for each in plan.held_back),
+        table.pool,
+        name,
+        table.steering,
+        flows(pool, made.moves, by_reason=True),
+        tuple(HeldBackMove(each.what, each.why) for each in made.plan.held_back),
     )
 
 
-def because(pool: Pool, plan: Plan, otherwise: RangeMap[int]) -> Iterator[PlannedMove]:
-    """What moves by `plan`, and would go elsewhere, or stay, by `otherwise`."""
-    for change in changes(pool.table.rights, plan):
-        for piece, taker in otherwise.within(change.range):
-            if taker != change.taker:
-                yield change._replace(range=piece)
-
-
 def flows(
-    pool: Pool, moving: Iterator[PlannedMove], gone: int = 0, *, by_reason: bool = False
+    pool: Pool, moving: Iterable[PlannedMove], gone: int = 0, *, by_reason: bool = False
 ) -> tuple[Flow, ...]:
     """The changes, added up by who gives to whom; `gone` hands nothing over.
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.keys import KEY_BYTES, Key
 from tenure.base.names import shown, wrong_with_name
+from tenure.protocol.balance.planning import Planned, Planning, PlanningFailed
 from tenure.protocol.lease.leader import questions
 from tenure.protocol.lease.leader.context import LeaderContext
 from tenure.protocol.lease.leader.events import (
@@ -16,13 +17,15 @@ from tenure.protocol.lease.leader.events import (
     Connection,
     CreatePool,
     Impossible,
+    PlanMade,
     QuestionAsked,
 )
+from tenure.protocol.lease.leader.explaining import read_plan
 from tenure.protocol.lease.leader.noted import REFUSED, LeaderKind
 from tenure.protocol.lease.leader.policies import PolicyMaker
 from tenure.protocol.lease.leader.pool import MAX_RETRY_NS, Pool, refusal
 from tenure.protocol.lease.leader.receipts import Receipt
-from tenure.protocol.lease.leader.steering import steer
+from tenure.protocol.lease.leader.steering import planning_to_steer, steer
 from tenure.protocol.lease.leader.witnesses import Witnesses
 from tenure.protocol.lease.messages import (
     Attested,
@@ -41,7 +44,7 @@ from tenure.protocol.lease.records import (
     TookOver,
     WaitedOut,
 )
-from tenure.protocol.lease.steering_events import Steer, Steered, SteeringCommand
+from tenure.protocol.lease.steering_events import ReadPlan, Steer, Steered, SteeringCommand
 from tenure.protocol.lease.table import LeaseTable
 
 
@@ -80,6 +83,8 @@ class Leader:
         self._lower_at = FAR_FUTURE
         if inherited_ns > self.promise_ns:
             self._lower_at = context.inherited_until
+        self._asked: dict[Planning, QuestionAsked] = {}
+        """Questions that wait for what a policy says."""
         self.pools = {name: self._pool(table) for name, table in history.tables.items()}
         self.witnesses = Witnesses(now, context, self.pools)
 
@@ -220,16 +225,53 @@ class Leader:
         question = asked.question
         if isinstance(question, CreatePool):
             self.context.reply(asked.ticket, self._create_asked(question))
-        elif isinstance(question, Steer):
-            self.context.reply(asked.ticket, self._steer(now, question))
+        elif isinstance(question, Steer | ReadPlan):
+            self._ask_policy(now, asked, question)
         else:
             self.context.reply(asked.ticket, questions.answer(now, self.pools, question))
 
-    def _steer(self, now: Instant, command: SteeringCommand) -> Steered | Impossible:
-        pool = self.pools.get(command.pool)
+    def _ask_policy(
+        self, now: Instant, asked: QuestionAsked, question: SteeringCommand | ReadPlan
+    ) -> None:
+        pool = self.pools.get(question.pool)
         if pool is None:
-            return questions.no_pool(self.pools, command.pool)
-        return steer(now, pool, command, self.make_policy)
+            self.context.reply(asked.ticket, questions.no_pool(self.pools, question.pool))
+            return
+        if isinstance(question, ReadPlan):
+            work: Planning | Steered | Impossible = pool.planner.planning(now)
+        else:
+            work = planning_to_steer(now, pool, question, self.make_policy)
+        if not isinstance(work, Planning):
+            self.context.reply(asked.ticket, work)
+        elif pool.planner.is_done_at_once:
+            self._answer_with(now, asked, work, work.carry_out())
+        else:
+            self._asked[work] = asked
+            self.context.ask_policy(work)
+
+    def on_plan_made(self, now: Instant, event: PlanMade) -> None:
+        """A policy was asked for a pool's sake, or for somebody who wants to know."""
+        work, made = event.work, event.made
+        pool = self.pools.get(work.pool)
+        if pool is None or pool.planner.on_made(now, work, made):
+            return
+        asked = self._asked.pop(work, None)
+        if asked is not None:  # else this manager wanted it when it led before
+            self._answer_with(now, asked, work, made)
+
+    def _answer_with(
+        self, now: Instant, asked: QuestionAsked, work: Planning, made: Planned | PlanningFailed
+    ) -> None:
+        pool, question = self.pools[work.pool], asked.question
+        if isinstance(question, ReadPlan):
+            self.context.reply(asked.ticket, read_plan(pool, made))
+            return
+        assert isinstance(question, Steer)
+        answer = steer(now, pool, question, work, made)
+        if answer is None:  # somebody else has steered meanwhile
+            self._ask_policy(now, asked, question)
+        else:
+            self.context.reply(asked.ticket, answer)
 
     def _create_asked(self, question: CreatePool) -> CarriedOut | Impossible:
         wanted = PoolCreated(question.pool, question.kind, question.split_points)

@@ -13,7 +13,7 @@ import msgspec
 from tenure.base.instants import Instant
 from tenure.base.machine import Output
 from tenure.base.noted import Noted
-from tenure.protocol.lease.leader.context import LeaderContext, Seal
+from tenure.protocol.lease.leader.context import PLANS_AT_ONCE, LeaderContext, Seal
 from tenure.protocol.lease.leader.events import (
     AnswerQuestion,
     ClientLost,
@@ -23,6 +23,7 @@ from tenure.protocol.lease.leader.events import (
     ManagerAction,
     ManagerEvent,
     NotLeading,
+    PlanMade,
     QuestionAsked,
     StopRequested,
     TellClient,
@@ -69,6 +70,8 @@ class ManagerConfig(msgspec.Struct, frozen=True, kw_only=True):
     create_pools: bool = True
     """Whether a pool's first owner creates it."""
     compact_after: int = DEFAULT_COMPACT_AFTER
+    plans_at_once: int = PLANS_AT_ONCE
+    """Ranges of a pool: those of a larger one are planned beside the machine."""
     first_start: bool = False
     """The operator's word that no earlier manager has promised anything to these owners: a new
     journal, which has not waited that out, need not (P22). A restored one is not new."""
@@ -114,6 +117,9 @@ class Manager:
                     self.leader.on_disconnected(now, connection)
             case QuestionAsked():
                 self._on_asked(now, event)
+            case PlanMade():
+                if self.leader:
+                    self.leader.on_plan_made(now, event)
             case StopRequested():
                 self._actions.extend(self.leadership.resign())
                 self._step_down(LogKind.RESIGNED)
@@ -232,7 +238,7 @@ class Manager:
         secret = history.secret or self.random.randbytes(SECRET_BYTES)
         self.leader = Leader(
             now,
-            LeaderContext(seal, self.timing, history),
+            LeaderContext(seal, self.timing, history, self.config.plans_at_once),
             secret,
             self.config.url,
             create_pools=self.config.create_pools,

@@ -20,6 +20,7 @@ class LeaderKind(NotedKind):
     RECALLED = "recalled", Level.DEBUG
     HANDED_OVER = "handed over", Level.INFO
     STEERED = "steered", Level.INFO
+    POLICY_FAILED = "policy failed", Level.ERROR, True
     ASKED_WITNESS = "asked a witness", Level.DEBUG
     LATE_REQUEST = "late request", Level.DEBUG
     LATE_ATTESTATION = "late attestation", Level.DEBUG

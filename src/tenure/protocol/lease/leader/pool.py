@@ -14,13 +14,14 @@ from collections.abc import Iterable, Sequence
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
-from tenure.protocol.balance.policy import NOBODY, Candidate, Pin, Plan, Policy, Situation
+from tenure.protocol.balance.planning import Planned, PlanningFailed
+from tenure.protocol.balance.policy import NOBODY, Policy
 from tenure.protocol.lease.leader.context import LeaderContext
 from tenure.protocol.lease.leader.events import Connection
-from tenure.protocol.lease.leader.load_watch import LoadWatch
 from tenure.protocol.lease.leader.move_log import MoveLog
 from tenure.protocol.lease.leader.moving import Moving
 from tenure.protocol.lease.leader.noted import REFUSED, LeaderKind
+from tenure.protocol.lease.leader.planner import Planner
 from tenure.protocol.lease.leader.publisher import Publisher
 from tenure.protocol.lease.leader.session import Session
 from tenure.protocol.lease.messages import (
@@ -48,16 +49,11 @@ class Pool:
     def __init__(self, context: LeaderContext, table: LeaseTable, policy: Policy) -> None:
         self.context = context
         self.table = table
-        self.policy = policy
         self.publisher = Publisher(context, table)
         self.sessions: dict[int, Session] = {}
-        self.load_watch = LoadWatch(table, context.timing.renew_ns)
         self.move_log = MoveLog(table)
         self.moving = Moving(context, table, self.publisher, self.sessions, self.move_log)
-        self.plan: RangeMap[int] = table.owners()
-        self._planned: dict[int, list[KeyRange]] = {}
-        self._memory: object = None
-        self._plan_at = FAR_FUTURE
+        self.planner = Planner(context, table, policy, self.sessions, self.move_log)
         self._next_expiry = FAR_FUTURE
         for member in table.members.values():
             self._inherit(member)
@@ -74,7 +70,7 @@ class Pool:
         session.leaving = member.incarnation in self.table.steering.evicted
         self.sessions[member.incarnation] = session
         self._next_expiry = min(self._next_expiry, until)
-        self._plan_at = Instant(0)
+        self.planner.by(Instant(0))
 
     # --- requests ---
 
@@ -173,17 +169,17 @@ class Pool:
         missing = self.not_listed(session, held)
         if isinstance(message, LeaseRequest) and message.load is not None:
             given = self.table.held_by(session.incarnation)
-            self.load_watch.take(now, message.load, given)
+            self.planner.load_watch.take(now, message.load, given)
         if leaving and not held and not copies:
             self._remove(now, session, missing, LeaderKind.LEFT)
             self._respond(session, ())
             return
         if begins_to_leave:
-            self._replan(now)  # its own answer says at once who is to have what it has
+            self.planner.replan(now)  # its own answer says at once who is to have what it has
         elif isinstance(message, LeaseRequest) and not session.proven:
             session.proven = True
-            self.plan_soon(now)
-        returned, giving = self.moving.settle(now, session, missing, copies, self.plan)
+            self.planner.soon(now)
+        returned, giving = self.moving.settle(now, session, missing, copies, self.planner.plan)
         if returned:
             self._free(now, returned)
         self._respond(session, *self._may_hold(now, session, giving), copies)
@@ -285,7 +281,7 @@ class Pool:
 
     def _offer(self, pieces: Iterable[KeyRange]) -> None:
         """Poke whoever should have what has become free."""
-        takers = {taker for piece in pieces for _, taker in self.plan.within(piece)}
+        takers = {taker for piece in pieces for _, taker in self.planner.plan.within(piece)}
         for taker in sorted(takers):
             self._unsettle(taker)
 
@@ -302,7 +298,7 @@ class Pool:
         given = self.table.held_by(session.incarnation)
         if session.settled and session.renewal[0] is given:
             return session.renewal[1], ()
-        kept = self.moving.kept(now, session, self.plan, giving)
+        kept = self.moving.kept(now, session, self.planner.plan, giving)
         recalled = sum(lease.mark == "recalled" for lease in kept.leases)
         if recalled:
             self.context.note(
@@ -324,7 +320,7 @@ class Pool:
         number = self.table.next_number
         leases = [
             Leased(piece.start, piece.end, number, right.since, "granted")
-            for wanted in self._planned.get(session.incarnation, ())
+            for wanted in self.planner.wanted_by(session.incarnation)
             for piece, right in self.table.within(wanted)
             if right.owner == NOBODY
         ]
@@ -349,10 +345,6 @@ class Pool:
 
     # --- planning and time ---
 
-    def plan_soon(self, now: Instant) -> None:
-        """Plan anew when others that arrive with this one have arrived too (P12)."""
-        self._plan_at = min(self._plan_at, Instant(now + self.context.timing.gather_ns))
-
     def offer_all(self) -> None:
         """Granting has become possible: everybody may ask."""
         for incarnation in sorted(self.sessions):
@@ -362,15 +354,13 @@ class Pool:
         """Do what is due."""
         if now >= self._next_expiry:
             self._expire(now)
-        if now >= min(self._plan_at, self.load_watch.at):
-            self._replan(now)
+        self.planner.advance(now)
         self.publisher.advance(now)
 
     @property
     def wake_at(self) -> Instant:
         """When something is due next."""
-        plan_at = min(self._plan_at, self.load_watch.at)
-        return min(self._next_expiry, plan_at, self.publisher.wake_at)
+        return min(self._next_expiry, self.planner.wake_at, self.publisher.wake_at)
 
     def _expire(self, now: Instant) -> None:
         for session in list(self.sessions.values()):
@@ -394,62 +384,17 @@ class Pool:
         lsn = self.context.write(Left(self.table.pool, session.incarnation, entries))
         self.publisher.add(now, lsn, entries)
         self.context.note(why, self.table.pool, f"{session.name} ({session.incarnation})")
-        self._plan_at = now
+        self.planner.by(now)
 
-    def _replan(self, now: Instant, made: Plan | None = None) -> None:
-        self.load_watch.begin(now)
-        plan = self.policy(self.situation(now)) if made is None else made
-        self.plan, self._memory, self._plan_at = plan.owners, plan.memory, plan.again_at
-        self.move_log.follow(now, plan)
-        self._planned = {}
-        for key_range, incarnation in self.plan:
-            self._planned.setdefault(incarnation, []).append(key_range)
-        for incarnation in sorted(self._to_change()):
-            self._unsettle(incarnation)
-
-    def situation(
-        self, now: Instant, steering: Steering | None = None, gone: int = NOBODY
-    ) -> Situation:
-        """What the policy is to plan for; or would be, with other steering, or without `gone`."""
-        wanted = self.table.steering if steering is None else steering
-        candidates, leavers = [], []
-        for session in self.sessions.values():
-            member = self.table.members[session.incarnation]
-            cordoned = session.name in wanted.cordoned
-            it = Candidate(
-                session.incarnation, session.name, member.capacity, member.labels, cordoned
-            )
-            if session.leaving or session.incarnation == gone or session.name in wanted.drained:
-                leavers.append(it)
-            elif session.proven:
-                candidates.append(it)
-        return Situation(
-            candidates,
-            self.table.rights,
-            now,
-            self.load_watch.loads(now),
-            pins=[Pin(*pin) for pin in wanted.pins],
-            frozen=wanted.frozen,
-            memory=self._memory,
-            leavers=leavers,
-        )
-
-    def steer(self, now: Instant, steering: Steering, plan: Plan) -> None:
+    def steer(self, now: Instant, steering: Steering, made: Planned | PlanningFailed) -> None:
         """Let `steering` hold from here on: journaled, and carried out by the plan made for it."""
         self.context.write(Changed(self.table.pool, (), steering=steering))
         for incarnation in steering.evicted:
             self.sessions[incarnation].leaving = True
-        self._replan(now, plan)
-
-    def _to_change(self) -> set[int]:
-        """The incarnations that have something they should not, or should have something free."""
-        changing = set()
-        for key_range, right in self.table.rights:
-            for _, planned in self.plan.within(key_range):
-                if planned not in (right.owner, NOBODY):
-                    changing.add(right.owner or planned)
-        moving = (session.incarnation for session in self.sessions.values() if session.is_moving)
-        return changing.union(moving)
+        if isinstance(made, PlanningFailed):
+            self.planner.on_failed(now, made)
+        else:
+            self.planner.follow(now, made, is_late=True)
 
     def invariants(self) -> None:
         """Sessions and members are the same incarnations; a hold is known for each."""

@@ -21,11 +21,11 @@ from tenure.protocol.lease.leader.events import (
     ReadTable,
     Table,
 )
-from tenure.protocol.lease.leader.explaining import explain, read_plan
+from tenure.protocol.lease.leader.explaining import explain
 from tenure.protocol.lease.leader.pool import Pool
 from tenure.protocol.lease.leader.session import NOT_RECALLED, Session
 from tenure.protocol.lease.messages import OwnerInfo
-from tenure.protocol.lease.steering_events import ExplainKey, ReadPlan
+from tenure.protocol.lease.steering_events import ExplainKey
 from tenure.protocol.lease.table import NOBODY, entry_of
 
 
@@ -39,7 +39,7 @@ def answer(now: Instant, pools: Mapping[str, Pool], question: Reading) -> Answer
     match question:
         case ListOwners():
             sessions = sorted(pool.sessions.values(), key=lambda session: session.name)
-            carried = pool.load_watch.carried(now)
+            carried = pool.planner.load_watch.carried(now)
             owners = tuple(_owner_summary(now, pool, session, carried) for session in sessions)
             return Owners(question.pool, owners)
         case ReadTable(since=since, journal=journal):
@@ -47,8 +47,6 @@ def answer(now: Instant, pools: Mapping[str, Pool], question: Reading) -> Answer
             return _table(pool, since if is_ours else None)
         case Locate(key=key):
             return _location(pool, key)
-        case ReadPlan():
-            return read_plan(now, pool, question)
         case ExplainKey():
             return explain(now, pool, question)
         case _:

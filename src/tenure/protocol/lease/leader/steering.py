@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from tenure.base.instants import Instant, in_seconds
 from tenure.base.names import shown
-from tenure.protocol.balance.policy import Plan, in_time
+from tenure.protocol.balance.planning import Planned, Planning, PlanningFailed
 from tenure.protocol.lease.leader.events import Impossible
-from tenure.protocol.lease.leader.explaining import because, flows
+from tenure.protocol.lease.leader.explaining import flows
 from tenure.protocol.lease.leader.noted import LeaderKind
 from tenure.protocol.lease.leader.policies import POLICIES, PolicyMaker
 from tenure.protocol.lease.leader.pool import Pool
@@ -41,10 +41,10 @@ NAMED_AT_MOST = 1000
 """Owners that are cordoned or drained, and pins: all of them are in each record that steers."""
 
 
-def steer(
+def planning_to_steer(
     now: Instant, pool: Pool, command: SteeringCommand, make_policy: PolicyMaker
-) -> Steered | Impossible:
-    """Carry out `command`, or say what it would do, or why it cannot be."""
+) -> Planning | Steered | Impossible:
+    """What to ask policies before `command` is carried out; or the answer, where that is known."""
     table, before = pool.table, pool.table.steering
     why_not = _wrong(table, command)
     if why_not is not None:
@@ -52,40 +52,69 @@ def steer(
     wanted = _wanted(before, command)
     if max(len(wanted.cordoned), len(wanted.drained), len(wanted.pins)) > NAMED_AT_MOST:
         return Impossible(_too_many(wanted))
-    gone = command.incarnation if isinstance(command, Evict) else NOBODY
-    is_dead = isinstance(command, Evict) and command.confirmed_dead
-    changed = wanted != before or is_dead
-    policy = pool.policy
+    if wanted == before and not _is_of_the_dead(command):
+        return _answer(now, pool, command, ())
+    policy = None
     if wanted.policy != before.policy:
         policy = make_policy(table, wanted.policy)
-    situation = pool.situation(now, wanted, gone)
-    plan = policy(situation)
+    return pool.planner.planning(now, policy, wanted, _gone(command))
+
+
+def steer(
+    now: Instant,
+    pool: Pool,
+    command: SteeringCommand,
+    work: Planning,
+    made: Planned | PlanningFailed,
+) -> Steered | Impossible | None:
+    """Carry out `command`, or say what it would do; None where it has to be planned anew."""
+    table = pool.table
+    why_not = _wrong(table, command)
+    if why_not is not None:
+        return Impossible(why_not)
+    wanted = _wanted(table.steering, command)
+    if wanted != work.steering:
+        return None
+    if isinstance(made, PlanningFailed) and command.dry_run:
+        return Impossible(f"the policy of the pool {table.pool!r} failed: {made.why}")
+    moves = () if isinstance(made, PlanningFailed) else made.moves
+    answer = _answer(now, pool, command, flows(pool, moves, _gone(command)))
+    if command.dry_run:
+        return answer
+    pool.context.note(LeaderKind.STEERED, table.pool, _in_words(command))
+    pool.planner.policy = work.policy
+    session = pool.sessions.get(_gone(command))
+    if _is_of_the_dead(command) and session is not None:
+        pool.on_death(now, session, LeaderKind.EVICTED)
+    else:
+        pool.steer(now, wanted, made)
+    return replace(answer, steering=table.steering)
+
+
+def _answer(now: Instant, pool: Pool, command: SteeringCommand, moved: tuple[Flow, ...]) -> Steered:
+    """What is said of `command` before it is carried out."""
+    table, gone = pool.table, _gone(command)
+    wanted = _wanted(table.steering, command)
+    is_dead = _is_of_the_dead(command)
     incarnation = gone or _present(table, getattr(command, "owner", ""))
     session = pool.sessions.get(gone)
-    answer = Steered(
+    return Steered(
         table.pool,
-        changed,
+        wanted != table.steering or is_dead,
         command.dry_run,
-        _flows(now, pool, in_time(policy, situation, plan), gone) if changed else (),
+        moved,
         wanted,
         len(table.held_by(incarnation)) if incarnation else 0,
         0.0 if session is None or is_dead else max(in_seconds(session.hold_until - now), 0.0),
     )
-    if command.dry_run or not changed:
-        return answer
-    pool.context.note(LeaderKind.STEERED, table.pool, _in_words(command))
-    pool.policy = policy
-    if is_dead and session is not None:
-        pool.on_death(now, session, LeaderKind.EVICTED)
-    else:
-        pool.steer(now, wanted, plan)
-    return replace(answer, steering=table.steering)
 
 
-def _flows(now: Instant, pool: Pool, plan: Plan, gone: int) -> tuple[Flow, ...]:
-    """What moves by `plan`, and would not without the command."""
-    otherwise = in_time(pool.policy, pool.situation(now)).owners
-    return flows(pool, because(pool, plan, otherwise), gone)
+def _gone(command: SteeringCommand) -> int:
+    return command.incarnation if isinstance(command, Evict) else NOBODY
+
+
+def _is_of_the_dead(command: SteeringCommand) -> bool:
+    return isinstance(command, Evict) and command.confirmed_dead
 
 
 def _wanted(now: Steering, command: SteeringCommand) -> Steering:

@@ -63,7 +63,7 @@ def test_without_load_the_policy_is_not_asked_again() -> None:
     stage = Stage()
     stage.renew(1, 20, (A, 0.0), (B, 0.0))
     assert stage.policy.asked == []
-    assert stage.desk.pool.load_watch.at == FAR_FUTURE
+    assert stage.desk.pool.planner.load_watch.at == FAR_FUTURE
 
 
 class Later(Watched):
@@ -90,7 +90,7 @@ def test_a_policy_is_asked_again_when_it_wants_to_be_without_any_load() -> None:
     assert [each.now for each in policy.asked] == [first.now, first.now + seconds(2)]
     desk.advance(at(10))
     assert len(policy.asked) == 2
-    assert desk.pool.load_watch.at == FAR_FUTURE
+    assert desk.pool.planner.load_watch.at == FAR_FUTURE
 
 
 def test_with_load_it_is_asked_every_renewal_and_keeps_its_memory() -> None:
@@ -120,7 +120,7 @@ def test_when_the_load_ends_so_do_the_rounds() -> None:
     stage = Stage()
     stage.renew(1, 3, (A, 100.0), (B, 10.0))
     stage.renew(4, 60, (A, 0.0), (B, 0.0))
-    assert stage.desk.pool.load_watch.at == FAR_FUTURE
+    assert stage.desk.pool.planner.load_watch.at == FAR_FUTURE
     assert stage.policy.asked[-1].now < at(60 * RENEW)
 
 
@@ -129,9 +129,9 @@ def test_an_owner_tells_only_of_what_is_its_own() -> None:
     stage.tell(at(3), A, 100.0, KeyLoad(b"a", 50.0), KeyLoad(b"x", 90.0))
     foreign = (RangeLoad(b"m", None, 500.0), KeyLoad(b"x", 400.0))
     stage.say(at(3.1), A, LoadReport(seconds(3), (foreign[0],), (foreign[1],)))
-    loads = stage.desk.pool.load_watch.picture.loads(at(4))
+    loads = stage.desk.pool.planner.load_watch.picture.loads(at(4))
     assert [key for key, _ in loads.hottest] == [b"a"]
-    assert stage.desk.pool.load_watch.carried(at(4)).get(stage.numbers[B], 0.0) == 0.0
+    assert stage.desk.pool.planner.load_watch.carried(at(4)).get(stage.numbers[B], 0.0) == 0.0
 
 
 def test_ordered_pools_have_no_rounds() -> None:
@@ -141,5 +141,5 @@ def test_ordered_pools_have_no_rounds() -> None:
     held: tuple[Held, ...] = desk.settle(at(0.3), number, A)
     load = LoadReport(seconds(3), (RangeLoad(b"", None, 100.0),))
     desk.ask(at(3), number, A, held, load=load)
-    assert desk.pool.load_watch.at == FAR_FUTURE
-    assert desk.pool.load_watch.carried(at(3))[number] > 0
+    assert desk.pool.planner.load_watch.at == FAR_FUTURE
+    assert desk.pool.planner.load_watch.carried(at(3))[number] > 0

@@ -27,8 +27,8 @@ IMPORTED = HANDED
 
 
 def plan(desk: Desk, now: Instant, policy: ByName) -> None:
-    desk.pool.policy = policy
-    desk.pool.plan_soon(now)
+    desk.pool.planner.policy = policy
+    desk.pool.planner.soon(now)
     desk.advance(Instant(now + DEFAULT.gather_ns))
 
 
@@ -410,7 +410,7 @@ def test_a_request_with_many_copies_costs_a_few_looks_at_each() -> None:
 
 def test_the_first_answer_to_who_leaves_orders_or_recalls_everything() -> None:
     desk = three_owners("a", "b")
-    desk.pool.policy = ByName((LOW, "a b"), (HIGH, "a c"))
+    desk.pool.planner.policy = ByName((LOW, "a b"), (HIGH, "a c"))
     answer = ask(desk, 1.1, HELD, leaving=True)
     assert marks(answer) == [(b"", b"m", "renewed"), (b"m", None, "recalled")]
     assert orders(answer) == [("", b"m", TAKER)]
@@ -418,7 +418,7 @@ def test_the_first_answer_to_who_leaves_orders_or_recalls_everything() -> None:
 
 def test_the_last_that_leaves_is_recalled_everything() -> None:
     desk = three_owners()
-    desk.pool.policy = TO_A
+    desk.pool.planner.policy = TO_A
     answer = ask(desk, 1.1, HELD, leaving=True)
     assert (marks(answer), answer.hand_offs) == ([(b"", None, "recalled")], ())
     ask(desk, 1.2, leaving=True)
@@ -447,7 +447,7 @@ def test_who_leaves_waits_for_nobody_that_cannot_take() -> None:
 
 def test_who_leaves_goes_when_its_taker_has_everything() -> None:
     desk = three_owners()
-    desk.pool.policy = TO_B
+    desk.pool.planner.policy = TO_B
     ask(desk, 1.1, HELD, leaving=True)
     ask(desk, 1.2, (), *GIVING, leaving=True)
     assert SOURCE in desk.pool.sessions

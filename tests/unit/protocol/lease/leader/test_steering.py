@@ -15,7 +15,7 @@ from tenure.protocol.balance.weighted import Weighted
 from tenure.protocol.lease.leader.events import Impossible
 from tenure.protocol.lease.leader.explaining import explain, read_plan
 from tenure.protocol.lease.leader.policies import chosen_policy
-from tenure.protocol.lease.leader.steering import NAMED_AT_MOST, steer
+from tenure.protocol.lease.leader.steering import NAMED_AT_MOST, planning_to_steer, steer
 from tenure.protocol.lease.messages import LeaseResponse, Refusal
 from tenure.protocol.lease.records import UNSTEERED, Changed, Steering
 from tenure.protocol.lease.steering_events import (
@@ -27,7 +27,7 @@ from tenure.protocol.lease.steering_events import (
     Flow,
     Freeze,
     PinKey,
-    ReadPlan,
+    PlanRead,
     Steered,
     SteeringCommand,
     Uncordon,
@@ -67,15 +67,28 @@ def two_owners() -> Desk:
     return desk
 
 
+def steered(desk: Desk, now: Instant, command: SteeringCommand) -> Steered | Impossible | None:
+    work = planning_to_steer(now, desk.pool, command, chosen_policy)
+    if isinstance(work, Steered | Impossible):
+        return work
+    return steer(now, desk.pool, command, work, work.carry_out())
+
+
+def read_plan_of(desk: Desk, now: Instant) -> PlanRead:
+    read = read_plan(desk.pool, desk.pool.planner.planning(now).carry_out())
+    assert isinstance(read, PlanRead)
+    return read
+
+
 def say(desk: Desk, command: SteeringCommand, now: Instant | None = None) -> Steered:
-    answer = steer(at(0.5) if now is None else now, desk.pool, command, chosen_policy)
+    answer = steered(desk, at(0.5) if now is None else now, command)
     desk.commit()
     assert isinstance(answer, Steered), answer
     return answer
 
 
 def refused(desk: Desk, command: SteeringCommand) -> str:
-    answer = steer(at(0.5), desk.pool, command, chosen_policy)
+    answer = steered(desk, at(0.5), command)
     assert isinstance(answer, Impossible), answer
     return answer.why
 
@@ -109,7 +122,7 @@ def test_a_drained_owner_gives_everything_away_and_gets_nothing_until_it_is_unco
     desk.settle(at(1), 2, B)
     assert (desk.owner_of(b"a"), desk.pool.table.held_by(1)) == (2, ())
     say(desk, Uncordon(pool="p", owner="a"))
-    assert desk.pool.plan[b"a"] == 1
+    assert desk.pool.planner.plan[b"a"] == 1
 
 
 def test_a_drain_outlives_a_restart_of_its_owner() -> None:
@@ -119,7 +132,7 @@ def test_a_drain_outlives_a_restart_of_its_owner() -> None:
     desk.ask(at(1), 1, A, (), leaving=True)
     assert desk.owner(at(2), "a", A + 10) == 3
     desk.advance(at(3))
-    assert set(desk.pool.plan.values()) == {2}
+    assert set(desk.pool.planner.plan.values()) == {2}
 
 
 def test_the_last_owner_keeps_what_it_has_although_it_is_drained() -> None:
@@ -135,21 +148,21 @@ def test_a_cordoned_owner_keeps_what_it_has_and_gets_nothing_new() -> None:
     assert say(desk, Cordon(pool="p", owner="a")).flows == ()
     desk.ask(at(1), 2, B, (), leaving=True)
     desk.advance(at(1.1))
-    assert (desk.pool.plan[b"a"], desk.pool.plan[b"z"]) == (1, NOBODY)
+    assert (desk.pool.planner.plan[b"a"], desk.pool.planner.plan[b"z"]) == (1, NOBODY)
     say(desk, Uncordon(pool="p", owner="a"))
-    assert set(desk.pool.plan.values()) == {1}
+    assert set(desk.pool.planner.plan.values()) == {1}
 
 
 def test_a_pinned_key_is_at_its_owner_while_that_one_is_a_candidate() -> None:
     desk = two_owners()
     answer = say(desk, PinKey(pool="p", key=b"k", owner="b"))
     assert [(flow.giver, flow.taker, flow.ranges) for flow in answer.flows] == [("a", "b", 1)]
-    assert [desk.pool.plan[key] for key in (b"j", b"k", b"k\0")] == [1, 2, 1]
+    assert [desk.pool.planner.plan[key] for key in (b"j", b"k", b"k\0")] == [1, 2, 1]
     say(desk, Drain(pool="p", owner="b"))
-    assert desk.pool.plan[b"k"] == 1
+    assert desk.pool.planner.plan[b"k"] == 1
     say(desk, UnpinKey(pool="p", key=b"k"))
     say(desk, Uncordon(pool="p", owner="b"))
-    assert desk.pool.plan[b"k"] == 1
+    assert desk.pool.planner.plan[b"k"] == 1
 
 
 def test_in_a_frozen_pool_only_what_has_no_owner_is_given_one() -> None:
@@ -157,10 +170,10 @@ def test_in_a_frozen_pool_only_what_has_no_owner_is_given_one() -> None:
     say(desk, Freeze(pool="p"))
     desk.owner(at(1), "c", 103)
     desk.advance(at(2))
-    assert (desk.pool.plan[b"a"], desk.pool.plan[b"z"]) == (1, 2)
+    assert (desk.pool.planner.plan[b"a"], desk.pool.planner.plan[b"z"]) == (1, 2)
     desk.ask(at(2), 2, B, (), leaving=True)
     desk.advance(at(2.1))
-    assert (desk.pool.plan[b"a"], desk.pool.plan[b"z"]) == (1, 3)
+    assert (desk.pool.planner.plan[b"a"], desk.pool.planner.plan[b"z"]) == (1, 3)
     say(desk, Unfreeze(pool="p"))
     assert not desk.pool.table.steering.frozen
 
@@ -168,8 +181,8 @@ def test_in_a_frozen_pool_only_what_has_no_owner_is_given_one() -> None:
 def test_a_policy_is_chosen_while_the_pool_runs() -> None:
     desk = two_owners()
     say(desk, ChoosePolicy(pool="p", policy="deal"))
-    assert type(desk.pool.policy).__name__ == "Deal"
-    assert read_plan(at(1), desk.pool, ReadPlan("p")).policy == "deal"
+    assert type(desk.pool.planner.policy).__name__ == "Deal"
+    assert read_plan_of(desk, at(1)).policy == "deal"
 
 
 # --- eviction -------------------------------------------------------------------------------------
@@ -217,7 +230,7 @@ def test_an_evicted_incarnation_stays_so_under_a_later_leader() -> None:
     later = Desk(Halves(), state=desk.context.history.state(), inherited_until=at(20))
     later.context.may_grant = True
     later.advance(at(1))
-    assert set(later.pool.plan.values()) == {2}
+    assert set(later.pool.planner.plan.values()) == {2}
     assert isinstance(later.ask(at(1), 1, A, later.pool.table.held_by(1)), Refusal)
     later.advance(at(19))
     assert later.owner_of(b"a") == 1
@@ -245,9 +258,9 @@ COMMANDS: list[SteeringCommand] = [
 def test_a_dry_run_says_the_same_and_changes_nothing(command: SteeringCommand) -> None:
     desk = two_owners()
     before, records = desk.context.history.state(), list(desk.records)
-    plan = list(desk.pool.plan)
+    plan = list(desk.pool.planner.plan)
     dry = say(desk, command)
-    assert (desk.context.history.state(), desk.records, list(desk.pool.plan)) == (
+    assert (desk.context.history.state(), desk.records, list(desk.pool.planner.plan)) == (
         before,
         records,
         plan,
@@ -269,7 +282,7 @@ def test_nobody_to_take_what_is_drained_is_no_change() -> None:
     for dry_run in (True, False):
         answer = say(desk, Drain(pool="p", owner="a", dry_run=dry_run))
         assert (answer.changed, answer.flows, answer.ranges) == (True, (), 1)
-    assert not read_plan(at(1), desk.pool, ReadPlan("p")).flows
+    assert not read_plan_of(desk, at(1)).flows
     desk.settle(at(1), 1, A)
     assert desk.owner_of(b"a") == 1
 
@@ -296,9 +309,9 @@ def test_what_a_command_does_a_moment_later_is_said_too() -> None:
     [flow] = say(desk, Uncordon(pool="p", owner="a"), at(18)).flows
     assert (flow.giver, flow.taker) == ("b", "a")
     assert flow.share == pytest.approx(0.5, abs=0.05)
-    assert set(desk.pool.plan.values()) == {2}
+    assert set(desk.pool.planner.plan.values()) == {2}
     desk.advance(at(24))
-    given = sum(share_of(each) for each, owner in desk.pool.plan if owner == 1)
+    given = sum(share_of(each) for each, owner in desk.pool.planner.plan if owner == 1)
     assert given == pytest.approx(flow.share)
 
 
@@ -418,7 +431,7 @@ def test_the_log_of_moves_forgets_the_oldest_and_says_so() -> None:
 def test_the_plan_has_what_moves_and_why() -> None:
     desk = two_owners()
     desk.owner(at(1), "c", 103)
-    told = read_plan(at(1), desk.pool, ReadPlan("p"))
+    told = read_plan_of(desk, at(1))
     share = 1 - ord("m") / 256
     assert told.flows == (
         Flow("b", "c", 1, share, with_state=False, phase="halves", reason="by name"),
@@ -429,4 +442,4 @@ def test_whole_space_is_planned_for_somebody_who_is_there() -> None:
     desk = two_owners()
     say(desk, Cordon(pool="p", owner="a"))
     say(desk, Drain(pool="p", owner="b"))
-    assert {owner for _, owner in desk.pool.plan.within(WHOLE)} == {1, NOBODY}
+    assert {owner for _, owner in desk.pool.planner.plan.within(WHOLE)} == {1, NOBODY}

@@ -1,0 +1,102 @@
+"""Asking a policy beside whoever wants to know: a copy of the situation, and what comes of it.
+
+A policy takes half a second for 1,000 owners, and a leader that is busy for so long renews nobody
+and misses its beat. So what a policy looks at is copied, and `Planning.carry_out` may run in any
+thread, at any later time, once: it reads nothing but the copy.
+
+A policy that raises costs its round, and nothing else. What it raised is a value here.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from tenure.base.rangemap import RangeMap
+from tenure.base.ranges import KeyRange
+from tenure.protocol.balance.policy import (
+    NOBODY,
+    Plan,
+    PlannedMove,
+    Policy,
+    Situation,
+    changes,
+    in_time,
+)
+from tenure.protocol.lease.records import Steering
+from tenure.protocol.lease.table import owners_of
+
+
+class Planned(NamedTuple):
+    """What a policy wants, and what follows from it."""
+
+    plan: Plan
+    by_owner: Mapping[int, Sequence[KeyRange]]
+    """What each incarnation should have."""
+    moves: Sequence[PlannedMove]
+    """What differs from the table of the situation; of two situations, what differs between what
+    their plans would have come to."""
+
+
+class PlanningFailed(NamedTuple):
+    """The policy raised."""
+
+    why: str
+
+
+class Planning:
+    """A policy, and the situation that it is to plan for. Compared by identity."""
+
+    def __init__(
+        self,
+        pool: str,
+        policy: Policy,
+        situation: Situation,
+        steering: Steering,
+        as_of: int,
+        otherwise: tuple[Policy, Situation] | None = None,
+    ) -> None:
+        self.pool = pool
+        self.policy = policy
+        self.situation = situation._replace(present=situation.present.copy())
+        self.steering = steering
+        """What the operator wants in this situation."""
+        self.as_of = as_of
+        """The LSN of the present."""
+        self.otherwise = otherwise
+        """Where it is asked what a command changes: the policy and situation without it, of the
+        same table."""
+
+    def carry_out(self) -> Planned | PlanningFailed:
+        """Ask the policy."""
+        try:
+            plan = self.policy(self.situation)
+            moves = list(self._moves(plan))
+        except Exception as error:  # noqa: BLE001 - it is somebody's policy: anything may come
+            return PlanningFailed(f"{type(error).__name__}: {error}")
+        by_owner: dict[int, list[KeyRange]] = {}
+        for key_range, incarnation in plan.owners:
+            by_owner.setdefault(incarnation, []).append(key_range)
+        return Planned(plan, by_owner, moves)
+
+    def _moves(self, plan: Plan) -> Iterator[PlannedMove]:
+        present = self.situation.present
+        if self.otherwise is None:
+            yield from changes(present, plan)
+            return
+        without = self._without(*self.otherwise)
+        for move in changes(present, in_time(self.policy, self.situation, plan)):
+            for piece, taker in without.within(move.range):
+                if taker != move.taker:
+                    yield move._replace(range=piece)
+
+    def _without(self, policy: Policy, situation: Situation) -> RangeMap[int]:
+        try:
+            return in_time(policy, situation._replace(present=self.situation.present)).owners
+        except Exception:  # noqa: BLE001 - the command may be the way out of a policy that fails
+            return owners_of(self.situation.present)
+
+
+def without_those(plan: Plan, gone: set[int]) -> Plan:
+    """The plan, but for what it gives to incarnations that went while it was made: to nobody."""
+    owners = plan.owners
+    values = [NOBODY if owner in gone else owner for owner in owners.values()]
+    return plan._replace(owners=RangeMap.at_starts(owners.starts(), values))

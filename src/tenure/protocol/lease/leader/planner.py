@@ -1,0 +1,192 @@
+"""The plan of one pool: when it is made, and what becomes of it.
+
+A pool of few ranges is planned at once, within the step that made it necessary. The policy of a
+larger one is asked beside the machine (`MakePlan`), on a copy, and what comes of it is an event
+(`PlanMade`). Meanwhile the last plan holds, as it does between any two rounds, so a plan is no
+worse for being late: grants, returns and hand-offs that happened since would have followed it.
+
+What would not have followed: an operator steers otherwise, and the plan is thrown away; or somebody
+goes, and what the plan gives to them is given to nobody until the next one. Whoever comes is in the
+next plan. So a pool in which somebody comes or goes all the time is planned nevertheless.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from tenure.base.instants import FAR_FUTURE, Instant
+from tenure.base.rangemap import RangeMap
+from tenure.base.ranges import KeyRange
+from tenure.protocol.balance.planning import (
+    Planned,
+    Planning,
+    PlanningFailed,
+    without_those,
+)
+from tenure.protocol.balance.policy import NOBODY, Candidate, Pin, Policy, Situation, changes
+from tenure.protocol.lease.leader.context import LeaderContext
+from tenure.protocol.lease.leader.load_watch import LoadWatch
+from tenure.protocol.lease.leader.move_log import MoveLog
+from tenure.protocol.lease.leader.noted import LeaderKind
+from tenure.protocol.lease.leader.session import Session
+from tenure.protocol.lease.records import Steering
+from tenure.protocol.lease.table import LeaseTable
+
+
+class Planner:
+    """The leader's planning of one pool."""
+
+    def __init__(
+        self,
+        context: LeaderContext,
+        table: LeaseTable,
+        policy: Policy,
+        sessions: Mapping[int, Session],
+        log: MoveLog,
+    ) -> None:
+        self.context = context
+        self.table = table
+        self.policy = policy
+        self.sessions = sessions
+        self.log = log
+        self.load_watch = LoadWatch(table, context.timing.renew_ns)
+        self.plan: RangeMap[int] = table.owners()
+        """Who should have what."""
+        self._by_owner: Mapping[int, Sequence[KeyRange]] = {}
+        self._memory: object = None
+        self._due = FAR_FUTURE
+        self._under_way: Planning | None = None
+
+    # --- when ---
+
+    def by(self, at: Instant) -> None:
+        """Plan anew at that time, or before."""
+        self._due = min(self._due, at)
+
+    def soon(self, now: Instant) -> None:
+        """Plan anew when others that arrive with this one have arrived too (P12)."""
+        self.by(Instant(now + self.context.timing.gather_ns))
+
+    def advance(self, now: Instant) -> None:
+        """Plan, where it is time."""
+        if now >= self.wake_at:
+            self.replan(now)
+
+    @property
+    def wake_at(self) -> Instant:
+        """When to plan next; not while a plan is being made."""
+        return FAR_FUTURE if self._under_way else min(self._due, self.load_watch.at)
+
+    # --- planning ---
+
+    def situation(
+        self, now: Instant, steering: Steering | None = None, gone: int = NOBODY
+    ) -> Situation:
+        """What the policy is to plan for; or would be, with other steering, or without `gone`."""
+        wanted = self.table.steering if steering is None else steering
+        candidates, leavers = [], []
+        for session in self.sessions.values():
+            member = self.table.members[session.incarnation]
+            cordoned = session.name in wanted.cordoned
+            it = Candidate(
+                session.incarnation, session.name, member.capacity, member.labels, cordoned
+            )
+            if session.leaving or session.incarnation == gone or session.name in wanted.drained:
+                leavers.append(it)
+            elif session.proven:
+                candidates.append(it)
+        return Situation(
+            candidates,
+            self.table.rights,
+            now,
+            self.load_watch.loads(now),
+            pins=[Pin(*pin) for pin in wanted.pins],
+            frozen=wanted.frozen,
+            memory=self._memory,
+            leavers=leavers,
+        )
+
+    def planning(
+        self,
+        now: Instant,
+        policy: Policy | None = None,
+        steering: Steering | None = None,
+        gone: int = NOBODY,
+    ) -> Planning:
+        """What to ask the policy; or another, and what would change, with other steering."""
+        return Planning(
+            self.table.pool,
+            policy or self.policy,
+            self.situation(now, steering, gone),
+            self.table.steering if steering is None else steering,
+            self.context.history.lsn,
+            None if steering is None else (self.policy, self.situation(now)),
+        )
+
+    def replan(self, now: Instant) -> None:
+        """Plan now; or as soon as what is under way is done."""
+        if self._under_way:
+            self._due = now
+            return
+        self.load_watch.begin(now)
+        self._due = FAR_FUTURE
+        work = self.planning(now)
+        if self.is_done_at_once:
+            self._adopt(now, work, work.carry_out())
+        else:
+            self._under_way = work
+            self.context.ask_policy(work)
+
+    @property
+    def is_done_at_once(self) -> bool:
+        """Whether the policy is asked within the step: it takes no longer than other steps do."""
+        return len(self.table.rights) <= self.context.plans_at_once
+
+    def on_made(self, now: Instant, work: Planning, made: Planned | PlanningFailed) -> bool:
+        """Adopt what came of the planning that is under way; False where it is another."""
+        if work is not self._under_way:
+            return False
+        self._under_way = None
+        self._adopt(now, work, made)
+        return True
+
+    def _adopt(self, now: Instant, work: Planning, made: Planned | PlanningFailed) -> None:
+        if isinstance(made, PlanningFailed):
+            self.on_failed(now, made)
+        elif work.steering != self.table.steering or work.policy is not self.policy:
+            self._due = now
+        else:
+            gone = {each.incarnation for each in work.situation.candidates if self._goes(each)}
+            if gone:
+                made = made._replace(plan=without_those(made.plan, gone))
+                self._due = now
+            is_late = bool(gone) or work.as_of != self.context.history.lsn
+            self.follow(now, made, is_late=is_late)
+
+    def _goes(self, candidate: Candidate) -> bool:
+        session = self.sessions.get(candidate.incarnation)
+        return session is None or session.leaving
+
+    def on_failed(self, now: Instant, failed: PlanningFailed) -> None:
+        """The last plan stays, and the policy is asked again, as by a new leader: its memory may be
+        what it failed at.
+        """
+        self.context.note(LeaderKind.POLICY_FAILED, self.table.pool, failed.why)
+        self._memory = None
+        self.by(Instant(now + self.context.timing.renew_ns))
+
+    def follow(self, now: Instant, made: Planned, *, is_late: bool) -> None:
+        """From now on this is the plan. Of one that `is_late` the moves are others by now."""
+        plan = made.plan
+        self.plan, self._memory, self._by_owner = plan.owners, plan.memory, made.by_owner
+        self.by(plan.again_at)
+        self.log.follow(now, plan)
+        moves = changes(self.table.rights, plan) if is_late else made.moves
+        moving = (session.incarnation for session in self.sessions.values() if session.is_moving)
+        changing = {each.giver or each.taker for each in moves if each.taker != NOBODY}
+        for incarnation in sorted(changing.union(moving)):
+            session = self.sessions.get(incarnation)
+            if session is not None:
+                session.unsettle(self.context)
+
+    def wanted_by(self, incarnation: int) -> Sequence[KeyRange]:
+        """What the incarnation should have."""
+        return self._by_owner.get(incarnation, ())

@@ -1,0 +1,244 @@
+"""Plans that are made beside the machine: when they count, and what a policy that fails costs."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from tenure.base.instants import FAR_FUTURE, Instant, seconds
+from tenure.base.ranges import WHOLE
+from tenure.protocol.balance.planning import Planning
+from tenure.protocol.balance.policy import NOBODY, Plan, Policy, Situation
+from tenure.protocol.lease.leader.events import (
+    CarriedOut,
+    CreatePool,
+    MakePlan,
+    ManagerAction,
+    Question,
+    QuestionAsked,
+    StopRequested,
+)
+from tenure.protocol.lease.leader.noted import LeaderKind
+from tenure.protocol.lease.records import Steering
+from tenure.protocol.lease.steering_events import ChoosePolicy, Freeze, PlanRead, ReadPlan, Steered
+from tenure.protocol.lease.timing import DEFAULT
+from tenure.protocol.log.journal import Seat
+from tests.unit.protocol.lease.desk import HIGH, LOW, T0, ByName, Desk, at
+from tests.unit.protocol.lease.driven_manager import Driven
+
+A, B, C = 101, 102, 103  # nonces, and connections
+BY_A, BY_B = ByName((WHOLE, "a b c")), ByName((WHOLE, "b a c"))
+HALVES = ByName((LOW, "a b c"), (HIGH, "b a c"))
+
+
+class Beside(Desk):
+    """A desk whose policies are asked beside it: what is asked waits until the test lets it."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.asked: list[Planning] = []
+        super().__init__(policy)
+        self.context.plans_at_once = 0
+
+    def _take(self, action: ManagerAction) -> None:
+        if isinstance(action, MakePlan):
+            self.asked.append(action.work)
+        super()._take(action)
+
+    def made(self, now: Instant) -> None:
+        """What was asked first is done."""
+        work = self.asked.pop(0)
+        assert self.pool.planner.on_made(now, work, work.carry_out())
+        self.commit()
+
+    def planned(self) -> set[int]:
+        return set(self.pool.planner.plan.values())
+
+
+def one_owner(policy: Policy) -> Beside:
+    """`a` is incarnation 1, and is planned for everything that the policy gives it."""
+    desk = Beside(policy)
+    desk.owner(T0, "a", A)
+    desk.advance(at(0.2))
+    desk.made(at(0.3))
+    return desk
+
+
+def test_the_last_plan_holds_until_the_next_is_made() -> None:
+    desk = one_owner(BY_B)
+    desk.settle(at(0.4), 1, A)
+    desk.owner(at(1), "b", B)
+    desk.advance(at(1.2))
+    assert desk.planned() == {1}
+    assert desk.pool.wake_at > at(1.2), "nothing is due while the plan is made"
+    desk.made(at(2))
+    assert desk.planned() == {2}
+
+
+def test_one_plan_is_made_at_a_time_and_the_next_follows() -> None:
+    desk = one_owner(HALVES)
+    desk.owner(at(1), "b", B)
+    desk.advance(at(1.2))
+    desk.owner(at(1.3), "c", C)
+    desk.advance(at(1.6))
+    assert len(desk.asked) == 1
+    desk.made(at(2))
+    assert desk.planned() == {1, 2}
+    desk.advance(at(2))
+    assert len(desk.asked) == 1
+    assert len(desk.asked[0].situation.candidates) == 3
+
+
+def test_what_a_late_plan_gives_to_who_has_gone_is_given_to_nobody_until_the_next() -> None:
+    desk = one_owner(HALVES)
+    desk.owner(at(1), "b", B)
+    desk.advance(at(1.2))
+    desk.pool.on_death(at(1.3), desk.pool.sessions[2], LeaderKind.EXPIRED)
+    desk.commit()
+    desk.made(at(1.5))
+    assert desk.planned() == {1, NOBODY}
+    desk.advance(at(1.5))
+    desk.made(at(2))
+    assert desk.planned() == {1}
+
+
+def test_a_plan_that_comes_after_other_steering_is_thrown_away() -> None:
+    desk = one_owner(HALVES)
+    desk.owner(at(1), "b", B)
+    desk.advance(at(1.2))
+    work = desk.pool.planner.planning(at(1.3), BY_A, Steering(frozen=True))
+    desk.pool.steer(at(1.3), Steering(frozen=True), work.carry_out())
+    desk.commit()
+    assert desk.planned() == {1}
+    desk.made(at(1.5))
+    assert desk.planned() == {1}
+    desk.advance(at(1.5))
+    assert [each.situation.frozen for each in desk.asked] == [True]
+
+
+def test_what_has_come_free_meanwhile_is_offered_to_whom_the_late_plan_gives_it() -> None:
+    """`a` returns what the plan before recalled, while a plan is made that leaves it with `a`."""
+    desk = one_owner(BY_B)
+    desk.settle(at(0.4), 1, A)
+    desk.owner(at(1), "b", B)
+    desk.advance(at(1.2))
+    desk.made(at(1.3))
+    desk.ask(at(1.4), 1, A, desk.pool.table.held_by(1))
+    desk.pool.planner.policy = BY_A
+    desk.pool.planner.replan(at(1.5))
+    desk.commit()
+    desk.ask(at(1.6), 1, A, ())
+    assert desk.owner_of(b"a") == NOBODY
+    desk.pokes(A)
+    desk.made(at(2))
+    assert desk.planned() == {1}
+    assert desk.pokes(A) == 1
+
+
+def test_who_begins_to_leave_while_a_plan_is_made_is_planned_for_again() -> None:
+    desk = one_owner(HALVES)
+    desk.settle(at(0.4), 1, A)
+    desk.owner(at(1), "b", B)
+    desk.advance(at(1.2))
+    held = desk.pool.table.held_by(1)
+    desk.ask(at(1.3), 1, A, held, leaving=True)
+    desk.made(at(1.5))
+    assert desk.planned() == {2, NOBODY}
+    desk.advance(at(1.5))
+    desk.made(at(1.6))
+    assert desk.planned() == {2}
+
+
+class Failing:
+    """A policy that raises for some situations."""
+
+    def __init__(self, then: Policy, fails: Sequence[bool]) -> None:
+        self.then = then
+        self.fails = list(fails)
+        self.memories: list[object] = []
+
+    def __call__(self, situation: Situation) -> Plan:
+        self.memories.append(situation.memory)
+        if self.fails and self.fails.pop(0):
+            raise ZeroDivisionError("float division by zero")
+        return self.then(situation)._replace(memory="kept")
+
+
+@pytest.mark.parametrize("plans_at_once", [0, 1_000])
+def test_a_policy_that_raises_costs_a_round_and_never_a_leader(plans_at_once: int) -> None:
+    policy = Failing(HALVES, [False, True, False])
+    desk = Beside(policy)
+    desk.context.plans_at_once = plans_at_once
+    now = T0
+    for name, nonce in (("a", A), ("b", B)):
+        desk.owner(now, name, nonce)
+        now = Instant(now + DEFAULT.gather_ns)
+        desk.advance(now)
+        if desk.asked:
+            desk.made(now)
+    assert desk.planned() == {1}, "the last plan stays"
+    assert desk.notes.count("policy failed") == 1
+    assert desk.pool.planner.wake_at == now + DEFAULT.renew_ns < FAR_FUTURE
+    desk.advance(Instant(now + DEFAULT.renew_ns))
+    if desk.asked:
+        desk.made(now)
+    assert desk.planned() == {1, 2}
+    assert policy.memories == [None, "kept", None], "its memory may be what it failed at"
+
+
+def test_a_policy_that_raises_is_replaced_by_a_command_all_the_same() -> None:
+    """What would move without the command cannot be told; what moves with it can."""
+    desk = Beside(Failing(HALVES, [True] * 10))
+    desk.owner(T0, "a", A)
+    made = desk.pool.planner.planning(at(1), BY_A, Steering(policy="ring")).carry_out()
+    assert not isinstance(made, str)
+    desk.pool.steer(at(1), Steering(policy="ring"), made)
+    desk.commit()
+    assert desk.planned() == {1}
+
+
+# --- what people ask ------------------------------------------------------------------------------
+
+
+def beside() -> Driven:
+    """A manager that leads, and asks all policies beside the machine."""
+    driven = Driven(plans_at_once=0)
+    driven.ask(CreatePool("p", "hashed"))
+    return driven
+
+
+def test_a_question_to_the_policy_is_answered_when_the_policy_has_been_asked() -> None:
+    driven = beside()
+    questions: list[Question] = [ReadPlan("p"), Freeze(pool="p", dry_run=True)]
+    for ticket, question in enumerate(questions):
+        driven.take(QuestionAsked(ticket, question))
+    assert driven.replies == [CarriedOut(changed=True)]
+    driven.plan()
+    read, dry = driven.replies[1:]
+    assert isinstance(read, PlanRead)
+    assert isinstance(dry, Steered)
+    assert dry.dry_run
+
+
+def test_a_command_is_planned_anew_where_another_was_carried_out_meanwhile() -> None:
+    driven = beside()
+    driven.take(QuestionAsked(2, Freeze(pool="p")))
+    driven.take(QuestionAsked(3, ChoosePolicy(pool="p", policy="ring")))
+    driven.plan()
+    answers = [each for each in driven.replies if isinstance(each, Steered)]
+    assert [(each.steering.frozen, each.steering.policy) for each in answers] == [
+        (True, ""),
+        (True, "ring"),
+    ]
+
+
+@pytest.mark.parametrize("leads_again", [False, True])
+def test_what_comes_of_a_plan_that_a_deposed_leader_wanted_is_nothing(leads_again: bool) -> None:
+    driven = beside()
+    driven.take(QuestionAsked(2, Freeze(pool="p")))
+    if leads_again:
+        driven.journal.seat = Seat(2, 0, "other", seconds(9))
+        driven.run(at(200))
+        assert driven.notes.count("leading") == 2
+    else:
+        driven.take(StopRequested())
+    driven.plan()
+    assert driven.replies == [CarriedOut(changed=True)]
