@@ -33,7 +33,7 @@ ONLY = {
 
 # The simulator and the test kit are for tests; these commands bring them to the command line.
 COMMANDS = {
-    "sim": ("tenure.cli.sim", "tenure.cli.simulate"),
+    "sim": ("tenure.cli.sim", "tenure.cli.simulate", "tenure.cli.trace"),
     "testing": ("tenure.cli.testing",),
 }
 

@@ -53,6 +53,9 @@ COMMANDS = {
         "tenure.cli.simulate.command:simulate",
         "Run the protocol through simulated years of faults.",
     ),
+    "trace": Command(
+        "tenure.cli.trace:trace", "Compare ways to keep caches consistent, as the paper did."
+    ),
     "restore": Command(
         "tenure.cli.restore:restore", "Go on from an old copy of a journal, as a new one."
     ),
