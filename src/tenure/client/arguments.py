@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from ipaddress import ip_address
 from math import isfinite
 from random import Random
 from urllib.parse import urlsplit
@@ -46,7 +47,28 @@ def checked_address(address: object) -> str:
         )
     if why := wrong_with_text(address):
         raise ConfigurationError(f"address cannot be {shown(address)}: {why}")
+    if is_every_address(host_of(address)):
+        raise ConfigurationError(
+            f"address cannot be {address!r}: {host_of(address)} stands for every address of this "
+            f"machine, and clients need one that they can reach; pass it, for example {example}"
+        )
     return address
+
+
+def host_of(address: str) -> str | None:
+    """The host that an address names, where it is a URL."""
+    try:
+        return urlsplit(address).hostname if "://" in address else None
+    except ValueError:
+        return None
+
+
+def is_every_address(host: str | None) -> bool:
+    """Whether `host` is one to listen on, such as 0.0.0.0, which nobody can be sent to."""
+    try:
+        return host is not None and ip_address(host).is_unspecified
+    except ValueError:
+        return False
 
 
 def checked_kind(kind: object) -> PoolKind:
@@ -68,18 +90,29 @@ def checked_seconds(what: str, value: object) -> float:
 
 def checked_drain(value: object) -> float:
     """How long to hand over before leaving."""
-    return 0.0 if value == 0 else checked_seconds("drain", value)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not isfinite(value) or value < 0:  # type: ignore[arg-type, operator]
+        raise ConfigurationError(f"drain is a number of seconds, 0 or more, not {value!r}")
+    return float(value)  # type: ignore[arg-type]
 
 
-def checked_listening(given: object, address: str) -> str:
-    """Where to take state: as given, or on the host of the owner's address, or on loopback."""
+def checked_listening(given: object, address: str, told: str | None = None) -> str:
+    """Where to take state: as given, or on the host of the owner's address, or on loopback.
+
+    Where it listens on every address of the machine, others must be `told` one of them.
+    """
     if given is None:
-        host = urlsplit(address).hostname if "://" in address else None
-        host = host or LOOPBACK
+        host = host_of(address) or LOOPBACK
         return f"[{host}]:0" if ":" in host else f"{host}:0"
     if isinstance(given, str):
         host, _, port = given.rpartition(":")
         if host and port.isdecimal() and int(port) <= LAST_PORT:
+            if told is None and is_every_address(host.strip("[]")):
+                raise ConfigurationError(
+                    f"hand_off_listen={given!r} stands for every address of this machine, and "
+                    "other owners need one that they can reach: pass it with hand_off_address, "
+                    'for example hand_off_address="http://10.0.0.7:8400"'
+                )
             return given
     raise ConfigurationError(
         f'hand_off_listen is "HOST:PORT", port 0 for one that is free, not {given!r}; '
@@ -112,6 +145,11 @@ def checked_capacity(capacity: object) -> float:
 
 def checked_labels(labels: Mapping[str, str] | None) -> dict[str, str]:
     """What is to be known of an owner beside its address."""
+    if labels is not None and not isinstance(labels, Mapping):
+        raise ConfigurationError(
+            f"labels are a dict of strs by strs, not {labels!r}; write them like "
+            'labels={"zone": "b"}'
+        )
     checked = dict(labels or {})
     if len(checked) > LABELS_PER_OWNER:
         raise ConfigurationError(f"{len(checked)} labels, where {LABELS_PER_OWNER} are the most")

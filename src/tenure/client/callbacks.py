@@ -39,12 +39,30 @@ class Job(NamedTuple):
 
 
 def check_callback(name: str, callback: object) -> None:
-    """Raise ConfigurationError for what cannot be called."""
-    if callback is not None and not callable(callback):
+    """Raise ConfigurationError for what cannot be called with one argument."""
+    if callback is None:
+        return
+    if not callable(callback):
         raise ConfigurationError(
             f"{name} is called, so it must be a function or a coroutine function, "
             f"not {callback!r}; leave it out where there is nothing to do"
         )
+    check_arity(name, callback, 1)
+
+
+def check_arity(name: str, callback: Callable[..., object], arguments: int) -> None:
+    """Raise ConfigurationError for what cannot be called with so many positional arguments."""
+    try:
+        signature = inspect.signature(callback)
+    except (TypeError, ValueError):
+        return  # some of those written in C do not say
+    try:
+        signature.bind(*range(arguments))
+    except TypeError as error:
+        what = f"{arguments} argument" + ("s" if arguments > 1 else "")
+        raise ConfigurationError(
+            f"{name} is called with {what}, and {callback!r} takes {signature}: {error}"
+        ) from None
 
 
 class Callbacks:

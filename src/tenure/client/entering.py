@@ -129,14 +129,29 @@ class Entered:
         take(future)
         return Done()
 
-    def _check_usable(self) -> None:
-        """Raise what every use of it raises that is not entered, was left, or is in a child."""
+    def _check_entered(self) -> None:
+        """Raise what every use of it raises that is not entered, or is in a forked child."""
         if self._is_forked:
             raise forked(self._what)
-        if self._is_left and not self._engine.is_draining:
-            raise left(self._what)
         if self._form == "new":
             raise not_entered(self._what)
+
+    def _check_usable(self) -> None:
+        """Raise where it was left, too."""
+        self._check_entered()
+        if self._is_left and not self._engine.is_draining:
+            raise left(self._what)
+
+    @property
+    def _state(self) -> str:
+        """In a word or two, for whoever looks at it."""
+        if self._is_forked:
+            return "in a forked child"
+        if self._is_left:
+            return "leaving" if self._engine.is_draining else "left"
+        if self._form == "new":
+            return "not entered"
+        return "entered" if self._engine.entered.done() else "entering"
 
     def stats(self) -> dict[str, int]:
         """How often what happened since it was entered: messages, callbacks, refusals, losses."""

@@ -19,6 +19,7 @@ by who publishes.
 from bisect import bisect_right
 from collections.abc import Callable
 from math import inf, isfinite
+from numbers import Real
 from random import Random
 from threading import RLock
 
@@ -27,7 +28,7 @@ from xxhash import xxh3_64_digest
 from tenure.base.keys import Key, PoolKind, UserKey, key_function, no_utf8
 from tenure.base.ranges import LOWEST, KeyRange
 from tenure.client.lease import Lease
-from tenure.client.unusable import forked, left, not_entered, raising_list
+from tenure.client.unusable import forked, not_entered, raising_list
 from tenure.errors import TenureError, UsageError
 from tenure.protocol.balance.meter import Sampler
 from tenure.protocol.lease.messages import Leased
@@ -185,7 +186,8 @@ class Board:
 
     def record_load(self, key: UserKey, amount: float) -> None:
         """Count `amount` for `key`, where it is held; from the first on, checks are no load."""
-        if not (isfinite(amount) and 0 <= amount <= MOST_LOAD):
+        is_number = type(amount) is float or isinstance(amount, Real)
+        if not (is_number and isfinite(amount) and 0 <= amount <= MOST_LOAD):
             raise UsageError(
                 f"a load of {amount!r}, where a number from 0 to {MOST_LOAD:g} is wanted"
             )
@@ -286,18 +288,15 @@ class Board:
         with self._lock:
             self._lapsed = False
 
-    def drop_for_good(self) -> None:
-        """Nothing is held, and never will be; checks go on answering None."""
+    def close(self) -> None:
+        """Nothing is held, and never will be; checks go on answering None.
+
+        Whoever checks while the application shuts down is told what is so: it is not held here.
+        """
         with self._lock:
             if not self._is_over:
                 self._is_over = True
                 self.current = NOTHING_HELD
-
-    def close(self) -> None:
-        """Left: reading raises."""
-        with self._lock:
-            self._is_over = True
-            self.current = unusable(lambda: left(WHAT))
 
     def on_fork(self) -> None:
         """In a forked child: reading raises."""

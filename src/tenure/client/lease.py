@@ -22,3 +22,8 @@ class Lease(msgspec.Struct, frozen=True, gc=False, array_like=True):
     number: int
     journal: int
     """The identity of the manager's journal: numbers of two journals cannot be compared."""
+
+    def __repr__(self) -> str:
+        is_text = self.key.isascii() and self.key.decode("ascii").isprintable()
+        key = repr(self.key.decode("ascii")) if self.key and is_text else self.key.hex() or "-"
+        return f"<Lease of key {key}, number {self.number}, journal {self.journal:x}>"

@@ -91,8 +91,9 @@ class Lookup(Entered):
     def watch(self, key: UserKey, callback: OnChange) -> Watch:
         """Have `callback` called with a KeyChange when `key` moves or is lost, until `cancel`."""
         self._check_usable()
-        if not callable(callback):
-            raise ConfigurationError(f"watch calls its callback, and {callback!r} is not callable")
+        if callback is None:
+            raise ConfigurationError("watch needs a callback: a function of a KeyChange")
+        check_callback("the callback of watch", callback)
         watch = Watch(self._engine.watches, key, self.key(key), callback)
         self._engine.watch(watch)
         return watch
@@ -109,6 +110,12 @@ class Lookup(Entered):
     def key(self, key: UserKey) -> Key:
         """What `key` is in the pool's key space: `lookup.key("room-42") in a_range`."""
         return self._board.usable().to_key(key)
+
+    def __repr__(self) -> str:
+        state = self._state
+        if state == "entered":
+            state = "in contact" if self.in_contact else "out of contact"
+        return f"<Lookup of pool {self.pool!r}: {state}>"
 
     @property
     def _is_forked(self) -> bool:

@@ -81,7 +81,7 @@ class Owner(Entered):
         managers: str | Sequence[str] | None = None,
         *,
         pool: str,
-        address: str = "",
+        address: str,
         kind: PoolKind = "hashed",
         name: str | None = None,
         capacity: float = 1.0,
@@ -129,10 +129,11 @@ class Owner(Entered):
         self._drain_seconds = 0.0
         if hand_off is not None:
             check_handler(hand_off)
+            told = checked_hand_off_address(hand_off_address)
+            listen = checked_listening(hand_off_listen, where, told)
             if isinstance(hand_off, KeyedState):
                 hand_off.belong_to(self.name, checked_kind(kind), _ended(ref(self)))
-            listen = checked_listening(hand_off_listen, where)
-            self._engine.hand_off_with(hand_off, listen, checked_hand_off_address(hand_off_address))
+            self._engine.hand_off_with(hand_off, listen, told)
             self._drain_seconds = DRAIN_SECONDS
         elif hand_off_listen is not None or hand_off_address is not None:
             raise ConfigurationError(
@@ -156,6 +157,11 @@ class Owner(Entered):
     def address(self) -> str:
         """Where it serves."""
         return self._config.address
+
+    def __repr__(self) -> str:
+        held = "" if self._state != "entered" else f", holds {len(self._board.ranges())} ranges"
+        who = f"Owner {self.name!r} of pool {self.pool!r} at {self.address}"
+        return f"<{who}: {self._state}{held}>"
 
     # --- what is held: from any thread, without waiting ---
 
@@ -189,7 +195,7 @@ class Owner(Entered):
         Raises NotOwner on entering if it is not. When the lease is lost meanwhile, the async form
         cancels the body and raises LeaseLost; the blocking form raises LeaseLost on leaving.
         """
-        self._check_usable()
+        self._check_entered()
         return Guard(self._engine.guards, key)
 
     @property
@@ -223,13 +229,12 @@ class Owner(Entered):
         within `drain` seconds (20, unless given; 0 for none) is returned without its state. Begins
         at once. Blocks in the blocking form; in the async form, await what it returns.
         """
-        if drain is None:
-            return self._close(self._drain_seconds)
-        return self._close(checked_drain(drain) if self._drain_seconds else 0.0)
+        seconds = self._drain_seconds if drain is None else checked_drain(drain)
+        return self._close(seconds if self._drain_seconds else 0.0)
 
     def alive(self) -> None:
         """Show the watchdog that the application is not hung. Without a watchdog, of no use."""
-        self._check_usable()
+        self._check_entered()
         self._engine.alive()
 
     def _before_start(self) -> None:

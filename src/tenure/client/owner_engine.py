@@ -365,7 +365,7 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
 
     def give_up(self) -> None:
         """See `Engine.give_up`."""
-        self.board.drop_for_good()
+        self.board.close()
         self.guards.tell_losers()
         self._drained.set()
 

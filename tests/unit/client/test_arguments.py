@@ -1,14 +1,15 @@
 """What users pass: taken, or refused with the thing, the value and the way out."""
 
+from functools import partial
 from random import Random
 from typing import Any
 
 import pytest
 
-from tenure import Lookup, Owner
+from tenure import KeyedState, KeyRange, Lease, Lookup, Owner
 from tenure.client.arguments import checked_listening, drawn_name
 from tenure.client.managers import manager_urls
-from tenure.errors import ConfigurationError
+from tenure.errors import ConfigurationError, UsageError
 
 URL = "http://127.0.0.1:7400"
 
@@ -16,6 +17,14 @@ URL = "http://127.0.0.1:7400"
 def owner(**changed: Any) -> Owner:  # noqa: ANN401  # wrong on purpose
     arguments: dict[str, Any] = {"managers": URL, "pool": "rooms", "address": "http://a:8000"}
     return Owner(**{**arguments, **changed})
+
+
+class NarrowHandler:
+    """A handler whose export does not take the mark."""
+
+    def export_range(self, key_range: KeyRange) -> None: ...
+    def import_chunk(self, key_range: KeyRange, chunk: bytes) -> None: ...
+    def discard_range(self, key_range: KeyRange) -> None: ...
 
 
 @pytest.mark.parametrize(
@@ -49,6 +58,20 @@ def owner(**changed: Any) -> Owner:  # noqa: ANN401  # wrong on purpose
         ({"enter_timeout": None}, "enter_timeout is a number of seconds above 0, not None"),
         ({"on_grant": 5}, "on_grant is called, so it must be a function .* not 5"),
         ({"on_revoke": "f"}, "on_revoke is called"),
+        (
+            {"on_grant": lambda: None},
+            "on_grant is called with 1 argument, and .* takes .*: too many",
+        ),
+        ({"on_revoke": isinstance}, "on_revoke is called with 1 argument, .*: missing a re"),
+        ({"labels": ["zone", "b"]}, r"labels are a dict of strs by strs, not \['zone', 'b'\]"),
+        ({"hand_off": KeyedState}, "hand_off is an instance, not the class KeyedState: pass"),
+        ({"hand_off": NarrowHandler()}, "hand_off.export_range is called with 2 arguments"),
+        ({"address": "http://0.0.0.0:80"}, "0.0.0.0 stands for every address of this machine"),
+        ({"address": "http://[::]:80"}, ":: stands for every address of this machine"),
+        (
+            {"hand_off": KeyedState(), "hand_off_listen": "0.0.0.0:0"},
+            "hand_off_listen='0.0.0.0:0' stands for every .* pass it with hand_off_address",
+        ),
         ({"managers": "127.0.0.1:7400"}, "'127.0.0.1:7400' is not the URL of a manager"),
         ({"managers": 7}, r"managers is a URL, or several .* not 7 \(int\); write it like"),
     ],
@@ -65,6 +88,7 @@ def test_an_owner_that_cannot_be(changed: dict[str, object], complaint: str) -> 
         ({"pool": "\ud800x"}, "pool cannot be '.ud800x'"),
         ({"managers": 7}, r"managers is a URL, or several .* not 7 \(int\); write it like"),
         ({"on_loss": 5}, "on_loss is called"),
+        ({"on_loss": lambda: None}, "on_loss is called with 1 argument"),
         ({"enter_timeout": 0}, "enter_timeout is a number of seconds above 0"),
         ({"managers": []}, "managers names no manager"),
     ],
@@ -72,6 +96,42 @@ def test_an_owner_that_cannot_be(changed: dict[str, object], complaint: str) -> 
 def test_a_lookup_that_cannot_be(changed: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ConfigurationError, match=complaint):
         Lookup(**{"managers": URL, "pool": "rooms", **changed})
+
+
+def test_callbacks_of_all_kinds_are_taken() -> None:
+    class Bound:
+        def told(self, ranges: object, more: int = 0) -> None: ...
+
+    callbacks: tuple[Any, ...] = ([].extend, print, Bound().told, partial(max, 1))
+    for callback in callbacks:
+        owner(on_grant=callback, on_revoke=callback)
+
+
+def test_the_address_is_required_by_the_signature() -> None:
+    with pytest.raises(TypeError, match="missing 1 required keyword-only argument: 'address'"):
+        Owner(URL, pool="rooms")  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("drain", [-1, "x", float("nan"), True])
+@pytest.mark.parametrize("hand_off", [None, KeyedState()])
+def test_a_drain_that_cannot_be_is_refused_at_once(drain: Any, hand_off: Any) -> None:  # noqa: ANN401
+    with pytest.raises(ConfigurationError, match="drain is a number of seconds, 0 or more, not"):
+        _ = owner(hand_off=hand_off).close(drain)
+
+
+@pytest.mark.parametrize("amount", ["x", None, -1, float("inf"), [1], 1j])
+def test_a_load_that_cannot_be_is_refused_at_once(amount: Any) -> None:  # noqa: ANN401
+    with pytest.raises(UsageError, match=r"a load of .*, where a number from 0"):
+        owner().record_load("k", amount)
+
+
+def test_what_owners_lookups_and_leases_look_like() -> None:
+    assert repr(owner(name="one")) == (
+        "<Owner 'one' of pool 'rooms' at http://a:8000: not entered>"
+    )
+    assert repr(Lookup(URL, pool="rooms")) == "<Lookup of pool 'rooms': not entered>"
+    assert repr(Lease(b"room-42", 7, 255)) == "<Lease of key 'room-42', number 7, journal ff>"
+    assert repr(Lease(b"\x00\xab", 7, 255)) == "<Lease of key 00ab, number 7, journal ff>"
 
 
 def test_what_an_owner_says_of_itself() -> None:
@@ -176,7 +236,7 @@ def test_managers_that_cannot_be(given: str, complaint: str) -> None:
 def test_state_is_taken_where_that_is_said_or_on_the_host_of_the_address(
     given: str | None, address: str, expected: str
 ) -> None:
-    assert checked_listening(given, address) == expected
+    assert checked_listening(given, address, "http://10.0.0.9:8400") == expected
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterable
 from typing import Any, Protocol, Self, TypeAlias, TypeVar, cast
 
 from tenure.base.ranges import KeyRange
+from tenure.client.callbacks import check_arity
 from tenure.errors import ConfigurationError
 
 Mark: TypeAlias = Any
@@ -60,17 +61,25 @@ class Granted(tuple[KeyRange, ...]):  # noqa: SLOT001  # a tuple takes no slots
         return new
 
 
-METHODS = ("export_range", "import_chunk", "discard_range")
+METHODS = {"export_range": 2, "import_chunk": 2, "discard_range": 1}
+"""And how many arguments each is called with."""
 
 
 def check_handler(handler: object) -> None:
     """Raise ConfigurationError for what cannot hand over."""
+    if isinstance(handler, type):
+        raise ConfigurationError(
+            f"hand_off is an instance, not the class {handler.__name__}: pass "
+            f"hand_off={handler.__name__}(...)"
+        )
     missing = [name for name in METHODS if not callable(getattr(handler, name, None))]
     if missing:
         raise ConfigurationError(
             f"hand_off is asked for state by {', '.join(METHODS)}, and {handler!r} has no "
             f"{', '.join(missing)}; tenure.KeyedState has them all"
         )
+    for name, arguments in METHODS.items():
+        check_arity(f"hand_off.{name}", getattr(handler, name), arguments)
 
 
 async def result_of(result: object) -> object:
