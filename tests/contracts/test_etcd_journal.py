@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tenure.journals import Journal, MemoryJournal, open_journal
-from tenure.protocol.log.journal import JournalAction, Load, ReadSeat
+from tenure.protocol.lease.records import JournalAction
+from tenure.protocol.log.journal import Load, ReadSeat
 from tenure.testing.contracts.journal import MakeJournal
 from tenure.testing.contracts.restorable import RestorableJournalContract
 from tests.contracts.test_journals import ACTIONS, LIKELY, story

@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 from tenure.errors import JournalDamaged
 from tenure.journals import Journal, MemoryJournal, open_journal
 from tenure.journals.perform import perform
-from tenure.protocol.lease.records import PromiseLowered, State
+from tenure.protocol.lease.records import JournalAction, PromiseLowered, State
 from tenure.protocol.log.journal import (
     Append,
     Beat,
     Campaign,
     Compact,
-    JournalAction,
     Load,
     Loaded,
     ReadSeat,

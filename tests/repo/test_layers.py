@@ -1,5 +1,7 @@
 """Layers: a module imports from the layers below its own, never from beside or above.
 
+So do the rooms inside `protocol/`.
+
 Read from the import statements, so an import for type checkers only counts like any other: a layer
 that must know another's types knows that layer.
 """
@@ -19,6 +21,17 @@ ROWS = (
     ("dashboard", "cli"),
 )
 ROW_OF = {layer: row for row, layers in enumerate(ROWS) for layer in layers}
+
+# The rooms of `protocol/`, from the bottom up too: a room sees those in lower rows, and not those
+# beside it. `lease` is the words that all who speak of leases share. `gossip`, `topology`, `volume`
+# and `replication` are places kept for what is still to come.
+ROOMS = (
+    ("log", "gossip"),
+    ("lease", "topology"),
+    ("balance",),
+    ("lease.leader", "lease.owner", "lease.lookup", "volume", "replication"),
+)
+ROOM_ROW = {room: row for row, rooms in enumerate(ROOMS) for room in rooms}
 
 # What stands outside the rows. The face is `tenure/__init__.py`; the rest are what they say.
 FACE, ERRORS = "face", "errors"
@@ -43,6 +56,26 @@ def layer_of(name: str) -> str:
     if len(parts) == 1:
         return FACE
     return "cli" if parts[1] == "__main__" else parts[1]
+
+
+def room_of(name: str) -> str | None:
+    """The room of `protocol/` that a module is in; None where it is elsewhere."""
+    parts = name.split(".")
+    if parts[1:2] != ["protocol"] or len(parts) == 2:
+        return None
+    inner = ".".join(parts[2:4])
+    return inner if inner in ROOM_ROW else parts[2]
+
+
+def wrong_room(importer: str, target: str) -> str | None:
+    """What is wrong with an import from one room of `protocol/` to another."""
+    here, there = room_of(importer), room_of(target)
+    if here is None or there is None or here == there:
+        return None
+    for room in (here, there):
+        if room not in ROOM_ROW:
+            return f"{room!r} is no room of protocol/; those are in tests/repo/test_layers.py"
+    return None if ROOM_ROW[there] < ROOM_ROW[here] else f"{here} may not import {there}"
 
 
 def target_of(found: Import, known: set[str]) -> str:
@@ -81,6 +114,8 @@ def complaints(module: Module, known: set[str]) -> list[str]:
             found.append(f"{module.path}:{each.line} imports {target}, which is in no layer")
         elif not allowed(module, layer, layer_of(target)):
             found.append(f"{module.path}:{each.line} {layer} may not import {target}")
+        elif why := wrong_room(module.name, target):
+            found.append(f"{module.path}:{each.line} {why}")
     return found
 
 
@@ -106,6 +141,18 @@ def test_every_import_goes_down() -> None:
         ("tenure.errors", "from tenure.base import keys"),
         ("tenure.helpers", ""),
         ("tenure.manager.server", "from tenure.helpers import anything"),
+        ("tenure.protocol.log.ledger", "from tenure.protocol.lease.records import AnyRecord"),
+        ("tenure.protocol.log.ledger", "from tenure.protocol.lease.leader import pool"),
+        ("tenure.protocol.lease.table", "from tenure.protocol.lease.leader.pool import Pool"),
+        ("tenure.protocol.lease.table", "from tenure.protocol.balance.policy import Plan"),
+        ("tenure.protocol.lease.owner.belief", "from tenure.protocol.lease.leader import pool"),
+        ("tenure.protocol.lease.lookup.machine", "import tenure.protocol.lease.owner.events"),
+        ("tenure.protocol.lease.leader.pool", "from ..owner import events"),
+        ("tenure.protocol.balance.ring", "from tenure.protocol.lease.leader.pool import Pool"),
+        ("tenure.protocol.gossip.digest", "from tenure.protocol.log.journal import Seat"),
+        ("tenure.protocol.topology.changes", "from tenure.protocol.lease.table import Right"),
+        ("tenure.protocol.volume.server", "from tenure.protocol.lease.owner.belief import Belief"),
+        ("tenure.protocol.lease.table", "from tenure.protocol.helpers import anything"),
     ],
 )
 def test_an_import_that_goes_up_or_sideways_is_found(name: str, text: str) -> None:
@@ -122,6 +169,11 @@ def test_an_import_that_goes_up_or_sideways_is_found(name: str, text: str) -> No
         ("tenure.sim.world", "from tenure.cli import demo"),
         ("tenure.cli.simulate", "from tenure.sim import world"),
         ("tenure.wire.codec", "import aiohttp"),
+        ("tenure.protocol.lease.records", "from tenure.protocol.log.journal import Seat"),
+        ("tenure.protocol.lease.leader.pool", "from tenure.protocol.balance.policy import Plan"),
+        ("tenure.protocol.topology.changes", "from tenure.protocol.log.ledger import Ledger"),
+        ("tenure.protocol.lease.owner.events", "from tenure.protocol.lease.owner import belief"),
+        ("tenure.wire.codec", "from tenure.protocol.lease.leader import events"),
     ],
 )
 def test_an_import_that_goes_down_is_not_found(name: str, text: str) -> None:

@@ -19,7 +19,7 @@ from tenure.protocol.lease.messages import HandOff, Leased
 from tenure.protocol.lease.owner import events as owner_events
 from tenure.protocol.lease.owner.events import Holdings
 from tenure.protocol.lease.owner.machine import OwnerMachine
-from tenure.protocol.log.journal import JournalAction
+from tenure.protocol.log.journal import LOG_ACTIONS
 from tenure.sim.kernel.clocks import MILLION, SimClock
 from tenure.sim.kernel.hosts import HostProcess
 from tenure.sim.lease.hosts import sight
@@ -147,7 +147,7 @@ class ManagerActor(Actor):
                 self.gave_up = why
                 self.kill()
             case _:
-                assert isinstance(action, JournalAction), action
+                assert isinstance(action, LOG_ACTIONS), action
                 self.stage.call_journal(self, action)
 
     def lose(self, owner: "OwnerActor") -> None:

@@ -28,11 +28,18 @@ from tenure.protocol.lease.messages import AnyMessage, Entry, Leased
 from tenure.protocol.lease.owner import events as owner_events
 from tenure.protocol.lease.owner.events import OwnerConfig
 from tenure.protocol.lease.owner.machine import OwnerMachine
-from tenure.protocol.lease.records import AnyRecord, Changed, Left, State
+from tenure.protocol.lease.records import (
+    AnyRecord,
+    Changed,
+    JournalAction,
+    JournalEvent,
+    Left,
+    State,
+)
 from tenure.protocol.lease.restoration import restored
 from tenure.protocol.lease.table import LeaseTable, Right
 from tenure.protocol.lease.timing import DEFAULT, Timing
-from tenure.protocol.log.journal import JournalAction, JournalEvent, Seat
+from tenure.protocol.log.journal import Seat
 from tenure.sim.journal import failure_of
 from tenure.sim.kernel.hosts import HostProcess, Hosts
 from tenure.sim.lease.checkers import added

@@ -25,8 +25,8 @@ from typing import Protocol
 
 import msgspec
 
+from tenure.base.numbers import JournalId, Number
 from tenure.errors import JournalDamaged, JournalTooNew, JournalWentBack
-from tenure.protocol.lease.messages import JournalId, Number
 from tenure.protocol.lease.records import AnyRecord, State
 from tenure.protocol.log.journal import AppendResult, Seat
 

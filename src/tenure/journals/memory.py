@@ -14,7 +14,7 @@ from threading import Lock
 from typing import TypeVar
 
 from tenure.journals.contract import Tail, WholeLog, check_campaign, went_back, wrong_end
-from tenure.protocol.lease.records import AnyRecord, State
+from tenure.protocol.lease.records import AnyRecord, JournalAction, JournalEvent, State
 from tenure.protocol.log.journal import (
     Append,
     Appended,
@@ -27,8 +27,6 @@ from tenure.protocol.log.journal import (
     Compact,
     Deposed,
     Followed,
-    JournalAction,
-    JournalEvent,
     Load,
     Loaded,
     ReadSeat,
@@ -99,7 +97,7 @@ class JournalContents:
         """Nobody leads: the leader has resigned, or was revoked early."""
         self.seat = Seat(self.seat.leadership, self.seat.beat, "", self.seat.watch_ns)
 
-    def _load(self, load: Load) -> Loaded | Followed:
+    def _load(self, load: Load) -> Loaded[AnyRecord, State] | Followed[AnyRecord]:
         first = load.after_lsn - self.state_lsn
         if load.journal != self.journal or not 0 <= first <= len(self._written):
             who = load.leadership
@@ -107,7 +105,7 @@ class JournalContents:
         records = tuple(record for _, record in self._written[first:])
         return Followed(load.leadership, self.journal, load.after_lsn, records)
 
-    def _append(self, action: Append) -> AppendResult:
+    def _append(self, action: Append[AnyRecord]) -> AppendResult:
         if not self.leads(action.leadership):
             return Deposed()
         if action.after_lsn == self.lsn:
@@ -116,18 +114,18 @@ class JournalContents:
             raise wrong_end(action.after_lsn, self.lsn, action.leadership)
         return Committed(action.after_lsn + len(action.records))
 
-    def has(self, action: Append) -> bool:
+    def has(self, action: Append[AnyRecord]) -> bool:
         """Whether this very append took effect before: it is repeated."""
         new, first = _signed(action), action.after_lsn - self.state_lsn
         return bool(new) and first >= 0 and new == self._written[first : first + len(new)]
 
-    def write(self, action: Append) -> None:
+    def write(self, action: Append[AnyRecord]) -> None:
         """Put its records at the end."""
         self._written += _signed(action)
         for record in action.records:
             self.on_commit(self, record)
 
-    def _compact(self, action: Compact) -> None:
+    def _compact(self, action: Compact[State]) -> None:
         if not self.leads(action.leadership):
             return
         if action.lsn > self.lsn:
@@ -137,7 +135,7 @@ class JournalContents:
             self.state, self.state_lsn = action.state, action.lsn
 
 
-def _signed(action: Append) -> list[tuple[int, AnyRecord]]:
+def _signed(action: Append[AnyRecord]) -> list[tuple[int, AnyRecord]]:
     return [(action.leadership, record) for record in action.records]
 
 
@@ -203,5 +201,5 @@ class MemoryJournal:
         return event
 
 
-def _whole(found: Loaded) -> WholeLog:
+def _whole(found: Loaded[AnyRecord, State]) -> WholeLog:
     return WholeLog(found.journal, found.state, found.state_lsn, found.records)

@@ -4,6 +4,7 @@ from typing import assert_never
 
 from tenure.errors import JournalError
 from tenure.journals.contract import FATAL, Journal, Tail
+from tenure.protocol.lease.records import JournalAction, JournalEvent
 from tenure.protocol.log.journal import (
     Append,
     Appended,
@@ -13,8 +14,6 @@ from tenure.protocol.log.journal import (
     Campaigned,
     Compact,
     Followed,
-    JournalAction,
-    JournalEvent,
     JournalFailed,
     Load,
     Loaded,

@@ -43,7 +43,7 @@ from tenure.protocol.lease.leader.events import (
 )
 from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
 from tenure.protocol.lease.messages import FromManager
-from tenure.protocol.log.journal import JournalAction
+from tenure.protocol.lease.records import JournalAction
 from tenure.protocol.log.noted import LogKind
 from tenure.runtime.clock import Clock, boot_clock
 from tenure.runtime.driver import Driver

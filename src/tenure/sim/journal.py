@@ -6,12 +6,11 @@ between; answers get lost, and then it is not known whether the call took effect
 """
 
 from tenure.base.instants import MILLISECOND_NS
+from tenure.protocol.lease.records import JournalAction, JournalEvent
 from tenure.protocol.log.journal import (
     Append,
     Appended,
     Compact,
-    JournalAction,
-    JournalEvent,
     JournalFailed,
     Resign,
     Unknown,

@@ -27,12 +27,12 @@ from tenure.protocol.lease.leader.events import (
 )
 from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
 from tenure.protocol.lease.messages import FromManager
+from tenure.protocol.lease.records import JournalAction
 from tenure.protocol.log.journal import (
     Append,
     Beat,
     Campaign,
     Compact,
-    JournalAction,
     Load,
     ReadSeat,
     Resign,

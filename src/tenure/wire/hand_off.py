@@ -14,9 +14,10 @@ from typing import Annotated, Final, TypeAlias, TypeVar
 
 import msgspec
 
+from tenure.base.numbers import JournalId, Number
 from tenure.base.ranges import KeyRange
 from tenure.errors import LocalProtocolError, RemoteProtocolError
-from tenure.protocol.lease.messages import EndKey, JournalId, Name, Number, Text
+from tenure.protocol.lease.messages import EndKey, Name, Text
 from tenure.wire.checks import check_each
 from tenure.wire.codec import Bytes
 from tenure.wire.limits import CHUNK_BYTES, HAND_OFF_BYTES

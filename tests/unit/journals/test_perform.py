@@ -12,7 +12,7 @@ from tenure.errors import (
     JournalWentBack,
 )
 from tenure.journals import MemoryJournal, perform
-from tenure.protocol.lease.records import State, WaitedOut
+from tenure.protocol.lease.records import JournalAction, JournalEvent, State, WaitedOut
 from tenure.protocol.log.journal import (
     Append,
     Appended,
@@ -23,8 +23,6 @@ from tenure.protocol.log.journal import (
     Committed,
     Compact,
     Deposed,
-    JournalAction,
-    JournalEvent,
     JournalFailed,
     Load,
     Loaded,

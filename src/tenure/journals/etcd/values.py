@@ -26,9 +26,9 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from tenure.base.numbers import JournalId, Number
 from tenure.errors import JournalDamaged, JournalTooNew
 from tenure.journals.etcd.wire import RangeAnswer, after_prefix
-from tenure.protocol.lease.messages import JournalId, Number
 from tenure.protocol.log.journal import Seat
 from tenure.wire.journal_codec import WAY_OUT
 

@@ -11,9 +11,9 @@ from typing import Final
 
 import msgspec
 
+from tenure.base.numbers import JournalId, Number
 from tenure.errors import JournalDamaged
 from tenure.journals.contract import Tail, WholeLog
-from tenure.protocol.lease.messages import JournalId, Number
 from tenure.protocol.lease.records import AnyRecord, State
 from tenure.protocol.log.journal import Seat
 from tenure.wire.journal_codec import WAY_OUT, decode_record, decode_state, encode_state

@@ -17,6 +17,7 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 
 from tenure.base.keys import Key, PoolKind
+from tenure.base.numbers import JournalId, Nonce, Number
 from tenure.base.ranges import KeyRange
 
 Name: TypeAlias = Annotated[
@@ -25,15 +26,9 @@ Name: TypeAlias = Annotated[
 """Of a pool or an owner: it stands in URLs, logs and terminals, so no control characters."""
 Address: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=2000)]
 """Whatever clients of the pool understand; the longest URL that is safe in practice."""
-Nonce: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
-"""Drawn at random; 63 bits, so that every msgpack reader takes it as a signed integer."""
-Number: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
-"""A lease number, incarnation, leadership, sequence number or LSN; 0 is before all of them."""
 Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=2000)]
 """For people to read."""
 EndKey: TypeAlias = Key | None
-JournalId: TypeAlias = Nonce
-"""Which history numbers and LSNs belong to; drawn when a journal is created (rule P22)."""
 ReceiptBytes: TypeAlias = Annotated[bytes, msgspec.Meta(max_length=64)]
 """How far the journal went, sealed by a leader: a client keeps the latest, and shows it (P22)."""
 BootId: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]

@@ -9,15 +9,15 @@ from typing import Annotated, TypeAlias
 import msgspec
 
 from tenure.base.keys import Key, PoolKind
+from tenure.base.numbers import Nonce, Number
 from tenure.protocol.lease.messages import (
     Address,
     Entry,
     Held,
     Name,
-    Nonce,
-    Number,
     Process,
 )
+from tenure.protocol.log.journal import LogAction, LogEvent
 
 Secret: TypeAlias = Annotated[bytes, msgspec.Meta(max_length=64)]
 """Of a journal and its managers; nobody else is told."""
@@ -159,3 +159,7 @@ class State(msgspec.Struct, frozen=True, array_like=True):
     waited_out: bool = False
     pools: tuple[PoolState, ...] = ()
     secret: Secret = b""
+
+
+JournalAction: TypeAlias = LogAction[AnyRecord, State]
+JournalEvent: TypeAlias = LogEvent[AnyRecord, State]

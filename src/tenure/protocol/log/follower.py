@@ -6,20 +6,43 @@ that is kept here was committed. A leader works on a history that runs ahead of 
 takes this one away, and begins anew when it is deposed.
 """
 
-from tenure.protocol.lease.history import LeaseHistory
+from collections.abc import Callable
+from typing import Any, Generic, Protocol, TypeVar
+
 from tenure.protocol.log.journal import Followed, Load, Loaded
+
+R = TypeVar("R")
+S = TypeVar("S")
+R_contra = TypeVar("R_contra", contravariant=True)
 
 NOBODY = 0
 """The leadership under which a standby reads."""
 NO_JOURNAL = 0
 
 
-class Follower:
-    """A history that keeps up with the journal."""
+class History(Protocol[R_contra]):
+    """What a protocol's records come to."""
 
-    def __init__(self) -> None:
+    lsn: int
+    """That of the last record."""
+
+    def apply(self, record: R_contra) -> None:
+        """Make `record` so; it has the next LSN."""
+
+    def invariants(self) -> None:
+        """Assert what must always hold."""
+
+
+H = TypeVar("H", bound=History[Any])
+
+
+class Follower(Generic[R, S, H]):
+    """A history that keeps up with the journal; `begin` makes one from a snapshot."""
+
+    def __init__(self, begin: Callable[[S, int], H]) -> None:
+        self.begin = begin
         self.journal = NO_JOURNAL
-        self.history: LeaseHistory | None = None
+        self.history: H | None = None
         self.snapshot_lsn = 0
         """Of the snapshot that the history was last begun from."""
         self._under_way: Load | None = None
@@ -38,12 +61,12 @@ class Follower:
         self._under_way = Load(leadership, self.journal, self.lsn)
         return self._under_way
 
-    def has_gone_back(self, event: Loaded | Followed) -> bool:
+    def has_gone_back(self, event: Loaded[R, S] | Followed[R]) -> bool:
         """Whether the leader is told less than was read before it led: an old copy (P22)."""
         is_newest = self._is_under_way(event) and event.leadership != NOBODY
         return is_newest and event.journal == self.journal and event.lsn < self.lsn
 
-    def on_read(self, event: Loaded | Followed) -> bool:
+    def on_read(self, event: Loaded[R, S] | Followed[R]) -> bool:
         """Take what the journal told; whether it was what it was last asked."""
         if not self._is_under_way(event):
             return False
@@ -52,14 +75,14 @@ class Follower:
             if event.journal == self.journal and event.lsn < self.lsn:
                 return False  # to an earlier question, and overtaken
             self.journal = event.journal
-            self.history = LeaseHistory(event.state, event.state_lsn)
+            self.history = self.begin(event.state, event.state_lsn)
             self.snapshot_lsn = event.state_lsn
         assert self.history
         for record in event.records:
             self.history.apply(record)
         return True
 
-    def _is_under_way(self, event: Loaded | Followed) -> bool:
+    def _is_under_way(self, event: Loaded[R, S] | Followed[R]) -> bool:
         asked = self._under_way
         if asked is None or event.leadership != asked.leadership:
             return False
@@ -74,7 +97,7 @@ class Follower:
         self._under_way = None
         return True
 
-    def take(self) -> LeaseHistory:
+    def take(self) -> H:
         """Hand the history over to a leader, and forget it."""
         assert self.history
         history, self.history, self.journal = self.history, None, NO_JOURNAL

@@ -8,12 +8,16 @@ An append is guarded by the leadership and by the LSN before it. So it can be re
 answers `Committed`. Nothing rests on a journal's sense of time (P20).
 """
 
-from typing import TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 
-from tenure.protocol.lease.messages import JournalId, Number
-from tenure.protocol.lease.records import AnyRecord, State
+from tenure.base.numbers import JournalId, Number
+
+R = TypeVar("R")
+"""Whatever records the protocol's journal holds."""
+S = TypeVar("S")
+"""What such records come to: the state that a snapshot keeps."""
 
 
 class Seat(msgspec.Struct, frozen=True):
@@ -67,23 +71,24 @@ class Load(msgspec.Struct, frozen=True):
     after_lsn: Number = 0
 
 
-class Append(msgspec.Struct, frozen=True):
+class Append(msgspec.Struct, Generic[R], frozen=True):
     """Add `records` after `after_lsn`, all or none, if `leadership` still leads: Appended."""
 
     leadership: Number
     after_lsn: Number
-    records: tuple[AnyRecord, ...]
+    records: tuple[R, ...]
 
 
-class Compact(msgspec.Struct, frozen=True):
+class Compact(msgspec.Struct, Generic[S], frozen=True):
     """Put `state` in the place of all records up to `lsn`, if still leading. Not answered."""
 
     leadership: Number
     lsn: Number
-    state: State
+    state: S
 
 
-JournalAction: TypeAlias = ReadSeat | Campaign | Beat | Resign | Load | Append | Compact
+LogAction: TypeAlias = ReadSeat | Campaign | Beat | Resign | Load | Append[R] | Compact[S]
+LOG_ACTIONS = (ReadSeat, Campaign, Beat, Resign, Load, Append, Compact)
 
 
 # --- events -------------------------------------------------------------------------------------
@@ -110,14 +115,14 @@ class Beaten(msgspec.Struct, frozen=True):
     kept: bool
 
 
-class Loaded(msgspec.Struct, frozen=True):
+class Loaded(msgspec.Struct, Generic[R, S], frozen=True):
     """All that was committed."""
 
     leadership: Number
     journal: JournalId
-    state: State
+    state: S
     state_lsn: Number
-    records: tuple[AnyRecord, ...]
+    records: tuple[R, ...]
 
     @property
     def lsn(self) -> int:
@@ -125,13 +130,13 @@ class Loaded(msgspec.Struct, frozen=True):
         return self.state_lsn + len(self.records)
 
 
-class Followed(msgspec.Struct, frozen=True):
+class Followed(msgspec.Struct, Generic[R], frozen=True):
     """All that was committed after `after_lsn`."""
 
     leadership: Number
     journal: JournalId
     after_lsn: Number
-    records: tuple[AnyRecord, ...]
+    records: tuple[R, ...]
 
     @property
     def lsn(self) -> int:
@@ -169,10 +174,10 @@ class Appended(msgspec.Struct, frozen=True):
 class JournalFailed(msgspec.Struct, frozen=True):
     """The journal could not be reached, or refused, for another call than an append."""
 
-    action: JournalAction
+    action: LogAction[Any, Any]
     why: str
 
 
-JournalEvent: TypeAlias = (
-    SeatRead | Campaigned | Beaten | Loaded | Followed | Appended | JournalFailed
+LogEvent: TypeAlias = (
+    SeatRead | Campaigned | Beaten | Loaded[R, S] | Followed[R] | Appended | JournalFailed
 )

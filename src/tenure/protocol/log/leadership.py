@@ -10,16 +10,14 @@ leadership's number), nor on the journal's sense of time. A leadership that is r
 failover, and that a successor waits out what its predecessor may yet promise (P19).
 """
 
-from typing import Literal
+from typing import Literal, Protocol, TypeAlias
 
 from tenure.base.instants import FAR_FUTURE, Instant
-from tenure.protocol.lease.timing import Timing
 from tenure.protocol.log.journal import (
     Beat,
     Beaten,
     Campaign,
     Campaigned,
-    JournalAction,
     JournalFailed,
     ReadSeat,
     Resign,
@@ -31,10 +29,28 @@ Phase = Literal["standby", "campaigning", "leading", "resigned"]
 LONG_AGO = Instant(-FAR_FUTURE)
 
 
+class LeadershipTiming(Protocol):
+    """How long a leadership lasts, and how often it is shown."""
+
+    @property
+    def leadership_ns(self) -> int:
+        """What a leader may count on, from when it sent its last confirmed beat (P19)."""
+
+    @property
+    def beat_ns(self) -> int:
+        """How often a leader beats, and a standby looks."""
+
+    def on_any_clock(self, duration_ns: int) -> int:
+        """What to wait here until `duration_ns` has passed on any clock within the bound."""
+
+
+SeatAction: TypeAlias = ReadSeat | Campaign | Beat | Resign
+
+
 class Leadership:
     """One manager's view of the seat, and its hold on it."""
 
-    def __init__(self, manager: str, timing: Timing) -> None:
+    def __init__(self, manager: str, timing: LeadershipTiming) -> None:
         self.manager = manager
         self.timing = timing
         self.phase: Phase = "standby"
@@ -47,7 +63,7 @@ class Leadership:
         self._seen_since = LONG_AGO
         self.asked_at = LONG_AGO
         """When the request to the journal that is under way was sent."""
-        self._under_way: JournalAction | None = None
+        self._under_way: SeatAction | None = None
         """Only its answer counts from `asked_at`; to another's, nothing is owed."""
         self._next_at = LONG_AGO
 
@@ -71,7 +87,7 @@ class Leadership:
         done = self._under_way is not None or self.phase == "resigned"
         return FAR_FUTURE if done else self._next_at
 
-    def advance(self, now: Instant) -> list[JournalAction]:
+    def advance(self, now: Instant) -> list[SeatAction]:
         """Look at the seat, or beat, where it is time."""
         if now < self.wake_at or self.wake_at == FAR_FUTURE:
             return []
@@ -80,14 +96,14 @@ class Leadership:
             return [self._ask(now, Beat(self.leadership, self.seat.beat + 1))]
         return [self._ask(now, ReadSeat())]
 
-    def _ask(self, now: Instant, action: JournalAction) -> JournalAction:
+    def _ask(self, now: Instant, action: SeatAction) -> SeatAction:
         self._under_way = action
         self.asked_at = now
         return action
 
     # --- standing by ---
 
-    def on_seat_read(self, now: Instant, event: SeatRead) -> list[JournalAction]:
+    def on_seat_read(self, now: Instant, event: SeatRead) -> list[SeatAction]:
         """Watch the beat; campaign where it has stopped, or nobody leads."""
         if not isinstance(self._under_way, ReadSeat):
             return []
@@ -174,7 +190,7 @@ class Leadership:
         self._next_at = LONG_AGO
         self.proven_until = LONG_AGO
 
-    def resign(self) -> list[JournalAction]:
+    def resign(self) -> list[SeatAction]:
         """Lead no more, for good."""
         was_leading = self.phase == "leading"
         self.phase = "resigned"

@@ -10,27 +10,27 @@ the journal tells a repetition from a second record by the LSN before it.
 from collections import deque
 from typing import Generic, TypeVar
 
-from tenure.protocol.lease.records import AnyRecord
 from tenure.protocol.log.journal import Append
 
+R = TypeVar("R")
 A = TypeVar("A")
 
 RECORDS_PER_APPEND = 1000
 """Keeps one append well under a second on a slow disk, and below any store's request limit."""
 
 
-class Ledger(Generic[A]):
+class Ledger(Generic[R, A]):
     """Records on their way to the journal, and the actions that wait for them."""
 
     def __init__(self, leadership: int, lsn: int) -> None:
         self.leadership = leadership
         self.committed = lsn
         self.written = lsn
-        self._unsent: deque[AnyRecord] = deque()
-        self._under_way: tuple[AnyRecord, ...] = ()
+        self._unsent: deque[R] = deque()
+        self._under_way: tuple[R, ...] = ()
         self._waiting: deque[tuple[int, A]] = deque()
 
-    def write(self, record: AnyRecord) -> int:
+    def write(self, record: R) -> int:
         """Take a record; its LSN."""
         self._unsent.append(record)
         self.written += 1
@@ -43,7 +43,7 @@ class Ledger(Generic[A]):
         self._waiting.append((self.written, action))
         return True
 
-    def next_append(self) -> Append | None:
+    def next_append(self) -> Append[R] | None:
         """The append to make now, if there is one and none is under way."""
         if self._under_way or not self._unsent:
             return None
@@ -51,7 +51,7 @@ class Ledger(Generic[A]):
         self._under_way = tuple(self._unsent.popleft() for _ in range(count))
         return self.repeated_append()
 
-    def repeated_append(self) -> Append:
+    def repeated_append(self) -> Append[R]:
         """The append under way, once more."""
         assert self._under_way
         return Append(self.leadership, self.committed, self._under_way)

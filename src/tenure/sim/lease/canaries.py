@@ -28,6 +28,7 @@ from tenure.protocol.lease.messages import Held, Process
 from tenure.protocol.lease.owner.belief import Belief
 from tenure.protocol.lease.owner.copies import Copies
 from tenure.protocol.lease.owner.machine import OwnerMachine
+from tenure.protocol.lease.records import AnyRecord
 from tenure.protocol.lease.table import FIRST_NUMBER, NOBODY, LeaseTable
 from tenure.protocol.lease.timing import Timing
 from tenure.protocol.log.journal import (
@@ -35,9 +36,8 @@ from tenure.protocol.log.journal import (
     Beaten,
     Campaigned,
     Committed,
-    JournalAction,
 )
-from tenure.protocol.log.leadership import Leadership
+from tenure.protocol.log.leadership import Leadership, SeatAction
 from tenure.protocol.log.ledger import Ledger
 from tenure.sim.lease.operator import Operator
 
@@ -173,7 +173,7 @@ def _all_that_is_known(self: LookupMachine, *_: object) -> list[Any]:
     return [piece for piece, known in self.table if known.number != UNKNOWN]
 
 
-def _any_append_lands(self: JournalContents, action: Append) -> Committed:
+def _any_append_lands(self: JournalContents, action: Append[AnyRecord]) -> Committed:
     """At the end, whoever sent it; only that it is repeated is still noticed."""
     if not self.has(action):
         self.write(action)
@@ -192,7 +192,7 @@ class LeadershipByWallClock(Leadership):
         del now
         return self.phase == "leading" and self._wall() < self._proven_until_wall
 
-    def _ask(self, now: Instant, action: JournalAction) -> JournalAction:
+    def _ask(self, now: Instant, action: SeatAction) -> SeatAction:
         self._asked_at_wall = self._wall()
         return super()._ask(now, action)
 

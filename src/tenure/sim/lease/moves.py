@@ -8,10 +8,10 @@ from tenure.protocol.lease.client_events import ManagerSaid, TellManager
 from tenure.protocol.lease.leader import events as manager_events
 from tenure.protocol.lease.owner import events as owner_events
 from tenure.protocol.lease.records import AnyRecord, Changed, Left
+from tenure.protocol.log.journal import LOG_ACTIONS
 from tenure.sim.journal import failure_of
 from tenure.sim.kernel.checkers import Violation
 from tenure.sim.kernel.memo import Memory
-from tenure.sim.lease.processes import JOURNAL_ACTIONS
 from tenure.sim.lease.small import (
     JOURNAL,
     KEY,
@@ -215,7 +215,7 @@ class Moves:
                 yield told, self._publish(world, slot, holdings), ()
             case owner_events.Closed() | manager_events.GiveUp():
                 yield (f"{SLOTS[slot]} ends",), self._kill(world, slot), ()
-            case _ if isinstance(action, JOURNAL_ACTIONS):
+            case _ if isinstance(action, LOG_ACTIONS):
                 yield from self._call(world, slot, action)
             case _:
                 yield (), world, ()

@@ -21,17 +21,9 @@ from tenure.protocol.lease.messages import HandOff, Leased, LeaseRequest
 from tenure.protocol.lease.owner import events as owner_events
 from tenure.protocol.lease.owner.events import Holdings
 from tenure.protocol.lease.owner.machine import OwnerMachine
+from tenure.protocol.lease.records import JournalAction
 from tenure.protocol.lease.timing import Timing
-from tenure.protocol.log.journal import (
-    Append,
-    Beat,
-    Campaign,
-    Compact,
-    JournalAction,
-    Load,
-    ReadSeat,
-    Resign,
-)
+from tenure.protocol.log.journal import LOG_ACTIONS
 from tenure.sim.kernel.clocks import SimClock
 from tenure.sim.kernel.hosts import HostProcess
 from tenure.sim.kernel.network import Network
@@ -40,7 +32,6 @@ from tenure.sim.lease.faults import LeaseFaults
 from tenure.sim.store import Store
 
 POOL = "pool"
-JOURNAL_ACTIONS = (ReadSeat, Campaign, Beat, Resign, Load, Append, Compact)
 
 
 # --- what they need of their world ----------------------------------------------------------------
@@ -212,7 +203,7 @@ class ManagerProcess(LeaseProcess):
     """A manager; its journal is the world's, or its own where that is `memory`."""
 
     machine: Manager
-    stops_before = (manager_events.TellClient, manager_events.TellClients, *JOURNAL_ACTIONS)
+    stops_before = (manager_events.TellClient, manager_events.TellClients, *LOG_ACTIONS)
 
     def perform(self, action: Any) -> None:
         """Carry out one action."""
@@ -232,7 +223,7 @@ class ManagerProcess(LeaseProcess):
                 self.site.tell(self.slot, "gives up", why)
                 self.kill()
             case _:
-                assert isinstance(action, JOURNAL_ACTIONS), action
+                assert isinstance(action, LOG_ACTIONS), action
                 self.site.call_journal(self, action)
 
     def _send(self, connection: int, message: Any) -> None:

@@ -20,9 +20,8 @@ from tenure.protocol.lease.lookup.events import LookupConfig
 from tenure.protocol.lease.lookup.machine import LookupMachine
 from tenure.protocol.lease.owner.events import Look, Looked, OwnerConfig
 from tenure.protocol.lease.owner.machine import OwnerMachine
-from tenure.protocol.lease.records import AnyRecord
+from tenure.protocol.lease.records import AnyRecord, JournalAction
 from tenure.protocol.lease.table import LeaseTable
-from tenure.protocol.log.journal import JournalAction
 from tenure.sim.journal import LATENCY_NS, failure_of
 from tenure.sim.kernel.clocks import SimClock
 from tenure.sim.kernel.hosts import Hosts

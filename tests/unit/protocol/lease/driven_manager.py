@@ -26,12 +26,13 @@ from tenure.protocol.lease.messages import (
     Join,
     ToManager,
 )
+from tenure.protocol.lease.records import JournalAction
 from tenure.protocol.lease.timing import DEFAULT
 from tenure.protocol.log.journal import (
+    LOG_ACTIONS,
     Append,
     Beat,
     Compact,
-    JournalAction,
     Load,
     ReadSeat,
     Resign,
@@ -96,7 +97,7 @@ class Driven:
             case ReadSeat() | Load() | Append() | Beat() | Resign() | Compact():
                 self._call(action)
             case _:
-                assert isinstance(action, JournalAction), action
+                assert isinstance(action, LOG_ACTIONS), action
                 self._call(action)
 
     def _call(self, action: JournalAction) -> None:

@@ -47,15 +47,15 @@ from tenure.protocol.lease.messages import (
 )
 from tenure.protocol.lease.owner import events as owner_events
 from tenure.protocol.lease.owner.machine import OwnerMachine
+from tenure.protocol.lease.records import JournalAction, JournalEvent
 from tenure.protocol.lease.timing import TEST
 from tenure.protocol.log.journal import (
+    LOG_ACTIONS,
     Appended,
     Beaten,
     Campaigned,
     Committed,
     Deposed,
-    JournalAction,
-    JournalEvent,
     SeatRead,
     Unknown,
 )
@@ -375,7 +375,7 @@ class Managed:
         for action in output.actions:
             if isinstance(action, manager_events.GiveUp):
                 self.gave_up = True
-            elif isinstance(action, JournalAction):
+            elif isinstance(action, LOG_ACTIONS):
                 answer = answer_of(self.lies, self.journal, action)
                 if answer is not None:
                     self.take(self.manager.handle(self.now, answer))

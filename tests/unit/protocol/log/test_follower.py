@@ -1,7 +1,7 @@
 """A standby keeps up with the journal, so that a takeover reads only what is new."""
 
 from tenure.protocol.lease.history import LeaseHistory
-from tenure.protocol.lease.records import PromiseLowered, State
+from tenure.protocol.lease.records import AnyRecord, PromiseLowered, State
 from tenure.protocol.log.follower import Follower
 from tenure.protocol.log.journal import Followed, JournalFailed, Load, Loaded, Seat
 from tests.unit.protocol.lease.driven_manager import Driven, at
@@ -13,9 +13,9 @@ def lowered(first: int, count: int) -> tuple[PromiseLowered, ...]:
     return tuple(PromiseLowered(value) for value in range(first, first + count))
 
 
-def following() -> Follower:
+def following() -> Follower[AnyRecord, State, LeaseHistory]:
     """One that has read up to LSN 3."""
-    follower = Follower()
+    follower = Follower[AnyRecord, State, LeaseHistory](LeaseHistory)
     assert follower.look() == [Load(0)]
     assert follower.on_read(Loaded(0, JOURNAL, State(), 1, lowered(1, 2)))
     return follower

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from tenure.base.instants import FAR_FUTURE, Instant, seconds
-from tenure.protocol.lease.records import State
+from tenure.protocol.lease.records import JournalAction, State
 from tenure.protocol.lease.timing import DEFAULT, PAPER
 from tenure.protocol.log.journal import (
     Append,
@@ -14,7 +14,6 @@ from tenure.protocol.log.journal import (
     Campaign,
     Campaigned,
     Compact,
-    JournalAction,
     JournalFailed,
     Load,
     ReadSeat,

@@ -11,7 +11,7 @@ def record(i: int) -> AnyRecord:
     return Left("p", i, ())
 
 
-def ledger() -> Ledger[str]:
+def ledger() -> Ledger[AnyRecord, str]:
     """Of leadership 2, at LSN 10."""
     return Ledger(2, 10)
 

@@ -56,7 +56,7 @@ class LeaderContext:
         self.timing = timing
         self.history = history
         self.plans_at_once = plans_at_once
-        self.ledger: Ledger[ManagerAction] = Ledger(seal.leadership, history.lsn)
+        self.ledger: Ledger[AnyRecord, ManagerAction] = Ledger(seal.leadership, history.lsn)
         self.may_grant = history.waited_out
         self.inherited_until = Instant(0)
         self.repeat_at = FAR_FUTURE
@@ -140,7 +140,7 @@ class LeaderContext:
 
     def take_actions(self) -> list[ManagerAction]:
         """All that was said and decided since the last call, the next append included."""
-        append: Append | None = self.ledger.next_append()
+        append: Append[AnyRecord] | None = self.ledger.next_append()
         if append is not None:
             self._actions.append(append)
         actions, self._actions = self._actions, []

@@ -8,6 +8,7 @@ from tenure.base.keys import Key, PoolKind
 from tenure.base.noted import Noted
 from tenure.protocol.balance.planning import Planned, Planning, PlanningFailed
 from tenure.protocol.lease.messages import Entry, FromManager, OwnerInfo, ToManager
+from tenure.protocol.lease.records import JournalAction, JournalEvent
 from tenure.protocol.lease.steering_events import (
     ExplainKey,
     KeyExplained,
@@ -16,7 +17,6 @@ from tenure.protocol.lease.steering_events import (
     Steered,
     SteeringCommand,
 )
-from tenure.protocol.log.journal import JournalAction, JournalEvent
 
 Connection: TypeAlias = int
 """A client's connection, numbered by whoever runs the machine."""

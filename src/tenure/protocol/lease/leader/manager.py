@@ -13,6 +13,7 @@ import msgspec
 from tenure.base.instants import Instant
 from tenure.base.machine import Output
 from tenure.base.noted import Noted
+from tenure.protocol.lease.history import LeaseHistory
 from tenure.protocol.lease.leader.context import PLANS_AT_ONCE, LeaderContext, Seal
 from tenure.protocol.lease.leader.events import (
     AnswerQuestion,
@@ -32,6 +33,7 @@ from tenure.protocol.lease.leader.leader import Leader
 from tenure.protocol.lease.leader.policies import PolicyMaker, chosen_policy
 from tenure.protocol.lease.leader.receipts import SECRET_BYTES
 from tenure.protocol.lease.messages import Hello, Standby, Sync, ToManager
+from tenure.protocol.lease.records import AnyRecord, State
 from tenure.protocol.lease.timing import Timing
 from tenure.protocol.log.follower import Follower
 from tenure.protocol.log.journal import (
@@ -88,7 +90,7 @@ class Manager:
         self.random = random
         self.make_policy = make_policy
         self.leadership = Leadership(config.url, config.timing)
-        self.follower = Follower()
+        self.follower: Follower[AnyRecord, State, LeaseHistory] = Follower(LeaseHistory)
         self.leader: Leader | None = None
         self._actions: list[ManagerAction] = []
         self._doubted_at: Instant | None = None
@@ -224,13 +226,13 @@ class Manager:
         mine = self.leadership
         return mine.phase == "leading" and mine.leadership == leadership
 
-    def _on_read(self, now: Instant, event: Loaded | Followed) -> None:
+    def _on_read(self, now: Instant, event: Loaded[AnyRecord, State] | Followed[AnyRecord]) -> None:
         if self.follower.has_gone_back(event):
             self._actions.append(GONE_BACK)
         elif self.follower.on_read(event) and self._is_current(event.leadership):
             self._lead(now, event)
 
-    def _lead(self, now: Instant, event: Loaded | Followed) -> None:
+    def _lead(self, now: Instant, event: Loaded[AnyRecord, State] | Followed[AnyRecord]) -> None:
         assert self.leader is None
         history = self.follower.take()
         self._compacted_lsn = self.follower.snapshot_lsn
