@@ -30,16 +30,17 @@ import aiohttp
 import msgspec
 
 from benchmarks._rounds import line
-from tenure.cli.demo.judge import Judge
+from tenure.cli.demo.judge import RecordJudge
 from tenure.cli.demo.places import OwnerPlace
 from tenure.cli.demo.presence import Status
 from tenure.cli.demo.record import RecordReader
 from tenure.cli.demo.reports import POOL
-from tenure.cli.demo.rolling import AT_ONCE, Rolling
-from tenure.cli.demo.routing import Request, Router
-from tenure.cli.demo.service import LOOK_SECONDS, Service, Settings
+from tenure.cli.demo.rolling_restart import AT_ONCE, RollingRestart
+from tenure.cli.demo.routing import PresenceRequest, Router
+from tenure.cli.demo.service import LOOK_SECONDS, DemoSettings, PresenceService
 from tenure.manager.steering_answers import PlanAnswer
 from tenure.protocol.lease.leader.policies import POLICIES
+from tenure.runtime.clock import boot_clock
 
 OWNERS = 12
 REQUESTS = 200_000
@@ -92,13 +93,13 @@ class Load:
             await self._read(user)
         else:
             version = next(self._versions)
-            if await self.router.do(Request(user, Status("online", version))):
+            if await self.router.do(PresenceRequest(user, Status("online", version))):
                 self._answered[user] = max(self._answered[user], version)
         self.times.append(monotonic() - began)
 
     async def _read(self, user: str) -> None:
         answered = self._answered[user]
-        done = await self.router.do(Request(user))
+        done = await self.router.do(PresenceRequest(user))
         if done and (done.status.version if done.status else 0) < answered:
             self.lost.add(user)
 
@@ -107,10 +108,10 @@ def untold(_: str) -> None:
     """What happens is of no interest here, only what it comes to."""
 
 
-class Surge(Rolling):
+class Surge(RollingRestart):
     """A successor is there before its predecessor is asked to leave."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: PresenceService) -> None:
         super().__init__(service, tell=untold)
         self._gone: list[OwnerPlace] = []
 
@@ -120,7 +121,7 @@ class Surge(Rolling):
         await self._service.replace(successor)
         began = monotonic()
         await self._service.drain(place)
-        self.drains.append(monotonic() - began)
+        self.times.append(monotonic() - began)
         self._gone.append(place)
         owners[owners.index(place)] = successor
 
@@ -148,9 +149,9 @@ async def measure(
     requests: int, rate: float, directory: Path, policy: str | None, *, is_surge: bool
 ) -> Measured:
     """Start everything, send so many requests at least, and end everything."""
-    settings = Settings(seconds=0, owners=OWNERS, frontends=1, preset="default")
-    service = Service(settings, directory, tell=untold)
-    rolling = Surge(service) if is_surge else Rolling(service, tell=untold)
+    settings = DemoSettings(seconds=0, owners=OWNERS, frontends=1, preset="default")
+    service = PresenceService(settings, directory, tell=untold)
+    rolling = Surge(service) if is_surge else RollingRestart(service, tell=untold)
     try:
         await service.start()
         if policy:
@@ -172,7 +173,7 @@ async def measure(
         await service.finish()
     finally:
         await service.close()
-    judge = Judge()
+    judge = RecordJudge()
     for served in RecordReader(directory).new():
         judge.add(served)
     totals = service.frontends.totals
@@ -182,7 +183,7 @@ async def measure(
         len(judge.found),
         len(load.lost) + totals.keys_lost,
         moves,
-        rolling.drains,
+        rolling.times,
         quiet,
         busy,
     )
@@ -199,7 +200,7 @@ async def choose(policy: str, managers: str) -> None:
 
 
 async def restart(
-    rolling: Rolling,
+    rolling: RollingRestart,
     settled: Callable[[], Awaitable[None]],
     moves: list[float],
     load: Load,
@@ -207,7 +208,7 @@ async def restart(
 ) -> None:
     """All owners, in rounds, until enough was sent. What a round makes move belongs to it."""
     while not moves or load.sent < requests:
-        await rolling.restart_all()
+        await rolling.play(boot_clock())
         await settled()
         moves.append(rolling.moves_per_key)
 

@@ -45,7 +45,7 @@ Json: TypeAlias = Annotated[
 ]
 
 
-class Reply(msgspec.Struct, frozen=True):
+class HttpReply(msgspec.Struct, frozen=True):
     """What a manager said."""
 
     status: int
@@ -84,7 +84,7 @@ def urls(given: Sequence[str] | None, environment: Mapping[str, str] = os.enviro
     return found or [f"http://{DEFAULT_HOST}:{DEFAULT_PORT}"]
 
 
-def ask(given: Sequence[str] | None, target: str, body: object = None) -> Reply:
+def ask(given: Sequence[str] | None, target: str, body: object = None) -> HttpReply:
     """GET `target` from the leader, or POST `body` to it.
 
     Raises UsageError where the answer is that the question is wrong, NoManager where there is no
@@ -106,7 +106,7 @@ def ask(given: Sequence[str] | None, target: str, body: object = None) -> Reply:
 
 def _ask_each(
     managers: Sequence[str], target: str, body: object
-) -> tuple[Reply | None, list[str], bool]:
+) -> tuple[HttpReply | None, list[str], bool]:
     """The first answer; else why there is none, and whether there may soon be one."""
     waiting, asked, why, is_soon = list(managers), set[str](), list[str](), False
     while waiting:
@@ -129,7 +129,7 @@ def _ask_each(
     return None, why, is_soon
 
 
-def get(url: str, target: str, timeout_seconds: float) -> Reply:
+def get(url: str, target: str, timeout_seconds: float) -> HttpReply:
     """GET `target` from this very manager. Raises TenureError where it does not answer."""
     try:
         reply = _ask_one(url, target, None, timeout_seconds)
@@ -140,7 +140,7 @@ def get(url: str, target: str, timeout_seconds: float) -> Reply:
 
 def _ask_one(
     url: str, target: str, body: object, timeout_seconds: float = TIMEOUT_SECONDS
-) -> Reply:
+) -> HttpReply:
     parts = urlsplit(url)
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     connection = kind(parts.hostname or "", parts.port, timeout=timeout_seconds)
@@ -151,7 +151,7 @@ def _ask_one(
             data = msgspec.json.encode(body)
             connection.request("POST", target, data, {"Content-Type": "application/json"})
         response = connection.getresponse()
-        return Reply(response.status, response.read())
+        return HttpReply(response.status, response.read())
     finally:
         connection.close()
 
@@ -168,7 +168,7 @@ def _reason(error: Exception, timeout_seconds: float = TIMEOUT_SECONDS) -> str:
             return f"it does not speak HTTP ({type(error).__name__})"
 
 
-def _checked(reply: Reply) -> Reply:
+def _checked(reply: HttpReply) -> HttpReply:
     if reply.status < http.HTTPStatus.BAD_REQUEST:
         return reply
     problem = reply.read(Problem)

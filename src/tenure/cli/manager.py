@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from tenure.cli.report import JsonReport, Report, report_for_people, watch
+from tenure.cli.report import JsonReport, ManagerReport, report_for_people, watch
 from tenure.manager.config_file import settings_from
 from tenure.manager.service import ManagerService
 
@@ -21,7 +21,7 @@ FILES_WHERE_UNLIMITED = 10_240
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Options:
+class ManagerOptions:
     """What can be said about a manager on the command line."""
 
     host: str | None = None
@@ -47,7 +47,7 @@ class Options:
 def manager(
     *,
     config: Annotated[Path | None, Parameter(name=["--config", "-c"])] = None,
-    options: Options | None = None,
+    options: ManagerOptions | None = None,
     log_level: Literal["debug", "info", "warning", "error"] = "info",
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
@@ -72,7 +72,7 @@ def manager(
         runner.run(_run(service, report))
 
 
-async def _run(service: ManagerService, report: Report) -> None:
+async def _run(service: ManagerService, report: ManagerReport) -> None:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):

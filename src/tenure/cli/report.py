@@ -25,7 +25,7 @@ PROGRESS_SECONDS = 10.0
 CHANGES = (LogKind.LEADING, LogKind.DEPOSED, LogKind.RESIGNED)
 
 
-class View(NamedTuple):
+class ReportedState(NamedTuple):
     """What is told, when it changes."""
 
     role: str
@@ -34,24 +34,26 @@ class View(NamedTuple):
     waits: bool
 
 
-class Report(Protocol):
+class ManagerReport(Protocol):
     """A form of telling."""
 
     def listening(self, service: ManagerService) -> None: ...
-    def changed(self, view: View, service: ManagerService) -> None: ...
+    def changed(self, view: ReportedState, service: ManagerService) -> None: ...
     def waiting(self, seconds: float) -> None: ...
     def stopping(self, service: ManagerService) -> None: ...
     def stopped(self) -> None: ...
     def close(self) -> None: ...
 
 
-def view_of(service: ManagerService) -> View:
+def view_of(service: ManagerService) -> ReportedState:
     """How the manager is now."""
     engine = service.engine
-    return View(engine.role, engine.leader, engine.leadership, engine.grants_in_seconds > 0)
+    return ReportedState(
+        engine.role, engine.leader, engine.leadership, engine.grants_in_seconds > 0
+    )
 
 
-async def watch(service: ManagerService, report: Report) -> None:
+async def watch(service: ManagerService, report: ManagerReport) -> None:
     """Tell `report` whatever changes, until cancelled."""
     changed = asyncio.Event()
 
@@ -60,7 +62,7 @@ async def watch(service: ManagerService, report: Report) -> None:
             changed.set()
 
     service.observer.subscribe(on_noted)
-    last: View | None = None
+    last: ReportedState | None = None
     while True:
         view = view_of(service)
         if view != last and not (view.role == "standing by" and view.leader is None):
@@ -92,7 +94,7 @@ class LineReport:
         creates = service.engine.machine.config.create_pools
         say(f"  pools:   {'created by their first owner' if creates else 'to be created by hand'}")
 
-    def changed(self, view: View, service: ManagerService) -> None:
+    def changed(self, view: ReportedState, service: ManagerService) -> None:
         if view.role == "standing by":
             say(f"standing by: {view.leader} leads")
         elif view.role == "leading" and view.waits:
@@ -153,7 +155,7 @@ class BarReport(LineReport):
         (task,) = self._progress.task_ids
         self._progress.update(task, completed=self._whole - seconds, seconds=seconds)
 
-    def changed(self, view: View, service: ManagerService) -> None:
+    def changed(self, view: ReportedState, service: ManagerService) -> None:
         self.close()
         super().changed(view, service)
 
@@ -175,7 +177,7 @@ class JsonReport:
             version=__version__,
         )
 
-    def changed(self, view: View, service: ManagerService) -> None:
+    def changed(self, view: ReportedState, service: ManagerService) -> None:
         match view.role:
             case "standing by":
                 self._tell("standing by", leader=view.leader)
@@ -200,7 +202,7 @@ class JsonReport:
         print(line, flush=True)
 
 
-def report_for_people() -> Report:
+def report_for_people() -> ManagerReport:
     """The form for standard output as it is."""
-    make: Callable[[], Report] = BarReport if sys.stdout.isatty() else LineReport
+    make: Callable[[], ManagerReport] = BarReport if sys.stdout.isatty() else LineReport
     return make()

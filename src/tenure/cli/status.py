@@ -19,7 +19,7 @@ TIMEOUT_SECONDS = 3.0
 """A manager that is well answers at once, one whose etcd is not, in half of that."""
 
 
-class Asked(msgspec.Struct, frozen=True):
+class AskedManager(msgspec.Struct, frozen=True):
     """What one manager said, or why it said nothing."""
 
     url: str
@@ -33,7 +33,7 @@ class Overview(msgspec.Struct, frozen=True):
     """All managers, and which of them leads."""
 
     leader: str | None
-    managers: tuple[Asked, ...]
+    managers: tuple[AskedManager, ...]
 
 
 def status(*, manager: Manager = None, json: Json = False) -> None:
@@ -52,7 +52,7 @@ def status(*, manager: Manager = None, json: Json = False) -> None:
         )
 
 
-def ask_all(managers: Sequence[str]) -> list[Asked]:
+def ask_all(managers: Sequence[str]) -> list[AskedManager]:
     """Ask `managers` for their status, and the leader that one of them names."""
     known = list(dict.fromkeys(url.rstrip("/") for url in managers))
     with ThreadPoolExecutor(max_workers=len(known)) as threads:
@@ -62,14 +62,14 @@ def ask_all(managers: Sequence[str]) -> list[Asked]:
     return asked + [_ask(url) for url in named if url and url not in said and url not in known]
 
 
-def _ask(url: str) -> Asked:
+def _ask(url: str) -> AskedManager:
     try:
-        return Asked(url, get(url, "/v1/status", TIMEOUT_SECONDS).read(StatusAnswer))
+        return AskedManager(url, get(url, "/v1/status", TIMEOUT_SECONDS).read(StatusAnswer))
     except TenureError as error:
-        return Asked(url, error=str(error))
+        return AskedManager(url, error=str(error))
 
 
-def with_lags(asked: Sequence[Asked]) -> Overview:
+def with_lags(asked: Sequence[AskedManager]) -> Overview:
     """Who leads, and how far the others are behind."""
     leading = [each.status for each in asked if each.status and each.status.proven]
     leader = max(leading, key=lambda each: each.leadership, default=None)
@@ -78,13 +78,13 @@ def with_lags(asked: Sequence[Asked]) -> Overview:
     return Overview(leader.url, tuple(_with_lag(each, leader) for each in asked))
 
 
-def _with_lag(asked: Asked, leader: StatusAnswer) -> Asked:
+def _with_lag(asked: AskedManager, leader: StatusAnswer) -> AskedManager:
     if asked.status is None:
         return asked
     return msgspec.structs.replace(asked, lag=max(leader.lsn - asked.status.lsn, 0))
 
 
-def _show_managers(managers: Sequence[Asked]) -> None:
+def _show_managers(managers: Sequence[AskedManager]) -> None:
     columns = (
         *("manager", "role", "leadership", "beat", "LSN", "lag", "grants"),
         *("connections", "preset", "version", "protocol"),
@@ -92,7 +92,7 @@ def _show_managers(managers: Sequence[Asked]) -> None:
     show(columns, (_row(each) for each in managers), empty="")
 
 
-def _row(asked: Asked) -> tuple[object, ...]:
+def _row(asked: AskedManager) -> tuple[object, ...]:
     answer = asked.status
     if answer is None:
         return (asked.url, "does not answer", *[NONE] * 9)

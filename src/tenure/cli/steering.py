@@ -5,7 +5,7 @@ from typing import Annotated, Any, NoReturn
 
 from cyclopts import Parameter
 
-from tenure.cli.asking import Json, Manager, Reply, ask, path
+from tenure.cli.asking import HttpReply, Json, Manager, ask, path
 from tenure.cli.draining import wait_until_drained
 from tenure.cli.keys import Hex, Int, KeyText, key_parameters
 from tenure.cli.output import say
@@ -211,11 +211,11 @@ def _for_json(given: dict[str, str]) -> dict[str, Any]:
     return {way: int(value) if way == "int" else value for way, value in given.items()}
 
 
-def _steer(pool: str, what: str, manager: Manager, **body: object) -> Reply:
+def _steer(pool: str, what: str, manager: Manager, **body: object) -> HttpReply:
     return ask(manager, path(pool, what), body)
 
 
-def _tell(reply: Reply, what: str, *, json: bool) -> None:
+def _tell(reply: HttpReply, what: str, *, json: bool) -> None:
     """What was done, or would be, and what moves because of it."""
     if json:
         print(reply.text)

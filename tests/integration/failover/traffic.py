@@ -15,7 +15,7 @@ import pytest
 
 from tenure import KeyRange, Lookup, Owner
 from tenure.base.instants import Instant, in_seconds, seconds
-from tenure.cli.demo.judge import Judge
+from tenure.cli.demo.judge import RecordJudge
 from tenure.cli.demo.record import Served
 from tenure.protocol.balance.load import share_of
 from tenure.protocol.lease.timing import Timing
@@ -40,7 +40,7 @@ class Traffic:
         self.managers = managers
         self.timing = timing
         self.owners: dict[str, Owner] = {}
-        self.judge = Judge()
+        self.judge = RecordJudge()
         self.requests = 0
         self.failed = 0
         self.interrupted = 0

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tenure.cli import report
-from tenure.cli.report import BarReport, LineReport, Report, View, watch
+from tenure.cli.report import BarReport, LineReport, ManagerReport, ReportedState, watch
 from tenure.journals import Journal, SqliteJournal
 from tenure.manager.restore import read_copy
 from tenure.protocol.lease.records import PoolCreated
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.asyncio
 Capture = pytest.CaptureFixture[str]
 
 
-async def watched(form: Report, journal: Journal | None = None, **said: object) -> None:
+async def watched(form: ManagerReport, journal: Journal | None = None, **said: object) -> None:
     """Watch a manager with a new journal, or this one, until it has waited."""
     told = {"first_start": False, "preset": "test", **said}
     async with serving(journal, **told) as manager:
@@ -26,7 +26,7 @@ async def watched(form: Report, journal: Journal | None = None, **said: object) 
         granting = asyncio.Event()
         form_changed = form.changed
 
-        def changed(view: View, *rest: object) -> None:
+        def changed(view: ReportedState, *rest: object) -> None:
             form_changed(view, manager.service)
             if not view.waits:
                 granting.set()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tenure.cli.app import run
-from tenure.cli.status import Asked, _journal_rows, with_lags
+from tenure.cli.status import AskedManager, _journal_rows, with_lags
 from tenure.journals import MemoryJournal, open_journal
 from tenure.manager.answers import JournalAnswer, MemberAnswer, Role, StatusAnswer
 from tests.unit.cli.test_commands import free_port
@@ -69,10 +69,10 @@ def answer(url: str, *, proven: bool, lsn: int, leadership: int = 1) -> StatusAn
 
 def test_lags_are_counted_from_the_latest_leader() -> None:
     asked = [
-        Asked("a", answer("a", proven=True, lsn=90, leadership=3)),
-        Asked("b", answer("b", proven=False, lsn=100)),
-        Asked("c", answer("c", proven=True, lsn=107, leadership=4)),
-        Asked("d", error="connection refused"),
+        AskedManager("a", answer("a", proven=True, lsn=90, leadership=3)),
+        AskedManager("b", answer("b", proven=False, lsn=100)),
+        AskedManager("c", answer("c", proven=True, lsn=107, leadership=4)),
+        AskedManager("d", error="connection refused"),
     ]
     overview = with_lags(asked)
     assert overview.leader == "c"
@@ -80,7 +80,7 @@ def test_lags_are_counted_from_the_latest_leader() -> None:
 
 
 def test_where_nobody_leads_no_lag_is_known() -> None:
-    overview = with_lags([Asked("b", answer("b", proven=False, lsn=5))])
+    overview = with_lags([AskedManager("b", answer("b", proven=False, lsn=5))])
     assert (overview.leader, overview.managers[0].lag) == (None, None)
 
 

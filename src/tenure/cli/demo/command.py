@@ -1,17 +1,18 @@
 """`tenure demo`: what can be said about it on the command line."""
 
 import sys
+from collections.abc import Mapping
 from typing import Annotated, Literal, TypeAlias
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from tenure.cli.demo.crowds import check_size
+from tenure.cli.demo.display import Display
+from tenure.cli.demo.hot_keys import check_size
 from tenure.cli.demo.lines import Lines
 from tenure.cli.demo.run import run
-from tenure.cli.demo.service import Settings
+from tenure.cli.demo.service import DemoSettings, ScenarioName
 from tenure.cli.demo.summary import Summary, lines
-from tenure.cli.demo.view import View
 from tenure.errors import ConfigurationError
 
 MOST_SECONDS = 86_400
@@ -73,19 +74,21 @@ def demo(  # noqa: PLR0913  # a parameter is an option, and each has a default
     break_owner
         For tests: owner 1 never asks if it still has a lease, and the record must find it.
     """
-    _check_one_of(kill_leader, rolling_restart, crash, hot_keys, break_owner)
-    settings = Settings(
+    wanted: dict[ScenarioName, bool] = {
+        "kill-leader": kill_leader,
+        "rolling-restart": rolling_restart,
+        "crash": crash,
+        "hot-keys": hot_keys,
+        "break-owner": break_owner,
+    }
+    settings = DemoSettings(
         seconds=seconds,
         owners=owners,
         frontends=frontends,
         preset=preset or ("default" if kill_leader else "test"),
         managers=managers,
         journal=journal,
-        kill_leader=kill_leader,
-        break_owner=break_owner,
-        rolling_restart=rolling_restart,
-        crash=crash,
-        hot_keys=hot_keys,
+        scenario=_scenario(wanted),
     )
     _check_sizes(settings)
     summary = run(settings, _view(is_json=json))
@@ -96,22 +99,21 @@ def demo(  # noqa: PLR0913  # a parameter is an option, and each has a default
     return 0 if summary.is_good else FOUND
 
 
-KINDS = ("--kill-leader", "--rolling-restart", "--crash", "--hot-keys", "--break-owner")
-
-
-def _check_one_of(*kinds: bool) -> None:
-    given = [option for option, is_given in zip(KINDS, kinds, strict=True) if is_given]
+def _scenario(wanted: Mapping[ScenarioName, bool]) -> ScenarioName:
+    given = [name for name, is_given in wanted.items() if is_given]
     if len(given) > 1:
+        options = " and ".join(f"--{name}" for name in given)
         raise ConfigurationError(
-            f"{' and '.join(given)} make different trouble, which one demo cannot tell apart: run "
-            "it once for each"
+            f"{options} make different trouble, which one demo cannot tell apart: run it once for "
+            "each"
         )
+    return given[0] if given else "owner-faults"
 
 
-def _check_sizes(settings: Settings) -> None:
-    if settings.kill_leader and settings.managers == 1:
-        raise ConfigurationError("--kill-leader wants somebody to take over: add --managers 3")
-    if settings.hot_keys:
+def _check_sizes(settings: DemoSettings) -> None:
+    if settings.scenario == "kill-leader" and settings.managers == 1:
+        raise ConfigurationError("--kill-leader needs a manager that takes over: add --managers 3")
+    if settings.scenario == "hot-keys":
         check_size(settings)
 
 
@@ -121,7 +123,7 @@ def _json(summary: Summary) -> str:
     return msgspec.json.encode(summary).decode()
 
 
-def _view(*, is_json: bool) -> View:
+def _view(*, is_json: bool) -> Display:
     if is_json:
         return Lines(sys.stderr)
     if not sys.stdout.isatty():

@@ -18,7 +18,7 @@ from tenure.base.ranges import WHOLE
 from tenure.cli.demo.leash import Leash, tell
 from tenure.cli.demo.presence import Status
 from tenure.cli.demo.reports import POOL, Crowd, FrontendOrders, FrontendReport
-from tenure.cli.demo.routing import Request, Router
+from tenure.cli.demo.routing import PresenceRequest, Router
 
 REPORT_SECONDS = 0.2
 THINKS_SECONDS = 0.8
@@ -29,7 +29,7 @@ CROWDED_OF_TEN = 8
 TEXTS = ("online", "busy", "away", "in a call", "out to lunch", "be right back")
 
 
-class Client:
+class ConnectedUser:
     """A user who is connected here, with what they have published."""
 
     def __init__(self, user: str) -> None:
@@ -60,7 +60,7 @@ class Frontend:
         self._router = router
         self._users = orders.users
         self._random = SystemRandom()
-        self._clients = {user: Client(user) for user in orders.clients}
+        self._clients = {user: ConnectedUser(user) for user in orders.clients}
         self._crowd: tuple[str, ...] = ()
         """Whom nearly everybody looks up."""
         self._stopping = asyncio.Event()
@@ -102,7 +102,7 @@ class Frontend:
 
     # --- what clients do ---
 
-    async def _live(self, client: Client) -> None:
+    async def _live(self, client: ConnectedUser) -> None:
         while not client.has_come and not self._stopping.is_set():
             await self._publish(client)
         while not await self._stopped_within(self._random.expovariate(1 / THINKS_SECONDS)):
@@ -126,7 +126,7 @@ class Frontend:
     async def _read(self, user: str) -> None:
         client = self._clients.get(user)
         answered = client.answered if client else 0
-        done = await self._router.do(Request(user))
+        done = await self._router.do(PresenceRequest(user))
         if done is None:
             return
         if done.status is None:
@@ -134,11 +134,11 @@ class Frontend:
         if (done.status.version if done.status else 0) < answered:
             self._lost.add(user)
 
-    async def _publish(self, client: Client) -> None:
+    async def _publish(self, client: ConnectedUser) -> None:
         async with client.publishing:
             # Kept before it is sent: what was sent may be stored, whether or not it is answered.
             client.published = client.next_status(self._random)
-            if await self._router.do(Request(client.user, client.published)):
+            if await self._router.do(PresenceRequest(client.user, client.published)):
                 client.answered = client.published.version
 
     # --- what is done about losses ---
@@ -155,13 +155,13 @@ class Frontend:
                 self._lost.add(client.user)
                 self._start(self._republish(client))
 
-    async def _republish(self, client: Client) -> None:
+    async def _republish(self, client: ConnectedUser) -> None:
         async with client.publishing:
             assert client.published is not None
             client.is_lost = False  # a loss that is signalled from here on is another one
             if self._stopping.is_set():
                 return
-            done = await self._router.do(Request(client.user, client.published))
+            done = await self._router.do(PresenceRequest(client.user, client.published))
             self._keys_republished += done is not None
 
     def report(self) -> FrontendReport:

@@ -61,7 +61,7 @@ def are_at_once(a: Span, b: Span) -> bool:
     return older.number == newer.number or older.ended >= newer.began
 
 
-class Judge:
+class RecordJudge:
     """Judges a record, as it comes in."""
 
     def __init__(self) -> None:

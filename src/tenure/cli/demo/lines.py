@@ -2,7 +2,7 @@
 
 from typing import TextIO
 
-from tenure.cli.demo.view import OwnerRow, Picture
+from tenure.cli.demo.display import DemoState, OwnerRow
 
 STATUS_SECONDS = 5.0
 
@@ -15,24 +15,24 @@ class Lines:
         self._next_status = STATUS_SECONDS
 
     def event(self, at: float | None, text: str) -> None:
-        """See `View`."""
+        """See `Display`."""
         when = " " * 8 if at is None else f"{at:6.1f} s"
         self._stream.write(f"{when}  {text}\n")
         self._stream.flush()
 
-    def show(self, picture: Picture) -> None:
-        """See `View`."""
+    def show(self, picture: DemoState) -> None:
+        """See `Display`."""
         if picture.elapsed >= self._next_status:
             while self._next_status <= picture.elapsed:
                 self._next_status += STATUS_SECONDS
             self.event(picture.elapsed, status(picture))
 
     def close(self) -> None:
-        """See `View`."""
+        """See `Display`."""
         self._stream.flush()
 
 
-def status(picture: Picture) -> str:
+def status(picture: DemoState) -> str:
     """How it goes, in a line."""
     totals = picture.totals
     return (

@@ -48,7 +48,7 @@ class ManagerPlace:
                 self.is_ready = True
 
 
-class Managers:
+class ManagerProcesses:
     """All of them."""
 
     def __init__(self, count: int, preset: str, directory: Path, children: Children) -> None:

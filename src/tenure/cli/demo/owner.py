@@ -19,9 +19,9 @@ from tenure.cli.demo.leash import Leash, tell
 from tenure.cli.demo.presence import (
     Answered,
     NoChecks,
+    NotServed,
     Outcome,
     Presence,
-    Refused,
     Status,
     some_work,
 )
@@ -40,7 +40,7 @@ DRAIN_SECONDS = 20.0
 """At most, to hand everything over. It ends when it is done."""
 
 
-class Service:
+class PresenceServer:
     """The HTTP side of an owner."""
 
     def __init__(self, presence: Presence, lookup: Lookup) -> None:
@@ -72,11 +72,11 @@ class Service:
         try:
             outcome = await operation
         except ClosedError:  # it has left, and owns nothing
-            outcome = Refused(was_voided=False)
+            outcome = NotServed(was_voided=False)
         match outcome:
             case Answered(status):
                 return _json(HTTPStatus.OK, status)
-            case Refused():
+            case NotServed():
                 # Where it believes that the key lives. It may be out of date, and even be here.
                 return _json(HTTPStatus.MISDIRECTED_REQUEST, {"owner": self._lookup.find(user)})
 
@@ -87,7 +87,7 @@ def _json(status: HTTPStatus, body: object) -> web.Response:
 
 
 @dataclass
-class Counts:
+class LeaseCounts:
     """What happened to the leases of this process; see `OwnerReport`."""
 
     lapsed: int = 0
@@ -101,7 +101,7 @@ async def be_owner(leash: Leash) -> None:
     listening = socket.create_server((HOST, 0))  # first of all: an owner must know its address
     address = f"http://{HOST}:{listening.getsockname()[1]}"
 
-    counts = Counts()
+    counts = LeaseCounts()
     to_leave = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, to_leave.set)
 
@@ -126,7 +126,7 @@ async def be_owner(leash: Leash) -> None:
     checks = NoChecks(owner) if orders.is_broken else owner
     presence = Presence(checks, state, record, boot_clock, some_work)
     async with owner, Lookup(orders.manager, pool=POOL) as lookup:
-        app = Service(presence, lookup).app()
+        app = PresenceServer(presence, lookup).app()
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
         await runner.setup()
         await web.SockSite(runner, listening).start()
@@ -140,7 +140,9 @@ async def be_owner(leash: Leash) -> None:
     record.close()
 
 
-async def _to_the_end(leash: Leash, to_leave: asyncio.Event, owner: Owner, counts: Counts) -> None:
+async def _to_the_end(
+    leash: Leash, to_leave: asyncio.Event, owner: Owner, counts: LeaseCounts
+) -> None:
     """Wait to be told, and go: at once where the demo ends, after handing over with SIGTERM."""
     told = [asyncio.create_task(each.wait()) for each in (leash.stopping, to_leave)]
     await asyncio.wait(told, return_when=asyncio.FIRST_COMPLETED)
@@ -150,7 +152,7 @@ async def _to_the_end(leash: Leash, to_leave: asyncio.Event, owner: Owner, count
     await owner.close(drain=DRAIN_SECONDS if to_leave.is_set() else 0)
 
 
-def _report(owner: Owner, presence: Presence, counts: Counts) -> OwnerReport:
+def _report(owner: Owner, presence: Presence, counts: LeaseCounts) -> OwnerReport:
     return OwnerReport(
         at=boot_clock(),
         address=owner.address,

@@ -6,8 +6,8 @@ from typing import TypeVar
 
 from tenure.base.instants import Instant
 from tenure.cli.demo.children import Child
+from tenure.cli.demo.display import OwnerState
 from tenure.cli.demo.reports import FrontendReport, OwnerReport, decode_report
-from tenure.cli.demo.view import State
 from tenure.runtime.clock import boot_clock
 
 Count = TypeVar("Count", int, float)
@@ -20,7 +20,7 @@ class OwnerPlace:
         self.number = number
         self.life = 0
         self.child: Child | None = None
-        self.state: State = "starting"
+        self.state: OwnerState = "starting"
         self.since: Instant = boot_clock()
         self.report: OwnerReport | None = None
         self._past: list[OwnerReport] = []
@@ -31,7 +31,7 @@ class OwnerPlace:
         """Where it serves, or did when it was killed."""
         return self.report.address if self.report else None
 
-    def become(self, state: State) -> None:
+    def become(self, state: OwnerState) -> None:
         """Be so from now on."""
         self.state, self.since = state, boot_clock()
 

@@ -35,14 +35,14 @@ class Answered(NamedTuple):
     status: Status | None
 
 
-class Refused(NamedTuple):
+class NotServed(NamedTuple):
     """This process is not, or no longer, the owner. Nothing has come of the operation."""
 
     was_voided: bool
     """Whether the lease was there at first, and ended while the operation was done."""
 
 
-Outcome: TypeAlias = Answered | Refused
+Outcome: TypeAlias = Answered | NotServed
 Operation: TypeAlias = Callable[[Status | None], Status | None]
 """From the presence that was stored to the one to be stored and answered."""
 Work: TypeAlias = Callable[[], Awaitable[None]]
@@ -104,7 +104,7 @@ class Presence:
         lease = self._checks.check(user)  # (1) is this the owner?
         if lease is None:
             self.refused += 1
-            return Refused(was_voided=False)
+            return NotServed(was_voided=False)
         began = self._clock()
         await self._work()
         if not self._checks.holds(lease):  # (2) does what is stored still count?
@@ -120,9 +120,9 @@ class Presence:
         self.served += 1
         return Answered(status)  # (5) let it out
 
-    def _void(self) -> Refused:
+    def _void(self) -> NotServed:
         self.voided += 1
-        return Refused(was_voided=True)
+        return NotServed(was_voided=True)
 
 
 class NoChecks:

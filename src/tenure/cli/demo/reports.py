@@ -104,7 +104,7 @@ class FrontendReport(msgspec.Struct, frozen=True, tag="frontend"):
 SLOWEST = "slowest_ns"
 
 
-Report: TypeAlias = OwnerReport | FrontendReport
+ChildReport: TypeAlias = OwnerReport | FrontendReport
 
 encode = msgspec.json.Encoder().encode
-decode_report = msgspec.json.Decoder(Report).decode
+decode_report = msgspec.json.Decoder(ChildReport).decode

@@ -20,7 +20,7 @@ import msgspec
 
 from tenure import KeyChange
 from tenure.base.instants import Instant, in_seconds, seconds
-from tenure.cli.demo.presence import Status
+from tenure.cli.demo.presence import Answered, Status
 from tenure.runtime.clock import boot_clock
 
 SHORTEST_PAUSE_NS = seconds(0.01)
@@ -30,17 +30,11 @@ ATTEMPTS_IN_A_HOLD = 4
 HOLDS_IN_A_DEADLINE = 2
 
 
-class Request(NamedTuple):
+class PresenceRequest(NamedTuple):
     """A read of a user's presence, or with a status, its publication."""
 
     user: str
     status: Status | None = None
-
-
-class Done(NamedTuple):
-    """The owner did it, and this is the user's presence now."""
-
-    status: Status | None
 
 
 class Misdirected(NamedTuple):
@@ -49,11 +43,11 @@ class Misdirected(NamedTuple):
     owner: str | None
 
 
-class NoAnswer(NamedTuple):
+class Unanswered(NamedTuple):
     """The connection failed, or there was no answer in time."""
 
 
-Reply: TypeAlias = Done | Misdirected | NoAnswer
+AttemptResult: TypeAlias = Answered | Misdirected | Unanswered
 
 
 class Watching(Protocol):
@@ -74,7 +68,7 @@ class _Hint(msgspec.Struct):
 
 
 @dataclass
-class Counts:
+class RequestCounts:
     """What the operations of this frontend came to; see `FrontendReport`."""
 
     requests: int = 0
@@ -92,15 +86,15 @@ class Router:
     def __init__(
         self, session: aiohttp.ClientSession, lookup: Finder, hold_ns: int, random: Random
     ) -> None:
-        self.counts = Counts()
+        self.counts = RequestCounts()
         self._session = session
         self._lookup = lookup
         self._random = random
         self._deadline_ns = HOLDS_IN_A_DEADLINE * hold_ns
         self._attempt_ns = hold_ns // ATTEMPTS_IN_A_HOLD
-        self._given_up: set[asyncio.Task[Reply]] = set()
+        self._given_up: set[asyncio.Task[AttemptResult]] = set()
 
-    async def do(self, request: Request) -> Done | None:
+    async def do(self, request: PresenceRequest) -> Answered | None:
         """Do it; None where it could not be done in time."""
         began = boot_clock()
         done = await self._try_until(request, Instant(began + self._deadline_ns))
@@ -110,19 +104,19 @@ class Router:
             self.counts.failed += 1
         return done
 
-    async def _try_until(self, request: Request, deadline: Instant) -> Done | None:
+    async def _try_until(self, request: PresenceRequest, deadline: Instant) -> Answered | None:
         first = found = address = self._lookup.find(request.user)
         pause_ns = SHORTEST_PAUSE_NS
         while True:
             hint = None
             if address is not None:
                 match await self._attempt(address, request, deadline):
-                    case Done() as done:
+                    case Answered() as done:
                         self.counts.rerouted += address != first
                         return done if boot_clock() <= deadline else None
                     case Misdirected(owner):
                         hint = owner if owner != address else None
-                    case NoAnswer():
+                    case Unanswered():
                         pass
             known = found
             found = await self._found_after(request.user, known, pause_ns)
@@ -145,7 +139,9 @@ class Router:
             watching.cancel()
         return self._lookup.find(user)
 
-    async def _attempt(self, address: str, request: Request, deadline: Instant) -> Reply:
+    async def _attempt(
+        self, address: str, request: PresenceRequest, deadline: Instant
+    ) -> AttemptResult:
         self.counts.attempts += 1
         task = asyncio.create_task(self._send(address, request))
         wait_ns = max(min(self._attempt_ns, deadline - boot_clock()), 0)
@@ -153,18 +149,18 @@ class Router:
         if not task.done():
             self._given_up.add(task)
             task.add_done_callback(self._on_late_reply)
-            return NoAnswer()
+            return Unanswered()
         reply = task.result()
         self.counts.refused += isinstance(reply, Misdirected)
         return reply
 
-    def _on_late_reply(self, task: asyncio.Task[Reply]) -> None:
+    def _on_late_reply(self, task: asyncio.Task[AttemptResult]) -> None:
         self._given_up.discard(task)
         if not task.cancelled() and isinstance(task.result(), Misdirected):
             self.counts.refused += 1
             self.counts.refused_late += 1
 
-    async def _send(self, address: str, request: Request) -> Reply:
+    async def _send(self, address: str, request: PresenceRequest) -> AttemptResult:
         url = f"{address}/presence/{request.user}"
         body = None if request.status is None else msgspec.json.encode(request.status)
         method = "GET" if body is None else "PUT"
@@ -172,14 +168,14 @@ class Router:
             async with self._session.request(method, url, data=body) as response:
                 data = await response.read()
         except (aiohttp.ClientError, OSError):
-            return NoAnswer()
+            return Unanswered()
         match response.status:
             case HTTPStatus.OK:
-                return Done(msgspec.json.decode(data, type=Status | None))
+                return Answered(msgspec.json.decode(data, type=Status | None))
             case HTTPStatus.MISDIRECTED_REQUEST:
                 return Misdirected(msgspec.json.decode(data, type=_Hint).owner)
             case _:
-                return NoAnswer()
+                return Unanswered()
 
     async def close(self) -> None:
         """Take back what was given up."""

@@ -5,23 +5,23 @@ import signal
 from collections import deque
 from collections.abc import Coroutine
 from pathlib import Path
-from random import SystemRandom
-from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, cast
+
+import msgspec
 
 from tenure.base.instants import Instant, in_seconds, seconds
-from tenure.cli.demo.crashes import Crashes
-from tenure.cli.demo.crowds import Crowds
-from tenure.cli.demo.failovers import Failovers
-from tenure.cli.demo.judge import Judge
+from tenure.cli.demo.crash import Crashes
+from tenure.cli.demo.display import DemoState, Display, OwnerRow
+from tenure.cli.demo.faults import BrokenOwner, LeaderFaults, OwnerFaults
+from tenure.cli.demo.hot_keys import HotKeys
+from tenure.cli.demo.judge import RecordJudge
 from tenure.cli.demo.places import OwnerPlace
 from tenure.cli.demo.record import RecordReader
-from tenure.cli.demo.rolling import Rolling
-from tenure.cli.demo.service import Service, Settings
-from tenure.cli.demo.summary import Ours, Summary, summary_of
-from tenure.cli.demo.trouble import Trouble
-from tenure.cli.demo.view import OwnerRow, Picture, View
+from tenure.cli.demo.rolling_restart import RollingRestart
+from tenure.cli.demo.scenario import Scenario
+from tenure.cli.demo.service import DemoSettings, PresenceService, ScenarioName
+from tenure.cli.demo.summary import Summary
 from tenure.runtime.clock import boot_clock
 
 SHOW_SECONDS = 0.2
@@ -32,6 +32,18 @@ SLICES = 216
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SHOWN_AT_ONCE = 3
 """Of the keys that two owners served: the first ones say it."""
+
+
+SETTINGS_SHOWN = ("managers", "journal", "owners", "frontends", "preset")
+"""Those that the summary repeats."""
+SCENARIOS: dict[ScenarioName, type[Scenario]] = {
+    "owner-faults": OwnerFaults,
+    "break-owner": BrokenOwner,
+    "kill-leader": LeaderFaults,
+    "rolling-restart": RollingRestart,
+    "crash": Crashes,
+    "hot-keys": HotKeys,
+}
 
 
 class Rate:
@@ -52,17 +64,13 @@ class Rate:
 class Demo:
     """One run."""
 
-    def __init__(self, settings: Settings, directory: Path, view: View) -> None:
+    def __init__(self, settings: DemoSettings, directory: Path, view: Display) -> None:
         self._settings = settings
         self._view = view
-        self._service = Service(settings, directory, self._tell)
-        self._failovers = Failovers(self._service.managers, self._tell)
-        self._trouble = Trouble(self._service, self._failovers, self._tell, SystemRandom())
-        self._rolling = Rolling(self._service, self._tell)
-        self._crashes = Crashes(self._service, self._tell, SystemRandom())
-        self._crowds = Crowds(self._service, self._tell, SystemRandom())
+        self._service = PresenceService(settings, directory, self._tell)
+        self._scenario = SCENARIOS[settings.scenario](self._service, self._tell)
         self._record = RecordReader(directory)
-        self._judge = Judge()
+        self._judge = RecordJudge()
         self._began: Instant | None = None
         self._ended: Instant | None = None
         self._phase = "starting"
@@ -130,7 +138,7 @@ class Demo:
     async def _go_on(self) -> None:
         assert self._began is not None
         end = Instant(self._began + seconds(self._settings.seconds))
-        trouble = asyncio.create_task(self._make_trouble(end))
+        trouble = asyncio.create_task(self._play(end))
         try:
             await asyncio.wait({trouble}, timeout=self._settings.seconds)
             if trouble.done():
@@ -139,21 +147,10 @@ class Demo:
             trouble.cancel()
             await asyncio.wait({trouble})
 
-    async def _make_trouble(self, end: Instant) -> None:
-        """Of the kind that is wanted. A rolling restart is over when it is; the others at `end`."""
-        if self._settings.rolling_restart:
-            await self._rolling.restart_all()
-            return
-        await self._trouble_until(end)
-        await asyncio.sleep(max(in_seconds(end - boot_clock()), 0))
-
-    async def _trouble_until(self, end: Instant) -> None:
-        if self._settings.crash:
-            await self._crashes.until(end)
-        elif self._settings.hot_keys:
-            await self._crowds.until(end)
-        else:
-            await self._trouble.until(end)
+    async def _play(self, end: Instant) -> None:
+        await self._scenario.play(end)
+        if not self._scenario.ends_the_demo:
+            await asyncio.sleep(max(in_seconds(end - boot_clock()), 0))
 
     # --- showing ---
 
@@ -178,10 +175,10 @@ class Demo:
             self._tell(f"TWO OWNERS AT ONCE: {each}")
         self._view.show(self._picture())
 
-    def _picture(self) -> Picture:
+    def _picture(self) -> DemoState:
         service, now = self._service, boot_clock()
         shares, totals = service.shares(), service.frontends.totals
-        return Picture(
+        return DemoState(
             elapsed=self._elapsed,
             seconds=self._settings.seconds,
             phase=self._phase,
@@ -212,53 +209,25 @@ class Demo:
         )
 
     def _summary(self) -> Summary:
-        service, settings = self._service, self._settings
-        lapsed = sum(place.total(lambda it: it.lapsed) for place in service.owners)
-        takeovers, drains, dark, even = (
-            self._failovers.takeovers,
-            self._rolling.drains,
-            self._crashes.dark,
-            self._crowds.even_after,
-        )
-        ours = Ours(
+        counted = msgspec.structs.asdict(self._service.frontends.totals)
+        del counted["has_published"]
+        slowest = round(counted.pop("slowest_ns") / 1e9, 3)
+        owners, settings = self._service.owners, self._settings
+        lapsed = sum(place.total(lambda it: it.lapsed) for place in owners)
+        return Summary(
+            **counted,
+            **cast("dict[str, Any]", self._scenario.figures()),
+            slowest_seconds=slowest,
             double_owner=len(self._judge.found),
             served=self._judge.entries,
-            voided=sum(place.total(lambda it: it.voided) for place in service.owners),
-            owner_kills=self._trouble.kills + self._crashes.kills,
-            owner_stops=self._trouble.stops,
-            leader_kills=len(takeovers),
-            leases_lost_to_failover=lapsed - self._trouble.lapsed,
-            takeover_seconds=_median(takeovers),
-            slowest_takeover_seconds=_longest(takeovers),
-            drains=len(drains),
-            drain_seconds=_median(drains),
-            slowest_drain_seconds=_longest(drains),
-            moves_per_key=round(self._rolling.moves_per_key, 3),
-            dark_seconds=_median(dark),
-            slowest_dark_seconds=_longest(dark),
-            crowds=len(even),
-            uneven=_longest(self._crowds.uneven),
-            even_seconds=_median(even),
-            slowest_even_seconds=_longest(even),
-            managers=settings.managers,
-            journal=settings.journal,
+            voided=sum(place.total(lambda it: it.voided) for place in owners),
+            leases_lost_to_failover=lapsed - self._scenario.lapsed,
             seconds=round(self._elapsed, 3),
-            owners=settings.owners,
-            frontends=settings.frontends,
-            preset=settings.preset,
+            **{name: getattr(settings, name) for name in SETTINGS_SHOWN},
         )
-        return summary_of(service.frontends.totals, ours)
 
 
-def _median(times: list[float]) -> float:
-    return round(median(times), 3) if times else 0.0
-
-
-def _longest(times: list[float]) -> float:
-    return round(max(times, default=0.0), 3)
-
-
-def run(settings: Settings, view: View) -> Summary:
+def run(settings: DemoSettings, view: Display) -> Summary:
     """Run the demo; nothing of it is left when this returns, or raises."""
 
     async def main() -> Summary:

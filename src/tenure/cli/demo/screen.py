@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from tenure.cli.demo.view import OwnerRow, Picture
+from tenure.cli.demo.display import DemoState, OwnerRow
 
 COLOURS = ("cyan", "yellow", "magenta", "green", "blue", "bright_red", "white", "bright_cyan")
 STRIP_LINES = 3
@@ -51,21 +51,21 @@ class Screen:
         self._live.start()
 
     def event(self, at: float | None, text: str) -> None:
-        """See `View`."""
+        """See `Display`."""
         self._events.append(Event(at, text))
 
-    def show(self, picture: Picture) -> None:
-        """See `View`."""
+    def show(self, picture: DemoState) -> None:
+        """See `Display`."""
         room = self._live.console.height - OTHER_LINES - len(picture.owners)
         shown = list(self._events)[-max(room, FEWEST_EVENTS) :]
         self._live.update(draw(picture, shown), refresh=True)
 
     def close(self) -> None:
-        """See `View`. The last picture stays."""
+        """See `Display`. The last picture stays."""
         self._live.stop()
 
 
-def draw(picture: Picture, events: Sequence[Event]) -> RenderableType:
+def draw(picture: DemoState, events: Sequence[Event]) -> RenderableType:
     """Everything."""
     parts: list[RenderableType] = [
         _title(picture),
@@ -84,7 +84,7 @@ def _event(event: Event) -> Text:
     return Text.assemble((when, "dim"), "  ", event.text, no_wrap=True, overflow="ellipsis")
 
 
-def _title(picture: Picture) -> Text:
+def _title(picture: DemoState) -> Text:
     clock = f"{picture.elapsed:.0f} of {picture.seconds:g} s"
     return Text.assemble(
         ("tenure demo", "bold"),
@@ -99,7 +99,7 @@ def _title(picture: Picture) -> Text:
     )
 
 
-def _strip(picture: Picture) -> list[Text]:
+def _strip(picture: DemoState) -> list[Text]:
     states = {row.number: row.state for row in picture.owners}
     cells = [_cell(number, states) for number in picture.strip]
     width = len(cells) // STRIP_LINES
@@ -120,7 +120,7 @@ def _cell(number: int | None, states: Mapping[int, str]) -> tuple[str, str]:
     return (SERVED if states[number] in UP else UNSERVED), colour(number)
 
 
-def _owners(picture: Picture) -> Table:
+def _owners(picture: DemoState) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("owner")
     table.add_column("", min_width=37)
@@ -157,7 +157,7 @@ def _bar(part: float) -> str:
     return BUSY * min(round(part * BUSY_AT_MEAN), BUSIEST)
 
 
-def _totals(picture: Picture) -> list[Text]:
+def _totals(picture: DemoState) -> list[Text]:
     totals = picture.totals
     what = Text.assemble(
         f"{picture.frontends} frontends, {picture.clients} clients: ",

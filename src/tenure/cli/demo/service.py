@@ -5,12 +5,13 @@ import signal
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from tenure import Lookup
 from tenure.cli.demo.children import Child, Children
-from tenure.cli.demo.managers import ETCD_MEMBERS, Managers
+from tenure.cli.demo.managers import ETCD_MEMBERS, ManagerProcesses
 from tenure.cli.demo.owner import DRAIN_SECONDS
 from tenure.cli.demo.places import Frontends, OwnerPlace
 from tenure.cli.demo.reports import POOL, Crowd, FrontendOrders, OwnerOrders
@@ -23,7 +24,12 @@ LOOK_SECONDS = 0.02
 """How often the table is looked at where something is waited for: it is how exact a time is."""
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+ScenarioName: TypeAlias = Literal[
+    "owner-faults", "break-owner", "kill-leader", "rolling-restart", "crash", "hot-keys"
+]
+
+
+class DemoSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What a demo is told."""
 
     seconds: float
@@ -32,11 +38,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     preset: str
     managers: int = 1
     journal: str = "sqlite"
-    kill_leader: bool = False
-    break_owner: bool = False
-    rolling_restart: bool = False
-    crash: bool = False
-    hot_keys: bool = False
+    scenario: ScenarioName = "owner-faults"
 
     @property
     def timing(self) -> Timing:
@@ -49,15 +51,19 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(f"user-{n}" for n in range(CLIENTS_OF_A_FRONTEND * self.frontends))
 
 
-class Service:
+class PresenceService:
     """Managers, owners and frontends. Start it, make trouble, finish it."""
 
-    def __init__(self, settings: Settings, directory: Path, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self, settings: DemoSettings, directory: Path, tell: Callable[[str], None]
+    ) -> None:
         self.settings = settings
         self.owners = [OwnerPlace(n + 1) for n in range(settings.owners)]
         self.frontends = Frontends()
         self.children = Children(directory)
-        self.managers = Managers(settings.managers, settings.preset, directory, self.children)
+        self.managers = ManagerProcesses(
+            settings.managers, settings.preset, directory, self.children
+        )
         self.lookup: Lookup | None = None
         self._directory = directory
         self._tell = tell
@@ -97,7 +103,7 @@ class Service:
 
     def _order(self, place: OwnerPlace) -> None:
         assert place.child is not None
-        is_broken = self.settings.break_owner and place is self.owners[0]
+        is_broken = self.settings.scenario == "break-owner" and place is self.owners[0]
         orders = OwnerOrders(self.managers.urls, place.child.name, str(self._directory), is_broken)
         place.child.tell(orders)
 
@@ -200,7 +206,7 @@ class Service:
         await asyncio.gather(*(child.end(seconds) for child in children))
 
 
-def _managers_of(settings: Settings) -> str:
+def _managers_of(settings: DemoSettings) -> str:
     count = settings.managers
     what = "a manager" if count == 1 else f"{count} managers"
     return what if settings.journal == "sqlite" else f"an etcd of {ETCD_MEMBERS} members, {what}"

@@ -4,8 +4,6 @@ from collections.abc import Iterator
 
 import msgspec
 
-from tenure.cli.demo.reports import FrontendReport
-
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """What the demo came to; `--json` prints it as it is. docs/start/demo.md explains each."""
@@ -16,14 +14,14 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     double_owner: int
     losses_signalled: int
     keys_republished: int
-    owner_kills: int
-    owner_stops: int
+    owner_kills: int = 0
+    owner_stops: int = 0
     attempts: int
     refused: int
     refused_late: int
     voided: int
     served: int
-    found_nothing: int
+    found_nothing: int = 0
     ranges_lost: int
     slowest_seconds: float
     seconds: float
@@ -53,44 +51,6 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     def is_good(self) -> bool:
         """Whether no two owners ever served one key at once."""
         return self.double_owner == 0
-
-
-class Ours(msgspec.Struct, frozen=True, kw_only=True):
-    """The part of the summary that the frontends do not know."""
-
-    double_owner: int
-    served: int
-    voided: int
-    owner_kills: int
-    owner_stops: int
-    seconds: float
-    owners: int
-    frontends: int
-    preset: str
-    leader_kills: int = 0
-    leases_lost_to_failover: int = 0
-    takeover_seconds: float = 0.0
-    slowest_takeover_seconds: float = 0.0
-    managers: int = 1
-    journal: str = "sqlite"
-    drains: int = 0
-    drain_seconds: float = 0.0
-    slowest_drain_seconds: float = 0.0
-    moves_per_key: float = 0.0
-    dark_seconds: float = 0.0
-    slowest_dark_seconds: float = 0.0
-    crowds: int = 0
-    uneven: float = 0.0
-    even_seconds: float = 0.0
-    slowest_even_seconds: float = 0.0
-
-
-def summary_of(totals: FrontendReport, ours: Ours) -> Summary:
-    """What the frontends have counted, and what the demo has."""
-    counted = msgspec.structs.asdict(totals)
-    del counted["has_published"]
-    slowest = round(counted.pop("slowest_ns") / 1e9, 3)
-    return Summary(slowest_seconds=slowest, **counted, **msgspec.structs.asdict(ours))
 
 
 def lines(summary: Summary) -> Iterator[str]:
@@ -138,7 +98,7 @@ def _drains(it: Summary) -> Iterator[tuple[str, str]]:
     yield f"{it.drains:,}", f"restarts of {it.owners} owners, two at a time"
     yield f"{it.drain_seconds:.2f}", "seconds for one to hand everything over and end: median"
     yield f"{it.slowest_drain_seconds:.2f}", "seconds at most"
-    yield f"{it.moves_per_key:.2f}", "moves of a key, on the average"
+    yield f"{it.moves_per_key:.2f}", "moves of a key, on average"
     yield f"{it.keys_lost:,}", "keys whose state was lost"
 
 

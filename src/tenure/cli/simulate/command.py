@@ -13,7 +13,7 @@ from cyclopts import Parameter
 
 from tenure.base.instants import SECOND_NS
 from tenure.cli.output import say
-from tenure.cli.simulate.progress import Progress
+from tenure.cli.simulate.progress import SimulationProgress
 from tenure.cli.simulate.verdict import Verdict
 from tenure.errors import ConfigurationError
 from tenure.protocol.lease.timing import PRESETS
@@ -115,7 +115,7 @@ def _run(plans: list[Trial], canary: str, workers: int) -> list[Outcome]:
     """Run the seeds in order, up to the first that breaks a promise."""
     outcomes = []
     whole_ns = sum(round(plan.hours * 3600 * SECOND_NS) for plan in plans)
-    with Progress(whole_ns) as progress:
+    with SimulationProgress(whole_ns) as progress:
         for outcome in run_seeds(plans, canary, workers, progress.reached):
             outcomes.append(outcome)
             if outcome.violation:

@@ -13,7 +13,7 @@ LINE_SECONDS = 5.0
 HOUR_NS = 3600 * SECOND_NS
 
 
-class Progress:
+class SimulationProgress:
     """Tells how much of `whole_ns` is simulated."""
 
     def __init__(self, whole_ns: int) -> None:

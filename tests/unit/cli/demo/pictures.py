@@ -1,10 +1,10 @@
 """A moment of a demo, to be shown."""
 
+from tenure.cli.demo.display import DemoState, OwnerRow, OwnerState
 from tenure.cli.demo.reports import FrontendReport
-from tenure.cli.demo.view import OwnerRow, Picture, State
 
 
-def row(number: int, state: State = "serving", share: float = 0.5) -> OwnerRow:
+def row(number: int, state: OwnerState = "serving", share: float = 0.5) -> OwnerRow:
     return OwnerRow(
         number=number,
         state=state,
@@ -17,9 +17,9 @@ def row(number: int, state: State = "serving", share: float = 0.5) -> OwnerRow:
     )
 
 
-def picture(elapsed: float, *rows: OwnerRow, double_owner: int = 0) -> Picture:
+def picture(elapsed: float, *rows: OwnerRow, double_owner: int = 0) -> DemoState:
     owners = rows or (row(1), row(2, "killed"))
-    return Picture(
+    return DemoState(
         elapsed=elapsed,
         seconds=60.0,
         phase="running",

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenure.base.instants import Instant
-from tenure.cli.demo.judge import AtOnce, Judge, Span, are_at_once
+from tenure.cli.demo.judge import AtOnce, RecordJudge, Span, are_at_once
 from tenure.cli.demo.record import Served
 
 KEY = b"8 bytes."
@@ -18,7 +18,7 @@ def served(owner: str, number: int, began: int, ended: int, key: bytes = KEY) ->
 
 
 def judge(*record: Served) -> list[AtOnce]:
-    judge = Judge()
+    judge = RecordJudge()
     for each in record:
         judge.add(each)
     return list(judge.found)
@@ -86,7 +86,7 @@ def test_the_judgement_does_not_depend_on_the_order_of_entries() -> None:
 
 
 def test_entries_are_counted_and_spans_kept_by_number() -> None:
-    it = Judge()
+    it = RecordJudge()
     for each in (served("b", 2, 5, 6), served("a", 1, 0, 1), served("b", 2, 8, 9)):
         it.add(each)
     assert it.entries == 3

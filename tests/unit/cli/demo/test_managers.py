@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tenure.cli.demo.children import Children
-from tenure.cli.demo.managers import ManagerPlace, Managers, etcd_binary
+from tenure.cli.demo.managers import ManagerPlace, ManagerProcesses, etcd_binary
 from tenure.errors import TenureError
 
 
@@ -27,8 +27,8 @@ def leading(leadership: int) -> dict[str, object]:
 
 
 def test_the_one_that_led_last_leads() -> None:
-    async def three() -> Managers:
-        return Managers(3, "test", Path("/nowhere"), Children(Path("/nowhere")))
+    async def three() -> ManagerProcesses:
+        return ManagerProcesses(3, "test", Path("/nowhere"), Children(Path("/nowhere")))
 
     managers = asyncio.run(three())
     first, second, third = managers.places

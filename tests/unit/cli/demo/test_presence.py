@@ -8,7 +8,7 @@ import pytest
 from tenure import KeyedState, Lease
 from tenure.base.instants import Instant
 from tenure.base.keys import hashed_key
-from tenure.cli.demo.presence import Answered, NoChecks, Presence, Refused, Status
+from tenure.cli.demo.presence import Answered, NoChecks, NotServed, Presence, Status
 from tenure.cli.demo.record import RecordReader, RecordWriter, Served
 
 ANN = "ann"
@@ -77,7 +77,7 @@ async def test_the_record_has_the_time_within_the_checks(bench: Bench) -> None:
 
 async def test_without_a_lease_nothing_is_served(bench: Bench) -> None:
     bench.leases.number = None
-    assert await bench.presence.publish(ANN, ONLINE) == Refused(was_voided=False)
+    assert await bench.presence.publish(ANN, ONLINE) == NotServed(was_voided=False)
     assert (bench.presence.refused, bench.record()) == (1, [])
 
 
@@ -87,7 +87,7 @@ async def test_an_operation_whose_lease_ends_in_the_middle_is_not_served(
 ) -> None:
     """Also where a new lease has come in the place of the old."""
     bench.after_work = afterwards
-    assert await bench.presence.publish(ANN, ONLINE) == Refused(was_voided=True)
+    assert await bench.presence.publish(ANN, ONLINE) == NotServed(was_voided=True)
     assert (bench.presence.voided, bench.presence.served, bench.record()) == (1, 0, [])
     assert not bench.state
 
@@ -111,6 +111,6 @@ async def test_the_broken_owner_goes_on_with_what_it_had(tmp_path: Path) -> None
     await presence.publish(ANN, ONLINE)
     bench.leases.number = None
     assert await presence.read(ANN) == Answered(ONLINE)
-    assert await presence.read("bob") == Refused(was_voided=False)
+    assert await presence.read("bob") == NotServed(was_voided=False)
     assert [each.number for each in bench.record()] == [1, 1]
     bench.writer.close()

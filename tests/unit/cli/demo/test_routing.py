@@ -12,8 +12,8 @@ from aiohttp import web
 from tenure import KeyChange
 from tenure.base.instants import seconds
 from tenure.cli.demo import routing
-from tenure.cli.demo.presence import Status
-from tenure.cli.demo.routing import Done, Request, Router
+from tenure.cli.demo.presence import Answered, Status
+from tenure.cli.demo.routing import PresenceRequest, Router
 
 pytestmark = pytest.mark.asyncio
 
@@ -105,11 +105,11 @@ def long_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(routing, "SHORTEST_PAUSE_NS", LONG)
 
 
-async def ask(table: Table) -> tuple[Done | None, routing.Counts]:
+async def ask(table: Table) -> tuple[Answered | None, routing.RequestCounts]:
     async with aiohttp.ClientSession() as session:
         router = Router(session, table, seconds(20), Random(1))
         async with asyncio.timeout(10):
-            done = await router.do(Request(USER))
+            done = await router.do(PresenceRequest(USER))
         await router.close()
     return done, router.counts
 
@@ -120,7 +120,7 @@ async def test_it_goes_on_as_soon_as_the_lookup_is_told_where() -> None:
         table = Table(before.url)
         table.then = after.url
         done, counts = await ask(table)
-    assert done == Done(STATUS)
+    assert done == Answered(STATUS)
     assert (before.asked, after.asked, counts.rerouted) == (1, 1, 1)
     assert table.watching == []
 
@@ -131,7 +131,7 @@ async def test_what_the_lookup_was_told_while_the_owner_was_asked_is_not_waited_
         table = Table(before.url)
         before.on_refused = lambda: table.become(after.url)
         done, _ = await ask(table)
-    assert done == Done(STATUS)
+    assert done == Answered(STATUS)
     assert (before.asked, after.asked) == (1, 1)
 
 
@@ -144,7 +144,7 @@ async def test_where_nothing_is_told_it_tries_again_after_a_pause() -> None:
 
         only.on_refused = grant
         done, counts = await ask(table)
-    assert done == Done(STATUS)
+    assert done == Answered(STATUS)
     assert (only.asked, counts.refused, counts.rerouted) == (4, 3, 0)
 
 
@@ -152,7 +152,7 @@ async def test_the_owner_that_refuses_may_know_better_than_the_lookup() -> None:
     async with refusing_and_serving() as (before, after):
         before.hint = after.url
         done, counts = await ask(Table(before.url))
-    assert done == Done(STATUS)
+    assert done == Answered(STATUS)
     assert (before.asked, after.asked, counts.rerouted) == (1, 1, 1)
 
 
@@ -165,7 +165,7 @@ async def test_a_hint_that_is_wrong_is_not_followed_to_and_fro() -> None:
 
         wrong.on_refused = grant
         done, _ = await ask(Table(before.url))
-    assert done == Done(STATUS)
+    assert done == Answered(STATUS)
     assert (before.asked, wrong.asked) == (2, 1)
 
 

@@ -4,12 +4,12 @@ from io import StringIO
 
 from rich.console import Console
 
+from tenure.cli.demo.display import DemoState
 from tenure.cli.demo.screen import BUSIEST, BUSY_AT_MEAN, FEWEST_EVENTS, Event, Screen, draw
-from tenure.cli.demo.view import Picture
 from tests.unit.cli.demo.pictures import picture, row
 
 
-def drawn(shown: Picture, *events: Event) -> str:
+def drawn(shown: DemoState, *events: Event) -> str:
     console = Console(file=StringIO(), width=100, height=40)
     with console.capture() as capture:
         console.print(draw(shown, events))

@@ -5,10 +5,20 @@ import msgspec
 from tenure.base.instants import Instant
 from tenure.cli.demo.places import Frontends, OwnerPlace
 from tenure.cli.demo.reports import FrontendReport, OwnerReport, encode
-from tenure.cli.demo.summary import Ours, Summary, lines, summary_of
+from tenure.cli.demo.summary import Summary, lines
 
-OURS = Ours(
+SUMMARY = Summary(
+    requests=12_345,
+    failed=1,
+    rerouted=0,
     double_owner=0,
+    losses_signalled=0,
+    keys_republished=0,
+    attempts=0,
+    refused=0,
+    refused_late=0,
+    ranges_lost=0,
+    slowest_seconds=1.456,
     served=1234,
     voided=2,
     owner_kills=3,
@@ -28,8 +38,7 @@ def frontends(*reports: FrontendReport) -> Frontends:
 
 
 def summary(double_owner: int = 0) -> Summary:
-    totals = FrontendReport(requests=12_345, failed=1, slowest_ns=1_456_000_000)
-    return summary_of(totals, msgspec.structs.replace(OURS, double_owner=double_owner))
+    return msgspec.structs.replace(SUMMARY, double_owner=double_owner)
 
 
 def test_reports_of_frontends_are_added_up_and_the_slowest_is_the_slowest() -> None:
@@ -99,7 +108,7 @@ def test_drains_and_dark_keys_are_told_where_there_were_any() -> None:
     drained = msgspec.structs.replace(summary(), drains=4, drain_seconds=0.5, moves_per_key=1.25)
     text = "\n".join(lines(drained))
     assert "        4  restarts of 5 owners, two at a time" in text
-    assert "     1.25  moves of a key, on the average" in text
+    assert "     1.25  moves of a key, on average" in text
     dark = msgspec.structs.replace(
         summary(), dark_seconds=0.12, slowest_dark_seconds=0.34, keys_lost=56
     )

@@ -1,38 +1,30 @@
-"""Owners killed (kill -9) again and again, and for how long their keys are dark.
+"""Owners are killed (kill -9) again and again, and the time is measured for which keys are dark.
 
-A key of the dead is served again when a client's request for it is answered. So requests for all
-of them are sent at the moment of the kill, by a router as the frontends have it, and the last
-answer is the end.
+A key of a dead owner is served again when a client's request for it is answered. So a router like
+those of the frontends sends requests for all of these keys at the moment of the kill, and the last
+answer ends the measurement.
 """
 
 import asyncio
-from collections.abc import Callable
-from random import Random
 
 import aiohttp
 
 from tenure.base.instants import Instant, in_seconds
-from tenure.cli.demo.routing import Request, Router
-from tenure.cli.demo.service import Service
+from tenure.cli.demo.routing import PresenceRequest, Router
+from tenure.cli.demo.scenario import Scenario
 from tenure.runtime.clock import boot_clock
 
 HOLDS_FOR_A_CRASH = 2
-"""A crash that would not be over before the end is not begun."""
+"""No crash is begun that would not be over before the end."""
 
 
-class Crashes:
-    """Makes them, and tells of them."""
+class Crashes(Scenario):
+    """Kills one owner after another, and measures until all keys of each are served again."""
 
-    def __init__(self, service: Service, tell: Callable[[str], None], random: Random) -> None:
-        self.dark: list[float] = []
-        """The seconds from each kill until every key of the dead owner was served again."""
-        self.kills = 0
-        self._service = service
-        self._tell = tell
-        self._random = random
+    measures = "dark"
 
-    async def until(self, end: Instant) -> None:
-        """Kill one after another until it is nearly `end`."""
+    async def play(self, end: Instant) -> None:
+        """See `Scenario`."""
         hold_ns = self._service.settings.timing.hold_ns
         latest = end - HOLDS_FOR_A_CRASH * hold_ns
         assert self._service.lookup is not None
@@ -51,16 +43,16 @@ class Crashes:
         keys = [user for user in service.settings.users if lookup.find(user) == place.address]
         began = boot_clock()
         service.kill(place)
-        self.kills += 1
+        self.counts["owner_kills"] += 1
         self._tell(f"killed owner {place.number} (kill -9), which had {len(keys)} of the keys")
         await asyncio.gather(*(_served(router, user) for user in keys))
         took = in_seconds(boot_clock() - began)
-        self.dark.append(took)
+        self.times.append(took)
         self._tell(f"all of them are served again, {took:.2f} s after the kill")
         await service.restart(place)
         self._tell(f"owner {place.number} is back, and serves")
 
 
 async def _served(router: Router, user: str) -> None:
-    while await router.do(Request(user)) is None:
+    while await router.do(PresenceRequest(user)) is None:
         pass

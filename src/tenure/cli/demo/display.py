@@ -4,14 +4,14 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from tenure.cli.demo.reports import FrontendReport
 
-State: TypeAlias = Literal["starting", "serving", "killed", "stopped", "draining"]
+OwnerState: TypeAlias = Literal["starting", "serving", "killed", "stopped", "draining"]
 
 
 class OwnerRow(NamedTuple):
     """An owner, as far as the demo knows; what it does is what it last reported."""
 
     number: int
-    state: State
+    state: OwnerState
     state_seconds: float
     """For how long it has been so."""
     share: float
@@ -22,7 +22,7 @@ class OwnerRow(NamedTuple):
     refused: int
 
 
-class Picture(NamedTuple):
+class DemoState(NamedTuple):
     """All that is shown, at one moment."""
 
     elapsed: float
@@ -42,14 +42,14 @@ class Picture(NamedTuple):
     double_owner: int
 
 
-class View(Protocol):
+class Display(Protocol):
     """A way to show it."""
 
     def event(self, at: float | None, text: str) -> None:
         """Something happened, so many seconds after the beginning."""
         ...
 
-    def show(self, picture: Picture) -> None:
+    def show(self, picture: DemoState) -> None:
         """How it is now. Called several times a second."""
         ...
 

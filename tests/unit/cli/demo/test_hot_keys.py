@@ -1,4 +1,4 @@
-"""Crowds: whom they are made of, when, and how even their load is by what owners say."""
+"""HotKeys: whom they are made of, when, and how even their load is by what owners say."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,11 +10,11 @@ import pytest
 
 from tenure import Lookup
 from tenure.base.instants import Instant, in_seconds, seconds
-from tenure.cli.demo import crowds
+from tenure.cli.demo import hot_keys
 from tenure.cli.demo.children import Child
-from tenure.cli.demo.crowds import WINDOW, Crowds, Spread
+from tenure.cli.demo.hot_keys import WINDOW, HotKeys, Spread
 from tenure.cli.demo.reports import Crowd, OwnerReport, encode
-from tenure.cli.demo.service import Service, Settings
+from tenure.cli.demo.service import DemoSettings, PresenceService
 from tenure.errors import ConfigurationError
 from tenure.testing.clock import START, TurnedClock
 
@@ -54,8 +54,8 @@ class World:
 
     def __init__(self, directory: Path, users_of: Sequence[int], spread_seconds: float) -> None:
         self.clock = TurnedClock()
-        settings = Settings(seconds=60, owners=len(users_of), frontends=1, preset="test")
-        self.service = Service(settings, directory, lambda _: None)
+        settings = DemoSettings(seconds=60, owners=len(users_of), frontends=1, preset="test")
+        self.service = PresenceService(settings, directory, lambda _: None)
         self.service.lookup = cast("Lookup", self)
         self.service.frontends.children = [cast("Child", self)]
         owners = [number for number, count in enumerate(users_of) for _ in range(count)]
@@ -67,8 +67,8 @@ class World:
         self.told: list[str] = []
         self._report()
 
-    def gathering(self) -> Crowds:
-        return Crowds(self.service, self.told.append, Random(1))
+    def gathering(self) -> HotKeys:
+        return HotKeys(self.service, self.told.append, Random(1))
 
     def find(self, user: str) -> str:
         return address(self.at[user])
@@ -101,8 +101,8 @@ def address(number: int) -> str:
 def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., World]:
     def make(*users_of: int, spread_seconds: float = 10.0) -> World:
         it = World(tmp_path, users_of, spread_seconds)
-        monkeypatch.setattr(crowds, "boot_clock", it.clock)
-        monkeypatch.setattr(crowds, "asyncio", SimpleNamespace(sleep=it.sleep))
+        monkeypatch.setattr(hot_keys, "boot_clock", it.clock)
+        monkeypatch.setattr(hot_keys, "asyncio", SimpleNamespace(sleep=it.sleep))
         return it
 
     return make
@@ -114,13 +114,13 @@ async def test_a_crowd_is_at_one_owner_until_its_users_have_been_given_to_others
 ) -> None:
     it = world(20, 20, 20, 20)
     gathering = it.gathering()
-    await gathering.until(it.clock.after(crowds.CROWD_SECONDS))
+    await gathering.play(it.clock.after(hot_keys.CROWD_SECONDS))
     ((_, users, owners),) = it.crowds
-    assert len(set(users)) == crowds.USERS_FOR_EACH_OWNER * 4
+    assert len(set(users)) == hot_keys.USERS_FOR_EACH_OWNER * 4
     assert len(owners) == 1
     assert gathering.uneven == [pytest.approx((100 + 400) / 200, abs=0.01)]
-    (took,) = gathering.even_after
-    assert 10 < took <= 10 + in_seconds(crowds.WINDOW)
+    (took,) = gathering.times
+    assert 10 < took <= 10 + in_seconds(hot_keys.WINDOW)
     (number,) = owners
     begun, ended = it.told
     assert begun == f"half of all requests are for 8 users now, all of owner {number + 1}"
@@ -134,7 +134,7 @@ async def test_the_next_crowd_is_of_another_owner_though_the_last_one_has_most(
 ) -> None:
     it = world(32, 16, 16, 16, spread_seconds=0)
     gathering = it.gathering()
-    await gathering.until(it.clock.after(25 + crowds.CROWD_SECONDS))
+    await gathering.play(it.clock.after(25 + hot_keys.CROWD_SECONDS))
     (_, _, first), (_, _, second), *_ = it.crowds
     assert first == {0}
     assert second != first
@@ -147,8 +147,8 @@ async def test_no_load_is_called_even_before_there_is_a_whole_window_of_it(
 ) -> None:
     it = world(20, 20, 20, 20, spread_seconds=0)
     gathering = it.gathering()
-    await gathering.until(it.clock.after(crowds.CROWD_SECONDS))
-    assert gathering.even_after == [pytest.approx(3.2, abs=0.21)]
+    await gathering.play(it.clock.after(hot_keys.CROWD_SECONDS))
+    assert gathering.times == [pytest.approx(3.2, abs=0.21)]
 
 
 @pytest.mark.asyncio
@@ -158,9 +158,9 @@ async def test_crowds_follow_one_another_as_long_as_there_is_time_for_one(
     it = world(20, 20, 20, 20)
     gathering = it.gathering()
     end = it.clock.after(60)
-    await gathering.until(end)
-    each = crowds.WATCH_SECONDS + sum(gathering.even_after) / len(gathering.even_after)
-    latest = end - seconds(crowds.CROWD_SECONDS)
+    await gathering.play(end)
+    each = hot_keys.WATCH_SECONDS + sum(gathering.times) / len(gathering.times)
+    latest = end - seconds(hot_keys.CROWD_SECONDS)
     assert len(it.crowds) == len(gathering.uneven) == 3, it.told
     assert it.crowds[-1][0] <= latest < it.crowds[-1][0] + seconds(each)
 
@@ -170,7 +170,7 @@ async def test_where_there_is_no_time_for_a_crowd_none_is_gathered(
     world: Callable[..., World],
 ) -> None:
     it = world(20, 20, 20, 20)
-    await it.gathering().until(it.clock.after(crowds.CROWD_SECONDS - 0.1))
+    await it.gathering().play(it.clock.after(hot_keys.CROWD_SECONDS - 0.1))
     assert it.crowds == []
 
 
@@ -184,11 +184,11 @@ async def test_where_there_is_no_time_for_a_crowd_none_is_gathered(
 def test_what_no_crowd_could_be_seen_in_is_refused(
     length: float, owners: int, frontends: int, words: str
 ) -> None:
-    settings = Settings(seconds=length, owners=owners, frontends=frontends, preset="test")
+    settings = DemoSettings(seconds=length, owners=owners, frontends=frontends, preset="test")
     with pytest.raises(ConfigurationError, match=words):
-        crowds.check_size(settings)
+        hot_keys.check_size(settings)
 
 
 def test_the_smallest_that_a_crowd_can_be_seen_in_is_taken() -> None:
-    crowds.check_size(Settings(seconds=15, owners=8, frontends=4, preset="test"))
-    crowds.check_size(Settings(seconds=15, owners=7, frontends=3, preset="test"))
+    hot_keys.check_size(DemoSettings(seconds=15, owners=8, frontends=4, preset="test"))
+    hot_keys.check_size(DemoSettings(seconds=15, owners=7, frontends=3, preset="test"))

@@ -1,80 +1,63 @@
-"""The trouble that is made: an owner killed and started again, another stopped past its term.
+"""The faults of owners: one is killed and started again, another is stopped past its term.
 
-In turns, with pauses in which the service is well, until the time is up. A stopped owner is the
-harder case of the two: it comes back, and does not know that it was away.
+The two take turns, with pauses in which the service is well, until the time is up. A stopped owner
+is the harder case: it comes back, and does not know that it was away.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from random import Random
 from typing import TypeAlias
 
 from tenure.base.instants import Instant, in_seconds, seconds
-from tenure.cli.demo.failovers import ENOUGH_SECONDS, Failovers
 from tenure.cli.demo.places import OwnerPlace
 from tenure.cli.demo.reports import OwnerReport
-from tenure.cli.demo.service import Service
+from tenure.cli.demo.scenario import Scenario
 from tenure.runtime.clock import boot_clock
 
 LONGEST_PAUSE_SECONDS = 3.0
 """With long leases, not to bore whoever watches."""
 CALM_SECONDS = 0.5
-"""Longer than two reports of a frontend: when so long nothing was republished, all is."""
-HOLDS_FOR_A_TROUBLE = 2
-"""A trouble that would not be over before the end is not begun."""
+"""Longer than two reports of a frontend: when nothing was republished for so long, all is."""
+HOLDS_FOR_A_FAULT = 2
+"""No fault is begun that would not be over before the end."""
+TAKEOVER_SECONDS = 5.0
+"""What must be left of the demo for a failover: one whose end it does not see shows nothing."""
 
 Turn: TypeAlias = tuple[Callable[[], Awaitable[None]], Instant]
+"""A fault, and until when it may be begun."""
 
 
-class Trouble:
-    """Makes it, and tells of it."""
+class OwnerFaults(Scenario):
+    """Kills and stops owners, in turns."""
 
-    def __init__(
-        self,
-        service: Service,
-        failovers: Failovers,
-        tell: Callable[[str], None],
-        random: Random,
-    ) -> None:
-        self.kills = 0
-        self.stops = 0
-        self.lapsed = 0
-        """Ranges whose lease ran out because their owner was stopped."""
-        self._service = service
-        self._failovers = failovers
-        self._tell = tell
-        self._random = random
-        self._hold = in_seconds(service.settings.timing.hold_ns)
-        self._pause = min(self._hold, LONGEST_PAUSE_SECONDS)
-
-    async def until(self, end: Instant) -> None:
-        """Make trouble until it is nearly `end`."""
-        turns = self._turns(end)
-        await asyncio.sleep(self._pause)
+    async def play(self, end: Instant) -> None:
+        """See `Scenario`."""
+        hold = in_seconds(self._service.settings.timing.hold_ns)
+        turns, pause = self._turns(end), min(hold, LONGEST_PAUSE_SECONDS)
+        await asyncio.sleep(pause)
         while any(boot_clock() <= latest for _, latest in turns):
             for make, latest in turns:
                 if boot_clock() <= latest:
                     await make()
-                    await asyncio.sleep(self._pause)
+                    await asyncio.sleep(pause)
 
     def _turns(self, end: Instant) -> list[Turn]:
-        """What is made, in which order, and until when it may be begun."""
-        latest = Instant(end - HOLDS_FOR_A_TROUBLE * self._service.settings.timing.hold_ns)
-        turns: list[Turn] = [(self._kill_one, latest), (self._stop_one, latest)]
-        if self._service.settings.break_owner:
-            turns.reverse()  # only an owner that was stopped has a chance to be found out
-        if not self._service.settings.kill_leader:
-            return turns
-        failover = self._failovers.kill_leader, Instant(end - seconds(ENOUGH_SECONDS))
-        return [each for turn in turns for each in (failover, turn)]
+        latest = Instant(end - HOLDS_FOR_A_FAULT * self._service.settings.timing.hold_ns)
+        return [(self._kill_one, latest), (self._stop_one, latest)]
+
+    def _to_kill(self) -> OwnerPlace:
+        return self._random.choice(self._service.owners)
+
+    def _to_stop(self) -> OwnerPlace:
+        return self._random.choice(self._service.owners)
 
     # --- killing ---
 
     async def _kill_one(self) -> None:
-        place = self._random.choice(self._service.owners[self._service.settings.break_owner :])
+        place = self._to_kill()
         share, address, republished = self._share(place), place.address, self._republished()
         self._service.kill(place)
-        self.kills += 1
+        self.counts["owner_kills"] += 1
         self._tell(
             f"killed owner {place.number} (kill -9): its {share:.0%} of the keys wait until "
             "another owner has seen that it is gone"
@@ -91,13 +74,12 @@ class Trouble:
     # --- stopping ---
 
     async def _stop_one(self) -> None:
-        owners = self._service.owners
-        place = owners[0] if self._service.settings.break_owner else self._random.choice(owners)
+        place = self._to_stop()
         share, address, republished = self._share(place), place.address, self._republished()
         refused, lapsed = place.total(_refused), place.total(_lapsed)
         began = boot_clock()
         self._service.stop(place)
-        self.stops += 1
+        self.counts["owner_stops"] += 1
         self._tell(
             f"stopped owner {place.number} (SIGSTOP): its {share:.0%} of the keys wait until its "
             "lease ends"
@@ -117,9 +99,6 @@ class Trouble:
 
     # --- what comes of it ---
 
-    def _share(self, place: OwnerPlace) -> float:
-        return self._service.shares().get(place.address, 0.0)
-
     def _republished(self) -> int:
         return self._service.frontends.totals.keys_republished
 
@@ -137,6 +116,44 @@ class Trouble:
             self._tell(
                 f"the frontends were told what was lost, and republished {now - before} keys"
             )
+
+
+class BrokenOwner(OwnerFaults):
+    """Owner 1 never asks whether it has a lease, and is stopped, so that the record convicts it."""
+
+    def _turns(self, end: Instant) -> list[Turn]:
+        return super()._turns(end)[::-1]  # only an owner that was stopped can be found out
+
+    def _to_kill(self) -> OwnerPlace:
+        return self._random.choice(self._service.owners[1:])
+
+    def _to_stop(self) -> OwnerPlace:
+        return self._service.owners[0]
+
+
+class LeaderFaults(OwnerFaults):
+    """Also kills the manager that leads, now and then, and measures until another leads.
+
+    Owners and frontends are to notice nothing of it. Managers and owners take turns, so that no
+    owner is down when a leader dies: a new leader holds what it inherits for a whole hold (P19),
+    and with a new leader every few seconds a dead owner's keys would never come free.
+    """
+
+    measures = "takeover"
+
+    def _turns(self, end: Instant) -> list[Turn]:
+        failover = self._kill_leader, Instant(end - seconds(TAKEOVER_SECONDS))
+        return [each for turn in super()._turns(end) for each in (failover, turn)]
+
+    async def _kill_leader(self) -> None:
+        managers = self._service.managers
+        self._tell(f"killing {managers.leader.name} (kill -9), which leads")
+        killed, leader, took = await managers.kill_leader()
+        self.times.append(took)
+        self.counts["leader_kills"] += 1
+        self._tell(f"{leader.name} leads, {took:.2f} s later; leases and requests go on")
+        await managers.restart(killed)
+        self._tell(f"{killed.name} is back, and stands by")
 
 
 def _lapsed(report: OwnerReport) -> int:

@@ -1,9 +1,9 @@
-"""Crowds: nearly everybody looks a few users up, all of one owner; and soon whomever of another's.
+"""Hot keys: nearly everybody looks up a few users, all of one owner, and later those of another.
 
-So one owner has most of the load. The keys that are asked for most are given to others, one by one,
-with their state; next to nothing else moves. How even it is is read off what the owners have
-served: the most of one, beside the mean of all. No key is asked for so much that it would fill an
-owner alone, so nothing stands in the way of a ratio of 1.
+So one owner has most of the load. The manager gives the hottest keys to the other owners one by
+one, with their state, and moves next to nothing else. How even the load is follows from what the
+owners have served: the most that one has served, compared with the mean of all. No key is so hot
+that it would fill an owner alone, so the ratio can come down to 1.
 """
 
 import asyncio
@@ -14,7 +14,8 @@ from random import Random
 
 from tenure.base.instants import Instant, in_seconds, seconds
 from tenure.cli.demo.places import OwnerPlace
-from tenure.cli.demo.service import CLIENTS_OF_A_FRONTEND, Service, Settings
+from tenure.cli.demo.scenario import Scenario
+from tenure.cli.demo.service import CLIENTS_OF_A_FRONTEND, DemoSettings, PresenceService
 from tenure.errors import ConfigurationError
 from tenure.runtime.clock import boot_clock
 
@@ -34,7 +35,7 @@ USERS_FOR_EACH_CROWD = 2
 """That each owner must have, for every user of a crowd: fewer, and chance alone is uneven."""
 
 
-def check_size(settings: Settings) -> None:
+def check_size(settings: DemoSettings) -> None:
     """Raises ConfigurationError where crowds could not be seen to be spread."""
     if settings.seconds < CROWD_SECONDS:
         raise ConfigurationError(
@@ -72,21 +73,26 @@ class Spread:
         return max(grown) * len(grown) / max(sum(grown), 1)
 
 
-class Crowds:
-    """Gathers them, and tells of them."""
+class HotKeys(Scenario):
+    """Gathers one crowd after another, and measures until the load is even again."""
 
-    def __init__(self, service: Service, tell: Callable[[str], None], random: Random) -> None:
+    measures = "even"
+
+    def __init__(
+        self, service: PresenceService, tell: Callable[[str], None], random: Random | None = None
+    ) -> None:
+        super().__init__(service, tell, random)
         self.uneven: list[float] = []
-        """Before each crowd was spread, the most that one owner served beside the mean."""
-        self.even_after: list[float] = []
-        """The seconds from each crowd until the load was even again."""
-        self._service = service
-        self._tell = tell
-        self._random = random
+        """Before each crowd was spread, the most that one owner served, compared with the mean."""
         self._last: OwnerPlace | None = None
 
-    async def until(self, end: Instant) -> None:
-        """Gather one after another until it is nearly `end`."""
+    def figures(self) -> dict[str, float]:
+        """See `Scenario`."""
+        worst = round(max(self.uneven, default=0.0), 3)
+        return {**super().figures(), "crowds": len(self.times), "uneven": worst}
+
+    async def play(self, end: Instant) -> None:
+        """See `Scenario`."""
         while boot_clock() <= end - seconds(CROWD_SECONDS):
             await self._gather_one()
             await asyncio.sleep(WATCH_SECONDS)
@@ -123,7 +129,7 @@ class Crowds:
             spread.see(boot_clock(), served)
         took = in_seconds(boot_clock() - began)
         self.uneven.append(worst)
-        self.even_after.append(took)
+        self.times.append(took)
         numbers = self._users_of()
         having = sum(not set(users).isdisjoint(each) for each in numbers.values())
         self._tell(
