@@ -6,8 +6,12 @@ about the seat and the end of the log is so until it commits.
 Two connections. The *main* one syncs each commit (`synchronous=FULL`). Beats go over one that does
 not (`NORMAL`): a beat that a power loss undoes was seen only by processes of the same host, which
 that power loss ended too. An unsynced beat does not endanger what comes after it: commits of both
-go to one write-ahead log in order, and a sync is of the whole file. Only the main connection copies
-the log back into the file (a checkpoint), so that a beat never pays for that.
+go to one write-ahead log in order, and a sync is of the whole file.
+
+Both copy the log back into the file (a checkpoint) once it has a thousand pages, and the next
+commit then writes over it: where an owner is idle there are beats only, and they would otherwise
+lengthen the log for ever. It costs a beat two syncs every few minutes. A write for which the disk
+has no room makes a checkpoint too, so that the next one can use the room that the log has already.
 """
 
 import sqlite3
@@ -15,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
-from tenure.errors import JournalError
+from tenure.errors import JournalError, JournalUnwritable
 from tenure.journals.contract import (
     FATAL,
     Beginning,
@@ -66,7 +70,6 @@ class SqliteStore:
         self._main.execute("PRAGMA journal_mode = WAL")
         self._main.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
         self._beats.execute("PRAGMA synchronous = NORMAL")
-        self._beats.execute("PRAGMA wal_autocheckpoint = 0")
 
     def close(self) -> None:
         """Close the file; a second time does nothing."""
@@ -182,7 +185,19 @@ class SqliteStore:
 
     @contextmanager
     def _writing(
-        self, connection: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE"
+        self, connection: sqlite3.Connection
+    ) -> Iterator[tuple[sqlite3.Connection, SeatRow]]:
+        try:
+            with self._transaction(connection, "BEGIN IMMEDIATE") as found:
+                yield found
+        except JournalUnwritable:
+            with suppress(sqlite3.Error):  # who calls is told of the write itself
+                self._main.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            raise
+
+    @contextmanager
+    def _transaction(
+        self, connection: sqlite3.Connection, begin: str
     ) -> Iterator[tuple[sqlite3.Connection, SeatRow]]:
         self._watch.check()
         with translated(self._path):
@@ -198,7 +213,7 @@ class SqliteStore:
 
     @contextmanager
     def _reading(self) -> Iterator[tuple[sqlite3.Connection, SeatRow]]:
-        with self._writing(self._main, "BEGIN") as found:
+        with self._transaction(self._main, "BEGIN") as found:
             yield found
 
     def _seat_row(self, connection: sqlite3.Connection) -> SeatRow:

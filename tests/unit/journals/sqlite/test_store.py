@@ -14,10 +14,12 @@ from tenure.errors import (
     JournalUnwritable,
 )
 from tenure.journals.sqlite import file as sqlite_file
+from tenure.journals.sqlite.store import SqliteStore
 from tenure.protocol.lease.records import PoolCreated, State
 from tenure.protocol.log.journal import Committed, Deposed, Seat, Unknown
 from tenure.testing.contracts.journal import numbered
 from tests.unit.journals.sqlite.disk import execute, files_of_at_most, opened
+from tests.unit.journals.sqlite.syncs import counted
 
 BIG = tuple(PoolCreated(f"pool-{i}", "ordered", (bytes(1000),)) for i in range(200))
 
@@ -80,6 +82,63 @@ def test_a_locked_journal_is_waited_for_and_then_left(
         assert store.load().lsn == 5
         other.execute("ROLLBACK")
         assert store.append(1, 5, numbered(5, 1)) == Committed(6)
+
+
+def test_what_is_acknowledged_was_synced_and_a_beat_was_not(path: Path) -> None:
+    """With `synchronous=NORMAL` a loss of power would undo an append that was answered."""
+    with counted() as syncs, opened(path) as store:
+        assert store._main.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
+        writes: list[Callable[[], object]] = [
+            lambda: store.append(1, 5, numbered(5, 1)),
+            lambda: store.append(1, 6, numbered(6, 1)),
+            lambda: store.compact(1, 7, State()),
+            lambda: store.resign(1),
+            lambda: store.campaign(Seat(1, 0, "", 1_625_000_000), Seat(2, 0, "http://b")),
+        ]
+        for write in writes:
+            before = syncs.of["-wal"]
+            assert write() != Deposed()
+            assert syncs.of["-wal"] > before
+        before = syncs.of["-wal"]
+        assert store.beat(2, 1)
+        assert syncs.of["-wal"] == before
+
+
+# --- at rest --------------------------------------------------------------------------------------
+
+
+BEATS = 15_000
+"""More than an hour of the default preset, and fifteen times as many pages as a checkpoint waits
+for. `make bench ARGS="beats --days 365"` is the same for a year."""
+AT_REST_BYTES = 5 << 20
+
+
+def test_a_journal_at_rest_stays_small_however_long_its_leader_beats(path: Path) -> None:
+    with opened(path) as leader, opened(path) as standby:
+        for beat in range(1, BEATS):
+            assert leader.beat(1, beat)
+            if beat % 5 == 0:
+                assert standby.read_seat().beat == beat
+        assert leader.file_bytes() < AT_REST_BYTES
+
+
+def test_on_a_full_disk_a_leader_beats_on_in_the_room_that_its_log_has(path: Path) -> None:
+    with opened(path) as store:
+        for beat in range(10):
+            assert store.beat(1, beat)
+        with files_of_at_most(Path(f"{path}-wal").stat().st_size):
+            with pytest.raises(JournalUnwritable, match="Make room"):
+                store.beat(1, 10)
+            failed = sum(not beats(store, beat) for beat in range(11, 1_000))
+            assert failed < 200  # each time that the log is at its end again
+        assert store.beat(1, 1_000)
+
+
+def beats(store: SqliteStore, beat: int) -> bool:
+    try:
+        return store.beat(1, beat)
+    except JournalUnwritable:
+        return False
 
 
 # --- tampered with --------------------------------------------------------------------------------
