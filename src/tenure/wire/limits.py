@@ -5,14 +5,15 @@ these are the ones that a type cannot say. They bound what a peer can make this 
 are counted before they are decoded, and what is decoded is a small multiple of its bytes.
 """
 
+from tenure.protocol.lease.limits import OWNERS_PER_POOL, RANGES_PER_TABLE
+
 MIB = 1 << 20
 
-RANGES_PER_MESSAGE = 1 << 17
-"""The paper's 2,000 owners with 64 virtual nodes each are 128,000 ranges; a table, or what its last
-living owner holds, must fit."""
+RANGES_PER_MESSAGE = RANGES_PER_TABLE
+"""A whole table, or what its last living owner holds, must fit."""
 
-OWNERS_PER_MESSAGE = 1 << 15
-"""Every owner of a table: sixteen times the paper's 2,000, for pools of small processes."""
+OWNERS_PER_MESSAGE = OWNERS_PER_POOL
+"""Every owner of a table."""
 
 LABELS_PER_OWNER = 64
 LABEL_CHARACTERS = 200

@@ -10,10 +10,13 @@ A policy that raises costs its round, and nothing else. What it raised is a valu
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from xxhash import xxh3_64_digest
+
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
 from tenure.protocol.balance.policy import (
     NOBODY,
+    HeldBack,
     Plan,
     PlannedMove,
     Policy,
@@ -21,8 +24,9 @@ from tenure.protocol.balance.policy import (
     changes,
     in_time,
 )
+from tenure.protocol.lease.limits import RANGES_PER_PLAN, RANGES_PER_TABLE
 from tenure.protocol.lease.records import Steering
-from tenure.protocol.lease.table import owners_of
+from tenure.protocol.lease.table import Right, owners_of
 
 
 class Planned(NamedTuple):
@@ -68,7 +72,7 @@ class Planning:
     def carry_out(self) -> Planned | PlanningFailed:
         """Ask the policy."""
         try:
-            plan = self.policy(self.situation)
+            plan = thinned(self.situation.present, self.policy(self.situation))
             moves = list(self._moves(plan))
         except Exception as error:  # noqa: BLE001 - it is somebody's policy: anything may come
             return PlanningFailed(f"{type(error).__name__}: {error}")
@@ -93,6 +97,25 @@ class Planning:
             return in_time(policy, situation._replace(present=self.situation.present)).owners
         except Exception:  # noqa: BLE001 - the command may be the way out of a policy that fails
             return owners_of(self.situation.present)
+
+
+def thinned(present: RangeMap[Right], plan: Plan) -> Plan:
+    """The plan; or only as many of its cuts as the table has room for, chosen as by lot, because
+    each n-th might be one owner's alone.
+    """
+    starts = present.starts()
+    room = RANGES_PER_PLAN - len(starts)
+    if len(plan.owners) <= room:
+        return plan
+    known = dict.fromkeys(starts)
+    new = [start for start in plan.owners.starts() if start not in known]
+    if len(new) <= room:
+        return plan
+    kept = sorted([*starts, *sorted(new, key=xxh3_64_digest)[: max(room, 0)]])
+    owners = RangeMap.at_starts(kept, [plan.owners[start] for start in kept])
+    why_not = f"the table has no room for more than {RANGES_PER_TABLE} ranges"
+    held_back = [*plan.held_back, HeldBack(f"{len(new) - room} cuts of ranges", why_not)]
+    return plan._replace(owners=owners, held_back=held_back)
 
 
 def without_those(plan: Plan, gone: set[int]) -> Plan:

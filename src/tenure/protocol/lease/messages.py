@@ -26,7 +26,8 @@ Name: TypeAlias = Annotated[
 """Of a pool or an owner: it stands in URLs, logs and terminals, so no control characters."""
 Address: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=2000)]
 """Whatever clients of the pool understand; the longest URL that is safe in practice."""
-Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=2000)]
+TEXT_CHARACTERS = 2000
+Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=TEXT_CHARACTERS)]
 """For people to read."""
 EndKey: TypeAlias = Key | None
 ReceiptBytes: TypeAlias = Annotated[bytes, msgspec.Meta(max_length=64)]

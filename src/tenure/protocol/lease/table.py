@@ -60,6 +60,8 @@ class LeaseTable:
         It names the one copy that belongs to the grant (P13)."""
         self.steering = UNSTEERED
         self.members: dict[int, Member] = {}
+        self.characters = 0
+        """Of all members' names and addresses."""
         self.numbered: dict[str, tuple[int, int]] = {}
         self.next_number = FIRST_NUMBER + 1
         self.next_incarnation = 1
@@ -77,7 +79,8 @@ class LeaseTable:
             case Joined():
                 self._join(record)
             case Left(incarnation=incarnation, entries=entries):
-                self.members.pop(incarnation, None)
+                member = self.members.pop(incarnation, None)
+                self.characters -= _characters(member) if member else 0
                 self._lay(entries, NOT_HANDED)
                 self._forget_eviction(incarnation)
 
@@ -98,6 +101,7 @@ class LeaseTable:
             record.process,
             record.hand_off,
         )
+        self.characters += _characters(self.members[record.incarnation])
         self.numbered[record.name] = (record.incarnation, record.nonce)
         self.next_incarnation = max(self.next_incarnation, record.incarnation + 1)
 
@@ -170,6 +174,7 @@ class LeaseTable:
         )
         table.handed = RangeMap.of(((item.range, item.number) for item in state.handed), NOT_HANDED)
         table.members = {member.incarnation: member for member in state.members}
+        table.characters = sum(map(_characters, state.members))
         table.numbered = {name: (number, nonce) for name, number, nonce in state.numbered}
         table.next_number = state.next_number
         table.next_incarnation = state.next_incarnation
@@ -185,6 +190,10 @@ class LeaseTable:
             assert incarnation < self.next_incarnation, member
             assert self.numbered[member.name] == (incarnation, member.nonce), member
         assert set(self.steering.evicted) <= self.members.keys(), self.steering
+
+
+def _characters(member: Member) -> int:
+    return len(member.name) + len(member.address)
 
 
 def entry_of(key_range: KeyRange, right: Right) -> Entry:

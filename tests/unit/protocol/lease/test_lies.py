@@ -6,12 +6,13 @@ driver would, by its own `wake_at`, and what it says is believed or lost as Hypo
 """
 
 from random import Random
-from typing import Any
+from typing import Any, get_args
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, Instant, seconds
+from tenure.base.keys import KEY_BYTES
 from tenure.base.machine import Machine, Output
 from tenure.journals.memory import JournalContents
 from tenure.protocol.lease.attestation import Sight
@@ -48,24 +49,31 @@ from tenure.protocol.lease.messages import (
 from tenure.protocol.lease.owner import events as owner_events
 from tenure.protocol.lease.owner.machine import OwnerMachine
 from tenure.protocol.lease.records import JournalAction, JournalEvent
+from tenure.protocol.lease.steering_events import PinKey
 from tenure.protocol.lease.timing import TEST
 from tenure.protocol.log.journal import (
     LOG_ACTIONS,
+    Append,
     Appended,
     Beaten,
     Campaigned,
     Committed,
+    Compact,
     Deposed,
     SeatRead,
     Unknown,
 )
 from tenure.sim.journal import failure_of
 from tenure.wire.codec import decode_to_lookup, decode_to_manager, decode_to_owner, encode
+from tenure.wire.journal_codec import decode_record, decode_state, encode_record, encode_state
 from tenure.wire.versions import NEWEST
 
 ADVANCES_A_SECOND = 200
 """A beat every 0.1 s, pushes, renewals and searches: some dozens. A busy machine has thousands."""
-CUTS: tuple[bytes, ...] = (b"", b"c", b"h", b"m", b"t")
+CUTS: tuple[bytes, ...] = (b"", b"c", b"h", b"k" * 1024, b"m", b"t")
+LONGEST_KEY = b"k" * KEY_BYTES
+NAMES = ("a", "a", "b", "\U0010ffff" * 200)
+ADDRESSES = ("http://a", "http://a", "\x00" * 2000)
 MARKS: tuple[Mark, ...] = ("renewed", "granted", "recalled")
 BRIEF = settings(max_examples=60)
 
@@ -288,7 +296,7 @@ def lie_to_manager(lies: Lies, manager: Manager) -> ToManager:
     nonce = lies.near(seal.nonce) if seal else 1
     journal, leadership = (seal.journal, seal.leadership) if seal else (1, 1)
     pool = lies.data.draw(st.sampled_from(("p", "p", "p", "q")))
-    name, owner = lies.data.draw(st.sampled_from("ab")), lies.number(2)
+    name, owner = lies.data.draw(st.sampled_from(NAMES)), lies.number(2)
     sequence = lies.number(30)
     match lies.number(10):
         case 10:
@@ -302,7 +310,7 @@ def lie_to_manager(lies: Lies, manager: Manager) -> ToManager:
                 pool,
                 kind,  # type: ignore[arg-type]
                 name,
-                "http://a",
+                lies.data.draw(st.sampled_from(ADDRESSES)),
                 owner,
                 nonce,
                 sequence,
@@ -355,6 +363,26 @@ def lie_of_a_journal(lies: Lies, manager: Manager) -> JournalEvent:
             return Appended(leadership + 1, lsn, Unknown())
 
 
+def check_can_be_said(actions: list[manager_events.ManagerAction]) -> None:
+    """What was accepted can be answered, journaled, and read back."""
+    for action in actions:
+        match action:
+            case (
+                manager_events.TellClient(message=message)
+                | manager_events.TellClients(message=message)
+            ):
+                is_for_lookups = isinstance(message, get_args(ToLookup))
+                receive = decode_to_lookup if is_for_lookups else decode_to_owner
+                assert receive(encode(message, NEWEST), NEWEST) == message
+            case Append(records=records):
+                for record in records:
+                    assert decode_record(encode_record(record), "here") == record
+            case Compact(state=state):
+                assert decode_state(encode_state(state), "here") == state
+            case _:
+                pass
+
+
 class Managed:
     """A manager, its journal, and what it waits for."""
 
@@ -372,6 +400,7 @@ class Managed:
         self.wake_at = output.wake_at
         assert self.wake_at >= self.now
         self.manager.invariants()
+        check_can_be_said(output.actions)
         for action in output.actions:
             if isinstance(action, manager_events.GiveUp):
                 self.gave_up = True
@@ -387,6 +416,14 @@ class Managed:
             assert woken < 5 * ADVANCES_A_SECOND, f"woken {woken} times in {duration_ns} ns"
             self.take(self.manager.advance(self.now))
         self.now = until
+
+
+QUESTIONS: tuple[manager_events.Question, ...] = (
+    manager_events.CreatePool("p", "hashed"),
+    manager_events.CreatePool("q", "hashed"),
+    manager_events.CreatePool("q", "ordered", (LONGEST_KEY,)),
+    *(PinKey(pool=pool, key=LONGEST_KEY[:n], owner="a") for pool in "pq" for n in (8, 1023, 1024)),
+)
 
 
 @BRIEF
@@ -405,8 +442,7 @@ def test_a_manager_may_be_told_anything(data: st.DataObject) -> None:
             case 1:
                 event = lie_of_a_journal(lies, managed.manager)
             case 2:
-                question = manager_events.CreatePool(data.draw(st.sampled_from("pq")), "hashed")
-                event = manager_events.QuestionAsked(1, question)
+                event = manager_events.QuestionAsked(1, data.draw(st.sampled_from(QUESTIONS)))
             case 3 if lies.number(9) == 0:
                 event = manager_events.StopRequested()
             case _:

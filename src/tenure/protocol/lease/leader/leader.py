@@ -27,6 +27,7 @@ from tenure.protocol.lease.leader.pool import MAX_RETRY_NS, Pool, refusal
 from tenure.protocol.lease.leader.receipts import Receipt
 from tenure.protocol.lease.leader.steering import planning_to_steer, steer
 from tenure.protocol.lease.leader.witnesses import Witnesses
+from tenure.protocol.lease.limits import BOUND_BYTES_PER_TABLE, SPLIT_POINTS_PER_POOL
 from tenure.protocol.lease.messages import (
     Attested,
     Hello,
@@ -341,6 +342,13 @@ def _wrong_name(pool: str) -> str | None:
 
 
 def _wrong_points(split_points: Sequence[Key]) -> str | None:
+    if len(split_points) > SPLIT_POINTS_PER_POOL:
+        return f"{len(split_points)} split points, where {SPLIT_POINTS_PER_POOL} are the most"
+    if sum(map(len, split_points)) > BOUND_BYTES_PER_TABLE // 2:
+        return (
+            f"split points of {sum(map(len, split_points))} bytes in all, where "
+            f"{BOUND_BYTES_PER_TABLE // 2} are the most; choose fewer or shorter ones"
+        )
     longest = max(map(len, split_points), default=0)
     if longest <= KEY_BYTES:
         return None

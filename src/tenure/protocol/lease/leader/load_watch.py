@@ -13,7 +13,7 @@ that anybody may believe depends on it: a picture that is wrong costs moves, not
 from bisect import bisect_right
 
 from tenure.base.instants import FAR_FUTURE, Instant
-from tenure.base.keys import Key
+from tenure.base.keys import HASHED_KEY_BYTES, Key
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
 from tenure.protocol.balance.load import SMOOTHING_NS, Loads
@@ -49,7 +49,11 @@ class LoadWatch:
             for each in load.ranges
             if (each.start, each.end) in its_own
         ]
-        hottest = [(each.key, each.rate) for each in load.hottest if _is_in(each.key, ranges)]
+        hottest = [
+            (each.key, each.rate)
+            for each in load.hottest
+            if len(each.key) == HASHED_KEY_BYTES and _is_in(each.key, ranges)
+        ]
         self.picture.take(Measurement(load.span_ns, ranges, hottest))
         if self._known_from == FAR_FUTURE:
             for each in ranges:

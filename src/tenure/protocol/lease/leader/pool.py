@@ -12,6 +12,7 @@ of its owner's incarnation has run out (P4), its owner left, or is proven dead (
 from collections.abc import Iterable, Sequence
 
 from tenure.base.instants import FAR_FUTURE, Instant
+from tenure.base.names import shown
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
 from tenure.protocol.balance.planning import Planned, PlanningFailed
@@ -23,8 +24,11 @@ from tenure.protocol.lease.leader.moving import Moving
 from tenure.protocol.lease.leader.noted import REFUSED, LeaderKind
 from tenure.protocol.lease.leader.planner import Planner
 from tenure.protocol.lease.leader.publisher import Publisher
+from tenure.protocol.lease.leader.room import cuts_too_much, is_full_for
 from tenure.protocol.lease.leader.session import Session
+from tenure.protocol.lease.limits import OWNER_CHARACTERS_PER_POOL, OWNERS_PER_POOL
 from tenure.protocol.lease.messages import (
+    TEXT_CHARACTERS,
     Copy,
     Entry,
     HandOff,
@@ -85,6 +89,9 @@ class Pool:
         elif session is not None:
             self._refuse_name(now, connection, message, session)
             return
+        elif is_full_for(self.table, message):
+            self._refuse(connection, message, "no_pool", _FULL, MAX_RETRY_NS)
+            return
         else:
             session = self._number(now, message)
         self._answer(now, connection, session, message, (), ())
@@ -121,6 +128,9 @@ class Pool:
                 "past",
                 "evicted, or a later incarnation or nobody has the name",
             )
+            return
+        if cuts_too_much(self.table, message):
+            self._refuse(connection, message, "past", _TOO_FINE)
             return
         self._answer(now, connection, session, message, message.held, message.copies)
 
@@ -218,8 +228,8 @@ class Pool:
         wait_ns = max(holder.hold_until - now, 0)
         address = self.table.members[holder.incarnation].address
         detail = (
-            f"the name {message.name!r} belongs to an owner at {address} that may still be alive; "
-            f"it is free {wait_ns / 1e9:.1f} s after that one was last heard, or at once when it "
+            f"the name {shown(message.name)} belongs to an owner at {shown(address)} that may "
+            f"still be alive; it is free in {wait_ns / 1e9:.1f} s, or at once when that one "
             "closes. Choose another name, or none: one is drawn for each process by default"
         )
         self._refuse(connection, message, "name_held", detail, wait_ns)
@@ -404,6 +414,13 @@ class Pool:
             assert self._next_expiry <= session.hold_until, (self._next_expiry, session.hold_until)
 
 
+_FULL = (
+    f"the pool is full: it has {OWNERS_PER_POOL} owners, or their names and addresses have "
+    f"{OWNER_CHARACTERS_PER_POOL} characters; use more and smaller pools"
+)
+_TOO_FINE = "it lists more or longer ranges than any table has; it joins anew"
+
+
 def refusal(
     context: LeaderContext,
     message: Join | LeaseRequest,
@@ -420,6 +437,6 @@ def refusal(
         seal.journal,
         seal.leadership,
         reason,
-        detail,
+        detail[:TEXT_CHARACTERS],
         retry_after_ns,
     )

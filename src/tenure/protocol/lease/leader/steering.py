@@ -18,6 +18,7 @@ from tenure.protocol.lease.leader.explaining import flows
 from tenure.protocol.lease.leader.noted import LeaderKind
 from tenure.protocol.lease.leader.policies import POLICIES, PolicyMaker
 from tenure.protocol.lease.leader.pool import Pool
+from tenure.protocol.lease.limits import PINNED_KEY_BYTES
 from tenure.protocol.lease.records import Steering
 from tenure.protocol.lease.steering_events import (
     ChoosePolicy,
@@ -168,13 +169,19 @@ def _wrong(table: LeaseTable, command: SteeringCommand) -> str | None:
     match command:
         case Uncordon(owner=owner) if owner in (*steering.cordoned, *steering.drained):
             return None
-        case Drain(owner=owner) | Cordon(owner=owner) | PinKey(owner=owner) | Uncordon(owner=owner):
-            if _present(table, owner) == NOBODY:
-                there = _listed(member.name for member in table.members.values())
-                return f"there is no owner {shown(owner)} {where}; there are: {there}"
+        case (
+            Drain(owner=owner) | Cordon(owner=owner) | PinKey(owner=owner) | Uncordon(owner=owner)
+        ) if _present(table, owner) == NOBODY:
+            there = _listed(member.name for member in table.members.values())
+            return f"there is no owner {shown(owner)} {where}; there are: {there}"
         case Evict(incarnation=incarnation) if incarnation not in table.members:
             there = _listed(f"{each.name} ({i})" for i, each in table.members.items())
             return f"there is no incarnation {incarnation} {where}; there are: {there}"
+        case PinKey(key=key) if len(key) > PINNED_KEY_BYTES:
+            return (
+                f"a key of {len(key)} bytes cannot be pinned; {PINNED_KEY_BYTES} are the most in "
+                "an ordered pool"
+            )
         case ChoosePolicy(policy=policy) if policy not in POLICIES[table.kind]:
             there = ", ".join(POLICIES[table.kind])
             return f"there is no policy {shown(policy)} for {table.kind} pools; there are: {there}"

@@ -126,11 +126,11 @@ def test_when_the_load_ends_so_do_the_rounds() -> None:
 
 def test_an_owner_tells_only_of_what_is_its_own() -> None:
     stage = Stage()
-    stage.tell(at(3), A, 100.0, KeyLoad(b"a", 50.0), KeyLoad(b"x", 90.0))
-    foreign = (RangeLoad(b"m", None, 500.0), KeyLoad(b"x", 400.0))
+    stage.tell(at(3), A, 100.0, KeyLoad(b"a" * 8, 50.0), KeyLoad(b"x" * 8, 90.0))
+    foreign = (RangeLoad(b"m", None, 500.0), KeyLoad(b"x" * 8, 400.0))
     stage.say(at(3.1), A, LoadReport(seconds(3), (foreign[0],), (foreign[1],)))
     loads = stage.desk.pool.planner.load_watch.picture.loads(at(4))
-    assert [key for key, _ in loads.hottest] == [b"a"]
+    assert [key for key, _ in loads.hottest] == [b"a" * 8]
     assert stage.desk.pool.planner.load_watch.carried(at(4)).get(stage.numbers[B], 0.0) == 0.0
 
 

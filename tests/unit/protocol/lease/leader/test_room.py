@@ -1,0 +1,136 @@
+"""How large a pool grows at most, and who is refused then."""
+
+from random import Random
+
+import pytest
+
+from tenure.base.keys import KEY_BYTES
+from tenure.base.rangemap import RangeMap
+from tenure.base.ranges import WHOLE
+from tenure.protocol.balance.policy import Plan, Situation
+from tenure.protocol.lease.leader import room
+from tenure.protocol.lease.leader.events import CreatePool, Impossible
+from tenure.protocol.lease.leader.load_watch import LoadWatch
+from tenure.protocol.lease.limits import RANGES_PER_TABLE
+from tenure.protocol.lease.messages import (
+    Held,
+    Join,
+    KeyLoad,
+    LeaseResponse,
+    LoadReport,
+    RangeLoad,
+    Refusal,
+)
+from tenure.protocol.lease.steering_events import PinKey, Steered
+from tenure.protocol.lease.table import NOBODY
+from tenure.wire.codec import decode_to_owner, encode
+from tenure.wire.versions import NEWEST
+from tests.unit.protocol.lease.desk import ByName, Desk, at
+from tests.unit.protocol.lease.driven_manager import Driven
+
+
+def fine(count: int) -> list[bytes]:
+    return [b"\x01" + i.to_bytes(7, "big") for i in range(count)]
+
+
+def fine_plan(situation: Situation) -> Plan:
+    """Each of 300,000 ranges for one of the owners."""
+    there = sorted(each.incarnation for each in situation.candidates)
+    starts = [b"", *fine(300_000)]
+    dice = Random(1)
+    owners = [dice.choice(there) if there else NOBODY for _ in starts]
+    return Plan(RangeMap.at_starts(starts, owners), RangeMap(None))
+
+
+def test_a_plan_is_thinned_to_what_a_table_holds() -> None:
+    """More ranges than a snapshot takes would end the leader, and each of its successors."""
+    desk = Desk(fine_plan, kind="hashed")
+    for i in range(2):
+        desk.owner(at(i), f"o{i}", 101 + i)
+    desk.advance(at(5))
+    plan = desk.pool.planner.plan
+    assert RANGES_PER_TABLE // 4 < len(plan) <= RANGES_PER_TABLE
+    assert min(list(plan.values()).count(i) for i in (1, 2)) > 30_000
+
+
+def test_an_owner_that_lists_too_fine_pieces_is_refused_and_keeps_nothing() -> None:
+    desk = Desk(ByName((WHOLE, "o")), kind="hashed")
+    owner = desk.owner(at(0), "o", 101)
+    [held] = desk.settle(at(1), owner, 101)
+    cuts = fine(140_000)
+    pieces = zip(cuts[::2], cuts[1::2], strict=True)
+    answer = desk.ask(at(2), owner, 101, tuple(Held(a, b, held.number) for a, b in pieces))
+    assert isinstance(answer, Refusal)
+    assert (answer.reason, len(desk.pool.table.rights)) == ("past", 1)
+
+
+@pytest.mark.parametrize(("length", "is_refused"), [(9, False), (10, True)])
+def test_bounds_of_a_hashed_pool_are_short(length: int, is_refused: bool) -> None:
+    desk = Desk(ByName((WHOLE, "o")), kind="hashed")
+    owner = desk.owner(at(0), "o", 101)
+    [held] = desk.settle(at(1), owner, 101)
+    answer = desk.ask(at(2), owner, 101, (Held(b"k" * length, None, held.number),))
+    assert isinstance(answer, Refusal) == is_refused
+
+
+def test_hot_keys_that_no_hashed_pool_has_are_not_heard_of() -> None:
+    """One of 1,024 bytes would get a range that ends a byte later, which no journal takes."""
+    desk = Desk(ByName((WHOLE, "o")), kind="hashed")
+    owner = desk.owner(at(0), "o", 101)
+    given = desk.settle(at(1), owner, 101)
+    watch = LoadWatch(desk.pool.table, 1)
+    keys = tuple(KeyLoad(b"k" * length, 5.0) for length in (7, 8, 9, KEY_BYTES))
+    watch.take(at(2), LoadReport(10**9, (RangeLoad(b"", None, 50.0),), keys), given)
+    assert [key for key, _ in watch.picture.loads(at(2)).hottest] == [b"k" * 8]
+
+
+@pytest.mark.parametrize(("length", "is_taken"), [(KEY_BYTES - 1, True), (KEY_BYTES, False)])
+def test_a_pinned_key_leaves_room_for_the_end_of_its_range(length: int, is_taken: bool) -> None:
+    driven = Driven()
+    driven.ask(CreatePool("p", "ordered"))
+    driven.join(kind="ordered")
+    answer = driven.ask(PinKey(pool="p", key=b"k" * length, owner="o"))
+    assert isinstance(answer, Steered if is_taken else Impossible)
+
+
+@pytest.mark.parametrize("points", [fine(70_000), [b"k" * 1000 + p for p in fine(3000)]])
+def test_a_pool_with_too_many_or_too_long_split_points_is_not_made(points: list[bytes]) -> None:
+    driven = Driven()
+    answer = driven.ask(CreatePool("p", "ordered", tuple(points)))
+    assert isinstance(answer, Impossible)
+    assert "are the most" in answer.why
+
+
+def test_a_full_pool_takes_no_more_owners(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "OWNERS_PER_POOL", 2)
+    driven = Driven()
+    said = [driven.hear(joining(driven, f"o{i}", 11 + i))[0] for i in range(3)]
+    assert [type(each) for each in said] == [LeaseResponse, LeaseResponse, Refusal]
+    assert "the pool is full" in said[2].detail  # type: ignore[union-attr]
+
+
+def test_names_and_addresses_of_a_pool_are_not_too_long_in_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(room, "OWNER_CHARACTERS_PER_POOL", 20)
+    driven = Driven()
+    said = [driven.hear(joining(driven, f"o{i}", 11 + i))[0] for i in range(3)]
+    assert [type(each) for each in said] == [LeaseResponse, LeaseResponse, Refusal]
+    assert driven.machine.leader is not None
+    table = driven.machine.leader.pools["p"].table
+    assert table.characters == sum(len(m.name) + len(m.address) for m in table.members.values())
+
+
+def joining(driven: Driven, name: str, nonce: int, address: str = "http://o") -> Join:
+    return Join("p", "hashed", name, address, nonce, driven.nonce, 1)
+
+
+def test_a_name_that_is_held_by_a_liar_is_refused_in_words_that_can_be_sent() -> None:
+    """Its address has 2,000 characters, and each takes ten where it is shown."""
+    driven = Driven()
+    name = "\U0010ffff" * 200
+    driven.hear(joining(driven, name, 11, "\U0010ffff" * 2000))
+    [answer] = driven.hear(joining(driven, name, 12))
+    assert isinstance(answer, Refusal)
+    assert answer.reason == "name_held"
+    assert decode_to_owner(encode(answer, NEWEST), NEWEST) == answer
