@@ -42,7 +42,7 @@ from tenure.protocol.lease.timing import DEFAULT, Timing
 from tenure.protocol.log.journal import Seat
 from tenure.sim.journal import failure_of
 from tenure.sim.kernel.hosts import HostProcess, Hosts
-from tenure.sim.lease.checkers import added
+from tenure.sim.lease.beliefs import added
 from tenure.sim.lease.hosts import as_process
 from tenure.wire.codec import encode
 from tenure.wire.versions import NEWEST

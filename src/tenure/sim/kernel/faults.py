@@ -53,6 +53,7 @@ SKEW = Fault("skew")
 MESSAGE_FAULTS = (DROP, DUPLICATE, REORDER, DELAY, STRAGGLER)
 POINT_FAULTS = (STOPPED, KILLED)
 
+LATEST_TIMER_TERMS = 0.3
 AtAPoint = Literal["", "stopped", "killed"]
 
 
@@ -184,4 +185,9 @@ class FaultDice:
         if not self.is_on or not rate or self.random.random() >= rate:
             return 0
         self.counts[LATE_TIMER.name] += 1
-        return self.span(0.005, 0.3)
+        return self.span(0.005, LATEST_TIMER_TERMS)
+
+    @property
+    def latest_timer_ns(self) -> int:
+        """How late a process may be woken."""
+        return round(LATEST_TIMER_TERMS * self.term_ns) if self._late_timer else 0

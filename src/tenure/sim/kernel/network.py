@@ -82,7 +82,8 @@ class Network:
     def _arrive(self, packet: tuple[SimProcess, str, bytes, Reach, Any]) -> None:
         sender, to, data, reach, receiver = packet
         if (sender.slot, to) in self.cuts:
-            self.site.faults.counts[CUT_MESSAGE] += 1
+            if self.site.faults.is_on:
+                self.site.faults.counts[CUT_MESSAGE] += 1
         else:
             reach(sender, receiver, data)
 

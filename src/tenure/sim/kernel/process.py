@@ -41,6 +41,10 @@ class Site(Scene):
         """It is gone."""
 
     @abstractmethod
+    def not_well(self) -> str | None:
+        """What is missing, while nothing goes wrong, for all to be well."""
+
+    @abstractmethod
     def restart_later(self, slot: str, after_ns: int) -> None:
         """Start a process in the slot after a while, if none is alive there then."""
 

@@ -48,15 +48,14 @@ class World(Site):
     def make(self, slot: str) -> SimProcess:
         """A new life at a slot."""
 
-    @abstractmethod
-    def not_well(self) -> str | None:
-        """What is missing, after healing, for all to be well."""
-
     def on_started(self, process: SimProcess) -> None:
         """A process is about to begin."""
 
     def while_healing(self) -> None:
         """What else is to be mended."""
+
+    def when_well(self, left_ns: int) -> None:
+        """All is well, and nothing will go wrong until this returns; so much time is left."""
 
     # --- phases ---
 
@@ -71,6 +70,7 @@ class World(Site):
             self.run_until(min(self.now + self._fault_span(), until_ns))
             self.end_faults()
             self.heal()
+            self.when_well(until_ns - self.now)
             tell(self.now)
 
     def _fault_span(self) -> int:

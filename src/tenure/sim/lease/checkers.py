@@ -6,7 +6,6 @@ workload that drives the run. Each check looks only at what changed, so that a l
 changes in it.
 """
 
-from bisect import bisect_right
 from collections.abc import Sequence
 
 from tenure.base.instants import in_seconds
@@ -16,13 +15,16 @@ from tenure.base.ranges import WHOLE, KeyRange
 from tenure.journals.memory import JournalContents
 from tenure.protocol.lease.history import LeaseHistory
 from tenure.protocol.lease.leader.leader import Leader
-from tenure.protocol.lease.lookup.machine import Known
+from tenure.protocol.lease.lookup.events import RoutingTable
 from tenure.protocol.lease.messages import Entry, Leased
 from tenure.protocol.lease.owner.events import Holdings
 from tenure.protocol.lease.records import AnyRecord, Changed, Left, State, TookOver
 from tenure.protocol.lease.table import NOBODY
 from tenure.sim.kernel.checkers import InvariantChecker, Violation
 from tenure.sim.kernel.process import SimProcess
+from tenure.sim.lease.beliefs import added, believes
+from tenure.sim.lease.ledger import PlainLedger
+from tenure.sim.lease.losses import LossChecker
 from tenure.sim.lease.processes import LeaseSite, LookupProcess, ManagerProcess, OwnerProcess
 
 
@@ -37,8 +39,11 @@ class Checkers(InvariantChecker):
         self.numbers: RangeMap[int] = RangeMap(0)
         """The last number that anybody believed in, of the journal `numbers_of`."""
         self.numbers_of = 0
+        self.losses = LossChecker(site)
         self.committed = LeaseHistory(State(), 0)
         self.committed_of = 0
+        self.acknowledged = PlainLedger(())
+        """The same once more, by the simplest means."""
         self._leaders: dict[int, Leader] = {}
         self._known: dict[int, tuple[int, RangeMap[int]]] = {}
         """By lookup: the numbers it knew when it last signalled, and of which journal."""
@@ -136,6 +141,7 @@ class Checkers(InvariantChecker):
         if journal.journal != self.committed_of:
             self.committed_of = journal.journal
             self.committed = LeaseHistory(State(), 0)
+            self.acknowledged = PlainLedger(self.site.workload.keys)
         self.site.tell("journal", f"commits {type(record).__name__}", record)
         if isinstance(record, TookOver):
             self.site.on_takeover()
@@ -143,6 +149,7 @@ class Checkers(InvariantChecker):
             for entry in record.entries:
                 self._check_not_early(entry)
         self.committed.apply(record)
+        self.acknowledged.apply(record)
 
     def _check_not_early(self, entry: Entry) -> None:
         """No range is freed before its owner's belief in it has ended."""
@@ -172,9 +179,9 @@ class Checkers(InvariantChecker):
             return
         if leader.context.seal.journal != self.committed_of:
             return
-        knows, should = leader.context.history.state(), self.committed.state()
-        if knows.pools != should.pools:
-            self._violated("S4: forgotten", f"knows {knows.pools}; committed {should.pools}")
+        forgotten = self.acknowledged.differs(leader.context.history.state().pools)
+        if forgotten is not None:
+            self._violated("S4: forgotten", forgotten)
 
     # --- S2: what lookups signal ---
 
@@ -184,6 +191,7 @@ class Checkers(InvariantChecker):
         A signal is in vain where no `since` was raised above the number that the lookup knew when
         it last signalled there. That every loss is signalled is judged by what clients rely on.
         """
+        self.losses.on_loss(lookup, ranges)
         table = self.committed.tables.get(self.site.pool)
         machine = lookup.machine
         if why != "lost" or table is None or machine.journal != self.committed_of:
@@ -221,14 +229,15 @@ class Checkers(InvariantChecker):
             position = end
         if position is not None:
             return f"nobody has the keys from {position.hex() or '-'}"
-        well: RangeMap[Known] | None = None
+        well: RoutingTable | None = None
         for lookup in self.site.lookups():
-            missing = None if lookup.machine.table == well else _unknown(lookup, believed)
-            if not lookup.machine.in_contact:
+            routes = lookup.routes
+            if routes is None or not routes.in_contact:
                 return f"{lookup.slot} is out of contact"
+            missing = None if routes == well else _unknown(lookup, believed)
             if missing is not None:
                 return missing
-            well = lookup.machine.table
+            well = routes
         return None
 
     def _violated(self, promise: str, detail: str) -> None:
@@ -238,51 +247,9 @@ class Checkers(InvariantChecker):
 def _unknown(
     lookup: LookupProcess, believed: list[tuple[Key, Key | None, OwnerProcess]]
 ) -> str | None:
-    """What the lookup does not know of what owners believe."""
+    """What the lookup does not find of what owners believe, by the table it has published."""
     for start, end, owner in believed:
-        for piece, known in lookup.machine.table.within(KeyRange(start, end)):
-            if known.owner != owner.holdings.incarnation:
-                return f"{lookup.slot} does not know that {owner.slot} has {piece}"
+        address = owner.machine.config.address
+        if any(found != address for found in lookup.found_in(start, end)):
+            return f"{lookup.slot} does not find {owner.slot} in {KeyRange(start, end)}"
     return None
-
-
-def believes(owner: OwnerProcess, piece: KeyRange) -> bool:
-    """Whether the owner, now, believes that it holds any key of `piece`."""
-    if not owner.alive or owner.site.now >= owner.believes_until:
-        return False
-    leases = owner.holdings.leases
-    after = bisect_right(leases, piece.start, key=_start)
-    if after and piece.start in leases[after - 1].range:
-        return True
-    return after < len(leases) and (piece.end is None or leases[after].start < piece.end)
-
-
-def _start(lease: Leased) -> Key:
-    return lease.start
-
-
-def number_of(owner: OwnerProcess, key: Key) -> int | None:
-    """The number under which the owner holds the key now, as its readers see it."""
-    lease = lease_of(owner, key)
-    return lease.number if lease else None
-
-
-def lease_of(owner: OwnerProcess, key: Key) -> Leased | None:
-    """The lease under which the owner holds the key now, as its readers see it."""
-    if not owner.alive or owner.site.now >= owner.believes_until:
-        return None
-    leases = owner.holdings.leases
-    after = bisect_right(leases, key, key=_start)
-    held = leases[after - 1] if after else None
-    return held if held and (held.end is None or key < held.end) else None
-
-
-def added(old: tuple[Leased, ...], new: tuple[Leased, ...]) -> list[Leased]:
-    """The pieces of `new` that were not held under the same number in `old`."""
-    had = RangeMap.of(((lease.range, lease.number) for lease in old), 0)
-    return [
-        Leased(piece.start, piece.end, lease.number, lease.since, lease.mark)
-        for lease in new
-        for piece, number in had.within(lease.range)
-        if number != lease.number
-    ]

@@ -1,6 +1,7 @@
 """Simulated managers, owners and lookups, and what they need of the world they are in."""
 
 from abc import abstractmethod
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -16,8 +17,9 @@ from tenure.protocol.lease.history import LeaseHistory
 from tenure.protocol.lease.leader import events as manager_events
 from tenure.protocol.lease.leader.manager import Manager
 from tenure.protocol.lease.lookup import events as lookup_events
+from tenure.protocol.lease.lookup.events import RoutingTable
 from tenure.protocol.lease.lookup.machine import LookupMachine
-from tenure.protocol.lease.messages import HandOff, Leased, LeaseRequest
+from tenure.protocol.lease.messages import HandOff, Leased, LeaseRequest, Sync, SyncResponse
 from tenure.protocol.lease.owner import events as owner_events
 from tenure.protocol.lease.owner.events import Holdings
 from tenure.protocol.lease.owner.machine import OwnerMachine
@@ -41,6 +43,7 @@ class Watcher(Protocol):
     """Who judges what processes do."""
 
     holders: "RangeMap[OwnerProcess | None]"
+    """Who was last seen to begin to believe in each range."""
     committed: LeaseHistory
 
     def on_hold(self, owner: "OwnerProcess", holdings: Holdings) -> None:
@@ -334,27 +337,54 @@ class OwnerProcess(LeaseProcess):
 
 
 class LookupProcess(LeaseProcess):
-    """A lookup, and the client that uses it."""
+    """A lookup, and what its readers find."""
 
     machine: LookupMachine
     stops_before = (TellManager,)
+
+    def __init__(self, site: LeaseSite, slot: str, clock: SimClock, machine: LookupMachine) -> None:
+        super().__init__(site, slot, clock, machine)
+        self.routes: RoutingTable | None = None
+        """What it has published last."""
+        self.asked_at = Instant(0)
+        """When it sent what was answered last, by its own clock."""
+        self.contact_ns = 0
+        """How long it may count on that."""
+        self._sent = (0, Instant(0))
+
+    def find(self, key: Key) -> str | None:
+        """Who serves a key, as its readers find it."""
+        routes = self.routes
+        return routes.addresses[bisect_right(routes.starts, key) - 1] if routes else None
+
+    def found_in(self, start: Key, end: Key | None) -> tuple[str | None, ...]:
+        """All that its readers find between two keys."""
+        if self.routes is None:
+            return (None,)
+        starts = self.routes.starts
+        last = len(starts) if end is None else bisect_left(starts, end)
+        return self.routes.addresses[bisect_right(starts, start) - 1 : last]
 
     def perform(self, action: Any) -> None:
         """Carry out one action."""
         match action:
             case TellManager(manager=manager, message=message):
+                if isinstance(message, Sync) and message.sequence != self._sent[0]:
+                    self._sent = (message.sequence, self.now())
                 self.site.network.to_address(self, manager, message)
             case lookup_events.SignalLoss(ranges=ranges, why=why):
                 self.site.tell(self.slot, "signals loss", why)
                 self.site.checkers.on_loss(self, ranges, why)
                 self.site.workload.on_loss(self, ranges)
-            case lookup_events.Route():
-                pass
+            case lookup_events.Route(table=table):
+                self.routes = table
             case Noted():
                 self.note(action)
 
     def on_message(self, sender: SimProcess, message: Any) -> None:
-        """Of a manager."""
+        """Of a manager. What is stopped takes it when it goes on."""
+        if isinstance(message, SyncResponse) and message.sequence == self._sent[0]:
+            self.asked_at, self.contact_ns = self._sent[1], message.contact_ns
         self.post(ManagerSaid(sender.slot, message))
 
     def on_disconnected(self, peer: tuple[str, int]) -> None:

@@ -32,6 +32,7 @@ from tenure.sim.kernel.story import Story
 from tenure.sim.kernel.world import World
 from tenure.sim.lease.canaries import NONE, Canary, LeadershipByWallClock
 from tenure.sim.lease.checkers import Checkers
+from tenure.sim.lease.drills import Drills
 from tenure.sim.lease.faults import LeaseFaults
 from tenure.sim.lease.hosts import as_process, sight
 from tenure.sim.lease.operator import Operator
@@ -96,10 +97,11 @@ class LeaseWorld(World, LeaseSite):
         self.faults = LeaseFaults(self, self.mix, self.timing.term_ns)
         self.network = Network(self, LeaseCodec())
         self.checkers = Checkers(self)
-        self.workload = Workload(self)
+        self.workload = Workload(self, self.checkers.losses)
         self.states = States(self)
         self.operator = Operator(self)
         self.traffic = Traffic(self)
+        self.drills = Drills(self, self.checkers.losses)
         self.strikes = LeaseStrikes(
             self, self.clocks, self.operator, self.traffic, self.spare_slots()
         )
@@ -136,6 +138,11 @@ class LeaseWorld(World, LeaseSite):
     def while_healing(self) -> None:
         """The operator takes back what it has said."""
         self.operator.let_go()
+
+    def when_well(self, left_ns: int) -> None:
+        """Perhaps one trouble alone, once what was promised before is over."""
+        if left_ns > 2 * self.promise_ns:
+            self.drills.perform(self.promise_ns)
 
     def not_well(self) -> str | None:
         """What is still missing for every key to have an owner that every lookup knows."""

@@ -1,0 +1,77 @@
+"""What is tried when all is well, and nothing else goes wrong: how long one trouble takes to mend.
+
+While everything fails at once, a loss may take long to be signalled. The promise that users count
+on is the other one: an owner crashes in a healthy pool, and within its hold and two seconds every
+lookup has signalled the loss. And a lookup that was cut off, in a pool where nothing changes, finds
+every key again once it is back.
+"""
+
+from tenure.base.instants import SECOND_NS, in_seconds
+from tenure.sim.kernel.checkers import Violation
+from tenure.sim.kernel.clocks import MILLION
+from tenure.sim.lease.losses import LossChecker
+from tenure.sim.lease.processes import LeaseSite
+
+CHANCE = 0.3
+"""Of a drill, each time that all is well."""
+CRASH_BEYOND_HOLD_NS = 2 * SECOND_NS
+RETURN_NS = 5 * SECOND_NS
+"""Within which a lookup that can be answered is: twice the longest pause of a search, and more."""
+
+
+class Drills:
+    """Tries one trouble at a time."""
+
+    def __init__(self, site: LeaseSite, losses: LossChecker) -> None:
+        self.site = site
+        self.losses = losses
+        self.random = site.random
+
+    def perform(self, quiet_ns: int) -> None:
+        """Perhaps try something, when nothing has gone wrong for long enough."""
+        if self.random.random() >= CHANCE:
+            return
+        site = self.site
+        site.run_until(site.now + quiet_ns)
+        if site.not_well() is not None:
+            return  # somebody has left in between who was asked to long ago, or has just joined
+        if self.random.random() < 0.5:
+            self._crash()
+        else:
+            self._cut_off()
+
+    def _crash(self) -> None:
+        site = self.site
+        holders = [owner for owner in site.owners() if owner.alive and owner.holdings.leases]
+        slowest = min(manager.clock.rate for manager in site.managers())
+        if not holders:
+            return
+        owner, crashed_at = self.random.choice(holders), site.now
+        site.count_note("drill: crash")
+        owner.kill()
+        hold_ns = site.timing.hold_ns * MILLION // slowest
+        site.run_until(crashed_at + hold_ns + CRASH_BEYOND_HOLD_NS)
+        self.losses.check_crash(owner, crashed_at)
+        site.restart_later(owner.slot, 0)
+
+    def _cut_off(self) -> None:
+        site = self.site
+        lookups = [lookup for lookup in site.lookups() if lookup.alive]
+        lookup = self.random.choice(lookups)
+        site.count_note("drill: cut off")
+        site.tell(lookup.slot, "cut off")
+        lasts_ns = round(site.timing.contact_ns * (1.2 + self.random.random()))
+        for manager in site.managers():
+            site.network.cut(lookup.slot, manager.slot, lasts_ns, both_ways=True)
+        site.run_until(site.now + lasts_ns)
+        if lookup.routes is not None and lookup.routes.in_contact:
+            raise Violation(
+                "S2: finds without contact",
+                f"{lookup.slot}, cut off for {in_seconds(lasts_ns):.1f} s",
+            )
+        site.run_until(site.now + RETURN_NS)
+        missing = site.not_well()
+        if missing is not None:
+            raise Violation(
+                "L1", f"{in_seconds(RETURN_NS):g} s after {lookup.slot} could return: {missing}"
+            )

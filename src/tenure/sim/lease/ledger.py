@@ -1,0 +1,84 @@
+"""What the journal acknowledged, kept by the simplest means: for S4, which trusts no other count.
+
+The system keeps tables of ranges; this keeps some keys, one by one, and the last that was said of
+each. The two share nothing but the records.
+"""
+
+from collections.abc import Sequence
+
+from tenure.base.keys import Key
+from tenure.protocol.lease.records import AnyRecord, Changed, Joined, Left, PoolCreated, PoolState
+
+Said = tuple[int, int, int]
+"""Of a key: its owner's incarnation, its lease number, and since when it is unbroken."""
+
+
+class PlainPool:
+    """One pool, as its records say it."""
+
+    def __init__(self, keys: Sequence[Key]) -> None:
+        self.keys: dict[Key, Said | None] = dict.fromkeys(keys)
+        """None: no record has named it yet."""
+        self.highest = 0
+        self.members: dict[int, tuple[str, int]] = {}
+        """By incarnation: name and nonce."""
+
+    def apply(self, record: Changed | Joined | Left) -> None:
+        """The next record."""
+        match record:
+            case Joined():
+                self.members[record.incarnation] = (record.name, record.nonce)
+                return
+            case Left():
+                self.members.pop(record.incarnation, None)
+        for entry in record.entries:
+            self.highest = max(self.highest, entry.number)
+            for key in self.keys:
+                if entry.start <= key and (entry.end is None or key < entry.end):
+                    self.keys[key] = (entry.owner, entry.number, entry.since)
+
+    def differs(self, known: PoolState) -> str | None:
+        """What a leader that has read the whole journal does not know of it."""
+        if known.next_number <= self.highest:
+            return f"number {self.highest} was given out, and {known.next_number} would be next"
+        members = {each.incarnation: (each.name, each.nonce) for each in known.members}
+        if members != self.members:
+            return f"the members are {self.members}, and it knows {members}"
+        for key, said in self.keys.items():
+            found = next(
+                (each.owner, each.number, each.since)
+                for each in known.entries
+                if each.start <= key and (each.end is None or key < each.end)
+            )
+            if said is not None and found != said:
+                return f"of {key.hex()} the last record said {said}, and it knows {found}"
+        return None
+
+
+class PlainLedger:
+    """All pools of one journal."""
+
+    def __init__(self, keys: Sequence[Key]) -> None:
+        self.keys = keys
+        self.pools: dict[str, PlainPool] = {}
+
+    def apply(self, record: AnyRecord) -> None:
+        """The next record."""
+        match record:
+            case PoolCreated(pool=pool):
+                self.pools[pool] = PlainPool(self.keys)
+            case Changed(pool=pool) | Joined(pool=pool) | Left(pool=pool):
+                self.pools[pool].apply(record)
+            case _:
+                pass
+
+    def differs(self, known: Sequence[PoolState]) -> str | None:
+        """What a leader does not know, if anything."""
+        there = {each.pool: each for each in known}
+        for pool, plain in self.pools.items():
+            if pool not in there:
+                return f"there is a pool {pool}"
+            difference = plain.differs(there[pool])
+            if difference is not None:
+                return difference
+        return None

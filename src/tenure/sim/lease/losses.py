@@ -1,0 +1,102 @@
+"""Who judges S2: that every loss is signalled in time, and nobody finds what they cannot know.
+
+It is told what clients published and what lookups signalled, and shares no memory with the workload
+that drives them. What an owner holds is what its readers see; what a lookup finds is what it has
+put up for readers.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tenure.base.instants import SECOND_NS
+from tenure.base.keys import Key
+from tenure.base.ranges import KeyRange
+from tenure.sim.kernel.checkers import Violation
+from tenure.sim.lease.beliefs import lease_of, number_of
+from tenure.sim.lease.processes import LeaseSite, LookupProcess, OwnerProcess
+
+
+class Reliance(NamedTuple):
+    """That a client relies on an owner to have the state of a key, under that number."""
+
+    owner: OwnerProcess
+    number: int
+
+
+class LossChecker:
+    """What clients rely on, and for how long in vain."""
+
+    def __init__(self, site: LeaseSite) -> None:
+        self.site = site
+        self._relied_on: dict[int, dict[Key, Reliance]] = {}
+        self._lost_since: dict[tuple[int, Key], int] = {}
+
+    def on_published(self, lookup: LookupProcess, key: Key, owner: OwnerProcess) -> None:
+        """A client of the lookup has published there, and relies on it from now on."""
+        number = number_of(owner, key)
+        assert number is not None
+        self._relied_on.setdefault(lookup.uid, {})[key] = Reliance(owner, number)
+
+    def on_loss(self, lookup: LookupProcess, ranges: Sequence[KeyRange]) -> None:
+        """A loss is signalled: its client relies on nothing there any more."""
+        relied_on = self._relied_on.get(lookup.uid, {})
+        for key in [key for key in relied_on if any(key in lost for lost in ranges)]:
+            del relied_on[key]
+            self._lost_since.pop((lookup.uid, key), None)
+
+    def check(self, lookup: LookupProcess) -> None:
+        """Every loss is signalled to every live lookup within a bounded time."""
+        if not lookup.alive:
+            self._relied_on.pop(lookup.uid, None)
+            return
+        self._check_contact(lookup)
+        now, site = self.site.now, self.site
+        for key, reliance in self._relied_on.get(lookup.uid, {}).items():
+            if self._is_kept(key, reliance):
+                self._lost_since.pop((lookup.uid, key), None)
+                continue
+            since = self._lost_since.setdefault((lookup.uid, key), now)
+            counted_from = max(since, site.taken_over_at, lookup.thawed_at)
+            if not lookup.is_frozen and now - counted_from > site.loss_bound_ns:
+                _violated(lookup, key, reliance, now - since)
+
+    def check_crash(self, owner: OwnerProcess, crashed_at: int) -> None:
+        """Nothing went wrong but that this owner crashed: by now every loss is signalled."""
+        for lookup in self.site.lookups():
+            for key, reliance in self._relied_on.get(lookup.uid, {}).items():
+                if reliance.owner is owner and not self._is_kept(key, reliance):
+                    _violated(lookup, key, reliance, self.site.now - crashed_at)
+
+    def _is_kept(self, key: Key, reliance: Reliance) -> bool:
+        """Whether what was published is served: by that owner, or, unbroken, by another.
+
+        An owner stopped past its term that had decided on a renewal in time goes on, if no reader
+        saw the end; and what was handed over is with another.
+        """
+        owner, number = reliance
+        if number_of(owner, key) == number:
+            return True
+        holder = self.site.checkers.holders[key]
+        lease = lease_of(holder, key) if holder is not None else None
+        return lease is not None and lease.since <= number < lease.number
+
+    def _check_contact(self, lookup: LookupProcess) -> None:
+        """P17: who finds anything has asked, and was answered, less than the bound ago."""
+        if lookup.is_frozen or lookup.routes is None or not lookup.routes.in_contact:
+            return
+        since = lookup.now() - lookup.asked_at
+        if since > lookup.contact_ns + self.site.faults.latest_timer_ns:
+            raise Violation(
+                "S2: finds without contact",
+                f"{lookup.slot} asked {since / SECOND_NS:.1f} s ago what was answered last, and "
+                f"may find for {lookup.contact_ns / SECOND_NS:.1f} s",
+            )
+
+
+def _violated(lookup: LookupProcess, key: Key, reliance: Reliance, lost_ns: int) -> None:
+    owner, number = reliance
+    raise Violation(
+        "S2: a loss was not signalled",
+        f"{lookup.slot} relies on {key.hex()} at {owner.slot} under number {number}, which is gone "
+        f"for {lost_ns / SECOND_NS:.1f} s",
+    )
