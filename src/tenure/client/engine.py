@@ -31,6 +31,10 @@ LEAVE_SECONDS = 10.0
 """How long leaving waits for callbacks and for the manager's word. Most of a hold of the default
 preset: after that the ranges come free by themselves, and waiting gains nothing."""
 
+SAYS_AFTER_SECONDS = 1.0
+"""Of waiting to be entered: longer than it takes where all is well, and short for whoever watches a
+terminal in which nothing happens."""
+
 
 class Engine(Generic[E, A, M]):
     """One Owner's or Lookup's active self."""
@@ -171,6 +175,7 @@ class Engine(Generic[E, A, M]):
         transport.start(self._on_message, self._on_lost)
         # These two are the application's patience: they go by the loop's clock, not the protocol's.
         loop = asyncio.get_running_loop()
+        waits = loop.call_later(SAYS_AFTER_SECONDS, self._say_whom_it_asks)
         enter_by = loop.call_later(self.enter_timeout, self._on_enter_timeout)
         leave_by: asyncio.TimerHandle | None = None
         try:
@@ -188,6 +193,7 @@ class Engine(Generic[E, A, M]):
                 self.begin_leaving()
             await self._left.wait()
         finally:
+            waits.cancel()
             enter_by.cancel()
             if leave_by is not None:
                 leave_by.cancel()
@@ -207,6 +213,15 @@ class Engine(Generic[E, A, M]):
         """It can not be entered."""
         if not self.entered.done():
             self.entered.set_exception(error)
+
+    def _say_whom_it_asks(self) -> None:
+        if not self.entered.done():
+            self.logger.warning(
+                "%s is not entered yet, and waits up to %g s: it asks %s",
+                self.name,
+                self.enter_timeout,
+                self.reachability,
+            )
 
     def _on_enter_timeout(self) -> None:
         self.fail_entering(self.entering_error())
@@ -281,4 +296,4 @@ class Engine(Generic[E, A, M]):
         if kind.repeats:
             level = Level.DEBUG if detail == self._last_repeated else level
             self._last_repeated = detail
-        self.logger.log(level, "%s: %s%s", self.name, kind.phrase, f": {detail}" if detail else "")
+        self.logger.log(level, "%s %s", self.name, detail or f"notes: {kind.phrase}")

@@ -325,10 +325,13 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
         limit, view = self.drain_seconds, self._machine.view()
         if view.is_searching and not (view.listed or view.copies):
             limit = min(limit, RECONNECT_SECONDS)  # nothing to hand over, and nobody to tell
+        handed_before = self.counts["ranges handed over"]
         self.post(DrainRequested())
         try:
             async with asyncio.timeout(limit):
                 await self._drained.wait()
+            handed = self.counts["ranges handed over"] - handed_before
+            self.logger.info("%s has handed over %d ranges, and leaves", self.name, handed)
         except TimeoutError:
             view = self._machine.view()
             held = view.leases + view.copies

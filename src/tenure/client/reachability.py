@@ -28,10 +28,12 @@ class Reachability:
         unknown = "" if leader is None or leader in self._last else ", which is not in the list"
         self.note(manager, f"stands by; {where}{unknown}")
 
+    def __str__(self) -> str:
+        return "; ".join(f"{manager}: {last}" for manager, last in self._last.items())
+
     def error(self, what: str, timeout_seconds: float) -> NoManager:
         """No manager helped in time."""
-        each = "; ".join(f"{manager}: {last}" for manager, last in self._last.items())
         return NoManager(
-            f"{what} within {timeout_seconds:g} s. Tried {each}. See that a manager runs there "
+            f"{what} within {timeout_seconds:g} s. Tried {self}. See that a manager runs there "
             "(`tenure manager`), or name others with managers= or TENURE_MANAGERS"
         )

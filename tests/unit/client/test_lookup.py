@@ -80,6 +80,18 @@ async def test_no_manager_is_said_of_each() -> None:
                 pass
 
 
+async def test_entering_that_takes_long_says_whom_it_asks(
+    cluster: InProcessCluster, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tenure.client.engine.SAYS_AFTER_SECONDS", 0.01)
+    url = cluster.kill_manager()
+    with pytest.raises(NoManager):
+        async with cluster.lookup(enter_timeout=0.05):
+            pass
+    waits = "lookup of pool 'rooms' is not entered yet, and waits up to 0.05 s: it asks"
+    assert f"{waits} {url}: connection refused" in caplog.text
+
+
 async def test_the_blocking_form_does_not_block_an_event_loop(cluster: InProcessCluster) -> None:
     with (
         pytest.raises(UsageError, match=r"would block the event loop .* `async with Lookup"),
@@ -231,7 +243,9 @@ async def test_a_refusal_is_said_loudly_once(
     lookup = cluster.lookup(pool="other")
     entering = asyncio.create_task(lookup.__aenter__())
     await cluster.turn(5)
-    refusals = [each for each in caplog.records if "refused: no_pool" in each.getMessage()]
+    refusals = [
+        each for each in caplog.records if "is refused: there is no pool" in each.getMessage()
+    ]
     assert [each.levelname for each in refusals if each.levelname != "DEBUG"] == ["WARNING"]
     assert lookup.stats()["refused: no_pool"] > 2
     entering.cancel()

@@ -101,7 +101,7 @@ async def test_a_manager_that_stands_by_says_who_leads() -> None:
 
 async def test_the_name_of_an_owner_that_lives_is_refused(cluster: InProcessCluster) -> None:
     async with cluster.owner(name="one"):
-        with pytest.raises(NameHeld, match=r"the name 'one' belongs to an owner at http") as raised:
+        with pytest.raises(NameHeld, match=r"the name 'one' belongs to an owner at '") as raised:
             async with cluster.owner(name="one", enter_timeout=0.1):
                 pass
         assert 0 < raised.value.wait_seconds <= 1.3

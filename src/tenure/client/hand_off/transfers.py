@@ -178,6 +178,12 @@ class Transfers:
         error = _failure(giving.task)
         if error is None:
             self._counts["ranges handed over"] += 1
+            self._log.debug(
+                "%s has handed over %s to %s",
+                self._engine.name,
+                giving.order.range,
+                giving.order.address,
+            )
             self._post(HandedOver(giving.order))
             return
         self._counts["hand-offs failed"] += 1

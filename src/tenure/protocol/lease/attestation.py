@@ -12,7 +12,7 @@ namespace prints it by a clock of its own. So whoever looks must do it from the 
 
 import msgspec
 
-from tenure.protocol.lease.messages import Attest, Attested, Process
+from tenure.protocol.lease.messages import Process
 
 
 class Sight(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,14 +41,3 @@ class Sight(msgspec.Struct, frozen=True, kw_only=True):
 def may_attest(witness: Process | None, suspect: Process) -> bool:
     """Whether `witness` sees the same pids and start times as `suspect`, and is another process."""
     return witness is not None and witness.place == suspect.place and witness != suspect
-
-
-def testimony(
-    witness: Process | None, sight: Sight, question: Attest, owner_nonce: int, manager_nonce: int
-) -> Attested | None:
-    """What `witness` says after a look; None where that does not show that the process is gone."""
-    suspect = question.process
-    if witness is None or sight.seen_from != witness or not sight.shows_gone(suspect):
-        return None
-    said = question.pool, question.incarnation, suspect, witness
-    return Attested(*said, owner_nonce, manager_nonce)

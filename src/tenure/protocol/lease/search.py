@@ -12,7 +12,7 @@ already, and once an answer has come, the next message waits for twice the time 
 
 from random import Random
 
-from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, Instant
+from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, Instant, in_seconds
 
 FIRST_PAUSE_NS = 100 * MILLISECOND_NS
 """A new leader of the default preset answers about 2 s after a crash: asked 5 times until then."""
@@ -80,3 +80,50 @@ class Search:
     def found(self) -> None:
         """A leader answered."""
         self.at = FAR_FUTURE
+
+
+class Silence:
+    """Why an owner's leases are not renewed: no manager answers, or its application is silent, and
+    the watchdog lets them run out. It is worth a word at half the term, when there is still time to
+    do something about it, and when the leases have ended.
+    """
+
+    def __init__(self, watchdog_ns: int | None) -> None:
+        self.watchdog_ns = watchdog_ns
+        self.alive_at: Instant | None = None
+        """When the application last showed that it is not hung."""
+        self.answered_at: Instant | None = None
+        """When the question was sent that was answered last."""
+        self.speaks_at = FAR_FUTURE
+        self._has_spoken = False
+
+    def is_hung(self, now: Instant) -> bool:
+        """Whether the application has been silent for so long that its leases must run out."""
+        if self.alive_at is None:
+            self.alive_at = now
+        return self.watchdog_ns is not None and now - self.alive_at > self.watchdog_ns
+
+    def broken(self, now: Instant, sent_at: Instant, term_ns: int) -> str | None:
+        """A manager answered; what to say of that, where it was said that none does."""
+        had_spoken, self._has_spoken = self._has_spoken, False
+        words = f"is renewed again, after {_since(self.answered_at, now)}" if had_spoken else None
+        self.answered_at = sent_at
+        self.speaks_at = Instant(sent_at + term_ns // 2)
+        return words
+
+    def speak(self, now: Instant) -> str:
+        """It is worth a word now, and not again before a manager has answered."""
+        self.speaks_at, self._has_spoken = FAR_FUTURE, True
+        return self.why(now)
+
+    def why(self, now: Instant) -> str:
+        """The reason, for the log."""
+        if self.is_hung(now):
+            return (
+                f"the watchdog has not seen the application live for {_since(self.alive_at, now)}"
+            )
+        return f"no manager has answered for {_since(self.answered_at, now)}"
+
+
+def _since(before: Instant | None, now: Instant) -> str:
+    return f"{in_seconds(now - before):.1f} s" if before is not None else "a while"

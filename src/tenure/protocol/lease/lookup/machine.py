@@ -17,7 +17,7 @@ from typing import NamedTuple, assert_never
 
 import msgspec
 
-from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, Instant
+from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, Instant, in_seconds
 from tenure.base.keys import Key, PoolKind
 from tenure.base.machine import Output
 from tenure.base.noted import Noted
@@ -198,7 +198,7 @@ class LookupMachine:
                 self._on_changes(now, manager, message)
             case SyncRefusal():
                 if (message.nonce, message.sequence) == (self.nonce, self.sequence):
-                    self._note(LookupKind.REFUSED_NO_POOL, message.detail)
+                    self._note(LookupKind.REFUSED_NO_POOL, f"is refused: {message.detail}")
             case Standby():
                 if manager == self.manager:
                     self._look_for_leader(now)
@@ -246,7 +246,7 @@ class LookupMachine:
         self._unanswered_since = None
         self.search.found()
         if not self.in_contact:
-            self._note(LookupKind.IN_CONTACT, manager)
+            self._note(LookupKind.IN_CONTACT, f"is in contact with {manager}")
         self.in_contact = True
 
     def _meet_journal(self, message: SyncResponse) -> None:
@@ -309,7 +309,12 @@ class LookupMachine:
     def _lose_contact(self) -> None:
         """Everything may be lost. The numbers are kept, to be compared on return (P17)."""
         self.in_contact = False
-        self._note(LookupKind.OUT_OF_CONTACT)
+        bound = in_seconds(self.contact_ns)
+        self._note(
+            LookupKind.OUT_OF_CONTACT,
+            f"is out of contact: no manager has answered for {bound:g} s. Until one does it finds "
+            "nothing, and everything counts as lost",
+        )
         self._route((WHOLE,))
         self._signal_loss([WHOLE], "out of contact")
 

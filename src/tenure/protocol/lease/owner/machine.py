@@ -11,10 +11,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, Instant
+from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, Instant, in_seconds
 from tenure.base.machine import Output
 from tenure.base.noted import Noted
-from tenure.protocol.lease.attestation import may_attest, testimony
 from tenure.protocol.lease.client_events import ManagerLost, ManagerSaid, ManagersNamed, TellManager
 from tenure.protocol.lease.messages import (
     Attest,
@@ -40,8 +39,9 @@ from tenure.protocol.lease.owner.events import (
 )
 from tenure.protocol.lease.owner.noted import REFUSED, OwnerKind
 from tenure.protocol.lease.owner.possession import Possession
+from tenure.protocol.lease.owner.witness import look, testify
 from tenure.protocol.lease.search import LONGEST_PAUSE_NS as LONGEST_SEARCH_PAUSE_NS
-from tenure.protocol.lease.search import Patience, Search
+from tenure.protocol.lease.search import Patience, Search, Silence
 
 NONCE_LIMIT = 1 << 63
 FIRST_RENEW_NS = 3_000 * MILLISECOND_NS
@@ -96,8 +96,9 @@ class OwnerMachine:
         self._ask_at = Instant(0)
         self.possession = Possession()
         self.belief, self.copies = self.possession.belief, self.possession.copies
-        self._alive_at: Instant | None = None
+        self._is_hung = False
         self._actions: list[OwnerAction] = []
+        self.silence = Silence(config.watchdog_ns)
         self.search.start(Instant(0))
 
     # --- the machine ---
@@ -119,9 +120,9 @@ class OwnerMachine:
                 ):
                     self._ask_soon(now)
             case events.Lapsed():
-                self._drop_all(OwnerKind.LAPSED)
+                self._lapse(now)
             case events.Alive():
-                self._alive_at = now
+                self.silence.alive_at, self._is_hung = now, False
             case events.CloseRequested():
                 self._close(now)
             case events.DrainRequested():
@@ -129,7 +130,9 @@ class OwnerMachine:
             case ManagersNamed(managers=managers):
                 self.config = msgspec.structs.replace(self.config, managers=managers)
             case events.Looked():
-                self._on_looked(event)
+                if self.phase != "closed" and self._leads_us(event.manager, event.question):
+                    nonces = self.owner_nonce, self.manager_nonce
+                    self._actions.extend(testify(self.config, event, *nonces))
             case _:
                 actions, changes_what_is_asked = self.copies.on_event(event)
                 self._actions.extend(actions)
@@ -145,25 +148,23 @@ class OwnerMachine:
     def _advance(self, now: Instant) -> None:
         if self.phase == "closed":
             return
+        self._is_hung = self.silence.is_hung(now)
         if self.possession.is_due(now):
-            self._drop_all(OwnerKind.LAPSED)
-        if self._alive_at is None:
-            self._alive_at = now
-        if self._is_hung(now):
+            self._lapse(now)
+        elif now >= self.silence.speaks_at:
+            self._warn(now)
+        if self._is_hung:
             return
         if now >= self._ask_at and self.manager is not None:
             self._ask_or_search(now)
         if now >= self.search.at:
             self._ask_who_leads(now)
 
-    def _is_hung(self, now: Instant) -> bool:
-        """Whether the application has been silent for so long that its leases must run out."""
-        watchdog_ns, alive_at = self.config.watchdog_ns, self._alive_at
-        return watchdog_ns is not None and alive_at is not None and now - alive_at > watchdog_ns
-
     def _output(self, now: Instant) -> Output[OwnerAction]:
         wake_at = self.belief.expires_at if self.possession.has_anything else FAR_FUTURE
-        if self.phase != "closed" and not self._is_hung(now):
+        if self.phase != "closed":
+            wake_at = min(wake_at, self.silence.speaks_at)
+        if self.phase != "closed" and not self._is_hung:
             if self.manager is not None:
                 wake_at = min(wake_at, self._ask_at)
             wake_at = min(wake_at, self.search.at)
@@ -205,7 +206,7 @@ class OwnerMachine:
 
     def _ask(self, now: Instant) -> None:
         """Send a request, the newest; an answer to any before it will not be taken."""
-        if self.manager is None or self._is_hung(now):
+        if self.manager is None or self._is_hung:
             return
         self.sequence += 1
         is_closing = self.phase == "closing"
@@ -251,7 +252,7 @@ class OwnerMachine:
     def _look_for_leader(self, now: Instant) -> None:
         if self.phase != "closed":
             self.search.start(now)
-            if now >= self.search.at and not self._is_hung(now):
+            if now >= self.search.at and not self._is_hung:
                 self._ask_who_leads(now)
 
     def _ask_who_leads(self, now: Instant) -> None:
@@ -300,7 +301,10 @@ class OwnerMachine:
 
         Only when it was asked who leads, so that two that know no better do not go on for ever.
         """
-        self._note(OwnerKind.ANOTHER_LEADER, manager)
+        self._note(
+            OwnerKind.ANOTHER_LEADER,
+            f"does not follow {manager}, which leads under the same number",
+        )
         if message.token:
             self._send(manager, self._request_message((), leaving=False))
 
@@ -319,13 +323,13 @@ class OwnerMachine:
 
     def _meet_journal(self, journal: int) -> None:
         """Another history: what was held under the old one has no meaning in it (P22)."""
-        self._become_nobody(OwnerKind.ANOTHER_JOURNAL)
+        self._become_nobody(OwnerKind.ANOTHER_JOURNAL, "the manager has another journal")
         self.belief.begin_anew(journal)
         self.leadership = 0
 
-    def _become_nobody(self, why: OwnerKind) -> None:
+    def _become_nobody(self, kind: OwnerKind, why: str) -> None:
         """Drop everything and join anew, as a new incarnation."""
-        self._drop_all(why)
+        self._drop_all(kind, why)
         self.owner_nonce = self.draw_nonce()
         self.belief.incarnation = NO_NUMBER
         self.request = None
@@ -353,7 +357,8 @@ class OwnerMachine:
             case Refusal():
                 self._on_refusal(now, message)
             case Attest():
-                self._on_attest(manager, message)
+                if self._leads_us(manager, message):
+                    self._actions.extend(look(self.config, manager, message))
 
     def is_answer_to_newest(self, message: LeaseResponse | Refusal) -> bool:
         """Whether the message answers the newest request of this incarnation's nonce (P2)."""
@@ -363,6 +368,9 @@ class OwnerMachine:
             and message.owner_nonce == self.owner_nonce
             and message.manager_nonce == self.manager_nonce
         )
+
+    def _leads_us(self, manager: str, message: Attest) -> bool:
+        return manager == self.manager and message.manager_nonce == self.manager_nonce
 
     def _is_from_our_leader(self, message: LeaseResponse | Refusal) -> bool:
         return message.journal == self.belief.journal and message.leadership == self.leadership
@@ -384,10 +392,10 @@ class OwnerMachine:
         if self.belief.incarnation == NO_NUMBER:
             self.belief.incarnation = message.incarnation
             self.phase = "joined"
-            self._note(
-                OwnerKind.JOINED, f"{self.config.name} as incarnation {self.belief.incarnation}"
-            )
+            self._note(OwnerKind.JOINED, f"joined as incarnation {message.incarnation}")
             self._ask_again = True  # the second exchange shows that it lives (P9)
+        if back := self.silence.broken(now, request.sent_at, message.term_ns):
+            self._note(OwnerKind.HEARD, back)
         expires_at = self.term_ends(now, request.sent_at, message.term_ns)
         actions, asks = self.possession.take(
             now,
@@ -428,32 +436,14 @@ class OwnerMachine:
         assert self.request is not None
         self._answered(now, self.renew_ns, self.request.sent_at)
         self._refusal = message
-        self._note(REFUSED[message.reason], message.detail)
+        self._note(REFUSED[message.reason], f"is refused: {message.detail}")
         if message.reason == "past":
-            self._become_nobody(OwnerKind.PAST)
+            self._become_nobody(OwnerKind.PAST, "its incarnation is past")
             if self.phase != "closed":
                 self._ask(now)
         else:
             pause_ns = min(message.retry_after_ns, LONGEST_PAUSE_NS)
             self._ask_at = Instant(now + max(pause_ns, SHORTEST_PAUSE_NS))
-
-    # --- attesting ---
-
-    def _on_attest(self, manager: str, message: Attest) -> None:
-        """Look at a neighbour's process for our leader, where that shows anything (P14)."""
-        if self._leads_us(manager, message) and may_attest(self.config.process, message.process):
-            self._actions.append(events.Look(manager, message))
-
-    def _on_looked(self, event: events.Looked) -> None:
-        if self.phase != "closed" and self._leads_us(event.manager, event.question):
-            nonces = self.owner_nonce, self.manager_nonce
-            said = testimony(self.config.process, event.sight, event.question, *nonces)
-            if said is not None:
-                self._note(OwnerKind.ATTESTED, f"process {said.process.pid} is gone")
-                self._send(event.manager, said)
-
-    def _leads_us(self, manager: str, message: Attest) -> bool:
-        return manager == self.manager and message.manager_nonce == self.manager_nonce
 
     # --- leaving ---
 
@@ -480,9 +470,17 @@ class OwnerMachine:
         self.phase = "closed"
         self._actions.append(events.Closed())
 
-    def _drop_all(self, why: OwnerKind) -> None:
+    def _warn(self, now: Instant) -> None:
+        held, left = len(self.belief.leases), in_seconds(self.belief.expires_at - now)
+        ends = f"its {held} ranges end in {left:.1f} s" if held else "it holds nothing"
+        self._note(OwnerKind.UNHEARD, f"is not renewed: {self.silence.speak(now)}, and {ends}")
+
+    def _lapse(self, now: Instant) -> None:
+        self._drop_all(OwnerKind.LAPSED, f"its term has run out, because {self.silence.speak(now)}")
+
+    def _drop_all(self, kind: OwnerKind, why: str) -> None:
         if self.belief.leases:
-            self._note(why, f"{len(self.belief.leases)} ranges")
+            self._note(kind, f"holds its {len(self.belief.leases)} ranges no longer: {why}")
         self._actions.extend(self.possession.drop_all())
 
     # --- telling ---

@@ -11,6 +11,8 @@ class OwnerKind(NotedKind):
     """All of it."""
 
     JOINED = "joined", Level.INFO
+    UNHEARD = "not renewed for half a term", Level.WARNING
+    HEARD = "renewed again", Level.WARNING
     LAPSED = "lapsed", Level.WARNING
     PAST = "past", Level.WARNING
     ANOTHER_JOURNAL = "another journal", Level.WARNING

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from tenure.base.instants import FAR_FUTURE, Instant, seconds
+from tenure.base.noted import Level, Noted
 from tenure.protocol.lease.client_events import ManagerLost
 from tenure.protocol.lease.messages import (
     Held,
@@ -297,11 +298,60 @@ def test_the_watchdog_stops_renewals_and_life_starts_them_again() -> None:
     driven.hear(response(driven))
     driven.hear(response(driven, whole("granted")))
     driven.advance(at(3))
-    assert (driven.actions, driven.wake_at) == ([], Instant(TERM_NS))
+    assert (driven.actions, driven.wake_at) == ([], Instant(TERM_NS // 2))
     driven.take(events.Alive(), at(4))
     assert driven.wake_at == at(4)
     driven.advance(at(4))
     assert len(driven.asked()) == 1
+
+
+# --- what it says of silence ----------------------------------------------------------------------
+
+
+def told(driven: Driven) -> list[tuple[int, str]]:
+    """Level and detail of all that it notes."""
+    notes = [each for each in driven.actions if isinstance(each, Noted)]
+    return [(each.kind.level, each.detail) for each in notes]
+
+
+def test_who_is_not_answered_says_so_at_half_the_term_at_its_end_and_on_return() -> None:
+    driven = holding()
+    driven.advance(Instant(TERM_NS // 2))
+    unheard = "is not renewed: no manager has answered for 6.0 s, and its 1 ranges end in 6.0 s"
+    assert told(driven) == [(Level.WARNING, unheard)]
+    driven.advance(Instant(TERM_NS // 2 + 1))
+    assert told(driven) == [], "once"
+    driven.advance(Instant(TERM_NS))
+    lapsed = "its term has run out, because no manager has answered for 12.0 s"
+    assert told(driven) == [(Level.WARNING, f"holds its 1 ranges no longer: {lapsed}")]
+    driven.advance(at(14))
+    driven.hear(response(driven))
+    assert told(driven) == [(Level.WARNING, "is renewed again, after 14.0 s")]
+    driven.advance(at(17))
+    driven.hear(response(driven))
+    assert told(driven) == [], "it is renewed in time"
+
+
+def test_who_is_answered_in_time_says_nothing() -> None:
+    driven = holding()
+    for now in range(3, 60, 3):
+        driven.advance(at(now))
+        driven.hear(response(driven, whole()))
+        assert told(driven) == []
+
+
+def test_a_lapse_by_the_watchdog_says_so() -> None:
+    driven = Driven(watchdog_ns=seconds(2))
+    driven.hear(introduction(driven))
+    driven.hear(response(driven))
+    driven.hear(response(driven, whole("granted")))
+    driven.advance(Instant(TERM_NS))
+    [(level, words)] = told(driven)
+    why = "the watchdog has not seen the application live for 12.0 s"
+    assert (level, words) == (
+        Level.WARNING,
+        f"holds its 1 ranges no longer: its term has run out, because {why}",
+    )
 
 
 # --- leaving --------------------------------------------------------------------------------------
