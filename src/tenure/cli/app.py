@@ -1,8 +1,8 @@
-"""The commands, and what becomes of their errors.
+"""The commands, by topic, and what becomes of their errors.
 
-A command is named here with the place of its function, and imported when it is run: `tenure
-pool list` is felt at the keyboard, and pays for neither the manager nor the demo. To add a command,
-write a module with its function and add a line to COMMANDS.
+A command is named here with the place of its function, and imported when it is run, so that `tenure
+pool list` does not wait for the manager's or the demo's modules. To add a command, write a module
+with its function and add a line to TOPICS.
 
 Exit codes: 0 for success, 1 for what failed, 2 for what was asked wrongly.
 """
@@ -12,55 +12,98 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
+from cyclopts import App, CycloptsError, Group, Parameter, UnusedCliTokensError
 
 from tenure import __version__
-from tenure.cli.output import complain
+from tenure.cli.output import EXAMPLE, complain
+from tenure.cli.waiting import CLEAR_LINE
 from tenure.errors import TenureError, UsageError
 
 
 class Command(NamedTuple):
-    """Where a command is, and the line that `tenure --help` has about it."""
+    """Where a command is in `tenure.cli`, its line in `tenure --help`, and an example of it."""
 
     place: str
     help: str
+    example: str
+    """What follows the command's name; empty for an app, which has its own."""
 
 
-COMMANDS = {
-    "manager": Command(
-        "tenure.cli.manager:manager", "Run a manager: the service that decides who owns what."
-    ),
-    "pool": Command("tenure.cli.pool:app", "Make pools, and see which there are."),
-    "owners": Command("tenure.cli.reading:owners", "List the owners of a pool."),
-    "table": Command("tenure.cli.reading:table", "Show the lease table of a pool."),
-    "locate": Command("tenure.cli.reading:locate", "Say who has a key."),
-    "drain": Command("tenure.cli.steering:drain", "Move everything away from an owner."),
-    "cordon": Command("tenure.cli.steering:cordon", "Give an owner nothing new."),
-    "uncordon": Command(
-        "tenure.cli.steering:uncordon", "End the cordon, or the drain, of an owner."
-    ),
-    "pin": Command("tenure.cli.steering:pin", "Keep a key at an owner."),
-    "unpin": Command("tenure.cli.steering:unpin", "Let a key go where the policy has it."),
-    "freeze": Command("tenure.cli.steering:freeze", "Balance nothing in a pool."),
-    "unfreeze": Command("tenure.cli.steering:unfreeze", "Balance a pool again."),
-    "evict": Command("tenure.cli.steering:evict", "Renew an owner's leases no more."),
-    "why": Command("tenure.cli.explaining:why", "Say why a key is where it is."),
-    "plan": Command("tenure.cli.explaining:plan", "Say what the policy would do now."),
-    "demo": Command(
-        "tenure.cli.demo.command:demo", "Watch a service live: owners die, and no key has two."
-    ),
-    "simulate": Command(
-        "tenure.cli.simulate.command:simulate",
-        "Run the protocol through simulated years of faults.",
-    ),
-    "trace": Command(
-        "tenure.cli.trace:trace", "Compare ways to keep caches consistent, as the paper did."
-    ),
-    "restore": Command(
-        "tenure.cli.restore:restore", "Go on from an old copy of a journal, as a new one."
-    ),
-    "status": Command("tenure.cli.status:status", "Say how the managers and their journal are."),
+TOPICS = {
+    "Running tenure": {
+        "manager": Command(
+            "manager:manager",
+            "Run a manager: the service that decides who owns what.",
+            "--journal sqlite:/var/lib/tenure/journal.sqlite",
+        ),
+        "status": Command(
+            "status:status",
+            "Show the state of the managers and of their journal.",
+            "--manager http://10.0.1.1:7400 --manager http://10.0.1.2:7400",
+        ),
+        "restore": Command(
+            "restore:restore",
+            "Go on from an old copy of a journal, as a new one.",
+            "--journal sqlite:/var/lib/tenure/journal.sqlite --dry-run",
+        ),
+        "completion": Command(
+            "completion:completion",
+            "Print a shell's completion of these commands.",
+            "bash > ~/.local/share/bash-completion/completions/tenure",
+        ),
+    },
+    "Looking at a pool": {
+        "pool": Command(
+            "pool:app",
+            "Make pools, list them, and choose their policy.",
+            "",
+        ),
+        "owners": Command("reading:owners", "List the owners of a pool.", "rooms --watch"),
+        "table": Command("reading:table", "Show the lease table of a pool.", "rooms"),
+        "locate": Command("reading:locate", "Say which owner has a key.", "rooms room-42"),
+        "why": Command("explaining:why", "Say why a key is where it is.", "rooms room-42"),
+        "plan": Command(
+            "explaining:plan",
+            "Say what the policy would do now, and why it does not do more.",
+            "rooms",
+        ),
+    },
+    "Steering a pool": {
+        "drain": Command(
+            "steering:drain", "Move everything away from an owner.", "rooms ann --dry-run"
+        ),
+        "cordon": Command("steering:cordon", "Give an owner nothing new.", "rooms ann"),
+        "uncordon": Command(
+            "steering:uncordon", "End the cordon, or the drain, of an owner.", "rooms ann"
+        ),
+        "pin": Command("steering:pin", "Keep a key at an owner.", "rooms room-42 ann"),
+        "unpin": Command(
+            "steering:unpin", "Let the policy decide again where a key goes.", "rooms room-42"
+        ),
+        "freeze": Command("steering:freeze", "Stop balancing a pool.", "rooms"),
+        "unfreeze": Command("steering:unfreeze", "Balance a pool again.", "rooms"),
+        "evict": Command(
+            "steering:evict", "Stop renewing an owner's leases.", "rooms ann --incarnation 7"
+        ),
+    },
+    "Trying it out": {
+        "demo": Command(
+            "demo.command:demo",
+            "Watch a service live: owners die, and no key has two.",
+            "--seconds 20 --rolling-restart",
+        ),
+        "simulate": Command(
+            "simulate.command:simulate",
+            "Run the protocol through simulated years of faults.",
+            "--seeds 20 --faults crash,pause",
+        ),
+        "trace": Command(
+            "trace:trace", "Compare ways to keep caches consistent, as the paper did.", "--figure 5"
+        ),
+    },
 }
+"""The commands that are listed together."""
+COMMANDS = {name: each for commands in TOPICS.values() for name, each in commands.items()}
 
 FAILED = 1
 WRONG = 2
@@ -78,8 +121,11 @@ def build() -> App:
         help_format="plaintext",
         default_parameter=Parameter(show_default=False),
     )
-    for name, command in COMMANDS.items():
-        app.command(command.place, name=name, help=command.help)
+    for number, (topic, commands) in enumerate(TOPICS.items()):
+        group = Group(topic, sort_key=number)
+        for name, (place, about, example) in commands.items():
+            more = {"help_epilogue": EXAMPLE.format(f"{name} {example}")} if example else {}
+            app.command(f"tenure.cli.{place}", name=name, help=about, group=group, **more)
     return app
 
 
@@ -98,6 +144,8 @@ def run(arguments: Sequence[str]) -> int:
         complain(str(error))
         return FAILED
     except KeyboardInterrupt:
+        if sys.stderr.isatty():  # it has drawn ^C, perhaps behind half a line
+            print(CLEAR_LINE, end="", file=sys.stderr, flush=True)
         return INTERRUPTED
     except BrokenPipeError:  # whoever read the output has seen enough, as in `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,9 +1,9 @@
-"""Asking managers over their JSON API: every one that is known, until one answers.
+"""Asking managers over their JSON API, one after the other, until one answers.
 
-A standby names the leader, which is asked next. Where nobody leads yet, because a leader has just
+A standby names the leader, which is asked next. If no manager leads yet, because a leader has just
 died or the manager was started a moment ago, the question is repeated for a few seconds.
 
-With `http.client`, since it is there: importing an asynchronous client would take longer than most
+`http.client` is enough for this: importing an asynchronous client would take longer than most
 commands.
 """
 
@@ -11,12 +11,14 @@ import http.client
 import os
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias, TypeVar
 from urllib.parse import quote, urlsplit
 
 import msgspec
 from cyclopts import Parameter
 
+from tenure.cli.waiting import Waiting
 from tenure.client.managers import FILE_VARIABLE, VARIABLE
 from tenure.client.managers_file import ManagersFile
 from tenure.errors import NoManager, PoolError, TenureError, UsageError
@@ -31,18 +33,34 @@ PATIENCE_SECONDS = 5.0
 """How long to wait for a leader: longer than a takeover takes with the default preset."""
 PAUSE_SECONDS = 0.2
 
-Manager: TypeAlias = Annotated[
+PoolName: TypeAlias = Annotated[str, Parameter(help="The pool's name.")]
+OwnerName: TypeAlias = Annotated[
+    str, Parameter(help="The owner's name, as `tenure owners POOL` lists it.")
+]
+ManagerUrls: TypeAlias = Annotated[
     list[str] | None,
     Parameter(
         name=["--manager", "-m"],
         negative="",
-        help=f"URL of a manager; may be given several times. Else those in ${VARIABLE}, separated "
-        f"by commas, or in the file ${FILE_VARIABLE}, else http://{DEFAULT_HOST}:{DEFAULT_PORT}.",
+        help="URL of a manager; may be given several times. By default the URLs in "
+        f"${VARIABLE}, separated by commas, or those in the file ${FILE_VARIABLE}, or "
+        f"http://{DEFAULT_HOST}:{DEFAULT_PORT}.",
     ),
 ]
-Json: TypeAlias = Annotated[
-    bool, Parameter(name="--json", negative="", help="Print the manager's answer, as JSON.")
-]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Asking:
+    """The options of every command that asks a manager."""
+
+    manager: ManagerUrls = None
+    json: Annotated[bool, Parameter(negative="", help="Print the manager's answer, as JSON.")] = (
+        False
+    )
+
+
+ASKING = Asking()
 
 
 class HttpReply(msgspec.Struct, frozen=True):
@@ -52,12 +70,12 @@ class HttpReply(msgspec.Struct, frozen=True):
     body: bytes
 
     def read(self, wanted: type[T]) -> T:
-        """The answer as `wanted`. Raises TenureError if it is none."""
+        """The answer as `wanted`. Raises TenureError if it is not an answer."""
         try:
             return msgspec.json.decode(self.body, type=wanted)
         except msgspec.MsgspecError as error:
             raise TenureError(
-                f"what answered is no manager of this version of tenure: {error}"
+                f"what answered is not a manager of this version of tenure: {error}"
             ) from error
 
     @property
@@ -67,14 +85,14 @@ class HttpReply(msgspec.Struct, frozen=True):
 
 
 def path(pool: str, what: str, **parameters: str) -> str:
-    """The path of something of a pool. Raises ConfigurationError where no pool has such a name."""
+    """A path under a pool. Raises ConfigurationError where no pool can have that name."""
     check_name(pool)
     query = "&".join(f"{name}={quote(value, safe='')}" for name, value in parameters.items())
     return f"/v1/pools/{quote(pool, safe='')}/{what}" + (f"?{query}" if query else "")
 
 
 def urls(given: Sequence[str] | None, environment: Mapping[str, str] = os.environ) -> list[str]:
-    """The managers to ask. Raises ConfigurationError for what is none."""
+    """The managers to ask. Raises ConfigurationError for what is not a URL."""
     found = list(given or environment.get(VARIABLE, "").replace(",", " ").split())
     where = "--manager" if given else f"${VARIABLE}"
     if not found and (file := environment.get(FILE_VARIABLE)):
@@ -87,10 +105,15 @@ def urls(given: Sequence[str] | None, environment: Mapping[str, str] = os.enviro
 def ask(given: Sequence[str] | None, target: str, body: object = None) -> HttpReply:
     """GET `target` from the leader, or POST `body` to it.
 
-    Raises UsageError where the answer is that the question is wrong, NoManager where there is no
-    answer.
+    Raises UsageError if the answer is that the question is wrong, and NoManager if no manager
+    answers.
     """
     managers = urls(given)
+    with Waiting(lambda: f"waiting for {' or '.join(managers)}"):
+        return _ask_until_led(managers, target, body)
+
+
+def _ask_until_led(managers: Sequence[str], target: str, body: object) -> HttpReply:
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         reply, why, is_soon = _ask_each(managers, target, body)
@@ -107,7 +130,7 @@ def ask(given: Sequence[str] | None, target: str, body: object = None) -> HttpRe
 def _ask_each(
     managers: Sequence[str], target: str, body: object
 ) -> tuple[HttpReply | None, list[str], bool]:
-    """The first answer; else why there is none, and whether there may soon be one."""
+    """The first answer; otherwise why no manager answered, and whether one may soon."""
     waiting, asked, why, is_soon = list(managers), set[str](), list[str](), False
     while waiting:
         url = waiting.pop(0).rstrip("/")

@@ -1,44 +1,48 @@
-"""Waiting until an owner has nothing left: how many ranges it still has, as the manager says it."""
+"""Waiting until an owner has nothing left, and showing how many ranges it still has."""
 
 import sys
 import time
+from typing import NamedTuple
 
-from tenure.cli.asking import Manager, ask, path
-from tenure.cli.output import say
+from tenure.cli.asking import Asking, ask, path
+from tenure.cli.output import complain, say
+from tenure.cli.waiting import Waiting
 from tenure.manager.answers import OwnersAnswer
 
-SILENT_SECONDS = 1.0
-"""What is over sooner needs no telling."""
 PAUSE_SECONDS = 0.1
 """Between two questions: far less than a range takes to move."""
-LINE_SECONDS = 5.0
 
 
-def wait_until_drained(manager: Manager, pool: str, owner: str, *, quiet: bool) -> None:
-    """Return when the owner has nothing left, or is gone. Interrupting it leaves the drain on."""
+class Left(NamedTuple):
+    """What an owner still has, and whether another owner can take it."""
+
+    ranges: int
+    has_taker: bool
+
+
+def wait_until_drained(how: Asking, pool: str, owner: str) -> None:
+    """Return when the owner has nothing left, or is gone. An interruption leaves the drain on."""
     began = time.monotonic()
-    next_line, told = began + SILENT_SECONDS, -1
-    on_terminal = sys.stderr.isatty()
-    while True:
-        left, others = _left(manager, pool, owner)
-        if left == 0:
-            break
-        now = time.monotonic()
-        if now >= next_line and (on_terminal or left != told):
-            next_line, told = now + (0.0 if on_terminal else LINE_SECONDS), left
-            why = "" if others else "; nobody else can be given them: start another owner"
-            text = f"{owner} still has {left} ranges of {pool}{why}"
-            end = "\x1b[K\r" if on_terminal else "\n"
-            print(text, file=sys.stderr, end=end, flush=True)
-        time.sleep(PAUSE_SECONDS)
-    if on_terminal and told >= 0:
-        print("\x1b[K", file=sys.stderr, end="", flush=True)
-    if not quiet:
+    left = _left(how, pool, owner)
+
+    def text() -> str:
+        why = "" if left.has_taker else "; no other owner can take them: start another owner"
+        return f"{owner} still has {left.ranges} ranges of {pool}{why}"
+
+    try:
+        with Waiting(text):
+            while left.ranges:
+                time.sleep(PAUSE_SECONDS)
+                left = _left(how, pool, owner)
+    except KeyboardInterrupt:
+        if sys.stderr.isatty():
+            complain(f"{owner} stays drained; to take that back: tenure uncordon {pool} {owner}")
+        raise
+    if not how.json:
         say(f"{owner} has nothing left, after {time.monotonic() - began:.1f} s")
 
 
-def _left(manager: Manager, pool: str, owner: str) -> tuple[int, bool]:
-    """How many ranges it has, and whether there is anybody to take them."""
-    owners = ask(manager, path(pool, "owners")).read(OwnersAnswer).owners
-    left = sum(each.ranges for each in owners if each.name == owner)
-    return left, any(each.name != owner and not each.steering for each in owners)
+def _left(how: Asking, pool: str, owner: str) -> Left:
+    owners = ask(how.manager, path(pool, "owners")).read(OwnersAnswer).owners
+    ranges = sum(each.ranges for each in owners if each.name == owner)
+    return Left(ranges, any(each.name != owner and not each.steering for each in owners))

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from tenure.cli.asking import Json, Manager, ask, path
-from tenure.cli.keys import Hex, Int, KeyText, key_parameters
+from tenure.cli.asking import ASKING, Asking, PoolName, ask, path
+from tenure.cli.keys import TEXT, KeyForm, KeyText
 from tenure.cli.output import say, show
 from tenure.cli.reading import shown
 from tenure.manager.steering_answers import (
@@ -17,18 +17,16 @@ NOBODY = "-"
 
 
 def why(
-    pool: str,
+    pool: PoolName,
     key: KeyText,
     /,
     *,
-    hex: Hex = False,  # noqa: A002 - it is the option's name
-    int: Int = False,  # noqa: A002
-    manager: Manager = None,
-    json: Json = False,
+    form: KeyForm = TEXT,
+    how: Asking = ASKING,
 ) -> None:
-    """Say who has a key, since when, where it was before, and why it moved."""
-    reply = ask(manager, path(pool, "why", **key_parameters(key, hex=hex, int=int)))
-    if json:
+    """Say which owner has a key, since when, where it was before, and why it moved."""
+    reply = ask(how.manager, path(pool, "why", **form.parameters(key)))
+    if how.json:
         print(reply.text)
         return
     answer = reply.read(ExplainedAnswer)
@@ -82,10 +80,10 @@ def _ago(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"  # noqa: PLR2004 - two hours
 
 
-def plan(pool: str, /, *, manager: Manager = None, json: Json = False) -> None:
-    """Say what the policy of a pool would do now, and why not more."""
-    reply = ask(manager, path(pool, "plan"))
-    if json:
+def plan(pool: PoolName, /, *, how: Asking = ASKING) -> None:
+    """Say what the policy of a pool would do now, and why it does not do more."""
+    reply = ask(how.manager, path(pool, "plan"))
+    if how.json:
         print(reply.text)
         return
     answer = reply.read(PlanAnswer)
@@ -106,7 +104,8 @@ def plan(pool: str, /, *, manager: Manager = None, json: Json = False) -> None:
     if rows:
         show(("from", "to", "ranges", "share", "with state", "why"), rows, empty="")
     else:
-        say("nothing is to move")
+        why = "" if answer.held_back else ": every range is where it should be"
+        say(f"no range is to move{why}")
     for each in answer.held_back:
         say(f"held back: {each.what}: {each.why}")
 
@@ -118,4 +117,4 @@ def _steering(steering: SteeringAnswer) -> Iterator[str]:
     for pin in steering.pins:
         yield f"pinned: {shown(pin.key, '(first)')} to {pin.owner}"
     if steering.frozen:
-        yield "frozen: only what has no owner is given one"
+        yield "frozen: only a range without an owner is given one"

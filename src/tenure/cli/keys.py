@@ -1,30 +1,43 @@
 """Keys on the command line: text, hexadecimal, or a number."""
 
 import os
+from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
 from cyclopts import Parameter
 
 from tenure.errors import ConfigurationError
 
-KeyText: TypeAlias = Annotated[str, Parameter(allow_leading_hyphen=True)]
-Hex: TypeAlias = Annotated[bool, Parameter(negative="", help="The key is given in hexadecimal.")]
-Int: TypeAlias = Annotated[
-    bool, Parameter(negative="", help="The key is a number, a 64-bit key of a hashed pool.")
+KeyText: TypeAlias = Annotated[
+    str, Parameter(allow_leading_hyphen=True, help="The key, as text unless an option says more.")
 ]
 
 
-def key_parameters(key: str, *, hex: bool, int: bool) -> dict[str, str]:  # noqa: A002 - the options' names
-    """The key as the API takes it. Raises ConfigurationError where it is given in two ways."""
-    if hex and int:
-        raise ConfigurationError("a key is given in one way: --hex or --int, not both")
-    kind = "hex" if hex else "int" if int else "key"
-    if int and not key.removeprefix("-").isdecimal():
-        raise ConfigurationError(f"{key!r} is no number; leave --int out, or give a number")
-    raw = os.fsencode(key)
-    if kind == "key" and not _is_text(raw):
-        kind, key = "hex", raw.hex()
-    return {kind: key}
+@Parameter(name="*")
+@dataclass(frozen=True)
+class KeyForm:
+    """In which form a key is given."""
+
+    hex: Annotated[bool, Parameter(negative="", help="The key is in hexadecimal.")] = False
+    int: Annotated[
+        bool, Parameter(negative="", help="The key is a number, a 64-bit key of a hashed pool.")
+    ] = False
+
+    def parameters(self, key: str) -> dict[str, str]:
+        """The key as the API takes it. Raises ConfigurationError where it is given in two ways."""
+        if self.hex and self.int:
+            raise ConfigurationError("give a key in one form: --hex or --int, not both")
+        if self.int:
+            if not key.removeprefix("-").isdecimal():
+                raise ConfigurationError(f"{key!r} is not a number; leave --int out, or give one")
+            return {"int": key}
+        raw = os.fsencode(key)
+        if self.hex:
+            return {"hex": key}
+        return {"key": key} if _is_text(raw) else {"hex": raw.hex()}
+
+
+TEXT = KeyForm()
 
 
 def _is_text(raw: bytes) -> bool:

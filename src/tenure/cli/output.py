@@ -6,8 +6,15 @@ so that an owner cannot steer the terminal of whoever lists the owners.
 
 import sys
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from tenure.observe.events import printable
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+EXAMPLE = "Example:\n\n  tenure {}"
+"""The end of a command's help."""
 
 
 def say(text: str) -> None:
@@ -20,27 +27,60 @@ def complain(text: str) -> None:
     print(f"tenure: {printable(text)}", file=sys.stderr)
 
 
-def show(columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:
-    """A table: drawn on a terminal, a line of names and then tabbed lines elsewhere."""
+def clear() -> None:
+    """Begin again at the top of the terminal, if there is one."""
+    if sys.stdout.isatty():
+        print("\x1b[H\x1b[2J", end="")
+
+
+def show(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    empty: str,
+    can_go: Sequence[str] = (),
+) -> None:
+    """A table: drawn on a terminal, a line of names and then tabbed lines elsewhere.
+
+    Columns in `can_go` are left out, in this order, while the terminal is too narrow for the rest.
+    """
     lines = [[printable(str(cell)) for cell in row] for row in rows]
     if not sys.stdout.isatty():
         for line in [columns, *lines]:
             print("\t".join(line))
     elif lines:
-        _draw(columns, lines)
+        _draw(columns, lines, can_go)
     else:
         print(empty)
 
 
-def _draw(columns: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
-    from rich.box import SIMPLE_HEAD
+def _draw(columns: Sequence[str], lines: Sequence[Sequence[str]], can_go: Sequence[str]) -> None:
     from rich.console import Console
+    from rich.measure import Measurement
+
+    console = Console()
+    unlimited = console.options.update(width=sys.maxsize)
+    left_out = 0
+    table = _table(columns, lines, ())
+    while Measurement.get(console, unlimited, table).maximum > console.width and left_out < len(
+        can_go
+    ):
+        left_out += 1
+        table = _table(columns, lines, can_go[:left_out])
+    console.print(table)
+
+
+def _table(
+    columns: Sequence[str], lines: Sequence[Sequence[str]], left_out: Sequence[str]
+) -> "Table":
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
 
+    kept = [n for n, column in enumerate(columns) if column not in left_out]
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for column in columns:
-        table.add_column(column, overflow="fold")
+    for n in kept:
+        table.add_column(columns[n], overflow="fold")
     for line in lines:
-        table.add_row(*(Text(cell) for cell in line))  # Text, for names may look like markup
-    Console().print(table)
+        table.add_row(*(Text(line[n]) for n in kept))  # Text, because names may look like markup
+    return table

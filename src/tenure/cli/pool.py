@@ -1,4 +1,4 @@
-"""`tenure pool`: making pools, and which there are."""
+"""`tenure pool`: making pools, and listing them."""
 
 import os
 from typing import Annotated
@@ -6,17 +6,19 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from tenure.base.keys import PoolKind
-from tenure.cli.asking import Json, Manager, ask
-from tenure.cli.output import say, show
+from tenure.cli.asking import ASKING, Asking, ask
+from tenure.cli.output import EXAMPLE, say, show
 from tenure.cli.steering import policy
 from tenure.manager.answers import CreatedAnswer, PoolsAnswer
 from tenure.manager.pool_spec import from_hex, pool_spec
 
-app = App(name="pool", help="Make pools, and see which there are.", help_format="plaintext")
-app.command(policy)
+app = App(
+    name="pool", help="Make pools, list them, and choose their policy.", help_format="plaintext"
+)
+app.command(policy, help_epilogue=EXAMPLE.format("pool policy rooms ring --dry-run"))
 
 
-@app.command
+@app.command(help_epilogue=EXAMPLE.format("pool create docs --kind ordered --split g --split n"))
 def create(
     name: str,
     /,
@@ -24,21 +26,20 @@ def create(
     kind: PoolKind,
     split: Annotated[tuple[str, ...], Parameter(negative="")] = (),
     split_hex: Annotated[tuple[str, ...], Parameter(negative="")] = (),
-    manager: Manager = None,
-    json: Json = False,
+    how: Asking = ASKING,
 ) -> None:
-    """Make a pool. Nothing happens where there is just such a one.
+    """Make a pool. If the same pool exists already, nothing happens.
 
     Parameters
     ----------
     name
-        What owners and lookups call it.
+        The name by which owners and lookups know it.
     kind
         hashed: load spreads by itself. ordered: neighbouring keys stay neighbours.
     split
         A key at which an ordered pool is cut, as text; may be given several times.
     split_hex
-        The same in hexadecimal, for keys that are no text.
+        The same in hexadecimal, for keys that are not text.
     """
     points = [os.fsencode(point) for point in split] + [from_hex(point) for point in split_hex]
     wanted = pool_spec(name, kind, points)  # what is wrong with it is said without asking anybody
@@ -47,21 +48,21 @@ def create(
         "kind": wanted.kind,
         "split_points": [{"hex": point.hex()} for point in wanted.split_points],
     }
-    reply = ask(manager, "/v1/pools", body)
-    if json:
+    reply = ask(how.manager, "/v1/pools", body)
+    if how.json:
         print(reply.text)
         return
     answer = reply.read(CreatedAnswer)
     cut = f", cut at {len(points)} keys" if points else ""
-    was = "created" if answer.created else "was there already, just so"
+    was = "created" if answer.created else "exists already, with these settings"
     say(f"pool {answer.name} ({answer.kind}{cut}) {was}")
 
 
-@app.command(name="list")
-def list_(*, manager: Manager = None, json: Json = False) -> None:
+@app.command(name="list", help_epilogue=EXAMPLE.format("pool list"))
+def list_(*, how: Asking = ASKING) -> None:
     """List the pools."""
-    reply = ask(manager, "/v1/pools")
-    if json:
+    reply = ask(how.manager, "/v1/pools")
+    if how.json:
         print(reply.text)
         return
     rows = (

@@ -1,8 +1,13 @@
-"""What a manager can tell: owners, the lease table, who has a key."""
+"""What a manager can tell: owners, the lease table, which owner has a key."""
 
-from tenure.cli.asking import Json, Manager, ask, path
-from tenure.cli.keys import Hex, Int, KeyText, key_parameters
-from tenure.cli.output import say, show
+import time
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from tenure.cli.asking import ASKING, Asking, PoolName, ask, path
+from tenure.cli.keys import TEXT, KeyForm, KeyText
+from tenure.cli.output import clear, say, show
 from tenure.manager.answers import (
     JsonKey,
     LocationAnswer,
@@ -11,14 +16,39 @@ from tenure.manager.answers import (
 )
 
 NOBODY = "-"
+WATCH_SECONDS = 2.0
 
 
-def owners(pool: str, /, *, manager: Manager = None, json: Json = False) -> None:
-    """List the owners of a pool."""
-    reply = ask(manager, path(pool, "owners"))
-    if json:
-        print(reply.text)
-        return
+def owners(
+    pool: PoolName,
+    /,
+    *,
+    watch: Annotated[bool, Parameter(negative="")] = False,
+    how: Asking = ASKING,
+) -> None:
+    """List the owners of a pool.
+
+    A narrow terminal shows fewer columns; a pipe and --json have all.
+
+    Parameters
+    ----------
+    watch
+        List them again every two seconds, until Ctrl-C.
+    """
+    while True:
+        reply = ask(how.manager, path(pool, "owners"))
+        if watch:
+            clear()
+        if how.json:
+            print(reply.text, flush=True)
+        else:
+            _show_owners(pool, reply.read(OwnersAnswer))
+        if not watch:
+            return
+        time.sleep(WATCH_SECONDS)
+
+
+def _show_owners(pool: str, answer: OwnersAnswer) -> None:
     rows = (
         (
             each.name,
@@ -33,22 +63,22 @@ def owners(pool: str, /, *, manager: Manager = None, json: Json = False) -> None
             each.protocol or "-",
             each.steering or NOBODY,
         )
-        for each in reply.read(OwnersAnswer).owners
+        for each in answer.owners
     )
     columns = (
         *("owner", "address", "incarnation", "ranges", "share", "load"),
         *("recalled", "held for", "connected", "protocol", "steering"),
     )
-    show(columns, rows, empty=f"the pool {pool} has no owners")
+    can_go = ("protocol", "incarnation", "recalled", "address", "connected", "held for")
+    show(columns, rows, empty=f"the pool {pool} has no owners", can_go=can_go)
 
 
 def table(
-    pool: str,
+    pool: PoolName,
     /,
     *,
     since: int | None = None,
-    manager: Manager = None,
-    json: Json = False,
+    how: Asking = ASKING,
 ) -> None:
     """Show the lease table of a pool: every range and who has it.
 
@@ -58,8 +88,8 @@ def table(
         Show only what changed after this LSN.
     """
     parameters = {} if since is None else {"since": str(since)}
-    reply = ask(manager, path(pool, "table", **parameters))
-    if json:
+    reply = ask(how.manager, path(pool, "table", **parameters))
+    if how.json:
         print(reply.text)
         return
     answer = reply.read(TableAnswer)
@@ -79,18 +109,16 @@ def table(
 
 
 def locate(
-    pool: str,
+    pool: PoolName,
     key: KeyText,
     /,
     *,
-    hex: Hex = False,  # noqa: A002 - it is the option's name
-    int: Int = False,  # noqa: A002
-    manager: Manager = None,
-    json: Json = False,
+    form: KeyForm = TEXT,
+    how: Asking = ASKING,
 ) -> None:
-    """Say who has a key."""
-    reply = ask(manager, path(pool, "locate", **key_parameters(key, hex=hex, int=int)))
-    if json:
+    """Say which owner has a key."""
+    reply = ask(how.manager, path(pool, "locate", **form.parameters(key)))
+    if how.json:
         print(reply.text)
         return
     answer = reply.read(LocationAnswer)

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
-from tenure.cli.asking import Json, Manager, get, urls
+from tenure.cli.asking import ASKING, Asking, get, urls
 from tenure.cli.output import say, show
 from tenure.errors import NoManager, TenureError
 from tenure.manager.answers import JournalAnswer, StatusAnswer
@@ -36,10 +36,10 @@ class Overview(msgspec.Struct, frozen=True):
     managers: tuple[AskedManager, ...]
 
 
-def status(*, manager: Manager = None, json: Json = False) -> None:
+def status(*, how: Asking = ASKING) -> None:
     """Say how the managers are: who leads, who stands by and how far behind, their journal."""
-    overview = with_lags(ask_all(urls(manager)))
-    if json:
+    overview = with_lags(ask_all(urls(how.manager)))
+    if how.json:
         print(msgspec.json.encode(overview).decode())
     else:
         _show_managers(overview.managers)
@@ -89,7 +89,8 @@ def _show_managers(managers: Sequence[AskedManager]) -> None:
         *("manager", "role", "leadership", "beat", "LSN", "lag", "grants"),
         *("connections", "preset", "version", "protocol"),
     )
-    show(columns, (_row(each) for each in managers), empty="")
+    can_go = ("version", "preset", "protocol", "connections", "beat", "LSN")
+    show(columns, (_row(each) for each in managers), empty="", can_go=can_go)
 
 
 def _row(asked: AskedManager) -> tuple[object, ...]:

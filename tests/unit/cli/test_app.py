@@ -6,8 +6,10 @@ import sys
 import pytest
 
 from tenure import __version__
-from tenure.cli.app import COMMANDS, Command, run
+from tenure.cli.app import COMMANDS, TOPICS, Command, build, run
 from tenure.errors import ConfigurationError, JournalDamaged
+
+POOL_COMMANDS = ("create", "list", "policy")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -18,11 +20,49 @@ def test_every_command_is_where_it_is_said_to_be(
     assert capsys.readouterr().out.startswith(f"Usage: tenure {command}")
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_an_example_that_could_be_run(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    helps = [[command]] if command != "pool" else [["pool", each] for each in POOL_COMMANDS]
+    for words in helps:
+        assert run([*words, "--help"]) == 0
+        *_, example = capsys.readouterr().out.splitlines()
+        program, *tokens = example.strip().partition(" > ")[0].split()
+        assert program == "tenure"
+        assert tokens[: len(words)] == words
+        build().parse_args(tokens, exit_on_error=False, print_error=False)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_is_told_of_all_commands(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    assert all(name in script for name in COMMANDS)
+    assert "confirmed-dead" in script
+
+
+def test_an_interrupted_command_leaves_a_clean_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tenure.cli.status.ask_all", interrupted)
+    assert run(["status"]) == 130
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert run(["status"]) == 130
+    assert capsys.readouterr() == ("", "\r\x1b[K")
+
+
 def test_every_command_is_listed_with_its_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--help"]) == 0
     shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
     for name, command in COMMANDS.items():
         assert f"{name} {command.help}" in shown
+    places = [shown.index(topic) for topic in TOPICS]
+    assert places == sorted(places)
 
 
 def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -69,8 +109,9 @@ def test_the_exit_code_says_whose_fault_it_was(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setitem(COMMANDS, command, Command(f"{__name__}:{command}", "For this test."))
-    monkeypatch.setitem(sys.modules, __name__, sys.modules[misused.__module__])
+    added = {command: Command(f"of_this_test:{command}", "For this test.", "")}
+    monkeypatch.setitem(TOPICS, "Testing", added)
+    monkeypatch.setitem(sys.modules, "tenure.cli.of_this_test", sys.modules[misused.__module__])
     assert run([command]) == code
     assert "Traceback" not in capsys.readouterr().err
 

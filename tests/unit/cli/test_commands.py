@@ -8,6 +8,7 @@ import socket
 import pytest
 
 from tenure.base.keys import hashed_key
+from tenure.cli import reading
 from tenure.cli.app import run
 from tenure.cli.asking import urls
 from tenure.errors import ConfigurationError
@@ -39,7 +40,7 @@ async def test_a_pool_is_created_and_listed(capsys: Capture) -> None:
         said = capsys.readouterr().out.splitlines()
         assert said == [
             "pool docs (ordered, cut at 2 keys) created",
-            "pool docs (ordered, cut at 2 keys) was there already, just so",
+            "pool docs (ordered, cut at 2 keys) exists already, with these settings",
         ]
         await to(manager, "pool", "list")
         names, docs = (line.split("\t") for line in capsys.readouterr().out.splitlines())
@@ -73,6 +74,26 @@ async def test_the_table_is_shown_whole_or_since_an_lsn(capsys: Capture) -> None
         assert lines == ["from\tto\towner\tnumber\tsince", "(first)\t(last)\t-\t1\t1"]
         await to(manager, "table", "rooms", "--since", "5")
         assert capsys.readouterr().out.splitlines() == lines[:1]
+
+
+@pytest.mark.asyncio
+async def test_owners_are_listed_again_and_again_until_interrupted(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            raise KeyboardInterrupt
+
+    async with serving() as manager:
+        await to(manager, "pool", "create", "rooms", "--kind", "hashed")
+        monkeypatch.setattr("tenure.cli.reading.time.sleep", pause)
+        capsys.readouterr()
+        await to(manager, "owners", "rooms", "--watch", code=130)
+    assert pauses == [reading.WATCH_SECONDS] * 3
+    assert [line[:5] for line in capsys.readouterr().out.splitlines()] == ["owner"] * 3
 
 
 @pytest.mark.asyncio

@@ -26,6 +26,22 @@ def test_people_get_a_table_or_are_told_that_there_is_nothing(
     assert capsys.readouterr().out == "nobody\n"
 
 
+def test_a_narrow_terminal_gets_fewer_columns_and_a_wide_one_all(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    columns, rows = ("owner", "address", "load"), [("a" * 30, "b" * 30, "c" * 30)]
+
+    def drawn(width: int) -> str:
+        monkeypatch.setenv("COLUMNS", str(width))
+        show(columns, rows, empty="", can_go=("load", "address"))
+        return capsys.readouterr().out
+
+    assert all(name in drawn(110) for name in columns)
+    assert [name in drawn(80) for name in columns] == [True, True, False]
+    assert [name in drawn(40) for name in columns] == [True, False, False]
+
+
 def test_lines_stay_lines(capsys: pytest.CaptureFixture[str]) -> None:
     say("a\nb")
     complain("c\rd")

@@ -41,20 +41,20 @@ async def test_commands_say_what_they_did(capsys: Capture) -> None:
         await to(manager, "freeze", "rooms")
         await to(manager, "unfreeze", "rooms")
         await to(manager, "pool", "policy", "rooms", "ring")
-        still = "  no range moves because of it"
+        still = "  no range moves because of this"
         assert capsys.readouterr().out.splitlines() == [
             "ann is cordoned: it is given nothing new",
             still,
-            "nothing was changed, it is so already: ann is cordoned: it is given nothing new",
-            "ann is as any other owner",
+            "no change: ann is already cordoned",
+            "ann can be given ranges again",
             still,
             "room-42 is pinned to ann",
             still,
-            "room-42 is not pinned",
+            "room-42 is not pinned any more",
             still,
-            "rooms is frozen: only what has no owner is given one",
+            "rooms is frozen: only a range without an owner is given one",
             still,
-            "rooms is balanced",
+            "rooms is balanced again",
             still,
             "rooms is planned by ring",
             still,
@@ -64,10 +64,11 @@ async def test_commands_say_what_they_did(capsys: Capture) -> None:
 async def test_a_dry_run_says_what_would_move(capsys: Capture) -> None:
     async with with_ann() as (manager, _):
         await to(manager, "drain", "rooms", "ann", "--dry-run")
+        drained = "ann is drained: everything that it has moves away"
         assert capsys.readouterr().out.splitlines() == [
-            "dry run, nothing was changed; then ann is drained: it is planned for nothing",
-            "  no range moves because of it",
-            "  what nobody can take, ann keeps",
+            f"dry run, nothing was changed; otherwise: {drained}",
+            "  no range moves because of this",
+            "  no other owner can take its ranges, so ann keeps them",
         ]
         await to(manager, "plan", "rooms")
         assert "drained" not in capsys.readouterr().out
@@ -101,7 +102,7 @@ async def test_a_death_is_confirmed_by_whoever_sits_there(
         evict = ("evict", "rooms", "ann", "--confirmed-dead")
         monkeypatch.setattr("sys.stdin", io.StringIO())
         await to(manager, *evict, code=2)
-        assert "nobody is there to confirm" in capsys.readouterr().err
+        assert "there is no terminal to confirm on" in capsys.readouterr().err
         monkeypatch.setattr("sys.stdin", Terminal("n\n"))
         await to(manager, *evict, code=2)
         said = capsys.readouterr()
@@ -133,8 +134,8 @@ async def test_why_and_plan_are_told_in_words_and_as_json(capsys: Capture) -> No
         capsys.readouterr()
         await to(manager, "plan", "rooms")
         assert capsys.readouterr().out.splitlines()[1:3] == [
-            "frozen: only what has no owner is given one",
-            "nothing is to move",
+            "frozen: only a range without an owner is given one",
+            "no range is to move",
         ]
         await to(manager, "plan", "rooms", "--json")
         assert json.loads(capsys.readouterr().out)["steering"]["frozen"] is True

@@ -34,7 +34,6 @@ class DemoState(NamedTuple):
     owners: tuple[OwnerRow, ...]
     strip: tuple[int | None, ...]
     """The key space in slices of equal size: the number of the owner of each."""
-    frontends: int
     clients: int
     requests_per_second: float
     totals: FrontendReport

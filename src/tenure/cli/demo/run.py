@@ -187,7 +187,6 @@ class Demo:
             hold=in_seconds(self._settings.timing.hold_ns),
             owners=tuple(self._row(place, shares, now) for place in service.owners),
             strip=service.strip(SLICES),
-            frontends=self._settings.frontends,
             clients=len(self._settings.users),
             requests_per_second=self._rate(now, totals.requests),
             totals=totals,

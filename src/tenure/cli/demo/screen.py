@@ -20,8 +20,8 @@ FEWEST_EVENTS = 3
 OTHER_LINES = 16
 """Of the picture, beside the owners and the events."""
 SERVED, UNSERVED, NOBODYS = "█", "░", "·"
-BUSY, BUSY_AT_MEAN, BUSIEST = "▪", 8, 26
-"""An owner's part of the load: so many of it for the mean, and no more of it than there is room."""
+BUSY, BUSY_AT_MEAN, BUSIEST = "▪", 8, 20
+"""An owner's part of the load: so many squares for the mean, and no more than there is room for."""
 UP = ("serving", "draining")
 """The states in which an owner serves what it has."""
 
@@ -68,8 +68,7 @@ class Screen:
 def draw(picture: DemoState, events: Sequence[Event]) -> RenderableType:
     """Everything."""
     parts: list[RenderableType] = [
-        _title(picture),
-        Text(),
+        *_title(picture),
         *_strip(picture),
         _owners(picture),
         *_totals(picture),
@@ -84,19 +83,14 @@ def _event(event: Event) -> Text:
     return Text.assemble((when, "dim"), "  ", event.text, no_wrap=True, overflow="ellipsis")
 
 
-def _title(picture: DemoState) -> Text:
+def _title(picture: DemoState) -> list[Text]:
     clock = f"{picture.elapsed:.0f} of {picture.seconds:g} s"
-    return Text.assemble(
-        ("tenure demo", "bold"),
-        f"  {picture.phase if picture.phase != 'running' else clock}",
-        (
-            f"   leases: term {picture.term:g} s, hold {picture.hold:g} s"
-            + (f"   {picture.manager}" if picture.manager else ""),
-            "dim",
-        ),
-        no_wrap=True,
-        overflow="crop",
-    )
+    progress = picture.phase if picture.phase != "running" else clock
+    leases = f"leases: term {picture.term:g} s, hold {picture.hold:g} s   {picture.manager}"
+    return [
+        Text.assemble(("tenure demo", "bold"), f"  {progress}"),
+        Text(leases, "dim", no_wrap=True, overflow="crop"),
+    ]
 
 
 def _strip(picture: DemoState) -> list[Text]:
@@ -104,8 +98,8 @@ def _strip(picture: DemoState) -> list[Text]:
     cells = [_cell(number, states) for number in picture.strip]
     width = len(cells) // STRIP_LINES
     heading = Text.assemble(
-        "All keys, and who has them    ",
-        (f"{SERVED} served   {UNSERVED} the owner is down, and its lease goes on", "dim"),
+        "All keys, by owner    ",
+        (f"{SERVED} served   {UNSERVED} the owner is down, its lease still runs", "dim"),
     )
     lines = [
         Text.assemble(*cells[start : start + width], no_wrap=True, overflow="crop")
@@ -121,9 +115,9 @@ def _cell(number: int | None, states: Mapping[int, str]) -> tuple[str, str]:
 
 
 def _owners(picture: DemoState) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     table.add_column("owner")
-    table.add_column("", min_width=37)
+    table.add_column("", min_width=30)
     for name in ("keys", "ranges", "users", "served/s", "421s"):
         table.add_column(name, justify="right")
     mean = sum(row.served_per_second for row in picture.owners) / len(picture.owners)
@@ -149,7 +143,7 @@ def _state(row: OwnerRow) -> str:
         case "serving" | "starting" | "draining":
             return f"{row.state:<10}"
         case "killed" | "stopped":
-            rest = "has its keys yet" if row.share else "others have its keys"
+            rest = "keys wait" if row.share else "keys moved"
             return f"{row.state} {row.state_seconds:.1f} s ago, {rest}"
 
 
@@ -160,7 +154,7 @@ def _bar(part: float) -> str:
 def _totals(picture: DemoState) -> list[Text]:
     totals = picture.totals
     what = Text.assemble(
-        f"{picture.frontends} frontends, {picture.clients} clients: ",
+        f"{picture.clients} clients: ",
         (f"{picture.requests_per_second:.0f}", "bold"),
         " requests/s, ",
         (f"{totals.requests:,}", "bold"),

@@ -28,7 +28,6 @@ def picture(elapsed: float, *rows: OwnerRow, double_owner: int = 0) -> DemoState
         hold=1.3,
         owners=owners,
         strip=(1, 2, None) * 6,
-        frontends=3,
         clients=240,
         requests_per_second=301.4,
         totals=FrontendReport(
