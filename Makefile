@@ -51,7 +51,7 @@ format: $(READY)  ## format the code, and mend what can be mended
 canaries: $(READY)  ## hunt every broken machine, from three first seeds (minutes)
 	@$(BIN)/python -m tests.simulation.hunt
 
-bench: $(READY)  ## run the benchmarks (ARGS=name for one, and its options after it)
+bench: $(READY)  ## run the benchmarks (ARGS=name for one, with its options; ARGS=--quick for seconds)
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 clean:  ## remove .venv and everything the tools left

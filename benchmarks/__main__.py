@@ -2,20 +2,30 @@
 
 A benchmark is a module in this folder that prints its figures when run as a program. One whose
 name begins with an underscore is what they share. What follows the name of a single one, from the
-first dash on, is for that one: `rolling --surge --requests 20000`.
+first dash on, is for that one: `rolling --surge --requests 20000`. `--quick`, said first, is for
+all: seconds instead of minutes, see `_quick.py`.
 """
 
+import os
 import subprocess
 import sys
 from itertools import takewhile
 from pathlib import Path
+from time import monotonic
+
+from benchmarks._quick import VARIABLE
 
 HERE = Path(__file__).parent
+WITHOUT = ("suite",)
+"""What `--quick` leaves out: `make test` is that very thing."""
+PARTS = {"balance": ("10", "0.8", "weighted"), "rolling": ("--surge",)}
+"""What is quick by being one part of the whole."""
 
 
 def main(said: list[str]) -> int:
     programs = sorted(path.stem for path in HERE.glob("[!_]*.py"))
-    wanted, options = told_apart(said)
+    is_quick = said[:1] == ["--quick"]
+    wanted, options = told_apart(said[is_quick:])
     if options and len(wanted) != 1:
         print(f"{' '.join(options)} is for one benchmark: name it first, and no other")
         return 2
@@ -23,12 +33,16 @@ def main(said: list[str]) -> int:
     if unknown:
         print(f"no benchmark {', '.join(unknown)}; there are: {', '.join(programs) or 'none'}")
         return 2
+    environment = os.environ | ({VARIABLE: "1"} if is_quick else {})
     failed = []
-    for name in wanted or programs:
+    for name in wanted or (each for each in programs if not is_quick or each not in WITHOUT):
         print(f"== {name}", flush=True)
-        program = [sys.executable, "-m", f"benchmarks.{name}", *options]
-        if subprocess.run(program, cwd=HERE.parent, check=False).returncode != 0:
+        shorter = PARTS.get(name, ()) if is_quick else ()
+        program = [sys.executable, "-m", f"benchmarks.{name}", *(options or shorter)]
+        began = monotonic()
+        if subprocess.run(program, cwd=HERE.parent, env=environment, check=False).returncode != 0:
             failed.append(name)
+        print(f"   {monotonic() - began:.0f} s", flush=True)
     if failed:
         print(f"failed: {', '.join(failed)}")
     return 1 if failed else 0

@@ -10,7 +10,9 @@ from statistics import median
 from time import perf_counter_ns
 from typing import Any
 
-ROUNDS = 41
+from benchmarks._quick import sized
+
+ROUNDS = sized(41, 21)
 
 
 def measure(

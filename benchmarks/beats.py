@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 from time import perf_counter
 
+from benchmarks._quick import sized
 from benchmarks._rounds import line
 from tenure.base.instants import in_seconds
 from tenure.journals.sqlite.store import SqliteStore
@@ -19,7 +20,7 @@ from tenure.protocol.lease.timing import PRESETS
 from tenure.protocol.log.journal import Seat
 
 BOUND_MIB = 5
-DAYS, QUICK_DAYS = 1.0, 0.05
+DAYS = sized(1_440, 60) / 1_440
 LOOK_EVERY = 1_000
 
 
@@ -47,10 +48,9 @@ def measure(days: float, directory: Path) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--days", type=float, default=DAYS)
-    parser.add_argument("--quick", action="store_true", help="little more than an hour")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
-        return 0 if measure(QUICK_DAYS if given.quick else given.days, Path(directory)) else 1
+        return 0 if measure(given.days, Path(directory)) else 1
 
 
 if __name__ == "__main__":

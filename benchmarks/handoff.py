@@ -24,6 +24,7 @@ import msgspec
 from aiohttp import web
 
 from benchmarks._manager import running_manager
+from benchmarks._quick import at_most, sized
 from benchmarks._rounds import line
 from tenure import KeyedState, Owner
 from tenure.base.instants import Instant, in_seconds
@@ -33,14 +34,14 @@ from tenure.client.holdings import Board
 from tenure.protocol.lease.owner.events import Holdings
 from tenure.runtime.clock import boot_clock
 
-KEYS = 1_000_000
+KEYS = sized(1_000_000, 50_000)
 VALUE = "x" * 84
 """With its key some 100 bytes."""
 BATCH = 2_500
 POOL = "state"
-ROUNDS = 3
-BOUND_RATIO = 3.0
-BOUND_PAUSE_SECONDS = 0.1
+ROUNDS = sized(3, 1)
+BOUND_RATIO = at_most(3.0)
+BOUND_PAUSE_SECONDS = at_most(0.1)
 NEVER = 0
 DEADLINE_SECONDS = 60.0
 

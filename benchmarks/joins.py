@@ -13,25 +13,29 @@ import asyncio
 import logging
 import sys
 import tempfile
-from collections import Counter
+from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from threading import Thread
 from time import monotonic
 
+import pytest
+
 from benchmarks._manager import allow_many_files
+from benchmarks._quick import sized
 from benchmarks._rounds import line
 from tenure import Lookup, Owner
 from tenure.client.environment import World
+from tenure.protocol.balance.load import share_of
 from tenure.runtime.loops import SharedLoop
 from tests.integration.etcd.keys import keys_under
 from tests.integration.etcd.servers import until
 from tests.integration.failover.stage import KILL, Stage, on_etcd
 
-OWNERS = 200
+OWNERS = sized(200, 40)
 BOUND = 40
-REPEATS = 3
+REPEATS = sized(3, 1)
 POOL = "bench"
 QUIET_SECONDS = 2.0
 
@@ -71,9 +75,11 @@ async def join(stage: Stage, environment: World) -> tuple[int, float]:
     lookup = Lookup(stage.urls, pool=POOL, _surroundings=environment)
 
     async def all_hold_theirs() -> bool:
-        known = Counter(address for _, address in lookup.table())
-        held = {address: len(owner.ranges) for address, owner in owners.items()}
-        return known == held and min(held.values()) > 0
+        held = {address: sum(map(share_of, owner.ranges)) for address, owner in owners.items()}
+        known: defaultdict[str | None, float] = defaultdict(float)
+        for part, address in lookup.table():
+            known[address] += share_of(part)
+        return known == pytest.approx(held) and min(held.values()) > 0
 
     before, began = await appends(stage), monotonic()
     async with AsyncExitStack() as stack:

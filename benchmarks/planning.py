@@ -9,13 +9,14 @@ from statistics import median
 from time import process_time
 
 from benchmarks._balance import World
+from benchmarks._quick import sized
 from benchmarks._rounds import line
 from tenure.base.instants import Instant, seconds
 from tenure.protocol.balance.policy import Plan, Policy, Situation
 from tenure.protocol.balance.ring import Ring
 from tenure.protocol.balance.weighted import Weighted
 
-OWNERS = 1_000
+OWNERS = sized(1_000, 100)
 ROUNDS = 3
 BOUND_SECONDS = 1.0
 

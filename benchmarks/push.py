@@ -18,15 +18,16 @@ from benchmarks._manager import (
     print_figure,
     running_manager,
 )
+from benchmarks._quick import at_most, sized
 from benchmarks.renewal import Owner, settle
 from tenure.protocol.lease.messages import Changes, Sync, SyncResponse
 from tenure.wire.codec import decode_to_lookup, encode
 from tenure.wire.versions import NEWEST, SUBPROTOCOLS
 
-LOOKUPS = 2_000
+LOOKUPS = sized(2_000, 200)
 CHANGES = 10
-REPEATS = 5
-BOUND_US = 50
+REPEATS = sized(5, 1)
+BOUND_US = at_most(50)
 AT_ONCE = 100
 
 

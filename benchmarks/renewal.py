@@ -13,6 +13,7 @@ from typing import NamedTuple
 import aiohttp
 
 from benchmarks._manager import ManagerProcess, loop_name, print_figure, running_manager
+from benchmarks._quick import at_most, sized
 from tenure.protocol.lease.messages import (
     Held,
     Hello,
@@ -27,9 +28,9 @@ from tenure.wire.codec import decode_to_owner, encode
 from tenure.wire.versions import NEWEST, SUBPROTOCOLS
 
 OWNERS = 32
-RENEWALS = 6_000
-REPEATS = 5
-BOUND_US = 200
+RENEWALS = sized(6_000, 1_000)
+REPEATS = sized(5, 1)
+BOUND_US = at_most(200)
 
 
 class Owner:

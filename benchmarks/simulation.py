@@ -12,21 +12,22 @@ import sys
 from resource import RUSAGE_CHILDREN, getrusage
 from time import perf_counter, process_time
 
+from benchmarks._quick import QUICK, at_least, at_most, sized
 from benchmarks._rounds import line
 from tenure.base.instants import SECOND_NS
 from tenure.sim.lease.run import Outcome, run_seed, run_seeds, total
 from tenure.sim.lease.trial import Trial
 
-HOURS = 1_000
+HOURS = sized(1_000, 4)
 CORES = 2
-MINUTES_AT_MOST = 5.0
-TIMES_AT_LEAST = 20.0
+MINUTES_AT_MOST = at_most(5.0)
+TIMES_AT_LEAST = at_least(20.0)
 LARGE = Trial(
     seed=3,
-    hours=1,
-    owners=130,
-    spare_owners=10,
-    lookups=1_000,
+    hours=0.1 if QUICK else 1,
+    owners=sized(130, 13),
+    spare_owners=sized(10, 1),
+    lookups=sized(1_000, 100),
     managers=2,
     virtual_nodes=64,
     journal="durable",
@@ -35,19 +36,19 @@ LARGE = Trial(
 
 
 def main() -> int:
-    """Measure both, and print; 1 if a promise was broken."""
+    """Measure both, and print; 1 if a bound was not kept, or a promise broken."""
     small, seconds = many_hours()
     minutes = seconds / 60
-    is_kept = minutes <= MINUTES_AT_MOST
+    is_quick = minutes <= MINUTES_AT_MOST
     what = f"{HOURS:,} hours, 3 owners, 2 lookups, {CORES} cores"
-    print(line(what, f"{minutes:.2f} min", f"<= {MINUTES_AT_MOST:g} min", is_kept=is_kept))
+    print(line(what, f"{minutes:.2f} min", f"<= {MINUTES_AT_MOST:g} min", is_kept=is_quick))
     large, times = the_papers_size()
-    is_kept = times >= TIMES_AT_LEAST
-    what = "1 hour, 130 owners, 1,000 lookups, to real time"
-    print(line(what, f"{times:.1f}", f">= {TIMES_AT_LEAST:g}", is_kept=is_kept))
+    is_fast = times >= TIMES_AT_LEAST
+    what = f"{LARGE.hours:g} hours, {LARGE.owners} owners, {LARGE.lookups:,} lookups, to real time"
+    print(line(what, f"{times:.1f}", f">= {TIMES_AT_LEAST:.3g}", is_kept=is_fast))
     broken = [each.violation for each in (*small, large) if each.violation]
     print("\n".join(broken))
-    return int(bool(broken))
+    return 0 if is_quick and is_fast and not broken else 1
 
 
 def many_hours() -> tuple[list[Outcome], float]:

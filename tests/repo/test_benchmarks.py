@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from benchmarks import balance, check, find, joins, planning, rolling, suite
+from benchmarks.__main__ import PARTS, WITHOUT, told_apart
 from benchmarks.__main__ import main as run_benchmarks
-from benchmarks.__main__ import told_apart
 from tests.repo.reading import ROOT, report
 
 PROGRAMS = sorted((ROOT / "benchmarks").glob("[!_]*.py"))
@@ -55,6 +55,12 @@ def test_options_for_no_one_benchmark_are_refused(
 ) -> None:
     assert run_benchmarks(said) == 2
     assert "benchmark" in capsys.readouterr().out
+
+
+def test_every_benchmark_has_a_quick_form() -> None:
+    """By its sizes, by being one part of the whole, or because another command is the same."""
+    slow = [path.stem for path in PROGRAMS if "benchmarks._quick import" not in read(path)]
+    assert set(slow) <= {*PARTS, *WITHOUT} <= {path.stem for path in PROGRAMS}
 
 
 def test_a_benchmark_that_only_prints_is_found() -> None:

@@ -1,0 +1,28 @@
+"""The quick form of every benchmark: seconds, on a machine that does other things as well.
+
+`python -m benchmarks --quick` asks for it, and `.ci/run` does so for every change: a benchmark that
+does not run any more is found at once. What is counted (appends, losses, bytes) keeps its bound. So
+few samples of a time say little, so a time or a ratio may be three times its bound: that finds what
+has become several times as dear, and no machine's bad day.
+"""
+
+import os
+
+VARIABLE = "TENURE_QUICK_BENCHMARKS"
+QUICK = os.environ.get(VARIABLE) == "1"
+LENIENCE = 3
+
+
+def sized(full: int, quick: int) -> int:
+    """How many, or how large."""
+    return quick if QUICK else full
+
+
+def at_most(bound: float) -> float:
+    """The bound of a time or a ratio that may not be higher."""
+    return bound * LENIENCE if QUICK else bound
+
+
+def at_least(bound: float) -> float:
+    """The bound of a ratio that may not be lower."""
+    return bound / LENIENCE if QUICK else bound
