@@ -26,6 +26,10 @@ NAMES: dict[str, Any] = {**vars(messages), **vars(records)}
 STEERING = records.Steering(("ann",), ("bob",), (1,), ((b"k", "ann"),), True, "ring")
 
 ADDED: dict[str, object] = {
+    "Changes.cause": "3.17",
+    "LeaseResponse.cause": "3.17",
+    "Poke.cause": "3.17",
+    "SyncResponse.cause": "3.17",
     "Changes.receipt": b"sealed",
     "LeaseRequest.receipt": b"sealed",
     "LeaseResponse.receipt": b"sealed",

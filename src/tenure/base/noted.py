@@ -47,3 +47,16 @@ class Noted(msgspec.Struct, frozen=True):
     kind: NotedKind
     pool: str = ""
     detail: str = ""
+    cause: str = ""
+    """The stories that it is part of: the same id stands in the log of everybody concerned."""
+
+    @property
+    def text(self) -> str:
+        """What happened, in a line."""
+        text = f"{self.kind.phrase}: {self.detail}" if self.detail else self.kind.phrase
+        return text + self.because
+
+    @property
+    def because(self) -> str:
+        """The end of a line: the cause, where there is one."""
+        return f" (cause {self.cause})" if self.cause else ""

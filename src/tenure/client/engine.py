@@ -296,4 +296,5 @@ class Engine(Generic[E, A, M]):
         if kind.repeats:
             level = Level.DEBUG if detail == self._last_repeated else level
             self._last_repeated = detail
-        self.logger.log(level, "%s %s", self.name, detail or f"notes: {kind.phrase}")
+        said = detail or f"notes: {kind.phrase}"
+        self.logger.log(level, "%s %s%s", self.name, said, noted.because)

@@ -38,9 +38,7 @@ class Observer:
 
 def line(noted: Noted) -> str:
     """One line, whatever the names in it: what a peer sent cannot begin a second one."""
-    what = noted.kind.phrase
-    text = f"{what}: {noted.detail}" if noted.detail else what
-    return printable(f"[{noted.pool}] {text}" if noted.pool else text)
+    return printable(f"[{noted.pool}] {noted.text}" if noted.pool else noted.text)
 
 
 def printable(text: str) -> str:

@@ -172,7 +172,7 @@ class MemoryManager:
             self._driver.post(event)
 
     def _note(self, noted: Noted) -> None:
-        logger.debug("%s: %s %s", self.url, noted.kind.phrase, noted.detail)
+        logger.debug("%s: %s", self.url, noted.text)
         if noted.kind is LogKind.LEADING:
             self.leads.set()
         elif noted.kind in (LogKind.DEPOSED, LogKind.RESIGNED):

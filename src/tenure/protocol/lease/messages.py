@@ -19,6 +19,7 @@ import msgspec
 from tenure.base.keys import Key, PoolKind
 from tenure.base.numbers import JournalId, Nonce, Number
 from tenure.base.ranges import KeyRange
+from tenure.protocol.lease.causes import Cause
 
 Name: TypeAlias = Annotated[
     str, msgspec.Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+\Z")
@@ -271,6 +272,7 @@ class LeaseResponse(Message, frozen=True):
     hand_offs: tuple[HandOff, ...] = ()
     """All that is to be handed over now: any other that is under way is to be given up."""
     receipt: ReceiptBytes = b""
+    cause: Cause = ""
 
 
 class Refusal(Message, frozen=True):
@@ -297,7 +299,9 @@ class Attest(Message, frozen=True):
 
 
 class Poke(Message, frozen=True):
-    """Ask now. An empty hint: lost, late or twice, it does no harm."""
+    """Ask now. A hint that says nothing but why: lost, late or twice, it does no harm."""
+
+    cause: Cause = ""
 
 
 class Standby(Message, frozen=True):
@@ -338,6 +342,7 @@ class SyncResponse(Message, frozen=True):
     sync_ns: Number
     contact_ns: Number
     receipt: ReceiptBytes = b""
+    cause: Cause = ""
 
 
 class SyncRefusal(Message, frozen=True):
@@ -359,6 +364,7 @@ class Changes(Message, frozen=True):
     entries: tuple[Entry, ...]
     owners: tuple[OwnerInfo, ...]
     receipt: ReceiptBytes = b""
+    cause: Cause = ""
 
 
 ToManager: TypeAlias = Hello | Join | LeaseRequest | Sync | Attested

@@ -6,9 +6,11 @@ longer, or would be told more changes than the table has entries, is given the w
 """
 
 from collections import deque
+from itertools import takewhile
 from typing import NamedTuple
 
 from tenure.base.instants import Instant
+from tenure.protocol.lease.causes import joined
 from tenure.protocol.lease.messages import Entry
 
 
@@ -18,6 +20,7 @@ class Change(NamedTuple):
     lsn: int
     at: Instant
     entries: tuple[Entry, ...]
+    cause: str
 
 
 class ChangeLog:
@@ -33,10 +36,10 @@ class ChangeLog:
         """The LSN of the last change."""
         return self._changes[-1].lsn if self._changes else self.begins_after
 
-    def add(self, lsn: int, now: Instant, entries: tuple[Entry, ...]) -> None:
+    def add(self, lsn: int, now: Instant, entries: tuple[Entry, ...], cause: str = "") -> None:
         """Note a change."""
         assert lsn > self.last, (lsn, self.last)
-        self._changes.append(Change(lsn, now, entries))
+        self._changes.append(Change(lsn, now, entries, cause))
         self._size += len(entries)
 
     def forget_before(self, instant: Instant) -> None:
@@ -60,3 +63,9 @@ class ChangeLog:
             if count > at_most:
                 return None
         return tuple(entry for entries in reversed(newer) for entry in entries)
+
+    def causes(self, lsn: int) -> str:
+        """Why what changed after `lsn` did."""
+        newer = takewhile(lambda change: change.lsn > lsn, reversed(self._changes))
+        causes = dict.fromkeys(change.cause for change in newer)
+        return joined(*reversed(causes))

@@ -65,6 +65,21 @@ class LeaderContext:
         """Whether the leadership is proven, at the time of what is being handled."""
         self._actions: list[ManagerAction] = []
         self._receipt = (-1, b"")
+        self.cause = ""
+        """Of the story that is being told: what is decided now follows from it."""
+        self._stories = 0
+
+    # --- causes ---
+
+    def begin(self) -> str:
+        """A story begins: the cause of what follows."""
+        self._stories += 1
+        self.cause = f"{self.seal.leadership}.{self._stories}"
+        return self.cause
+
+    def story(self) -> str:
+        """The cause of what is decided now; a story begins here where none did before."""
+        return self.cause or self.begin()
 
     # --- receipts ---
 
@@ -107,7 +122,7 @@ class LeaderContext:
 
     def note(self, kind: NotedKind, pool: str = "", detail: str = "") -> None:
         """Tell observers; this waits for nothing."""
-        self._actions.append(Noted(kind, pool, detail))
+        self._actions.append(Noted(kind, pool, detail, self.cause))
 
     def _say(self, action: ManagerAction) -> None:
         if self.is_proven and not self.ledger.hold_back(action):

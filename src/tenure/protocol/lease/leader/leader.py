@@ -102,6 +102,7 @@ class Leader:
 
     def on_message(self, now: Instant, connection: Connection, message: ToManager) -> None:
         """Answer a client."""
+        self.context.cause = ""
         match message:
             case Hello():
                 self._introduce(connection, message)
@@ -215,6 +216,7 @@ class Leader:
 
     def on_disconnected(self, now: Instant, connection: Connection) -> None:
         """Push no more there. Leases are not touched: a closed socket proves nothing (P14)."""
+        self.context.cause = ""
         self.witnesses.on_disconnected(now, connection)
         for pool in self.pools.values():
             pool.on_disconnected(connection)
@@ -223,6 +225,7 @@ class Leader:
 
     def on_asked(self, now: Instant, asked: QuestionAsked) -> None:
         """Answer over the JSON API, after what the answer depends on is durable."""
+        self.context.cause = ""
         question = asked.question
         if isinstance(question, CreatePool):
             self.context.reply(asked.ticket, self._create_asked(question))
@@ -252,6 +255,7 @@ class Leader:
 
     def on_plan_made(self, now: Instant, event: PlanMade) -> None:
         """A policy was asked for a pool's sake, or for somebody who wants to know."""
+        self.context.cause = ""
         work, made = event.work, event.made
         pool = self.pools.get(work.pool)
         if pool is None or pool.planner.on_made(now, work, made):
@@ -306,7 +310,9 @@ class Leader:
             self._lower_at = FAR_FUTURE
             self.context.write(PromiseLowered(self.promise_ns))
         for pool in self.pools.values():
+            self.context.cause = ""
             pool.advance(now)
+        self.context.cause = ""
         self.witnesses.advance(now)
 
     @property

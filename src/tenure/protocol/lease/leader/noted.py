@@ -16,6 +16,7 @@ class LeaderKind(NotedKind):
     EXPIRED = "owner expired", Level.WARNING
     ATTESTED = "owner attested dead", Level.WARNING
     EVICTED = "owner evicted", Level.INFO
+    CUT_OFF = "owner's connection broke", Level.DEBUG
     GRANTED = "granted", Level.DEBUG
     RECALLED = "recalled", Level.DEBUG
     HANDED_OVER = "handed over", Level.INFO

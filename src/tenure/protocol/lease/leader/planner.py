@@ -22,6 +22,7 @@ from tenure.protocol.balance.planning import (
     without_those,
 )
 from tenure.protocol.balance.policy import NOBODY, Candidate, Pin, Policy, Situation, changes
+from tenure.protocol.lease.causes import joined
 from tenure.protocol.lease.leader.context import LeaderContext
 from tenure.protocol.lease.leader.load_watch import LoadWatch
 from tenure.protocol.lease.leader.move_log import MoveLog
@@ -53,13 +54,17 @@ class Planner:
         self._by_owner: Mapping[int, Sequence[KeyRange]] = {}
         self._memory: object = None
         self._due = FAR_FUTURE
+        self._cause = ""
+        """Why it is due, where something else than time is the cause."""
         self._under_way: Planning | None = None
+        self._under_way_because = ""
 
     # --- when ---
 
     def by(self, at: Instant) -> None:
         """Plan anew at that time, or before."""
         self._due = min(self._due, at)
+        self._cause = joined(self._cause, self.context.cause)
 
     def soon(self, now: Instant) -> None:
         """Plan anew when others that arrive with this one have arrived too (P12)."""
@@ -124,8 +129,10 @@ class Planner:
     def replan(self, now: Instant) -> None:
         """Plan now; or as soon as what is under way is done."""
         if self._under_way:
-            self._due = now
+            self.by(now)
             return
+        self.context.cause = joined(self._cause, self.context.cause)
+        self._cause = ""
         self.load_watch.begin(now)
         self._due = FAR_FUTURE
         work = self.planning(now)
@@ -133,6 +140,7 @@ class Planner:
             self._adopt(now, work, work.carry_out())
         else:
             self._under_way = work
+            self._under_way_because = self.context.cause
             self.context.ask_policy(work)
 
     @property
@@ -145,6 +153,7 @@ class Planner:
         if work is not self._under_way:
             return False
         self._under_way = None
+        self.context.cause = self._under_way_because
         self._adopt(now, work, made)
         return True
 
@@ -177,7 +186,7 @@ class Planner:
         """From now on this is the plan. Of one that `is_late` the moves are others by now."""
         plan = made.plan
         self.plan, self._memory, self._by_owner = plan.owners, plan.memory, made.by_owner
-        self.by(plan.again_at)
+        self._due = min(self._due, plan.again_at)
         self.log.follow(now, plan)
         moves = changes(self.table.rights, plan) if is_late else made.moves
         moving = (session.incarnation for session in self.sessions.values() if session.is_moving)

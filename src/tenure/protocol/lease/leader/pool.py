@@ -17,6 +17,7 @@ from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
 from tenure.protocol.balance.planning import Planned, PlanningFailed
 from tenure.protocol.balance.policy import NOBODY, Policy
+from tenure.protocol.lease.causes import joined
 from tenure.protocol.lease.leader.context import LeaderContext
 from tenure.protocol.lease.leader.events import Connection
 from tenure.protocol.lease.leader.move_log import MoveLog
@@ -112,6 +113,7 @@ class Pool:
             )
         )
         session = Session(incarnation, message.name, message.owner_nonce, now)
+        session.cause = self.context.begin()
         self.sessions[incarnation] = session
         self._next_expiry = Instant(0)
         self.move_log.on_joined(now, incarnation)
@@ -176,6 +178,9 @@ class Pool:
         hold_until = Instant(now + self.context.timing.hold_ns)
         session.take(message.sequence, connection, hold_until, leaving=leaving)
         session.heard_at = now
+        self.context.cause = session.cause
+        if begins_to_leave:
+            session.cause = self.context.begin()
         missing = self.not_listed(session, held)
         if isinstance(message, LeaseRequest) and message.load is not None:
             given = self.table.held_by(session.incarnation)
@@ -193,6 +198,8 @@ class Pool:
         if returned:
             self._free(now, returned)
         self._respond(session, *self._may_hold(now, session, giving), copies)
+        if session.settled and session.proven:
+            session.cause = ""
 
     def _respond(
         self,
@@ -217,6 +224,7 @@ class Pool:
                 self.moving.that_count(copies) if copies else (),
                 hand_offs,
                 self.context.receipt(),
+                joined(session.cause, self.context.cause),
             ),
         )
 
@@ -381,6 +389,8 @@ class Pool:
 
     def on_death(self, now: Instant, session: Session, why: LeaderKind) -> None:
         """Nothing is believed any more by this incarnation: all that it held is free at once."""
+        if why is not LeaderKind.EVICTED:
+            self.context.cause = session.ending
         lost = [item.range for item in self.table.held_by(session.incarnation)]
         self._remove(now, session, lost, why)
 
@@ -388,6 +398,7 @@ class Pool:
         self, now: Instant, session: Session, free: Sequence[KeyRange], why: LeaderKind
     ) -> None:
         entries = self._freed(free)
+        self.context.story()
         del self.sessions[session.incarnation]
         self.move_log.add(now, entries, why.phrase)
         self.move_log.on_gone(session.incarnation)

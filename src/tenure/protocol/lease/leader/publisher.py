@@ -32,7 +32,7 @@ class Publisher:
         """Note a change; it is pushed with those that follow closely."""
         if not entries:
             return
-        self.log.add(lsn, now, entries)
+        self.log.add(lsn, now, entries, self.context.story())
         self._push_at = min(self._push_at, Instant(now + self.context.timing.push_ns))
 
     def on_sync(self, now: Instant, connection: Connection, message: Sync) -> None:
@@ -57,6 +57,7 @@ class Publisher:
             timing.sync_ns,
             timing.contact_ns,
             self.context.receipt(),
+            "" if snapshot else self.log.causes(message.lsn),
         )
         self.context.send(connection, response)
 
@@ -89,6 +90,7 @@ class Publisher:
             entries,
             self._owners(entries),
             self.context.receipt(),
+            self.log.causes(self._pushed),
         )
         self.context.push(tuple(self.followers), message)
         self._pushed = self.log.last

@@ -9,6 +9,7 @@ from typing import Any
 from tenure.base.instants import Instant
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import LOWEST, KeyRange
+from tenure.protocol.lease.causes import joined
 from tenure.protocol.lease.leader.context import LeaderContext
 from tenure.protocol.lease.leader.events import Connection
 from tenure.protocol.lease.messages import Held, Leased, Poke
@@ -21,7 +22,9 @@ class Session:
     """What a leader knows of an incarnation beside the journaled table. Gone with the leader."""
 
     __slots__ = (
+        "cause",
         "connection",
+        "ending",
         "heard_at",
         "hold_until",
         "incarnation",
@@ -44,6 +47,10 @@ class Session:
         self.owner_nonce = owner_nonce
         self.sequence = 0
         self.connection: Connection | None = None
+        self.cause = ""
+        """Why there is something new for it, until it has been told all."""
+        self.ending = ""
+        """Why it may be gone; nothing once it is heard again."""
         self.hold_until = hold_until
         """Nothing of this incarnation is free before, unless it is returned."""
         self.heard_at = Instant(0)
@@ -82,13 +89,15 @@ class Session:
         self.leaving = self.leaving or leaving
         self.settled = self.settled and not self.leaving  # nothing that it has is to stay
         self.poked = False
+        self.ending = ""
 
     def unsettle(self, context: LeaderContext) -> None:
         """There is something new for it: poke it, unless a poke is on its way."""
         self.settled = False
+        self.cause = joined(self.cause, context.story())
         if not self.poked:
             self.poked = True
-            context.send(self.connection, Poke())
+            context.send(self.connection, Poke(self.cause))
 
     def forget_moves(self, key_range: KeyRange) -> None:
         """The range is no longer this incarnation's, or is so anew."""

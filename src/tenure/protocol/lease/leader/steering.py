@@ -82,6 +82,7 @@ def steer(
     answer = _answer(now, pool, command, flows(pool, moves, _gone(command)))
     if command.dry_run:
         return answer
+    pool.context.begin()
     pool.context.note(LeaderKind.STEERED, table.pool, _in_words(command))
     pool.planner.policy = work.policy
     session = pool.sessions.get(_gone(command))

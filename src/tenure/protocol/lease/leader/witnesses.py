@@ -100,6 +100,8 @@ class Witnesses:
         for pool in self.pools.values():
             for session in list(pool.sessions.values()):
                 if session.connection == connection:
+                    session.ending = self.context.begin()
+                    self.context.note(LeaderKind.CUT_OFF, pool.table.pool, session.name)
                     self._suspect(now, pool, session)
 
     def _suspect(self, now: Instant, pool: Pool, session: Session) -> Suspect | None:
@@ -171,6 +173,8 @@ class Witnesses:
 
     def _ask(self, suspect: Suspect, witness: Witness) -> None:
         suspect.asked[witness.connection] = witness
+        session = suspect.session
+        self.context.cause = session.ending = session.ending or self.context.begin()
         self.context.note(LeaderKind.ASKED_WITNESS, suspect.pool.table.pool, suspect.session.name)
         self.context.send(
             witness.connection,
@@ -193,7 +197,7 @@ class Witnesses:
             return
         suspect.pool.on_death(now, suspect.session, LeaderKind.ATTESTED)
         if witness.is_joining:
-            self.context.send(connection, Poke())
+            self.context.send(connection, Poke(self.context.cause))
 
     def _named_by(self, message: Attested) -> Suspect | None:
         """The suspect that the message is about: that very incarnation and process, or nobody."""

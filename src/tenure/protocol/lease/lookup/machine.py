@@ -290,6 +290,9 @@ class LookupMachine:
             self._route((WHOLE,) if is_all_new else tuple(changed))
         if lost:
             self._signal_loss(lost, "lost")
+        if changed:
+            detail = f"learns that {len(changed)} ranges changed, and {len(lost)} were lost"
+            self._actions.append(Noted(LookupKind.CHANGED, self.config.pool, detail, message.cause))
 
     def _forget_owners(self) -> None:
         """Drop those that have nothing any more, whenever they may be the half of all."""

@@ -11,6 +11,7 @@ class LookupKind(NotedKind):
 
     IN_CONTACT = "in contact", Level.INFO
     OUT_OF_CONTACT = "out of contact", Level.WARNING
+    CHANGED = "table changed", Level.DEBUG
     OLD_ANSWER = "old answer", Level.DEBUG
     GOING_BACK = "going back", Level.DEBUG
     LATE_ANSWER = "answered too late", Level.DEBUG

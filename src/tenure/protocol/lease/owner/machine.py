@@ -37,7 +37,7 @@ from tenure.protocol.lease.owner.events import (
     OwnerView,
     Phase,
 )
-from tenure.protocol.lease.owner.noted import REFUSED, OwnerKind
+from tenure.protocol.lease.owner.noted import REFUSED, OwnerKind, news_in
 from tenure.protocol.lease.owner.possession import Possession
 from tenure.protocol.lease.owner.witness import look, testify
 from tenure.protocol.lease.search import LONGEST_PAUSE_NS as LONGEST_SEARCH_PAUSE_NS
@@ -345,8 +345,10 @@ class OwnerMachine:
             return
         match message:
             case Poke():
-                if manager == self.manager and not self.possession.waits_for_application:
-                    self._ask_soon(now)
+                if manager == self.manager:
+                    self._actions.extend(news_in(message, self.config.pool))
+                    if not self.possession.waits_for_application:
+                        self._ask_soon(now)
             case Standby():
                 if manager == self.manager:
                     self._look_for_leader(now)
@@ -392,10 +394,12 @@ class OwnerMachine:
         if self.belief.incarnation == NO_NUMBER:
             self.belief.incarnation = message.incarnation
             self.phase = "joined"
-            self._note(OwnerKind.JOINED, f"joined as incarnation {message.incarnation}")
+            joined = f"joined as incarnation {message.incarnation}"
+            self._actions.append(Noted(OwnerKind.JOINED, self.config.pool, joined, message.cause))
             self._ask_again = True  # the second exchange shows that it lives (P9)
         if back := self.silence.broken(now, request.sent_at, message.term_ns):
             self._note(OwnerKind.HEARD, back)
+        self._actions.extend(news_in(message, self.config.pool))
         expires_at = self.term_ends(now, request.sent_at, message.term_ns)
         actions, asks = self.possession.take(
             now,
@@ -482,8 +486,6 @@ class OwnerMachine:
         if self.belief.leases:
             self._note(kind, f"holds its {len(self.belief.leases)} ranges no longer: {why}")
         self._actions.extend(self.possession.drop_all())
-
-    # --- telling ---
 
     def _send(self, manager: str, message: ToManager) -> None:
         self._actions.append(TellManager(manager, message))

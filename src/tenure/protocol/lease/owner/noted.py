@@ -1,9 +1,10 @@
 """What an owner tells of itself."""
 
+from collections.abc import Iterator
 from enum import unique
 
-from tenure.base.noted import Level, NotedKind
-from tenure.protocol.lease.messages import RefusalReason
+from tenure.base.noted import Level, Noted, NotedKind
+from tenure.protocol.lease.messages import LeaseResponse, Poke, RefusalReason
 
 
 @unique
@@ -13,6 +14,9 @@ class OwnerKind(NotedKind):
     JOINED = "joined", Level.INFO
     UNHEARD = "not renewed for half a term", Level.WARNING
     HEARD = "renewed again", Level.WARNING
+    GRANTED = "granted", Level.DEBUG
+    RECALLED = "recalled", Level.DEBUG
+    POKED = "poked", Level.DEBUG
     LAPSED = "lapsed", Level.WARNING
     PAST = "past", Level.WARNING
     ANOTHER_JOURNAL = "another journal", Level.WARNING
@@ -35,3 +39,16 @@ REFUSED: dict[RefusalReason, OwnerKind] = {
     "pool_kind": OwnerKind.REFUSED_POOL_KIND,
 }
 """Under which kind a refusal is counted."""
+
+
+def news_in(message: LeaseResponse | Poke, pool: str) -> Iterator[Noted]:
+    """What a message tells that has a cause: a quiet renewal has none, and is no news."""
+    if not message.cause:
+        return
+    if isinstance(message, Poke):
+        yield Noted(OwnerKind.POKED, pool, "is poked", message.cause)
+        return
+    for kind, mark in ((OwnerKind.GRANTED, "granted"), (OwnerKind.RECALLED, "recalled")):
+        ranges = sum(lease.mark == mark for lease in message.leases)
+        if ranges:
+            yield Noted(kind, pool, f"is told that {ranges} ranges are {mark}", message.cause)

@@ -139,7 +139,7 @@ def test_a_loss_is_signalled_once_find_knows_the_new_place() -> None:
     """Who republishes on a loss must find the new owner."""
     driven = in_contact(number=3)
     driven.hear(at(1), pushed(Entry(b"m", None, 2, 7, 7), after=5, lsn=6))
-    assert [type(action) for action in driven.actions] == [Route, SignalLoss]
+    assert [type(action) for action in driven.actions] == [Route, SignalLoss, Noted]
 
 
 def test_a_range_that_is_lost_twice_in_one_answer_is_signalled_once() -> None:

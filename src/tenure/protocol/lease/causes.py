@@ -1,0 +1,25 @@
+"""Causes: one id follows a story through every log line, whoever writes it.
+
+A story begins where something happens that nobody decided: a connection breaks, a hold expires, an
+owner joins, leaves or lets its leases lapse, an operator steers, a policy plans anew. Its cause is
+drawn by the leader, from its leadership and a counter, and carried by everything that follows: the
+recall, the grant, the answer to an owner, the push to lookups, also where these come later.
+
+Stories meet. What follows from two of them has both causes, one after another.
+"""
+
+from typing import Annotated, TypeAlias
+
+import msgspec
+
+TOGETHER = 8
+"""Causes that stand together; of more, the latest. A push after a mass join would be all causes."""
+Cause: TypeAlias = Annotated[str, msgspec.Meta(max_length=400, pattern=r"^[ -~]*\Z")]
+"""Causes, each of at most 39 digits and a point, with a space between two; empty where nothing
+happened. It is for logs only: nothing is decided by it."""
+
+
+def joined(*causes: str) -> str:
+    """All of `causes`, each once."""
+    each_once = dict.fromkeys(cause for told in causes for cause in told.split())
+    return " ".join(list(each_once)[-TOGETHER:])
