@@ -103,8 +103,7 @@ def test_a_journal_without_records_waits_and_says_so_and_first_start_does_not(
 ) -> None:
     with manager(journal=journal) as first:
         waits = first.wait_for("leading")["grants_in_seconds"]
-        assert 0 < waits <= 1.3
-        assert first.wait_for("leading")["grants_in_seconds"] == 0
+        assert 60 < waits <= 65
     with manager("--first-start") as second:
         assert second.wait_for("leading")["grants_in_seconds"] == 0
 

@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tenure.cli import report
@@ -10,12 +11,20 @@ from tenure.cli.report import BarReport, LineReport, ManagerReport, ReportedStat
 from tenure.journals import Journal, SqliteJournal
 from tenure.manager.restore import read_copy
 from tenure.protocol.lease.records import PoolCreated
+from tenure.protocol.lease.timing import PRESETS, TEST
 from tenure.testing.contracts.journal import lead
 from tests.unit.manager.serving import serving
 
 pytestmark = pytest.mark.asyncio
 
 Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def _a_short_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is said does not depend on how long it lasts."""
+    short = msgspec.structs.replace(TEST, longest_hold_ns=TEST.hold_ns)
+    monkeypatch.setitem(PRESETS, TEST.name, short)
 
 
 async def watched(form: ManagerReport, journal: Journal | None = None, **said: object) -> None:
