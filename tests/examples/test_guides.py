@@ -4,6 +4,8 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from threading import Thread
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from tenure.testing.clock import TurnedClock, come_to_rest
 from tenure.testing.cluster import InProcessCluster
 from tests.repo.reading import ROOT
 from tests.repo.test_prose import python_fences
+from tests.unit.manager.serving import serving
 
 pytestmark = pytest.mark.asyncio
 
@@ -97,6 +100,75 @@ async def test_state_of_ones_own_moves_too() -> None:
         assert mine.values == {}
         assert other.values == expected
         await ended(cluster, second.close())
+
+
+async def test_a_web_application_is_an_owner_from_its_start_to_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (begin, lifespan), *_ = python_fences((GUIDES / "web-servers.md").read_text("utf-8"))
+    names: dict[str, Any] = {}
+    exec(compile(lifespan, f"web-servers.md:{begin}", "exec"), names)  # noqa: S102
+    app = SimpleNamespace(state=SimpleNamespace())
+    async with serving() as manager:
+        monkeypatch.setenv("TENURE_MANAGERS", manager.service.url)
+        monkeypatch.setenv("PORT", "8001")
+        async with names["lifespan"](app):
+            owner = app.state.owner
+            await owner.ready()
+            assert owner.address == "http://127.0.0.1:8001"
+            assert owner.check("room-42")
+        assert owner.check("room-42") is None
+
+
+def in_threads(act: Callable[[InProcessCluster, Owner, Owner], None]) -> None:
+    """Two owners in the blocking form, each with some of the keys."""
+    clock = TurnedClock()
+    with InProcessCluster(["feeds"], clock=clock) as cluster:
+        first, second = cluster.owner(), cluster.owner()
+
+        def turn() -> None:
+            for _ in range(100):
+                cluster.turn_blocking(0.05)
+
+        turning = Thread(target=turn)
+        turning.start()
+        with first, second:
+            turning.join()
+            act(cluster, first, second)
+            cluster.kill_manager()
+            cluster.turn_blocking(2)
+
+
+async def test_each_feed_is_polled_by_one_process() -> None:
+    names = programs("blocking-programs.md")
+    polled: dict[str, int] = {}
+    names["poll"] = polled.__setitem__
+
+    def act(cluster: InProcessCluster, first: Owner, second: Owner) -> None:
+        counts = [names["work_once"](owner) for owner in (first, second)]
+        assert min(counts) > 0
+        assert sum(counts) == len(names["KEYS"])
+        assert polled.keys() == set(names["KEYS"])
+
+    await asyncio.to_thread(in_threads, act)
+
+
+async def test_a_job_is_run_where_it_is_owned_and_when_it_is_due() -> None:
+    names = programs("blocking-programs.md")
+    ran: list[int] = []
+    jobs = [names["Job"](f"job-{n}", 60.0, ran.append) for n in range(20)]
+
+    def act(cluster: InProcessCluster, first: Owner, second: Owner) -> None:
+        run_due = names["run_due"]
+        mine, others = (run_due(owner, jobs, now=100.0) for owner in (first, second))
+        assert sorted([*mine, *others]) == sorted(job.name for job in jobs)
+        assert mine
+        assert others
+        assert all(ran), "each knows its lease number"
+        assert run_due(first, jobs, now=159.0) == []
+        assert run_due(first, jobs, now=160.0) == mine
+
+    await asyncio.to_thread(in_threads, act)
 
 
 async def entered(cluster: InProcessCluster, owner: Owner) -> None:
