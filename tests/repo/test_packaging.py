@@ -86,6 +86,12 @@ def test_the_version_is_one() -> None:
     assert importlib.metadata.version("tenure") == project()["version"]
 
 
+def test_the_pages_of_the_project_are_all_of_one_site() -> None:
+    urls = project()["urls"]
+    assert set(urls) == {"Homepage", "Documentation", "Source", "Changelog", "Issues"}
+    assert all(each.startswith(urls["Homepage"]) for each in urls.values())
+
+
 def test_types_travel_with_the_package() -> None:
     assert (SRC / "tenure" / "py.typed").is_file()
 

@@ -46,6 +46,9 @@ TOPICS = {
             "Go on from an old copy of a journal, as a new one.",
             "--journal sqlite:/var/lib/tenure/journal.sqlite --dry-run",
         ),
+        "docs": Command(
+            "docs:docs", "Read the documents that came with this version.", "operating/etcd"
+        ),
         "completion": Command(
             "completion:completion",
             "Print a shell's completion of these commands.",

@@ -31,7 +31,7 @@ class Lookup(Entered):
     TENURE_MANAGERS, or names the file, in TENURE_MANAGERS_FILE.
 
     `on_loss` is called with ranges whose state is gone, when `find` already says where they are
-    served now; see docs/reference/client.md.
+    served now; see `tenure docs reference/client`.
 
     Enter it with `async with`, or `with`. That waits for the first table, or raises after
     `enter_timeout` seconds: NoManager, naming every manager that was tried, or PoolError. Raises

@@ -64,10 +64,10 @@ class Owner(Entered):
     owner to owner, over a connection to where `hand_off_listen` ("HOST:PORT") says that this one
     takes state. By default that is a free port on the host that `address` names, or on loopback if
     it names none. `hand_off_address` is the URL under which others reach it, where that is another.
-    See docs/guides/handing-over-state.md.
+    See `tenure docs guides/handing-over-state`.
 
     `on_grant` and `on_revoke` are called with ranges, one call at a time and in order; see
-    docs/reference/client.md for what may be counted on in them.
+    `tenure docs reference/client` for what may be counted on in them.
 
     Enter it with `async with`, or `with`. That waits until a manager has registered it, or raises
     after `enter_timeout` seconds: NoManager, naming every one that was tried; NameHeld; or

@@ -6,7 +6,7 @@ import msgspec
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """What the demo came to; `--json` prints it as it is. docs/start/demo.md explains each."""
+    """What the demo came to, which `--json` prints; `tenure docs start/demo` explains it all."""
 
     requests: int
     failed: int

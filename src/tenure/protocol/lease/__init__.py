@@ -1,5 +1,5 @@
 """The lease protocol: messages, the lease table, and the machines of manager, owner and lookup.
 
 The rules P1 to P24 and the promises S1 to S4 and L1 that the comments name are in
-docs/internals/protocol.md.
+`tenure docs internals/protocol`.
 """
