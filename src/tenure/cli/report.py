@@ -47,10 +47,8 @@ class ManagerReport(Protocol):
 
 def view_of(service: ManagerService) -> ReportedState:
     """How the manager is now."""
-    engine = service.engine
-    return ReportedState(
-        engine.role, engine.leader, engine.leadership, engine.grants_in_seconds > 0
-    )
+    view = service.engine.view
+    return ReportedState(view.role, view.leader, view.leadership, view.grants_in_ns > 0)
 
 
 async def watch(service: ManagerService, report: ManagerReport) -> None:
@@ -69,7 +67,7 @@ async def watch(service: ManagerService, report: ManagerReport) -> None:
             report.changed(view, service)
             last = view
         if view.waits:
-            report.waiting(service.engine.grants_in_seconds)
+            report.waiting(in_seconds(service.engine.view.grants_in_ns))
         try:
             async with asyncio.timeout(LOOK_SECONDS):
                 await changed.wait()
@@ -91,7 +89,7 @@ class LineReport:
         say(f"  journal: {service.journal_url}")
         term, hold = in_seconds(timing.term_ns), in_seconds(timing.hold_ns)
         say(f"  preset:  {timing.name} (term {term:g} s, hold {hold:g} s)")
-        creates = service.engine.machine.config.create_pools
+        creates = service.engine.view.creates_pools
         say(f"  pools:   {'created by their first owner' if creates else 'to be created by hand'}")
 
     def changed(self, view: ReportedState, service: ManagerService) -> None:
@@ -99,9 +97,9 @@ class LineReport:
             say(f"standing by: {view.leader} leads")
         elif view.role == "leading" and view.waits:
             self._waited = True
-            self._told_at = service.engine.grants_in_seconds
+            self._told_at = in_seconds(service.engine.view.grants_in_ns)
             say(f"leading (leadership {view.leadership}); it waits before it grants anything:")
-            say(f"  {_why(self._told_at, is_restored=service.engine.is_restored)}")
+            say(f"  {_why(self._told_at, is_restored=service.engine.view.is_restored)}")
         elif view.role == "leading":
             waited = ", and has waited long enough" if self._waited else ""
             say(f"leading (leadership {view.leadership}){waited}: it grants")
@@ -112,7 +110,7 @@ class LineReport:
             say(f"  grants begin in {seconds:.0f} s")
 
     def stopping(self, service: ManagerService) -> None:
-        leads = service.engine.role == "leading"
+        leads = service.engine.view.role == "leading"
         say("stopping" + (": resigning, so that a standby need not wait" if leads else ""))
 
     def stopped(self) -> None:
@@ -182,7 +180,7 @@ class JsonReport:
             case "standing by":
                 self._tell("standing by", leader=view.leader)
             case "leading":
-                seconds = round(service.engine.grants_in_seconds, 3)
+                seconds = round(in_seconds(service.engine.view.grants_in_ns), 3)
                 self._tell("leading", leadership=view.leadership, grants_in_seconds=seconds)
 
     def waiting(self, seconds: float) -> None:

@@ -6,15 +6,13 @@ its bytes look like text is chance.) An owner is its incarnation, null where nob
 """
 
 from collections.abc import Callable
-from typing import Literal
 
 import msgspec
 
 from tenure.base.keys import Key, PoolKind
 from tenure.protocol.lease.leader import events as machine
+from tenure.protocol.lease.leader.view import ManagerRole
 from tenure.protocol.lease.messages import Entry
-
-Role = Literal["leading", "taking over", "standing by", "stopped"]
 
 
 class JsonKey(msgspec.Struct, frozen=True):
@@ -149,7 +147,7 @@ class StatusAnswer(msgspec.Struct, frozen=True):
 
     url: str
     version: str
-    role: Role
+    role: ManagerRole
     proven: bool
     """Whether it leads, and nobody can have taken over by waiting."""
     leader: str | None

@@ -11,6 +11,7 @@ from typing import TypeAlias, TypeVar
 import msgspec
 from aiohttp import web
 
+from tenure.base.instants import in_seconds
 from tenure.base.keys import PoolKind
 from tenure.errors import ConfigurationError
 from tenure.manager import answers
@@ -18,6 +19,7 @@ from tenure.manager.answers import CreatedAnswer, StatusAnswer
 from tenure.manager.engine import ManagerEngine
 from tenure.manager.http_errors import HttpRefusal, as_json, check_is_json
 from tenure.manager.journal_health import journal_answer
+from tenure.manager.peers import Peers
 from tenure.manager.pool_spec import HexKey, key_of, pool_spec
 from tenure.manager.steering_api import SteeringApi, key_in
 from tenure.protocol.lease.leader.events import (
@@ -55,8 +57,9 @@ class NewPool(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Api:
     """The handlers of the JSON API."""
 
-    def __init__(self, engine: ManagerEngine, journal_url: str) -> None:
+    def __init__(self, engine: ManagerEngine, peers: Peers, journal_url: str) -> None:
         self.engine = engine
+        self.peers = peers
         self.journal_url = journal_url
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
@@ -81,7 +84,7 @@ class Api:
 
     async def index(self, request: web.Request) -> web.Response:
         """What there is."""
-        return as_json({"tenure": VERSION, "role": self.engine.role, "paths": self._paths})
+        return as_json({"tenure": VERSION, "role": self.engine.view.role, "paths": self._paths})
 
     async def healthz(self, request: web.Request) -> web.Response:
         """The process is up."""
@@ -89,36 +92,35 @@ class Api:
 
     async def readyz(self, request: web.Request) -> web.Response:
         """It leads, or knows who does."""
-        engine = self.engine
-        if engine.is_proven or (engine.role == "standing by" and engine.leader):
-            return as_json({"status": engine.role})
+        view = self.engine.view
+        if view.is_proven or (view.role == "standing by" and view.leader):
+            return as_json({"status": view.role})
         raise HttpRefusal(
             503, "this manager neither leads nor knows who does", "ask again in a second or two"
         )
 
     async def status(self, request: web.Request) -> web.Response:
         """How the manager sees itself."""
-        engine = self.engine
+        engine, view = self.engine, self.engine.view
         return as_json(
             StatusAnswer(
-                url=engine.machine.config.url,
+                url=view.url,
                 version=VERSION,
-                role=engine.role,
-                proven=engine.is_proven,
-                leader=engine.leader,
-                leadership=engine.leadership,
-                lsn=engine.lsn,
-                grants_in_seconds=round(engine.grants_in_seconds, 3),
-                preset=engine.machine.timing.name,
+                role=view.role,
+                proven=view.is_proven,
+                leader=view.leader,
+                leadership=view.leadership,
+                lsn=view.lsn,
+                grants_in_seconds=round(in_seconds(view.grants_in_ns), 3),
+                preset=view.preset,
                 journal=self.journal_url,
-                connections=len(engine.peers),
+                connections=len(self.peers),
                 events=dict(sorted(engine.observer.counters.items())),
-                beat=engine.beat,
+                beat=view.beat,
                 journal_health=await journal_answer(engine.journal),
                 protocols=tuple(range(OLDEST, NEWEST + 1)),
                 connections_by_protocol={
-                    str(version): count
-                    for version, count in sorted(engine.peers.versions().items())
+                    str(version): count for version, count in sorted(self.peers.versions().items())
                 },
             )
         )
@@ -151,7 +153,7 @@ class Api:
     async def owners(self, request: web.Request) -> web.Response:
         """The owners of a pool."""
         found = await self.ask(ListOwners(request.match_info["pool"]), Owners)
-        return as_json(answers.owners_answer(found, self.engine.peers.version))
+        return as_json(answers.owners_answer(found, self.peers.version))
 
     async def locate(self, request: web.Request) -> web.Response:
         """Who has a key."""
@@ -165,7 +167,7 @@ class Api:
 
     def pool_kind(self, pool: str) -> PoolKind:
         """The kind of a pool; hashed where it is not known."""
-        return self.engine.pool_kind(pool) or "hashed"
+        return self.engine.view.pools.get(pool) or "hashed"
 
     async def ask(self, question: Question, wanted: type[A]) -> A:
         """The machine's answer, of the type that is wanted; otherwise HttpRefusal is raised."""

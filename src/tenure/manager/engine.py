@@ -11,18 +11,15 @@ a key to two owners, and one that is gone is replaced by a standby.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from random import SystemRandom
+from random import Random, SystemRandom
+from typing import Protocol
 
-from tenure.base.instants import FAR_FUTURE, in_seconds
-from tenure.base.keys import PoolKind
 from tenure.base.noted import Noted
 from tenure.errors import JournalWentBack, LocalProtocolError
 from tenure.journals import Journal, perform
-from tenure.manager.answers import Role
 from tenure.manager.noted import ServiceKind
-from tenure.manager.peers import Peers, send_to_each
 from tenure.observe.events import Observer
 from tenure.protocol.balance.planning import Planned, Planning, PlanningFailed
 from tenure.protocol.lease.leader.events import (
@@ -42,10 +39,11 @@ from tenure.protocol.lease.leader.events import (
     TellClients,
 )
 from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
+from tenure.protocol.lease.leader.view import ManagerView
 from tenure.protocol.lease.messages import FromManager
 from tenure.protocol.lease.records import JournalAction
 from tenure.protocol.log.noted import LogKind
-from tenure.runtime.clock import Clock, boot_clock
+from tenure.runtime.clock import Clock, Timers, boot_clock
 from tenure.runtime.driver import Driver
 from tenure.wire.codec import encode
 
@@ -56,29 +54,49 @@ RESIGN_SECONDS = 5.0
 """How long a stopping manager tries to tell its journal. A standby takes over anyway, later."""
 
 
+class Clients(Protocol):
+    """The connections of a manager, by number."""
+
+    def send(
+        self, connections: Iterable[Connection], encoded: Callable[[int], bytes | None]
+    ) -> int:
+        """Send a message to those of `connections` that are there, without waiting for any.
+
+        `encoded` has its bytes for a version of the protocol; None where there are none. It is
+        asked once for each. How many were cut off, because they lag too far behind.
+        """
+
+
 class ManagerEngine:
-    """A manager machine that runs."""
+    """A manager machine that runs, in the running event loop.
+
+    With `plans_beside`, policies are asked in a thread of their own. It has the interpreter's lock
+    for 5 ms at a time, and the loop goes on beside it.
+    """
 
     def __init__(
         self,
         config: ManagerConfig,
         journal: Journal,
         observer: Observer,
+        clients: Clients,
+        *,
         clock: Clock = boot_clock,
+        timers: Timers | None = None,
+        random: Random | None = None,
+        plans_beside: bool = True,
     ) -> None:
-        self.machine = Manager(config, SystemRandom())
+        self._machine = Manager(config, random or SystemRandom())
         self.journal = journal
         self.observer = observer
+        self.clients = clients
         self.clock = clock
-        self.peers = Peers()
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Raises what makes it impossible to go on."""
         self._driver = Driver[ManagerEvent, ManagerAction](
-            self.machine, clock, self._perform, fail=self._fail
+            self._machine, clock, self._perform, timers=timers, fail=self._fail
         )
-        self._planner = ThreadPoolExecutor(1, "tenure-planner")
-        """Policies are asked in a thread of their own. It has the interpreter's lock for 5 ms at a
-        time, and the loop goes on beside it."""
+        self._planner = ThreadPoolExecutor(1, "tenure-planner") if plans_beside else None
         self._under_way: set[asyncio.Task[None]] = set()
         self._answers: dict[int, asyncio.Future[Answer]] = {}
         self._last_ticket = 0
@@ -96,10 +114,15 @@ class ManagerEngine:
         self.post(StopRequested())
         if self._under_way and not self.failed.done():
             await asyncio.wait(self._under_way, timeout=RESIGN_SECONDS)
-        self._driver.stop()
-        self._planner.shutdown(wait=False, cancel_futures=True)
         for task in self._under_way:
             task.cancel()
+        self.kill()
+
+    def kill(self) -> None:
+        """Go at once. What the journal was asked, it may still do."""
+        self._driver.stop()
+        if self._planner is not None:
+            self._planner.shutdown(wait=False, cancel_futures=True)
         for answer in self._answers.values():
             if not answer.done():
                 answer.set_result(NotLeading(None))
@@ -119,59 +142,9 @@ class ManagerEngine:
             del self._answers[ticket]
 
     @property
-    def role(self) -> Role:
-        """What this manager is at the moment."""
-        phase = self.machine.leadership.phase
-        if phase == "leading":
-            return "leading" if self.machine.leader else "taking over"
-        return "stopped" if phase == "resigned" else "standing by"
-
-    @property
-    def is_proven(self) -> bool:
-        """Whether it leads, and nobody can have taken over by waiting."""
-        return self.machine.leader is not None and self.machine.leadership.is_proven(self.clock())
-
-    @property
-    def leader(self) -> str | None:
-        """The URL of whoever leads, as far as known."""
-        known = self.machine.leadership.leader
-        return None if known == self.machine.config.url and self.role != "leading" else known
-
-    @property
-    def leadership(self) -> int:
-        """The number of the present leadership, as far as known."""
-        return self.machine.leadership.seat.leadership
-
-    @property
-    def lsn(self) -> int:
-        """The LSN up to which the journal is written or, standing by, was read."""
-        leader = self.machine.leader
-        return leader.context.ledger.committed if leader else self.machine.follower.lsn
-
-    @property
-    def beat(self) -> int:
-        """The last beat of the leadership that was seen."""
-        return self.machine.leadership.seat.beat
-
-    @property
-    def grants_in_seconds(self) -> float:
-        """How long until ranges can be granted; 0 where they can, or where it does not lead."""
-        leader = self.machine.leader
-        if leader is None or leader.grants_at >= FAR_FUTURE:
-            return 0.0
-        return max(in_seconds(leader.grants_at - self.clock()), 0.0)
-
-    @property
-    def is_restored(self) -> bool:
-        """Whether it waits because its journal goes on from an old copy, not because it is new."""
-        leader = self.machine.leader
-        return leader is not None and leader.context.history.has_granted
-
-    def pool_kind(self, pool: str) -> PoolKind | None:
-        """The kind of a pool, where this manager leads and there is one."""
-        leader = self.machine.leader
-        found = leader.pools.get(pool) if leader else None
-        return found.table.kind if found else None
+    def view(self) -> ManagerView:
+        """How the machine is now."""
+        return self._machine.view(self.clock())
 
     # --- actions ---
 
@@ -196,14 +169,15 @@ class ManagerEngine:
                 self._ask_journal(action)
 
     def _send(self, connections: Iterable[Connection], message: FromManager) -> None:
-        for version, peers in self.peers.by_version(connections).items():
+        def encoded(version: int) -> bytes | None:
             try:
-                payload = encode(message, version)
+                return encode(message, version)
             except LocalProtocolError as error:
                 self.observer.note(Noted(ServiceKind.NOT_ENCODED, detail=str(error)))
-                continue
-            for _ in range(send_to_each(peers, payload)):
-                self.observer.note(Noted(ServiceKind.SLOW_PEER))
+                return None
+
+        for _ in range(self.clients.send(connections, encoded)):
+            self.observer.note(Noted(ServiceKind.SLOW_PEER))
 
     def _ask_policy(self, work: Planning) -> None:
         def on_done(made: asyncio.Future[Planned | PlanningFailed]) -> None:
@@ -211,6 +185,9 @@ class ManagerEngine:
                 self.post(PlanMade(work, made.result()))
 
         loop = asyncio.get_running_loop()
+        if self._planner is None:
+            loop.call_soon(self.post, PlanMade(work, work.carry_out()))
+            return
         loop.run_in_executor(self._planner, work.carry_out).add_done_callback(on_done)
 
     def _ask_journal(self, action: JournalAction) -> None:

@@ -1,13 +1,14 @@
 """Connections, by number, and sending to them without ever waiting.
 
-The machine says `Send` and `Push`; nobody may wait for a slow peer then, or it would hold up all
-others. So a frame is handed to the transport, which sends what the socket takes at once and keeps
-the rest. What it may keep has a bound: a peer that lags by more is cut off, and will ask for what
-it missed when it comes back (Centrifuge 2.2: a lookup too far behind gets the whole table).
+Nobody may wait for a slow peer when the machine says `TellClient` or `TellClients`, or it would
+hold up all others. So a frame is handed to the transport, which sends what the socket takes at
+once and keeps the rest. What it may keep has a bound: a peer that lags by more is cut off, and will
+ask for what it missed when it comes back (Centrifuge 2.2: a lookup too far behind gets the whole
+table).
 
-The bound counts beside the largest message that is still waiting. Else a table that takes a minute
-to cross a thin line would be cut off by the first change after it, asked for again, and cut off
-again, for ever.
+The bound counts beside the largest message that is still waiting. Otherwise a table that takes a
+minute to cross a thin line would be cut off by the first change after it, asked for again, and cut
+off again, for ever.
 
 Frames are made here and not by aiohttp, whose sending is a coroutine for each peer: a server's
 frames are not masked, so the bytes of one message are the same for all 2,000 lookups that it is
@@ -16,7 +17,7 @@ pushed to (RFC 6455, 5.2), as long as they speak the same version of the protoco
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from tenure.protocol.lease.leader.events import Connection
 
@@ -95,17 +96,19 @@ class Peers:
         """How many connections there are of each version."""
         return Counter(peer.version for peer in self._peers.values())
 
-    def by_version(self, connections: Iterable[Connection]) -> dict[int, list[ConnectedPeer]]:
-        """Those of `connections` that are there, by what is spoken on them."""
-        found: dict[int, list[ConnectedPeer]] = {}
+    def send(
+        self, connections: Iterable[Connection], encoded: Callable[[int], bytes | None]
+    ) -> int:
+        """See `Clients.send`: one frame for all who speak the same version."""
+        frames: dict[int, bytes | None] = {}
+        cut_off = 0
         for connection in connections:
             peer = self._peers.get(connection)
-            if peer is not None:
-                found.setdefault(peer.version, []).append(peer)
-        return found
-
-
-def send_to_each(peers: Iterable[ConnectedPeer], payload: bytes) -> int:
-    """Send one message to all of `peers`; how many were cut off."""
-    data = frame(payload)
-    return sum(not peer.send(data) for peer in peers)
+            if peer is None:
+                continue
+            if peer.version not in frames:
+                payload = encoded(peer.version)
+                frames[peer.version] = None if payload is None else frame(payload)
+            data = frames[peer.version]
+            cut_off += data is not None and not peer.send(data)
+        return cut_off

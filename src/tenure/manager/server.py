@@ -20,6 +20,7 @@ from tenure.manager.api import Api
 from tenure.manager.engine import ManagerEngine
 from tenure.manager.http_errors import HttpRefusal, errors_as_json
 from tenure.manager.noted import ServiceKind
+from tenure.manager.peers import Peers
 from tenure.protocol.lease.leader.events import ClientLost, ClientSaid, Connection
 from tenure.protocol.lease.messages import Attested, Hello, Join, LeaseRequest, Sync, ToManager
 from tenure.wire.codec import decode_to_manager
@@ -54,8 +55,9 @@ class Socket(web.WebSocketResponse):
 class Server:
     """The aiohttp application around an engine."""
 
-    def __init__(self, engine: ManagerEngine, api: Api, *, is_loopback: bool) -> None:
+    def __init__(self, engine: ManagerEngine, peers: Peers, api: Api, *, is_loopback: bool) -> None:
         self.engine = engine
+        self.peers = peers
         self.app = web.Application(
             middlewares=[errors_as_json, self._refuse_pages], client_max_size=BODY_BYTES
         )
@@ -95,7 +97,7 @@ class Server:
         if transport is None:
             return socket
         engine = self.engine
-        connection = engine.peers.add(transport, version)
+        connection = self.peers.add(transport, version)
         self._sockets.add(socket)
         where = f"from {request.remote}, protocol version {version}"
         engine.observer.note(Noted(ServiceKind.CONNECTED, detail=f"{connection} {where}"))
@@ -103,7 +105,7 @@ class Server:
             await self._read(socket, connection, version, takes)
         finally:
             self._sockets.discard(socket)
-            engine.peers.remove(connection)
+            self.peers.remove(connection)
             engine.observer.note(Noted(ServiceKind.DISCONNECTED, detail=str(connection)))
             engine.post(ClientLost(connection))
         return socket
@@ -146,7 +148,7 @@ class Server:
 
     async def _hang_up(self, socket: Socket, connection: Connection, code: int, why: str) -> None:
         self.engine.observer.note(Noted(ServiceKind.MALFORMED, detail=f"from {connection}: {why}"))
-        self.engine.peers.remove(connection)  # nothing may follow a close frame
+        self.peers.remove(connection)  # nothing may follow a close frame
         with suppress(ConnectionError):
             await socket.close(code=code, message=_reason(why))
 
@@ -161,7 +163,7 @@ class Server:
             raise HttpRefusal(
                 403,
                 f"{host!r} is no name of this manager, which listens for this machine only",
-                f"ask {self.engine.machine.config.url}, or start it with --advertise http://{host}",
+                f"ask {self.engine.view.url}, or start it with --advertise http://{host}",
             )
         return await handler(request)
 
@@ -170,7 +172,7 @@ class Server:
 
         A page whose name was made to mean 127.0.0.1 is of its own origin; only its Host tells.
         """
-        own = urlsplit(self.engine.machine.config.url).hostname
+        own = urlsplit(self.engine.view.url).hostname
         try:
             name = urlsplit(f"//{host}").hostname or ""
             return name in ("localhost", own) or ipaddress.ip_address(name).is_loopback

@@ -20,6 +20,7 @@ from tenure.manager.config import ManagerSettings
 from tenure.manager.engine import ManagerEngine
 from tenure.manager.listening import Listening, listen
 from tenure.manager.noted import ServiceKind
+from tenure.manager.peers import Peers
 from tenure.manager.server import Server
 from tenure.observe.events import Observer
 from tenure.protocol.lease.leader.events import CreatePool, Impossible, NotLeading
@@ -79,10 +80,11 @@ class ManagerService:
             raise
         self.url = listening.url
         config = self._config(listening)
-        self._engine = ManagerEngine(config, journal, self.observer)
+        peers = Peers()
+        self._engine = ManagerEngine(config, journal, self.observer, peers)
         self.observer.subscribe(self._on_noted)
-        api = Api(self._engine, self.journal_url)
-        server = Server(self._engine, api, is_loopback=listening.is_loopback)
+        api = Api(self._engine, peers, self.journal_url)
+        server = Server(self._engine, peers, api, is_loopback=listening.is_loopback)
         self._runner = web.AppRunner(server.app, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
         await self._runner.setup()
         self._engine.start()
@@ -128,7 +130,7 @@ class ManagerService:
             await self._create_pool(wanted)
 
     async def _create_pool(self, wanted: CreatePool) -> None:
-        while self.engine.role == "leading":
+        while self.engine.view.role == "leading":
             try:
                 answer = await self.engine.ask(wanted)
             except TimeoutError:

@@ -9,7 +9,8 @@ import pytest
 from tenure.cli.app import run
 from tenure.cli.status import AskedManager, _journal_rows, with_lags
 from tenure.journals import MemoryJournal, open_journal
-from tenure.manager.answers import JournalAnswer, MemberAnswer, Role, StatusAnswer
+from tenure.manager.answers import JournalAnswer, MemberAnswer, StatusAnswer
+from tenure.protocol.lease.leader.view import ManagerRole
 from tests.unit.cli.test_commands import free_port
 from tests.unit.manager.serving import Events, serving
 
@@ -41,7 +42,7 @@ async def test_the_leader_is_asked_though_only_a_standby_was_named(capsys: Captu
     journal = MemoryJournal()
     async with serving(journal) as leader, serving(journal) as standby:
         await Events(leader.service.observer).wait_for("leading")
-        while not standby.service.engine.leader:  # noqa: ASYNC110 - nothing tells of it
+        while not standby.service.engine.view.leader:  # noqa: ASYNC110 - nothing tells of it
             await asyncio.sleep(0)
         await status("-m", standby.service.url, "--json")
         said = json.loads(capsys.readouterr().out)
@@ -61,7 +62,7 @@ async def test_the_size_of_the_journals_file_is_told(capsys: Capture, tmp_path: 
 
 
 def answer(url: str, *, proven: bool, lsn: int, leadership: int = 1) -> StatusAnswer:
-    role: Role = "leading" if proven else "standing by"
+    role: ManagerRole = "leading" if proven else "standing by"
     return StatusAnswer(
         url, "1", role, proven, None, leadership, lsn, 0.0, "paper", "memory", 0, {}, 7
     )

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from tenure.manager.peers import LAG_BYTES, Peers, frame, send_to_each
+from tenure.manager.peers import LAG_BYTES, Peers, frame
 from tenure.protocol.lease.leader.events import Connection
 
 
@@ -32,9 +32,7 @@ class StuckTransport(asyncio.WriteTransport):
 
 def send(peers: Peers, connections: Iterable[Connection], payload: bytes) -> int:
     """To peers that all speak version 1; how many were cut off."""
-    found = peers.by_version(connections)
-    assert set(found) <= {1}
-    return send_to_each(found.get(1, ()), payload)
+    return peers.send(connections, {1: payload}.__getitem__)
 
 
 @pytest.mark.parametrize(
@@ -68,8 +66,15 @@ def test_peers_are_told_apart_by_what_they_speak() -> None:
     old, new, newer = (peers.add(transport, version) for version in (1, 2, 2))
     gone = peers.add(transport, 2)
     peers.remove(gone)
-    found = peers.by_version((new, old, gone, newer))
-    assert {version: len(those) for version, those in found.items()} == {2: 2, 1: 1}
+    asked: list[int] = []
+
+    def encoded(version: int) -> bytes | None:
+        asked.append(version)
+        return b"two" if version == 2 else None
+
+    assert peers.send((new, old, gone, newer), encoded) == 0
+    assert sorted(asked) == [1, 2], "once for each version"
+    assert transport.waiting == [frame(b"two")] * 2, "who cannot be told is told nothing"
     assert peers.versions() == {1: 1, 2: 2}
     assert [peers.version(each) for each in (old, new, gone, None)] == [1, 2, None, None]
 

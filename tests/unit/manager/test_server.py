@@ -294,7 +294,7 @@ async def test_a_page_of_another_origin_may_not_speak_to_a_manager() -> None:
 )
 async def test_a_name_that_was_made_to_mean_loopback_is_refused(host: str, status: int) -> None:
     async with serving(advertise="http://manager.example") as manager:
-        port = manager.service.engine.machine.config.url.rpartition(":")[2]
+        port = manager.service.engine.view.url.rpartition(":")[2]
         url = f"http://127.0.0.1:{port}/v1/status"
         async with manager.session.get(url, headers={"Host": host}) as response:
             assert response.status == status

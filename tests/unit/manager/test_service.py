@@ -96,7 +96,7 @@ async def test_a_journal_that_went_back_ends_the_manager() -> None:
     async with serving(MemoryJournal()) as manager:
         events = Events(manager.service.observer)
         await events.wait_for("leading")
-        leader = manager.service.engine.machine.leader
+        leader = manager.service.engine._machine.leader
         assert leader is not None
         owner = await manager.connect("/v1/owner")
         journal = leader.context.seal.journal
@@ -112,8 +112,8 @@ async def test_a_journal_that_went_back_ends_the_manager() -> None:
 async def test_a_broken_invariant_ends_the_manager_and_not_only_a_connection() -> None:
     async with serving() as manager:
         engine = manager.service.engine
-        assert engine.machine.leader is not None
-        del engine.machine.leader.context  # whatever a bug does
+        assert engine._machine.leader is not None
+        del engine._machine.leader.context  # whatever a bug does
         asking = asyncio.create_task(engine.ask(ListPools()))
         with pytest.raises(AttributeError):
             await manager.service.wait()
@@ -140,7 +140,7 @@ async def test_what_is_asked_while_a_manager_stops_is_answered() -> None:
         await journal.resigning.wait()
         status, problem = await manager.get("/v1/pools")
         assert (status, problem["error"]) == (503, "no manager leads yet")
-        assert manager.service.engine.role == "stopped"
+        assert manager.service.engine.view.role == "stopped"
         journal.may_go_on.set()
         await stopping
         assert (await journal.read_seat()).manager == ""

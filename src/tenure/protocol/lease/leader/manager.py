@@ -10,7 +10,7 @@ from random import Random
 
 import msgspec
 
-from tenure.base.instants import Instant
+from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.machine import Output
 from tenure.base.noted import Noted
 from tenure.protocol.lease.history import LeaseHistory
@@ -32,6 +32,7 @@ from tenure.protocol.lease.leader.events import (
 from tenure.protocol.lease.leader.leader import Leader
 from tenure.protocol.lease.leader.policies import PolicyMaker, chosen_policy
 from tenure.protocol.lease.leader.receipts import SECRET_BYTES
+from tenure.protocol.lease.leader.view import ManagerRole, ManagerView
 from tenure.protocol.lease.messages import Hello, Standby, Sync, ToManager
 from tenure.protocol.lease.records import AnyRecord, State
 from tenure.protocol.lease.timing import Timing
@@ -290,6 +291,29 @@ class Manager:
 
     def _note(self, kind: LogKind, detail: str = "") -> None:
         self._actions.append(Noted(kind, detail=detail))
+
+    def view(self, now: Instant) -> ManagerView:
+        """How it is now."""
+        mine, leader = self.leadership, self.leader
+        role: ManagerRole = "stopped" if mine.phase == "resigned" else "standing by"
+        if mine.phase == "leading":
+            role = "leading" if leader else "taking over"
+        known = None if mine.leader == self.config.url and role != "leading" else mine.leader
+        grants_at = leader.grants_at if leader else FAR_FUTURE
+        return ManagerView(
+            url=self.config.url,
+            role=role,
+            is_proven=leader is not None and mine.is_proven(now),
+            leader=known,
+            leadership=mine.seat.leadership,
+            beat=mine.seat.beat,
+            lsn=leader.context.ledger.committed if leader else self.follower.lsn,
+            grants_in_ns=max(grants_at - now, 0) if grants_at < FAR_FUTURE else 0,
+            is_restored=leader is not None and leader.context.history.has_granted,
+            preset=self.timing.name,
+            creates_pools=self.config.create_pools,
+            pools={name: pool.table.kind for name, pool in leader.pools.items()} if leader else {},
+        )
 
     def invariants(self) -> None:
         """Those of its parts; only who leads has a leader's self."""

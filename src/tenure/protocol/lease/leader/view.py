@@ -1,0 +1,37 @@
+"""What a manager shows of itself: all that whoever runs it may know."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+
+from tenure.base.keys import PoolKind
+
+ManagerRole = Literal["leading", "taking over", "standing by", "stopped"]
+
+
+class ManagerView(msgspec.Struct, frozen=True, kw_only=True):
+    """A manager at one moment."""
+
+    url: str
+    """Where clients and other managers find it."""
+    role: ManagerRole
+    is_proven: bool
+    """Whether it leads, and nobody can have taken over by waiting."""
+    leader: str | None
+    """The URL of whoever leads, as far as known."""
+    leadership: int
+    """The number of the present leadership, as far as known."""
+    beat: int
+    """The last beat of the leadership that was seen."""
+    lsn: int
+    """Up to which the journal is written or, standing by, was read."""
+    grants_in_ns: int
+    """How long until ranges can be granted; 0 where they can, or where it does not lead."""
+    is_restored: bool
+    """Whether it waits because its journal goes on from an old copy, not because it is new."""
+    preset: str
+    creates_pools: bool
+    """Whether a pool's first owner creates it."""
+    pools: Mapping[str, PoolKind]
+    """Those that there are, where it leads."""
