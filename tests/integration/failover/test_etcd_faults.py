@@ -1,16 +1,18 @@
 """Etcd loses members, its majority, its space, its speed: who serves goes on serving."""
 
 import asyncio
+import signal
 from pathlib import Path
 
 import pytest
 
+from tenure.protocol.balance.load import share_of
 from tenure.runtime.clock import boot_clock
 from tests.integration.etcd.keys import put
 from tests.integration.etcd.servers import Cluster, until
 from tests.integration.etcd.test_space import QUOTA, fill, free
 from tests.integration.failover.stage import KILL, Stage, on_etcd
-from tests.integration.failover.traffic import Traffic
+from tests.integration.failover.traffic import KEYS, Traffic
 
 pytestmark = pytest.mark.asyncio
 MANAGER_KEY = "/tenure/front/manager"
@@ -48,6 +50,31 @@ async def test_etcd_loses_its_majority_and_gets_it_back(tmp_path: Path) -> None:
         for each in members[1:]:
             each.start()
         await goes_on(traffic)
+
+
+@pytest.mark.parametrize("seconds_of_default", [40, 120])
+async def test_owners_lapse_in_a_long_outage_and_are_granted_anew(
+    tmp_path: Path, seconds_of_default: int
+) -> None:
+    """Of 40 and 120 s beside a term of 12 s; here everything is a tenth as long."""
+    async with on_etcd(tmp_path, preset="test") as stage, stage.traffic() as traffic:
+        for each in etcd_of(stage).members:
+            each.send(signal.SIGSTOP)
+        await asyncio.sleep(seconds_of_default / 10)
+        assert not any(owner.ranges for owner in traffic.owners.values())
+        assert not any(traffic.lookup.find(key) for key in KEYS)
+        for each in etcd_of(stage).members:
+            each.send(signal.SIGCONT)
+        await until(traffic.is_settled, "all keys have an owner again")
+        await traffic.have_served()
+        traffic.check_safe()
+        assert sum(map(share_of, traffic.lost)) >= 1, "the loss of every key is signalled"
+        await traffic.newcomer()
+        for manager in stage.managers:
+            said = manager.log
+            failures = said.count("journal failed:") + said.count("append unknown:")
+            assert 1 <= failures <= 3, said  # not at every beat of the outage
+            assert said.count("the journal answers again") == failures, said
 
 
 async def test_all_of_etcd_is_restarted(tmp_path: Path) -> None:

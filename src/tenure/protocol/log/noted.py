@@ -17,4 +17,5 @@ class LogKind(NotedKind):
     DOUBTED = "doubted: a peer has seen a later leadership or LSN", Level.WARNING
     JOURNAL_FAILED = "journal failed", Level.WARNING
     APPEND_UNKNOWN = "append unknown", Level.WARNING
+    JOURNAL_BACK = "the journal answers again", Level.INFO
     GAVE_UP = "gave up", Level.ERROR

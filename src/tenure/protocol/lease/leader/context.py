@@ -27,7 +27,6 @@ from tenure.protocol.lease.records import AnyRecord
 from tenure.protocol.lease.timing import Timing
 from tenure.protocol.log.journal import Append, Committed, Deposed, Unknown
 from tenure.protocol.log.ledger import Ledger
-from tenure.protocol.log.noted import LogKind
 
 PLANS_AT_ONCE = 1_000
 """Ranges of a pool that is planned within a step: 25 ms of work at most, where a beat, a renewal or
@@ -140,8 +139,7 @@ class LeaderContext:
                 released = self.ledger.on_committed(lsn)
                 if self.is_proven:
                     self._actions.extend(released)
-            case Unknown(why=why):
-                self.note(LogKind.APPEND_UNKNOWN, detail=why)
+            case Unknown():
                 self.repeat_at = Instant(now + self.timing.beat_ns)
             case Deposed():
                 msg = "a deposed leader is thrown away by its manager"

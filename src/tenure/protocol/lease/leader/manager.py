@@ -49,6 +49,7 @@ from tenure.protocol.log.journal import (
     Loaded,
     SeatRead,
 )
+from tenure.protocol.log.journal_health import JournalHealth
 from tenure.protocol.log.leadership import Leadership
 from tenure.protocol.log.noted import LogKind
 
@@ -99,6 +100,9 @@ class Manager:
         self._load_failed = False
         """The journal could not be read after a campaign was won: it is tried at the next beat."""
         self._compacted_lsn = 0
+        self._journal_health = JournalHealth()
+        self._is_silent = False
+        """Whether the log has it that this leader does not answer."""
         self._connections: dict[Connection, None] = {}
         self._unanswered: dict[Connection, Hello | Sync] = {}
         """The last question of each client that this manager could not answer, because it does not
@@ -127,6 +131,7 @@ class Manager:
                 self._actions.extend(self.leadership.resign())
                 self._step_down(LogKind.RESIGNED)
             case _:
+                self._actions.extend(self._journal_health.hear(event))
                 self._on_journal(now, event)
         return self._output(now)
 
@@ -161,11 +166,14 @@ class Manager:
             if isinstance(message, Hello | Sync):
                 self._unanswered[connection] = message
         elif not self._may_speak(now):
-            self._note(LogKind.SILENT)
+            if not self._is_silent:
+                self._note(LogKind.SILENT)
+            self._is_silent = True
         elif self.leader.has_gone_back(message):
             self._doubted_at = now
             self._note(LogKind.DOUBTED)
         else:
+            self._is_silent = False
             self.leader.on_message(now, connection, message)
 
     def _may_speak(self, now: Instant) -> bool:
@@ -202,9 +210,9 @@ class Manager:
             case Appended():
                 self._on_appended(now, event)
             case JournalFailed(action=Load() as load):
-                self._on_load_failed(load, event.why)
+                if self.follower.on_failed(load):
+                    self._load_failed = self._is_current(load.leadership)
             case JournalFailed():
-                self._note(LogKind.JOURNAL_FAILED, event.why)
                 self.leadership.on_failed(event)
 
     def _on_beaten(self, event: Beaten) -> None:
@@ -217,11 +225,6 @@ class Manager:
             # Either another leads, and this beat would have said so; or the journal went back, and
             # to go on would forget what was acknowledged (S4).
             self._actions.append(GONE_BACK)
-
-    def _on_load_failed(self, load: Load, why: str) -> None:
-        self._note(LogKind.JOURNAL_FAILED, why)
-        if self.follower.on_failed(load):
-            self._load_failed = self._is_current(load.leadership)
 
     def _is_current(self, leadership: int) -> bool:
         mine = self.leadership

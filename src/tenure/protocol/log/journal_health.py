@@ -1,0 +1,68 @@
+"""Whether the journal does what it is asked, told when that changes and not at every call.
+
+A leader beats several times a second, and a journal that is gone may be gone for an hour. Calls of
+each kind fail by themselves: where a disk is full the seat can still be read, and a beat may find
+room where a record does not. So a failure is over when a call of that kind is answered, or one that
+proves as much.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from tenure.base.noted import Noted
+from tenure.protocol.log.journal import (
+    Append,
+    Appended,
+    Beat,
+    Beaten,
+    Campaign,
+    Campaigned,
+    Compact,
+    Followed,
+    JournalFailed,
+    Load,
+    Loaded,
+    LogEvent,
+    ReadSeat,
+    SeatRead,
+    Unknown,
+)
+from tenure.protocol.log.noted import LogKind
+
+ALL: Final = (ReadSeat, Load, Campaign, Beat, Compact, Append)
+ALL_BUT_APPENDS: Final = ALL[:-1]
+
+
+class JournalHealth:
+    """What fails at the moment."""
+
+    def __init__(self) -> None:
+        self._failing: dict[type, None] = {}
+
+    def hear(self, event: LogEvent[Any, Any]) -> list[Noted]:
+        """What is to be told because of `event`: at the first failure, and when all is well."""
+        match event:
+            case JournalFailed(action=action, why=why):
+                return self._fails(type(action), Noted(LogKind.JOURNAL_FAILED, detail=why))
+            case Appended(result=Unknown(why=why)):
+                return self._fails(Append, Noted(LogKind.APPEND_UNKNOWN, detail=why))
+            case SeatRead():
+                return self._works((ReadSeat,))
+            case Loaded() | Followed(records=()):
+                return self._works((Load,))
+            case Beaten(kept=True):
+                return self._works(ALL_BUT_APPENDS)
+            case Followed() | Beaten() | Campaigned() | Appended():
+                return self._works(ALL)  # records are written, by this manager or another
+
+    def _fails(self, kind: type, first: Noted) -> list[Noted]:
+        is_first = not self._failing
+        self._failing[kind] = None
+        return [first] if is_first else []
+
+    def _works(self, kinds: Iterable[type]) -> list[Noted]:
+        had_failed = bool(self._failing)
+        for kind in kinds:
+            self._failing.pop(kind, None)
+        is_back = had_failed and not self._failing
+        return [Noted(LogKind.JOURNAL_BACK)] if is_back else []
