@@ -20,6 +20,9 @@ from tenure.errors import ConfigurationError, TenureError
 from tenure.runtime.clock import Clock
 from tenure.runtime.loops import LoopCalls, OwnThread
 
+STUCK_SECONDS = 10.0
+"""Of one callback, after which the log says that it hangs: as long as leaving waits for all."""
+
 Callback: TypeAlias = Callable[[Any], object]
 """A function or a coroutine function of one argument."""
 T = TypeVar("T")
@@ -79,6 +82,9 @@ class Callbacks:
         self._task: asyncio.Task[None] | None = None
         self._is_gone = False
         self._running: set[asyncio.Task[Any]] = set()
+        self.watch: Callable[[Callable[[], None]], None] = _nobody
+        """Have something called when a callback runs for too long: not in the application's loop,
+        which the callback may block."""
 
     def start_here(self) -> None:
         """Call in the running event loop."""
@@ -178,7 +184,21 @@ class Callbacks:
                 job.then()
 
     async def _call(self, job: Job, callback: Callback) -> None:
-        began_late = self._clock() >= job.deadline
+        began_at, is_done = self._clock(), False
+
+        def say_stuck() -> None:
+            if not is_done:
+                self._log.warning(
+                    "%s: %s has been running for %.0f s for %s: the callbacks behind it wait, and "
+                    "so does whatever it is to let go of",
+                    self._name,
+                    job.name,
+                    in_seconds(self._clock() - began_at),
+                    job.about,
+                )
+
+        self.watch(say_stuck)
+        began_late = began_at >= job.deadline
         if began_late:
             self._say_late(job, "could begin only")
         try:
@@ -195,6 +215,8 @@ class Callbacks:
         else:
             if self._clock() >= job.deadline and not began_late:
                 self._say_late(job, "was done only")
+        finally:
+            is_done = True
 
     def _say_late(self, job: Job, what: str) -> None:
         self._log.warning(
@@ -206,3 +228,7 @@ class Callbacks:
             in_seconds(self._clock() - job.deadline),
             job.about,
         )
+
+
+def _nobody(say: Callable[[], None]) -> None:
+    """Nobody looks after callbacks that hang."""

@@ -14,7 +14,7 @@ from typing import ClassVar, Generic, TypeVar
 
 from tenure.base.machine import Machine
 from tenure.base.noted import Level, Noted
-from tenure.client.callbacks import Callbacks, Job
+from tenure.client.callbacks import STUCK_SECONDS, Callbacks, Job
 from tenure.client.environment import Environment
 from tenure.client.managers_file import ManagersFile
 from tenure.client.reachability import Reachability
@@ -64,6 +64,7 @@ class Engine(Generic[E, A, M]):
         self.gone: Future[None] | None = None
         """Done when nothing is left of it."""
         self.callbacks = Callbacks(name, self.logger, self.clock)
+        self.callbacks.watch = self._say_when_stuck
         self.driver: Driver[E, A]
         self._calls = LoopCalls()
         self._leaving: asyncio.Event = asyncio.Event()
@@ -213,6 +214,12 @@ class Engine(Generic[E, A, M]):
         """It can not be entered."""
         if not self.entered.done():
             self.entered.set_exception(error)
+
+    def _say_when_stuck(self, say: Callable[[], None]) -> None:
+        def wait() -> None:
+            asyncio.get_running_loop().call_later(STUCK_SECONDS, say)
+
+        self.call(wait)
 
     def _say_whom_it_asks(self) -> None:
         if not self.entered.done():

@@ -54,6 +54,7 @@ from tenure.protocol.lease.owner.events import (
     Lapsed,
     Look,
     Looked,
+    Overtaken,
     OwnerAction,
     OwnerConfig,
     OwnerEvent,
@@ -136,6 +137,8 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
                 self._grant(leases)
             case Revoke():
                 self._revoke(action)
+            case Overtaken(_, overtaken):
+                self._overtaken(overtaken)
             case Look():
                 self._look(action)
             case HandOver() | SendLast() | StopHandOver() | Forget():
@@ -175,6 +178,15 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
         else:
             self.callbacks.put(job._replace(then=None))
             self.transfers.application.discard(revoked, (), lambda: self.post(done))
+
+    def _overtaken(self, overtaken: tuple[KeyRange, ...]) -> None:
+        self.counts["revocations overtaken"] += 1
+        self.logger.warning(
+            "%s has not let go of %s in time: on_revoke, or a callback before it, still runs, and "
+            "another owner may serve that from now on",
+            self.name,
+            shown(overtaken),
+        )
 
     def _grant(self, leases: tuple[Leased, ...]) -> None:
         self.counts["ranges granted"] += len(leases)

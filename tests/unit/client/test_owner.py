@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import threading
+import time
 from collections.abc import AsyncIterator
 from math import ceil
 
@@ -297,6 +298,56 @@ async def test_a_range_stays_its_owners_until_on_revoke_is_done(cluster: InProce
             await come_to_rest()
             await cluster.turn(2 * SOON)
             assert second.ranges
+
+
+async def test_a_recall_whose_deadline_passes_is_said_at_once(
+    cluster: InProcessCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The manager waits for `on_revoke` for half a term: then another may serve while it runs."""
+    done = asyncio.Event()
+
+    async def on_revoke(ranges: tuple[KeyRange, ...]) -> None:
+        await done.wait()
+
+    async with cluster.owner(on_revoke=on_revoke, name="one") as first:
+        await cluster.turn(SOON)
+        async with cluster.owner() as second:
+            while "owner 'one' of pool 'rooms' has not let go of [" not in caplog.text:
+                assert not second.ranges
+                await cluster.turn(0.05)
+            assert "another owner may serve that from now on" in caplog.text
+            await cluster.turn(2 * TERM)
+            assert second.ranges
+            assert first.stats()["revocations overtaken"] == 1
+            done.set()
+
+
+@pytest.mark.parametrize("blocks", [True, False])
+async def test_a_callback_that_does_not_return_is_said_to_be_stuck_once(
+    cluster: InProcessCluster,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    blocks: bool,
+) -> None:
+    monkeypatch.setattr("tenure.client.engine.STUCK_SECONDS", 0.01)
+    done = asyncio.Event()
+
+    async def on_grant(ranges: tuple[KeyRange, ...]) -> None:
+        if blocks:
+            while "on_grant has been running for 0 s for [-, -)" not in caplog.text:
+                pass  # what calls us, and this loop, cannot say it
+        await done.wait()
+
+    async with cluster.owner(on_grant=on_grant):
+        await cluster.turn(SOON)
+        for _ in range(100):
+            await cluster.turn(0.01)
+            if "on_grant has been running" in caplog.text:
+                break
+            time.sleep(0.01)  # noqa: ASYNC251  # the engine waits in its own loop, by real time
+        await cluster.turn(SOON)
+        assert caplog.text.count("on_grant has been running for 0 s for [-, -)") == 1
+        done.set()
 
 
 async def test_a_callback_that_blocks_delays_no_renewal(cluster: InProcessCluster) -> None:

@@ -10,7 +10,7 @@ from tenure.base.instants import Instant
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
 from tenure.protocol.lease.messages import Held, Leased
-from tenure.protocol.lease.owner.events import Grant, Hold, Holdings, OwnerAction, Revoke
+from tenure.protocol.lease.owner.events import Grant, Hold, Holdings, Overtaken, OwnerAction, Revoke
 
 NO_NUMBER = 0
 NOTHING: tuple[Leased, ...] = ()
@@ -71,10 +71,10 @@ class Belief:
             Leased(lease.start, lease.end, lease.number, lease.since, "renewed") for lease in told
         ]
         self._highest_number = max(self._highest_number, *(lease.number for lease in listed), 0)
-        self._keep_revoking(listed)
+        overtaken = self._keep_revoking(listed)
         recalled = [lease.range for lease in listed if lease.mark == "recalled"]
         self._granted = tuple(told)
-        return self._replace(_merged(kept + granted), recalled)
+        return overtaken + self._replace(_merged(kept + granted), recalled)
 
     def may_renew(self, number: int, lease: Leased) -> bool:
         """A renewal is taken only for what is believed now, under that number: nothing comes back
@@ -82,17 +82,22 @@ class Belief:
         """
         return number == lease.number
 
-    def _keep_revoking(self, listed: tuple[Leased, ...]) -> None:
+    def _keep_revoking(self, listed: tuple[Leased, ...]) -> list[OwnerAction]:
         """Of what is being given up, only what the manager still lists is listed again."""
         known = RangeMap.of(((lease.range, lease.number) for lease in listed), NO_NUMBER)
+        overtaken: list[OwnerAction] = []
         for revocation, revoking in self._revoking.items():
-            self._revoking[revocation] = tuple(
-                Held(piece.start, piece.end, item.number)
+            pieces = [
+                (Held(piece.start, piece.end, item.number), number == item.number)
                 for item in revoking
                 for piece, number in known.within(item.range)
-                if number == item.number
-            )
+            ]
+            self._revoking[revocation] = tuple(held for held, is_listed in pieces if is_listed)
+            gone = tuple(held.range for held, is_listed in pieces if not is_listed)
+            if gone:
+                overtaken.append(Overtaken(revocation, gone))
         self._held = None
+        return overtaken
 
     def move_expiry(self, now: Instant, expires_at: Instant) -> list[OwnerAction]:
         """Move the one instant; an answer that comes too late ends everything.
@@ -113,10 +118,13 @@ class Belief:
 
     def drop_all(self) -> list[OwnerAction]:
         """Believe nothing and list nothing: the manager takes it that all is returned."""
-        for revocation in self._revoking:
+        overtaken: list[OwnerAction] = []
+        for revocation, revoking in self._revoking.items():
+            if revoking:
+                overtaken.append(Overtaken(revocation, tuple(held.range for held in revoking)))
             self._revoking[revocation] = ()
         self._held = None
-        return self._replace(NOTHING, [])
+        return overtaken + self._replace(NOTHING, [])
 
     def holds(self, key_range: KeyRange, number: int) -> bool:
         """Whether all of the range is believed to be held under that number."""
@@ -184,7 +192,8 @@ class Belief:
             if is_listed
         )
         revocation = self._begin_to_let_go(tuple(lease.range for lease in dropped), listed)
-        return [self._hold(), Revoke(revocation, dropped, self.expires_at)]
+        kept = tuple(held.range for held in listed)
+        return [self._hold(), Revoke(revocation, dropped, self.expires_at, kept)]
 
     def invariants(self) -> None:
         """Leases in order, not overlapping, and none without an incarnation."""

@@ -195,6 +195,17 @@ class Revoke(msgspec.Struct, frozen=True):
     leases: tuple[Leased, ...]
     deadline: Instant
     """When the term runs out: a callback that is not done by then was too late."""
+    kept: tuple[KeyRange, ...] = ()
+    """What nobody else gets before Revoked is said, unless Overtaken comes first."""
+
+
+class Overtaken(msgspec.Struct, frozen=True):
+    """The manager, or the term, has not waited for the application to let go of these ranges:
+    another owner may serve them from now on.
+    """
+
+    revocation: int
+    ranges: tuple[KeyRange, ...]
 
 
 class Look(msgspec.Struct, frozen=True):
@@ -241,6 +252,7 @@ OwnerAction: TypeAlias = (
     | Hold
     | Grant
     | Revoke
+    | Overtaken
     | HandOver
     | SendLast
     | StopHandOver

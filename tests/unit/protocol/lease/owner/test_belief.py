@@ -6,7 +6,7 @@ from tenure.base.instants import Instant
 from tenure.base.ranges import KeyRange
 from tenure.protocol.lease.messages import Held, Leased, Mark
 from tenure.protocol.lease.owner.belief import Belief
-from tenure.protocol.lease.owner.events import Grant, Hold, OwnerAction, Revoke
+from tenure.protocol.lease.owner.events import Grant, Hold, Overtaken, OwnerAction, Revoke
 
 
 def lease(
@@ -159,6 +159,7 @@ def test_what_is_recalled_is_not_believed_but_listed_until_it_is_let_go() -> Non
     belief = holding(A, B)
     [_, revoke] = belief.take((A, lease(b"m", None, 6, "recalled")))
     assert isinstance(revoke, Revoke)
+    assert revoke.kept == (B.range,)
     assert (belief.leases, belief.held()) == ((A,), (Held(b"", b"m", 5), Held(b"m", None, 6)))
     assert belief.let_go(revoke.revocation)
     assert belief.held() == (Held(b"", b"m", 5),)
@@ -169,7 +170,8 @@ def test_what_was_recalled_and_is_not_listed_any_more_is_not_listed_either() -> 
     belief = holding(A, B)
     [_, revoke] = belief.take((A, lease(b"m", None, 6, "recalled")))
     assert isinstance(revoke, Revoke)
-    belief.take((A,))
+    assert Overtaken(revoke.revocation, (B.range,)) in belief.take((A,))
+    assert not [each for each in belief.take((A,)) if isinstance(each, Overtaken)], "once"
     assert (belief.held(), belief.is_giving_up) == ((Held(b"", b"m", 5),), True)
     assert not belief.let_go(revoke.revocation)
     assert not belief.is_giving_up
@@ -208,7 +210,7 @@ def test_what_ran_out_is_not_listed_although_its_callback_runs() -> None:
     """P5, P6."""
     belief = holding(A)
     belief.take((lease(b"", b"m", 5, "recalled"),))
-    belief.drop_all()
+    assert belief.drop_all() == [Overtaken(1, (A.range,))]
     assert (belief.held(), belief.is_giving_up) == ((), True)
 
 
