@@ -74,6 +74,7 @@ class Entered:
             self._engine.entered.result()
         except BaseException:
             _ = self.close()
+            self._have_left()
             raise
         self._have_entered()
         return self
@@ -83,8 +84,12 @@ class Entered:
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
-    ) -> None:
-        _ = self.close()
+    ) -> bool | None:
+        try:
+            _ = self.close()
+        finally:
+            self._have_left()
+        return None
 
     # --- both ---
 
@@ -95,15 +100,18 @@ class Entered:
             raise UsageError(
                 f"this {self._what} was entered already; make another for another time or place"
             )
+        self._before_start(form)
         self._form = form
-        self._before_start()
         self._engine.start(in_loop=form == "async")
 
-    def _before_start(self) -> None:
+    def _before_start(self, form: Form) -> None:
         """What is to be done before the engine starts."""
 
     def _have_entered(self) -> None:
         """What is to be done when it is entered."""
+
+    def _have_left(self) -> None:
+        """What is to be done in the blocking form when it is left, or could not be entered."""
 
     def _before_leaving(self) -> None:
         """What is to be done before the engine leaves."""

@@ -6,28 +6,41 @@ body, the way `asyncio.timeout` does, as soon as the thread that renews finds th
 blocking form cannot stop its body, and raises on leaving.
 
 A body that raised an error of its own keeps it: what it says is nearer to the cause.
+
+A body that is to finish before its key moves (`finish=True`) goes on when the range is recalled, or
+the owner leaves: from then on nobody begins anything on the key, and it is given back when the body
+is done. The lease of such a body is lost when the manager, or the term, does not wait any longer.
 """
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from threading import Lock
 from types import TracebackType
 
+from tenure.base.instants import Instant
 from tenure.base.keys import UserKey
+from tenure.base.ranges import WHOLE, KeyRange
 from tenure.client.holdings import Board
 from tenure.client.lease import Lease
 from tenure.errors import LeaseLost, NotOwner, UsageError
+from tenure.runtime.clock import Clock
 
 
 class Guards:
     """The guards that are entered, to be looked through when something is lost."""
 
-    def __init__(self, board: Board, name: str, pool: str) -> None:
+    def __init__(self, board: Board, clock: Clock, name: str, pool: str) -> None:
         self.board = board
+        self.clock = clock
         self.name = name
         self.pool = pool
+        self.expires_at = Instant(0)
+        """Of all that is held, and of what is being given back."""
         self._lock = Lock()
         self._entered: dict[Guard, None] = {}
+        self._waiting: list[tuple[tuple[KeyRange, ...], Callable[[], object]]] = []
+        """What is to be done when no body in these ranges is to finish any more."""
 
     def add(self, guard: "Guard") -> None:
         """Tell `guard` when its lease is lost."""
@@ -38,14 +51,64 @@ class Guards:
         """Tell it no more."""
         with self._lock:
             self._entered.pop(guard, None)
+        self._go_on()
 
     def tell_losers(self) -> None:
-        """Something may have been lost: tell those whose lease is. From any thread."""
-        with self._lock:
-            entered = list(self._entered)
-        for guard in entered:
-            if not guard.is_held():
+        """Something may have been lost: tell those whose lease is. From any thread.
+
+        Those that are to finish are told by `keep`, which knows whether anybody else gets the key.
+        """
+        for guard in self._all():
+            if not guard.finishes and not guard.is_held():
                 guard.on_lost()
+
+    # --- bodies that are to finish, for the engine's loop ---
+
+    def _all(self) -> list["Guard"]:
+        with self._lock:
+            return list(self._entered)
+
+    def finishing(self, ranges: tuple[KeyRange, ...] = (WHOLE,)) -> int:
+        """How many bodies in these ranges are to finish before their keys move."""
+        return sum(guard.finishes and guard.is_in(ranges) for guard in self._all())
+
+    def keep(self, kept: tuple[KeyRange, ...]) -> None:
+        """Of what is held no longer, nobody else gets these ranges yet: bodies there finish."""
+        for guard in self._all():
+            if guard.finishes and not guard.is_held():
+                guard.is_kept = guard.is_kept or guard.is_in(kept)
+                if not guard.is_kept:
+                    guard.on_lost()
+
+    def overtake(self, ranges: tuple[KeyRange, ...] = (WHOLE,)) -> None:
+        """Nothing in these ranges is waited for any longer."""
+        for guard in self._all():
+            if guard.finishes and guard.is_in(ranges):
+                guard.finishes = guard.is_kept = False
+                if not guard.is_held():
+                    guard.on_lost()
+        self._go_on()
+
+    def when_finished(self, ranges: tuple[KeyRange, ...], then: Callable[[], object]) -> None:
+        """Call `then` when no body in these ranges is to finish any more; at once if none is."""
+        with self._lock:
+            self._waiting.append((ranges, then))
+        self._go_on()
+
+    def _go_on(self) -> None:
+        if not self._waiting:
+            return
+        with self._lock:
+            busy = [guard for guard in self._entered if guard.finishes]
+            waiting, self._waiting = self._waiting, []
+            due = []
+            for ranges, then in waiting:
+                if any(guard.is_in(ranges) for guard in busy):
+                    self._waiting.append((ranges, then))
+                else:
+                    due.append(then)
+        for then in due:
+            then()
 
     def not_owner(self, key: UserKey) -> NotOwner:
         """The error on entering."""
@@ -67,8 +130,12 @@ class Guards:
 class Guard:
     """`with` or `async with`: once."""
 
-    def __init__(self, guards: Guards, key: UserKey) -> None:
+    def __init__(self, guards: Guards, key: UserKey, *, finish: bool = False) -> None:
         self._guards = guards
+        self.finishes = finish
+        """Whether the body is to finish before the key moves."""
+        self.is_kept = False
+        """Whether the key is held no longer, and nobody else gets it before the body is done."""
         self._key = key
         self._lease: Lease | None = None
         self._task: asyncio.Task[object] | None = None
@@ -98,6 +165,15 @@ class Guard:
     def is_held(self) -> bool:
         """Whether the lease with which the body began still is."""
         return self._lease is not None and self._guards.board.holds(self._lease)
+
+    def is_in(self, ranges: tuple[KeyRange, ...]) -> bool:
+        """Whether its key lies in any of them."""
+        return self._lease is not None and any(self._lease.key in each for each in ranges)
+
+    def _has_lasted(self) -> bool:
+        """Whether nobody else can have had the key up to now."""
+        in_time = self._guards.clock() < self._guards.expires_at
+        return self.is_held() or (self.is_kept and in_time)
 
     def on_lost(self) -> None:
         """The lease is lost. From the thread that renews, or one that reads."""
@@ -143,6 +219,7 @@ class Guard:
 
     def _finish(self, error: BaseException | None, *, is_replaced: bool) -> None:
         assert self._lease is not None
+        has_lasted = self._has_lasted()
         self._leave()
-        if is_replaced or (error is None and not self.is_held()):
+        if is_replaced or (error is None and not has_lasted):
             raise self._guards.lease_lost(self._key, self._lease) from error

@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from signal import Signals
+from types import TracebackType
 from typing import TypeAlias
 from weakref import ref
 
@@ -22,7 +24,7 @@ from tenure.client.arguments import (
     drawn_name,
 )
 from tenure.client.callbacks import check_callback
-from tenure.client.entering import Entered
+from tenure.client.entering import Entered, Form
 from tenure.client.environment import Environment, World
 from tenure.client.forks import watch_forks
 from tenure.client.guard import Guard
@@ -30,6 +32,7 @@ from tenure.client.hand_off.handler import HandOffHandler, check_handler
 from tenure.client.hand_off.keyed_state import KeyedState
 from tenure.client.holdings import Board
 from tenure.client.lease import Lease
+from tenure.client.leave_on import LeaveOn, LeftAtSignal, checked_signals
 from tenure.client.managers import find_managers
 from tenure.client.owner_engine import OwnerEngine
 from tenure.errors import ConfigurationError
@@ -69,6 +72,10 @@ class Owner(Entered):
     `on_grant` and `on_revoke` are called with ranges, one call at a time and in order; see
     `tenure docs reference/client` for what may be counted on in them.
 
+    With `leave_on`, signals such as SIGTERM and SIGINT, the blocking form leaves at the first of
+    them: it hands over and finishes as `close` does while its body runs on, and then the body ends
+    and the program goes on behind the `with` block.
+
     Enter it with `async with`, or `with`. That waits until a manager has registered it, or raises
     after `enter_timeout` seconds: NoManager, naming every one that was tried; NameHeld; or
     PoolError. Raises ConfigurationError for arguments that cannot be used.
@@ -93,6 +100,7 @@ class Owner(Entered):
         hand_off_listen: str | None = None,
         hand_off_address: str | None = None,
         enter_timeout: float = ENTER_SECONDS,
+        leave_on: Sequence[Signals] = (),
         _surroundings: Environment | None = None,
     ) -> None:
         super().__init__()
@@ -126,7 +134,6 @@ class Owner(Entered):
             checked_seconds("enter_timeout", enter_timeout),
         )
         self._engine.managers_file = known.file
-        self._drain_seconds = 0.0
         if hand_off is not None:
             check_handler(hand_off)
             told = checked_hand_off_address(hand_off_address)
@@ -134,13 +141,13 @@ class Owner(Entered):
             if isinstance(hand_off, KeyedState):
                 hand_off.belong_to(self.name, checked_kind(kind), _ended(ref(self)))
             self._engine.hand_off_with(hand_off, listen, told)
-            self._drain_seconds = DRAIN_SECONDS
         elif hand_off_listen is not None or hand_off_address is not None:
             raise ConfigurationError(
                 "hand_off_listen and hand_off_address say where state is taken, and without "
                 "hand_off none is: pass hand_off=KeyedState(), or another handler, with them"
             )
         self._life: asyncio.Task[None] | None = None
+        self._leave_on = LeaveOn(checked_signals(leave_on))
         watch_forks(self._board)
 
     @property
@@ -189,14 +196,18 @@ class Owner(Entered):
         """
         self._board.record_load(key, amount)
 
-    def guard(self, key: UserKey) -> Guard:
+    def guard(self, key: UserKey, *, finish: bool = False) -> Guard:
         """`async with owner.guard(key) as lease:`, or `with`: a body that runs while `key` is held.
 
         Raises NotOwner on entering if it is not. When the lease is lost meanwhile, the async form
         cancels the body and raises LeaseLost; the blocking form raises LeaseLost on leaving.
+
+        With `finish`, the body finishes before the key moves: when the range is recalled, nothing
+        new begins on the key, and it is given back when the body is done, or at the recall's
+        deadline. Leaving waits for it for as long as `close(drain=...)` may take.
         """
         self._check_entered()
-        return Guard(self._engine.guards, key)
+        return Guard(self._engine.guards, key, finish=finish and not self._is_left)
 
     @property
     def ranges(self) -> Ranges:
@@ -225,24 +236,40 @@ class Owner(Entered):
     def close(self, drain: float | None = None) -> Awaitable[None]:
         """Leave: what the end of the `with` block does. A second time does nothing.
 
-        With `hand_off`, everything is handed over first, and served until it is; what cannot be
-        within `drain` seconds (20, unless given; 0 for none) is returned without its state. Begins
+        Bodies guarded with `finish` are done first, and with `hand_off` everything is handed over,
+        and served until it is; what cannot be within `drain` seconds (20, unless given; 0 for none)
+        is returned without its state. Begins
         at once. Blocks in the blocking form; in the async form, await what it returns.
         """
-        seconds = self._drain_seconds if drain is None else checked_drain(drain)
-        return self._close(seconds if self._drain_seconds else 0.0)
+        seconds = DRAIN_SECONDS if drain is None else checked_drain(drain)
+        return self._close(seconds)
 
     def alive(self) -> None:
         """Show the watchdog that the application is not hung. Without a watchdog, of no use."""
         self._check_entered()
         self._engine.alive()
 
-    def _before_start(self) -> None:
+    def _before_start(self, form: Form) -> None:
+        self._leave_on.begin(self.close, is_async=form == "async")
         self._board.open()
 
     def _have_entered(self) -> None:
+        self._leave_on.is_inside = True
         if self._form == "async" and self._config.watchdog_ns is not None:
             self._life = asyncio.get_running_loop().create_task(self._engine.keep_alive())
+
+    def _have_left(self) -> None:
+        self._leave_on.end()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        self._leave_on.is_inside = False
+        super().__exit__(kind, error, trace)
+        return isinstance(error, LeftAtSignal)
 
     def _before_leaving(self) -> None:
         life, gone = self._life, self._engine.gone

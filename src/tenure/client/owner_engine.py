@@ -16,7 +16,7 @@ import msgspec
 
 from tenure.base.instants import SECOND_NS, in_seconds
 from tenure.base.noted import Noted
-from tenure.base.ranges import KeyRange
+from tenure.base.ranges import WHOLE, KeyRange
 from tenure.client.callbacks import Callback, Job
 from tenure.client.engine import Engine
 from tenure.client.environment import Environment
@@ -95,7 +95,7 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
         self.board = board
         self.on_grant = on_grant
         self.on_revoke = on_revoke
-        self.guards = Guards(board, name, config.pool)
+        self.guards = Guards(board, self.clock, name, config.pool)
         self.ready: Future[None] = Future()
         """Done when it holds something for the first time."""
         self._machine = OwnerMachine(config, random)
@@ -152,7 +152,7 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
                 assert_never(action)
 
     def _hold(self, holdings: Holdings) -> None:
-        before = self.board.current.leases
+        before, self.guards.expires_at = self.board.current.leases, holdings.expires_at
         is_up = self.board.publish(holdings)
         if before and before != holdings.leases:
             self.guards.tell_losers()
@@ -173,14 +173,20 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
             then=lambda: self.post(done),
             deadline=revoke.deadline,
         )
+        self.guards.keep(revoke.kept)
+        self.guards.when_finished(revoked, lambda: self.call(lambda: self._call_on_revoke(job)))
+
+    def _call_on_revoke(self, job: Job) -> None:
+        """What was revoked is let go of when `on_revoke` is done, and state is discarded."""
         if self.transfers is None:
             self.callbacks.put(job)
         else:
             self.callbacks.put(job._replace(then=None))
-            self.transfers.application.discard(revoked, (), lambda: self.post(done))
+            self.transfers.application.discard(job.argument, (), job.then or _nothing)
 
     def _overtaken(self, overtaken: tuple[KeyRange, ...]) -> None:
         self.counts["revocations overtaken"] += 1
+        self.guards.overtake(overtaken)
         self.logger.warning(
             "%s has not let go of %s in time: on_revoke, or a callback before it, still runs, and "
             "another owner may serve that from now on",
@@ -207,6 +213,7 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
             case HandOver(order):
                 transfers.begin(order)
             case SendLast(order):
+                self.guards.overtake((order.range,))
                 transfers.send_last(order)
             case StopHandOver(order):
                 transfers.stop_giving(order)
@@ -330,9 +337,29 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
             self.alive()
             await asyncio.sleep(watchdog_ns / SECOND_NS / 4)
 
+    async def finish(self) -> None:
+        """Go on serving until all bodies are done that are to finish, or it takes too long."""
+        began = asyncio.get_running_loop().time()
+        finished = asyncio.Event()
+        self.guards.when_finished((WHOLE,), lambda: self.call(finished.set))
+        try:
+            async with asyncio.timeout(self.drain_seconds):
+                await finished.wait()
+        except TimeoutError:
+            self.logger.warning(
+                "%s leaves before %d guarded bodies that were to finish are done: it has waited "
+                "for them for %g s",
+                self.name,
+                self.guards.finishing(),
+                self.drain_seconds,
+            )
+        self.drain_seconds -= asyncio.get_running_loop().time() - began
+
     async def drain(self) -> None:
         """See `Engine.drain`. Ends when all is handed over, or given back, or it took too long."""
-        if self.transfers is None:
+        if self.guards.finishing():
+            await self.finish()
+        if self.transfers is None or self.drain_seconds <= 0:
             return
         limit, view = self.drain_seconds, self._machine.view()
         if view.is_searching and not (view.listed or view.copies):
@@ -364,6 +391,7 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
             self.transfers.application.is_leaving = True
         if self._drained.is_set():
             return
+        self.guards.overtake()
         view = self._machine.view()
         if view.is_searching and not view.listed:
             self.driver.stop()  # nothing to return, and nobody to tell
@@ -381,8 +409,13 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
     def give_up(self) -> None:
         """See `Engine.give_up`."""
         self.board.close()
+        self.guards.overtake()
         self.guards.tell_losers()
         self._drained.set()
+
+
+def _nothing() -> None:
+    """Nothing follows."""
 
 
 def ranges(leases: tuple[Leased, ...]) -> tuple[KeyRange, ...]:

@@ -23,6 +23,7 @@ import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from random import Random
+from signal import Signals
 from threading import Thread
 from types import TracebackType
 from typing import Any, Self, TypedDict, TypeVar, Unpack
@@ -66,6 +67,7 @@ class OwnerOptions(TypedDict, total=False):
     on_revoke: Callback | None
     hand_off: HandOffHandler | None
     enter_timeout: float
+    leave_on: Sequence[Signals]
 
 
 class LookupOptions(TypedDict, total=False):
