@@ -107,6 +107,12 @@ class Zipf:
         """The key itself."""
         return self.places[index].to_bytes(8, "big")
 
+    def ask(self, index: int, rate: float) -> None:
+        """Ask for one key so often from now on, whatever its rank."""
+        self.total += rate - self.hot.get(index, self.rates[index])
+        self.hot[index] = rate
+        self._index()
+
     @property
     def hottest_share(self) -> float:
         """The hottest key's part of the load."""
@@ -126,14 +132,29 @@ class World:
     """A pool of owners, its load, its manager's picture and plan."""
 
     def __init__(
-        self, policy: Policy, owners: int, exponent: float, seed: int, interval: int = 3
+        self,
+        policy: Policy,
+        owners: int,
+        exponent: float,
+        seed: int,
+        interval: int = 3,
+        *,
+        capacities: Sequence[float] = (),
+        hands_over: bool = True,
     ) -> None:
         self.policy = policy
         self.interval = interval
         """Seconds between two reports of an owner, and between two rounds of planning."""
+        self.hands_over = hands_over
+        """Whether what moves keeps its state. What does not is an entry of its own in the table."""
         self.dice = Random(seed)
-        self.load = Zipf(seed, exponent, owners * RATE)
-        self.candidates = [Candidate(i, f"owner-{i}") for i in range(1, owners + 1)]
+        self.load = Zipf(seed, exponent, (sum(capacities) or owners) * RATE)
+        strong = capacities or [1.0] * owners
+        self.candidates = [
+            Candidate(i, f"owner-{i}", capacity, hands_over=hands_over)
+            for i, capacity in enumerate(strong, 1)
+        ]
+        self.capacity = sum(strong)
         self.picture = LoadPicture()
         self.memory: object = None
         self.second = 0
@@ -145,9 +166,10 @@ class World:
         first = policy(Situation(self.candidates, RangeMap(Right(NOBODY, 1, 1))))
         self.memory = first.memory
         self.table = RangeMap.at_starts(
-            first.owners.starts(), [Right(owner, 2, 1) for owner in first.owners.values()]
+            first.owners.starts(), [Right(owner, 1, 1) for owner in first.owners.values()]
         )
-        self.number = 3
+        """Ranges that are as old become one, as the leader sees to."""
+        self.number = 2
         self.held: dict[int, list[Held]] = {}
         self.rates: dict[int, float] = {}
         self._told: dict[int, list[RangeRate]] = {}
@@ -196,14 +218,25 @@ class World:
         self._weigh({self.table[self.load.key(i)].owner for i in touched})
 
     def most_to_mean(self) -> float:
-        """The most that an owner carries, beside the mean, as a part of what must be."""
-        mean = self.load.total / len(self.candidates)
-        return max(self.rates.values()) / mean / self.floor
+        """The most that an owner carries for its capacity, beside the mean, as a part of what must
+        be.
+        """
+        return max(self.uses()) / (self.load.total / self.capacity) / self.floor
+
+    def uses(self) -> list[float]:
+        """What each owner carries for its capacity."""
+        return [self.rates[each.incarnation] / each.capacity for each in self.candidates]
+
+    def ask(self, index: int, rate: float) -> None:
+        """Ask for one key so often from now on."""
+        self.load.ask(index, rate)
+        self._weigh({self.table[self.load.key(index)].owner})
 
     @property
     def floor(self) -> float:
         """No policy comes below: one owner has the hottest key."""
-        return max(1.0, len(self.candidates) * self.load.hottest_share)
+        most = max(each.capacity for each in self.candidates)
+        return max(1.0, self.capacity / most * self.load.hottest_share)
 
     def devoted(self) -> set[int]:
         """The owners that hold one key and nothing else."""
@@ -229,7 +262,8 @@ class World:
                 touched.add(taker)
                 for piece, right in list(self.table.within(key_range)):
                     touched.add(right.owner)
-                    self.table.assign(piece, Right(taker, self.number, right.since))
+                    since = right.since if self.hands_over else self.number
+                    self.table.assign(piece, Right(taker, since, since))
                     self._planned.pop((key_range.start, key_range.end), None)
                 self.moved += (place(key_range.end) - place(key_range.start)) / SPACE
                 self.moves += 1

@@ -10,10 +10,11 @@ import msgspec
 
 from tenure.base.instants import Instant
 from tenure.client.holdings import Board
+from tenure.protocol.balance.load import HIGHEST_RATE
 from tenure.protocol.balance.meter import Meter
 from tenure.protocol.balance.picture import Measurement, RangeRate
 from tenure.protocol.lease.messages import KeyLoad, LeaseRequest, LoadReport, RangeLoad
-from tenure.wire.limits import HIGHEST_RATE, RANGES_PER_REPORT
+from tenure.wire.limits import RANGES_PER_REPORT
 
 EARLY = 0.9
 """Of a renewal's time: the requests of two renewals may be a little less than that apart."""

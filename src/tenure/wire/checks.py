@@ -9,9 +9,9 @@ from math import isfinite
 from typing import Protocol
 
 from tenure.base.keys import KEY_BYTES, Key
+from tenure.protocol.balance.load import HIGHEST_RATE, is_rate
 from tenure.protocol.lease.messages import LoadReport
 from tenure.wire.limits import (
-    HIGHEST_RATE,
     KEYS_PER_REPORT,
     LABEL_CHARACTERS,
     LABELS_PER_OWNER,
@@ -98,7 +98,7 @@ def check_load(load: LoadReport) -> None:
     check_keys(each.key for each in load.hottest)
     rates = [each.rate for each in load.ranges]
     for rate in (*rates, *(each.rate for each in load.hottest)):
-        if not 0 <= rate <= HIGHEST_RATE:
+        if not is_rate(rate):
             raise ValueError(f"a rate of {rate}, where 0 to {HIGHEST_RATE:g} is wanted")
 
 

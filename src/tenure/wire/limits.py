@@ -26,9 +26,6 @@ all that is held, and must not crowd that out of a request."""
 KEYS_PER_REPORT = 1 << 8
 """Hot keys: eight times what owners tell today. A manager keeps them for a while."""
 
-HIGHEST_RATE = 1e18
-"""A second. A sum of all the rates that there may be is still a number, and not infinite."""
-
 MESSAGE_BYTES = 64 * MIB
 """From a manager. A table of RANGES_PER_MESSAGE takes 6 MiB in a hashed pool, and fits in an
 ordered one while its bounds are 200 bytes on average."""

@@ -6,6 +6,9 @@ from heapq import heapify, heappop, heappush
 from tenure.protocol.balance.pieces import Piece
 from tenure.protocol.balance.policy import Candidate
 
+LEAST_CAPACITY, MOST_CAPACITY = 1e-6, 1e6
+"""Beside 1, which is usual. Owners may say any number above 0; beyond these, sums lose the rest."""
+
 
 class Account:
     """One owner in one round: its pieces and what they weigh."""
@@ -14,7 +17,9 @@ class Account:
         "capacity",
         "cordoned",
         "devoted_to",
+        "hands_over",
         "incarnation",
+        "margin",
         "name",
         "pieces",
         "space",
@@ -27,12 +32,15 @@ class Account:
     def __init__(self, candidate: Candidate) -> None:
         self.incarnation = candidate.incarnation
         self.name = candidate.name
-        self.capacity = candidate.capacity
+        self.capacity = min(max(candidate.capacity, LEAST_CAPACITY), MOST_CAPACITY)
+        self.hands_over = candidate.hands_over
         self.cordoned = candidate.cordoned
         self.zone = candidate.labels.get("zone", "")
         self.pieces: list[Piece] = []
         self.weight = 0.0
         self.space = 0.0
+        self.margin = 0.0
+        """Half of what is given at once: without it, an owner too small for anything looks idle."""
         self.devoted_to: Piece | None = None
         """A key so hot that the owner should have nothing else."""
         self.waits = False
@@ -50,6 +58,15 @@ class Account:
         """What it carries for each unit of its capacity."""
         return self.weight / self.capacity
 
+    @property
+    def fill(self) -> float:
+        """What it would carry with a little more: by this takers are ranked."""
+        return (self.weight + self.margin) / self.capacity
+
+    def use_with(self, more: float) -> float:
+        """What it would carry for each unit of its capacity, if it were given so much more."""
+        return (self.weight + more) / self.capacity
+
 
 class Ranking:
     """Some owners by what they carry, the least first: of all zones, and of each."""
@@ -63,14 +80,14 @@ class Ranking:
         """It is one of them, with what it carries now."""
         for zone in (None, account.zone):
             heap = self._heaps.setdefault(zone, [])
-            heappush(heap, (account.use, account.incarnation, account))
+            heappush(heap, (account.fill, account.incarnation, account))
 
     def least(self, zone: str | None = None) -> Account | None:
         """Who carries least and is open to more, of all or of one zone."""
         heap = self._heaps.get(zone, [])
         while heap:
-            use, _, account = heap[0]
-            if account.use == use and account.is_open:
+            fill, _, account = heap[0]
+            if account.fill == fill and account.is_open:
                 return account
             heappop(heap)
         return None
@@ -78,7 +95,7 @@ class Ranking:
     def nearest(self, zone: str | None, slack: float) -> Account | None:
         """Who carries least, of `zone` if that one carries no more than `slack` above the least."""
         least, near = self.least(), self.least(zone)
-        if least is None or near is None or near.use > least.use + slack:
+        if least is None or near is None or near.fill > least.fill + slack:
             return least
         return near
 
@@ -92,6 +109,10 @@ class Accounts:
         self.by_name = {each.name: each for each in self.by_incarnation.values()}
         self.all = list(self.by_incarnation.values())
         self.capacity = sum(each.capacity for each in self.all)
+        self.least_capacity = min((each.capacity for each in self.all), default=0.0)
+        is_even = all(each.capacity == self.least_capacity for each in self.all)
+        self.uneven = [] if is_even else self.all
+        """All of them, where some are stronger than others."""
         self.open = Ranking(())
         """Those that may give and take."""
         self._most: list[tuple[float, int]] = []

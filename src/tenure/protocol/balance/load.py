@@ -55,6 +55,26 @@ class Loads(NamedTuple):
     """Single keys with their rates, sorted by key."""
 
 
+HIGHEST_RATE = 1e18
+"""A second. A sum of all the rates that there may be is still a number, and not infinite."""
+
+
+def is_rate(rate: float) -> bool:
+    """Whether it can be one: not below 0, nor so high that sums of it are no numbers."""
+    return 0 <= rate <= HIGHEST_RATE
+
+
+def sound(loads: Loads | None) -> Loads | None:
+    """The loads without what cannot be a rate, whoever told it: that counts as nothing."""
+    if loads is None or (
+        all(map(is_rate, loads.rates)) and all(is_rate(rate) for _, rate in loads.hottest)
+    ):
+        return loads
+    rates = [rate if is_rate(rate) else 0.0 for rate in loads.rates]
+    hottest = [(key, rate) for key, rate in loads.hottest if is_rate(rate)]
+    return loads._replace(rates=rates, hottest=hottest)
+
+
 SMOOTHING_NS = 6 * SECOND_NS
 """Over how long rates are smoothed: two reports at the default interval of renewing. Less, and the
 noise of counting moves ranges; more, and a new hot spot is believed too late."""

@@ -34,6 +34,8 @@ class Candidate(NamedTuple):
     labels: Mapping[str, str] = NOTHING
     cordoned: bool = False
     """It keeps what it has, and is given nothing new but what is pinned to it."""
+    hands_over: bool = False
+    """It gives and takes ranges with their state: what moves so stays as old as it was."""
 
 
 class Pin(NamedTuple):

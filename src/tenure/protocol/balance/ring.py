@@ -22,7 +22,7 @@ from tenure.base.instants import Instant, seconds
 from tenure.base.keys import Key
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import LOWEST
-from tenure.protocol.balance.load import chance, share_of
+from tenure.protocol.balance.load import chance, share_of, sound
 from tenure.protocol.balance.pieces import carried
 from tenure.protocol.balance.policy import (
     NOBODY,
@@ -177,6 +177,9 @@ class Ring:
 
 
 def _by_name(situation: Situation) -> dict[str, float]:
-    """What everybody carries by the table, by name."""
-    weights = carried(owners_of(situation.present), situation.loads)
-    return {each.name: weights.get(each.incarnation, 0.0) for each in situation.candidates}
+    """What everybody carries by the table for each unit of capacity, by name."""
+    weights = carried(owners_of(situation.present), sound(situation.loads))
+    return {
+        each.name: weights.get(each.incarnation, 0.0) / each.capacity
+        for each in situation.candidates
+    }

@@ -5,7 +5,7 @@ So a range is not planned for two owners in turn while its recall takes its time
 """
 
 from collections.abc import Iterator, Mapping
-from math import ceil
+from math import ceil, exp
 from typing import NamedTuple
 
 from tenure.base.instants import FAR_FUTURE, Instant
@@ -14,7 +14,7 @@ from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
 from tenure.protocol.balance.accounts import Account, Accounts
 from tenure.protocol.balance.arrivals import Arrivals
-from tenure.protocol.balance.load import SPACE, chance, key_of
+from tenure.protocol.balance.load import SPACE, chance, key_of, sound
 from tenure.protocol.balance.pieces import Piece, cut_by, first_within
 from tenure.protocol.balance.policy import (
     NOBODY,
@@ -49,6 +49,7 @@ class RoundMemory(NamedTuple):
     owners: RangeMap[int]
     at: Instant
     budget: float
+    lasting: float
     joining: float
     moves: tuple[RecentMove, ...]
     """Those that cool down or are on their way, the oldest first."""
@@ -59,13 +60,19 @@ class RoundMemory(NamedTuple):
     """Of those whose rate had changed since the round before."""
     turned: tuple[int, ...]
     """Owners in whose load a trend was seen for the first time."""
+    peak: float
+    """The highest even share of late; it fades."""
+    low_since: Mapping[int, Instant]
+    """Owners that carry too little, and since when."""
+    cold_since: Mapping[Key, Instant]
+    """Keys that stand alone and are cold, and since when."""
 
 
 class Round:
     """One round: the pieces, who has them, and what it takes to move one."""
 
     def __init__(self, situation: Situation, tuning: Tuning) -> None:
-        self.situation = situation
+        self.situation = situation = situation._replace(loads=sound(situation.loads))
         self.tuning = tuning
         self.accounts = Accounts(situation.candidates)
         self.leavers = {each.incarnation: Account(each) for each in situation.leavers}
@@ -81,30 +88,46 @@ class Round:
         self.capacity = self.accounts.capacity
         self.share = self.weight / self.capacity
         """What a unit of capacity should carry."""
-        self.grain = self.weight / len(self.accounts.all) / tuning.ranges
+        self.ranges = min(tuning.ranges, max(1, tuning.table * 2 // 3 // len(self.accounts.all)))
+        """For each owner, at first: so many that the table has room for half as many again."""
+        self.grain = self.weight / len(self.accounts.all) / self.ranges
         """What the pieces that are dealt weigh, roughly."""
-        self.fragment = 0.5 / (len(self.accounts.all) * tuning.ranges)
+        even = 1.0 / (len(self.accounts.all) * self.ranges)
+        self.fragment = even / 2
         """Half a grain of space: what one more range costs."""
-        mean = self.weight / len(self.accounts.all)
-        self.noise = chance(mean) / mean if situation.loads is not None else 0.0
-        """How far an owner may be from its share by chance, as a part of it."""
+        self.key_cost = even * tuning.key_cost
+        for account in self.accounts.all:
+            account.margin = self.grain / 2
+        self.noise = self.noise_of(self.capacity / len(self.accounts.all))
+        """How far a usual owner may be from its share by chance, as a part of it."""
         self.trends: Mapping[Key, Trend] = {}
         self.turned: tuple[int, ...] = ()
         """Owners in whose load a trend is seen for the first time."""
         self.turning: list[int] = []
         """Those that wait for it; with them those of the last round, where there are any."""
         self.hot = self._follow_trend(last)
+        self.peak = self.share
+        if last is not None and situation.loads is not None:
+            faded = exp(-(situation.now - last.at) / tuning.peak_ns)
+            self.peak = max(self.peak, min(last.peak * faded, 2 * self.share))
+        self.bearable = tuning.high * self.peak / (self.share or 1.0)
+        """Above this, as a part of its share, an owner is relieved."""
         self._keep_still()
 
     def _remember(self, last: RoundMemory | None) -> None:
         now, tuning = self.situation.now, self.tuning
-        self.budget, self.joining = tuning.budget, tuning.joining
+        self.budget, self.lasting, self.joining = tuning.budget, tuning.lasting, tuning.joining
+        self.low_since: Mapping[int, Instant] = {}
+        self.cold_since: Mapping[Key, Instant] = {}
         self.moves: list[RecentMove] = []
         if last is not None:
             self.arrivals = last.arrivals
             filled = (now - last.at) / tuning.refill_ns
             self.budget = min(tuning.budget, last.budget + filled * tuning.budget)
             self.joining = min(tuning.joining, last.joining + filled * tuning.joining)
+            filled = (now - last.at) / tuning.lasting_refill_ns
+            self.lasting = min(tuning.lasting, last.lasting + filled * tuning.lasting)
+            self.low_since, self.cold_since = last.low_since, last.cold_since
             self.moves = [move for move in last.moves if self._is_fresh(move, last.owners)]
 
     def _is_fresh(self, move: RecentMove, owners: RangeMap[int]) -> bool:
@@ -170,6 +193,11 @@ class Round:
         """Of two takers one is as good where it carries no more than this above the other."""
         return (self.tuning.high - 1.0) * self.share
 
+    def noise_of(self, capacity: float) -> float:
+        """How far an owner of that capacity may be from its share by chance, as a part of it."""
+        mean = self.share * capacity
+        return chance(mean) / mean if self.situation.loads is not None else 0.0
+
     def room(self, account: Account) -> float:
         """What it could carry more, up to its even share."""
         return self.share * account.capacity - account.weight
@@ -182,14 +210,43 @@ class Round:
         """Whether cooldown and budget allow it; what they do not is told."""
         if piece.rests:
             self.hold_back(f"relieving {giver.name}", "cooldown")
-        elif piece.space > self.budget:
+        elif self.cost(piece) > self.left:
             self.hold_back(
                 f"relieving {giver.name}, at {self.of_share(giver)}", "over the churn budget"
             )
         else:
-            self.budget -= piece.space
+            self.budget -= self.cost(piece)
+            self.lasting -= self.cost(piece)
             return True
         return False
+
+    def may_cut(self, giver: Account) -> bool:
+        """Whether budget and table allow it to move one more key alone."""
+        relieving = f"relieving {giver.name}, at {self.of_share(giver)}, with a hot key"
+        if self.key_cost > self.left:
+            self.hold_back(relieving, "over the churn budget")
+        elif self.is_full:
+            self.hold_back(relieving, "the table is full")
+        else:
+            self.budget -= self.key_cost
+            self.lasting -= self.key_cost
+            return True
+        return False
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the table has no room for more entries."""
+        at_most = 2 * self.tuning.entries_at_most * len(self.accounts.all)
+        return len(self.situation.present) >= min(at_most, self.tuning.table)
+
+    def cost(self, piece: Piece) -> float:
+        """Of the budgets: the space that moves."""
+        return self.key_cost if piece.is_one_key else piece.space
+
+    @property
+    def left(self) -> float:
+        """Of both budgets for balance."""
+        return min(self.budget, self.lasting)
 
     def move(self, piece: Piece, taker: Account, phase: str, reason: str) -> None:
         """Move it for balance: it then cools down."""
@@ -217,7 +274,7 @@ class Round:
                 score = piece.weight / (piece.space + self.fragment)
                 if best is None or score > best[0]:
                     best = score, piece, None
-            for key, rate in () if grain else piece.points:
+            for key, rate in () if grain or self.is_full else piece.points:
                 score = rate / self.fragment / 2
                 if alone <= rate <= most and (best is None or score > best[0]):
                     best = score, piece, key
@@ -239,7 +296,7 @@ class Round:
 
     def _shorten(self, piece: Piece) -> None:
         """Leave as much of the piece as the budget allows; the rest becomes another."""
-        rest = piece.cut(key_of(piece.at + int(self.budget * SPACE)))
+        rest = piece.cut(key_of(piece.at + int(self.left * SPACE)))
         if rest is not None:
             self._add(rest)
 
@@ -281,6 +338,8 @@ class Round:
         starts = [piece.start for piece in self.pieces]
         owners = RangeMap.at_starts(starts, [piece.owner for piece in self.pieces])
         made = tuple(self._made())
+        if not made and not self.held_back:
+            self.hold_back("balance", self.why_nothing())
         again = {move.range for move in made}  # what nobody can have is told in each round
         moves = (*(move for move in self.moves if move.range not in again), *made)
         why: RangeMap[Why | None] = RangeMap(None)
@@ -290,14 +349,26 @@ class Round:
             owners,
             self.situation.now,
             self.budget,
+            self.lasting,
             self.joining,
             moves,
             self.arrivals,
             self.hot,
             self.trends,
             self.turned,
+            self.peak,
+            self.low_since,
+            self.cold_since,
         )
         return Plan(owners, why, tuple(self.held_back), memory, self.again_at)
+
+    def why_nothing(self) -> str:
+        """Why nothing moves, and nothing that would is held back."""
+        if self.situation.loads is None:
+            return "no load is known: nobody has told any, or not everybody has"
+        most = max(self.accounts.all, key=lambda account: account.use)
+        most_at = f"{most.name} carries most, {self.of_share(most)}"
+        return f"{most_at}; {self.bearable:.2f} is too much"
 
     def _made(self) -> Iterator[RecentMove]:
         """The moves of this round."""

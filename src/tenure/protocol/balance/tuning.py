@@ -11,6 +11,11 @@ class Tuning(NamedTuple):
     ranges: int = 64
     """For each owner, at first: as many as the ring has points. A range is then 1.6 % of an owner,
     fine enough to level with whole ranges, and the table of 1,000 owners is 2 MB."""
+    entries_at_most: int = 256
+    """For each owner, on the average, in the table: what one owner has side by side is several
+    where some state is older. Above it those with most of them move as a whole."""
+    table: int = 98_304
+    """Entries in all: three quarters of what a message carries."""
     ranges_at_most: int = 96
     """For each owner, on the average: above it the smallest are joined to their neighbours."""
     high: float = 1.05
@@ -19,13 +24,30 @@ class Tuning(NamedTuple):
     low: float = 0.8
     """An owner is filled up below this: an owner with less to do harms nobody, so it costs less to
     leave it until it is a fifth."""
+    low_ns: int = seconds(300)
+    """And only when it was below for so long: a key that is hot now and then leaves its owner with
+    little to do in between, and what would fill that up would have to go again. A key that stands
+    alone goes back when it was cold for as long."""
+    peak_ns: int = seconds(600)
+    """For about so long what was an even share a moment ago is not too much, up to twice what is
+    one now. Where a hot key cools down, everybody else seems to carry too much, and bears no more
+    than before; and mostly the key comes back."""
     budget: float = 0.09
     """Of the key space, that may move for balance at once: Slicer's figure for a round."""
     joining: float = 0.01
     """Of the key space, that may move at once in order to have fewer ranges: Slicer's figure."""
     refill_ns: int = seconds(300)
-    """How long both budgets take to fill up. What moves for ever moves the space about once in an
-    hour at most, and nothing that is worth it waits longer than this."""
+    """How long both budgets take to fill up: what is worth it waits no longer than this."""
+    lasting: float = 0.4
+    """Of the key space, that may move for either of them in the long run: twice the most that it
+    took to even out a skew, after an even deal."""
+    lasting_refill_ns: int = seconds(2 * 3600)
+    """How long that takes to fill up. Whatever the load does, bursts or an attack, it moves no more
+    than a fifth of the space an hour for ever, and what was saved up once. All hot keys may change
+    every five minutes for hours: that takes as much."""
+    key_cost: float = 0.0625
+    """What moving one key costs of the budgets, as a part of an even range: it moves next to no
+    state, but makes two ranges more."""
     cooldown_ns: int = seconds(20)
     """What has moved for balance does not move again for this long: three times the smoothing, when
     19 in 20 parts of what is known of it was measured since."""

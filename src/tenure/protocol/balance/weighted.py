@@ -20,14 +20,14 @@ The idea of weighing benefit against churn, within a budget for each round, is S
 4.4.2). Here a round is seconds, not minutes, so the budget is one of time: it fills up again.
 """
 
-from itertools import pairwise
+from operator import attrgetter
 
 from tenure.base.instants import Instant
 from tenure.base.keys import Key
 from tenure.protocol.balance.accounts import Account, Ranking
+from tenure.protocol.balance.joining import Joining
 from tenure.protocol.balance.pieces import Piece, first_within
 from tenure.protocol.balance.policy import NOBODY, Plan, Situation, Why, nothing_to_plan
-from tenure.protocol.balance.round import Round
 from tenure.protocol.balance.tuning import DEFAULT, Tuning
 
 TO_NOBODY = Why("house", "nobody has it, and all owners are cordoned")
@@ -46,7 +46,10 @@ class Weighted:
         return _Phases(situation, self.tuning).run()
 
 
-class _Phases(Round):
+_is_open = attrgetter("is_open")
+
+
+class _Phases(Joining):
     """The phases of one round, in order."""
 
     def run(self) -> Plan:
@@ -167,15 +170,17 @@ class _Phases(Round):
         weight, capacity = self.weight, self.capacity
         for rate, key, home in sorted(hot, key=lambda each: (-each[0], each[1])):
             piece = self.piece_at(home, key)
-            host = self.host_of(piece, rate)
-            if host is None:
-                continue
-            if rate * capacity < weight * host.capacity:
+            if rate * capacity < weight * self.accounts.least_capacity:
                 break
+            host = self.host_of(piece, rate)
+            if host is None or rate * capacity < weight * host.capacity:
+                continue
             if capacity <= host.capacity:
                 break  # the last one has all the rest
             weight -= rate
             capacity -= host.capacity
+            if home is not host and not self.may_cut(home):
+                break
             alone = self.single_out(piece, key)
             if alone.owner != host.incarnation:
                 self.move(alone, host, "devote", f"a key with {rate:.0f}/s fills an owner alone")
@@ -187,21 +192,27 @@ class _Phases(Round):
             self._strip(account)
 
     def host_of(self, piece: Piece, rate: float) -> Account | None:
-        """Who should have the hot key in `piece` alone: its owner, or one with much less space."""
+        """Who should have the hot key in `piece` alone: its owner, or one with much less space.
+
+        Where the key is too much for its owner, a stronger one, whatever it has.
+        """
         home = self.accounts.by_incarnation[piece.owner]
         if home.cordoned or home.turns or home.waits:
             return None
         if piece.rests:
             return None if home.devoted_to else home
-        found, space = (None, 2.0) if home.devoted_to else (home, home.space / 2)
+        is_too_much = rate > self.tuning.high * self.share * home.capacity
+        found = None if home.devoted_to else home
+        best = (home.capacity, 2.0 if found is None else home.space / 2)
         for account in self.accounts.all:
-            if not account.is_open or account is home or account.capacity < home.capacity:
+            if not account.is_open or account is home or account.capacity < best[0]:
                 continue
-            if account.space >= space or 2 * account.weight > rate:
+            is_stronger = is_too_much and account.capacity > best[0]
+            if not is_stronger and (account.space >= best[1] or 2 * account.weight > rate):
                 continue
             beside = sum(each.weight for each in account.pieces if each.rests)
             if beside <= (self.tuning.high - 1.0) * rate:  # it stays
-                found, space = account, account.space
+                found, best = account, (account.capacity, account.space)
         return found
 
     def _strip(self, account: Account) -> None:
@@ -249,18 +260,37 @@ class _Phases(Round):
 
     def level(self) -> None:
         """From the one with most to the one with least, while it is worth it."""
-        high = self.share * max(self.tuning.high, 1.0 + self.noise)
-        low = self.share * min(self.tuning.low, 1.0 - self.noise)
+        too_little = self._have_too_little()
         while (giver := self.accounts.most()) is not None:
             least = self.accounts.open.least()
             assert least is not None
-            enough = self.share + self.grain / 2 / giver.capacity
-            if giver is least:
+            if giver is least or giver.use <= self.share + self.grain / 2 / giver.capacity:
                 return
-            if giver.use <= high and (least.use >= low or giver.use <= enough):
-                return
-            if not self._relieve(giver, least):
+            is_needed = self._is_too_much(giver) or least.incarnation in too_little
+            if not (is_needed and self._relieve(giver, least)):
                 self.accounts.set_aside(giver)
+
+    def _have_too_little(self) -> set[int]:
+        """Who is to be filled up: it has carried too little for a while."""
+        now = self.situation.now
+        self.low_since = {
+            each.incarnation: self.low_since.get(each.incarnation, now)
+            for each in self.accounts.all
+            if each.is_open
+            and each.fill < self.share * min(self.tuning.low, 1.0 - self.noise_of(each.capacity))
+        }
+        return {one for one, at in self.low_since.items() if now - at >= self.tuning.low_ns}
+
+    def _is_too_much(self, giver: Account) -> bool:
+        """Whether it carries more than it should, and more than it may by chance."""
+        if giver.use <= self.share * self.bearable:
+            return False
+        noise = 1.0 + self.noise_of(giver.capacity)
+        if giver.use <= self.share * noise:
+            why = f"so few requests may be chance, up to {noise:.2f}"
+            self.hold_back(f"relieving {giver.name}, at {self.of_share(giver)}", why)
+            return False
+        return True
 
     def _relieve(self, giver: Account, least: Account) -> bool:
         """Move one piece off the giver; whether there was one that could be moved."""
@@ -271,17 +301,26 @@ class _Phases(Round):
         piece = self.detach(giver, wanted)
         if piece is None:
             return self._swap(giver, surplus)
-        if piece.space > self.budget >= self.fragment:
+        if piece.space > self.left >= self.fragment:
             self._shorten(piece)
-        taker = self.accounts.open.nearest(giver.zone, self.slack)
-        if taker is None or taker is giver:
-            taker = least
-        if taker.weight + piece.weight >= giver.weight and taker.use >= least.use:
+        taker = self._taker_of(piece, giver)
+        if taker is None:
+            why = "whoever took some of it would carry as much"
+            self.hold_back(f"relieving {giver.name}, at {self.of_share(giver)}", why)
             return False
         if not self.may_move(piece, giver):
             return False
         self.move(piece, taker, "level", f"{giver.name} was at {self.of_share(giver)}")
         return True
+
+    def _taker_of(self, piece: Piece, giver: Account) -> Account | None:
+        """Who is to have it: near to the giver, if that is as good, and below it then."""
+        near = self.accounts.open.nearest(giver.zone, self.slack)
+        if near is None or near is giver or near.use_with(piece.weight) >= giver.use:
+            others = [each for each in self.accounts.all if each.is_open and each is not giver]
+            near = min(others, key=lambda each: each.use_with(piece.weight), default=None)
+        is_below = near is not None and near.use_with(piece.weight) < giver.use
+        return near if is_below else None
 
     def _move_hot_key(self, giver: Account, taker: Account) -> bool:
         """Move the hot key that leaves the two nearest to even, if there is one worth it.
@@ -289,15 +328,30 @@ class _Phases(Round):
         What the taker has too much then, or the giver too little, ranges have to mend. It is worth
         it where that is less than half of what ranges would have to do without.
         """
-        surplus, room = -self.room(giver), self.room(taker)
+        surplus = giver.use - self.share
+        strength = max(giver.capacity, taker.capacity)
+        stronger = [each for each in self.accounts.uneven if each.capacity > strength]
+        takers = [taker, *sorted(filter(_is_open, stronger), key=lambda each: each.fill)[:1]]
         found = [
-            (max(abs(rate - surplus), rate - room), key, piece)
+            (
+                max(
+                    abs(giver.use_with(-rate) - self.share),
+                    each.use_with(rate) - self.share,
+                ),
+                key,
+                each.incarnation,
+                piece,
+            )
             for rate, key, piece in self._lumps(giver)
+            for each in takers
             if not piece.rests
         ]
-        left, key, piece = min(found, key=lambda each: each[:2], default=(surplus, b"", None))
-        if piece is None or left >= surplus / 2:
+        left, key, number, piece = min(
+            found, key=lambda each: each[:3], default=(surplus, b"", NOBODY, None)
+        )
+        if piece is None or left >= surplus / 2 or not self.may_cut(giver):
             return False
+        taker = self.accounts.by_incarnation[number]
         reason = f"{giver.name} was at {self.of_share(giver)}, with a hot key"
         self.move(self.single_out(piece, key), taker, "level", reason)
         return True
@@ -307,20 +361,25 @@ class _Phases(Round):
         relieving = f"relieving {giver.name}, at {self.of_share(giver)}"
         lumps = self._lumps(giver)
         enough = [lump for lump in lumps if lump[0] >= surplus / 2 and not lump[2].rests]
-        if lumps == enough[:1] or not enough:
+        if not enough:
             self.hold_back(relieving, "its ranges cool down, are pinned or cannot be cut")
             return False
         rate, key, piece = min(enough, key=lambda lump: lump[:2])
+        is_only_one = lumps == enough[:1]  # it would be as much for anybody but a stronger one
         found: tuple[float, int] | None = None
         for taker in self.accounts.all:
             if taker is giver or not taker.is_open:
                 continue
+            if is_only_one and taker.capacity <= giver.capacity:
+                continue
             fixed = rate + sum(lump[0] for lump in self._lumps(taker))
-            then = max(fixed, taker.weight + rate - self.budget * self.weight)
+            then = max(fixed, taker.weight + rate - self.left * self.weight)
             if then / taker.capacity < giver.use * 0.95:
                 found = min(found or (then, taker.incarnation), (then, taker.incarnation))
         if found is None:
             self.hold_back(relieving, "nobody could make room for one of its hot keys now")
+            return False
+        if not self.may_cut(giver):
             return False
         taker = self.accounts.by_incarnation[found[1]]
         reason = f"{giver.name} was at {self.of_share(giver)}; {taker.name} makes room"
@@ -336,54 +395,3 @@ class _Phases(Round):
             for key, rate in piece.points
             if rate >= alone
         ]
-
-    def join(self) -> None:
-        """Cold keys that stand alone go back; the smallest ranges too, where there are too many."""
-        self.pieces.sort(key=lambda piece: piece.start)
-        cold = 0.0 if self.situation.loads is None else self.tuning.cold * self.share
-        for i, piece in enumerate(self.pieces):
-            if piece.is_one_key and piece.weight < cold and not piece.rests:
-                self._go_to_neighbour(i, "a key that stood alone is cold again")
-        too_many = self._ranges() - self.tuning.ranges_at_most * len(self.accounts.all)
-        if too_many <= 0:
-            return
-        small = sorted(
-            (piece.space, i)
-            for i, piece in enumerate(self.pieces)
-            if not piece.rests and piece.weight < self.grain
-        )
-        for space, i in small:
-            if too_many <= 0:
-                return
-            if space > self.joining:
-                self.hold_back("joining small ranges", "over the churn budget")
-                return
-            if self._go_to_neighbour(i, "a small range among too many"):
-                self.joining -= space
-                too_many -= 1
-
-    def _ranges(self) -> int:
-        owners = [piece.owner for piece in self.pieces]
-        return 1 + sum(a != b for a, b in pairwise(owners))
-
-    def _go_to_neighbour(self, i: int, reason: str) -> bool:
-        """Give a piece to the owner beside it, of two to the one whose state is as old."""
-        piece = self.pieces[i]
-        beside = [self.pieces[j] for j in (i - 1, i + 1) if 0 <= j < len(self.pieces)]
-        beside.sort(key=lambda other: self.since(other) != self.since(piece))
-        giver = self.accounts.by_incarnation[piece.owner]
-        if giver.cordoned or giver.turns or len(giver.pieces) == 1:  # without any, it would be new
-            return False
-        if not beside or any(other.owner == piece.owner for other in beside):
-            return False
-        for other in beside:
-            taker = self.accounts.by_incarnation[other.owner]
-            has_room = piece.is_one_key or taker.use <= self.share * self.tuning.high
-            if taker.is_open and has_room:
-                self.move(piece, taker, "join", reason)
-                return True
-        return False
-
-    def since(self, piece: Piece) -> int:
-        """Since which number its state is unbroken: ranges become one only where this agrees."""
-        return self.situation.present[piece.start].since

@@ -207,10 +207,10 @@ def test_a_hotter_key_does_not_come_to_one_that_has_just_been_given_its_owner() 
 
 def spent(plan: Plan) -> RoundMemory:
     assert isinstance(plan.memory, RoundMemory)
-    return plan.memory._replace(budget=0.0)
+    return plan.memory._replace(budget=0.001)
 
 
-def test_a_second_hot_key_leaves_though_the_budget_is_used_up() -> None:
+def test_a_second_hot_key_leaves_though_the_budget_has_nothing_left_but_for_keys() -> None:
     second = b"\x31" * 8
     policy, members = Weighted(), candidates(1, 2, 3, 4)
     present = RangeMap.at_starts(EIGHTHS, [1, 1, 2, 2, 3, 3, 4, 4])

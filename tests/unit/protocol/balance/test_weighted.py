@@ -9,6 +9,7 @@ from tenure.base.keys import Key
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
 from tenure.protocol.balance.load import Loads, share_of
+from tenure.protocol.balance.pieces import carried
 from tenure.protocol.balance.policy import (
     NOBODY,
     Candidate,
@@ -20,9 +21,10 @@ from tenure.protocol.balance.policy import (
     only,
 )
 from tenure.protocol.balance.ring import Ring
+from tenure.protocol.balance.round import RoundMemory
 from tenure.protocol.balance.tuning import DEFAULT
 from tenure.protocol.balance.weighted import Weighted
-from tenure.protocol.lease.table import Right
+from tenure.protocol.lease.table import Right, owners_of
 from tests.unit.protocol.balance.tables import EMPTY, candidates, moved, shares, table
 
 HOT: Key = b"\x42" * 8
@@ -144,10 +146,20 @@ def test_a_warm_key_goes_alone_to_whoever_has_room_for_it() -> None:
     assert moved(present, plan.owners) == 0
 
 
-def test_a_key_that_stood_alone_goes_back_when_it_is_cold() -> None:
+def later(situation: Situation, seconds_later: float) -> Plan:
+    """The plan when all has been so for a while."""
+    plan = Weighted()(situation)
+    then = Instant(situation.now + seconds(seconds_later))
+    return Weighted()(situation._replace(now=then, memory=plan.memory))
+
+
+def test_a_key_that_stood_alone_goes_back_when_it_has_been_cold_for_a_while() -> None:
+    """Not at once: a key that is hot now and then would go to and fro."""
     present = eighths(1, 1, 1, 1, 2, 2, 2, 2)
     present.assign(only(HOT), 2)
-    plan = Weighted()(Situation(candidates(1, 2), table(present), at(0), even(1000)))
+    situation = Situation(candidates(1, 2), table(present), at(0), even(1000))
+    assert later(situation, 299).owners == present
+    plan = later(situation, 300)
     assert plan.owners == eighths(1, 1, 1, 1, 2, 2, 2, 2)
     assert phases(present, plan) == {"join": 1}
 
@@ -296,7 +308,7 @@ def test_a_key_is_joined_to_the_neighbour_whose_state_is_as_old() -> None:
     present.assign(KeyRange(EIGHTHS[5], None), Right(2, 7, 7))
     present.assign(only(HOT), Right(2, 6, 4))
     rates = loads(500, 500, *[333] * 6)
-    plan = Weighted()(Situation(candidates(1, 2, 3), present, at(0), rates))
+    plan = later(Situation(candidates(1, 2, 3), present, at(0), rates), 300)
     assert plan.owners[HOT] == 3
 
 
@@ -307,3 +319,129 @@ def test_a_leader_that_knows_no_loads_yet_undoes_nothing() -> None:
     present = table(owners)
     plan = Weighted()(Situation(candidates(1, 2, 3), present))
     assert list(changes(present, plan)) == []
+
+
+# --- owners of unequal capacity -------------------------------------------------------------------
+
+
+def in_time_for(members: list[Candidate], present: RangeMap[int], loads: Loads) -> RangeMap[int]:
+    """The plan after many rounds, each carried out, with loads that stay as they are."""
+    policy, owners, memory = Weighted(), present, None
+    for i in range(300):
+        now = at(30 * i)
+        plan = policy(Situation(members, table(owners), now, loads, memory=memory))
+        owners, memory = plan.owners, plan.memory
+    return owners
+
+
+def uses(members: list[Candidate], owners: RangeMap[int], loads: Loads) -> list[float]:
+    """What each carries for its capacity, as a part of an even share."""
+    carries = carried(owners, loads)
+    share = sum(carries.values()) / sum(each.capacity for each in members)
+    return [carries.get(each.incarnation, 0.0) / each.capacity / share for each in members]
+
+
+@pytest.mark.parametrize("capacities", [(1, 8, 8), (8, 1, 1, 1), (0.1, 1, 1), (1, 2, 4, 8)])
+@pytest.mark.parametrize("part", [0.0, 0.1, 0.3])
+def test_the_weakest_owner_is_relieved_of_all_that_is_too_much_for_it(
+    capacities: tuple[float, ...], part: float
+) -> None:
+    """Of ranges, and of a key that fills it many times over and is little for a stronger one."""
+    members = [Candidate(i, f"owner-{i}", capacity) for i, capacity in enumerate(capacities, 1)]
+    weakest = min(members, key=lambda each: each.capacity).incarnation
+    total = 20_000.0
+    asked = loads(*[total * (1 - part) / 8] * 8, hot={HOT: total * part} if part else None)
+    owners = in_time_for(members, RangeMap(weakest), asked)
+    assert max(uses(members, owners, asked)) <= DEFAULT.high + 0.02
+
+
+def test_what_stands_in_the_way_of_relieving_an_owner_is_told() -> None:
+    """A weak owner whose only key is pinned to it, beside strong ones with next to nothing."""
+    members = [Candidate(1, "weak"), Candidate(2, "strong", 8.0)]
+    asked = even(2000, {HOT: 5000.0})
+    situation = Situation(members, table(eighths(*[2] * 8)), at(0), asked, [Pin(HOT, "weak")])
+    plan = Weighted()(situation)
+    assert plan.owners[HOT] == 1
+    assert [each.what for each in plan.held_back if "weak" in each.what]
+
+
+def test_a_policy_that_does_nothing_says_why() -> None:
+    members, even_enough = candidates(1, 2), table(eighths(1, 1, 1, 1, 2, 2, 2, 2))
+    for asked, why in (
+        (None, "no load is known: nobody has told any, or not everybody has"),
+        (
+            loads(*[1020] * 4, *[980] * 4),
+            "owner-1 carries most, 1.02 of its share; 1.05 is too much",
+        ),
+    ):
+        plan = Weighted()(Situation(members, even_enough, at(0), asked))
+        assert plan.held_back == (HeldBack("balance", why),)
+
+
+# --- what comes and goes --------------------------------------------------------------------------
+
+
+def test_moving_keys_alone_costs_budget() -> None:
+    present = eighths(1, 1, 1, 1, 2, 2, 2, 2)
+    rates = loads(500, 500, 500, 500, 300, 300, 300, 300, hot={HOT: 800.0})
+    situation = Situation(candidates(1, 2), table(present), at(0), rates)
+    before, after = Weighted()(situation._replace(loads=None)), Weighted()(situation)
+    assert isinstance(before.memory, RoundMemory)
+    assert isinstance(after.memory, RoundMemory)
+    cost = DEFAULT.key_cost / (2 * DEFAULT.ranges)
+    assert after.memory.budget == pytest.approx(before.memory.budget - cost)
+    for memory in (before.memory._replace(budget=0.0), before.memory._replace(lasting=0.0)):
+        plan = Weighted()(situation._replace(memory=memory))
+        assert plan.owners == present
+        assert "over the churn budget" in [each.why for each in plan.held_back]
+
+
+def test_who_bears_what_was_an_even_share_a_moment_ago_is_left_alone() -> None:
+    """The hottest key has cooled down: the others carry too much of what is left, and no more."""
+    members = candidates(1, 2, 3)
+    owners = RangeMap.at_starts([b"", EIGHTHS[4]], [1, 2])
+    owners.assign(only(HOT), 3)
+    policy, memory = Weighted(), None
+    for second in range(0, 30, 3):
+        hot = Situation(members, table(owners), at(second), even(3000, {HOT: 5000.0}))
+        memory = policy(hot._replace(memory=memory)).memory
+    cold = Situation(members, table(owners), at(60), even(3000, {HOT: 1.0}), memory=memory)
+    assert policy(cold).owners == owners
+    assert policy(cold._replace(memory=None)).owners != owners
+
+
+def test_who_carries_too_little_is_filled_up_when_that_has_lasted() -> None:
+    """Others do not carry too much, so nobody is relieved by it."""
+    starts = [b"", *(bytes([i * 25]) for i in range(1, 10))]
+    present = table(RangeMap.at_starts(starts, list(range(1, 11))))
+    told = Loads(at(0), starts, [1030.0] * 9 + [700.0])
+    situation = Situation(candidates(*range(1, 11)), present, at(0), told)
+    assert later(situation, 299).owners == owners_of(present)
+    assert {change.taker for change in changes(present, later(situation, 300))} == {10}
+
+
+@pytest.mark.parametrize("hands_over", [False, True])
+def test_what_one_owner_has_in_many_entries_moves_as_a_whole_where_there_are_too_many(
+    hands_over: bool,
+) -> None:
+    """Granted anew, it is one; but what is handed over stays as old as it was."""
+    many = KeyRange(bytes([1]), bytes([2]))
+    present = table(eighths(2, 2, 2, 2, 1, 1, 1, 1))
+    present.assign(many, Right(1, 1, 1))
+    for i in range(40):
+        present.assign(only(bytes([1, i]) + bytes(6)), Right(1, 2 + i, 2 + i))
+    policy = Weighted(DEFAULT._replace(entries_at_most=8))
+    members = [each._replace(hands_over=hands_over) for each in candidates(1, 2)]
+    plan = policy(Situation(members, present, at(0)))
+    assert plan.owners.has(many, 1 if hands_over else 2)
+    assert moved(owners_of(present), plan.owners) <= DEFAULT.joining
+
+
+def test_where_the_table_is_full_no_key_moves_alone() -> None:
+    present = eighths(1, 2, 1, 2, 1, 2, 1, 2)
+    rates = loads(500, 300, 500, 300, 500, 300, 500, 300, hot={HOT: 800.0})
+    situation = Situation(candidates(1, 2), table(present), at(0), rates)
+    assert only(HOT) in [each.range for each in changes(table(present), Weighted()(situation))]
+    full = Weighted(DEFAULT._replace(entries_at_most=2))(situation)
+    assert "the table is full" in [each.why for each in full.held_back]
+    assert only(HOT) not in [each.range for each in changes(table(present), full)]

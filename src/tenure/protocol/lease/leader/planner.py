@@ -92,7 +92,12 @@ class Planner:
             member = self.table.members[session.incarnation]
             cordoned = session.name in wanted.cordoned
             it = Candidate(
-                session.incarnation, session.name, member.capacity, member.labels, cordoned
+                session.incarnation,
+                session.name,
+                member.capacity,
+                member.labels,
+                cordoned,
+                hands_over=member.hand_off is not None,
             )
             if session.leaving or session.incarnation == gone or session.name in wanted.drained:
                 leavers.append(it)
