@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from tenure.base.ranges import WHOLE
 from tenure.protocol.lease.attestation import Sight
+from tenure.protocol.lease.leader.witnesses import Suspect
 from tenure.protocol.lease.messages import Attest, Attested, Process
 from tenure.protocol.lease.timing import DEFAULT
 from tenure.sim.kernel.hosts import HostProcess, Place
@@ -69,6 +70,45 @@ def test_8_a_neighbour_attests_and_the_keys_are_served_at_once() -> None:
     it.stage.run(SOON)
     assert (it.stage.holders(KEY), it.is_attested()) == (["p"], True)
     assert "owner expired" not in it.a.notes
+
+
+def _always(*_: object) -> bool:
+    return True
+
+
+LIARS = Canary("", patches=((Sight, "shows_gone", _always),))
+
+
+def a_liar_says_that_a_living_owner_is_gone() -> None:
+    it = scene()
+    with LIARS.in_place():
+        it.stage.owner("liar", name="o", on_host=process(it.stage, 12))
+        it.stage.run(2)
+    assert (it.stage.holders(KEY), it.is_attested()) == (["o"], False)
+
+
+def test_8_a_living_owner_that_is_said_to_be_gone_objects() -> None:
+    """P14: whoever may join could say so. It is told over its own connection, and asks."""
+    a_liar_says_that_a_living_owner_is_gone()
+    ends_badly(a_liar_says_that_a_living_owner_is_gone, without=NO_OBJECTION)
+
+
+def _is_there(self: Suspect) -> bool:
+    return self.pool.sessions.get(self.session.incarnation) is self.session
+
+
+NO_OBJECTION = Canary("", patches=((Suspect, "is_suspect", property(_is_there)),))
+
+
+def test_8_a_successor_under_its_own_name_waits_for_the_objection_only() -> None:
+    it = scene()
+    it.o.die()
+    it.a.lose(it.o)
+    it.p.close()
+    it.stage.prefer((WHOLE, ("o",)))
+    it.stage.owner("heir", name="o", on_host=process(it.stage, 13))
+    it.stage.run(0.8)
+    assert it.stage.holders(KEY) == ["heir"]
 
 
 def test_8_the_dead_are_zombies_until_their_parent_comes() -> None:

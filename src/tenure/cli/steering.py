@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from tenure.cli.asking import Asking, ManagerUrls, OwnerName, PoolName, ask, path
 from tenure.cli.draining import wait_until_drained
 from tenure.cli.keys import TEXT, KeyForm, KeyText
-from tenure.cli.output import say
+from tenure.cli.output import complain, say
 from tenure.errors import PoolError, UsageError
 from tenure.manager.answers import OwnerAnswer, OwnersAnswer
 from tenure.manager.steering_answers import FlowAnswer, SteeredAnswer
@@ -134,6 +134,12 @@ def evict(
     if incarnation not in (None, found.incarnation):
         raise PoolError(
             f"{owner} is incarnation {found.incarnation} now, and not {incarnation}, which is gone"
+        )
+    if confirmed_dead and found.hold_seconds > 0:
+        heard = "still connected" if found.connected else "not connected"
+        complain(
+            f"warning: {owner} was heard within its hold ({found.hold_seconds:.1f} s are left), "
+            f"and is {heard}: if its process lives, keys have two owners until it hears of this"
         )
     if confirmed_dead and not yes and not how.dry_run:
         _confirm(pool, found)

@@ -388,7 +388,12 @@ class Pool:
         self._next_expiry = min(holds, default=FAR_FUTURE)
 
     def on_death(self, now: Instant, session: Session, why: LeaderKind) -> None:
-        """Nothing is believed any more by this incarnation: all that it held is free at once."""
+        """Nothing is believed any more by this incarnation: all that it held is free at once.
+
+        Should it live after all, it is told before anybody else is given anything.
+        """
+        if why is not LeaderKind.EXPIRED:
+            self._tell_past(session, why.phrase)
         if why is not LeaderKind.EVICTED:
             self.context.cause = session.ending
         lost = [item.range for item in self.table.held_by(session.incarnation)]
@@ -412,10 +417,17 @@ class Pool:
         self.context.write(Changed(self.table.pool, (), steering=steering))
         for incarnation in steering.evicted:
             self.sessions[incarnation].leaving = True
+            self._tell_past(self.sessions[incarnation], LeaderKind.EVICTED.phrase)
         if isinstance(made, PlanningFailed):
             self.planner.on_failed(now, made)
         else:
             self.planner.follow(now, made, is_late=True)
+
+    def _tell_past(self, session: Session, why: str) -> None:
+        """An owner takes this as the answer to whatever it asked, or unasked: nothing undoes it."""
+        seal = self.context.seal
+        said = (session.owner_nonce, session.sequence, seal.nonce, seal.journal, seal.leadership)
+        self.context.send(session.connection, Refusal(*said, "past", f"{why}; it joins anew"))
 
     def invariants(self) -> None:
         """Sessions and members are the same incarnations; a hold is known for each."""

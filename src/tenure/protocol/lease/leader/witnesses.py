@@ -6,13 +6,16 @@ owners in the very same place, of any pool, are asked to look, a few at a time a
 until one says that this very process is gone, the suspect speaks, or its hold has run out. An owner
 that comes back under the name of its predecessor is asked about that one.
 
-Only who was asked is believed, and only about whom it was asked.
+Only an owner that was asked is believed, and only about the one that it was asked about. It may
+lie, so the accused is told, and may object: what it held is free when it has not spoken for a
+moment. The leader waits for no objection where the accused has no connection and the accuser is a
+known owner.
 """
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from tenure.base.instants import FAR_FUTURE, Instant
+from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, Instant
 from tenure.protocol.lease.attestation import may_attest
 from tenure.protocol.lease.leader.context import LeaderContext
 from tenure.protocol.lease.leader.events import Connection
@@ -31,6 +34,11 @@ HURRY = 16
 before it is gone. Each pause is twice the one before."""
 
 
+OBJECTION_NS = 300 * MILLISECOND_NS
+"""How long an accused owner has to say that it lives: a poke and its answer fit in many times over,
+and the keys of one that was killed are served again within a second."""
+
+
 class Witness(NamedTuple):
     """An owner that can look."""
 
@@ -38,29 +46,44 @@ class Witness(NamedTuple):
     nonce: int
     process: Process
     is_joining: bool
-    """It waits for the suspect's name."""
+    """It waits for the suspect's name, and has not shown that it is an owner."""
 
 
 class Suspect:
     """An incarnation that has gone quiet, and whom was asked about it."""
 
-    __slots__ = ("ask_at", "asked", "pause_ns", "pool", "process", "session", "since", "turn")
+    __slots__ = (
+        "accuser",
+        "ask_at",
+        "asked",
+        "dies_at",
+        "pause_ns",
+        "pool",
+        "process",
+        "sequence",
+        "session",
+        "turn",
+    )
 
     def __init__(self, now: Instant, pool: Pool, session: Session, process: Process) -> None:
         self.pool = pool
         self.session = session
         self.process = process
-        self.since = now
+        self.sequence = session.sequence
+        """Of its last request before it was suspected."""
         self.ask_at = now
         self.pause_ns = 0
         self.turn = 0
         self.asked: dict[Connection, Witness] = {}
+        self.dies_at = FAR_FUTURE
+        """When it has had the time to object."""
+        self.accuser: Witness | None = None
 
     @property
     def is_suspect(self) -> bool:
         """Whether it is still there, and has not spoken since."""
         is_there = self.pool.sessions.get(self.session.incarnation) is self.session
-        return is_there and self.session.heard_at <= self.since
+        return is_there and self.session.sequence == self.sequence
 
 
 class Witnesses:
@@ -132,6 +155,9 @@ class Witnesses:
         """Do what is due."""
         if now >= self._look_at:
             self._look_for_the_overdue(now)
+        for suspect in list(self._suspects.values()):
+            if now >= suspect.dies_at:
+                self._end(now, suspect)
         due = [suspect for suspect in self._suspects.values() if now >= suspect.ask_at]
         if not due:
             return
@@ -145,7 +171,7 @@ class Witnesses:
     @property
     def wake_at(self) -> Instant:
         """When something is due next."""
-        asks = (suspect.ask_at for suspect in self._suspects.values())
+        asks = (min(suspect.ask_at, suspect.dies_at) for suspect in self._suspects.values())
         return min(self._look_at, *asks, FAR_FUTURE)
 
     def _places(self) -> dict[tuple[str, int, int], list[Witness]]:
@@ -195,9 +221,26 @@ class Witnesses:
         if suspect is None or witness is None or not self._is_from(witness, message):
             self._note_not_taken(message)
             return
+        if suspect.accuser is not None:
+            return
+        suspect.accuser = witness
+        suspect.dies_at = now
+        if witness.is_joining or suspect.session.connection is not None:
+            suspect.dies_at = Instant(now + OBJECTION_NS)
+            self.context.note(LeaderKind.ACCUSED, message.pool, suspect.session.name)
+            self.context.send(suspect.session.connection, Poke(self.context.cause))
+        else:
+            self._end(now, suspect)
+
+    def _end(self, now: Instant, suspect: Suspect) -> None:
+        """It has not objected, or could not: its ranges are free."""
+        suspect.dies_at = FAR_FUTURE
+        accuser, suspect.accuser = suspect.accuser, None
+        if not suspect.is_suspect or accuser is None:
+            return
         suspect.pool.on_death(now, suspect.session, LeaderKind.ATTESTED)
-        if witness.is_joining:
-            self.context.send(connection, Poke(self.context.cause))
+        if accuser.is_joining:
+            self.context.send(accuser.connection, Poke(self.context.cause))
 
     def _named_by(self, message: Attested) -> Suspect | None:
         """The suspect that the message is about: that very incarnation and process, or nobody."""

@@ -51,8 +51,7 @@ ANSWERS_A_RENEWAL = 3
 SHORTEST_PAUSE_NS = 100 * MILLISECOND_NS
 """Between two requests that nothing but time calls for, whatever a manager says."""
 LONGEST_PAUSE_NS = 1_000 * MILLISECOND_NS
-"""After a refusal. However long it is to wait by right, a name may come free by its owner
-leaving."""
+"""After a refusal, however long it says: a name may come free by its owner leaving."""
 
 
 class Request(NamedTuple):
@@ -90,8 +89,7 @@ class OwnerMachine:
         self._patience = Patience()
         self._refusal: Refusal | None = None
         self._ask_again = False
-        self._receipt = b""
-        """Of the last answer, for whoever leads next (P22)."""
+        self._receipt = b""  # of the last answer, for whoever leads next (P22)
         self.renew_ns = FIRST_RENEW_NS
         self._ask_at = Instant(0)
         self.possession = Possession()
@@ -434,11 +432,14 @@ class OwnerMachine:
         return Instant(sent_at + term_ns)
 
     def _on_refusal(self, now: Instant, message: Refusal) -> None:
-        if not (self.is_answer_to_newest(message) and self._is_from_our_leader(message)):
+        seal = message.owner_nonce, message.manager_nonce
+        is_final = message.reason == "past" and seal == (self.owner_nonce, self.manager_nonce)
+        # That an incarnation is past stays so, whatever was asked: that is taken unasked, too.
+        is_taken = is_final or self.is_answer_to_newest(message)
+        if not (is_taken and self._is_from_our_leader(message)):
             self._note(OwnerKind.OLD_ANSWER)
             return
-        assert self.request is not None
-        self._answered(now, self.renew_ns, self.request.sent_at)
+        self._answered(now, self.renew_ns, self.request.sent_at if self.request else now)
         self._refusal = message
         self._note(REFUSED[message.reason], f"is refused: {message.detail}")
         if message.reason == "past":

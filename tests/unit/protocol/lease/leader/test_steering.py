@@ -195,6 +195,9 @@ def test_an_evicted_incarnation_is_past_and_its_ranges_come_free_when_its_hold_h
     held = desk.pool.table.held_by(1)
     answer = say(desk, Evict(pool="p", incarnation=1))
     assert answer.hold_seconds == pytest.approx(0.2 + DEFAULT.hold_ns / 1e9 - 0.5)
+    desk.commit()
+    [told] = desk.told(A, Refusal)
+    assert told.reason == "past"
     refusal = desk.ask(at(1), 1, A, held)
     assert isinstance(refusal, Refusal)
     assert refusal.reason == "past"

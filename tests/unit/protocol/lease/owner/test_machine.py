@@ -215,10 +215,28 @@ def test_the_same_answer_twice_is_taken_once() -> None:
 
 def test_a_refusal_of_an_older_request_is_not_taken() -> None:
     driven = renewing()
-    old = refusal(driven, "past")
+    old = refusal(driven, "name_held")
     driven.advance(at(4))
     driven.hear(old)
-    assert (driven.machine.phase, driven.machine.belief.leases) == ("joined", (whole(),))
+    assert driven.said() == ["old answer"]
+
+
+def test_who_is_past_hears_it_unasked_and_late() -> None:
+    """An eviction is told at once; and nothing undoes it, whatever was asked meanwhile."""
+    for late in (0, 1):
+        driven = renewing()
+        said = refusal(driven, "past")
+        driven.advance(at(4))
+        driven.hear(msgspec.structs.replace(said, sequence=said.sequence - late))
+        assert (driven.machine.phase, driven.machine.belief.leases) == ("joining", ())
+
+
+def test_what_is_said_to_another_life_is_not_taken() -> None:
+    driven = renewing()
+    said = refusal(driven, "past")
+    for field in ("owner_nonce", "manager_nonce", "journal", "leadership"):
+        driven.hear(msgspec.structs.replace(said, **{field: 12345}))
+        assert (driven.machine.phase, driven.machine.belief.leases) == ("joined", (whole(),))
 
 
 def test_who_is_past_drops_everything_and_joins_as_another() -> None:
