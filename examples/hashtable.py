@@ -187,5 +187,5 @@ async def main(manager: str | None) -> None:
 
 if __name__ == "__main__":
     parser = ArgumentParser(description="A hash table, one owner for every key.")
-    parser.add_argument("--manager", help="URL of a manager; else a cluster in this process")
+    parser.add_argument("--manager", help="URL of a manager; by default a cluster in this process")
     asyncio.run(main(parser.parse_args().manager))

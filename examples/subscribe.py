@@ -182,5 +182,5 @@ async def main(manager: str | None) -> None:
 
 if __name__ == "__main__":
     parser = ArgumentParser(description="Subscription lists, one owner for every topic.")
-    parser.add_argument("--manager", help="URL of a manager; else a cluster in this process")
+    parser.add_argument("--manager", help="URL of a manager; by default a cluster in this process")
     asyncio.run(main(parser.parse_args().manager))

@@ -24,6 +24,20 @@ LINK = re.compile(r"\[[^\]]*\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)")
 REFERENCE = re.compile(r"^\s{0,3}\[[^\]]+\]:\s*<?([^\s>]+)>?")
 HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*#*$")
 
+# The worst of what CONTRIBUTING asks not to write. It has examples of its own, in a table.
+PRONOUNS = "(?:any|every|no|some)(?:thing|body|one|where)|what|who|whom|where|one"
+HABITS = {
+    "say otherwise": re.compile(
+        rf"(?<!\w)(?!(?:{PRONOUNS}) )\w+[,;:]? else\b(?!['’])|^Else\b", re.IGNORECASE
+    ),
+    "say what is missing": re.compile(r"\b(?:is|are|was|were) none\b"),
+    "name who": re.compile(r"(?:^|[.:;] )Who (?!(?:\w+ ){0,8}\w+\?)\w+s\b[^?]*(?:[.;,]|$)"),
+    "say is not a": re.compile(r"\b(?:what|which|who|that) is no [a-z]+\b(?! longer)"),
+    "begin with the subject": re.compile(
+        r"(?:^|[.;] )(?:To|Of) \S+ (?:goes|comes|belongs|is) what\b"
+    ),
+}
+
 
 @cache
 def texts() -> tuple[tuple[str, str], ...]:
@@ -118,6 +132,17 @@ def broken_programs(path: str, text: str) -> Iterator[str]:
             yield f"{path}:{begin + (error.lineno or 1) - 1} is not Python: {error.msg}"
 
 
+def habits(path: str, text: str) -> Iterator[str]:
+    """What reads oddly. Code and the tables that show what not to write are left out."""
+    for number, line in outside_fences(text):
+        plain = re.sub(r"`[^`]*`", "`x`", line)
+        if HEADING.match(line) or (path == "CONTRIBUTING.md" and line.startswith("|")):
+            continue
+        for advice, habit in HABITS.items():
+            if found := habit.search(plain):
+                yield f"{path}:{number} {advice}: {found.group().strip()}"
+
+
 def test_nothing_holds_on_one_machine_only() -> None:
     found = [line for path, text in texts() for line in places(path, text)]
     assert found == [], report(found)
@@ -131,6 +156,37 @@ def test_links_lead_somewhere() -> None:
 def test_programs_in_the_documents_compile() -> None:
     found = [line for path, text in documents() for line in broken_programs(path, text)]
     assert found == [], report(found)
+
+
+def test_the_documents_name_who_acts() -> None:
+    found = [line for path, text in documents() for line in habits(path, text)]
+    assert found == [], report(found)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        "It is named, else it is drawn.",
+        "Else it is drawn.",
+        "The lease for the key, else null.",
+        "Every answer that is none",
+        "Who comes waits because somebody may leave.",
+        "Raises an error for what is no key.",
+        "To `ring` goes what is not where the owners' points are.",
+    ],
+)
+def test_an_odd_sentence_is_found(odd: str) -> None:
+    assert len(list(habits("a.md", odd))) == 1
+
+
+def test_a_plain_sentence_is_not_found() -> None:
+    plain = """
+    Everything else stays where it is, and somebody else's key moves.
+    Who is told? Say "otherwise" where one might say `else`.
+    None of them is asked. An owner that comes waits for five seconds.
+    ## Who takes part
+    """
+    assert list(habits("a.md", textwrap.dedent(plain))) == []
 
 
 @pytest.mark.parametrize("home", ["home", "root"])

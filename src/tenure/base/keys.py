@@ -68,7 +68,7 @@ def _encoded(text: str) -> bytes:
 def no_utf8(text: UserKey) -> KeyTypeError:
     """What to raise for a `str` that cannot be encoded."""
     return KeyTypeError(
-        f"{text!r} is no key: it holds half a character, which UTF-8 does not have; pass bytes, "
+        f"{text!r} is not a key: it holds half a character, which UTF-8 does not have; pass bytes, "
         "for example text.encode(errors='surrogatepass'), or os.fsencode(path) for a path"
     )
 

@@ -39,7 +39,7 @@ class KeyRange(msgspec.Struct, frozen=True, order=False, array_like=True, gc=Fal
         )
 
     def intersection(self, other: "KeyRange") -> "KeyRange | None":
-        """The keys in both, or None if there are none."""
+        """The keys in both, or None if no key is."""
         start = max(self.start, other.start)
         end = lower_end(self.end, other.end)
         return KeyRange(start, end) if end is None or start < end else None

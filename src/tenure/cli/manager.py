@@ -22,22 +22,22 @@ FILES_WHERE_UNLIMITED = 10_240
 @Parameter(name="*")
 @dataclass(frozen=True)
 class ManagerOptions:
-    """What can be said about a manager on the command line."""
+    """The options of `tenure manager`."""
 
     host: str | None = None
     "The address to listen on; 127.0.0.1 by default."
     port: int | None = None
     "The port to listen on; 7400 by default, 0 takes a free one."
     journal: str | None = None
-    "memory, or sqlite:PATH; by default the file journal.sqlite in the state directory."
+    "memory, sqlite:PATH or etcd:URL,URL,...; by default journal.sqlite in the state directory."
     state_dir: Path | None = None
-    "Where the journal lies by default: else $TENURE_STATE, else ~/.local/state/tenure."
+    "The directory of the journal; by default $TENURE_STATE, or ~/.local/state/tenure."
     preset: Literal["paper", "default", "test"] | None = None
-    "How long leases last: paper (60 s), test (1.2 s), or default (12 s) if it is not said."
+    "How long leases last: paper (60 s), test (1.2 s), or default (12 s), which is the default."
     advertise: str | None = None
     "The URL by which others find this manager; without a port, the port that it listens on."
     create_pools: Annotated[bool | None, Parameter(negative="--no-create-pools")] = None
-    "Whether a pool's first owner creates it; by default on a loopback address only."
+    "Whether a pool's first owner creates the pool; by default only on a loopback address."
     insecure: Annotated[bool | None, Parameter(negative="")] = None
     "Listen on an address that other machines reach, and trust everybody there."
     first_start: Annotated[bool, Parameter(negative="")] = False

@@ -147,7 +147,7 @@ def checked_labels(labels: Mapping[str, str] | None) -> dict[str, str]:
     """What is to be known of an owner beside its address."""
     if labels is not None and not isinstance(labels, Mapping):
         raise ConfigurationError(
-            f"labels are a dict of strs by strs, not {labels!r}; write them like "
+            f"labels are a dict from str to str, not {labels!r}; write them like "
             'labels={"zone": "b"}'
         )
     checked = dict(labels or {})
@@ -155,7 +155,7 @@ def checked_labels(labels: Mapping[str, str] | None) -> dict[str, str]:
         raise ConfigurationError(f"{len(checked)} labels, where {LABELS_PER_OWNER} are the most")
     for label, value in checked.items():
         if not isinstance(label, str) or not isinstance(value, str):
-            raise ConfigurationError(f"labels are strs by strs, not {label!r}: {value!r}")
+            raise ConfigurationError(f"labels map str to str, not {label!r}: {value!r}")
         if max(len(label), len(value)) > LABEL_CHARACTERS:
             raise ConfigurationError(
                 f"label {label[:40]!r} or its value is longer than {LABEL_CHARACTERS} characters"

@@ -255,7 +255,9 @@ class Engine(Generic[E, A, M]):
 
     def _on_failure(self, error: Exception) -> None:
         """A bug: nothing can be believed any more that this machine says."""
-        self.logger.critical("%s stops, and holds nothing: a bug", self.name, exc_info=error)
+        self.logger.critical(
+            "%s stops because of a bug, and holds nothing", self.name, exc_info=error
+        )
         self.counts["failed"] += 1
         self.give_up()
         if not self.entered.done():

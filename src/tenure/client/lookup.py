@@ -76,7 +76,7 @@ class Lookup(Entered):
 
         From any thread, without a lock, and without waiting. It may be out of date: the owner that
         does not hold the key refuses, and the caller tries again. Finds nothing while out of
-        contact with the managers. Raises KeyTypeError for what is no key of the pool.
+        contact with the managers. Raises KeyTypeError if `key` cannot be a key of the pool.
         """
         # RouteBoard.find, written out: a call more would be a fifth of the whole.
         routes = self._board.current

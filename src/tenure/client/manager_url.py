@@ -8,7 +8,7 @@ EXAMPLE = "http://127.0.0.1:7400"
 
 
 def checked(source: str, given: str) -> str:
-    """The URL in `given`, which `source` says. Raises ConfigurationError where it is none."""
+    """The URL in `given`, which `source` names. Raises ConfigurationError if it is not a URL."""
     url = given.strip().rstrip("/")
     try:
         parts = urlsplit(url)

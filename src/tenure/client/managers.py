@@ -24,7 +24,7 @@ def find_managers(managers: str | Sequence[str] | None) -> Managers:
     """Those in `managers`: a sequence, a string with commas, or "@FILE"; where None, those that the
     environment names.
 
-    Raises ConfigurationError where there is none, or one cannot be used.
+    Raises ConfigurationError if there is no URL, or one cannot be used.
     """
     path = _path(managers)
     if path is None:
@@ -49,7 +49,7 @@ def _path(managers: str | Sequence[str] | None) -> str | None:
 def manager_urls(managers: str | Sequence[str] | None) -> tuple[str, ...]:
     """The URLs in `managers`, a sequence or a string with commas; where None, in the environment.
 
-    Raises ConfigurationError where there is none, or one cannot be used.
+    Raises ConfigurationError if there is no URL, or one cannot be used.
     """
     source = "managers"
     if managers is None:

@@ -15,7 +15,7 @@ from tenure.errors import ConfigurationError
 
 MOST_BYTES = 64 << 10
 """Of a list of managers: some are a few hundred. What is longer is another file."""
-WAY_OUT = f"write one URL a line, such as {EXAMPLE}; what follows a # is passed over"
+WAY_OUT = f"write one URL a line, such as {EXAMPLE}; anything after a # is a comment"
 
 
 class ManagersFile:

@@ -61,7 +61,7 @@ class Owner(Entered):
     `capacity` says how much it can take beside others, of which most have 1. `labels` say what is
     to be known of it; of two owners that are as good, state stays in the same `zone`. With
     `watchdog`, renewals stop when the application has shown no sign of life for so many seconds: in
-    the async form its event loop shows it by itself, else call `alive`.
+    the async form its event loop shows it by itself; in the blocking form call `alive`.
 
     With `hand_off`, a HandOffHandler such as KeyedState, state moves with its ranges: straight from
     owner to owner, over a connection to where `hand_off_listen` ("HOST:PORT") says that this one
@@ -173,9 +173,10 @@ class Owner(Entered):
     # --- what is held: from any thread, without waiting ---
 
     def check(self, key: UserKey) -> Lease | None:
-        """The lease for `key` if this process holds it at this moment, else None.
+        """The lease for `key` if this process holds it at this moment, otherwise None.
 
-        Takes no lock and waits for nothing. Raises KeyTypeError for what is no key of the pool.
+        Takes no lock and waits for nothing. Raises KeyTypeError if `key` cannot be a key of the
+        pool.
         """
         return self._board.check(key)
 

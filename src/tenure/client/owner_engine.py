@@ -386,7 +386,7 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
             )
 
     def begin_leaving(self) -> None:
-        """See `Engine.begin_leaving`. Who leaves is not hung."""
+        """See `Engine.begin_leaving`. An owner that leaves is not hung."""
         if self.transfers is not None:
             self.transfers.application.is_leaving = True
         if self._drained.is_set():

@@ -32,7 +32,7 @@ def raising_list(make: Callable[[], TenureError], kind: type[T]) -> list[T]:
 def not_entered(what: str) -> ClosedError:
     """For an Owner or a Lookup before it is entered."""
     return ClosedError(
-        f"this {what} is not entered yet: use it inside of `async with {what}(...)` or "
+        f"this {what} is not entered yet: use it inside `async with {what}(...)` or "
         f"`with {what}(...)`"
     )
 

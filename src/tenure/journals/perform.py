@@ -27,8 +27,8 @@ from tenure.protocol.log.journal import (
 async def perform(journal: Journal, action: JournalAction) -> JournalEvent | None:
     """Carry out `action` and say what came of it, if it is answered.
 
-    What may pass becomes `Unknown` for an append, else JournalFailed. Raises what does not pass:
-    JournalDamaged, JournalTooNew or JournalWentBack, with which no manager can go on.
+    A passing failure becomes `Unknown` for an append, otherwise JournalFailed. Raises what does not
+    pass: JournalDamaged, JournalTooNew or JournalWentBack, with which no manager can go on.
     """
     try:
         return await _perform(journal, action)

@@ -66,7 +66,7 @@ class OwnerAnswer(msgspec.Struct, frozen=True):
     protocol: int | None = None
     """The version of the protocol that is spoken with it; null where it is not connected."""
     steering: str = ""
-    """cordoned, drained or evicted; else empty."""
+    """cordoned, drained or evicted; otherwise empty."""
     load: float = 0.0
     """What is asked of its ranges a second, in the unit in which the pool's owners count."""
 
@@ -171,7 +171,7 @@ class StatusAnswer(msgspec.Struct, frozen=True):
 
 
 class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The body of every answer that is none."""
+    """The body of every HTTP error."""
 
     error: str
     way_out: str

@@ -176,7 +176,7 @@ class Api:
         except TimeoutError:
             raise HttpRefusal(
                 503,
-                "this manager could not answer in time: its journal is slow, or it leads no more",
+                "this manager could not answer in time: its journal is slow, or it no longer leads",
                 "ask again",
             ) from None
         match answer:
@@ -204,7 +204,9 @@ def _since(request: web.Request) -> int | None:
         return None
     if written.isascii() and written.isdigit() and len(written) < 20:  # noqa: PLR2004 - 2**63 has 19
         return int(written)
-    raise HttpRefusal(400, f"since={written} is no LSN", "give a number from 0 on, or leave it out")
+    raise HttpRefusal(
+        400, f"since={written} is not an LSN", "give a number from 0 on, or leave it out"
+    )
 
 
 def _journal(request: web.Request) -> int | None:
@@ -213,4 +215,6 @@ def _journal(request: web.Request) -> int | None:
         return None if written is None else int(written, 16)
     except ValueError:
         way_out = "give the `journal` of the last answer, or leave it out"
-        raise HttpRefusal(400, f"journal={written} is no journal", way_out) from None
+        raise HttpRefusal(
+            400, f"journal={written} is not the number of a journal", way_out
+        ) from None

@@ -103,6 +103,6 @@ def check_url(what: str, url: str) -> None:
         good, parts = False, urlsplit("")
     if not good or parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc:
         raise ConfigurationError(
-            f"{what} is {url!r}, which is no address of a manager; it looks like "
+            f"{what} is {url!r}, which is not the address of a manager; it looks like "
             f"http://127.0.0.1:{DEFAULT_PORT}"
         )

@@ -38,7 +38,7 @@ SETTINGS: dict[str, type] = {
 POOL_KEYS = ("name", "kind", "split_points")
 NOT_HERE = {
     "first_start": (
-        "it is the word of whoever starts a manager, for that one start: give it as --first-start"
+        "it is said by whoever starts a manager, for that one start: give it as --first-start"
     ),
 }
 NAMES: dict[type, str] = {str: "text in quotes", int: "a whole number", bool: "true or false"}

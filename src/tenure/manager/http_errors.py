@@ -1,4 +1,4 @@
-"""Every answer that is none, as JSON: what is wrong, and the way out."""
+"""HTTP errors as JSON: what is wrong, and the way out."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any

@@ -52,7 +52,7 @@ def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:
         raise ConfigurationError(
-            f"the host {host!r} is no address of this machine: {error}. Name an IP address, "
+            f"the host {host!r} is not an address of this machine: {error}. Name an IP address, "
             "or 127.0.0.1"
         ) from error
     found.sort(key=lambda each: each[0] != socket.AF_INET)  # `localhost` is usually both

@@ -57,7 +57,7 @@ def _checked(name: str, split_points: Sequence[Key]) -> tuple[Key, ...]:
 
 
 class HexKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A key that is no text: its bytes in hexadecimal digits."""
+    """A key that is not text: its bytes in hexadecimal digits."""
 
     hex: str
 
@@ -70,7 +70,7 @@ def key_of(written: str | HexKey) -> Key:
         return written.encode()
     except UnicodeEncodeError:
         raise ConfigurationError(
-            f"{written!r} is no text that has an encoding; write such a key in hexadecimal"
+            f"{written!r} is text that cannot be encoded; write such a key in hexadecimal"
         ) from None
 
 

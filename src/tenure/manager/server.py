@@ -162,7 +162,7 @@ class Server:
         if self._is_loopback and not self._is_ours(host):
             raise HttpRefusal(
                 403,
-                f"{host!r} is no name of this manager, which listens for this machine only",
+                f"{host!r} is not a name of this manager, which listens for this machine only",
                 f"ask {self.engine.view.url}, or start it with --advertise http://{host}",
             )
         return await handler(request)
@@ -193,7 +193,7 @@ async def _accepted(request: web.Request, *protocols: str) -> Socket:
     except web.HTTPBadRequest as error:
         raise HttpRefusal(
             400,
-            f"{request.method} {request.path} begins no WebSocket",
+            f"{request.method} {request.path} does not begin a WebSocket",
             "open a WebSocket here, as Owner and Lookup do",
         ) from error
     return socket

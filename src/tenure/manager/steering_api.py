@@ -92,7 +92,7 @@ class Asking(Protocol):
     """Who asks the machine."""
 
     async def ask(self, question: Question, wanted: type[A]) -> A:
-        """The answer, of the type that is wanted. Raises HttpRefusal where there is none."""
+        """The answer, of the type that is wanted. Raises HttpRefusal if there is no answer."""
         ...
 
     def pool_kind(self, pool: str) -> PoolKind:
@@ -184,7 +184,7 @@ def _user_key(given: Mapping[str, str]) -> UserKey:
     """The key as its user has it: text in `key`, bytes in `hex`, a 64-bit key in `int`."""
     ways = [name for name in ("key", "hex", "int") if name in given]
     if len(ways) != 1:
-        raise HttpRefusal(400, f"a key is given once, and here {len(ways)} times", KEY_WAYS)
+        raise HttpRefusal(400, f"give a key once; here it is given {len(ways)} times", KEY_WAYS)
     written = given[ways[0]]
     match ways[0]:
         case "key":
@@ -195,5 +195,5 @@ def _user_key(given: Mapping[str, str]) -> UserKey:
         return int(written)
     except ValueError:
         raise HttpRefusal(
-            400, f"int={written} is no number", "give one from 0 to 2**64 - 1"
+            400, f"int={written} is not a number", "give one from 0 to 2**64 - 1"
         ) from None

@@ -45,7 +45,7 @@ class TurnedClock:
         self._now = Instant(self._now + seconds(duration_seconds))
 
     def step(self, until: Instant) -> bool:
-        """Go on to the next alarm, but not past `until`, and ring it; False where there is none."""
+        """Go on to the next alarm, but not past `until`, and ring it; False without an alarm."""
         while self._alarms and self._alarms[0][0] <= until:
             at, _, alarm = heappop(self._alarms)
             if alarm.callback is None:

@@ -81,7 +81,7 @@ SUBPROTOCOLS: Final = tuple(subprotocol(version) for version in range(NEWEST, OL
 def agreed(said: Iterable[str]) -> int:
     """The version of a connection, from what the other side said: its offers, or its choice.
 
-    Raises RemoteProtocolError where there is none in common. Its words are true on both sides,
+    Raises RemoteProtocolError if there is no version in common. Its words are true on both sides,
     because they are sent to the other one too.
     """
     found = (_SUBPROTOCOL.fullmatch(each) for each in said)

@@ -44,7 +44,7 @@ def test_an_ordered_pool_takes_texts_and_bytes_only(value: Any) -> None:  # noqa
 
 @pytest.mark.parametrize("key", [hashed_key, ordered_key])
 def test_a_text_that_has_no_utf8_is_refused_with_what_to_pass(key: Callable[[str], bytes]) -> None:
-    with pytest.raises(KeyTypeError, match=r"'.ud800' is no key: .* pass bytes"):
+    with pytest.raises(KeyTypeError, match=r"'.ud800' is not a key: .* pass bytes"):
         key("\ud800")
 
 

@@ -116,7 +116,7 @@ def test_what_is_no_key_of_a_hashed_pool(key: UserKey) -> None:
 
 
 def test_an_ordered_pool_takes_no_ints(stage: Stage) -> None:
-    with pytest.raises(KeyTypeError, match=r"'.ud800' is no key: .* pass bytes"):
+    with pytest.raises(KeyTypeError, match=r"'.ud800' is not a key: .* pass bytes"):
         stage.board.check("\ud800")
     with pytest.raises(KeyTypeError, match="a key of an ordered pool is a str or bytes, not 5"):
         stage.board.check(5)
@@ -306,7 +306,7 @@ def test_before_it_is_entered_and_after_it_is_left(stage: Stage) -> None:
     stage.hold(leased(b"", None, 5))
     lease = stage.check("d")
     new = Board("ordered", stage.clock)
-    with pytest.raises(ClosedError, match="this Owner is not entered yet: use it inside of"):
+    with pytest.raises(ClosedError, match="this Owner is not entered yet: use it inside "):
         new.check("d")
     stage.board.close()
     assert (stage.board.check("d"), stage.board.holds(lease)) == (None, False)

@@ -131,7 +131,7 @@ async def test_keys_of_an_ordered_pool_are_the_users_bytes() -> None:
         assert {a.ranges, b.ranges} == {(KeyRange(b"", b"m"),), (KeyRange(b"m", None),)}
         assert lookup.find("ann") == lookup.find(b"lzz") != lookup.find("m")
         assert lookup.find("ann") == ("http://a" if a.check("ann") else "http://b")
-        with pytest.raises(KeyTypeError, match=r"'.ud800' is no key: .* pass bytes"):
+        with pytest.raises(KeyTypeError, match=r"'.ud800' is not a key: .* pass bytes"):
             lookup.find("\ud800")
         with pytest.raises(KeyTypeError, match="a key of an ordered pool is a str or bytes, not 5"):
             lookup.find(5)
@@ -234,7 +234,7 @@ async def test_a_machine_that_breaks_takes_everything_with_it(
         await cluster.turn(1)
         assert lookup.find("x") is None
         assert told == [WHOLE]
-        assert "stops, and holds nothing: a bug" in caplog.text
+        assert "stops because of a bug, and holds nothing" in caplog.text
 
 
 async def test_a_refusal_is_said_loudly_once(

@@ -248,7 +248,7 @@ async def test_a_machine_that_breaks_takes_everything_with_it(
         await cluster.turn(0.3)
         assert not owner.holds(lease)
         assert owner.check("room-42") is None
-        assert "stops, and holds nothing: a bug" in caplog.text
+        assert "stops because of a bug, and holds nothing" in caplog.text
 
 
 # --- callbacks ------------------------------------------------------------------------------------

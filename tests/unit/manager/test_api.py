@@ -107,7 +107,7 @@ async def test_changes_since_an_lsn_of_another_journal_are_the_whole_table() -> 
         _, other = await manager.get(where + "1")
         assert (same["snapshot"], other["snapshot"]) == (False, True)
         status, problem = await manager.get(where + "x")
-        assert (status, problem["error"]) == (400, "journal=x is no journal")
+        assert (status, problem["error"]) == (400, "journal=x is not the number of a journal")
 
 
 @pytest.mark.parametrize("since", ["-1", "x", "", "1.5", "%D9%A3", "1" * 20])
@@ -115,7 +115,7 @@ async def test_what_is_no_lsn_is_a_bad_request(since: str) -> None:
     async with serving() as manager:
         await with_pools(manager)
         status, problem = await manager.get(f"/v1/pools/docs/table?since={since}")
-        assert (status, problem["error"]) == (400, f"since={unquote(since)} is no LSN")
+        assert (status, problem["error"]) == (400, f"since={unquote(since)} is not an LSN")
 
 
 @pytest.mark.parametrize(
@@ -140,10 +140,10 @@ async def test_a_key_is_located_as_its_pool_reads_it(target: str, key: object) -
 @pytest.mark.parametrize(
     ("target", "complaint"),
     [
-        ("docs/locate", "a key is given once, and here 0 times"),
-        ("docs/locate?key=a&hex=00", "a key is given once, and here 2 times"),
+        ("docs/locate", "give a key once; here it is given 0 times"),
+        ("docs/locate?key=a&hex=00", "give a key once; here it is given 2 times"),
         ("docs/locate?int=5", "a key of an ordered pool is a str or bytes, not 5"),
-        ("rooms/locate?int=x", "int=x is no number"),
+        ("rooms/locate?int=x", "int=x is not a number"),
         ("rooms/locate?int=-1", "not -1"),
         ("rooms/locate?hex=0", "'0' is not hexadecimal"),
     ],

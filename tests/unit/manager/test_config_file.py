@@ -64,7 +64,7 @@ def test_what_is_said_on_the_command_line_wins_and_none_is_not_said(file: Path) 
     [
         ("jornal = 'memory'", "no setting 'jornal'; did you mean journal?"),
         ("zzz = 1", "no setting 'zzz'; There are: host, port"),
-        ("first_start = true", "first_start cannot be configured; it is the word"),
+        ("first_start = true", "first_start cannot be configured; it is said by"),
         ("port = '7400'", "port is '7400', and should be a whole number"),
         ("port = true", "port is True, and should be a whole number"),
         ("insecure = 1", "insecure is 1, and should be true or false"),

@@ -65,5 +65,5 @@ def test_an_address_of_another_machine_is_refused() -> None:
 
 
 def test_what_is_no_address_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match=r"'no\.\.where' is no address"):
+    with pytest.raises(ConfigurationError, match=r"'no\.\.where' is not an address"):
         listen(ManagerSettings(host="no..where"))

@@ -261,7 +261,7 @@ async def test_clients_are_told_when_the_manager_stops() -> None:
 async def test_a_request_that_begins_no_websocket_is_told_to(path: str) -> None:
     async with serving() as manager:
         status, problem = await manager.get(path)
-        assert (status, problem["error"]) == (400, f"GET {path} begins no WebSocket")
+        assert (status, problem["error"]) == (400, f"GET {path} does not begin a WebSocket")
         assert problem["way_out"] == "open a WebSocket here, as Owner and Lookup do"
 
 

@@ -43,11 +43,11 @@ def demo(  # noqa: PLR0913  # a parameter is an option, and each has a default
     json: Annotated[bool, Parameter(negative="")] = False,
     break_owner: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:
-    """Run a small service on this machine, make trouble, and show what becomes of it.
+    """Run a small service on this machine, make trouble for it, and show what happens.
 
-    Managers, owners and frontends are started, each a process of its own, on ports that the system
-    gives. Owners are killed and stopped meanwhile. Ends with a summary, by itself or with Ctrl-C;
-    the exit code is 1 if ever two owners served one key at once.
+    The demo starts managers, owners and frontends, each as a process of its own, on ports that the
+    system chooses, and kills and stops owners meanwhile. It ends with a summary, by itself or with
+    Ctrl-C. The exit code is 1 if two owners ever served one key at the same time.
 
     Parameters
     ----------
@@ -68,11 +68,12 @@ def demo(  # noqa: PLR0913  # a parameter is an option, and each has a default
     crash
         Kill owners again and again, and say for how long their keys were not served.
     hot_keys
-        Crowd at a few keys of one owner, then of another, and say how soon the load is even again.
+        Direct half of all requests at a few keys of one owner, then of another, and say how soon
+        the load is even again.
     json
-        Print the summary as one JSON object, and what happens to standard error.
+        Print the summary as one JSON object, and events to standard error.
     break_owner
-        For tests: owner 1 never asks if it still has a lease, and the record must find it.
+        For tests: owner 1 never asks whether it still has a lease, and the record must find it.
     """
     wanted: dict[ScenarioName, bool] = {
         "kill-leader": kill_leader,

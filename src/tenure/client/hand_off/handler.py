@@ -27,7 +27,7 @@ class HandOffHandler(Protocol):
         self, key_range: KeyRange, since: Mark | None
     ) -> Exported | Awaitable[Exported]:
         """A mark that stands for now, and the chunks of what is in the range: all of it where
-        `since` is None, else all that was changed, or removed, since that mark was returned.
+        `since` is None, otherwise all that was changed, or removed, since that mark was returned.
 
         The range may be served meanwhile. What changes after the mark was made may be in the chunks
         or not; it must be in those of the next call, which has this mark. The library holds the

@@ -98,8 +98,8 @@ class KeyedState(MutableMapping[UserKey, V], Generic[V]):
     def _placed(self) -> _Place:
         if self._place is None:
             raise UsageError(
-                "this KeyedState is no owner's yet, so it has no ranges: pass it to Owner as "
-                "hand_off first"
+                "this KeyedState does not belong to an owner yet, so it has no ranges: pass it to "
+                "Owner as hand_off first"
             )
         return self._place
 

@@ -31,7 +31,7 @@ class Unanswered(JournalError):
 
 
 class TokenRefused(JournalError):
-    """The token has expired, or there is none: nothing was carried out."""
+    """The token has expired or is missing: nothing was carried out."""
 
 
 class SetupRefused(JournalUnwritable):

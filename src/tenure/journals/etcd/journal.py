@@ -32,7 +32,7 @@ class EtcdJournal:
     """A `Journal` in etcd, for one event loop."""
 
     def __init__(self, options: EtcdOptions, *, makes: bool = True) -> None:
-        """With `makes` it is begun where there is none.
+        """With `makes` a missing journal is begun.
 
         Raises ConfigurationError for certificates that cannot be used.
         """

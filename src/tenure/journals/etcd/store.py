@@ -69,7 +69,7 @@ class EtcdStore:
     """The keys of one journal, and transactions on them."""
 
     def __init__(self, gateway: Gateway, prefix: str, *, makes: bool = True) -> None:
-        """With `makes` a journal is begun where there is none."""
+        """With `makes` a missing journal is begun."""
         self.gateway = gateway
         self._makes = makes
         self.keys = Keys(prefix)
@@ -77,7 +77,7 @@ class EtcdStore:
         self._meeting = asyncio.Lock()
 
     async def identity(self) -> Identity:
-        """Which journal this is, begun where there is none. Raises JournalError."""
+        """Which journal this is; a missing one is begun. Raises JournalError."""
         return (await self._known())[1]
 
     def forget_identity(self) -> None:

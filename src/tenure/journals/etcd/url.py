@@ -41,21 +41,21 @@ class EtcdOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not self.endpoints:
-            raise ConfigurationError(f"the etcd journal has no endpoint; say {EXAMPLE}")
+            raise ConfigurationError(f"the etcd journal has no endpoint; write it like {EXAMPLE}")
         for endpoint in self.endpoints:
             _check_endpoint(endpoint)
         _check_prefix(self.prefix)
         if not 0 < self.timeout <= 60:  # noqa: PLR2004 - a minute is no timeout any more
             raise ConfigurationError(
-                f"the etcd journal's timeout is {self.timeout} s; above 0 and up to 60 it may be"
+                f"the etcd journal's timeout is {self.timeout} s; it must be above 0 and at most 60"
             )
         if bool(self.cert) != bool(self.key):
             raise ConfigurationError(
-                "the etcd journal's client certificate takes two files: say both cert= and key="
+                "the etcd journal's client certificate takes two files: give both cert= and key="
             )
         if bool(self.user) != bool(self.password_file):
             raise ConfigurationError(
-                "to log in to etcd, say both user= and password_file=, a file that holds nothing "
+                "to log in to etcd, give both user= and password_file=, a file that holds nothing "
                 "but the password"
             )
 
@@ -117,7 +117,7 @@ def _check_endpoint(endpoint: str) -> None:
     try:
         parts = urlsplit(endpoint)
         is_good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:  # a port that is no number
+    except ValueError:  # a port that is not a number
         is_good = False
     else:
         if parts.username is not None:
@@ -128,7 +128,7 @@ def _check_endpoint(endpoint: str) -> None:
         is_good = is_good and not parts.path and not parts.fragment
     if not is_good:
         raise ConfigurationError(
-            f"{endpoint!r} is no endpoint of etcd; write it with its scheme and port: {EXAMPLE}"
+            f"{endpoint!r} is not an endpoint of etcd; write it with its scheme and port: {EXAMPLE}"
         )
 
 

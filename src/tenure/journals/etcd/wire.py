@@ -63,7 +63,7 @@ class Op(GatewayRequest, frozen=True):
 
 
 class Txn(GatewayRequest, frozen=True):
-    """If all of `compare` holds do `success`, else `failure`, as one."""
+    """If all of `compare` holds do `success`, otherwise `failure`, as one."""
 
     compare: list[Compare]
     success: list[Op]

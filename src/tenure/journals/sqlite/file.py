@@ -71,7 +71,7 @@ def connect(path: Path, mode: str = "rw") -> sqlite3.Connection:
 
 
 def prepare(given: Path) -> Path:
-    """Make the journal `given` where there is none, check one that is there; its real path.
+    """Make the journal `given` if it is missing, otherwise check it; its real path.
 
     Raises ConfigurationError or JournalError, and then has changed nothing.
     """

@@ -32,7 +32,7 @@ class SqliteJournal:
 
     @classmethod
     def open(cls, path: Path) -> "SqliteJournal":
-        """The journal at `path`, made where there is none. Blocks until it is read through.
+        """The journal at `path`; a missing one is made. Blocks until it is read through.
 
         Raises ConfigurationError for a path where none can be, and JournalError (damaged, too new,
         not writable) without having touched anything.

@@ -51,7 +51,7 @@ class SqliteStore:
     """An open journal file, for one thread."""
 
     def __init__(self, given: Path) -> None:
-        """Open the journal, made where there is none, and read it through. Raises as `prepare`."""
+        """Open the journal, make it if it is missing, and read it through. Raises as `prepare`."""
         self._path = prepare(given)
         with ExitStack() as stack, translated(self._path):
             self._main = stack.enter_context(closing(connect(self._path)))

@@ -44,7 +44,7 @@ class Deal:
         return Plan(obeying(situation, dealt), RangeMap(WHY), forbidden(situation))
 
     def _keep(self, candidates: Sequence[Candidate], present: RangeMap[Right]) -> list[int]:
-        """Every range with the owner it has, up to an even share each; else NOBODY."""
+        """Every range with the owner it has, up to an even share each; otherwise NOBODY."""
         share, extra = divmod(len(self.starts), len(candidates))
         kept: Counter[int] = Counter({candidate.incarnation: 0 for candidate in candidates})
         owners = []

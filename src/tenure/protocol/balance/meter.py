@@ -36,7 +36,7 @@ class Sampler:
         self.left: float = 0
         """Checks until the next sample. Whoever lowers it below 0 calls `meet`."""
         self._gap = 1
-        """Checks for each sample, on the average."""
+        """Checks for each sample, on average."""
         self._met: list[Key] = []
         self._random = random
 

@@ -17,7 +17,7 @@ class Tuning(NamedTuple):
     table: int = 98_304
     """Entries in all: three quarters of what a message carries."""
     ranges_at_most: int = 96
-    """For each owner, on the average: above it the smallest are joined to their neighbours."""
+    """For each owner, on average: above it the smallest are joined to their neighbours."""
     high: float = 1.05
     """An owner is relieved above this, as a part of the even share: half of the 10 % of the papers,
     so that what is not measured yet has room below their bound."""

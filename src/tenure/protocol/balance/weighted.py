@@ -63,7 +63,7 @@ class _Phases(Joining):
             self.turn()
             self.devote()
             self.welcome()
-            if self.situation.loads is not None:  # else all would be levelled by space alone
+            if self.situation.loads is not None:  # otherwise all would be levelled by space alone
                 self.level()
             self.join()
         return self.plan()
@@ -255,7 +255,9 @@ class _Phases(Joining):
                 piece.why = why
             turning = (self.accounts.by_incarnation[each] for each in self.turning)
             is_owed = wanted > self.grain / 2 and any(each.use > enough for each in turning)
-            if newcomer.pieces and not is_owed:  # else there may be more for it in the next round
+            if (
+                newcomer.pieces and not is_owed
+            ):  # otherwise there may be more for it in the next round
                 self.arrivals = self.arrivals.without(newcomer.incarnation)
 
     def level(self) -> None:

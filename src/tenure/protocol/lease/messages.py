@@ -65,7 +65,7 @@ class Leased(msgspec.Struct, frozen=True, array_like=True, gc=False):
     since: Number
     mark: Mark
     handed: Number = 0
-    """Of what is granted with its state: the number under which that was served last; else 0."""
+    """For a grant with state: the number under which the state was served last; otherwise 0."""
 
     @property
     def range(self) -> KeyRange:

@@ -113,7 +113,7 @@ class Changed(Record, frozen=True):
     pool: Name
     entries: tuple[Entry, ...]
     handed: Number = 0
-    """The number under which the state was served last that the entries' owner has now; else 0."""
+    """The number under which the state that the entries' owner now has was last served; or 0."""
     steering: Steering | None = None
     """From here on; None where it stays as it is."""
 

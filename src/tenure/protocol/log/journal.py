@@ -40,7 +40,7 @@ class ReadSeat(msgspec.Struct, frozen=True):
 
 
 class Campaign(msgspec.Struct, frozen=True):
-    """Put `taken` in the place of `seen`, if the seat still is just so. Answered by Campaigned."""
+    """Put `taken` in the place of `seen`, if the seat has not changed. Answered by Campaigned."""
 
     seen: Seat
     taken: Seat

@@ -73,7 +73,7 @@ class Leadership:
 
     @property
     def proven_from(self) -> Instant:
-        """When the last confirmed beat was sent; long ago, where there is none."""
+        """When the last confirmed beat was sent; long ago, if none was confirmed."""
         return Instant(self.proven_until - self.timing.leadership_ns)
 
     @property

@@ -114,7 +114,7 @@ class Network:
             self._break(peer, process.slot, process.uid)
 
     def on_killed(self, process: SimProcess) -> None:
-        """Half of the time the host says so to whoever is connected; else it is gone with it."""
+        """Half of the time the host tells its peers; otherwise the connection is gone with it."""
         if self.site.random.random() >= 0.5:
             self._break_from(process)
 

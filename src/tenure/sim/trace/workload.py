@@ -52,7 +52,7 @@ class Trace(NamedTuple):
 
     @property
     def last_write(self) -> float:
-        """The time of the last write; 0 where there is none."""
+        """The time of the last write; 0 before the first write."""
         return self.write_at[-1] if self.write_at else 0.0
 
 

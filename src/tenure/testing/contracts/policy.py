@@ -173,7 +173,7 @@ class PolicyContract:
                 assert again.owners == plan.owners
 
     def test_a_plan_that_is_not_carried_out_yet_is_kept(self, policy: Policy) -> None:
-        """Else a range would be recalled for one owner, and granted to another."""
+        """Otherwise a range would be recalled for one owner, and granted to another."""
         for situation in situations(policy):
             if situation.loads is not None:
                 continue  # which may be reason enough to plan on

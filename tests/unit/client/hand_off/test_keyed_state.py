@@ -249,7 +249,7 @@ def test_what_was_put_there_before_it_had_an_owner_is_handed_over() -> None:
 def test_a_state_without_an_owner_has_no_ranges() -> None:
     state: KeyedState[int] = KeyedState(value_type=int)
     for use in (state.within, state.discard_range, lambda it: state.export_range(it, None)):
-        with pytest.raises(UsageError, match="no owner's yet"):
+        with pytest.raises(UsageError, match="does not belong to an owner yet"):
             use(WHOLE)
     with pytest.raises(KeyTypeError):
         state[1.5] = 1  # type: ignore[index]

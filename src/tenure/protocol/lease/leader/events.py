@@ -141,7 +141,7 @@ class OwnerSummary(msgspec.Struct, frozen=True):
     capacity: float
     labels: dict[str, str]
     steering: str = ""
-    """What an operator wants of it: cordoned, drained or evicted; else nothing."""
+    """What an operator ordered: cordoned, drained or evicted; otherwise empty."""
     load: float = 0.0
     """What is asked of its ranges a second, as far as owners have told."""
 

@@ -25,7 +25,7 @@ from tenure.protocol.lease.table import NOBODY, LeaseTable
 BLENDING_NS = 2 * SMOOTHING_NS
 """From the last owner's first report on: what was told once less than by others is near it then."""
 LEAST = 0.01
-"""Of load, in the whole pool: below it there is none."""
+"""Of load, in the whole pool: less than this counts as no load."""
 
 
 class LoadWatch:

@@ -104,7 +104,7 @@ class Moving:
         return is_in_time and self.taker(session, plan[piece.start]) is not None
 
     def _who_takes(self, session: Session, copy: Copy) -> Session:
-        """Whoever has the copy by what the request says, if that one lives; else who says it."""
+        """Who has the copy by what the request says, if that owner lives; otherwise who says it."""
         taker = self.sessions.get(copy.taker)
         return session if taker is None or taker.leaving else taker
 

@@ -54,7 +54,7 @@ def answer(now: Instant, pools: Mapping[str, Pool], question: Reading) -> Answer
 
 
 def no_pool(pools: Mapping[str, Pool], name: str) -> Impossible:
-    """There is none of that name; those there are."""
+    """No pool has that name; the message lists those that there are."""
     there = ", ".join(sorted(pools)) or "none yet"
     return Impossible(f"there is no pool {name!r}; there are: {there}", missing=True)
 

@@ -258,7 +258,7 @@ class LookupMachine:
         self.table = RangeMap(Known(NOBODY, UNKNOWN))
 
     def _on_changes(self, now: Instant, manager: str, message: Changes) -> None:
-        """Take what is pushed, where it follows on what is known; else ask for what is between."""
+        """Take what is pushed if it follows on what is known; otherwise ask for what is between."""
         if manager != self.manager or message.pool != self.config.pool or not self.in_contact:
             return
         if message.journal != self.journal or message.leadership != self.leadership:

@@ -35,7 +35,7 @@ class OwnerConfig(msgspec.Struct, frozen=True, kw_only=True):
     labels: dict[str, str] = {}
     watchdog_ns: int | None = None
     process: Process | None = None
-    """This one, where neighbours can be told apart: else nobody can attest its death (P14)."""
+    """This process, if neighbours can be told apart; without it none can attest its death (P14)."""
     hand_off: str | None = None
     """Where it takes the state of ranges from other owners."""
 

@@ -485,7 +485,7 @@ class OwnerMachine:
 
     def _drop_all(self, kind: OwnerKind, why: str) -> None:
         if self.belief.leases:
-            self._note(kind, f"holds its {len(self.belief.leases)} ranges no longer: {why}")
+            self._note(kind, f"no longer holds its {len(self.belief.leases)} ranges: {why}")
         self._actions.extend(self.possession.drop_all())
 
     def _send(self, manager: str, message: ToManager) -> None:
