@@ -8,10 +8,10 @@ import pytest
 
 from tenure.protocol.balance.load import share_of
 from tenure.runtime.clock import boot_clock
-from tests.integration.etcd.keys import put
+from tests.integration.etcd.keys import delete, put
 from tests.integration.etcd.servers import Cluster, until
 from tests.integration.etcd.test_space import QUOTA, fill, free
-from tests.integration.failover.stage import KILL, Stage, on_etcd
+from tests.integration.failover.stage import KILL, PREFIX, Stage, on_etcd
 from tests.integration.failover.traffic import KEYS, Traffic
 
 pytestmark = pytest.mark.asyncio
@@ -95,6 +95,26 @@ async def test_etcd_is_out_of_space_for_a_while(tmp_path: Path) -> None:
         await free(etcd_of(stage))
         await goes_on(traffic)
         assert "out of space" in "".join(each.log for each in stage.managers)
+
+
+async def test_managers_of_an_etcd_that_was_wiped_say_what_to_do_and_begin_anew(
+    tmp_path: Path,
+) -> None:
+    async with on_etcd(tmp_path, size=1, preset="test") as stage, stage.traffic() as traffic:
+        old = list(stage.managers)
+        await delete(etcd_of(stage), PREFIX)
+        for each in old:
+            assert await each.ended() == 1
+            assert "was deleted or replaced while it was in use" in each.log
+            assert "`tenure docs operating/etcd`" in each.log
+            assert "Traceback" not in each.log
+        stage.managers.clear()
+        again = stage.start(old[0].journal)
+        await stage.leader()
+        (leading,) = (each for each in again.events if each["event"] == "leading")
+        assert 60 < leading["grants_in_seconds"] <= 65
+        traffic.check_safe()
+        traffic.abandon()
 
 
 async def test_with_a_slow_etcd_leaders_follow_each_other_and_grant(tmp_path: Path) -> None:

@@ -233,6 +233,8 @@ class EtcdStore:
     def _replaced(self, identity: Identity) -> JournalDamaged:
         return JournalDamaged(
             f"the journal {identity.journal} under {self.keys.prefix.decode()} in etcd was deleted "
-            "or replaced while it was in use. Stop every manager of it, see what is there, and "
-            "start them again"
+            "or replaced while it was in use. Stop every manager of it, and see what is there. If "
+            "there is a backup of etcd, put it back and go on from it with `tenure restore`. "
+            "Otherwise start the managers again: they begin a new journal, grant nothing for 65 "
+            "seconds, and every key is lost once. See `tenure docs operating/etcd`"
         )
