@@ -11,15 +11,18 @@ import asyncio
 import inspect
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from tenure.base.instants import FAR_FUTURE, Instant, in_seconds
+from tenure.base.ranges import KeyRange
 from tenure.errors import ConfigurationError, TenureError
 from tenure.runtime.clock import Clock
 from tenure.runtime.loops import LoopCalls, OwnThread
 
+SHOWN_RANGES = 3
+"""In a line of the log; the number of all is said."""
 STUCK_SECONDS = 10.0
 """Of one callback, after which the log says that it hangs: as long as leaving waits for all."""
 
@@ -39,6 +42,13 @@ class Job(NamedTuple):
     then: Callable[[], None] | None = None
     deadline: Instant = FAR_FUTURE
     """When the term of what it is about runs out."""
+
+
+def shown(ranges: Sequence[KeyRange]) -> str:
+    """What a callback is about, as the log has it."""
+    first = ", ".join(map(str, ranges[:SHOWN_RANGES]))
+    more = len(ranges) - SHOWN_RANGES
+    return f"{first} and {more} more" if more > 0 else first
 
 
 def check_callback(name: str, callback: object) -> None:

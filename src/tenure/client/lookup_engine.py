@@ -11,10 +11,9 @@ from typing import assert_never
 
 from tenure.base.noted import Noted
 from tenure.base.ranges import WHOLE, KeyRange
-from tenure.client.callbacks import Callback, Job
+from tenure.client.callbacks import Callback, Job, shown
 from tenure.client.engine import Engine
 from tenure.client.environment import Environment
-from tenure.client.owner_engine import SHOWN_RANGES
 from tenure.client.routes import RouteBoard, Routes
 from tenure.client.watching import KeyChange, Watch, Watches
 from tenure.errors import PoolError, TenureError
@@ -173,10 +172,3 @@ class LookupEngine(Engine[LookupEvent, LookupAction, ToLookup]):
         """See `Engine.give_up`."""
         self.board.find_nothing()
         self._signal_loss((WHOLE,), "nothing is known any more")
-
-
-def shown(ranges: tuple[KeyRange, ...]) -> str:
-    """As the log has them."""
-    first = ", ".join(map(str, ranges[:SHOWN_RANGES]))
-    more = len(ranges) - SHOWN_RANGES
-    return f"{first} and {more} more" if more > 0 else first

@@ -17,7 +17,7 @@ import msgspec
 from tenure.base.instants import SECOND_NS, in_seconds
 from tenure.base.noted import Noted
 from tenure.base.ranges import WHOLE, KeyRange
-from tenure.client.callbacks import Callback, Job
+from tenure.client.callbacks import Callback, Job, shown
 from tenure.client.engine import Engine
 from tenure.client.environment import Environment
 from tenure.client.guard import Guards
@@ -66,8 +66,6 @@ from tenure.protocol.lease.owner.events import (
 from tenure.protocol.lease.owner.machine import OwnerMachine
 from tenure.transport.contract import OWNER
 
-SHOWN_RANGES = 3
-"""In a line of the log; the number of all is said."""
 RECONNECT_SECONDS = 1.0
 """For an owner that leaves with nothing in its hands: a lost connection is made again sooner, and a
 manager that is there should hear of it."""
@@ -127,9 +125,7 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
         match action:
             case TellManager(manager, message):
                 if isinstance(message, LeaseRequest):
-                    message = self.reporting.add_load(
-                        message, self.clock(), self._machine.view().renew_ns
-                    )
+                    message = self.reporting.add_load(message, self.clock())
                 self.transmit(manager, message)
             case Hold(holdings):
                 self._hold(holdings)
@@ -156,7 +152,7 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
         is_up = self.board.publish(holdings)
         if before and before != holdings.leases:
             self.guards.tell_losers()
-        if holdings.incarnation != NO_NUMBER:
+        if holdings.incarnation != NO_NUMBER and not self.entered.done():
             self.have_entered()
         if is_up and holdings.leases and not self.ready.done():
             self.ready.set_result(None)
@@ -285,18 +281,21 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
                 self.reachability.stands_by(manager, leader)
             case Introduction():
                 self.reachability.note(manager, "leads, but has not numbered this owner yet")
-            case Refusal() | LeaseResponse() | Poke() | Attest():
+            case LeaseResponse(renew_ns=renew_ns):
+                self.reporting.every_ns = renew_ns
+            case Refusal() | Poke() | Attest():
                 pass
             case _:
                 assert_never(message)
         self.driver.post(ManagerSaid(manager, message))
-        refusal = self._machine.view().refusal
-        if message is refusal and not self.entered.done():
-            self.reachability.note(manager, f"refused: {refusal.detail}")
-            self._on_refused(refusal)
+        if isinstance(message, Refusal) and not self.entered.done():
+            self._on_refused(manager, message)
 
-    def _on_refused(self, refusal: Refusal) -> None:
+    def _on_refused(self, manager: str, refusal: Refusal) -> None:
         """While entering. A pool does not change its mind; a name comes free in a while."""
+        if refusal is not self._machine.view().refusal:
+            return  # it answers an older question
+        self.reachability.note(manager, f"refused: {refusal.detail}")
         match refusal.reason:
             case "no_pool" | "pool_kind":
                 self.fail_entering(PoolError(refusal.detail))
@@ -421,10 +420,3 @@ def _nothing() -> None:
 def ranges(leases: tuple[Leased, ...]) -> tuple[KeyRange, ...]:
     """As callbacks get them."""
     return tuple(lease.range for lease in leases)
-
-
-def shown(key_ranges: tuple[KeyRange, ...]) -> str:
-    """As the log has them."""
-    first = ", ".join(map(str, key_ranges[:SHOWN_RANGES]))
-    more = len(key_ranges) - SHOWN_RANGES
-    return f"{first} and {more} more" if more > 0 else first

@@ -27,11 +27,13 @@ class Reporting:
         self._board = board
         self._meter = Meter(random, now)
         self._reported_at = now
+        self.every_ns = 0
+        """A renewal's time, as managers say it."""
         board.sample(self._meter.sampler)
 
-    def add_load(self, request: LeaseRequest, now: Instant, renew_ns: int) -> LeaseRequest:
+    def add_load(self, request: LeaseRequest, now: Instant) -> LeaseRequest:
         """The request, with a report where one is due."""
-        if now - self._reported_at < renew_ns * EARLY:
+        if now - self._reported_at < self.every_ns * EARLY:
             return request
         self._reported_at = now
         report = self._meter.report(now, self._board.tallies())

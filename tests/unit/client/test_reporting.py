@@ -28,6 +28,7 @@ class Stage:
         self.clock = TurnedClock()
         self.board = Board("ordered", self.clock)
         self.reporting = Reporting(self.board, Random(1), self.clock())
+        self.reporting.every_ns = RENEW
         self.board.open()
         self.hold(LOW, HIGH)
 
@@ -38,7 +39,7 @@ class Stage:
         self.clock.step(self.clock.after(seconds))
 
     def report(self) -> LoadReport | None:
-        return self.reporting.add_load(REQUEST, self.clock(), RENEW).load
+        return self.reporting.add_load(REQUEST, self.clock()).load
 
     def ranges(self, after: float = 3) -> tuple[RangeLoad, ...]:
         self.turn(after)

@@ -65,6 +65,8 @@ class Copies:
 
     def listed(self) -> tuple[Copy, ...]:
         """As a request lists them: in order, and of two that overlap the later."""
+        if not self._copies:
+            return ()
         by_number = sorted(self._copies, key=lambda copy: copy.number)
         latest = RangeMap.of(((copy.range, copy) for copy in by_number), None)
         return tuple(

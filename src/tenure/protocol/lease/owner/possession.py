@@ -26,7 +26,7 @@ class Possession:
     @property
     def has_anything(self) -> bool:
         """Whether there is anything that ends with the term."""
-        return bool(self.belief.held()) or bool(self.copies)
+        return bool(self.belief.leases or self.belief.held() or self.copies)
 
     @property
     def is_empty(self) -> bool:
