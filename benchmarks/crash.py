@@ -22,7 +22,7 @@ from benchmarks._quick import at_most, sized
 from benchmarks._rounds import line
 from tenure import Lookup, Owner
 from tenure.base.instants import in_seconds
-from tenure.client.environment import World
+from tenure.client.environment import RealEnvironment
 from tenure.protocol.lease.timing import DEFAULT
 
 POOL = "rooms"
@@ -41,7 +41,7 @@ SEEN, UNSEEN = "seen", "unseen"
 def serve(url: str, name: str, how: str) -> None:
     """Hold keys, check them all the time, and say after each line of input which are held."""
     if how == UNSEEN:
-        World.own_process = lambda self: None  # type: ignore[method-assign]  # noqa: ARG005
+        RealEnvironment.own_process = lambda self: None  # type: ignore[method-assign]  # noqa: ARG005
     with Owner(url, pool=POOL, address=name, name=name) as owner:
         Thread(target=load, args=(owner,), daemon=True).start()
         for _ in sys.stdin:

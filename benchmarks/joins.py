@@ -26,7 +26,7 @@ from benchmarks._manager import allow_many_files
 from benchmarks._quick import sized
 from benchmarks._rounds import line
 from tenure import Lookup, Owner
-from tenure.client.environment import World
+from tenure.client.environment import RealEnvironment
 from tenure.protocol.balance.load import share_of
 from tenure.runtime.loops import SharedLoop
 from tests.integration.etcd.keys import keys_under
@@ -40,7 +40,7 @@ POOL = "bench"
 QUIET_SECONDS = 2.0
 
 
-class OneLoop(World):
+class OneLoop(RealEnvironment):
     """Real but for the home: one event loop for all, where production has one for each."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -66,13 +66,13 @@ async def appends(stage: Stage) -> int:
     return len(await keys_under(stage.etcd, "/tenure/records/"))
 
 
-async def join(stage: Stage, environment: World) -> tuple[int, float]:
+async def join(stage: Stage, environment: RealEnvironment) -> tuple[int, float]:
     """The appends that it took, and the seconds until all had their ranges."""
     owners = {
-        address: Owner(stage.urls, pool=POOL, address=address, _surroundings=environment)
+        address: Owner(stage.urls, pool=POOL, address=address, _environment=environment)
         for address in (f"http://owner-{n}" for n in range(OWNERS))
     }
-    lookup = Lookup(stage.urls, pool=POOL, _surroundings=environment)
+    lookup = Lookup(stage.urls, pool=POOL, _environment=environment)
 
     async def all_hold_theirs() -> bool:
         held = {address: sum(map(share_of, owner.ranges)) for address, owner in owners.items()}

@@ -51,8 +51,8 @@ class Environment(Protocol):
         ...
 
 
-class World:
-    """The real one."""
+class RealEnvironment:
+    """The clocks, the network, the host and the threads of this process."""
 
     clock = staticmethod(boot_clock)  # a partial in a class is to become a method one day
     runner: Runner = OwnThread()

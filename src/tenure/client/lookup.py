@@ -9,7 +9,7 @@ from tenure.base.ranges import KeyRange
 from tenure.client.arguments import checked_name, checked_seconds
 from tenure.client.callbacks import check_callback
 from tenure.client.entering import Entered
-from tenure.client.environment import Environment, World
+from tenure.client.environment import Environment, RealEnvironment
 from tenure.client.forks import watch_forks
 from tenure.client.lookup_engine import LookupEngine
 from tenure.client.managers import find_managers
@@ -47,10 +47,10 @@ class Lookup(Entered):
         pool: str,
         on_loss: OnRanges | None = None,
         enter_timeout: float = ENTER_SECONDS,
-        _surroundings: Environment | None = None,
+        _environment: Environment | None = None,
     ) -> None:
         super().__init__()
-        environment = _surroundings or World()
+        environment = _environment or RealEnvironment()
         check_callback("on_loss", on_loss)
         self._pool = checked_name("pool", pool)
         known = find_managers(managers)

@@ -25,7 +25,7 @@ from tenure.client.arguments import (
 )
 from tenure.client.callbacks import check_callback
 from tenure.client.entering import Entered, Form
-from tenure.client.environment import Environment, World
+from tenure.client.environment import Environment, RealEnvironment
 from tenure.client.forks import watch_forks
 from tenure.client.guard import Guard
 from tenure.client.hand_off.handler import HandOffHandler, check_handler
@@ -101,10 +101,10 @@ class Owner(Entered):
         hand_off_address: str | None = None,
         enter_timeout: float = ENTER_SECONDS,
         leave_on: Sequence[Signals] = (),
-        _surroundings: Environment | None = None,
+        _environment: Environment | None = None,
     ) -> None:
         super().__init__()
-        environment = _surroundings or World()
+        environment = _environment or RealEnvironment()
         random = environment.random()
         check_callback("on_grant", on_grant)
         check_callback("on_revoke", on_revoke)

@@ -123,14 +123,14 @@ class InProcessCluster:
         name = pool or self._first_pool()
         kinds = {each.pool: each.kind for each in self.pools}
         options.setdefault("kind", kinds.get(name, "hashed"))
-        environment = ClusterSurroundings(self)
-        return Owner(self.urls, pool=name, address=where, _surroundings=environment, **options)
+        environment = ClusterEnvironment(self)
+        return Owner(self.urls, pool=name, address=where, _environment=environment, **options)
 
     def lookup(self, *, pool: str = "", **options: Unpack[LookupOptions]) -> Lookup:
         """A Lookup of this cluster; of its first pool by default."""
-        environment = ClusterSurroundings(self)
+        environment = ClusterEnvironment(self)
         name = pool or self._first_pool()
-        return Lookup(self.urls, pool=name, _surroundings=environment, **options)
+        return Lookup(self.urls, pool=name, _environment=environment, **options)
 
     def _first_pool(self) -> str:
         if not self.pools:
@@ -321,7 +321,7 @@ class InProcessCluster:
         self._finish()
 
 
-class ClusterSurroundings:
+class ClusterEnvironment:
     """What the engines of one client have around them."""
 
     def __init__(self, cluster: InProcessCluster) -> None:

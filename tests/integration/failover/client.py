@@ -18,14 +18,14 @@ from contextlib import contextmanager
 import msgspec
 
 from tenure import KeyRange, Lookup, NameHeld, Owner
-from tenure.client.environment import World
+from tenure.client.environment import RealEnvironment
 from tenure.protocol.lease.messages import Process
 from tests.integration.failover.traffic import KEYS, POOL
 
 Answer = Callable[[], object]
 
 
-class OnHost(World):
+class OnHost(RealEnvironment):
     """A process of another host than the machine's."""
 
     def __init__(self, host: str) -> None:
@@ -46,7 +46,7 @@ def owner(url: str, name: str, host: str, patience: str) -> Iterator[Answer]:
         address=f"http://{name}.{host}",
         name=name,
         enter_timeout=float(patience),
-        _surroundings=OnHost(host),
+        _environment=OnHost(host),
     )
     with made:
         yield lambda: {key: lease.number for key in KEYS if (lease := made.check(key))}

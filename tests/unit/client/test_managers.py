@@ -10,7 +10,7 @@ from tenure.client.managers import find_managers
 from tenure.client.managers_file import MOST_BYTES, ManagersFile
 from tenure.errors import ConfigurationError
 from tenure.testing.clock import TurnedClock
-from tenure.testing.cluster import ClusterSurroundings, InProcessCluster
+from tenure.testing.cluster import ClusterEnvironment, InProcessCluster
 
 A, B = "http://10.0.0.1:7400", "http://10.0.0.2:7400"
 
@@ -98,9 +98,9 @@ async def test_a_manager_placed_into_service_is_found_without_a_restart(path: Pa
     """Centrifuge, section 2.1.1."""
     write(path, "http://retired.test:7400\n")
     async with InProcessCluster(["rooms"], clock=TurnedClock()) as cluster:
-        world = ClusterSurroundings(cluster)
-        lookup = Lookup(f"@{path}", pool="rooms", _surroundings=world)
-        owner = Owner(f"@{path}", pool="rooms", address="http://a", _surroundings=world)
+        world = ClusterEnvironment(cluster)
+        lookup = Lookup(f"@{path}", pool="rooms", _environment=world)
+        owner = Owner(f"@{path}", pool="rooms", address="http://a", _environment=world)
         entering = [asyncio.create_task(each.__aenter__()) for each in (owner, lookup)]
         await cluster.turn(1)
         assert not any(each.done() for each in entering)

@@ -93,7 +93,7 @@ async def test_a_manager_that_stands_by_says_who_leads() -> None:
             pool="rooms",
             address="http://a",
             enter_timeout=0.1,
-            _surroundings=cluster.owner()._engine.environment,
+            _environment=cluster.owner()._engine.environment,
         )
         with pytest.raises(NoManager, match=f"{standby}: stands by; {leader} leads, which is not"):
             async with owner:
