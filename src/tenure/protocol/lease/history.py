@@ -39,6 +39,8 @@ class LeaseHistory:
                 self.leadership = leadership
                 self.secret = secret or self.secret
                 self.promise_ns = max(self.promise_ns, promise_ns)
+                for table in self.tables.values():
+                    table.forget_the_gone()
             case PromiseLowered(promise_ns=promise_ns):
                 self.promise_ns = promise_ns
             case WaitedOut():

@@ -145,7 +145,7 @@ class PoolState(msgspec.Struct, frozen=True, array_like=True):
     entries: tuple[Entry, ...]
     members: tuple[Member, ...]
     numbered: tuple[tuple[Name, Number, Nonce], ...]
-    """The last incarnation and nonce of every name ever numbered."""
+    """The last incarnation and nonce of every name that is remembered (`LeaseTable.forget`)."""
     handed: tuple[Held, ...] = ()
     """Ranges that were granted with their state, by the number under which that was served last."""
     steering: Steering = UNSTEERED

@@ -6,12 +6,15 @@ numbers out a second time, and forget what was acknowledged. So it goes on as *a
 nothing is granted until whatever the lost history promised has run out. Nobody can say who held
 what in the part that is lost, so the owners and leases of the copy are not taken over either. Pools
 are; and numbers, for those who use them as fences: they go on far beyond any that can have been
-given out in the lost part.
+given out in the lost part. What an operator wants of a pool goes on too, but for evictions, which
+were of incarnations.
 
 No manager may have the copy meanwhile: neither one that leads on it, nor the last leader of the
 lost history, which may answer for its leadership term after its last beat. Both are excluded by
 watching the seat for as long as a standby of any preset would.
 """
+
+from msgspec.structs import replace
 
 from tenure.base.instants import Instant
 from tenure.protocol.lease.history import LeaseHistory
@@ -66,4 +69,5 @@ def _restored(table: LeaseTable) -> PoolState:
         entries=(Entry(b"", None, NOBODY, number, number),),
         members=(),
         numbered=copied.numbered,
+        steering=replace(copied.steering, evicted=()),
     )

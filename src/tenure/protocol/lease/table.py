@@ -115,6 +115,21 @@ class LeaseTable:
             self.handed.assign(entry.range, handed)
             self.next_number = max(self.next_number, entry.number + 1)
 
+    # --- forgetting ---
+
+    def forget_the_gone(self) -> None:
+        """Forget the names of all that are gone, because another leader takes over: joins that
+        were made before do not have its nonce, so none of them is ever numbered (P2, P9).
+        """
+        names = [name for name, (number, _) in self.numbered.items() if number not in self.members]
+        for name in names:
+            del self.numbered[name]
+
+    def forget(self, name: str, incarnation: int) -> None:
+        """Forget a name, unless it is another incarnation's by now."""
+        if self.numbered.get(name, (NOBODY, 0))[0] == incarnation not in self.members:
+            del self.numbered[name]
+
     # --- reading ---
 
     def held_by(self, incarnation: int) -> tuple[Held, ...]:

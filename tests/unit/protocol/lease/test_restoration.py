@@ -1,5 +1,6 @@
 """What an old copy of a journal goes on with, and when it may."""
 
+import msgspec
 import pytest
 
 from tenure.base.instants import Instant, seconds
@@ -11,6 +12,7 @@ from tenure.protocol.lease.records import (
     Joined,
     PoolCreated,
     State,
+    Steering,
     TookOver,
     WaitedOut,
 )
@@ -65,6 +67,15 @@ def test_the_last_nonce_of_every_name_is_kept() -> None:
     """P9, P21: a join that was made before and arrives now is told that it is past."""
     _, state = restored(copied(), SEAT)
     assert state.pools[0].numbered == (("a", 1, 77),)
+
+
+def test_what_an_operator_wants_is_kept_but_for_evictions() -> None:
+    history = copied()
+    wanted = Steering(("a",), ("b",), (1,), ((b"k", "a"),), frozen=True, policy="deal")
+    history.apply(Changed("docs", (), steering=wanted))
+    _, state = restored(history, SEAT)
+    assert state.pools[0].steering == msgspec.structs.replace(wanted, evicted=())
+    LeaseHistory(state, 7).invariants()
 
 
 def test_thousands_of_restorations_leave_numbers_exact_in_every_language() -> None:

@@ -166,3 +166,25 @@ def test_a_state_carries_all_that_a_later_leader_must_know() -> None:
 def test_a_record_of_a_pool_that_was_never_created_is_damage(record: AnyRecord) -> None:
     with pytest.raises(JournalDamaged, match="record 1 changes the pool 'p'"):
         history_of(record)
+
+
+# --- names that are forgotten ---------------------------------------------------------------------
+
+
+def test_a_takeover_forgets_the_names_of_the_gone_and_no_others() -> None:
+    """P2, P9: their joins were made for the nonce of an earlier leadership."""
+    history = history_of(CREATED, joined(1, "a"), joined(2, "b"), Left("p", 1, ()))
+    assert history.tables["p"].numbered.keys() == {"a", "b"}
+    history.apply(TookOver(2, 5, "m"))
+    assert history.tables["p"].numbered.keys() == {"b"}
+    assert history.tables["p"].next_incarnation == 3
+    history.invariants()
+
+
+def test_a_name_is_not_forgotten_for_one_that_had_it_before() -> None:
+    history = history_of(CREATED, joined(1, "a"), Left("p", 1, ()), joined(2, "a"))
+    table = history.tables["p"]
+    table.forget("a", 1)
+    table.forget("a", 2)
+    table.forget("c", 3)
+    assert table.numbered.keys() == {"a"}

@@ -9,6 +9,7 @@ A range is freed in four ways, and no other: its owner's request does not list i
 of its owner's incarnation has run out (P4), its owner left, or is proven dead (P14).
 """
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 
 from tenure.base.instants import FAR_FUTURE, Instant
@@ -60,6 +61,8 @@ class Pool:
         self.moving = Moving(context, table, self.publisher, self.sessions, self.move_log)
         self.planner = Planner(context, table, policy, self.sessions, self.move_log)
         self._next_expiry = FAR_FUTURE
+        self._gone: deque[tuple[Instant, str, int]] = deque()
+        """Whose names are still remembered, by when they went."""
         for member in table.members.values():
             self._inherit(member)
 
@@ -98,6 +101,7 @@ class Pool:
         self._answer(now, connection, session, message, (), ())
 
     def _number(self, now: Instant, message: Join) -> Session:
+        self._forget_the_long_gone(now)
         incarnation = self.table.next_incarnation
         self.context.write(
             Joined(
@@ -119,6 +123,14 @@ class Pool:
         self.move_log.on_joined(now, incarnation)
         self.context.note(LeaderKind.JOINED, self.table.pool, f"{message.name} as {incarnation}")
         return session
+
+    def _forget_the_long_gone(self, now: Instant) -> None:
+        """Their names need not be remembered for ever: a join of theirs that came even later would
+        be numbered, be planned for nothing because it never speaks again, and be gone after a hold.
+        """
+        while self._gone and now >= self._gone[0][0] + self.context.timing.keep_changes_ns:
+            _, name, incarnation = self._gone.popleft()
+            self.table.forget(name, incarnation)
 
     def on_request(self, now: Instant, connection: Connection, message: LeaseRequest) -> None:
         """Take back what is not listed, then answer with all that the owner may hold."""
@@ -407,6 +419,7 @@ class Pool:
         del self.sessions[session.incarnation]
         self.move_log.add(now, entries, why.phrase)
         self.move_log.on_gone(session.incarnation)
+        self._gone.append((now, session.name, session.incarnation))
         lsn = self.context.write(Left(self.table.pool, session.incarnation, entries))
         self.publisher.add(now, lsn, entries)
         self.context.note(why, self.table.pool, f"{session.name} ({session.incarnation})")

@@ -1,0 +1,50 @@
+"""How long a leader remembers the names of owners that are gone."""
+
+from tenure.base.ranges import WHOLE
+from tenure.protocol.lease.messages import LeaseResponse, Refusal
+from tenure.protocol.lease.timing import DEFAULT
+from tests.unit.protocol.lease.desk import ByName, Desk, at
+
+A, B = 101, 102
+KEPT = DEFAULT.keep_changes_ns / 1e9
+
+
+def test_names_that_processes_draw_do_not_gather_for_ever() -> None:
+    desk = Desk(ByName((WHOLE, "a")))
+    for i in range(300):
+        incarnation = desk.owner(at(2 * i), f"drawn-{i}", A + i)
+        desk.ask(at(2 * i + 1), incarnation, A + i, (), leaving=True)
+    assert len(desk.pool.table.numbered) < KEPT / 2 + 5
+    assert desk.pool.table.next_incarnation == 301
+
+
+def test_a_straggling_join_is_past_for_minutes_and_harmless_then() -> None:
+    """P9: it is numbered, given nothing since it never speaks again, and gone after a hold."""
+    desk = Desk(ByName((WHOLE, "a b")))
+    owner = desk.owner(at(0), "a", A)
+    desk.ask(at(1), owner, A, (), leaving=True)
+    refused = desk.join(at(KEPT - 5), "a", A)
+    assert isinstance(refused, Refusal)
+    assert refused.reason == "past"
+    other = desk.owner(at(KEPT + 5), "b", B)
+    held = desk.settle(at(KEPT + 6), other, B)
+    answer = desk.join(at(KEPT + 7), "a", A)
+    assert isinstance(answer, LeaseResponse)
+    assert answer.leases == ()
+    desk.advance(at(KEPT + 10))
+    assert desk.settle(at(KEPT + 15), other, B) == held
+    desk.advance(at(KEPT + 27))
+    assert len(desk.pool.sessions) == 1
+
+
+def test_a_straggling_join_does_not_unseat_its_successor() -> None:
+    """P8, however late it is."""
+    desk = Desk(ByName((WHOLE, "a")))
+    owner = desk.owner(at(0), "a", A)
+    desk.ask(at(1), owner, A, (), leaving=True)
+    desk.owner(at(KEPT + 5), "b", B)
+    heir = desk.owner(at(KEPT + 6), "a", B + 1)
+    late = desk.join(at(KEPT + 7), "a", A)
+    assert isinstance(late, Refusal)
+    assert late.reason == "name_held"
+    assert desk.pool.table.numbered["a"] == (heir, B + 1)
