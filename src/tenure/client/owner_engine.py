@@ -25,9 +25,9 @@ from tenure.client.hand_off.application import Application
 from tenure.client.hand_off.handler import Granted, HandOffHandler
 from tenure.client.hand_off.transfers import Transfers
 from tenure.client.holdings import Board
-from tenure.client.reporting import Reporting
 from tenure.client.unusable import left
 from tenure.errors import NameHeld, PoolError, TenureError
+from tenure.protocol.balance.meter import Meter
 from tenure.protocol.lease.client_events import ManagerLost, ManagerSaid, ManagersNamed, TellManager
 from tenure.protocol.lease.messages import (
     Attest,
@@ -63,6 +63,7 @@ from tenure.protocol.lease.owner.events import (
     SendLast,
     StopHandOver,
 )
+from tenure.protocol.lease.owner.load_reports import LoadReports
 from tenure.protocol.lease.owner.machine import OwnerMachine
 from tenure.transport.contract import OWNER
 
@@ -104,7 +105,9 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
         self._hand_off_address: str | None = None
         self._drained: asyncio.Event = asyncio.Event()
         board.on_lapsed = self.on_reader_lapsed
-        self.reporting = Reporting(board, random, self.clock())
+        meter = Meter(random, self.clock())
+        board.sample(meter.sampler)
+        self.reports = LoadReports(meter, self.clock())
 
     def machine(self) -> OwnerMachine:
         """See `Engine.machine`."""
@@ -125,7 +128,7 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
         match action:
             case TellManager(manager, message):
                 if isinstance(message, LeaseRequest):
-                    message = self.reporting.add_load(message, self.clock())
+                    message = self.reports.add_to(message, self.clock(), self.board.tallies)
                 self.transmit(manager, message)
             case Hold(holdings):
                 self._hold(holdings)
@@ -282,7 +285,7 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
             case Introduction():
                 self.reachability.note(manager, "leads, but has not numbered this owner yet")
             case LeaseResponse(renew_ns=renew_ns):
-                self.reporting.every_ns = renew_ns
+                self.reports.every_ns = renew_ns
             case Refusal() | Poke() | Attest():
                 pass
             case _:

@@ -9,7 +9,7 @@ from math import isfinite
 from typing import Protocol
 
 from tenure.base.keys import KEY_BYTES, Key
-from tenure.protocol.balance.load import HIGHEST_RATE, is_rate
+from tenure.protocol.balance.load import HIGHEST_RATE, RANGES_PER_REPORT, is_rate
 from tenure.protocol.lease.messages import LoadReport
 from tenure.wire.limits import (
     KEYS_PER_REPORT,
@@ -17,7 +17,6 @@ from tenure.wire.limits import (
     LABELS_PER_OWNER,
     OWNERS_PER_MESSAGE,
     RANGES_PER_MESSAGE,
-    RANGES_PER_REPORT,
 )
 
 

@@ -19,9 +19,6 @@ LABELS_PER_OWNER = 64
 LABEL_CHARACTERS = 200
 """Labels say where an owner runs (zone, version, host); they are repeated in every record of it."""
 
-RANGES_PER_REPORT = 1 << 12
-"""Of whose load an owner tells: sixty-four times the paper's virtual nodes. They are told beside
-all that is held, and must not crowd that out of a request."""
 
 KEYS_PER_REPORT = 1 << 8
 """Hot keys: eight times what owners tell today. A manager keeps them for a while."""

@@ -7,13 +7,14 @@ import pytest
 
 from tenure.base.instants import Instant
 from tenure.client.holdings import Board
-from tenure.client.reporting import Reporting, most_loaded
 from tenure.errors import UsageError
+from tenure.protocol.balance.load import RANGES_PER_REPORT
+from tenure.protocol.balance.meter import Meter
 from tenure.protocol.balance.picture import RangeRate
 from tenure.protocol.lease.messages import Leased, LeaseRequest, LoadReport, RangeLoad
 from tenure.protocol.lease.owner.events import Holdings
+from tenure.protocol.lease.owner.load_reports import LoadReports, most_loaded
 from tenure.testing.clock import TurnedClock
-from tenure.wire.limits import RANGES_PER_REPORT
 
 RENEW = 3_000_000_000
 REQUEST = LeaseRequest("p", 1, 2, 3, 4, 5, 6, ())
@@ -27,8 +28,10 @@ class Stage:
     def __init__(self) -> None:
         self.clock = TurnedClock()
         self.board = Board("ordered", self.clock)
-        self.reporting = Reporting(self.board, Random(1), self.clock())
-        self.reporting.every_ns = RENEW
+        meter = Meter(Random(1), self.clock())
+        self.board.sample(meter.sampler)
+        self.reports = LoadReports(meter, self.clock())
+        self.reports.every_ns = RENEW
         self.board.open()
         self.hold(LOW, HIGH)
 
@@ -39,7 +42,7 @@ class Stage:
         self.clock.step(self.clock.after(seconds))
 
     def report(self) -> LoadReport | None:
-        return self.reporting.add_load(REQUEST, self.clock()).load
+        return self.reports.add_to(REQUEST, self.clock(), self.board.tallies).load
 
     def ranges(self, after: float = 3) -> tuple[RangeLoad, ...]:
         self.turn(after)

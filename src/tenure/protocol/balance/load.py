@@ -55,6 +55,9 @@ class Loads(NamedTuple):
     """Single keys with their rates, sorted by key."""
 
 
+RANGES_PER_REPORT = 1 << 12
+"""Of whose load an owner tells: sixty-four times the paper's virtual nodes. They are told beside
+all that is held, and must not crowd that out of a request."""
 HIGHEST_RATE = 1e18
 """A second. A sum of all the rates that there may be is still a number, and not infinite."""
 

@@ -11,17 +11,15 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import accumulate
 
-from msgspec.structs import replace
-
 from tenure.base.instants import MILLISECOND_NS, SECOND_NS, Instant
 from tenure.base.keys import Key
 from tenure.base.ranges import KeyRange
-from tenure.client.reporting import EARLY, as_message
 from tenure.protocol.balance import ring
 from tenure.protocol.balance import round as weighted
 from tenure.protocol.balance.meter import Meter
 from tenure.protocol.balance.policy import NOBODY, Plan, Policy, Situation
-from tenure.protocol.lease.messages import LeaseRequest
+from tenure.protocol.lease.messages import Leased, LeaseRequest
+from tenure.protocol.lease.owner.load_reports import LoadReports, Tallies
 from tenure.protocol.lease.records import AnyRecord, Changed
 from tenure.sim.kernel.scene import random_for
 from tenure.sim.lease.processes import LeaseSite, OwnerProcess
@@ -120,29 +118,31 @@ class Counting:
     def __init__(self, owner: OwnerProcess, traffic: Traffic) -> None:
         self._owner = owner
         self._traffic = traffic
-        self._meter = Meter(self._traffic.random, owner.now())
-        self._told_at = owner.now()
+        self._reports = LoadReports(Meter(traffic.random, owner.now()), owner.now())
         self._counts: dict[tuple[Key, int], float] = {}
 
     def add_load(self, request: LeaseRequest, now: Instant, renew_ns: int) -> LeaseRequest:
         """The request, with a report where one is due."""
-        span = now - self._told_at
-        if span < renew_ns * EARLY:
-            return request
-        self._told_at = now
-        owner, traffic, counts = self._owner, self._traffic, self._counts
+        owner = self._owner
         held = owner.holdings.leases if owner.site.now < owner.believes_until else ()
-        counted = span / SECOND_NS * traffic.random.uniform(0.9, 1.1)
+        ranges = [lease.range for lease in held]
+
+        def tallies() -> Tallies:
+            self._count(held, now - self._reports.reported_at)
+            numbers = (lease.number for lease in held)
+            return zip(ranges, numbers, self._counts.values(), strict=True)
+
+        self._reports.every_ns = renew_ns
+        return self._reports.add_to(
+            request, now, tallies, lambda: list(self._traffic.hottest(ranges))
+        )
+
+    def _count(self, held: tuple[Leased, ...], span_ns: int) -> None:
+        """What was asked for since the last report; only what is still held is counted further."""
+        counts, traffic = self._counts, self._traffic
+        counted = span_ns / SECOND_NS * traffic.random.uniform(0.9, 1.1)
         self._counts = {
             (lease.start, lease.number): counts.get((lease.start, lease.number), 0.0)
             + counted * traffic.rate(lease.range)
             for lease in held
         }
-        ranges = [lease.range for lease in held]
-        numbers = (lease.number for lease in held)
-        tallies = zip(ranges, numbers, self._counts.values(), strict=True)
-        report = self._meter.report(now, tallies)
-        if not report.ranges:
-            return request
-        hottest = list(traffic.hottest(ranges))
-        return replace(request, load=as_message(report._replace(hottest=hottest)))

@@ -4,42 +4,58 @@ It is no business of the owner machine: what it may hold does not depend on it, 
 lost with its request is not repeated. The next one tells the rates of its own time.
 """
 
-from random import Random
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
 
-import msgspec
+from msgspec.structs import replace
 
 from tenure.base.instants import Instant
-from tenure.client.holdings import Board
-from tenure.protocol.balance.load import HIGHEST_RATE
+from tenure.base.keys import Key
+from tenure.base.ranges import KeyRange
+from tenure.protocol.balance.load import HIGHEST_RATE, RANGES_PER_REPORT
 from tenure.protocol.balance.meter import Meter
 from tenure.protocol.balance.picture import Measurement, RangeRate
 from tenure.protocol.lease.messages import KeyLoad, LeaseRequest, LoadReport, RangeLoad
-from tenure.wire.limits import RANGES_PER_REPORT
 
 EARLY = 0.9
 """Of a renewal's time: the requests of two renewals may be a little less than that apart."""
 
+Tallies: TypeAlias = Iterable[tuple[KeyRange, int, float]]
+"""Range, number and load so far of all that is held."""
 
-class Reporting:
-    """One owner's reports, from what its board has counted."""
 
-    def __init__(self, board: Board, random: Random, now: Instant) -> None:
-        self._board = board
-        self._meter = Meter(random, now)
-        self._reported_at = now
+class LoadReports:
+    """One owner's reports, of what it has counted."""
+
+    def __init__(self, meter: Meter, now: Instant) -> None:
+        self._meter = meter
+        self.reported_at = now
         self.every_ns = 0
         """A renewal's time, as managers say it."""
-        board.sample(self._meter.sampler)
 
-    def add_load(self, request: LeaseRequest, now: Instant) -> LeaseRequest:
-        """The request, with a report where one is due."""
-        if now - self._reported_at < self.every_ns * EARLY:
+    def is_due(self, now: Instant) -> bool:
+        """Whether the next request tells the load."""
+        return now - self.reported_at >= self.every_ns * EARLY
+
+    def add_to(
+        self,
+        request: LeaseRequest,
+        now: Instant,
+        tallies: Callable[[], Tallies],
+        hottest: Callable[[], list[tuple[Key, float]]] | None = None,
+    ) -> LeaseRequest:
+        """The request, with a report where one is due. `hottest` are keys that are known to be hot,
+        where that is not left to what the meter's sampler has met.
+        """
+        if not self.is_due(now):
             return request
-        self._reported_at = now
-        report = self._meter.report(now, self._board.tallies())
+        report = self._meter.report(now, tallies())
+        self.reported_at = now
         if not report.ranges:
             return request
-        return msgspec.structs.replace(request, load=as_message(report))
+        if hottest is not None:
+            report = report._replace(hottest=hottest())
+        return replace(request, load=as_message(report))
 
 
 def as_message(report: Measurement) -> LoadReport:
