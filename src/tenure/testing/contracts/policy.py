@@ -12,7 +12,7 @@ does, must not show in its plans. That takes two processes to see; `digest` is w
 """
 
 from collections.abc import Iterator, Sequence
-from math import exp
+from math import exp, inf, nan
 from random import Random
 
 from xxhash import xxh3_64_hexdigest
@@ -22,6 +22,7 @@ from tenure.base.keys import Key
 from tenure.base.rangemap import RangeMap
 from tenure.protocol.balance.load import Loads, share_of
 from tenure.protocol.balance.picture import LoadPicture, Measurement, RangeRate
+from tenure.protocol.balance.pieces import carried
 from tenure.protocol.balance.policy import (
     NOBODY,
     Candidate,
@@ -107,6 +108,26 @@ def digest(policy: Policy) -> str:
     return xxh3_64_hexdigest(repr(told).encode())
 
 
+MINUTE = 60
+CAPACITIES = (5e-324, 1e-9, 0.1, 1.0, 1.0, 8.0, 1e9, 1.7e308)
+RATES = (0.0, -0.0, 5e-324, 1e-300, 0.5, 1.0, 1e3, 1e9, 1e18, 1e308, -1.0, inf, -inf, nan)
+
+
+def adversarial(present: RangeMap[Right], dice: Random) -> Loads:
+    """Rates of the ranges there are, and of some keys, as no owner counts them."""
+    starts = present.starts()
+    keys = sorted({dice.choice(starts), *(dice.randbytes(8) for _ in range(5))})
+    rates = [dice.choice(RATES) for _ in starts]
+    return Loads(Instant(0), starts, rates, [(key, dice.choice(RATES)) for key in keys])
+
+
+def uses(members: Sequence[Candidate], plan: Plan, loads: Loads) -> list[float]:
+    """What each carries for its capacity, as a part of an even share."""
+    weights = carried(plan.owners, loads)
+    share = sum(weights.values()) / sum(member.capacity for member in members)
+    return [weights.get(member.incarnation, 0.0) / member.capacity / share for member in members]
+
+
 def incarnations(members: Sequence[Candidate]) -> set[int]:
     """The numbers that they have."""
     return {member.incarnation for member in members}
@@ -119,6 +140,9 @@ def moved_from(table: RangeMap[Right], plan: Plan) -> set[tuple[int, int]]:
 
 class PolicyContract:
     """Tests that a policy must pass; see the module's docstring."""
+
+    bursts_move_at_most = 0.25
+    """Of the key space, in half an hour of bursts; more of a policy that has no budget."""
 
     def test_every_key_has_a_candidate(self, policy: Policy) -> None:
         for situation in situations(policy):
@@ -332,3 +356,58 @@ class PolicyContract:
             plan = policy(Situation(members, table, now, loads, memory=plan.memory))
             moved += sum(share_of(change.range) for change in changes(table, plan))
         assert moved * 100 < 1, f"{moved:.1%} of the key space"
+
+    def test_whatever_load_is_told_every_key_has_a_candidate(self, policy: Policy) -> None:
+        """Any float, of ranges and keys, in pools of any capacities: some of it cannot be, and is
+        refused on its way here; none of it may end a leader.
+        """
+        for seed in range(40):
+            dice = Random(seed)
+            members = [
+                member._replace(capacity=dice.choice(CAPACITIES)) for member in candidates(5)
+            ]
+            plan = policy(Situation(members, EMPTY))
+            for i in range(1, 6):
+                table = carried_out(plan)
+                loads = adversarial(table, dice)
+                now = Instant(seconds(30 * i))
+                plan = policy(Situation(members, table, now, loads, memory=plan.memory))
+                assert set(plan.owners.values()) <= incarnations(members)
+
+    def test_owners_of_any_capacity_are_relieved_of_what_is_too_much_for_them(
+        self, policy: Policy
+    ) -> None:
+        """Nobody carries more for its capacity than before, and it is not the weakest for ever."""
+        for capacities in ((1, 8, 8), (8, 1, 1, 1)):
+            members = [
+                member._replace(capacity=float(capacity))
+                for member, capacity in zip(candidates(len(capacities)), capacities, strict=True)
+            ]
+            plan = policy(Situation(members, EMPTY))
+            even = Loads(Instant(0), [b""], [10_000.0], [])
+            first = max(uses(members, plan, even))
+            for i in range(1, 100):
+                table, now = carried_out(plan), Instant(seconds(30 * i))
+                plan = policy(Situation(members, table, now, even, memory=plan.memory))
+            assert max(uses(members, plan, even)) <= max(first, 1.1)
+
+    def test_what_bursts_move_is_bounded(self, policy: Policy) -> None:
+        """A pool of ten is asked for a thousand times a second, and every other minute for one key
+        as often as for six of its owners together, another key each time: half an hour of it.
+        """
+        dice, members, picture = Random(7), candidates(10), LoadPicture()
+        plan, moved, every = policy(Situation(members, EMPTY)), 0.0, 3
+        hot: Key = b""
+        for second in range(every, 30 * MINUTE, every):
+            if second % (2 * MINUTE) == every:
+                hot = dice.randbytes(8)
+            table, now = carried_out(plan), Instant(seconds(second))
+            rate = 600.0 if second % (2 * MINUTE) <= MINUTE else 0.0
+            told = [
+                RangeRate(each.start, each.end, 1000 * share_of(each) + rate * (hot in each))
+                for each, _ in table
+            ]
+            picture.take(Measurement(seconds(every), told, [(hot, rate)] if rate else []))
+            plan = policy(Situation(members, table, now, picture.loads(now), memory=plan.memory))
+            moved += sum(share_of(change.range) for change in changes(table, plan))
+        assert moved <= self.bursts_move_at_most, f"{moved:.0%} of the key space"

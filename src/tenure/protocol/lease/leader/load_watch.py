@@ -16,7 +16,7 @@ from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.keys import HASHED_KEY_BYTES, Key
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
-from tenure.protocol.balance.load import SMOOTHING_NS, Loads
+from tenure.protocol.balance.load import SMOOTHING_NS, Loads, is_rate
 from tenure.protocol.balance.picture import LoadPicture, Measurement, RangeRate
 from tenure.protocol.balance.pieces import carried
 from tenure.protocol.lease.messages import Held, LoadReport
@@ -47,12 +47,12 @@ class LoadWatch:
         ranges = [
             RangeRate(each.start, each.end, each.rate)
             for each in load.ranges
-            if (each.start, each.end) in its_own
+            if (each.start, each.end) in its_own and is_rate(each.rate)
         ]
         hottest = [
             (each.key, each.rate)
             for each in load.hottest
-            if len(each.key) == HASHED_KEY_BYTES and _is_in(each.key, ranges)
+            if len(each.key) == HASHED_KEY_BYTES and is_rate(each.rate) and _is_in(each.key, ranges)
         ]
         self.picture.take(Measurement(load.span_ns, ranges, hottest))
         if self._known_from == FAR_FUTURE:

@@ -1,5 +1,9 @@
 """A pool's rounds: what owners tell of the load, when it is known, and when a policy is asked."""
 
+from math import inf, nan
+
+import pytest
+
 from tenure.base.instants import FAR_FUTURE, Instant, seconds
 from tenure.base.ranges import WHOLE, KeyRange
 from tenure.protocol.balance.policy import Plan, Situation
@@ -132,6 +136,15 @@ def test_an_owner_tells_only_of_what_is_its_own() -> None:
     loads = stage.desk.pool.planner.load_watch.picture.loads(at(4))
     assert [key for key, _ in loads.hottest] == [b"a" * 8]
     assert stage.desk.pool.planner.load_watch.carried(at(4)).get(stage.numbers[B], 0.0) == 0.0
+
+
+@pytest.mark.parametrize("rate", [nan, inf, -1.0, 1e308])
+def test_what_cannot_be_a_rate_is_not_taken(rate: float) -> None:
+    """Decoding refuses it. Were it taken all the same, the picture would be one of nothing."""
+    stage = Stage()
+    stage.tell(at(3), A, rate, KeyLoad(b"a" * 8, rate))
+    loads = stage.desk.pool.planner.load_watch.picture.loads(at(4))
+    assert (sum(loads.rates), loads.hottest) == (0.0, [])
 
 
 def test_ordered_pools_have_no_rounds() -> None:
