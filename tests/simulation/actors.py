@@ -223,6 +223,8 @@ class OwnerActor(Actor):
                 self.stage.send_step(self, action)
             case owner_events.SendLast():
                 self.stage.send_step(self, action)
+            case owner_events.Admit() | owner_events.TurnAway() | owner_events.Keep():
+                self.stage.transfers.decide(self, action)
             case owner_events.StopHandOver(order=order):
                 self.stage.transfers.stop(self, order)
             case Noted(kind=kind):
@@ -246,20 +248,8 @@ class OwnerActor(Actor):
         is_meant = self.machine.belief.incarnation == order.taker
         return is_meant and self.machine.config.hand_off == order.address
 
-    def is_clear(self, order: HandOff) -> bool:
-        """Whether nothing is left of what it had there before."""
-        has_let_go = self.machine.belief.has_let_go(order.range)
-        return has_let_go and not any(key in order.range for key in self.values)
-
-    def has_whole(self, order: HandOff) -> bool:
-        """Whether all of what the order names has come, and is kept."""
-        copies = self.machine.copies.listed()
-        return any(
-            copy.number == order.number and copy.range.covers(order.range) for copy in copies
-        )
-
     def lose(self, order: HandOff) -> None:
-        """The application loses what was imported, in part or all of it."""
+        """The application loses what was imported, all of it."""
         for key in [key for key in self.values if key in order.range]:
             del self.values[key]
         self.post(owner_events.ImportLost(order.range, order.number))

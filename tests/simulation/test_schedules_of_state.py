@@ -221,7 +221,7 @@ def test_an_import_whose_grant_never_comes_is_discarded(step: type) -> None:
     play.move_up_to(step)
     play.o.kill()
     play.stage.run(HOLD_S + 1)
-    play.p.post(owner_events.ImportLost(WHOLE, 2)) if step is not HandedOver else None
+    play.stage.transfers.break_off(play.o)
     play.ends("p", unbroken=False)
     assert play.p.values.get(b"z") is None
 

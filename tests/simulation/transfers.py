@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from tenure.base.keys import Key
 from tenure.protocol.lease.messages import HandOff, Leased
 from tenure.protocol.lease.owner import events as owner_events
+from tenure.protocol.lease.owner.transfer import Offer
 
 if TYPE_CHECKING:
     from tests.simulation.actors import OwnerActor
@@ -25,6 +26,30 @@ Step: TypeAlias = (
 """From the source to its taker, and the taker's word that it has come."""
 
 
+Decision: TypeAlias = owner_events.Admit | owner_events.TurnAway | owner_events.Keep
+
+
+class Channel(NamedTuple):
+    """On which a source offers what it was ordered to hand over; numbered from 1."""
+
+    source: "OwnerActor"
+    order: HandOff
+
+
+def _offer(source: "OwnerActor", order: HandOff) -> Offer:
+    belief = source.machine.belief
+    return Offer(
+        source.machine.config.pool,
+        belief.journal,
+        order.start,
+        order.end,
+        order.number,
+        belief.incarnation,
+        order.taker,
+        order.secret,
+    )
+
+
 class Written(NamedTuple):
     """The last write to a key that was acknowledged."""
 
@@ -38,6 +63,7 @@ class Transfers:
     def __init__(self, stage: "Stage") -> None:
         self.stage = stage
         self.written: dict[Key, Written] = {}
+        self._channels: list[Channel] = []
 
     def write(self, owner: "OwnerActor", key: Key) -> None:
         """A client writes a key to its owner, and is told that it is written."""
@@ -70,18 +96,40 @@ class Transfers:
         if not source.alive:
             return
         match step:
-            case owner_events.HandOver() if taker is not None and taker.is_clear(order):
-                self._copy(source, taker, order)
-                taker.post(owner_events.ImportBegan(order.range, order.number))
-                self.stage.send_step(source, owner_events.CopiedAhead(order))
+            case owner_events.HandOver() if taker is not None:
+                self._channels.append(Channel(source, order))
+                taker.post(owner_events.OfferMade(len(self._channels), _offer(source, order)))
             case owner_events.SendLast() if taker is not None and order in source.giving:
                 self._copy(source, taker, order)
-                taker.post(owner_events.Imported(order.range, order.number))
-                self.stage.send_step(source, owner_events.HandedOver(order))
+                taker.post(owner_events.Imported(self._channel(source, order)))
             case owner_events.HandOver() | owner_events.SendLast():
                 source.post(owner_events.HandOffFailed(order))
             case _:
                 source.post(step)
+
+    def decide(self, taker: "OwnerActor", said: Decision) -> None:
+        """The taker's machine answers what was offered, or what has come."""
+        source, order = self._channels[said.channel - 1]
+        match said:
+            case owner_events.Admit():
+                self._copy(source, taker, order)
+                self.stage.send_step(source, owner_events.CopiedAhead(order))
+            case owner_events.Keep():
+                self.stage.send_step(source, owner_events.HandedOver(order))
+            case owner_events.TurnAway():
+                source.post(owner_events.HandOffFailed(order))
+
+    def _channel(self, source: "OwnerActor", order: HandOff) -> int:
+        """The last one on which the source offered it."""
+        there = [i for i, each in enumerate(self._channels, 1) if each == (source, order)]
+        return there[-1] if there else 0
+
+    def break_off(self, source: "OwnerActor") -> None:
+        """Its takers see their channels end."""
+        for number, (giver, order) in enumerate(self._channels, 1):
+            taker = self.taker(order) if giver is source else None
+            if taker is not None:
+                taker.post(owner_events.ArrivalEnded(number))
 
     def _copy(self, source: "OwnerActor", taker: "OwnerActor", order: HandOff) -> None:
         for key, version in source.values.items():
@@ -92,5 +140,5 @@ class Transfers:
         """The source gives it up: the taker sees the connection end."""
         source.giving.discard(order)
         taker = self.taker(order)
-        if taker is not None and not taker.has_whole(order):
-            taker.lose(order)
+        if taker is not None:
+            taker.post(owner_events.ArrivalEnded(self._channel(source, order)))

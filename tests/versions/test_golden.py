@@ -47,8 +47,9 @@ ADDED: dict[str, object] = {
     "LeaseRequest.load": messages.LoadReport(
         5, (messages.RangeLoad(b"a", b"b", 2.5),), (messages.KeyLoad(b"a", 1.5),)
     ),
+    "LeaseResponse.expected": (messages.Expected(b"a", b"b", 5, 2, 7),),
     "LeaseResponse.copies": (messages.Held(b"a", b"b", 5),),
-    "LeaseResponse.hand_offs": (messages.HandOff(b"a", b"b", 5, 2, "ws://a"),),
+    "LeaseResponse.hand_offs": (messages.HandOff(b"a", b"b", 5, 2, "ws://a", 7),),
     "Leased.handed": 7,
     "Member.hand_off": "ws://a",
     "Member.process": A_PROCESS,

@@ -23,7 +23,7 @@ from tenure.client.environment import Environment
 from tenure.client.guard import Guards
 from tenure.client.hand_off.application import Application
 from tenure.client.hand_off.handler import Granted, HandOffHandler
-from tenure.client.hand_off.transfers import Transfers
+from tenure.client.hand_off.transfers import OwnerPort, Transfers
 from tenure.client.holdings import Board
 from tenure.client.unusable import left
 from tenure.errors import NameHeld, PoolError, TenureError
@@ -42,6 +42,7 @@ from tenure.protocol.lease.messages import (
 )
 from tenure.protocol.lease.owner.belief import NO_NUMBER
 from tenure.protocol.lease.owner.events import (
+    Admit,
     Alive,
     Closed,
     CloseRequested,
@@ -51,6 +52,7 @@ from tenure.protocol.lease.owner.events import (
     HandOver,
     Hold,
     Holdings,
+    Keep,
     Lapsed,
     Look,
     Looked,
@@ -62,6 +64,7 @@ from tenure.protocol.lease.owner.events import (
     Revoked,
     SendLast,
     StopHandOver,
+    TurnAway,
 )
 from tenure.protocol.lease.owner.load_reports import LoadReports
 from tenure.protocol.lease.owner.machine import OwnerMachine
@@ -142,6 +145,9 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
                 self._look(action)
             case HandOver() | SendLast() | StopHandOver() | Forget():
                 self._move(action)
+            case Admit() | TurnAway() | Keep():
+                assert self.transfers is not None
+                self.transfers.decide(action)
             case Closed():
                 self._drained.set()
                 self.have_left()
@@ -153,6 +159,8 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
     def _hold(self, holdings: Holdings) -> None:
         before, self.guards.expires_at = self.board.current.leases, holdings.expires_at
         is_up = self.board.publish(holdings)
+        if self.transfers is not None:
+            self.transfers.know(holdings)
         if before and before != holdings.leases:
             self.guards.tell_losers()
         if holdings.incarnation != NO_NUMBER and not self.entered.done():
@@ -229,8 +237,10 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
     def hand_off_with(self, handler: HandOffHandler, listen: str, address: str | None) -> None:
         """Hand over the state that `handler` has. Before it starts."""
         application = Application(handler, self.callbacks, self.counts, self.name, self.logger)
-        channels = self.environment.channels()
-        self.transfers = Transfers(self, application, channels, listen)
+        port = OwnerPort(
+            self.name, self.config.pool, self.environment, self.counts, self.logger, self.post
+        )
+        self.transfers = Transfers(port, application, listen)
         self._hand_off_address = address
 
     async def prepare(self) -> None:

@@ -2,23 +2,22 @@
 
 Every write to a key has a version. An owner that serves a key must have the last version that was
 acknowledged under the same unbroken state, `since` its lease says: else a write was forgotten and
-nobody was told. State moves as the library moves it: a copy while the owner still serves, then the
-difference, then the word of the taker that it has all of it. What it may be used for is the
-machines' to say.
+nobody was told. State moves by the machines of the library, one at each end of a channel
+(`sim.transfers`).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from tenure.base.instants import MILLISECOND_NS
 from tenure.base.keys import Key
 from tenure.base.ranges import KeyRange
 from tenure.protocol.lease.messages import HandOff, Leased
 from tenure.protocol.lease.owner import events as owner_events
+from tenure.protocol.lease.owner.giving import GivingStopped, ServingEnded
+from tenure.protocol.lease.owner.taking import Admitted, Kept, TurnedAway
 from tenure.sim.kernel.checkers import Violation
 from tenure.sim.lease.processes import LeaseSite, OwnerProcess
-
-BREAK_SEEN_NS = 50 * MILLISECOND_NS
+from tenure.sim.transfers import Ends, GivingEnd
 
 
 class Written(NamedTuple):
@@ -36,6 +35,7 @@ class States:
         self.world = world
         self.written: dict[Key, Written] = {}
         self._versions = 0
+        self._ends: dict[int, Ends] = {}
 
     # --- writing and serving ---
 
@@ -71,113 +71,58 @@ class States:
 
     # --- what the machine wants done ---
 
+    def _ends_of(self, owner: OwnerProcess) -> Ends:
+        return self._ends.setdefault(owner.uid, Ends())
+
     def hand_over(self, owner: OwnerProcess, order: HandOff) -> None:
-        """Copy ahead, while it is served."""
-        owner.store.giving[order] = {}
-        self._later(owner, order, self._copy_ahead)
+        """Give it, by a machine of its own."""
+        end = self._ends_of(owner).giving[order] = GivingEnd(owner, order, self._ends_of)
+        end.start()
 
     def send_last(self, owner: OwnerProcess, order: HandOff) -> None:
         """It is not served any more: send what changed."""
-        self._later(owner, order, self._send_last)
+        end = self._ends_of(owner).giving.get(order)
+        if end is None:
+            owner.post(owner_events.HandOffFailed(order))
+        else:
+            end.post(ServingEnded())
 
     def stop(self, owner: OwnerProcess, order: HandOff) -> None:
-        """The source stops: the taker sees its connection end."""
-        if owner.store.giving.pop(order, None) is not None:
-            self.world.at(self.world.now + self._a_moment(), self._drop_import, order)
+        """The source stops: the taker sees its channel end."""
+        end = self._ends_of(owner).giving.pop(order, None)
+        if end is not None:
+            end.post(GivingStopped())
 
-    def stop_arriving(self, owner: OwnerProcess, key_range: KeyRange) -> None:
+    def decide(
+        self,
+        owner: OwnerProcess,
+        said: owner_events.Admit | owner_events.TurnAway | owner_events.Keep,
+    ) -> None:
+        """What the owner machine says of what it is offered."""
+        end = self._ends_of(owner).taking.get(said.channel)
+        if end is None:
+            return
+        match said:
+            case owner_events.Admit():
+                end.post(Admitted())
+            case owner_events.Keep():
+                end.post(Kept())
+                if self.world.faults.loses_an_import():
+                    self.take_out(owner, [end.offer.range])
+                    owner.post(owner_events.ImportLost(end.offer.range, end.offer.number))
+            case owner_events.TurnAway(why=why):
+                end.post(TurnedAway(why))
+
+    def stop_arriving(self, owner: OwnerProcess, key_range: KeyRange, number: int) -> None:
         """The taker wants no more of it."""
-        arriving = owner.store.arriving
-        arriving -= {order for order in arriving if order.range.overlaps(key_range)}
+        for end in list(self._ends_of(owner).taking.values()):
+            if end.is_of(key_range, number):
+                end.post(TurnedAway("it is not wanted any more"))
 
-    # --- how it travels ---
-
-    def _later(self, owner: OwnerProcess, order: HandOff, then: "Stage") -> None:
-        """It takes its time, or the connection breaks."""
-        faults, world = self.world.faults, self.world
-        if faults.breaks_a_hand_off():
-            world.at(world.now + BREAK_SEEN_NS, self._fail, (owner, order))
-        else:
-            takes_ns = self._a_moment() + faults.time_of_a_hand_off()
-            world.at(world.now + takes_ns, self._arrive, (then, owner, order))
-
-    def _a_moment(self) -> int:
-        return 1 + self.world.random.randrange(20 * MILLISECOND_NS)
-
-    def _arrive(self, call: "tuple[Stage, OwnerProcess, HandOff]") -> None:
-        """Both ends must be there and awake: who is stopped reads nothing, and sends nothing."""
-        then, owner, order = call
-        taker = self.world.owner_at(order.address)
-        if not owner.alive or order not in owner.store.giving:
-            return
-        if taker is None or not taker.alive:
-            self._fail((owner, order))
-            return
-        wakes = max((end.thaws_at or 0) for end in (owner, taker))
-        if wakes > self.world.now:
-            self.world.at(wakes + 1, self._arrive, call)
-        elif not then(owner, taker, order):
-            self._fail((owner, order))
-
-    def _copy_ahead(self, owner: OwnerProcess, taker: OwnerProcess, order: HandOff) -> bool:
-        if not _takes(taker, owner, order):
-            return False
-        copied = {k: v for k, v in owner.store.values.items() if k in order.range}
-        owner.store.giving[order] = copied
-        taker.store.arriving.add(order)
-        taker.post(owner_events.ImportBegan(order.range, order.number))
-        taker.store.values.update(copied)
-        owner.post(owner_events.CopiedAhead(order))
-        return True
-
-    def _send_last(self, owner: OwnerProcess, taker: OwnerProcess, order: HandOff) -> bool:
-        if order not in taker.store.arriving or not _is_named(taker, owner, order):
-            return False
-        before = owner.store.giving.pop(order)
-        for key, version in owner.store.values.items():
-            if key in order.range and before.get(key) != version:
-                taker.store.values[key] = version
-        taker.store.arriving.discard(order)
-        taker.post(owner_events.Imported(order.range, order.number))
-        self.world.count_note("range handed over")
-        if self.world.faults.loses_an_import():
-            self.take_out(taker, [order.range])
-            taker.post(owner_events.ImportLost(order.range, order.number))
-        said = owner_events.HandedOver(order)
-        self.world.at(self.world.now + self._a_moment(), owner.post, said)
-        return True
-
-    def _fail(self, which: tuple[OwnerProcess, HandOff]) -> None:
-        owner, order = which
-        if order in owner.store.giving:
-            self.stop(owner, order)
-            owner.post(owner_events.HandOffFailed(order))
-
-    def _drop_import(self, order: HandOff) -> None:
-        """The taker discards what it has of a range, and says so."""
-        taker = self.world.owner_at(order.address)
-        if taker is None or order not in taker.store.arriving:
-            return
-        if taker.is_frozen:
-            self.world.at((taker.thaws_at or 0) + 1, self._drop_import, order)
-            return
-        taker.store.arriving.discard(order)
-        self.take_out(taker, [order.range])
-        taker.post(owner_events.ImportLost(order.range, order.number))
-
-
-Stage = Callable[[OwnerProcess, OwnerProcess, HandOff], bool]
-
-
-def _is_named(taker: OwnerProcess, owner: OwnerProcess, order: HandOff) -> bool:
-    """Whether the taker is still the incarnation that the order names, of the same journal."""
-    belief = taker.machine.belief
-    same_journal = belief.journal == owner.machine.belief.journal
-    return same_journal and belief.incarnation == order.taker
-
-
-def _takes(taker: OwnerProcess, owner: OwnerProcess, order: HandOff) -> bool:
-    """Whether the taker takes what it is offered: as the library decides it."""
-    is_arriving = any(each.range.overlaps(order.range) for each in taker.store.arriving)
-    is_in_the_way = taker.machine.possession.in_the_way_of(order.range) is not None
-    return not is_arriving and not is_in_the_way and _is_named(taker, owner, order)
+    def on_gone(self, owner: OwnerProcess) -> None:
+        """Whoever speaks with it sees the channel end."""
+        for giving in self._ends_of(owner).giving.values():
+            giving.break_off()
+        for taking in self._ends_of(owner).taking.values():
+            taking.break_off()
+        self._ends.pop(owner.uid, None)

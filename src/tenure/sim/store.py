@@ -1,7 +1,6 @@
 """What an application keeps in one simulated owner process: nothing but a dictionary."""
 
 from tenure.base.keys import Key
-from tenure.protocol.lease.messages import HandOff
 
 Values = dict[Key, int]
 """The version of each key that has any state."""
@@ -13,6 +12,3 @@ class Store:
     def __init__(self) -> None:
         self.values: Values = {}
         """All of it, served or not, as in the dictionary of a simple application."""
-        self.giving: dict[HandOff, Values] = {}
-        """What was copied ahead."""
-        self.arriving: set[HandOff] = set()

@@ -148,6 +148,7 @@ def _check_to_owner(message: ToOwner) -> None:
         check_in_order(message.leases)
         check_in_order(message.copies)
         check_in_order(message.hand_offs)
+        check_in_order(message.expected)
 
 
 def _check_to_lookup(message: ToLookup) -> None:

@@ -1,89 +1,24 @@
-"""What owners say to each other when state is handed over (rule P13), as messages and as bytes.
-
-One connection carries one range, straight from the owner that has it to the one that is to have it.
-The source says what it has and to which incarnation; the taker accepts, and takes each chunk before
-it says so. Of chunks that are not yet said to be taken only a few are under way, so that neither
-side has more than these in memory, and both know that the other goes on.
+"""The bytes of what owners say to each other when state is handed over (rule P13).
 
 As in `wire.codec` a byte of version stands before everything else, fields are only ever added at
 the end with defaults, and whatever the bytes, decoding returns a message or raises
-RemoteProtocolError.
+RemoteProtocolError. A source or a taker of before there were secrets is spoken to in the same
+version: that source is refused, in words, and that taker asks for no secret.
 """
 
-from typing import Annotated, Final, TypeAlias, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
-from tenure.base.numbers import JournalId, Number
-from tenure.base.ranges import KeyRange
 from tenure.errors import LocalProtocolError, RemoteProtocolError
-from tenure.protocol.lease.messages import EndKey, Name, Text
+from tenure.protocol.lease.owner.transfer import Chunk, Offer, ToSource, ToTaker
 from tenure.wire.checks import check_each
 from tenure.wire.codec import Bytes
 from tenure.wire.limits import CHUNK_BYTES, HAND_OFF_BYTES
 
 VERSION: Final = 1
 """Of what owners say to each other."""
-CHUNKS_UNDER_WAY = 4
-"""Sent and not yet taken: enough to hide the way there and back, and little to keep in memory."""
-
 M = TypeVar("M")
-
-
-class Step(msgspec.Struct, frozen=True, array_like=True, tag=True):
-    """The base of what two owners say to each other: compact arrays, told apart by their name."""
-
-
-class Offer(Step, frozen=True):
-    """The state of a range, as the lease of that number leaves it, for one incarnation."""
-
-    pool: Name
-    journal: JournalId
-    start: bytes
-    end: EndKey
-    number: Number
-    source: Number
-    """The incarnation that has it."""
-    taker: Number
-
-    @property
-    def range(self) -> KeyRange:
-        """The range itself."""
-        return KeyRange(self.start, self.end)
-
-
-class Chunk(Step, frozen=True):
-    """Some of the state, in the words of the application."""
-
-    data: Annotated[bytes, msgspec.Meta(max_length=CHUNK_BYTES)]
-    is_urgent: bool = False
-    """It is of the last difference: nobody serves the range until it is taken."""
-
-
-class Last(Step, frozen=True):
-    """The range is not served any more, and all of its state has been sent."""
-
-
-class Accepted(Step, frozen=True):
-    """Send it."""
-
-
-class Taken(Step, frozen=True):
-    """One more chunk has been taken in."""
-
-
-class Whole(Step, frozen=True):
-    """All of it is here, and the taker's own machine knows."""
-
-
-class Refused(Step, frozen=True):
-    """It is not taken, or not any more; what came of it is dropped."""
-
-    why: Text
-
-
-ToTaker: TypeAlias = Offer | Chunk | Last
-ToSource: TypeAlias = Accepted | Taken | Whole | Refused
 
 _PREFIX = bytes([VERSION])
 _SHOWN_CHARACTERS = 200
@@ -110,6 +45,9 @@ def decode_to_taker(data: Bytes) -> ToTaker:
             check_each((message,))
         except ValueError as error:
             raise RemoteProtocolError(f"a malformed offer: {error}") from error
+    if isinstance(message, Chunk) and len(message.data) > CHUNK_BYTES:
+        size = len(message.data)
+        raise RemoteProtocolError(f"a chunk of {size} bytes, where {CHUNK_BYTES} are the most")
     return message
 
 

@@ -10,26 +10,23 @@ from hypothesis import strategies as st
 
 from tenure.base.keys import KEY_BYTES
 from tenure.errors import LocalProtocolError, RemoteProtocolError
-from tenure.wire.hand_off import (
-    VERSION,
+from tenure.protocol.lease.owner.transfer import (
     Accepted,
     Chunk,
     Last,
+    NotTaken,
     Offer,
-    Refused,
-    Step,
+    PeerMessage,
     Taken,
     ToSource,
     ToTaker,
     Whole,
-    decode_to_source,
-    decode_to_taker,
-    encode,
 )
+from tenure.wire.hand_off import VERSION, decode_to_source, decode_to_taker, encode
 from tenure.wire.limits import CHUNK_BYTES, HAND_OFF_BYTES
 
 MOST = (1 << 63) - 1
-OFFER = Offer("rooms", MOST, b"", b"m", 1, 2, 3)
+OFFER = Offer("rooms", MOST, b"", b"m", 1, 2, 3, 7)
 TO_TAKER: list[ToTaker] = [
     OFFER,
     Offer("räume", 1, b"m", None, MOST, MOST, MOST),
@@ -39,19 +36,19 @@ TO_TAKER: list[ToTaker] = [
     Chunk(b"some", is_urgent=True),
     Last(),
 ]
-TO_SOURCE: list[ToSource] = [Accepted(), Taken(), Whole(), Refused("it is served here")]
+TO_SOURCE: list[ToSource] = [Accepted(), Taken(), Whole(), NotTaken("it is served here")]
 CASES = [(decode_to_taker, message) for message in TO_TAKER]
 CASES += [(decode_to_source, message) for message in TO_SOURCE]  # type: ignore[misc]
 DECODERS = (decode_to_taker, decode_to_source)
 SAMPLES = [encode(message) for message in [OFFER, Chunk(b"some state"), Last(), *TO_SOURCE]]
 BYTES = {
-    OFFER: "0198a54f66666572a5726f6f6d73cf7fffffffffffffffc400c4016d010203",
+    OFFER: "0199a54f66666572a5726f6f6d73cf7fffffffffffffffc400c4016d01020307",
     Chunk(b"some state"): "0193a54368756e6bc40a736f6d65207374617465c2",
     Last(): "0191a44c617374",
     Accepted(): "0191a84163636570746564",
     Taken(): "0191a554616b656e",
     Whole(): "0191a557686f6c65",
-    Refused("no"): "0192a752656675736564a26e6f",
+    NotTaken("no"): "0192a752656675736564a26e6f",
 }
 """As version 1 has them, for good: an owner of another release is on the other side."""
 
@@ -66,7 +63,7 @@ def name_of(each: object) -> str:
 
 
 @pytest.mark.parametrize(("decode", "message"), CASES, ids=name_of)
-def test_a_message_survives_its_bytes(decode: Callable[[Any], Step], message: Any) -> None:  # noqa: ANN401
+def test_a_message_survives_its_bytes(decode: Callable[[Any], PeerMessage], message: Any) -> None:  # noqa: ANN401
     data = encode(message)
     for given_as in (data, bytearray(data), memoryview(data)):
         assert decode(given_as) == message
@@ -81,10 +78,16 @@ def test_a_chunk_of_before_it_could_be_urgent_is_not() -> None:
     assert decode_to_taker(packed("Chunk", b"some state")) == Chunk(b"some state", is_urgent=False)
 
 
+def test_an_offer_of_before_there_were_secrets_has_none() -> None:
+    """It is understood, and refused in words."""
+    data = bytes.fromhex("0198a54f66666572a5726f6f6d73cf7fffffffffffffffc400c4016d010203")
+    assert decode_to_taker(data) == Offer("rooms", MOST, b"", b"m", 1, 2, 3, secret=0)
+
+
 def test_fields_that_a_later_release_adds_are_passed_over() -> None:
     fields = msgspec.msgpack.decode(encode(OFFER)[1:])
     assert decode_to_taker(packed(*fields, {"new": [1]}, 3)) == OFFER
-    assert decode_to_source(packed("Refused", "no", 7)) == Refused("no")
+    assert decode_to_source(packed("Refused", "no", 7)) == NotTaken("no")
 
 
 def test_a_chunk_that_no_taker_would_take_is_not_encoded() -> None:
@@ -98,7 +101,11 @@ def test_a_chunk_that_no_taker_would_take_is_not_encoded() -> None:
         (decode_to_taker, b"", "speaks nothing of the hand-off, this one version 1"),
         (decode_to_source, b"\x02\x91\xa5Taken", "speaks version 2 .*: upgrade tenure"),
         (decode_to_taker, bytes(HAND_OFF_BYTES + 1), f"of {HAND_OFF_BYTES + 1} bytes, where"),
-        (decode_to_taker, packed("Chunk", bytes(CHUNK_BYTES + 1)), "malformed .*length <="),
+        (
+            decode_to_taker,
+            packed("Chunk", bytes(CHUNK_BYTES + 1)),
+            "a chunk of 4194305 bytes",
+        ),
         (decode_to_taker, packed("Surprise"), "malformed message of 11 bytes: .*'Surprise'"),
         (decode_to_taker, packed("Taken"), "malformed .*'Taken'"),
         (decode_to_source, packed("Last"), "malformed .*'Last'"),
@@ -115,7 +122,7 @@ def test_a_chunk_that_no_taker_would_take_is_not_encoded() -> None:
     ids=name_of,
 )
 def test_what_is_no_message_is_said_in_one_way(
-    decode: Callable[[bytes], Step], data: bytes, complaint: str
+    decode: Callable[[bytes], PeerMessage], data: bytes, complaint: str
 ) -> None:
     with pytest.raises(RemoteProtocolError, match=complaint) as raised:
         decode(data)

@@ -15,14 +15,13 @@ from tenure.base.ranges import KeyRange
 from tenure.client.callbacks import Callbacks, Job
 from tenure.client.hand_off.handler import HandOffHandler, Mark, exported_by, result_of
 from tenure.errors import TenureError
+from tenure.protocol.lease.owner.giving import SMALL_BYTES
 
 RETRY_SECONDS = 1.0
 """After a discard that failed. The range is not served here before one has succeeded."""
-SMALL_BYTES = 64 * 1024
-"""What is sent, or put into the state, in a millisecond or so."""
 
 
-class Stopped(TenureError):
+class NotWanted(TenureError):
     """What arrives is not wanted any more."""
 
 
@@ -114,7 +113,7 @@ class Application:
                 await self._wait_for_turn()
             async with arrival.under_way:
                 if arrival.is_stopped:
-                    raise Stopped("it is not wanted any more")
+                    raise NotWanted("it is not wanted any more")
                 await result_of(self._handler.import_chunk(arrival.range, chunk))
 
         await asyncio.wrap_future(self._callbacks.run(take))

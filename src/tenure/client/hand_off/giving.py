@@ -1,133 +1,87 @@
-"""One range on its way from here: copied while it is served, then its last difference.
-
-Runs in the loop of the transfers; the application is asked in its own loop, chunk by chunk, and the
-machine is told in the engine's. Two chunks of the application's are in hand at a time, and a few
-are under way: how much the range holds does not matter.
-"""
+"""One range on its way from here, carried."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from typing import assert_never
 
-from tenure.client.hand_off.application import SMALL_BYTES, Application
+from tenure.client.environment import Environment
+from tenure.client.hand_off.application import Application
 from tenure.client.hand_off.handler import Mark
-from tenure.errors import TenureError
-from tenure.protocol.lease.messages import HandOff
-from tenure.transport.channels import Channel, Channels
-from tenure.wire.hand_off import (
-    CHUNKS_UNDER_WAY,
-    Accepted,
-    Chunk,
-    Last,
-    Offer,
-    Refused,
-    Taken,
-    ToSource,
-    ToTaker,
-    Whole,
-    decode_to_source,
-    encode,
+from tenure.client.hand_off.line import Line
+from tenure.protocol.lease.owner.giving import (
+    ChunkMade,
+    EndServing,
+    Export,
+    Exported,
+    FailGiving,
+    Giving,
+    GivingAction,
+    HaveGiven,
+    MakeChunk,
+    PeerReached,
+    Reach,
 )
-
-PROGRESS_SECONDS = 5.0
-"""Without a word of the other owner: it imports a chunk in milliseconds, and pings are answered in
-half of this. From the last difference on nobody serves the range meanwhile."""
-ROUNDS = 5
-"""Of differences while the range is served. Who changes state faster than it can be sent is not
-caught up with by more of them; the last difference is then what it is."""
+from tenure.protocol.lease.owner.transfer import HangUp, Listen, PeerLost, Say
+from tenure.transport.channels import Channels
+from tenure.wire.hand_off import decode_to_source
 
 
-class NotTaken(TenureError):
-    """The taker does not take it, or says what makes no sense."""
-
-
-class Giving:
-    """An order that is carried out."""
+class GivingLine(Line):
+    """Carries one order out; `report` hears EndServing, HaveGiven or FailGiving."""
 
     def __init__(
         self,
-        order: HandOff,
-        offer: Offer,
+        giving: Giving,
+        environment: Environment,
+        channels: Channels,
         application: Application,
-        copied_ahead: Callable[["Giving"], None],
+        report: "Callable[[GivingLine, EndServing | HaveGiven | FailGiving], None]",
     ) -> None:
-        self.order = order
-        self.task: asyncio.Task[None] | None = None
-        self.may_end = asyncio.Event()
-        """Set when the range is not served any more."""
-        self._offer = offer
+        super().__init__(giving, environment.clock, environment.timers(), decode_to_source)
+        self.order = giving.order
+        self._channels = channels
         self._application = application
-        self._copied_ahead = copied_ahead
+        self._report = report
         self._mark: Mark | None = None
-        self._under_way = 0
+        self._chunks: AsyncIterator[bytes] | None = None
 
-    async def run(self, channels: Channels) -> None:
-        """From the offer to the taker's word that it has all of it; raises where that fails."""
-        try:
-            async with asyncio.timeout(PROGRESS_SECONDS):
-                self._channel: Channel = await channels.connect(self.order.address)
-            try:
-                await self._carry()
-            finally:
-                self._mark = None
-                await self._channel.close()
-        except TimeoutError:
-            raise NotTaken(f"nothing was heard of it for {PROGRESS_SECONDS:g} s") from None
+    def act(self, action: GivingAction) -> None:
+        """See `Line.act`."""
+        match action:
+            case Reach(address=address):
+                self.begin(partial(self._reach, address), PeerLost)
+            case Export():
+                self.call(self._export)
+            case MakeChunk(is_urgent=is_urgent):
+                self.call(partial(self._make_chunk, is_urgent=is_urgent))
+            case EndServing() | HaveGiven() | FailGiving():
+                self._report(self, action)
+            case Say() | Listen() | HangUp():
+                raise AssertionError(action)
+            case _:
+                assert_never(action)
 
-    async def _carry(self) -> None:
-        await self._send(self._offer)
-        if not isinstance(await self._hear(), Accepted):
-            raise NotTaken("its first answer did not accept the offer")
-        await self._copy_ahead()
-        self._copied_ahead(self)
-        await self.may_end.wait()
-        await self._send_changes()
-        await self._send(Last())
-        while not isinstance(answer := await self._hear(), Whole):
-            self._on_taken(answer)
+    def give_up(self, why: str) -> None:
+        """See `Line.give_up`."""
+        self._report(self, FailGiving(why))
 
-    async def _copy_ahead(self) -> None:
-        for _ in range(1 + ROUNDS):
-            is_first = self._mark is None
-            size = await self._send_changes()
-            while self._under_way:
-                await self._hear_taken()
-            if size <= SMALL_BYTES and not is_first:  # as much may be sent while nobody serves it
-                return
+    async def _reach(self, address: str) -> None:
+        self.attach(await self._channels.connect(address))
+        self.post(PeerReached())
 
-    async def _send_changes(self) -> int:
-        """All, or what changed since the last time; how many bytes."""
-        size = 0
-        is_urgent = self.may_end.is_set()
-        self._mark, chunks = await self._application.export(self.order.range, self._mark)
-        try:
-            following = self._application.next_of(chunks, is_urgent=is_urgent)
-            while (chunk := await asyncio.wrap_future(following)) is not None:
-                following = self._application.next_of(chunks, is_urgent=is_urgent)
-                while self._under_way >= CHUNKS_UNDER_WAY:
-                    await self._hear_taken()
-                await self._send(Chunk(chunk, is_urgent))
-                self._under_way += 1
-                size += len(chunk)
-        finally:
-            self._application.close(chunks)
-        return size
+    async def _export(self) -> Exported:
+        exported = self._application.export(self.order.range, self._mark)
+        self._mark, self._chunks = await exported
+        return Exported()
 
-    async def _hear_taken(self) -> None:
-        self._on_taken(await self._hear())
+    async def _make_chunk(self, *, is_urgent: bool) -> ChunkMade:
+        assert self._chunks is not None
+        following = self._application.next_of(self._chunks, is_urgent=is_urgent)
+        return ChunkMade(await asyncio.wrap_future(following))
 
-    def _on_taken(self, answer: ToSource) -> None:
-        if not isinstance(answer, Taken) or self._under_way == 0:
-            raise NotTaken(f"it said {type(answer).__name__}, which answers nothing")
-        self._under_way -= 1
-
-    async def _hear(self) -> ToSource:
-        async with asyncio.timeout(PROGRESS_SECONDS):
-            message = decode_to_source(await self._channel.receive())
-        if isinstance(message, Refused):
-            raise NotTaken(f"it refused: {message.why}")
-        return message
-
-    async def _send(self, message: ToTaker) -> None:
-        data = encode(message)
-        async with asyncio.timeout(PROGRESS_SECONDS):
-            await self._channel.send(data)
+    def clean_up(self) -> None:
+        """See `Line.clean_up`. The application exports it no more."""
+        self._mark = None
+        if self._chunks is not None:
+            self._application.close(self._chunks)

@@ -1,79 +1,71 @@
-"""One range on its way here: each chunk is in the application's state before the next is read.
+"""One range on its way here, carried."""
 
-It may stay for good only if the machine says so: by granting the range with it. Whatever else
-happens, a broken connection, a source that says nonsense, a handler that fails, it is discarded.
-"""
+from collections.abc import Callable
+from functools import partial
+from typing import assert_never
 
-import asyncio
-from collections.abc import Awaitable, Callable
-
+from tenure.client.environment import Environment
 from tenure.client.hand_off.application import Application, Arrival
-from tenure.client.hand_off.giving import PROGRESS_SECONDS
-from tenure.errors import RemoteProtocolError
-from tenure.transport.channels import Channel, ChannelLost
-from tenure.wire.hand_off import (
-    Accepted,
-    Chunk,
-    Last,
-    Offer,
-    Refused,
-    Taken,
-    ToTaker,
-    Whole,
-    decode_to_taker,
-    encode,
+from tenure.client.hand_off.line import Line
+from tenure.protocol.lease.owner.taking import (
+    AskToAdmit,
+    AskToKeep,
+    Clear,
+    Cleared,
+    EndTaking,
+    TakeIn,
+    Taking,
+    TakingAction,
+    TookIn,
 )
+from tenure.protocol.lease.owner.transfer import Chunk, HangUp, Listen, Say
+from tenure.wire.hand_off import decode_to_taker
 
-SHOWN_CHARACTERS = 500
 
+class TakingLine(Line):
+    """Carries what comes on one channel; `report` hears AskToAdmit, AskToKeep and EndTaking."""
 
-class Taking(Arrival):
-    """An offer that was accepted."""
-
-    def __init__(self, offer: Offer, channel: Channel) -> None:
-        super().__init__(offer.range, offer.number)
-        self.offer = offer
-        self.channel = channel
-
-    async def run(
-        self, application: Application, has_come: Callable[["Taking"], Awaitable[bool]]
+    def __init__(
+        self,
+        number: int,
+        environment: Environment,
+        application: Application,
+        report: "Callable[[TakingLine, AskToAdmit | AskToKeep | EndTaking], None]",
     ) -> None:
-        """Take all of it, and say so when `has_come` has told the machine; raises where it fails,
-        having told the source.
-        """
-        try:
-            await application.begin(self)
-            await self.channel.send(encode(Accepted()))
-            while not isinstance(message := decode_to_taker(await self.channel.receive()), Last):
-                chunk = _chunk(message)
-                await application.take(self, chunk.data, is_urgent=chunk.is_urgent)
-                await self.channel.send(encode(Taken()))
-        except ChannelLost:
-            raise
-        except Exception as error:
-            await refuse(self.channel, f"{type(error).__name__}: {error}")
-            raise
-        if await has_come(self):
-            await self.channel.send(encode(Whole()))
-        else:
-            await refuse(self.channel, "it came too late: this incarnation does not want it")
+        super().__init__(Taking(), environment.clock, environment.timers(), decode_to_taker)
+        self.number = number
+        self.arrival: Arrival | None = None
+        """What was offered, once it is."""
+        self._application = application
+        self._report = report
 
+    def act(self, action: TakingAction) -> None:
+        """See `Line.act`."""
+        match action:
+            case AskToAdmit(offer=offer):
+                self.arrival = Arrival(offer.range, offer.number)
+                self._report(self, action)
+            case AskToKeep() | EndTaking():
+                self._report(self, action)
+            case Clear():
+                self.call(self._clear)
+            case TakeIn(chunk=chunk):
+                self.call(partial(self._take_in, chunk))
+            case Say() | Listen() | HangUp():
+                raise AssertionError(action)
+            case _:
+                assert_never(action)
 
-def _chunk(message: ToTaker) -> Chunk:
-    if not isinstance(message, Chunk):
-        raise RemoteProtocolError(f"a {type(message).__name__} among the chunks")
-    return message
+    def give_up(self, why: str) -> None:
+        """See `Line.give_up`."""
+        self._report(self, EndTaking(why))
 
+    async def _clear(self) -> Cleared:
+        assert self.arrival is not None
+        await self._application.begin(self.arrival)
+        return Cleared()
 
-async def offered_by(channel: Channel) -> Offer:
-    """What a source begins with."""
-    async with asyncio.timeout(PROGRESS_SECONDS):
-        offer = decode_to_taker(await channel.receive())
-    if not isinstance(offer, Offer):
-        raise RemoteProtocolError(f"a {type(offer).__name__} before any offer")
-    return offer
-
-
-async def refuse(channel: Channel, why: str) -> None:
-    """Say why it is not taken."""
-    await channel.send(encode(Refused(why[:SHOWN_CHARACTERS])))
+    async def _take_in(self, chunk: Chunk) -> TookIn:
+        assert self.arrival is not None
+        await self._application.take(self.arrival, chunk.data, is_urgent=chunk.is_urgent)
+        return TookIn()

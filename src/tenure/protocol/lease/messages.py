@@ -101,6 +101,27 @@ class HandOff(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The incarnation that is to have it."""
     address: Address
     """Where that one takes state."""
+    secret: Nonce = 0
+    """Drawn for this order, and told to the two owners alone: the source shows it to the taker. 0
+    from a manager that draws none."""
+
+    @property
+    def range(self) -> KeyRange:
+        """The range itself."""
+        return KeyRange(self.start, self.end)
+
+
+class Expected(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A range whose state its owner was ordered to hand over to whoever is told this."""
+
+    start: Key
+    end: EndKey
+    number: Number
+    """Under which it is served now."""
+    source: Number
+    """The incarnation that serves it."""
+    secret: Nonce
+    """Whoever knows it was ordered to."""
 
     @property
     def range(self) -> KeyRange:
@@ -273,6 +294,8 @@ class LeaseResponse(Message, frozen=True):
     """All that is to be handed over now: any other that is under way is to be given up."""
     receipt: ReceiptBytes = b""
     cause: Cause = ""
+    expected: tuple[Expected, ...] = ()
+    """All whose state may be on its way to this owner: it takes no other."""
 
 
 class Refusal(Message, frozen=True):

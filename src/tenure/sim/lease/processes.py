@@ -88,7 +88,19 @@ class StateMoves(Protocol):
         """The source stops."""
         ...
 
-    def stop_arriving(self, owner: "OwnerProcess", key_range: KeyRange) -> None:
+    def decide(
+        self,
+        owner: "OwnerProcess",
+        said: owner_events.Admit | owner_events.TurnAway | owner_events.Keep,
+    ) -> None:
+        """The owner's machine says what becomes of what it is offered."""
+        ...
+
+    def on_gone(self, owner: "OwnerProcess") -> None:
+        """It has ended."""
+        ...
+
+    def stop_arriving(self, owner: "OwnerProcess", key_range: KeyRange, number: int) -> None:
         """The taker wants no more of it."""
         ...
 
@@ -296,8 +308,10 @@ class OwnerProcess(LeaseProcess):
             case owner_events.StopHandOver(order=order):
                 self.site.tell(self.slot, "hands over no more", order)
                 self.site.states.stop(self, order)
-            case owner_events.Forget(revocation=revocation, range=key_range):
-                self.site.states.stop_arriving(self, key_range)
+            case owner_events.Admit() | owner_events.TurnAway() | owner_events.Keep():
+                self.site.states.decide(self, action)
+            case owner_events.Forget(revocation=revocation, range=key_range, number=number):
+                self.site.states.stop_arriving(self, key_range, number)
                 self.site.workload.on_revoke(self, revocation, [key_range])
 
     def _publish(self, holdings: Holdings) -> None:

@@ -284,6 +284,7 @@ class LeaseWorld(World, LeaseSite):
         """An owner is a zombie, until its parent comes to it."""
         if isinstance(process, OwnerProcess):
             process.end_belief()
+            self.states.on_gone(process)
             process.on_host.has_ended = True
             patience = self.random.choice((1, 50 * MILLISECOND_NS, self.timing.term_ns))
             at = self.now + self.random.randrange(patience)

@@ -1,8 +1,9 @@
 """Owners with state in one cluster, a lookup that hears of losses, and writers meanwhile."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TypeVar
 
 import pytest
 
@@ -12,6 +13,8 @@ from tenure.client.hand_off.handler import Exported, Mark
 from tenure.protocol.lease.steering_events import ChoosePolicy, PlanRead, ReadPlan
 from tenure.testing.clock import TurnedClock, come_to_rest
 from tenure.testing.cluster import InProcessCluster
+
+T = TypeVar("T")
 
 KEYS = 300
 STEP = 0.02
@@ -124,6 +127,12 @@ class Stage:
             await self.cluster.turn(STEP)
             await asyncio.sleep(0)
         raise AssertionError("it never came to that")
+
+    async def soon(self, wanted: Awaitable[T]) -> T:
+        """What comes while the clock is turned."""
+        future = asyncio.ensure_future(wanted)
+        await self.until(future.done)
+        return await future
 
     def missing(self) -> list[str]:
         """What was acknowledged, is not where its key is held now, and was not said to be lost."""

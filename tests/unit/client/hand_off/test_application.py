@@ -11,8 +11,9 @@ import pytest
 
 from tenure import KeyRange
 from tenure.client.callbacks import Callbacks
-from tenure.client.hand_off.application import SMALL_BYTES, Application, Arrival
+from tenure.client.hand_off.application import Application, Arrival
 from tenure.client.hand_off.handler import Exported
+from tenure.protocol.lease.owner.giving import SMALL_BYTES
 from tenure.runtime.clock import boot_clock
 from tenure.testing.clock import come_to_rest
 

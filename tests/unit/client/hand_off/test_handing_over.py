@@ -9,7 +9,7 @@ import pytest_asyncio
 from tenure import Granted, KeyRange
 from tenure.client.hand_off import application
 from tenure.client.hand_off.handler import Exported, Mark
-from tenure.wire.hand_off import CHUNKS_UNDER_WAY
+from tenure.protocol.lease.owner.transfer import CHUNKS_UNDER_WAY
 from tenure.wire.limits import CHUNK_BYTES
 from tests.unit.client.hand_off.stage import Member, Stage, State, on_stage
 

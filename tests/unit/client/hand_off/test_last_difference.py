@@ -10,16 +10,27 @@ import pytest
 
 from tenure import KeyRange
 from tenure.client.callbacks import Callbacks
-from tenure.client.hand_off.application import SMALL_BYTES, Application
-from tenure.client.hand_off.giving import Giving
+from tenure.client.environment import RealEnvironment
+from tenure.client.hand_off.application import Application
+from tenure.client.hand_off.giving import GivingLine
 from tenure.client.hand_off.handler import Exported
-from tenure.client.hand_off.taking import Taking, offered_by
+from tenure.client.hand_off.taking import TakingLine
 from tenure.protocol.lease.messages import HandOff
+from tenure.protocol.lease.owner.giving import (
+    SMALL_BYTES,
+    EndServing,
+    FailGiving,
+    Giving,
+    HaveGiven,
+    ServingEnded,
+)
+from tenure.protocol.lease.owner.taking import Admitted, AskToAdmit, AskToKeep, EndTaking, Kept
+from tenure.protocol.lease.owner.transfer import Chunk, Last, Offer, Whole
 from tenure.runtime.clock import boot_clock
 from tenure.testing.clock import come_to_rest
 from tenure.transport.channels import Channel
 from tenure.transport.in_process_channels import MemoryChannelNetwork
-from tenure.wire.hand_off import Chunk, Last, Offer, Whole, decode_to_source, encode
+from tenure.wire.hand_off import decode_to_source, encode
 
 pytestmark = pytest.mark.asyncio
 FEW, MANY = 3, 24
@@ -65,8 +76,8 @@ class Scene:
         self.taker = State(all_of_it=[])
         self.url = ""
         self.callbacks: list[Callbacks] = []
-        self.givings: list[Giving] = []
-        self.copied_ahead: list[Giving] = []
+        self.givings: dict[GivingLine, asyncio.Task[None]] = {}
+        self.copied_ahead: list[GivingLine] = []
 
     def application(self, state: State) -> Application:
         logger = logging.getLogger("test")
@@ -78,22 +89,30 @@ class Scene:
     async def listen(self) -> None:
         application = self.application(self.taker)
 
-        async def has_come(_: Taking) -> bool:
-            return True
+        def decide(line: TakingLine, said: AskToAdmit | AskToKeep | EndTaking) -> None:
+            match said:
+                case AskToAdmit():
+                    line.post(Admitted())
+                case AskToKeep():
+                    line.post(Kept())
 
         async def serve(channel: Channel) -> None:
-            taking = Taking(await offered_by(channel), channel)
-            await taking.run(application, has_come)
+            await TakingLine(1, RealEnvironment(), application, decide).run(channel)
 
         self.url = await self.network.channels().listen("", serve)
 
-    def give(self, number: int, state: State) -> Giving:
+    def give(self, number: int, state: State) -> GivingLine:
         offer = offer_of(number)
         order = HandOff(offer.start, offer.end, number, 1, self.url)
-        giving = Giving(order, offer, self.application(state), self.copied_ahead.append)
-        giving.task = asyncio.create_task(giving.run(self.network.channels()))
-        self.givings.append(giving)
-        return giving
+
+        def hear(line: GivingLine, said: EndServing | HaveGiven | FailGiving) -> None:
+            if isinstance(said, EndServing):
+                self.copied_ahead.append(line)
+
+        channels, application = self.network.channels(), self.application(state)
+        line = GivingLine(Giving(order, offer), RealEnvironment(), channels, application, hear)
+        self.givings[line] = asyncio.create_task(line.run())
+        return line
 
 
 @asynccontextmanager
@@ -103,7 +122,7 @@ async def on_scene() -> AsyncIterator[Scene]:
     try:
         yield scene
     finally:
-        tasks = [giving.task for giving in scene.givings if giving.task]
+        tasks = list(scene.givings.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -130,12 +149,11 @@ async def turns_of_a_pause(scene: Scene, others: int) -> int:
     copy(scene, others)
     state = State(all_of_it=[])
     giving = scene.give(others, state)
-    assert giving.task
     _ = await turns_until(lambda: giving in scene.copied_ahead)
     _ = await turns_until(lambda: len(scene.taker.taken) >= others)
     state.changed = LAST
-    giving.may_end.set()
-    return await turns_until(giving.task.done)
+    giving.post(ServingEnded())
+    return await turns_until(scene.givings[giving].done)
 
 
 async def test_the_pause_of_a_range_does_not_grow_with_what_else_is_copied() -> None:

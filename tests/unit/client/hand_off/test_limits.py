@@ -8,28 +8,29 @@ import pytest
 import pytest_asyncio
 
 from tenure import KeyRange
-from tenure.client.hand_off import transfers
-from tenure.client.hand_off.giving import PROGRESS_SECONDS
-from tenure.client.hand_off.transfers import ARRIVING_AT_ONCE
+from tenure.base.instants import in_seconds
 from tenure.protocol.lease.leader.moving import AT_ONCE
-from tenure.transport.channels import Channel, ChannelLost
-from tenure.transport.in_process_channels import MemoryChannels, _End
-from tenure.wire.hand_off import (
+from tenure.protocol.lease.owner import admission
+from tenure.protocol.lease.owner.admission import ARRIVING_AT_ONCE
+from tenure.protocol.lease.owner.transfer import (
+    PROGRESS_NS,
     Accepted,
+    NotTaken,
     Offer,
-    Refused,
     Taken,
     ToSource,
     Whole,
-    decode_to_source,
-    decode_to_taker,
 )
+from tenure.transport.channels import Channel, ChannelLost
+from tenure.transport.in_process_channels import MemoryChannels, _End
+from tenure.wire.hand_off import decode_to_source, decode_to_taker
 from tests.unit.client.hand_off.stage import STEP, Member, Stage, on_stage, turn_patience_too
 from tests.unit.client.hand_off.test_offers import Stranger, without_keys
 
 pytestmark = pytest.mark.asyncio
 Patch = pytest.MonkeyPatch
-OURS = ("Giving.", "Taking.", "Transfers._serve", "_close")
+PROGRESS_SECONDS = in_seconds(PROGRESS_NS)
+OURS = ("Line.", "Transfers._serve")
 """What runs while state is given or taken; not `Transfers._main`, which ends with its owner."""
 
 
@@ -53,7 +54,7 @@ def left_behind(stage: Stage) -> list[str]:
     for member in stage.members:
         of, machine = inside(member), member.owner._engine.machine()
         left += [f"a giving: {order.range}" for order in of._givings]
-        left += [f"a taking: {taking.range}" for taking in of._takings]
+        left += [f"an arrival: {each}" for each in of._arriving]
         left += [f"a copy: {copy.range}" for copy in machine.copies.listed()]
     return left
 
@@ -83,9 +84,9 @@ async def offers_beside(stranger: Stranger, i: int) -> tuple[Channel, ToSource]:
 
 
 async def test_more_ranges_than_so_many_at_once_are_refused_until_one_has_ended(
-    stage: Stage,
+    stage: Stage, monkeypatch: Patch
 ) -> None:
-    stranger, member = await without_keys(stage)
+    stranger, member = await without_keys(stage, monkeypatch)
     channels = []
     for i in range(ARRIVING_AT_ONCE):
         channel, answer = await offers_beside(stranger, i)
@@ -96,8 +97,8 @@ async def test_more_ranges_than_so_many_at_once_are_refused_until_one_has_ended(
     await stage.until(offering.done)
     channel, answer = await offering
     await channel.close()
-    assert answer == Refused(f"{ARRIVING_AT_ONCE} ranges are arriving already")
-    assert len(inside(member)._takings) == ARRIVING_AT_ONCE
+    assert answer == NotTaken(f"{ARRIVING_AT_ONCE} ranges are arriving already")
+    assert len(inside(member)._arriving) == ARRIVING_AT_ONCE
     assert member.state.calls.count("discard_range") == discarded, "it was begun with"
     offering = asyncio.create_task(offers_beside(stranger, ARRIVING_AT_ONCE))
     await stage.cluster.turn(0.5)
@@ -116,8 +117,8 @@ async def test_more_ranges_than_so_many_at_once_are_refused_until_one_has_ended(
 async def test_what_is_refused_for_too_many_comes_later_with_its_state(
     stage: Stage, monkeypatch: Patch
 ) -> None:
-    monkeypatch.setattr(transfers, "ARRIVING_AT_ONCE", 1)
-    monkeypatch.setattr(transfers, "TRIES", 1)
+    monkeypatch.setattr(admission, "ARRIVING_AT_ONCE", 1)
+    monkeypatch.setattr(admission, "PATIENCE_NS", 1)
     source = await stage.first()
     taker = await stage.join()
     await all_has_ended(stage)
@@ -130,7 +131,7 @@ async def test_what_is_refused_for_too_many_comes_later_with_its_state(
 async def test_what_is_refused_for_good_is_recalled_and_the_loss_is_said(
     stage: Stage, monkeypatch: Patch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(transfers, "ARRIVING_AT_ONCE", 0)
+    monkeypatch.setattr(admission, "ARRIVING_AT_ONCE", 0)
     source = await stage.first()
     taker = await stage.join()
     stats = source.owner.stats
@@ -139,7 +140,7 @@ async def test_what_is_refused_for_good_is_recalled_and_the_loss_is_said(
     assert stage.share(source) == len(stage.acknowledged), "it was not served meanwhile"
     await stage.until(lambda: bool(stage.lost), writing=True)
     assert "import_chunk" not in taker.state.calls
-    monkeypatch.setattr(transfers, "ARRIVING_AT_ONCE", ARRIVING_AT_ONCE)
+    monkeypatch.setattr(admission, "ARRIVING_AT_ONCE", ARRIVING_AT_ONCE)
     await all_has_ended(stage)
     assert recalled(source, taker) == set(stage.lost)
     assert len(stage.lost) == AT_ONCE
@@ -245,8 +246,10 @@ async def test_a_taker_that_never_lets_one_in_or_reads_nothing_is_given_up(
     assert len(stage.lost) == AT_ONCE
 
 
-async def test_a_stranger_that_connects_and_says_nothing_is_let_go(stage: Stage) -> None:
-    stranger, _ = await without_keys(stage)
+async def test_a_stranger_that_connects_and_says_nothing_is_let_go(
+    stage: Stage, monkeypatch: Patch
+) -> None:
+    stranger, _ = await without_keys(stage, monkeypatch)
     channel = await stage.cluster.channels.channels().connect(stranger.url)
     hearing = asyncio.create_task(channel.receive())
     await stage.cluster.turn(PROGRESS_SECONDS - 2 * STEP)

@@ -4,9 +4,9 @@ from random import Random
 
 from tenure.base.instants import Instant, seconds
 from tenure.base.noted import Noted
-from tenure.base.ranges import WHOLE
 from tenure.protocol.lease.client_events import ManagerSaid, TellManager
 from tenure.protocol.lease.messages import (
+    Expected,
     HandOff,
     Held,
     Introduction,
@@ -23,6 +23,7 @@ from tenure.protocol.lease.messages import (
 )
 from tenure.protocol.lease.owner import events
 from tenure.protocol.lease.owner.machine import OwnerMachine
+from tenure.protocol.lease.owner.transfer import Offer
 
 TERM_NS, RENEW_NS = seconds(12), seconds(3)
 JOURNAL, MANAGER_NONCE = 9, 77
@@ -87,6 +88,7 @@ def response(
     incarnation: int = 1,
     copies: tuple[Held, ...] = (),
     orders: tuple[HandOff, ...] = (),
+    expected: tuple[Expected, ...] = (),
 ) -> LeaseResponse:
     """The answer to its newest request."""
     machine = driven.machine
@@ -102,6 +104,7 @@ def response(
         leases,
         copies,
         orders,
+        expected=expected,
     )
 
 
@@ -111,6 +114,8 @@ def refusal(driven: Driven, reason: RefusalReason, retry_ns: int = 0) -> Refusal
     return Refusal(machine.owner_nonce, machine.sequence, *seal, reason, "why", retry_ns)
 
 
+EXPECTED = Expected(b"", None, 4, 2, 77)
+OFFER = Offer("p", JOURNAL, b"", None, 4, 2, 1, 77)
 ORDER = HandOff(b"", None, 5, 2, "ws://p")
 """What it holds is to go to incarnation 2."""
 
@@ -189,12 +194,19 @@ def handed() -> Driven:
     return driven
 
 
+def import_whole(driven: Driven) -> None:
+    """All of what another handed over comes, as the manager announced."""
+    driven.hear(response(driven, expected=(EXPECTED,)))
+    driven.take(events.OfferMade(1, OFFER))
+    assert driven.actions == [events.Admit(1)]
+    driven.take(events.Imported(1))
+    assert driven.actions == [events.Keep(1)]
+
+
 def taking() -> Driven:
     """It holds nothing, has all of what another handed over, and says so."""
     driven = numbered()
-    driven.hear(response(driven))
-    driven.take(events.ImportBegan(WHOLE, 4))
-    driven.take(events.Imported(WHOLE, 4))
+    import_whole(driven)
     driven.advance(at(3))
     assert [type(message) for message in driven.asked()] == [LeaseRequest]
     return driven

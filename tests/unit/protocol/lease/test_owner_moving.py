@@ -8,6 +8,8 @@ from tenure.protocol.lease.client_events import ManagerLost
 from tenure.protocol.lease.messages import Copy, Held, Join, Leased, LeaseRequest, Mark
 from tenure.protocol.lease.owner import events
 from tests.unit.protocol.lease.driven_owner import (
+    EXPECTED,
+    OFFER,
     ORDER,
     Driven,
     at,
@@ -190,11 +192,14 @@ def test_it_serves_what_it_is_granted_with_its_state() -> None:
 
 def test_it_does_not_forget_what_came_after_it_asked() -> None:
     driven = numbered()
-    driven.take(events.ImportBegan(WHOLE, 4))
-    driven.take(events.Imported(WHOLE, 4))
-    driven.hear(response(driven))
-    assert forgotten(driven) == []
+    driven.hear(response(driven, expected=(EXPECTED,)))
+    driven.take(events.OfferMade(1, OFFER))
     driven.advance(at(3))
+    assert copies_of(driven) == ()
+    driven.take(events.Imported(1))
+    driven.hear(response(driven, expected=(EXPECTED,)))
+    assert forgotten(driven) == []
+    driven.advance(at(6))
     assert copies_of(driven) == (MINE,)
 
 

@@ -21,8 +21,9 @@ from tenure.protocol.lease.leader.events import (
     TellClients,
     Ticket,
 )
+from tenure.protocol.lease.leader.order_secrets import order_secret
 from tenure.protocol.lease.leader.receipts import Receipt, opened, sealed
-from tenure.protocol.lease.messages import FromManager
+from tenure.protocol.lease.messages import FromManager, HandOff
 from tenure.protocol.lease.records import AnyRecord
 from tenure.protocol.lease.timing import Timing
 from tenure.protocol.log.journal import Append, Committed, Deposed, Unknown
@@ -118,6 +119,10 @@ class LeaderContext:
     def ask_policy(self, work: Planning) -> None:
         """Ask a policy beside the machine; this waits for nothing."""
         self._actions.append(MakePlan(work))
+
+    def secret_of(self, order: HandOff, source: int) -> int:
+        """The secret of an order that `source` is given; none where the journal has none."""
+        return order_secret(order, source, self.seal.journal, self.history.secret)
 
     def note(self, kind: NotedKind, pool: str = "", detail: str = "") -> None:
         """Tell observers; this waits for nothing."""

@@ -14,6 +14,8 @@ or taken back, by the next one, and a copy of an earlier number is never used.
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+import msgspec
+
 from tenure.base.instants import Instant
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
@@ -23,7 +25,7 @@ from tenure.protocol.lease.leader.move_log import MoveLog
 from tenure.protocol.lease.leader.noted import LeaderKind
 from tenure.protocol.lease.leader.publisher import Publisher
 from tenure.protocol.lease.leader.session import NOT_ORDERED, NOT_RECALLED, Session
-from tenure.protocol.lease.messages import Copy, Entry, HandOff, Held, Leased, Mark
+from tenure.protocol.lease.messages import Copy, Entry, Expected, HandOff, Held, Leased, Mark
 from tenure.protocol.lease.records import Changed
 from tenure.protocol.lease.table import NOT_HANDED, LeaseTable, Right
 
@@ -57,6 +59,8 @@ class Moving:
         self.publisher = publisher
         self.sessions = sessions
         self.log = log
+        self._told: dict[int, tuple[HandOff, ...]] = {}
+        """By source: the orders that its last answer had, if it had any."""
 
     # --- what a request does not hold any more ---
 
@@ -164,7 +168,41 @@ class Moving:
                         leases.append(self._lease(piece, right, fate))
         all_stays = not moves and not session.is_moving
         session.untold = RangeMap(value=False)
-        return Kept(leases, self._orders(now, session, moves), all_stays)
+        hand_offs = self._orders(now, session, moves)
+        self._tell_takers(session, hand_offs)
+        return Kept(leases, hand_offs, all_stays)
+
+    def _tell_takers(self, session: Session, hand_offs: tuple[HandOff, ...]) -> None:
+        """Poke whoever is to be offered state from now on: it takes only what it expects."""
+        told = self._told.pop(session.incarnation, ())
+        if hand_offs:
+            self._told[session.incarnation] = hand_offs
+        for taker in sorted({order.taker for order in hand_offs if order not in told}):
+            self.sessions[taker].unsettle(self.context)
+
+    def expected(self, session: Session) -> tuple[Expected, ...]:
+        """What owners were ordered to hand over to this one, and still have."""
+        return tuple(
+            sorted(
+                (
+                    Expected(order.start, order.end, order.number, source, order.secret)
+                    for source, orders in self._told.items()
+                    for order in orders
+                    if order.taker == session.incarnation and self._has_still(source, order)
+                ),
+                key=lambda each: each.start,
+            )
+        )
+
+    def _has_still(self, source: int, order: HandOff) -> bool:
+        return all(
+            (right.owner, right.number) == (source, order.number)
+            for _, right in self.table.within(order.range)
+        )
+
+    def on_gone(self, incarnation: int) -> None:
+        """It hands nothing over any more."""
+        self._told.pop(incarnation, None)
 
     def _fate(self, now: Instant, session: Session, piece: KeyRange, planned: int) -> "Fate":
         """What becomes of a piece that the incarnation has; it is recalled here, if that is it."""
@@ -226,7 +264,9 @@ class Moving:
                 session.orders.assign(piece, deadline)
             address = self.table.members[planned].hand_off
             assert address is not None
-            hand_offs.append(HandOff(piece.start, piece.end, number, planned, address))
+            order = HandOff(piece.start, piece.end, number, planned, address)
+            secret = self.context.secret_of(order, session.incarnation)
+            hand_offs.append(msgspec.structs.replace(order, secret=secret))
         return tuple(sorted(hand_offs, key=lambda order: order.start))
 
 

@@ -33,6 +33,7 @@ from tenure.protocol.lease.messages import (
     TEXT_CHARACTERS,
     Copy,
     Entry,
+    Expected,
     HandOff,
     Held,
     Join,
@@ -218,6 +219,7 @@ class Pool:
         session: Session,
         leases: tuple[Leased, ...],
         hand_offs: tuple[HandOff, ...] = (),
+        expected: tuple[Expected, ...] = (),
         copies: tuple[Copy, ...] = (),
     ) -> None:
         seal, timing = self.context.seal, self.context.timing
@@ -237,6 +239,7 @@ class Pool:
                 hand_offs,
                 self.context.receipt(),
                 joined(session.cause, self.context.cause),
+                expected,
             ),
         )
 
@@ -324,10 +327,10 @@ class Pool:
 
     def _may_hold(
         self, now: Instant, session: Session, giving: RangeMap[bool]
-    ) -> tuple[tuple[Leased, ...], tuple[HandOff, ...]]:
+    ) -> tuple[tuple[Leased, ...], tuple[HandOff, ...], tuple[Expected, ...]]:
         given = self.table.held_by(session.incarnation)
         if session.settled and session.renewal[0] is given:
-            return session.renewal[1], ()
+            return session.renewal[1], (), ()
         kept = self.moving.kept(now, session, self.planner.plan, giving)
         recalled = sum(lease.mark == "recalled" for lease in kept.leases)
         if recalled:
@@ -337,10 +340,11 @@ class Pool:
         may_grant = self.context.may_grant and not session.leaving
         granted = self._grant(now, session) if may_grant else []
         leases = tuple(sorted([*kept.leases, *granted], key=lambda lease: lease.start))
-        session.settled = kept.all_stays and self.context.may_grant
+        expected = self.moving.expected(session)
+        session.settled = kept.all_stays and not expected and self.context.may_grant
         if session.settled and not granted:
             session.renewal = (given, leases)
-        return leases, kept.hand_offs
+        return leases, kept.hand_offs, expected
 
     def _grant(self, now: Instant, session: Session) -> list[Leased]:
         """Give the incarnation what it should have and nobody has, under a new number (P5).
@@ -417,6 +421,7 @@ class Pool:
         entries = self._freed(free)
         self.context.story()
         del self.sessions[session.incarnation]
+        self.moving.on_gone(session.incarnation)
         self.move_log.add(now, entries, why.phrase)
         self.move_log.on_gone(session.incarnation)
         self._gone.append((now, session.name, session.incarnation))

@@ -8,6 +8,7 @@ empty range one whose state is unbroken. Nor is a grant of an empty range where 
 of a copy: that would be served as if it were the range's own.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple, assert_never
 
 from tenure.base.noted import Noted
@@ -16,18 +17,20 @@ from tenure.base.ranges import KeyRange
 from tenure.protocol.lease.messages import Copy, HandOff, Held, Leased
 from tenure.protocol.lease.owner.belief import Belief
 from tenure.protocol.lease.owner.events import (
+    ArrivalEnded,
     CopiedAhead,
     Forget,
     HandedOver,
     HandOffEvent,
     HandOffFailed,
     HandOver,
-    ImportBegan,
     Imported,
     ImportLost,
+    Keep,
     OwnerAction,
     SendLast,
     StopHandOver,
+    TurnAway,
 )
 from tenure.protocol.lease.owner.noted import OwnerKind
 
@@ -57,7 +60,8 @@ class Copies:
     def __init__(self, belief: Belief) -> None:
         self._belief = belief
         self._copies: list[Copy] = []
-        self._arriving: list[Part] = []
+        self.arriving: dict[int, Part] = {}
+        """By channel: what is on its way here, and not yet whole."""
         self._orders: tuple[HandOff, ...] = ()
 
     def __bool__(self) -> bool:
@@ -114,17 +118,14 @@ class Copies:
                     # It is still served; where it is still ordered, the next answer begins anew.
                     self._orders = tuple(each for each in self._orders if each != order)
                 return [note], is_to_return
-            case ImportBegan(range=key_range, number=number):
-                self._arriving.append(Part(key_range, number))
-                return [], False
-            case Imported(range=key_range, number=number):
-                if Part(key_range, number) in self._arriving:  # else it is being forgotten
-                    self._remove(key_range, number)
-                    taker = self._belief.incarnation
-                    self._copies.append(Copy(key_range.start, key_range.end, number, taker))
-                return [], False
+            case Imported(channel=channel):
+                return self._keep(channel), False
+            case ArrivalEnded(channel=channel):
+                part = self.arriving.pop(channel, None)
+                return [self._forget(*part)] if part else [], False
             case ImportLost(range=key_range, number=number):
-                self._remove(key_range, number)
+                gone = Part(key_range, number)
+                self._copies = [copy for copy in self._copies if not _is_of(copy, gone)]
                 return [], True
             case _:
                 assert_never(event)
@@ -146,10 +147,23 @@ class Copies:
         self._copies = [*others, *renamed]
         return bool(named)
 
-    def _remove(self, key_range: KeyRange, number: int) -> None:
-        gone = Part(key_range, number)
-        self._arriving = [part for part in self._arriving if part != gone]
-        self._copies = [copy for copy in self._copies if not _is_of(copy, gone)]
+    def begin(self, channel: int, part: Part) -> None:
+        """From here on there may be state of a range that is served elsewhere."""
+        self.arriving[channel] = part
+
+    def _keep(self, channel: int) -> list[OwnerAction]:
+        """All of it came: it is a copy from here on, unless it is being forgotten."""
+        part = self.arriving.pop(channel, None)
+        if part is None:
+            return [TurnAway(channel, "it came too late: this incarnation does not want it")]
+        start, end = part.range.start, part.range.end
+        self._copies.append(Copy(start, end, part.number, self._belief.incarnation))
+        return [Keep(channel)]
+
+    def forget_arriving(self, is_useless: Callable[[Part], bool]) -> list[OwnerAction]:
+        """Take no more of what is useless, and discard what came of it."""
+        useless = [each for each, part in self.arriving.items() if is_useless(part)]
+        return [self._forget(*self.arriving.pop(channel)) for channel in useless]
 
     # --- answers ---
 
@@ -163,7 +177,7 @@ class Copies:
 
     def is_clear_for(self, lease: Leased) -> bool:
         """Whether nothing is here, of the range that is granted, but what the grant names."""
-        here = [*self._arriving, *(Part(copy.range, copy.number) for copy in self._copies)]
+        here = [*self.arriving.values(), *(Part(copy.range, copy.number) for copy in self._copies)]
         return not any(part.is_in_the_way_of(lease) for part in here)
 
     def settle(
@@ -194,17 +208,12 @@ class Copies:
 
     def give_way(self, granted: tuple[Leased, ...]) -> list[OwnerAction]:
         """What arrives for a range that is granted without it will never be of use."""
-        useless = [
-            part
-            for part in self._arriving
-            if any(part.is_in_the_way_of(lease) for lease in granted)
-        ]
-        self._arriving = [part for part in self._arriving if part not in useless]
-        return [self._forget(*part) for part in useless]
+        return self.forget_arriving(
+            lambda part: any(part.is_in_the_way_of(lease) for lease in granted)
+        )
 
     def drop_all(self) -> list[OwnerAction]:
         """The term ran out, or the owner goes: no copy is worth anything from here on."""
-        arriving, self._arriving = self._arriving, []
-        forgotten = [self._forget(*part) for part in arriving]
+        forgotten = self.forget_arriving(lambda _: True)
         stopped, _ = self.take_orders(())
         return [*stopped, *self.settle(tuple(self._copies), (), ()), *forgotten]

@@ -19,6 +19,7 @@ from tenure.protocol.lease.messages import (
     Refusal,
     ToOwner,
 )
+from tenure.protocol.lease.owner.transfer import Offer
 
 Phase = Literal["joining", "joined", "draining", "closing", "closed"]
 
@@ -127,22 +128,27 @@ class HandOffFailed(msgspec.Struct, frozen=True):
     order: HandOff
 
 
-class ImportBegan(msgspec.Struct, frozen=True):
-    """From here on there may be state of a range that was served elsewhere under that number."""
+class OfferMade(msgspec.Struct, frozen=True):
+    """Another owner offers state on a channel of that number; it hears Admit or TurnAway."""
 
-    range: KeyRange
-    number: int
+    channel: int
+    offer: Offer
 
 
 class Imported(msgspec.Struct, frozen=True):
-    """The whole state of a range came, as the lease of that number left it."""
+    """All of what was admitted there has come; it hears Keep or TurnAway."""
 
-    range: KeyRange
-    number: int
+    channel: int
+
+
+class ArrivalEnded(msgspec.Struct, frozen=True):
+    """Nothing more comes there: what has come, if anything, is of no use."""
+
+    channel: int
 
 
 class ImportLost(msgspec.Struct, frozen=True):
-    """What was imported, whole or in part, is discarded."""
+    """What was imported, all of it, is not there any more."""
 
     range: KeyRange
     number: int
@@ -157,7 +163,7 @@ class Looked(msgspec.Struct, frozen=True):
 
 
 HandOffEvent: TypeAlias = (
-    CopiedAhead | HandedOver | HandOffFailed | ImportBegan | Imported | ImportLost
+    CopiedAhead | HandedOver | HandOffFailed | Imported | ArrivalEnded | ImportLost
 )
 OwnerEvent: TypeAlias = (
     ManagerSaid[ToOwner]
@@ -168,6 +174,7 @@ OwnerEvent: TypeAlias = (
     | Alive
     | CloseRequested
     | DrainRequested
+    | OfferMade
     | HandOffEvent
     | Looked
 )
@@ -233,6 +240,25 @@ class StopHandOver(msgspec.Struct, frozen=True):
     order: HandOff
 
 
+class Admit(msgspec.Struct, frozen=True):
+    """Take what is offered on that channel; then say Imported, or ArrivalEnded."""
+
+    channel: int
+
+
+class TurnAway(msgspec.Struct, frozen=True):
+    """Do not take what is offered on that channel, or not any more."""
+
+    channel: int
+    why: str
+
+
+class Keep(msgspec.Struct, frozen=True):
+    """What came on that channel counts from here on: tell its source so."""
+
+    channel: int
+
+
 class Forget(msgspec.Struct, frozen=True):
     """The state of a range, as the lease of that number left it, is of no use any more: discard
     it, also where it is still arriving; then say Revoked.
@@ -256,6 +282,9 @@ OwnerAction: TypeAlias = (
     | HandOver
     | SendLast
     | StopHandOver
+    | Admit
+    | TurnAway
+    | Keep
     | Forget
     | Look
     | Closed

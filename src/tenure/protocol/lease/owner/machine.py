@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, Instant, in_seconds
+from tenure.base.instants import MILLISECOND_NS, Instant, in_seconds
 from tenure.base.machine import Output
 from tenure.base.noted import Noted
 from tenure.protocol.lease.client_events import ManagerLost, ManagerSaid, ManagersNamed, TellManager
@@ -92,7 +92,7 @@ class OwnerMachine:
         self._receipt = b""  # of the last answer, for whoever leads next (P22)
         self.renew_ns = FIRST_RENEW_NS
         self._ask_at = Instant(0)
-        self.possession = Possession()
+        self.possession = Possession(config.pool)
         self.belief, self.copies = self.possession.belief, self.possession.copies
         self._is_hung = False
         self._actions: list[OwnerAction] = []
@@ -132,7 +132,7 @@ class OwnerMachine:
                     nonces = self.owner_nonce, self.manager_nonce
                     self._actions.extend(testify(self.config, event, *nonces))
             case _:
-                actions, changes_what_is_asked = self.copies.on_event(event)
+                actions, changes_what_is_asked = self.possession.on_hand_off(now, event)
                 self._actions.extend(actions)
                 if changes_what_is_asked:
                     self._ask_soon(now)
@@ -159,7 +159,8 @@ class OwnerMachine:
             self._ask_who_leads(now)
 
     def _output(self, now: Instant) -> Output[OwnerAction]:
-        wake_at = self.belief.expires_at if self.possession.has_anything else FAR_FUTURE
+        self._actions += self.possession.admission.decide(now, may_take=self.phase == "joined")
+        wake_at = self.possession.wake_at
         if self.phase != "closed":
             wake_at = min(wake_at, self.silence.speaks_at)
         if self.phase != "closed" and not self._is_hung:
@@ -411,9 +412,7 @@ class OwnerMachine:
         self._ask_again = self._ask_again or asks
         if request.is_last:
             self._become_closed()
-        elif self.phase == "draining" and not (
-            self.possession.has_anything or self.belief.is_giving_up
-        ):
+        elif self.phase == "draining" and self.possession.is_empty:
             self._close(now)
         elif self._ask_again:
             self._ask(now)

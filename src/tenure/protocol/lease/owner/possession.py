@@ -4,20 +4,26 @@ The order counts. What stands in the way of a grant is dealt with before it is b
 before anybody is told so, and the expiry moves last (P4). All of it ends with the one term.
 """
 
-from tenure.base.instants import Instant
-from tenure.base.ranges import KeyRange
+from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.protocol.lease.messages import Copy, Leased, LeaseResponse
+from tenure.protocol.lease.owner.admission import Admission
 from tenure.protocol.lease.owner.belief import Belief
 from tenure.protocol.lease.owner.copies import Copies
-from tenure.protocol.lease.owner.events import OwnerAction
+from tenure.protocol.lease.owner.events import (
+    ArrivalEnded,
+    HandOffEvent,
+    OfferMade,
+    OwnerAction,
+)
 
 
 class Possession:
     """The belief and the copies of one owner."""
 
-    def __init__(self) -> None:
+    def __init__(self, pool: str) -> None:
         self.belief = Belief()
         self.copies = Copies(self.belief)
+        self.admission = Admission(pool, self.belief, self.copies)
         self.waits_for_application = False
         """Something was granted that the application has not let go of since it had it last. It is
         not listed, and so granted anew with each answer: not to be asked for all the time.
@@ -33,23 +39,26 @@ class Possession:
         """Whether there is nothing left, nor anything that the application is to let go of."""
         return not self.has_anything and not self.belief.is_giving_up
 
+    @property
+    def wake_at(self) -> Instant:
+        """When the term runs out on something, or an offer has waited for long enough."""
+        ends_at = self.belief.expires_at if self.has_anything else FAR_FUTURE
+        return min(ends_at, self.admission.wake_at)
+
     def is_due(self, now: Instant) -> bool:
         """Whether the term has run out on something."""
         return now >= self.belief.expires_at and self.has_anything
 
-    def in_the_way_of(self, key_range: KeyRange) -> str | None:
-        """What is here of a range already, so that its state cannot be taken: two states in one
-        place would mix, and what is to be forgotten would take what came meanwhile with it.
-        """
-        for lease in self.belief.leases:
-            if lease.range.overlaps(key_range):
-                return f"{lease.range} is served here under number {lease.number}"
-        for copy in self.copies.listed():
-            if copy.range.overlaps(key_range):
-                return f"there is a copy of {copy.range} under number {copy.number}"
-        if not self.belief.has_let_go(key_range):
-            return f"what was here of {key_range} is not discarded yet"
-        return None
+    def on_hand_off(
+        self, now: Instant, event: OfferMade | HandOffEvent
+    ) -> tuple[list[OwnerAction], bool]:
+        """Take an event; what follows, and whether the manager is to hear of it now."""
+        if isinstance(event, OfferMade):
+            self.admission.on_offer(now, event.channel, event.offer)
+            return [], False
+        if isinstance(event, ArrivalEnded):
+            self.admission.on_ended(event.channel)
+        return self.copies.on_event(event)
 
     def take(
         self,
@@ -79,6 +88,7 @@ class Possession:
         asks = len(leases) < len(answer.leases) and not self.waits_for_application
         actions = self.copies.give_way(granted)
         actions += self.copies.settle(asked, answer.copies, leases)
+        actions += self.admission.expect(answer.expected)
         actions += self.belief.take(leases)
         actions += self.belief.move_expiry(now, expires_at)
         if now >= expires_at:

@@ -7,24 +7,27 @@ from tenure.base.noted import Noted
 from tenure.base.ranges import WHOLE, KeyRange
 from tenure.protocol.lease.messages import Copy, HandOff, Held, Leased
 from tenure.protocol.lease.owner.belief import Belief
-from tenure.protocol.lease.owner.copies import GIVING, Copies
+from tenure.protocol.lease.owner.copies import GIVING, Copies, Part
 from tenure.protocol.lease.owner.events import (
+    ArrivalEnded,
     CopiedAhead,
     Forget,
     HandedOver,
     HandOffFailed,
     HandOver,
     Hold,
-    ImportBegan,
     Imported,
     ImportLost,
+    Keep,
     SendLast,
     StopHandOver,
+    TurnAway,
 )
 
 LOW, HIGH = KeyRange(b"", b"m"), KeyRange(b"m", None)
 ME, TAKER, THIRD = 1, 2, 3
 NUMBER = 5
+CHANNEL = 1
 ORDER = HandOff(b"", b"m", NUMBER, TAKER, "ws://b")
 ELSEWHERE = HandOff(b"", b"m", NUMBER, THIRD, "ws://c")
 GIVEN = Copy(b"", b"m", NUMBER, GIVING)
@@ -55,9 +58,9 @@ def having(*parts: tuple[KeyRange, int]) -> Copies:
     belief.incarnation = ME
     copies = Copies(belief)
     for part in parts:
-        copies.on_event(ImportBegan(*part))
+        copies.begin(CHANNEL, Part(*part))
         assert not copies.listed()[len(parts) :]
-        assert copies.on_event(Imported(*part)) == ([], False)
+        assert copies.on_event(Imported(CHANNEL)) == ([Keep(CHANNEL)], False)
     return copies
 
 
@@ -141,9 +144,9 @@ def test_word_of_a_copy_that_is_not_there_is_nothing() -> None:
 
 def test_what_is_whole_is_listed_with_who_has_it() -> None:
     copies = having()
-    copies.on_event(ImportBegan(LOW, 4))
+    copies.begin(CHANNEL, Part(LOW, 4))
     assert copies.listed() == ()
-    copies.on_event(Imported(LOW, 4))
+    copies.on_event(Imported(CHANNEL))
     assert copies.listed() == (Copy(b"", b"m", 4, ME),)
 
 
@@ -156,11 +159,24 @@ def test_what_is_lost_is_not_listed_and_the_manager_told() -> None:
 def test_what_is_being_forgotten_does_not_count_when_it_is_whole() -> None:
     """The word that it is whole was on its way: the application discards it all the same."""
     copies = having()
-    copies.on_event(ImportBegan(LOW, 4))
+    copies.begin(CHANNEL, Part(LOW, 4))
     [forget] = copies.drop_all()
-    copies.on_event(Imported(LOW, 4))
+    [turn_away], _ = copies.on_event(Imported(CHANNEL))
+    assert isinstance(turn_away, TurnAway)
     assert (copies.listed(), copies.cover(grant(LOW, 6, 4))) == ((), False)
     assert isinstance(forget, Forget)
+
+
+def test_what_came_of_a_channel_that_ended_is_forgotten() -> None:
+    copies = having()
+    copies.begin(CHANNEL, Part(LOW, 4))
+    [forget], is_told = copies.on_event(ArrivalEnded(CHANNEL))
+    assert isinstance(forget, Forget)
+    assert (forget.range, forget.number, is_told) == (LOW, 4, False)
+    assert copies.on_event(ArrivalEnded(CHANNEL)) == ([], False)
+    whole = having((LOW, 4))
+    assert whole.on_event(ArrivalEnded(CHANNEL)) == ([], False)
+    assert whole.listed()
 
 
 def test_of_copies_that_overlap_the_later_is_listed() -> None:
@@ -199,7 +215,7 @@ def test_what_is_there_must_be_gone_before_anything_else_is_granted(
 ) -> None:
     """P13: it would be served as if it were the range's own."""
     arriving = having()
-    arriving.on_event(ImportBegan(LOW, 4))
+    arriving.begin(CHANNEL, Part(LOW, 4))
     for copies in (having((LOW, 4)), arriving):
         assert copies.is_clear_for(lease) == is_clear
         assert copies.is_clear_for(grant(LOW, 6, 4))
@@ -236,8 +252,8 @@ def test_what_came_after_the_question_is_not_forgotten_by_its_answer() -> None:
     """Not even one that is under the number of another that was asked about."""
     copies = having((LOW, 4))
     asked = copies.listed()
-    copies.on_event(ImportBegan(HIGH, 4))
-    copies.on_event(Imported(HIGH, 4))
+    copies.begin(CHANNEL, Part(HIGH, 4))
+    copies.on_event(Imported(CHANNEL))
     [forget] = copies.settle(asked, (), ())
     assert isinstance(forget, Forget)
     assert (forget.range, copies.listed()) == (LOW, (Copy(b"m", None, 4, ME),))
@@ -245,7 +261,7 @@ def test_what_came_after_the_question_is_not_forgotten_by_its_answer() -> None:
 
 def test_what_arrives_for_a_range_that_is_granted_without_it_is_forgotten() -> None:
     copies = having()
-    copies.on_event(ImportBegan(LOW, 4))
+    copies.begin(CHANNEL, Part(LOW, 4))
     assert copies.give_way((grant(HIGH, 6, 0), grant(LOW, 6, 4))) == []
     [forget] = copies.give_way((grant(WHOLE, 6, 0),))
     assert isinstance(forget, Forget)
@@ -254,7 +270,7 @@ def test_what_arrives_for_a_range_that_is_granted_without_it_is_forgotten() -> N
 
 def test_a_term_that_ends_ends_everything() -> None:
     copies = giving()
-    copies.on_event(ImportBegan(HIGH, 4))
+    copies.begin(CHANNEL, Part(HIGH, 4))
     stop, given, arriving = copies.drop_all()
     assert stop == StopHandOver(ORDER)
     assert isinstance(given, Forget)

@@ -1,0 +1,28 @@
+"""The secrets of orders, by which a source shows its taker that the manager has ordered it (P13).
+
+Whoever can reach an owner and read the lease table knows all else that an offer says. A secret is
+told to the two owners alone, in the answers to their own requests. It is made of the order and the
+journal's secret, so that a leader has nothing to remember, and its successor tells the same: what
+is under way at a takeover goes on.
+"""
+
+from hashlib import blake2b
+
+import msgspec
+
+from tenure.protocol.lease.messages import HandOff
+
+NO_SECRET = 0
+_SECRET_BYTES = 8
+_HIGHEST = (1 << 63) - 1
+
+
+def order_secret(order: HandOff, source: int, journal: int, secret: bytes) -> int:
+    """What only those know who are told it; none where the journal has none to make it of."""
+    if not secret:
+        return NO_SECRET
+    named = journal, source, order.taker, order.number, order.start, order.end
+    digest = blake2b(
+        msgspec.msgpack.encode(named), key=secret, digest_size=_SECRET_BYTES, person=b"hand-off"
+    ).digest()
+    return 1 + int.from_bytes(digest, "big") % _HIGHEST

@@ -1,0 +1,121 @@
+"""Which offers of state an owner accepts, and when (P13).
+
+It takes what its manager has told it to expect, and nothing else: a source shows the secret of its
+order, which nobody but the two owners has been told. Where an offer comes before the answer that
+announces it, or meets what is left of an earlier one, it waits for a moment; an offer that is
+refused comes again only when its source asks the manager next.
+"""
+
+from typing import NamedTuple
+
+from tenure.base.instants import FAR_FUTURE, SECOND_NS, Instant
+from tenure.protocol.lease.messages import Expected
+from tenure.protocol.lease.owner.belief import Belief
+from tenure.protocol.lease.owner.copies import Copies, Part
+from tenure.protocol.lease.owner.events import Admit, OwnerAction, TurnAway
+from tenure.protocol.lease.owner.transfer import Offer
+
+ARRIVING_AT_ONCE = 32
+"""Ranges: a manager orders four of each owner, so eight owners may give to one at a time. More are
+refused, and come later: each may have some chunks in memory."""
+PATIENCE_NS = SECOND_NS
+
+
+class Waiting(NamedTuple):
+    """An offer, and until when it may wait for what is in its way."""
+
+    offer: Offer
+    until: Instant
+
+
+class Admission:
+    """The offers that are made to one owner."""
+
+    def __init__(self, pool: str, belief: Belief, copies: Copies) -> None:
+        self._pool = pool
+        self._belief = belief
+        self._copies = copies
+        self._expected: tuple[Expected, ...] = ()
+        self._waiting: dict[int, Waiting] = {}
+
+    @property
+    def wake_at(self) -> Instant:
+        """When an offer has waited for long enough."""
+        return min((each.until for each in self._waiting.values()), default=FAR_FUTURE)
+
+    def on_offer(self, now: Instant, channel: int, offer: Offer) -> None:
+        """It is answered by what `decide` returns, now or later."""
+        self._waiting[channel] = Waiting(offer, Instant(now + PATIENCE_NS))
+
+    def on_ended(self, channel: int) -> None:
+        """Nobody waits for an answer there."""
+        self._waiting.pop(channel, None)
+
+    def expect(self, expected: tuple[Expected, ...]) -> list[OwnerAction]:
+        """Take these from here on; forget whatever else is arriving."""
+        self._expected = expected
+        known = {Part(each.range, each.number) for each in expected}
+        return self._copies.forget_arriving(lambda part: part not in known)
+
+    def decide(self, now: Instant, *, may_take: bool) -> list[OwnerAction]:
+        """Admit what can be taken now, and turn away what never can, or has waited long enough."""
+        actions: list[OwnerAction] = []
+        for channel, (offer, until) in list(self._waiting.items()):
+            why = self._never(offer, may_take=may_take)
+            is_over = why is not None or now >= until
+            if why is None:
+                why = self._not_expected(offer) or self._not_now(offer, actions)
+            if why is None:
+                self._copies.begin(channel, Part(offer.range, offer.number))
+                actions.append(Admit(channel))
+            elif is_over:
+                actions.append(TurnAway(channel, why))
+            if why is None or is_over:
+                del self._waiting[channel]
+        return actions
+
+    def _never(self, offer: Offer, *, may_take: bool) -> str | None:
+        """What does not name this very owner, as it is now."""
+        belief = self._belief
+        if offer.pool != self._pool:
+            return f"this is an owner of the pool {self._pool!r}, not {offer.pool!r}"
+        if offer.journal != belief.journal:
+            return "this owner's manager has another journal"
+        if offer.taker != belief.incarnation:
+            return f"this is incarnation {belief.incarnation}, not {offer.taker}"
+        return None if may_take else "this owner is leaving"
+
+    def _not_expected(self, offer: Offer) -> str | None:
+        shown = Expected(offer.start, offer.end, offer.number, offer.source, offer.secret)
+        if offer.secret and shown in self._expected:
+            return None
+        return (
+            f"this owner's manager has not announced {offer.range} from incarnation "
+            f"{offer.source} with such a proof; where tenure of the manager or of the source is "
+            "older, upgrade it: ranges move without their state until then"
+        )
+
+    def _not_now(self, offer: Offer, actions: list[OwnerAction]) -> str | None:
+        """What is here of the range already, or is arriving."""
+        arriving = self._copies.arriving
+        for part in [part for part in arriving.values() if part.range.overlaps(offer.range)]:
+            if part.number < offer.number:  # of no use to anybody
+                actions += self._copies.forget_arriving(part.__eq__)
+            return f"{part.range} is arriving already, under number {part.number}"
+        if len(arriving) >= ARRIVING_AT_ONCE:
+            return f"{len(arriving)} ranges are arriving already"
+        return self._in_the_way_of(offer)
+
+    def _in_the_way_of(self, offer: Offer) -> str | None:
+        """What is here of a range already, so that its state cannot be taken: two states in one
+        place would mix, and what is to be forgotten would take what came meanwhile with it.
+        """
+        for lease in self._belief.leases:
+            if lease.range.overlaps(offer.range):
+                return f"{lease.range} is served here under number {lease.number}"
+        for copy in self._copies.listed():
+            if copy.range.overlaps(offer.range):
+                return f"there is a copy of {copy.range} under number {copy.number}"
+        if not self._belief.has_let_go(offer.range):
+            return f"what was here of {offer.range} is not discarded yet"
+        return None

@@ -1,0 +1,273 @@
+"""Giving: one range on its way from here, copied while it is served, then its last difference.
+
+Each order is carried out by a machine of its own, which ends with it. It asks the application for
+chunks, two ahead, and sends them as the taker takes them in. When a difference is small enough, or
+there have been enough of them, it tells the owner machine, which ends the belief; only then comes
+the last difference. Whatever goes wrong ends it: to begin anew is for the owner machine to decide.
+"""
+
+from collections import deque
+from typing import Literal, TypeAlias, assert_never
+
+import msgspec
+
+from tenure.base.instants import FAR_FUTURE, Instant, in_seconds
+from tenure.base.machine import Output
+from tenure.protocol.lease.messages import Address, HandOff
+from tenure.protocol.lease.owner.transfer import (
+    CHUNKS_UNDER_WAY,
+    PROGRESS_NS,
+    Accepted,
+    CallFailed,
+    Chunk,
+    HangUp,
+    Last,
+    Listen,
+    NotTaken,
+    Offer,
+    PeerErred,
+    PeerLost,
+    PeerMessage,
+    PeerSaid,
+    Say,
+    Taken,
+    Whole,
+)
+
+ROUNDS = 5
+"""Of differences while the range is served. An application that changes state faster than it can be
+sent is not caught up with by more of them; the last difference is then what it is."""
+SMALL_BYTES = 64 * 1024
+"""A difference that is sent, or put into the state, in a millisecond or so: as much may be sent
+while nobody serves the range."""
+CHUNKS_IN_HAND = 2
+"""Of the application's, made and not yet sent: it makes one while another waits."""
+
+
+# --- events ---------------------------------------------------------------------------------------
+
+
+class PeerReached(msgspec.Struct, frozen=True):
+    """The channel to the taker is there."""
+
+
+class Exported(msgspec.Struct, frozen=True):
+    """The application has begun to export: chunks can be asked for."""
+
+
+class ChunkMade(msgspec.Struct, frozen=True):
+    """The application's next chunk; None where there is no other."""
+
+    data: bytes | None
+
+
+class ServingEnded(msgspec.Struct, frozen=True):
+    """The range is not served any more: the next difference is the last."""
+
+
+class GivingStopped(msgspec.Struct, frozen=True):
+    """The owner machine wants it no more."""
+
+
+GivingEvent: TypeAlias = (
+    PeerReached
+    | PeerSaid
+    | PeerErred
+    | PeerLost
+    | Exported
+    | ChunkMade
+    | CallFailed
+    | ServingEnded
+    | GivingStopped
+)
+
+
+# --- actions --------------------------------------------------------------------------------------
+
+
+class Reach(msgspec.Struct, frozen=True):
+    """Make a channel to a taker, and say PeerReached."""
+
+    address: Address
+
+
+class Export(msgspec.Struct, frozen=True):
+    """Have the application export the range, from the last mark on if there is one."""
+
+
+class MakeChunk(msgspec.Struct, frozen=True):
+    """Ask for the next chunk, and say ChunkMade."""
+
+    is_urgent: bool
+
+
+class EndServing(msgspec.Struct, frozen=True):
+    """All but the last difference was taken: tell the owner machine CopiedAhead."""
+
+
+class HaveGiven(msgspec.Struct, frozen=True):
+    """The taker has the whole: tell the owner machine HandedOver. Nothing follows but HangUp."""
+
+
+class FailGiving(msgspec.Struct, frozen=True):
+    """Tell the owner machine HandOffFailed, and the log why. Nothing follows but HangUp."""
+
+    why: str
+
+
+GivingAction: TypeAlias = (
+    Reach | Say | Listen | Export | MakeChunk | EndServing | HaveGiven | FailGiving | HangUp
+)
+Phase: TypeAlias = Literal[
+    "new", "reaching", "offered", "copying", "copied", "ending", "all sent", "over"
+]
+
+
+class Giving:
+    """An order that is carried out."""
+
+    def __init__(self, order: HandOff, offer: Offer) -> None:
+        self.order = order
+        self._offer = offer
+        self._phase: Phase = "new"
+        self._rounds = 0
+        self._bytes = 0
+        """Of this round."""
+        self._in_hand: deque[bytes] = deque()
+        self._is_making = False
+        self._has_made_all = True
+        self._under_way = 0
+        self._heard_by = FAR_FUTURE
+        """When the taker must have said something."""
+        self._actions: list[GivingAction] = []
+
+    # --- the machine ---
+
+    def handle(self, now: Instant, event: GivingEvent) -> Output[GivingAction]:
+        """Do what is due at `now`, then take `event`."""
+        self._advance(now)
+        if self._phase != "over":
+            self._take(event)
+            self._wait(now, has_heard=isinstance(event, PeerReached | PeerSaid))
+        return self._output()
+
+    def advance(self, now: Instant) -> Output[GivingAction]:
+        """Do what is due at `now`."""
+        self._advance(now)
+        return self._output()
+
+    def invariants(self) -> None:
+        """What is under way and in hand is bounded, and the taker is always waited for."""
+        assert 0 <= self._under_way <= CHUNKS_UNDER_WAY
+        assert len(self._in_hand) <= CHUNKS_IN_HAND
+        assert not self._under_way or self._phase == "over" or self._heard_by < FAR_FUTURE
+
+    def _advance(self, now: Instant) -> None:
+        if self._phase == "new":
+            self._phase = "reaching"
+            self._actions.append(Reach(self.order.address))
+            self._wait(now, has_heard=False)
+        elif now >= self._heard_by:
+            self._fail(f"nothing was heard of it for {in_seconds(PROGRESS_NS):g} s")
+
+    def _wait(self, now: Instant, *, has_heard: bool) -> None:
+        is_waiting = self._phase in ("reaching", "offered", "all sent") or self._under_way > 0
+        if self._phase == "over" or not is_waiting:
+            self._heard_by = FAR_FUTURE
+        elif has_heard or self._heard_by == FAR_FUTURE:
+            self._heard_by = Instant(now + PROGRESS_NS)
+
+    def _output(self) -> Output[GivingAction]:
+        actions, self._actions = self._actions, []
+        return Output(actions, self._heard_by)
+
+    def _take(self, event: GivingEvent) -> None:
+        match event:
+            case PeerReached():
+                self._phase = "offered"
+                self._actions += [Say(self._offer), Listen()]
+            case PeerSaid(message=message):
+                self._hear(message)
+            case PeerErred(why=why) | PeerLost(why=why) | CallFailed(why=why):
+                self._fail(why)
+            case Exported():
+                self._make_more()
+            case ChunkMade(data=data):
+                self._on_made(data)
+            case ServingEnded():
+                self._phase = "ending"
+                self._begin_round()
+            case GivingStopped():
+                self._phase = "over"
+                self._actions.append(HangUp())
+            case _:
+                assert_never(event)
+
+    def _fail(self, why: str) -> None:
+        self._phase, self._heard_by = "over", FAR_FUTURE
+        self._actions += [FailGiving(why), HangUp()]
+
+    # --- what the taker says ---
+
+    def _hear(self, message: PeerMessage) -> None:
+        match message:
+            case NotTaken(why=why):
+                self._fail(f"it refused: {why}")
+                return
+            case Accepted() if self._phase == "offered":
+                self._phase = "copying"
+                self._begin_round()
+            case Taken() if self._under_way > 0:
+                self._under_way -= 1
+                self._send_more()
+            case Whole() if self._phase == "all sent" and self._under_way == 0:
+                self._phase = "over"
+                self._actions += [HaveGiven(), HangUp()]
+                return
+            case _:
+                self._fail(f"it said {type(message).__name__}, which answers nothing")
+                return
+        self._actions.append(Listen())
+
+    # --- what it is sent ---
+
+    def _begin_round(self) -> None:
+        self._rounds += 1
+        self._bytes = 0
+        self._has_made_all = False
+        self._actions.append(Export())
+
+    def _make_more(self) -> None:
+        if not (self._has_made_all or self._is_making) and len(self._in_hand) < CHUNKS_IN_HAND:
+            self._is_making = True
+            self._actions.append(MakeChunk(is_urgent=self._phase == "ending"))
+
+    def _on_made(self, data: bytes | None) -> None:
+        self._is_making = False
+        self._has_made_all = data is None
+        if data is not None:
+            self._in_hand.append(data)
+            self._bytes += len(data)
+        self._send_more()
+
+    def _send_more(self) -> None:
+        is_last = self._phase == "ending"
+        while self._in_hand and self._under_way < CHUNKS_UNDER_WAY:
+            self._under_way += 1
+            self._actions.append(Say(Chunk(self._in_hand.popleft(), is_last)))
+        self._make_more()
+        if not self._has_made_all or self._in_hand:
+            return
+        if is_last:
+            self._phase = "all sent"
+            self._actions.append(Say(Last()))
+        elif self._phase == "copying" and self._under_way == 0:
+            self._end_round()
+
+    def _end_round(self) -> None:
+        is_little = self._rounds > 1 and self._bytes <= SMALL_BYTES
+        if is_little or self._rounds > ROUNDS:
+            self._phase = "copied"
+            self._actions.append(EndServing())
+        else:
+            self._begin_round()

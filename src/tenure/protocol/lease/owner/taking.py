@@ -1,0 +1,198 @@
+"""Taking: one range on its way here, each chunk in the application's state before the next comes.
+
+Each channel that is opened to this owner has a machine of its own, which ends with it. Whether an
+offer is accepted is for the owner machine to say, and whether what came may stay: it may only if
+the range is granted with it. Whatever else happens, a channel that breaks, a source that says
+nonsense, an application that fails, it is discarded.
+
+A source that was accepted may be silent for as long as its order stands: the owner machine forgets
+what it does not expect any more. An application that does not come back from a call may not: its
+caller is told, and the range goes to others.
+"""
+
+from typing import Literal, TypeAlias, assert_never
+
+import msgspec
+
+from tenure.base.instants import FAR_FUTURE, SECOND_NS, Instant, in_seconds
+from tenure.base.machine import Output
+from tenure.protocol.lease.owner.transfer import (
+    PROGRESS_NS,
+    Accepted,
+    CallFailed,
+    Chunk,
+    HangUp,
+    Last,
+    Listen,
+    NotTaken,
+    Offer,
+    PeerErred,
+    PeerLost,
+    PeerMessage,
+    PeerSaid,
+    Say,
+    Taken,
+    Whole,
+)
+
+CALL_NS = 10 * SECOND_NS
+"""For a call of the application's: twice as long as any source waits for its answer."""
+SHOWN_CHARACTERS = 500
+
+
+# --- events ---------------------------------------------------------------------------------------
+
+
+class Admitted(msgspec.Struct, frozen=True):
+    """The owner machine has admitted the offer."""
+
+
+class TurnedAway(msgspec.Struct, frozen=True):
+    """The owner machine does not want it, or not any more."""
+
+    why: str
+
+
+class Cleared(msgspec.Struct, frozen=True):
+    """Nothing is there that a late task may have left behind."""
+
+
+class TookIn(msgspec.Struct, frozen=True):
+    """The chunk is in the application's state."""
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """The owner machine counts on what came from here on."""
+
+
+TakingEvent: TypeAlias = (
+    PeerSaid | PeerErred | PeerLost | CallFailed | Admitted | TurnedAway | Cleared | TookIn | Kept
+)
+
+
+# --- actions --------------------------------------------------------------------------------------
+
+
+class AskToAdmit(msgspec.Struct, frozen=True):
+    """Tell the owner machine OfferMade."""
+
+    offer: Offer
+
+
+class Clear(msgspec.Struct, frozen=True):
+    """Have the application drop what is in the range, and say Cleared."""
+
+
+class TakeIn(msgspec.Struct, frozen=True):
+    """Have the application import a chunk, and say TookIn."""
+
+    chunk: Chunk
+
+
+class AskToKeep(msgspec.Struct, frozen=True):
+    """Tell the owner machine Imported."""
+
+
+class EndTaking(msgspec.Struct, frozen=True):
+    """Tell the owner machine ArrivalEnded, and the log why. Nothing follows but HangUp."""
+
+    why: str
+
+
+TakingAction: TypeAlias = (
+    Say | Listen | HangUp | AskToAdmit | Clear | TakeIn | AskToKeep | EndTaking
+)
+TakingPhase: TypeAlias = Literal[
+    "new", "silent", "asking", "clearing", "arriving", "importing", "whole", "over"
+]
+
+
+class Taking:
+    """A channel on which a range may come."""
+
+    def __init__(self) -> None:
+        self._phase: TakingPhase = "new"
+        self._due_at = FAR_FUTURE
+        """When the source must have said something, or the application have come back."""
+        self._actions: list[TakingAction] = []
+
+    def handle(self, now: Instant, event: TakingEvent) -> Output[TakingAction]:
+        """Do what is due at `now`, then take `event`."""
+        self._advance(now)
+        if self._phase != "over":
+            self._take(now, event)
+        return self._output()
+
+    def advance(self, now: Instant) -> Output[TakingAction]:
+        """Do what is due at `now`."""
+        self._advance(now)
+        return self._output()
+
+    def invariants(self) -> None:
+        """The application is never waited for without end."""
+        waits = self._phase in ("silent", "clearing", "importing")
+        assert waits == (self._due_at < FAR_FUTURE)
+
+    def _output(self) -> Output[TakingAction]:
+        actions, self._actions = self._actions, []
+        return Output(actions, self._due_at)
+
+    def _advance(self, now: Instant) -> None:
+        if self._phase == "new":
+            self._become("silent", Instant(now + PROGRESS_NS))
+            self._actions.append(Listen())
+        elif now >= self._due_at:
+            if self._phase == "silent":
+                self._end(f"nothing was offered within {in_seconds(PROGRESS_NS):g} s")
+            else:
+                method = "discard_range" if self._phase == "clearing" else "import_chunk"
+                self._refuse(f"{method} has not returned for {in_seconds(CALL_NS):g} s")
+
+    def _become(self, phase: TakingPhase, due_at: Instant = FAR_FUTURE) -> None:
+        self._phase, self._due_at = phase, due_at
+
+    def _take(self, now: Instant, event: TakingEvent) -> None:
+        match event:
+            case PeerSaid(message=message):
+                self._hear(now, message)
+            case PeerLost(why=why):
+                self._end(why)
+            case PeerErred(why=why) | CallFailed(why=why) | TurnedAway(why=why):
+                self._refuse(why)
+            case Admitted():
+                self._become("clearing", Instant(now + CALL_NS))
+                self._actions.append(Clear())
+            case Cleared():
+                self._become("arriving")
+                self._actions += [Say(Accepted()), Listen()]
+            case TookIn():
+                self._become("arriving")
+                self._actions += [Say(Taken()), Listen()]
+            case Kept():
+                self._become("over")
+                self._actions += [Say(Whole()), HangUp()]
+            case _:
+                assert_never(event)
+
+    def _hear(self, now: Instant, message: PeerMessage) -> None:
+        match message:
+            case Offer() if self._phase == "silent":
+                self._become("asking")
+                self._actions.append(AskToAdmit(message))
+            case Chunk() if self._phase == "arriving":
+                self._become("importing", Instant(now + CALL_NS))
+                self._actions.append(TakeIn(message))
+            case Last() if self._phase == "arriving":
+                self._become("whole")
+                self._actions.append(AskToKeep())
+            case _:
+                what = "before any offer" if self._phase == "silent" else "among the chunks"
+                self._refuse(f"a {type(message).__name__} {what}")
+
+    def _refuse(self, why: str) -> None:
+        self._actions.append(Say(NotTaken(why[:SHOWN_CHARACTERS])))
+        self._end(why)
+
+    def _end(self, why: str) -> None:
+        self._become("over")
+        self._actions += [EndTaking(why), HangUp()]

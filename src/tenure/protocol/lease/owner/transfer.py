@@ -1,0 +1,126 @@
+"""What two owners say to each other when one hands a range to the other (P13).
+
+One channel carries one range, straight from the owner that has it to the one that is to have it.
+The source says what it has, for which incarnation, and the secret of the order that it was given;
+the taker accepts, and takes in each chunk before it says so. Of chunks that are not yet said to be
+taken only a few are under way, so that neither side has more than these in memory, and both know
+that the other goes on.
+"""
+
+from typing import TypeAlias
+
+import msgspec
+
+from tenure.base.instants import SECOND_NS
+from tenure.base.keys import Key
+from tenure.base.numbers import JournalId, Nonce, Number
+from tenure.base.ranges import KeyRange
+from tenure.protocol.lease.messages import EndKey, Name, Text
+
+CHUNKS_UNDER_WAY = 4
+"""Sent and not yet taken: enough to hide the way there and back, and little to keep in memory."""
+PROGRESS_NS = 5 * SECOND_NS
+"""Without a word of the other owner: it imports a chunk in milliseconds, and pings are answered in
+half of this. From the last difference on nobody serves the range meanwhile."""
+
+
+class PeerMessage(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """The base of what two owners say to each other: compact arrays, told apart by their tag."""
+
+
+class Offer(PeerMessage, frozen=True):
+    """The state of a range, as the lease of that number leaves it, for one incarnation."""
+
+    pool: Name
+    journal: JournalId
+    start: Key
+    end: EndKey
+    number: Number
+    source: Number
+    """The incarnation that has it."""
+    taker: Number
+    secret: Nonce = 0
+    """Of the order that it carries out."""
+
+    @property
+    def range(self) -> KeyRange:
+        """The range itself."""
+        return KeyRange(self.start, self.end)
+
+
+class Chunk(PeerMessage, frozen=True):
+    """Some of the state, in the words of the application."""
+
+    data: bytes
+    is_urgent: bool = False
+    """It is of the last difference: nobody serves the range until it is taken."""
+
+
+class Last(PeerMessage, frozen=True):
+    """The range is not served any more, and all of its state has been sent."""
+
+
+class Accepted(PeerMessage, frozen=True):
+    """Send it."""
+
+
+class Taken(PeerMessage, frozen=True):
+    """One more chunk has been taken in."""
+
+
+class Whole(PeerMessage, frozen=True):
+    """All of it is here, and the taker's own machine knows."""
+
+
+class NotTaken(PeerMessage, frozen=True, tag="Refused"):
+    """It is not taken, or not any more; what came of it is dropped."""
+
+    why: Text
+
+
+ToTaker: TypeAlias = Offer | Chunk | Last
+ToSource: TypeAlias = Accepted | Taken | Whole | NotTaken
+
+
+# --- what happens at either end -------------------------------------------------------------------
+
+
+class PeerSaid(msgspec.Struct, frozen=True):
+    """A message came, which was listened for."""
+
+    message: ToTaker | ToSource
+
+
+class PeerErred(msgspec.Struct, frozen=True):
+    """What came is no message."""
+
+    why: str
+
+
+class PeerLost(msgspec.Struct, frozen=True):
+    """The channel could not be made, or broke."""
+
+    why: str
+
+
+class CallFailed(msgspec.Struct, frozen=True):
+    """The application could not do what it was called for."""
+
+    why: str
+
+
+# --- what either end wants done -------------------------------------------------------------------
+
+
+class Say(msgspec.Struct, frozen=True):
+    """Send a message, after those before it."""
+
+    message: ToTaker | ToSource
+
+
+class Listen(msgspec.Struct, frozen=True):
+    """Receive one message, and say PeerSaid."""
+
+
+class HangUp(msgspec.Struct, frozen=True):
+    """Close the channel when all is sent that was said: nothing follows."""

@@ -1,0 +1,302 @@
+"""Channels between simulated owners: the machines that give and take, and what lies between them.
+
+A message takes a moment, and arrives after those before it. A channel may break, and an end whose
+process is stopped hears nothing until it goes on. What an application exports, imports and drops
+happens at once, in its dictionary; that it has happened is told a moment later.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from itertools import count
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS
+from tenure.base.keys import Key
+from tenure.base.machine import Machine
+from tenure.base.ranges import KeyRange
+from tenure.protocol.lease.messages import HandOff
+from tenure.protocol.lease.owner import events as owner_events
+from tenure.protocol.lease.owner import giving, taking
+from tenure.protocol.lease.owner.transfer import (
+    HangUp,
+    Last,
+    Listen,
+    Offer,
+    PeerLost,
+    PeerMessage,
+    PeerSaid,
+    Say,
+)
+from tenure.sim.lease.processes import OwnerProcess
+from tenure.sim.store import Values
+from tenure.wire.hand_off import decode_to_source, decode_to_taker, encode
+
+M = TypeVar("M", bound=Machine[Any, Any])
+
+BREAK_SEEN_NS = 50 * MILLISECOND_NS
+KEYS_PER_CHUNK = 2
+_channels = count(1)
+
+
+class End(Generic[M]):
+    """One end of a channel: a machine, in a process."""
+
+    def __init__(self, process: OwnerProcess, machine: M) -> None:
+        self.process = process
+        self.world = process.site
+        self.machine = machine
+        self.peer: End[Any] | None = None
+        self._events: deque[Any] = deque()
+        self._arrived: deque[bytes] = deque()
+        self._listens = False
+        self._is_over = False
+        self._quiet_until = 0
+        """Nothing that is sent here arrives before: messages keep their order."""
+        self._timer_at: int = FAR_FUTURE
+        self._wakes = False
+
+    def start(self) -> None:
+        """Begin."""
+        self._take(self.machine.advance(self.process.now()))
+
+    def post(self, event: Any) -> None:
+        """An event for the machine; it waits while the process is frozen."""
+        self._events.append(event)
+        self._go_on()
+
+    def _go_on(self, _: object = None) -> None:
+        self._wakes = False
+        while self._events and self._is_there:
+            if self.process.is_frozen:
+                self._go_on_later()
+                return
+            self._take(self.machine.handle(self.process.now(), self._events.popleft()))
+
+    @property
+    def _is_there(self) -> bool:
+        return self.process.alive and not self._is_over
+
+    def _go_on_later(self) -> None:
+        if not self._wakes:
+            self._wakes = True
+            self.world.at((self.process.thaws_at or 0) + 1, self._go_on, None)
+
+    def _take(self, output: Any) -> None:
+        self.machine.invariants()
+        for action in output.actions:
+            self._perform(action)
+        at = max(self.process.clock.real(output.wake_at), self.world.now)
+        if output.wake_at < FAR_FUTURE and at != self._timer_at:
+            self._timer_at = at
+            self.world.at(at, self._on_timer, at)
+
+    def _on_timer(self, at: int) -> None:
+        if at != self._timer_at or not self._is_there:
+            return
+        if self.process.is_frozen:
+            self.world.at((self.process.thaws_at or 0) + 1, self._on_timer, at)
+            return
+        self._timer_at = FAR_FUTURE
+        self._take(self.machine.advance(self.process.now()))
+
+    # --- the channel ---
+
+    def _perform(self, action: Any) -> None:
+        match action:
+            case Say(message=message):
+                self._say(message)
+            case Listen():
+                self._listens = True
+                self._hear()
+            case HangUp():
+                self._is_over = True
+                self.break_off()
+                self.end()
+            case _:
+                self.act(action)
+
+    def act(self, action: Any) -> None:
+        """What the machine wants of the application, or of its owner."""
+        raise NotImplementedError
+
+    def end(self) -> None:
+        """Nothing follows."""
+        raise NotImplementedError
+
+    def decode(self, data: bytes) -> PeerMessage:
+        """A message to this end."""
+        raise NotImplementedError
+
+    def _say(self, message: Any) -> None:
+        faults, takes_ns = self.world.faults, self.a_moment()
+        if isinstance(message, Offer | Last):
+            if faults.breaks_a_hand_off():
+                self.world.at(self.world.now + BREAK_SEEN_NS, self._lose, "the channel broke")
+                self.break_off()
+                return
+            takes_ns += faults.time_of_a_hand_off()
+        if self.peer is not None:
+            self.peer.send_here(self.peer._receive, encode(message), takes_ns)  # noqa: SLF001
+
+    def send_here(self, arrive: Any, what: object, takes_ns: int) -> None:
+        """Let it arrive here, after all that was sent before it."""
+        self._quiet_until = max(self.world.now + takes_ns, self._quiet_until + 1)
+        self.world.at(self._quiet_until, arrive, what)
+
+    def break_off(self) -> None:
+        """The other end sees the channel end."""
+        if self.peer is not None:
+            self.peer.send_here(self.peer._lose, "the other side closed it", self.a_moment())  # noqa: SLF001
+
+    def a_moment(self) -> int:
+        """How long something takes that is soon done."""
+        return 1 + self.world.random.randrange(20 * MILLISECOND_NS)
+
+    def _receive(self, data: bytes) -> None:
+        if self._is_there:
+            self._arrived.append(data)
+            self._hear()
+        elif self.peer is not None and not self.process.alive:
+            self.break_off()
+
+    def _hear(self) -> None:
+        if self._listens and self._arrived:
+            self._listens = False
+            self.post(PeerSaid(self.decode(self._arrived.popleft())))  # type: ignore[arg-type]
+
+    def _lose(self, why: str) -> None:
+        self.post(PeerLost(why))
+
+    def soon(self, event: object) -> None:
+        """The application has done what it was asked."""
+        self.world.at(self.world.now + self.a_moment(), self.post, event)
+
+
+class Ends:
+    """Those that one process has."""
+
+    def __init__(self) -> None:
+        self.giving: dict[HandOff, GivingEnd] = {}
+        self.taking: dict[int, TakingEnd] = {}
+
+
+class GivingEnd(End[giving.Giving]):
+    """The source's."""
+
+    def __init__(
+        self, process: OwnerProcess, order: HandOff, ends_of: Callable[[OwnerProcess], Ends]
+    ) -> None:
+        belief = process.machine.belief
+        offer = Offer(
+            process.machine.config.pool,
+            belief.journal,
+            order.start,
+            order.end,
+            order.number,
+            belief.incarnation,
+            order.taker,
+            order.secret,
+        )
+        super().__init__(process, giving.Giving(order, offer))
+        self.order = order
+        self._ends_of = ends_of
+        self._sent: Values = {}
+        self._to_send: list[Key] = []
+
+    def act(self, action: giving.GivingAction) -> None:
+        """See `End.act`."""
+        match action:
+            case giving.Reach(address=address):
+                self.world.at(self.world.now + self.a_moment(), self._reach, address)
+            case giving.Export():
+                values = self.process.store.values
+                self._to_send = [
+                    key
+                    for key, version in values.items()
+                    if key in self.order.range and self._sent.get(key) != version
+                ]
+                self.soon(giving.Exported())
+            case giving.MakeChunk():
+                self.soon(giving.ChunkMade(self._chunk()))
+            case giving.EndServing():
+                self.process.post(owner_events.CopiedAhead(self.order))
+            case giving.HaveGiven():
+                self.world.count_note("range handed over")
+                self.process.post(owner_events.HandedOver(self.order))
+            case giving.FailGiving():
+                self.process.post(owner_events.HandOffFailed(self.order))
+
+    def _chunk(self) -> bytes | None:
+        keys, self._to_send = self._to_send[:KEYS_PER_CHUNK], self._to_send[KEYS_PER_CHUNK:]
+        values = self.process.store.values
+        chunk = {key: values[key] for key in keys if key in values}
+        self._sent |= chunk
+        return msgspec.msgpack.encode(chunk) if keys else None
+
+    def _reach(self, address: str) -> None:
+        taker = self.world.owner_at(address)
+        if taker is None or not taker.alive:
+            self.post(PeerLost("nobody listens there"))
+        elif self._is_there:
+            peer = TakingEnd(taker, next(_channels), self._ends_of(taker))
+            self.peer, peer.peer = peer, self
+            peer.start()
+            self.post(giving.PeerReached())
+
+    def end(self) -> None:
+        """See `End.end`."""
+        giving_now = self._ends_of(self.process).giving
+        if giving_now.get(self.order) is self:
+            del giving_now[self.order]
+
+    def decode(self, data: bytes) -> PeerMessage:
+        """See `End.decode`."""
+        return decode_to_source(data)
+
+
+class TakingEnd(End[taking.Taking]):
+    """The taker's."""
+
+    offer: Offer
+
+    def __init__(self, process: OwnerProcess, channel: int, ends: Ends) -> None:
+        super().__init__(process, taking.Taking())
+        self.channel = channel
+        self._among = ends.taking
+        ends.taking[channel] = self
+        self._is_admitted = False
+
+    def is_of(self, key_range: KeyRange, number: int) -> bool:
+        """Whether it is that state which arrives here."""
+        if not self._is_admitted:
+            return False
+        return self.offer.number == number and self.offer.range.overlaps(key_range)
+
+    def act(self, action: taking.TakingAction) -> None:
+        """See `End.act`."""
+        store = self.process.store
+        match action:
+            case taking.AskToAdmit(offer=offer):
+                self.offer = offer
+                self.process.post(owner_events.OfferMade(self.channel, offer))
+            case taking.Clear():
+                self._is_admitted = True
+                self.world.states.take_out(self.process, [self.offer.range])
+                self.soon(taking.Cleared())
+            case taking.TakeIn(chunk=chunk):
+                store.values |= msgspec.msgpack.decode(chunk.data, type=dict[bytes, int])
+                self.soon(taking.TookIn())
+            case taking.AskToKeep():
+                self.process.post(owner_events.Imported(self.channel))
+            case taking.EndTaking():
+                self.process.post(owner_events.ArrivalEnded(self.channel))
+
+    def end(self) -> None:
+        """See `End.end`."""
+        self._among.pop(self.channel, None)
+
+    def decode(self, data: bytes) -> PeerMessage:
+        """See `End.decode`."""
+        return decode_to_taker(data)

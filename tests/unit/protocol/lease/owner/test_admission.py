@@ -1,0 +1,115 @@
+"""Which offers an owner admits: what its manager announced, where nothing is in the way of it."""
+
+from tenure.base.instants import Instant
+from tenure.base.ranges import KeyRange
+from tenure.protocol.lease.messages import Expected, Leased
+from tenure.protocol.lease.owner.admission import ARRIVING_AT_ONCE, PATIENCE_NS
+from tenure.protocol.lease.owner.copies import Part
+from tenure.protocol.lease.owner.events import Admit, Forget, Imported, OwnerAction, TurnAway
+from tenure.protocol.lease.owner.possession import Possession
+from tenure.protocol.lease.owner.transfer import Offer
+
+LOW, HIGH, ACROSS = KeyRange(b"", b"m"), KeyRange(b"m", None), KeyRange(b"a", b"z")
+CHANNEL, SECRET, SOURCE = 7, 77, 2
+NOW = Instant(0)
+
+
+def having_low() -> Possession:
+    possession = Possession("p")
+    possession.belief.incarnation = 1
+    possession.belief.take((Leased(LOW.start, LOW.end, 5, 5, "granted"),))
+    possession.belief.move_expiry(Instant(0), Instant(100))
+    return possession
+
+
+def offer_of(key_range: KeyRange, number: int = 4) -> Offer:
+    return Offer("p", 0, key_range.start, key_range.end, number, SOURCE, 1, SECRET)
+
+
+def announced(possession: Possession, *offers: Offer) -> list[OwnerAction]:
+    return possession.admission.expect(
+        tuple(Expected(o.start, o.end, o.number, o.source, o.secret) for o in offers)
+    )
+
+
+def offered(possession: Possession, offer: Offer, *, channel: int = CHANNEL) -> list[OwnerAction]:
+    """What is decided about an announced offer, in the end."""
+    announced(possession, offer)
+    possession.admission.on_offer(NOW, channel, offer)
+    now = possession.admission.decide(NOW, may_take=True)
+    return now or possession.admission.decide(Instant(PATIENCE_NS), may_take=True)
+
+
+def why_not(actions: list[OwnerAction]) -> str:
+    [*_, turned_away] = actions
+    assert isinstance(turned_away, TurnAway)
+    return turned_away.why
+
+
+def test_what_is_served_is_in_the_way_and_nothing_else() -> None:
+    possession = having_low()
+    assert "served here under number 5" in why_not(offered(possession, offer_of(ACROSS)))
+    assert offered(possession, offer_of(HIGH)) == [Admit(CHANNEL)]
+
+
+def test_a_copy_is_in_the_way_also_of_a_part_and_although_it_is_empty() -> None:
+    possession = having_low()
+    possession.copies.begin(CHANNEL, Part(HIGH, 4))
+    possession.copies.on_event(Imported(CHANNEL))
+    assert "a copy of" in why_not(offered(possession, offer_of(KeyRange(b"x", b"y"))))
+
+
+def test_what_the_application_has_not_let_go_of_is_in_the_way() -> None:
+    possession = having_low()
+    possession.drop_all()
+    offer = offer_of(ACROSS)
+    announced(possession, offer)
+    possession.admission.on_offer(NOW, CHANNEL, offer)
+    assert possession.admission.decide(NOW, may_take=True) == []
+    assert possession.admission.wake_at == PATIENCE_NS
+    possession.belief.let_go(1)
+    assert possession.admission.decide(NOW, may_take=True) == [Admit(CHANNEL)]
+
+
+def test_an_offer_that_is_not_announced_in_time_is_turned_away() -> None:
+    possession = having_low()
+    possession.admission.on_offer(NOW, CHANNEL, offer_of(HIGH))
+    assert possession.admission.decide(NOW, may_take=True) == []
+    turned_away = possession.admission.decide(Instant(PATIENCE_NS), may_take=True)
+    assert "has not announced" in why_not(turned_away)
+
+
+def test_an_offer_without_a_secret_is_turned_away_although_a_manager_expects_none() -> None:
+    """A manager that draws none announces nothing; one that lies proves nothing."""
+    possession = having_low()
+    without = Offer("p", 0, HIGH.start, HIGH.end, 4, SOURCE, 1)
+    assert "has not announced" in why_not(offered(possession, without))
+
+
+def test_who_leaves_takes_nothing() -> None:
+    possession = having_low()
+    announced(possession, offer_of(HIGH))
+    possession.admission.on_offer(NOW, CHANNEL, offer_of(HIGH))
+    assert "leaving" in why_not(possession.admission.decide(NOW, may_take=False))
+
+
+def test_what_is_arriving_and_not_expected_any_more_is_forgotten() -> None:
+    possession = having_low()
+    assert offered(possession, offer_of(HIGH)) == [Admit(CHANNEL)]
+    assert announced(possession, offer_of(HIGH)) == []
+    [forget] = announced(possession)
+    assert isinstance(forget, Forget)
+    assert (forget.range, forget.number, possession.copies.arriving) == (HIGH, 4, {})
+
+
+def test_so_many_arrive_at_once_and_no_more() -> None:
+    possession = having_low()
+    ranges = [KeyRange(b"m%02d" % i, b"m%02d" % (i + 1)) for i in range(40)]
+    announced(possession, *map(offer_of, ranges))
+    for channel, key_range in enumerate(ranges):
+        possession.admission.on_offer(NOW, channel, offer_of(key_range))
+    admitted = possession.admission.decide(NOW, may_take=True)
+    assert admitted == [Admit(channel) for channel in range(ARRIVING_AT_ONCE)]
+    turned_away = possession.admission.decide(Instant(PATIENCE_NS), may_take=True)
+    assert why_not(turned_away) == "32 ranges are arriving already"
+    assert len(turned_away) == len(ranges) - ARRIVING_AT_ONCE
