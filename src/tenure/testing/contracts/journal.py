@@ -31,6 +31,7 @@ from tenure.protocol.lease.records import (
     PoolState,
     PromiseLowered,
     State,
+    Steering,
     TookOver,
     WaitedOut,
 )
@@ -38,6 +39,7 @@ from tenure.protocol.log.journal import Committed, Deposed, Seat
 
 MakeJournal: TypeAlias = Callable[[], Journal]
 
+STEERING = Steering(("a",), ("b",), (7,), ((b"k\x00", "a"),), frozen=True, policy="ring")
 A_PROCESS = Process("5e2d7a54-6ff6-4a51-9aa2-9f2e0b4d1c3e", 4026531836, 4026531834, 4711, 123456)
 
 EVERY_RECORD: tuple[AnyRecord, ...] = (
@@ -51,6 +53,7 @@ EVERY_RECORD: tuple[AnyRecord, ...] = (
     Joined("rooms", 3, "c", 1, "http://10.0.0.9", hand_off="ws://10.0.0.9"),
     Changed("rooms", (Entry(b"", b"g", 3, 3, 1),), 1),
     Left("rooms", 1, (Entry(b"", None, 0, 3, 3),)),
+    Changed("rooms", (), steering=STEERING),
 )
 """One record of every kind, with values at the edges of what they may be."""
 
@@ -69,6 +72,7 @@ A_STATE = State(
             members=(Member(1, "a", 7, "http://10.0.0.7", process=A_PROCESS),),
             numbered=(("a", 1, 7), ("b", 0, 0)),
             handed=(Held(b"", b"g", 4),),
+            steering=STEERING,
         ),
     ),
 )
