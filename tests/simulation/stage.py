@@ -453,7 +453,9 @@ class Stage:
                 had_it = right.owner == owner.holdings.incarnation != entry.owner
                 if had_it and _overlap(owner.believed, piece):
                     left = owner.seconds_left
-                    raise BrokenPromise(f"{piece} is freed, {owner.slot} believes for {left:.1f} s")
+                    raise BrokenPromise(
+                        f"freed too early: {piece}, in which {owner.slot} believes for {left:.1f} s"
+                    )
 
 
 def _overlap(leases: tuple[Leased, ...], key_range: KeyRange) -> bool:

@@ -8,18 +8,28 @@ import pytest
 from tenure.base.ranges import WHOLE, KeyRange
 from tenure.sim.lease.canaries import SKEW_AT_THE_BOUND, Canary, canary
 from tests.simulation.actors import ManagerActor, OwnerActor
-from tests.simulation.stage import Stage
+from tests.simulation.stage import BrokenPromise, Stage
 
 KEY = b"k"
 LOW, HIGH = KeyRange(b"", b"m"), KeyRange(b"m", None)
 SLOW, FAST = -SKEW_AT_THE_BOUND, SKEW_AT_THE_BOUND
 
 
-def ends_badly(story: Callable[[], None], without: str | Canary) -> None:
-    """With a rule left out, the story breaks a promise, or is not what it claims to be."""
+NOT_AS_TOLD = ""
+"""No promise is broken: the story is not what it claims to be."""
+
+
+def ends_badly(
+    story: Callable[[], object], without: str | Canary, promise: str = NOT_AS_TOLD
+) -> None:
+    """With a rule left out, the story breaks that very promise, or is not what it claims to be."""
     broken = canary(without) if isinstance(without, str) else without
-    with broken.in_place(), pytest.raises(AssertionError):
+    with broken.in_place(), pytest.raises(AssertionError) as caught:
         story()
+    said = str(caught.value) if caught.type is BrokenPromise else NOT_AS_TOLD
+    assert said.startswith(promise) and bool(said) is bool(promise), (  # noqa: PT018 - one claim
+        f"breaks {said or caught.value!r}, not {promise or 'what it claims'!r}"
+    )
 
 
 def one_owner(

@@ -41,7 +41,9 @@ KNOWN = {
     "answer-to-an-older-request": Known(0, (FREED, TWO, AGAIN)),
     "no-nonce-check": Known(8, (FREED, TWO, AGAIN, INVARIANT), NONCES, 5),
     "nonce-kept-across-leaderships": Known(56, (FREED, TWO, AGAIN, INVARIANT), NONCES, 5),
-    "incarnations-not-ordered": Known(8, (FREED, TWO)),
+    "incarnations-not-ordered": Known(
+        14, (FREED, TWO), "two of one name,pause,skew,cut,burst of joins", 3
+    ),
     "lapsed-lease-revived": Known(0, (AGAIN,)),
     "lapsed-lease-not-disclaimed": Known(1, (INVARIANT, "L1", UNSIGNALLED)),
     "answer-before-expiry": Known(32, (AGAIN,), "late timer,drop,delay,one-way cut", 3),
@@ -50,9 +52,18 @@ KNOWN = {
         12, (FREED, TWO), "burst of joins,crash of an owner,drop,one-way cut", 3
     ),
     "plan-is-a-grant": Known(0, (FREED, TWO)),
-    "counter-not-in-snapshot": Known(9, (FORGOTTEN, AGAIN, INVARIANT)),
-    "takeover-does-not-wait": Known(3, (FREED, TWO)),
+    "counter-not-in-snapshot": Known(4, (FORGOTTEN, AGAIN, INVARIANT)),
+    "takeover-does-not-wait": Known(
+        6,
+        (FREED, TWO),
+        "leadership revoked,pause past the term,crash of an owner,skew,drop",
+        3,
+    ),
     "leads-by-wall-clock": Known(5, (FREED, TWO), "cut from the journal,wall clocks set back", 3),
+    "contact-from-receipt": Known(
+        2, ("S2: finds without contact",), "delay,straggler,reorder,cut,drop", 3
+    ),
+    "nothing-published-on-return": Known(0, ("L1",), "cut"),
     "append-not-guarded": Known(12, (FREED, TWO, AGAIN)),
     "loss-by-last-flag": Known(0, (UNSIGNALLED,)),
     "loss-signalled-in-vain": Known(0, ("S2: signalled in vain",)),

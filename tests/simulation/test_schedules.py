@@ -17,6 +17,7 @@ from tenure.protocol.lease.timing import DEFAULT, PAPER
 from tenure.protocol.log.journal import Beat
 from tenure.sim.lease.canaries import Canary
 from tests.simulation.actors import ManagerActor, OwnerActor
+from tests.simulation.blunt import A_NAME_IS_TAKEN, ANY_ANSWER
 from tests.simulation.stage import Stage
 from tests.simulation.stories import FAST, HIGH, KEY, LOW, SLOW, ends_badly, one_owner
 
@@ -48,7 +49,11 @@ def a_failover_onto_a_shorter_preset() -> None:
 def test_1_a_leader_with_a_shorter_hold_waits_out_its_predecessors() -> None:
     """P7: the paper's manager promised 65 s; its successor would hold for 13 only."""
     a_failover_onto_a_shorter_preset()
-    ends_badly(a_failover_onto_a_shorter_preset, without="takeover-does-not-wait")
+    ends_badly(
+        a_failover_onto_a_shorter_preset,
+        without="takeover-waits-its-own-hold",
+        promise="freed too early",
+    )
 
 
 def test_1_the_longest_promise_outlives_a_leader_that_did_not_wait_it_out() -> None:
@@ -128,7 +133,11 @@ def a_dead_ones_join_arrives_after_its_successors() -> None:
 def test_2_a_straggling_join_does_not_unseat_its_successor() -> None:
     """P8: the join of a process that is dead by now comes after its successor's."""
     a_dead_ones_join_arrives_after_its_successors()
-    ends_badly(a_dead_ones_join_arrives_after_its_successors, without="incarnations-not-ordered")
+    ends_badly(
+        a_dead_ones_join_arrives_after_its_successors,
+        without=A_NAME_IS_TAKEN,
+        promise="freed too early",
+    )
 
 
 # --- 3: the straggling request --------------------------------------------------------------------
@@ -158,7 +167,11 @@ def a_request_is_overtaken_by_a_later_one() -> None:
 def test_3_a_request_that_was_overtaken_is_not_taken() -> None:
     """P2: it lists less than its owner has since been granted, and would return all of it."""
     a_request_is_overtaken_by_a_later_one()
-    ends_badly(a_request_is_overtaken_by_a_later_one, without="requests-in-any-order")
+    ends_badly(
+        a_request_is_overtaken_by_a_later_one,
+        without="requests-in-any-order",
+        promise="freed too early",
+    )
 
 
 def a_request_is_read_by_the_next_leader() -> None:
@@ -177,7 +190,9 @@ def a_request_is_read_by_the_next_leader() -> None:
 def test_3_a_request_from_before_the_takeover_changes_nothing() -> None:
     """P2, P9: sent to the address of a manager that had not begun to lead when it was sent."""
     a_request_is_read_by_the_next_leader()
-    ends_badly(a_request_is_read_by_the_next_leader, without="no-nonce-check")
+    ends_badly(
+        a_request_is_read_by_the_next_leader, without="no-nonce-check", promise="freed too early"
+    )
 
 
 def the_next_leader_reads_a_dead_ones_join() -> None:
@@ -220,7 +235,9 @@ def a_leader_leads_again() -> None:
 def test_3_a_leader_that_leads_again_does_not_take_up_its_first_time() -> None:
     """P2: stopped, deposed and leading again, with a request of its first time in its sockets."""
     a_leader_leads_again()
-    ends_badly(a_leader_leads_again, without="nonce-kept-across-leaderships")
+    ends_badly(
+        a_leader_leads_again, without="nonce-kept-across-leaderships", promise="freed too early"
+    )
 
 
 # --- 4: between two leaders -----------------------------------------------------------------------
@@ -259,8 +276,14 @@ def test_4_a_new_leader_waits_out_what_the_old_one_answers_after_the_takeover() 
     renews once more after b has taken over.
     """
     the_old_leader_renews_after_the_takeover()
-    ends_badly(the_old_leader_renews_after_the_takeover, without="takeover-does-not-wait")
-    ends_badly(the_old_leader_renews_after_the_takeover, without=HOLD_ONLY)
+    ends_badly(
+        the_old_leader_renews_after_the_takeover,
+        without="takeover-does-not-wait",
+        promise="freed too early",
+    )
+    ends_badly(
+        the_old_leader_renews_after_the_takeover, without=HOLD_ONLY, promise="freed too early"
+    )
 
 
 def test_4_who_has_met_the_new_leader_ignores_the_old() -> None:
@@ -316,7 +339,11 @@ def a_recall_that_its_owner_never_hears_of() -> None:
 def test_5_a_recalled_range_is_not_free_at_the_deadline() -> None:
     """P10, P4: the answer that recalls it is lost; only the hold tells when belief has ended."""
     a_recall_that_its_owner_never_hears_of()
-    ends_badly(a_recall_that_its_owner_never_hears_of, without="recall-outlives-nothing")
+    ends_badly(
+        a_recall_that_its_owner_never_hears_of,
+        without="recall-outlives-nothing",
+        promise="freed too early",
+    )
 
 
 # --- 6: the repeated answer -----------------------------------------------------------------------
@@ -340,7 +367,7 @@ def test_6_only_the_answer_to_the_newest_request_is_taken() -> None:
     must not count from the last of these, of which the manager has not heard.
     """
     the_answer_is_lost_and_the_request_repeated()
-    ends_badly(the_answer_is_lost_and_the_request_repeated, without="answer-to-an-older-request")
+    ends_badly(the_answer_is_lost_and_the_request_repeated, without=ANY_ANSWER)
 
 
 def an_answer_comes_late_with_all_clocks_at_the_bound() -> None:
@@ -362,8 +389,8 @@ def test_6_an_answer_counts_from_when_its_request_was_sent() -> None:
     """P3: counted from its receipt, it would outlast the hold by the time that it was under way."""
     story = an_answer_comes_late_with_all_clocks_at_the_bound
     story()
-    ends_badly(story, without="term-from-receipt")
-    ends_badly(story, without=NO_MARGIN)
+    ends_badly(story, without="term-from-receipt", promise="freed too early")
+    ends_badly(story, without=NO_MARGIN, promise="freed too early")
 
 
 def test_6_an_answer_that_sat_in_a_socket_buffer_grants_nothing() -> None:

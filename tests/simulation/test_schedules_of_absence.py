@@ -137,13 +137,15 @@ def test_14_what_is_due_is_done_before_an_answer_is_looked_at() -> None:
     handled before the timer. Nothing is ever un-expired.
     """
     an_answer_is_handled_after_the_end_of_the_term()
-    ends_badly(an_answer_is_handled_after_the_end_of_the_term, without="answer-before-expiry")
+    ends_badly(
+        an_answer_is_handled_after_the_end_of_the_term, without="answer-before-expiry", promise="S3"
+    )
 
 
 def test_14_what_was_renewed_while_it_ran_out_does_not_come_back() -> None:
     """P5, P6: the answer renews what its request listed, but the owner has dropped it since."""
     story = an_answer_is_handled_after_the_end_of_the_term
-    ends_badly(story, without="lapsed-lease-revived")
+    ends_badly(story, without="lapsed-lease-revived", promise="S3")
 
 
 # --- 15: the lapsed owner kept alive by renewals --------------------------------------------------

@@ -224,7 +224,7 @@ def a_socket_is_closed() -> None:
 def test_8_a_closed_socket_proves_nothing() -> None:
     """P14: the neighbour is asked, looks, and sees it."""
     a_socket_is_closed()
-    ends_badly(a_socket_is_closed, without="closed-socket-is-death")
+    ends_badly(a_socket_is_closed, without="closed-socket-is-death", promise="freed too early")
 
 
 def a_stopped_owner() -> None:
@@ -238,7 +238,7 @@ def a_stopped_owner() -> None:
 
 def test_8_a_stopped_owner_is_not_dead() -> None:
     a_stopped_owner()
-    ends_badly(a_stopped_owner, without="closed-socket-is-death")
+    ends_badly(a_stopped_owner, without="closed-socket-is-death", promise="freed too early")
 
 
 def the_neighbour_cannot_read() -> None:
@@ -248,7 +248,9 @@ def the_neighbour_cannot_read() -> None:
 def test_8_hidepid() -> None:
     """P14: somebody has the pid, and nothing of it can be read. That may be `o`."""
     the_neighbour_cannot_read()
-    ends_badly(the_neighbour_cannot_read, without="unread-taken-for-gone")
+    ends_badly(
+        the_neighbour_cannot_read, without="unread-taken-for-gone", promise="freed too early"
+    )
 
 
 def test_8_hidepid_shows_a_pid_that_nobody_has() -> None:
@@ -273,7 +275,9 @@ def the_neighbour_is_on_another_host() -> None:
 def test_8_another_host() -> None:
     """P14: the same namespaces by number, as every host's first ones are; another boot id."""
     the_neighbour_is_on_another_host()
-    ends_badly(the_neighbour_is_on_another_host, without="attested-across-hosts")
+    ends_badly(
+        the_neighbour_is_on_another_host, without="attested-across-hosts", promise="freed too early"
+    )
 
 
 def the_neighbour_is_in_another_container() -> None:
@@ -283,7 +287,11 @@ def the_neighbour_is_in_another_container() -> None:
 def test_8_another_pid_namespace() -> None:
     """P14: nobody has the pid 10 there."""
     the_neighbour_is_in_another_container()
-    ends_badly(the_neighbour_is_in_another_container, without="attested-across-pid-namespaces")
+    ends_badly(
+        the_neighbour_is_in_another_container,
+        without="attested-across-pid-namespaces",
+        promise="freed too early",
+    )
 
 
 def the_neighbour_counts_from_another_time() -> None:
@@ -293,7 +301,11 @@ def the_neighbour_counts_from_another_time() -> None:
 def test_8_another_time_namespace() -> None:
     """P14: the same process, which began at another time by that clock."""
     the_neighbour_counts_from_another_time()
-    ends_badly(the_neighbour_counts_from_another_time, without="attested-across-time-namespaces")
+    ends_badly(
+        the_neighbour_counts_from_another_time,
+        without="attested-across-time-namespaces",
+        promise="freed too early",
+    )
 
 
 def the_first_thread_has_ended() -> None:
@@ -306,7 +318,9 @@ def the_first_thread_has_ended() -> None:
 def test_8_a_zombie_leader_with_live_threads() -> None:
     """P14: the thread that the pid is named after has ended; the others renew and serve."""
     the_first_thread_has_ended()
-    ends_badly(the_first_thread_has_ended, without="first-thread-taken-for-all")
+    ends_badly(
+        the_first_thread_has_ended, without="first-thread-taken-for-all", promise="freed too early"
+    )
 
 
 def test_8_a_reused_pid_shows_that_its_first_holder_is_gone() -> None:
@@ -346,7 +360,9 @@ def a_pid_is_used_again_by_an_owner() -> None:
 def test_8_a_reused_pid_is_another_process() -> None:
     """P14: an attestation names the incarnation and its process, to the start time."""
     a_pid_is_used_again_by_an_owner()
-    ends_badly(a_pid_is_used_again_by_an_owner, without="attested-by-pid-alone")
+    ends_badly(
+        a_pid_is_used_again_by_an_owner, without="attested-by-pid-alone", promise="freed too early"
+    )
 
 
 def the_witness_has_moved() -> None:
@@ -360,7 +376,7 @@ def the_witness_has_moved() -> None:
 def test_8_a_witness_looks_from_where_it_joined() -> None:
     the_witness_has_moved()
     blind = Canary("", "", ((Sight, "shows_gone", lambda *_: True),))
-    ends_badly(a_socket_is_closed, without=blind)
+    ends_badly(a_socket_is_closed, without=blind, promise="freed too early")
 
 
 def test_8_an_attestation_comes_after_the_hold_has_run_out() -> None:

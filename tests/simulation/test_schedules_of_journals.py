@@ -12,6 +12,7 @@ from tenure.protocol.lease.timing import DEFAULT
 from tenure.protocol.log.journal import Append, Beat, Load
 from tenure.sim.lease.canaries import Canary
 from tests.simulation.actors import ManagerActor, OwnerActor
+from tests.simulation.blunt import NO_COUNTER
 from tests.simulation.stage import JOURNAL, Stage
 from tests.simulation.stories import HIGH, KEY, LOW, ends_badly, one_owner
 
@@ -116,7 +117,7 @@ def test_9_the_highest_number_freed_compacted_and_not_given_out_again() -> None:
     """P21: the snapshot carries the next number; the next leader goes on from there."""
     the_records_with_the_highest_numbers_are_compacted_away()
     story = the_records_with_the_highest_numbers_are_compacted_away
-    ends_badly(story, without="counter-not-in-snapshot")
+    ends_badly(story, without=NO_COUNTER)
 
 
 def a_grant_is_not_yet_durable() -> None:
@@ -133,7 +134,7 @@ def a_grant_is_not_yet_durable() -> None:
 def test_9_nothing_is_said_before_it_is_durable() -> None:
     """P18: what a decision is told of waits for the decision's record."""
     a_grant_is_not_yet_durable()
-    ends_badly(a_grant_is_not_yet_durable, without="answer-before-commit")
+    ends_badly(a_grant_is_not_yet_durable, without="answer-before-commit", promise="S4")
 
 
 # --- 10: another history --------------------------------------------------------------------------
@@ -162,7 +163,7 @@ def test_10_a_journal_without_records_waits_the_longest_hold() -> None:
 
 def test_10_the_operators_word_that_nothing_was_promised_must_be_true() -> None:
     """P22: what would be if it did not wait."""
-    ends_badly(lambda: a_memory_journal_starts_anew(first_start=True), without="none")
+    ends_badly(lambda: a_memory_journal_starts_anew(first_start=True), without="none", promise="S1")
 
 
 def test_10_an_owner_and_a_lookup_that_meet_another_journal_begin_anew() -> None:
@@ -276,7 +277,7 @@ FOLLOWS_ANYBODY = Canary(
 def test_10_another_leader_under_the_same_number_is_refused() -> None:
     """P22: owners have spoken with the first: they know its nonce, and have its receipt."""
     two_led_under_one_number()
-    ends_badly(two_led_under_one_number, without=FOLLOWS_ANYBODY)
+    ends_badly(two_led_under_one_number, without=FOLLOWS_ANYBODY, promise="S1")
 
 
 def a_number_was_given_to_another() -> None:

@@ -178,7 +178,7 @@ def an_import_of_an_earlier_number() -> None:
 
 def test_7_an_import_of_an_earlier_number_is_not_used() -> None:
     an_import_of_an_earlier_number()
-    ends_badly(an_import_of_an_earlier_number, without="import-of-an-earlier-number")
+    ends_badly(an_import_of_an_earlier_number, without="import-of-an-earlier-number", promise="S2")
 
 
 def the_return_was_not_journaled(*, append_arrives: bool) -> None:
@@ -295,7 +295,9 @@ def the_import_is_lost_before_it_is_granted() -> None:
 
 def test_what_the_taker_lost_before_it_was_granted_is_lost_for_all_to_know() -> None:
     the_import_is_lost_before_it_is_granted()
-    ends_badly(the_import_is_lost_before_it_is_granted, without="granted-without-the-import")
+    ends_badly(
+        the_import_is_lost_before_it_is_granted, without="granted-without-the-import", promise="S2"
+    )
 
 
 def test_the_snapshot_of_a_compacted_journal_knows_which_state_belongs_to_a_grant() -> None:

@@ -6,9 +6,9 @@ Thousands of hours are for `tenure simulate`; these are there to fail fast.
 import pytest
 
 from tenure.protocol.lease.timing import PRESETS
-from tenure.sim.lease.faults import HAND_OFF_FAULTS
+from tenure.sim.lease.faults import CALLBACK_HANGS, HAND_OFF_FAULTS
 from tenure.sim.lease.run import run_seed, total
-from tenure.sim.lease.strikes import KINDS, chosen_kinds
+from tenure.sim.lease.strikes import JOURNALS_CHANGED, KINDS, chosen_kinds
 from tenure.sim.lease.trial import Trial
 
 
@@ -46,10 +46,10 @@ def test_where_nothing_may_go_wrong_nothing_does() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_kind_that_is_asked_for_alone_comes_alone(kind: str) -> None:
-    movers = (
-        ("burst of joins", "leaving") if kind in {each.name for each in HAND_OFF_FAULTS} else ()
-    )  # else nothing moves
-    faults, rate, seeds = (*movers, kind), *((9, 40) if movers else (3, 8))
+    of_moves = {each.name for each in (*HAND_OFF_FAULTS, CALLBACK_HANGS)}
+    movers = ("burst of joins", "leaving") if kind in of_moves else ()  # otherwise nothing moves
+    rare = {each.name for each in JOURNALS_CHANGED}
+    faults, rate, seeds = (*movers, kind), *((9, 40) if movers or kind in rare else (3, 8))
     plans = [Trial(seed=seed, hours=0.1, faults=faults, fault_rate=rate) for seed in range(seeds)]
     outcomes = [run_seed(plan) for plan in plans]
     consequence = {"cut message"} if "cut" in kind else set()

@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from tenure.sim.lease.canaries import canary
+from tenure.sim.lease.canaries import Canary, canary
 from tenure.sim.lease.exhaustive import Found, search
 from tenure.sim.lease.small import Limits
+from tests.simulation.blunt import A_NAME_IS_TAKEN, NO_WAIT
 
 ONE_NAME = ("o", "o")
 TWO_NAMES = ("o0", "o1")
@@ -41,21 +42,22 @@ def test_where_nothing_goes_wrong_the_key_moves_to_the_new_owner() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "limits", "names", "promise"),
+    ("broken", "limits", "names", "promise"),
     [
         ("no-hold-margin", Limits(lose=1, crash=1), TWO_NAMES, "freed too early"),
         ("requests-in-any-order", Limits(late=1), TWO_NAMES, "freed too early"),
         ("answer-to-an-older-request", Limits(late=1, lose=1), TWO_NAMES, "freed too early"),
-        ("incarnations-not-ordered", Limits(), ONE_NAME, "freed too early"),
+        (A_NAME_IS_TAKEN, Limits(), ONE_NAME, "freed too early"),
         ("answer-before-expiry", Limits(freeze=1), TWO_NAMES, "S3: a number came again"),
         ("answer-before-commit", Limits(ticks=3, journal=1), TWO_NAMES, "S4: told before"),
-        ("takeover-does-not-wait", Limits(revoke=1), TWO_NAMES, "freed too early"),
+        (NO_WAIT, Limits(revoke=1), TWO_NAMES, "freed too early"),
     ],
 )
 def test_a_broken_machine_has_a_short_story(
-    name: str, limits: Limits, names: tuple[str, str], promise: str
+    broken: str | Canary, limits: Limits, names: tuple[str, str], promise: str
 ) -> None:
-    found = search(limits, canary(name), names=names)
+    without = canary(broken) if isinstance(broken, str) else broken
+    found = search(limits, without, names=names)
     assert found.violation is not None
     assert found.violation.startswith(promise)
     assert found.states < 50_000
@@ -68,7 +70,7 @@ def steps_of(found: Found) -> list[str]:
 
 @pytest.fixture
 def takeover() -> Callable[[], Found]:
-    return lambda: search(Limits(revoke=1), canary("takeover-does-not-wait"))
+    return lambda: search(Limits(revoke=1), NO_WAIT)
 
 
 def test_the_story_is_the_shortest_and_ends_with_what_is_wrong(

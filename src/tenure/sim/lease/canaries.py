@@ -11,34 +11,26 @@ from typing import Any
 
 import msgspec
 
-from tenure.base.instants import Instant
-from tenure.base.machine import Output
 from tenure.errors import ConfigurationError
 from tenure.journals.memory import JournalContents
 from tenure.protocol.lease.attestation import Sight
+from tenure.protocol.lease.leader.change_log import ChangeLog
 from tenure.protocol.lease.leader.leader import Leader
 from tenure.protocol.lease.leader.manager import Manager
 from tenure.protocol.lease.leader.moving import Moving
-from tenure.protocol.lease.leader.noted import LeaderKind
 from tenure.protocol.lease.leader.pool import Pool
-from tenure.protocol.lease.leader.session import NOT_RECALLED, Session
+from tenure.protocol.lease.leader.session import Session
 from tenure.protocol.lease.leader.witnesses import Witnesses
-from tenure.protocol.lease.lookup.machine import UNKNOWN, LookupMachine
-from tenure.protocol.lease.messages import Held, Process
+from tenure.protocol.lease.lookup.machine import LookupMachine
+from tenure.protocol.lease.messages import Process
 from tenure.protocol.lease.owner.belief import Belief
 from tenure.protocol.lease.owner.copies import Copies
 from tenure.protocol.lease.owner.machine import OwnerMachine
-from tenure.protocol.lease.records import AnyRecord
-from tenure.protocol.lease.table import FIRST_NUMBER, NOBODY, LeaseTable
+from tenure.protocol.lease.table import LeaseTable
 from tenure.protocol.lease.timing import Timing
-from tenure.protocol.log.journal import (
-    Append,
-    Beaten,
-    Campaigned,
-    Committed,
-)
-from tenure.protocol.log.leadership import Leadership, SeatAction
+from tenure.protocol.log.leadership import Leadership
 from tenure.protocol.log.ledger import Ledger
+from tenure.sim.lease import breaks
 from tenure.sim.lease.operator import Operator
 
 Patch = tuple[type, str, Callable[..., Any] | property]
@@ -79,254 +71,88 @@ class Canary:
                 setattr(owner, name, original)
 
 
-def _term_from_receipt(self: OwnerMachine, now: int, sent_at: int, term_ns: int) -> Instant:
-    del self, sent_at
-    return Instant(now + term_ns)
-
-
-def _always(*_: object) -> bool:
-    return True
-
-
-def _never(*_: object) -> bool:
-    return False
-
-
-def _any_answer(self: OwnerMachine, message: Any) -> bool:
-    return self.request is not None and bool(message.owner_nonce == self.owner_nonce)
-
-
-def _kept_nonce(self: Manager) -> int:
-    nonce: int = self.__dict__.setdefault("_kept_nonce", self.random.randrange(1, 1 << 63))
-    return nonce
-
-
-def _name_taken_over(self: Pool, now: Instant, connection: int, message: Any, holder: Any) -> None:
-    ranges = [held.range for held in self.table.held_by(holder.incarnation)]
-    self._remove(now, holder, ranges, LeaderKind.EVICTED)
-    self.on_join(now, connection, message)
-
-
-def _nothing_returned(*_: object) -> list[Any]:
-    return []
-
-
-def _event_first(self: OwnerMachine, now: Instant, event: Any) -> Output[Any]:
-    advance = self._advance
-    self.__dict__["_advance"] = lambda _: None
-    try:
-        output = _original_handle(self, now, event)
-    finally:
-        del self.__dict__["_advance"]
-    advance(now)
-    later = self._output(now)
-    return Output(output.actions + later.actions, later.wake_at)
-
-
-_original_handle = OwnerMachine.handle
-_original_pool_advance = Pool.advance
-_original_grant: Callable[..., Any] = Pool.__dict__["_grant"]
-_original_from_state = LeaseTable.__dict__["from_state"].__func__
-
-
-def _free_at_the_deadline(self: Pool, now: Instant) -> None:
-    for session in list(self.sessions.values()):
-        for piece, deadline in list(session.recalled):
-            if deadline != NOT_RECALLED and now >= deadline:
-                self._free(now, [piece])
-    _original_pool_advance(self, now)
-
-
-def _free_what_is_planned(self: Pool, now: Instant, session: Session) -> Any:
-    for wanted in self.planner.wanted_by(session.incarnation):
-        others = [
-            piece
-            for piece, right in self.table.within(wanted)
-            if right.owner not in (NOBODY, session.incarnation)
-        ]
-        if others:
-            self._free(now, others)
-    return _original_grant(self, now, session)
-
-
-def _forget_the_counter(cls: type[LeaseTable], state: Any) -> LeaseTable:
-    table: LeaseTable = _original_from_state(cls, state)
-    table.next_number = FIRST_NUMBER + 1
-    return table
-
-
-def _no_wait(now: Instant, inherited_ns: int) -> Instant:
-    del inherited_ns
-    return now
-
-
-def _by_the_last_flag(self: LookupMachine, key_range: Any, entry: Any) -> list[Any]:
-    was_clean = entry.number != entry.since
-    return [
-        piece
-        for piece, known in self.table.within(key_range)
-        if known.number not in (UNKNOWN, entry.number) and not was_clean
-    ]
-
-
-def _all_that_is_known(self: LookupMachine, *_: object) -> list[Any]:
-    return [piece for piece, known in self.table if known.number != UNKNOWN]
-
-
-def _any_append_lands(self: JournalContents, action: Append[AnyRecord]) -> Committed:
-    """At the end, whoever sent it; only that it is repeated is still noticed."""
-    if not self.has(action):
-        self.write(action)
-    return Committed(action.after_lsn + len(action.records))
-
-
-class LeadershipByWallClock(Leadership):
-    """Counts from when the last confirmed beat was sent, as it should, but on the wall clock."""
-
-    def __init__(self, manager: str, timing: Timing, wall: Callable[[], Instant]) -> None:
-        super().__init__(manager, timing)
-        self._wall = wall
-        self._asked_at_wall = self._proven_until_wall = Instant(0)
-
-    def is_proven(self, now: Instant) -> bool:
-        del now
-        return self.phase == "leading" and self._wall() < self._proven_until_wall
-
-    def _ask(self, now: Instant, action: SeatAction) -> SeatAction:
-        self._asked_at_wall = self._wall()
-        return super()._ask(now, action)
-
-    def on_campaigned(self, event: Campaigned) -> bool:
-        return self._proven_anew(super().on_campaigned, event)
-
-    def on_beaten(self, event: Beaten) -> bool:
-        return self._proven_anew(super().on_beaten, event)
-
-    def _proven_anew(self, take: Callable[[Any], bool], event: Campaigned | Beaten) -> bool:
-        before = self.proven_until
-        taken = take(event)
-        if self.proven_until > before:
-            self._proven_until_wall = Instant(self._asked_at_wall + self.timing.leadership_ns)
-        return taken
-
-
-def _closed_is_dead(self: Witnesses, now: Instant, connection: int) -> None:
-    for pool in self.pools.values():
-        for session in list(pool.sessions.values()):
-            if session.connection == connection:
-                pool.on_death(now, session, LeaderKind.ATTESTED)
-
-
-def _by_pid_alone(self: Witnesses, now: Instant, connection: int, message: Any) -> None:
-    del connection
-    for pool in self.pools.values():
-        for session in list(pool.sessions.values()):
-            process = pool.table.members[session.incarnation].process
-            if process and _where(process) == _where(message.process):
-                pool.on_death(now, session, LeaderKind.ATTESTED)
-
-
-def _where(process: Process) -> tuple[str, int, int, int]:
-    return (*process.place, process.pid)
-
-
-def _unread_is_gone(self: Sight, suspect: Process) -> bool:
-    if self.is_there is False or self.start_time != suspect.start_time:
-        return True
-    return self.first_thread_ended and self.has_other_threads is False
-
-
-def _first_thread_is_all(self: Sight, suspect: Process) -> bool:
-    gone = _original_shows_gone(self, suspect)
-    return gone or (self.start_time is not None and self.first_thread_ended)
-
-
-_original_place: Callable[[Process], tuple[str, int, int]] = Process.__dict__["place"].fget
-_original_shows_gone = Sight.shows_gone
-
-
-def _end_it_for_nobody(self: Belief, key_range: Any) -> Any:
-    del key_range
-    return self._hold()
-
-
-def _all_of_them(self: Moving, copies: Any) -> tuple[Held, ...]:
-    del self
-    return tuple(Held(copy.start, copy.end, copy.number) for copy in copies)
-
-
 NONE = Canary("none")
 CANARIES = (
     Canary("no-hold-margin", "the margin of the hold over the term", no_hold_margin=True),
     Canary(
         "term-from-receipt",
         "P3: the term counts from when the request was sent",
-        ((OwnerMachine, "term_ends", _term_from_receipt),),
+        ((OwnerMachine, "term_ends", breaks.term_from_receipt),),
     ),
     Canary(
         "requests-in-any-order",
         "P2: requests are taken in rising order",
-        ((Session, "is_in_order", _always),),
+        ((Session, "is_in_order", breaks.always),),
     ),
     Canary(
         "answer-to-an-older-request",
         "P2: only the answer to the newest request is taken",
-        ((OwnerMachine, "is_answer_to_newest", _any_answer),),
+        ((OwnerMachine, "is_answer_to_newest", breaks.the_last_but_one),),
     ),
     Canary(
         "no-nonce-check",
         "P2, P9: a manager acts only on its own present nonce",
-        ((Leader, "knows_this_nonce", _always),),
+        ((Leader, "knows_this_nonce", breaks.always),),
     ),
     Canary(
         "nonce-kept-across-leaderships",
         "P2: the nonce is drawn anew at each takeover",
-        ((Manager, "draw_nonce", _kept_nonce),),
+        ((Manager, "draw_nonce", breaks.kept_nonce),),
     ),
     Canary(
         "incarnations-not-ordered",
         "P8, P9: an incarnation is not unseated by another's join",
-        ((Pool, "_refuse_name", _name_taken_over),),
+        ((Pool, "_refuse_name", breaks.name_taken_over),),
     ),
     Canary(
         "lapsed-lease-revived",
         "P5: renewed is only what is held",
-        ((Belief, "may_renew", _always),),
+        ((Belief, "may_renew", breaks.always),),
     ),
     Canary(
         "lapsed-lease-not-disclaimed",
         "P5: what a request does not list is returned",
-        ((Pool, "not_listed", _nothing_returned),),
+        ((Pool, "not_listed", breaks.nothing_returned),),
     ),
     Canary(
         "answer-before-expiry",
         "P6: what is due is done before the event is looked at",
-        ((OwnerMachine, "handle", _event_first),),
+        ((OwnerMachine, "handle", breaks.event_first),),
     ),
     Canary(
         "answer-before-commit",
         "P18: nothing leaves before the records it depends on are durable",
-        ((Ledger, "hold_back", _never),),
+        ((Ledger, "hold_back", breaks.never),),
     ),
     Canary(
         "recall-outlives-nothing",
         "P10, P4: a recalled range is not freed while its owner still renews",
-        ((Pool, "advance", _free_at_the_deadline),),
+        ((Pool, "advance", breaks.free_at_the_deadline),),
     ),
     Canary(
         "plan-is-a-grant",
         "P12: a plan grants nothing: it is not for the policy to say what is free",
-        ((Pool, "_grant", _free_what_is_planned),),
+        ((Pool, "_grant", breaks.free_what_is_planned),),
     ),
     Canary(
         "counter-not-in-snapshot",
         "P21: the snapshot carries the next lease number",
-        ((LeaseTable, "from_state", classmethod(_forget_the_counter)),),  # type: ignore[arg-type]
+        ((LeaseTable, "from_state", classmethod(breaks.forget_the_counter)),),  # type: ignore[arg-type]
     ),
     Canary(
         "takeover-does-not-wait",
         "P19: a new leader waits out what its predecessors may have promised",
-        ((Leader, "wait_until", staticmethod(_no_wait)),),
+        ((Leader, "wait_until", staticmethod(breaks.waits_half)),),
+    ),
+    Canary(
+        "contact-from-receipt",
+        "P17: contact counts from when the question was sent",
+        ((LookupMachine, "_answered", breaks.contact_from_receipt),),
+    ),
+    Canary(
+        "nothing-published-on-return",
+        "P17: who was out of contact puts up its whole table on return",
+        ((LookupMachine, "_take", breaks.published_where_it_changed),),
     ),
     Canary(
         "leads-by-wall-clock",
@@ -336,47 +162,47 @@ CANARIES = (
     Canary(
         "append-not-guarded",
         "P18: the journal takes nothing from a leader that is deposed",
-        ((JournalContents, "_append", _any_append_lands),),
+        ((JournalContents, "_append", breaks.any_append_lands),),
     ),
     Canary(
         "loss-by-last-flag",
         "P16: loss is told by `since`, not by whether the last change was clean",
-        ((LookupMachine, "lost_by", _by_the_last_flag),),
+        ((LookupMachine, "lost_by", breaks.by_the_last_flag),),
     ),
     Canary(
         "loss-signalled-in-vain",
         "P16: only what was known under a number below `since` is lost",
-        ((LookupMachine, "lost_by", _all_that_is_known),),
+        ((LookupMachine, "lost_by", breaks.all_that_is_known),),
     ),
     Canary(
         "handed-over-while-served",
         "P13: the source ends its belief before it sends the last difference",
-        ((Belief, "hand_over", _end_it_for_nobody),),
+        ((Belief, "hand_over", breaks.end_it_for_nobody),),
     ),
     Canary(
         "granted-without-the-import",
         "P13: a grant that names an import is taken only where that is",
-        ((Copies, "cover", _always),),
+        ((Copies, "cover", breaks.always),),
     ),
     Canary(
         "import-of-an-earlier-number",
         "P13: an import is used only under the grant that names it",
-        ((Moving, "counts", _always), (Moving, "that_count", _all_of_them)),
+        ((Moving, "counts", breaks.always), (Moving, "that_count", breaks.all_of_them)),
     ),
     Canary(
         "import-without-its-grant",
         "P13: what was imported and is not granted is discarded first",
-        ((Copies, "is_clear_for", _always),),
+        ((Copies, "is_clear_for", breaks.always),),
     ),
     Canary(
         "granted-before-let-go",
         "nothing is taken before the application has let go of what it had there",
-        ((Belief, "has_let_go", _always),),
+        ((Belief, "has_let_go", breaks.always),),
     ),
     Canary(
         "evicts-the-living",
         "P14: only a process that is gone is confirmed dead",
-        ((Operator, "is_dead", _always),),
+        ((Operator, "is_dead", breaks.always),),
     ),
     Canary(
         "clock-stops-in-suspend",
@@ -386,45 +212,86 @@ CANARIES = (
     Canary(
         "closed-socket-is-death",
         "P14: a closed socket proves nothing",
-        ((Witnesses, "on_disconnected", _closed_is_dead),),
+        ((Witnesses, "on_disconnected", breaks.closed_is_dead),),
     ),
     Canary(
         "attested-across-hosts",
         "P14: a witness has the suspect's boot id",
-        ((Process, "place", property(lambda self: ("", *_original_place(self)[1:]))),),
+        ((Process, "place", property(lambda self: ("", *breaks.original_place(self)[1:]))),),
     ),
     Canary(
         "attested-across-pid-namespaces",
         "P14: a witness has the suspect's pid namespace",
-        ((Process, "place", property(lambda self: (*_original_place(self)[::2], 0))),),
+        ((Process, "place", property(lambda self: (*breaks.original_place(self)[::2], 0))),),
     ),
     Canary(
         "attested-across-time-namespaces",
         "P14: a witness has the suspect's time namespace",
-        ((Process, "place", property(lambda self: (*_original_place(self)[:2], 0))),),
+        ((Process, "place", property(lambda self: (*breaks.original_place(self)[:2], 0))),),
     ),
     Canary(
         "attested-by-pid-alone",
         "P14: an attestation names the incarnation and its very process; pids are used again",
-        ((Witnesses, "on_attested", _by_pid_alone),),
+        ((Witnesses, "on_attested", breaks.by_pid_alone),),
     ),
     Canary(
         "unread-taken-for-gone",
         "P14: what cannot be read is not gone",
-        ((Sight, "shows_gone", _unread_is_gone),),
+        ((Sight, "shows_gone", breaks.unread_is_gone),),
     ),
     Canary(
         "first-thread-taken-for-all",
         "P14: a process whose first thread has ended may have others",
-        ((Sight, "shows_gone", _first_thread_is_all),),
+        ((Sight, "shows_gone", breaks.first_thread_is_all),),
     ),
     Canary("skew-over-the-bound", "clock rates within 8.33 %", skew=SKEW_OVER_THE_BOUND),
 )
+BY_SCHEDULE = (
+    Canary(
+        "takeover-waits-its-own-hold",
+        "P7, P19: a new leader waits what was promised, whatever its own preset",
+        ((Leader, "__init__", breaks.waits_its_own_hold),),
+    ),
+    Canary(
+        "leads-from-the-answer",
+        "P19: a leadership counts from when its last confirmed beat was sent",
+        (
+            (Leadership, "advance", breaks.noting_the_time),
+            (Leadership, "on_beaten", breaks.proven_from_the_answer),
+        ),
+    ),
+    Canary(
+        "lower-leadership-followed",
+        "P19: an owner ignores a leadership lower than one it has seen",
+        ((OwnerMachine, "_on_introduction", breaks.follows_anybody),),
+    ),
+    Canary(
+        "listed-numbers-not-compared",
+        "P5: what is listed under another number is returned",
+        ((Pool, "not_listed", breaks.ranges_alone),),
+    ),
+    Canary(
+        "equal-number-granted",
+        "P5: a grant is under a number that was never used before",
+        ((Belief, "take", breaks.equal_numbers_too),),
+    ),
+    Canary(
+        "new-journal-waits-a-term",
+        "P22: a journal without records waits the longest hold that there may be",
+        ((Leader, "__init__", breaks.waits_a_term),),
+    ),
+    Canary(
+        "change-log-forgets-that-it-forgot",
+        "P15: who was away for longer than changes are kept is given the whole table",
+        ((ChangeLog, "forget_before", breaks.forgets_that_it_forgot),),
+    ),
+)
+"""Rules that chance would leave unbroken for too long: a schedule of its own catches each."""
 
 
 def canary(name: str) -> Canary:
     """The canary called `name`. Raises ConfigurationError, naming those there are."""
-    for candidate in (NONE, *CANARIES):
+    for candidate in (NONE, *CANARIES, *BY_SCHEDULE):
         if candidate.name == name:
             return candidate
     there = ", ".join(candidate.name for candidate in (NONE, *CANARIES))

@@ -50,6 +50,12 @@ class Checkers(InvariantChecker):
         self._checked: dict[int, int] = {}
         """The LSN at which a leader's invariants were last checked."""
 
+    def begin_history(self, journal: JournalContents) -> None:
+        """Another journal is in place: what is compared with it begins anew."""
+        self.committed_of = journal.journal
+        self.committed = LeaseHistory(journal.state, journal.state_lsn)
+        self.acknowledged = PlainLedger(self.site.workload.keys, journal.state.pools)
+
     # --- every step ---
 
     def on_step(self, process: SimProcess) -> None:
@@ -139,9 +145,7 @@ class Checkers(InvariantChecker):
     def on_commit(self, journal: JournalContents, record: AnyRecord) -> None:
         """A record is durable."""
         if journal.journal != self.committed_of:
-            self.committed_of = journal.journal
-            self.committed = LeaseHistory(State(), 0)
-            self.acknowledged = PlainLedger(self.site.workload.keys)
+            self.begin_history(journal)
         self.site.tell("journal", f"commits {type(record).__name__}", record)
         if isinstance(record, TookOver):
             self.site.on_takeover()

@@ -6,11 +6,16 @@ from tenure.sim.kernel.faults import LATE_TIMER, Fault, FaultDice
 JOURNAL_SLOW = Fault("journal slow")
 ANSWER_LOST = Fault("journal answer lost")
 JOURNAL_FAILED = Fault("journal failed")
-JOURNAL_FAULTS = (JOURNAL_SLOW, ANSWER_LOST, JOURNAL_FAILED)
+ANSWER_LATE = Fault("journal answer late")
+JOURNAL_FAULTS = (JOURNAL_SLOW, ANSWER_LOST, JOURNAL_FAILED, ANSWER_LATE)
 HAND_OFF_SLOW = Fault("hand-off slow")
 HAND_OFF_BROKEN = Fault("hand-off broken")
 IMPORT_LOST = Fault("import lost")
 HAND_OFF_FAULTS = (HAND_OFF_SLOW, HAND_OFF_BROKEN, IMPORT_LOST)
+CALLBACK_HANGS = Fault("callback hangs")
+"""The application of an owner never lets go of what it is told to."""
+SHORTER_PRESET = Fault("shorter preset", lambda strength: 0.2 + 0.6 * strength)
+"""A manager starts with half the durations that others have."""
 
 
 class LeaseFaults(FaultDice):
@@ -25,6 +30,10 @@ class LeaseFaults(FaultDice):
         if not arrives or self.strikes(JOURNAL_FAILED):
             return late_ns, False, False
         return late_ns, True, returns and not self.strikes(ANSWER_LOST)
+
+    def lateness_of_an_answer(self) -> int:
+        """How long a journal's answer waits in the manager's socket."""
+        return self.span(0.02, 0.6) if self.strikes(ANSWER_LATE) else 0
 
     def breaks_a_hand_off(self) -> bool:
         """Whether the connection between the two owners breaks now."""

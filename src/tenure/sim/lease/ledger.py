@@ -58,9 +58,10 @@ class PlainPool:
 class PlainLedger:
     """All pools of one journal."""
 
-    def __init__(self, keys: Sequence[Key]) -> None:
+    def __init__(self, keys: Sequence[Key], restored: Sequence[PoolState] = ()) -> None:
         self.keys = keys
-        self.pools: dict[str, PlainPool] = {}
+        self.pools = {each.pool: PlainPool(keys) for each in restored}
+        """A restored journal begins with pools whose owners are all gone."""
 
     def apply(self, record: AnyRecord) -> None:
         """The next record."""

@@ -84,12 +84,12 @@ class LossChecker:
         """P17: who finds anything has asked, and was answered, less than the bound ago."""
         if lookup.is_frozen or lookup.routes is None or not lookup.routes.in_contact:
             return
-        since = lookup.now() - lookup.asked_at
-        if since > lookup.contact_ns + self.site.faults.latest_timer_ns:
+        since, contact_ns = lookup.now() - lookup.asked_at, self.site.timing.contact_ns
+        if since > contact_ns + self.site.faults.latest_timer_ns:
             raise Violation(
                 "S2: finds without contact",
                 f"{lookup.slot} asked {since / SECOND_NS:.1f} s ago what was answered last, and "
-                f"may find for {lookup.contact_ns / SECOND_NS:.1f} s",
+                f"may find for {contact_ns / SECOND_NS:.1f} s",
             )
 
 

@@ -27,7 +27,7 @@ from tenure.protocol.lease.records import JournalAction
 from tenure.protocol.lease.timing import Timing
 from tenure.protocol.log.journal import LOG_ACTIONS
 from tenure.sim.kernel.clocks import SimClock
-from tenure.sim.kernel.hosts import HostProcess
+from tenure.sim.kernel.hosts import HostProcess, Hosts
 from tenure.sim.kernel.network import Network
 from tenure.sim.kernel.process import SimProcess, Site
 from tenure.sim.lease.faults import LeaseFaults
@@ -131,6 +131,7 @@ class LeaseSite(Site):
     faults: LeaseFaults
     timing: Timing
     pool: str
+    hosts: Hosts
     network: Network
     checkers: Watcher
     workload: Users
@@ -151,6 +152,14 @@ class LeaseSite(Site):
     @abstractmethod
     def ask_policy(self, manager: "ManagerProcess", work: Planning) -> None:
         """Ask a policy, in its time."""
+
+    @abstractmethod
+    def copied_journal(self) -> "LeaseHistory | None":
+        """A copy of the journal as it is now."""
+
+    @abstractmethod
+    def begin_journal(self, copy: "LeaseHistory | None") -> None:
+        """Another journal is in the place of the present one: empty, or restored from a copy."""
 
     @abstractmethod
     def look(self, owner: "OwnerProcess", look: owner_events.Look) -> None:
@@ -235,11 +244,16 @@ class ManagerProcess(LeaseProcess):
             case manager_events.MakePlan(work=work):
                 self.site.ask_policy(self, work)
             case manager_events.GiveUp(why=why):
-                self.site.tell(self.slot, "gives up", why)
-                self.kill()
+                self.give_up(why)
             case _:
                 assert isinstance(action, LOG_ACTIONS), action
                 self.site.call_journal(self, action)
+
+    def give_up(self, why: str) -> None:
+        """It ends, until its operator starts it again."""
+        self.site.tell(self.slot, "gives up", why)
+        self.kill()
+        self.site.restart_later(self.slot, self.site.timing.renew_ns)
 
     def _send(self, connection: int, message: Any) -> None:
         client = self.site.client(connection)
@@ -362,8 +376,6 @@ class LookupProcess(LeaseProcess):
         """What it has published last."""
         self.asked_at = Instant(0)
         """When it sent what was answered last, by its own clock."""
-        self.contact_ns = 0
-        """How long it may count on that."""
         self._sent = (0, Instant(0))
 
     def find(self, key: Key) -> str | None:
@@ -398,7 +410,7 @@ class LookupProcess(LeaseProcess):
     def on_message(self, sender: SimProcess, message: Any) -> None:
         """Of a manager. What is stopped takes it when it goes on."""
         if isinstance(message, SyncResponse) and message.sequence == self._sent[0]:
-            self.asked_at, self.contact_ns = self._sent[1], message.contact_ns
+            self.asked_at = self._sent[1]
         self.post(ManagerSaid(sender.slot, message))
 
     def on_disconnected(self, peer: tuple[str, int]) -> None:

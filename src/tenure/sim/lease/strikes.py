@@ -21,7 +21,7 @@ from tenure.sim.kernel.strikes import (
     WALL_CLOCKS,
     Strikes,
 )
-from tenure.sim.lease.faults import HAND_OFF_FAULTS, JOURNAL_FAULTS
+from tenure.sim.lease.faults import CALLBACK_HANGS, HAND_OFF_FAULTS, JOURNAL_FAULTS, SHORTER_PRESET
 from tenure.sim.lease.operator import Operator
 from tenure.sim.lease.processes import LeaseSite, OwnerProcess
 from tenure.sim.lease.traffic import LOAD, Traffic
@@ -116,6 +116,15 @@ class LeaseStrikes(Strikes):
                 self.site.start_twin(slot, owner.machine.config.name)
                 return
 
+    def journal_replaced(self) -> None:
+        """An empty one is in its place, with an identity of its own: the old one is gone."""
+        self.site.begin_journal(None)
+
+    def journal_restored(self) -> None:
+        """What is copied now is restored some time later, as `tenure restore` does it."""
+        at = self.site.now + self.span(0.1, 2.0)
+        self.site.at(at, self.site.begin_journal, self.site.copied_journal())
+
     def leadership_revoked(self) -> None:
         """The journal took a leader for dead: the seat is vacant, its holder knows nothing."""
         self.site.journal.vacate()
@@ -141,6 +150,27 @@ class LeaseStrikes(Strikes):
             self.site.tell(owner.slot, "goes on without its first thread")
             owner.on_host.first_thread_ended = True
 
+    def host_suspended(self) -> None:
+        """All processes of one host sleep for as long."""
+        running = [each for each in self.site.processes() if each.alive and not each.is_frozen]
+        if not running:
+            return
+        host = self._host(self.random.choice(running).slot)
+        span = self.span(0.2, 2.5)
+        for process in running:
+            if self._host(process.slot) == host:
+                process.freeze(span, suspended=True)
+
+    def _host(self, slot: str) -> int:
+        return self.site.hosts.place_of(slot).host
+
+    def lookup_away(self) -> None:
+        """For longer than changes are kept: what it missed must not seem to be nothing."""
+        lookup = self.any_of(self.site.lookups())
+        if lookup is not None:
+            kept_ns = self.site.timing.keep_changes_ns
+            lookup.freeze(round(kept_ns * (0.9 + 0.6 * self.random.random())))
+
     def steering(self) -> None:
         """Not a fault, but what moves ranges as no policy would."""
         self.operator.steer()
@@ -150,12 +180,21 @@ class LeaseStrikes(Strikes):
         self.traffic.change()
 
 
+def rarely(strength: float) -> float:
+    """Times a term, for what ends everything that was known."""
+    return float(0.01 * 10**strength)
+
+
 CRASHES = (
     Fault("crash of an owner", terms_apart, LeaseStrikes.crash_of_an_owner),
     Fault("crash of a manager", terms_apart, LeaseStrikes.crash_of_a_manager),
     Fault("crash of a lookup", terms_apart, LeaseStrikes.crash_of_a_lookup),
 )
 PAUSES = (SHORT_PAUSE, PAUSE_PAST_THE_TERM)
+JOURNALS_CHANGED = (
+    Fault("journal replaced", rarely, LeaseStrikes.journal_replaced),
+    Fault("journal restored", rarely, LeaseStrikes.journal_restored),
+)
 CUTS = (
     Fault("one-way cut", terms_apart, LeaseStrikes.one_way_cut),
     Fault("two-way cut", terms_apart, LeaseStrikes.two_way_cut),
@@ -176,6 +215,11 @@ FAULTS = (
     Fault("first thread ended", terms_apart, LeaseStrikes.first_thread_ended),
     Fault("steering", terms_apart, LeaseStrikes.steering),
     Fault(LOAD, terms_apart, LeaseStrikes.load),
+    *JOURNALS_CHANGED,
+    Fault("host suspended", terms_apart, LeaseStrikes.host_suspended),
+    Fault("lookup away", terms_apart, LeaseStrikes.lookup_away),
+    CALLBACK_HANGS,
+    SHORTER_PRESET,
     *MESSAGE_FAULTS,
     *JOURNAL_FAULTS,
     *HAND_OFF_FAULTS,
@@ -189,7 +233,7 @@ ALIASES = {
     "pause": PAUSES,
     "cut": CUTS,
     "message": MESSAGE_FAULTS,
-    "journal": JOURNAL_FAULTS,
+    "journal": (*JOURNAL_FAULTS, *JOURNALS_CHANGED),
     "hand-off": HAND_OFF_FAULTS,
     "point": POINT_FAULTS,
     "all": FAULTS,

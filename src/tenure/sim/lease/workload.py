@@ -11,6 +11,7 @@ from tenure.base.keys import Key
 from tenure.base.ranges import KeyRange
 from tenure.protocol.lease.owner import events as owner_events
 from tenure.sim.lease.beliefs import number_of
+from tenure.sim.lease.faults import CALLBACK_HANGS
 from tenure.sim.lease.losses import LossChecker
 from tenure.sim.lease.processes import LeaseSite, LookupProcess, OwnerProcess
 
@@ -28,6 +29,8 @@ class Workload:
         self.every_ns = site.timing.term_ns // 6
         self._published: dict[int, dict[Key, None]] = {}
         self.counts = {"published": 0, "losses signalled": 0, "rejected": 0}
+        self.hanging: list[OwnerProcess] = []
+        """Whose application will not let go any more."""
         self.slow_callbacks = self.random.random() < 0.3
         """Whether `on_revoke` sometimes takes longer than the manager waits for it."""
 
@@ -69,8 +72,18 @@ class Workload:
         for key in [key for key in published if any(key in lost for lost in ranges)]:
             del published[key]
 
+    def end_hanging(self) -> None:
+        """Who runs the pool ends the processes that hang."""
+        for owner in self.hanging:
+            owner.kill()
+        self.hanging.clear()
+
     def on_revoke(self, owner: OwnerProcess, revocation: int, ranges: Sequence[KeyRange]) -> None:
-        """An owner's application lets go of its state, and takes its time."""
+        """An owner's application lets go of its state, and takes its time, or never does."""
+        if self.site.faults.strikes(CALLBACK_HANGS):
+            self.site.tell(owner.slot, "hangs")
+            self.hanging.append(owner)
+            return
         longest = self.site.timing.term_ns // 100
         if self.slow_callbacks and self.random.random() < 0.2:
             longest = 2 * self.site.timing.recall_ns

@@ -3,8 +3,11 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import msgspec
+
 from tenure.base.instants import MILLISECOND_NS, SECOND_NS
 from tenure.base.keys import PoolKind
+from tenure.errors import JournalDamaged
 from tenure.journals.memory import JournalContents
 from tenure.protocol.balance.deal import Deal
 from tenure.protocol.balance.planning import Planning
@@ -12,6 +15,7 @@ from tenure.protocol.balance.policy import Policy
 from tenure.protocol.balance.ring import Ring
 from tenure.protocol.balance.tuning import Tuning
 from tenure.protocol.balance.weighted import Weighted
+from tenure.protocol.lease.history import LeaseHistory
 from tenure.protocol.lease.leader.context import PLANS_AT_ONCE
 from tenure.protocol.lease.leader.events import PlanMade
 from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
@@ -21,7 +25,9 @@ from tenure.protocol.lease.lookup.machine import LookupMachine
 from tenure.protocol.lease.owner.events import Look, Looked, OwnerConfig
 from tenure.protocol.lease.owner.machine import OwnerMachine
 from tenure.protocol.lease.records import AnyRecord, JournalAction
+from tenure.protocol.lease.restoration import restored
 from tenure.protocol.lease.table import LeaseTable
+from tenure.protocol.lease.timing import Timing
 from tenure.sim.journal import LATENCY_NS, failure_of
 from tenure.sim.kernel.clocks import SimClock
 from tenure.sim.kernel.hosts import Hosts
@@ -30,10 +36,11 @@ from tenure.sim.kernel.process import SimProcess
 from tenure.sim.kernel.scene import random_for
 from tenure.sim.kernel.story import Story
 from tenure.sim.kernel.world import World
-from tenure.sim.lease.canaries import NONE, Canary, LeadershipByWallClock
+from tenure.sim.lease.breaks import LeadershipByWallClock
+from tenure.sim.lease.canaries import NONE, Canary
 from tenure.sim.lease.checkers import Checkers
 from tenure.sim.lease.drills import Drills
-from tenure.sim.lease.faults import LeaseFaults
+from tenure.sim.lease.faults import SHORTER_PRESET, LeaseFaults
 from tenure.sim.lease.hosts import as_process, sight
 from tenure.sim.lease.operator import Operator
 from tenure.sim.lease.processes import (
@@ -54,6 +61,26 @@ from tenure.wire.versions import NEWEST
 
 LOOK_NS = MILLISECOND_NS
 """What a look at a neighbour's process takes."""
+
+
+def shorter(timing: Timing) -> Timing:
+    """Half of every duration that another manager may have."""
+    halves = {
+        name: getattr(timing, name) // 2
+        for name in (
+            "term_ns",
+            "hold_ns",
+            "renew_ns",
+            "sync_ns",
+            "contact_ns",
+            "recall_ns",
+            "hand_off_ns",
+            "leadership_ns",
+            "beat_ns",
+        )
+    }
+    halves["hold_ns"] = max(halves["hold_ns"], halves["term_ns"] + 1)  # a canary has no margin
+    return msgspec.structs.replace(timing, name=f"half of {timing.name}", **halves)
 
 
 class LeaseCodec:
@@ -92,6 +119,8 @@ class LeaseWorld(World, LeaseSite):
         self.takeovers = 0
         self.heals_every_ns = self.timing.renew_ns
         self.phase_ns = self.timing.hold_ns
+        self.is_another_journal = False
+        """Whether the journal was replaced or restored, ever."""
         self._clients: dict[int, SimProcess] = {}
         self._draw()
         self.faults = LeaseFaults(self, self.mix, self.timing.term_ns)
@@ -136,8 +165,9 @@ class LeaseWorld(World, LeaseSite):
     # --- healing and its bounds ---
 
     def while_healing(self) -> None:
-        """The operator takes back what it has said."""
+        """The operator takes back what it has said, and ends what hangs."""
         self.operator.let_go()
+        self.workload.end_hanging()
 
     def when_well(self, left_ns: int) -> None:
         """Perhaps one trouble alone, once what was promised before is over."""
@@ -204,18 +234,20 @@ class LeaseWorld(World, LeaseSite):
     def _make_manager(self, slot: str) -> ManagerProcess:
         if self.journal_kind == "memory":
             self.journal = JournalContents(self.random, self._on_commit)
+        timing = self.manager_timing
+        if self.random.random() < self.mix.rates.get(SHORTER_PRESET.name, 0.0):
+            self.faults.counts[SHORTER_PRESET.name] += 1
+            timing = shorter(timing)
         config = ManagerConfig(
             url=slot,
-            timing=self.manager_timing,
+            timing=timing,
             compact_after=self.compact_after,
             plans_at_once=self.plans_at_once,
         )
         machine = Manager(config, random_for(self.random), self._policy)
         clock = self._clock(slot)
         if self.canary.leads_by_wall_clock:
-            machine.leadership = LeadershipByWallClock(
-                slot, self.manager_timing, lambda: clock.wall(self.now)
-            )
+            machine.leadership = LeadershipByWallClock(slot, timing, lambda: clock.wall(self.now))
         return ManagerProcess(self, slot, clock, machine)
 
     def _policy(self, table: LeaseTable, chosen: str) -> Policy:
@@ -312,22 +344,49 @@ class LeaseWorld(World, LeaseSite):
         self.at(
             self.now + LATENCY_NS + late_ns,
             self._take_effect,
-            (manager, action, self.journal, effective, answered),
+            (manager, action, effective, answered),
         )
 
     def _on_commit(self, journal: JournalContents, record: AnyRecord) -> None:
         self.checkers.on_commit(journal, record)
         self.traffic.on_commit(record)
 
+    def copied_journal(self) -> LeaseHistory | None:
+        """A copy of the journal as it is now."""
+        copy = LeaseHistory(self.journal.state, self.journal.state_lsn)
+        for record in self.journal.records:
+            copy.apply(record)
+        return copy
+
+    def begin_journal(self, copy: LeaseHistory | None) -> None:
+        """Another journal is in the place of the present one: empty, or restored from a copy."""
+        if self.journal_kind == "memory":
+            return  # that is what happens whenever its manager ends
+        seat = self.journal.seat
+        self.journal = JournalContents(self.random, self._on_commit)
+        if copy is not None:
+            self.journal.seat, self.journal.state = restored(copy, seat)
+            self.journal.state_lsn = copy.lsn
+        self.is_another_journal = True
+        self.checkers.begin_history(self.journal)
+        self.tell("journal", "replaced" if copy is None else "restored")
+
     def _take_effect(self, call: tuple[Any, ...]) -> None:
-        manager, action, journal, effective, answered = call
+        manager, action, effective, answered = call
         if self.journal_kind == "memory" and not manager.alive:
             return
-        event = journal.carry_out(action) if effective else None
+        try:
+            event = self.journal.carry_out(action) if effective else None
+        except JournalDamaged as error:
+            if not self.is_another_journal:
+                raise
+            manager.give_up(str(error))  # it led the journal that was there before
+            return
         if not answered:
             patience = max(self.timing.beat_ns, 100 * MILLISECOND_NS)
             failure = failure_of(action, "no answer came")
             if failure is not None:
                 self.at(self.now + patience, manager.post, failure)
         elif event is not None:
-            self.at(self.now + LATENCY_NS, manager.post, event)
+            late_ns = self.faults.lateness_of_an_answer()
+            self.at(self.now + LATENCY_NS + late_ns, manager.post, event)
