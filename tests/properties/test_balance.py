@@ -13,7 +13,7 @@ from tenure.base.keys import Key
 from tenure.base.rangemap import RangeMap
 from tenure.protocol.balance.load import SMOOTHING_NS, Loads
 from tenure.protocol.balance.picture import LoadPicture, Measurement, RangeRate
-from tenure.protocol.balance.pieces import cut_by
+from tenure.protocol.balance.pieces import carried, cut_by
 from tenure.protocol.balance.policy import Candidate, Situation, changes
 from tenure.protocol.balance.tuning import DEFAULT
 from tenure.protocol.balance.weighted import Weighted
@@ -81,6 +81,22 @@ def test_cutting_loses_no_weight(
         for key, rate in one.points:
             assert key in one.range
             assert rate <= each[bisect_right(STARTS, key) - 1] * (1 + 1e-9)
+
+
+@given(
+    st.lists(rates, min_size=CELLS, max_size=CELLS),
+    st.lists(st.integers(0, 3), min_size=CELLS, max_size=CELLS),
+    st.dictionaries(st.binary(min_size=8, max_size=8), rates, max_size=6),
+)
+def test_what_owners_carry_is_what_their_pieces_weigh(
+    each: list[float], having: list[int], hot: dict[Key, float]
+) -> None:
+    loads = Loads(Instant(0), STARTS, each, sorted(hot.items()))
+    owners = RangeMap.at_starts(STARTS, having)
+    naive = dict.fromkeys(having, 0.0)
+    for piece in cut_by(owners, loads, 0.0):
+        naive[piece.owner] += piece.weight
+    assert carried(owners, loads) == pytest.approx(naive, abs=1e-6)
 
 
 # --- the weighted policy --------------------------------------------------------------------------

@@ -114,9 +114,13 @@ def cut_by(owners: RangeMap[int], loads: Loads | None, idle: float) -> list[Piec
 
 def carried(owners: RangeMap[int], loads: Loads | None) -> dict[int, float]:
     """What is asked of each owner that has anything."""
-    weights: dict[int, float] = {}
-    for piece in cut_by(owners, loads, 0.0):
-        weights[piece.owner] = weights.get(piece.owner, 0.0) + piece.weight
+    starts, told = owners.starts(), _Weights(loads, 0.0)
+    below = [*told.below(starts, places(starts)), told.total]
+    weights = dict.fromkeys(owners.values(), 0.0)
+    for i, owner in enumerate(owners.values()):
+        weights[owner] += below[i + 1] - below[i]
+    for key, rate in told.points:
+        weights[owners[key]] += rate
     return weights
 
 
