@@ -51,7 +51,7 @@ ManagerUrls: TypeAlias = Annotated[
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Asking:
+class AskingOptions:
     """The options of every command that asks a manager."""
 
     manager: ManagerUrls = None
@@ -60,7 +60,7 @@ class Asking:
     )
 
 
-ASKING = Asking()
+ASKING = AskingOptions()
 
 
 class HttpReply(msgspec.Struct, frozen=True):

@@ -4,7 +4,7 @@ import sys
 import time
 from typing import NamedTuple
 
-from tenure.cli.asking import Asking, ask, path
+from tenure.cli.asking import AskingOptions, ask, path
 from tenure.cli.output import complain, say
 from tenure.cli.waiting import Waiting
 from tenure.manager.answers import OwnersAnswer
@@ -13,14 +13,14 @@ PAUSE_SECONDS = 0.1
 """Between two questions: far less than a range takes to move."""
 
 
-class Left(NamedTuple):
+class StillHeld(NamedTuple):
     """What an owner still has, and whether another owner can take it."""
 
     ranges: int
     has_taker: bool
 
 
-def wait_until_drained(how: Asking, pool: str, owner: str) -> None:
+def wait_until_drained(how: AskingOptions, pool: str, owner: str) -> None:
     """Return when the owner has nothing left, or is gone. An interruption leaves the drain on."""
     began = time.monotonic()
     left = _left(how, pool, owner)
@@ -42,7 +42,7 @@ def wait_until_drained(how: Asking, pool: str, owner: str) -> None:
         say(f"{owner} has nothing left, after {time.monotonic() - began:.1f} s")
 
 
-def _left(how: Asking, pool: str, owner: str) -> Left:
+def _left(how: AskingOptions, pool: str, owner: str) -> StillHeld:
     owners = ask(how.manager, path(pool, "owners")).read(OwnersAnswer).owners
     ranges = sum(each.ranges for each in owners if each.name == owner)
-    return Left(ranges, any(each.name != owner and not each.steering for each in owners))
+    return StillHeld(ranges, any(each.name != owner and not each.steering for each in owners))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tenure.cli.asking import ASKING, Asking, PoolName, ask, path
+from tenure.cli.asking import ASKING, AskingOptions, PoolName, ask, path
 from tenure.cli.keys import TEXT, KeyForm, KeyText
 from tenure.cli.output import say, show
 from tenure.cli.reading import shown
@@ -22,7 +22,7 @@ def why(
     /,
     *,
     form: KeyForm = TEXT,
-    how: Asking = ASKING,
+    how: AskingOptions = ASKING,
 ) -> None:
     """Say which owner has a key, since when, where it was before, and why it moved."""
     reply = ask(how.manager, path(pool, "why", **form.parameters(key)))
@@ -80,7 +80,7 @@ def _ago(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"  # noqa: PLR2004 - two hours
 
 
-def plan(pool: PoolName, /, *, how: Asking = ASKING) -> None:
+def plan(pool: PoolName, /, *, how: AskingOptions = ASKING) -> None:
     """Say what the policy of a pool would do now, and why it does not do more."""
     reply = ask(how.manager, path(pool, "plan"))
     if how.json:

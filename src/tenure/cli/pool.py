@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from tenure.base.keys import PoolKind
-from tenure.cli.asking import ASKING, Asking, ask
+from tenure.cli.asking import ASKING, AskingOptions, ask
 from tenure.cli.output import EXAMPLE, say, show
 from tenure.cli.steering import policy
 from tenure.manager.answers import CreatedAnswer, PoolsAnswer
@@ -26,7 +26,7 @@ def create(
     kind: PoolKind,
     split: Annotated[tuple[str, ...], Parameter(negative="")] = (),
     split_hex: Annotated[tuple[str, ...], Parameter(negative="")] = (),
-    how: Asking = ASKING,
+    how: AskingOptions = ASKING,
 ) -> None:
     """Make a pool. If the same pool exists already, nothing happens.
 
@@ -59,7 +59,7 @@ def create(
 
 
 @app.command(name="list", help_epilogue=EXAMPLE.format("pool list"))
-def list_(*, how: Asking = ASKING) -> None:
+def list_(*, how: AskingOptions = ASKING) -> None:
     """List the pools."""
     reply = ask(how.manager, "/v1/pools")
     if how.json:

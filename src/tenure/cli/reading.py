@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from tenure.cli.asking import ASKING, Asking, PoolName, ask, path
+from tenure.cli.asking import ASKING, AskingOptions, PoolName, ask, path
 from tenure.cli.keys import TEXT, KeyForm, KeyText
 from tenure.cli.output import clear, say, show
 from tenure.manager.answers import (
@@ -24,7 +24,7 @@ def owners(
     /,
     *,
     watch: Annotated[bool, Parameter(negative="")] = False,
-    how: Asking = ASKING,
+    how: AskingOptions = ASKING,
 ) -> None:
     """List the owners of a pool.
 
@@ -78,7 +78,7 @@ def table(
     /,
     *,
     since: int | None = None,
-    how: Asking = ASKING,
+    how: AskingOptions = ASKING,
 ) -> None:
     """Show the lease table of a pool: every range and who has it.
 
@@ -114,7 +114,7 @@ def locate(
     /,
     *,
     form: KeyForm = TEXT,
-    how: Asking = ASKING,
+    how: AskingOptions = ASKING,
 ) -> None:
     """Say which owner has a key."""
     reply = ask(how.manager, path(pool, "locate", **form.parameters(key)))

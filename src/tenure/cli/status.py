@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
-from tenure.cli.asking import ASKING, Asking, get, urls
+from tenure.cli.asking import ASKING, AskingOptions, get, urls
 from tenure.cli.output import say, show
 from tenure.errors import NoManager, TenureError
 from tenure.manager.answers import JournalAnswer, StatusAnswer
@@ -36,7 +36,7 @@ class Overview(msgspec.Struct, frozen=True):
     managers: tuple[AskedManager, ...]
 
 
-def status(*, how: Asking = ASKING) -> None:
+def status(*, how: AskingOptions = ASKING) -> None:
     """Say how the managers are: who leads, who stands by and how far behind, their journal."""
     overview = with_lags(ask_all(urls(how.manager)))
     if how.json:
@@ -70,7 +70,7 @@ def _ask(url: str) -> AskedManager:
 
 
 def with_lags(asked: Sequence[AskedManager]) -> Overview:
-    """Who leads, and how far the others are behind."""
+    """Which manager leads, and how far the others are behind."""
     leading = [each.status for each in asked if each.status and each.status.proven]
     leader = max(leading, key=lambda each: each.leadership, default=None)
     if leader is None:

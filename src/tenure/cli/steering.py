@@ -6,7 +6,7 @@ from typing import Annotated, Any, NoReturn
 
 from cyclopts import Parameter
 
-from tenure.cli.asking import Asking, ManagerUrls, OwnerName, PoolName, ask, path
+from tenure.cli.asking import AskingOptions, ManagerUrls, OwnerName, PoolName, ask, path
 from tenure.cli.draining import wait_until_drained
 from tenure.cli.keys import TEXT, KeyForm, KeyText
 from tenure.cli.output import complain, say
@@ -17,7 +17,7 @@ from tenure.manager.steering_answers import FlowAnswer, SteeredAnswer
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class SteeringOptions(Asking):
+class SteeringOptions(AskingOptions):
     """The options of every command that steers."""
 
     dry_run: Annotated[
@@ -164,7 +164,7 @@ def _owner_of(manager: ManagerUrls, pool: str, name: str) -> OwnerAnswer:
 
 
 def _confirm(pool: str, owner: OwnerAnswer) -> None:
-    """Ask on the terminal. Raises UsageError if there is none, or if the answer is no."""
+    """Ask on the terminal. Raises UsageError without a terminal, or if the answer is no."""
     about = f"{owner.name} at {owner.address}, incarnation {owner.incarnation}, of {pool}"
     heard = "still connected" if owner.connected else "not connected"
     if not sys.stdin.isatty():

@@ -16,8 +16,8 @@ ADDRESS_CHARACTERS = 2000
 LOOPBACK = "127.0.0.1"
 LAST_PORT = 65535
 RANDOM_DIGITS = 8
-"""Of a drawn name, in hexadecimal: two of a thousand processes at one address agree once in ten
-thousand deployments, and are then told that the name is held."""
+"""The length of a drawn name, in hexadecimal: two of a thousand processes at one address agree once
+in ten thousand deployments, and are then told that the name is held."""
 
 
 def checked_name(what: str, name: object) -> str:

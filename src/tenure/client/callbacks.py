@@ -24,7 +24,8 @@ from tenure.runtime.loops import LoopCalls, OwnThread
 SHOWN_RANGES = 3
 """In a line of the log; the number of all is said."""
 STUCK_SECONDS = 10.0
-"""Of one callback, after which the log says that it hangs: as long as leaving waits for all."""
+"""When a callback has taken this long, the log says that it hangs: leaving waits as long for
+all."""
 
 Callback: TypeAlias = Callable[[Any], object]
 """A function or a coroutine function of one argument."""

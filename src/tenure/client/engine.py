@@ -32,8 +32,8 @@ LEAVE_SECONDS = 10.0
 preset: after that the ranges come free by themselves, and waiting gains nothing."""
 
 SAYS_AFTER_SECONDS = 1.0
-"""Of waiting to be entered: longer than it takes where all is well, and short for whoever watches a
-terminal in which nothing happens."""
+"""When entering takes this long, it is told: longer than when all is well, and short for whoever
+watches a terminal in which nothing happens."""
 
 
 class Engine(Generic[E, A, M]):

@@ -291,7 +291,8 @@ class Board:
     def close(self) -> None:
         """Nothing is held, and never will be; checks go on answering None.
 
-        Whoever checks while the application shuts down is told what is so: it is not held here.
+        A program that checks while the application shuts down is told what is so: it is not held
+        here.
         """
         with self._lock:
             if not self._is_over:

@@ -14,7 +14,8 @@ from tenure.client.manager_url import EXAMPLE, checked
 from tenure.errors import ConfigurationError
 
 MOST_BYTES = 64 << 10
-"""Of a list of managers: some are a few hundred. What is longer is another file."""
+"""The most that a list of managers may have: usual ones have a few hundred. What is longer is
+another file."""
 WAY_OUT = f"write one URL a line, such as {EXAMPLE}; anything after a # is a comment"
 
 

@@ -46,7 +46,7 @@ ENTER_SECONDS = 15.0
 """Longer than the default preset's hold, so that a restart under a fixed name waits out its
 predecessor; short enough for a deployment to notice that no manager is there."""
 DRAIN_SECONDS = 20.0
-"""Of the 30 that most supervisors give a process between asking it to end and ending it."""
+"""Most supervisors give a process 30 seconds between asking it to end and ending it."""
 
 
 class Owner(Entered):

@@ -28,7 +28,7 @@ __all__ = [
 def open_journal(url: str) -> Journal:
     """The journal that `url` names: `memory`, `sqlite:PATH`, or `etcd:URL,...`.
 
-    Made where there is none yet. A file is read through before this returns; etcd is asked nothing
+    A missing journal is made. A file is read through before this returns; etcd is asked nothing
     before the first call. The caller closes it. Raises ConfigurationError for any other URL or an
     impossible path, and JournalError where the journal cannot be used.
     """

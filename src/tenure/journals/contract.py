@@ -69,7 +69,7 @@ class Journal(Protocol):
     """
 
     async def read_seat(self) -> Seat:
-        """Who leads."""
+        """Which manager leads."""
         ...
 
     async def campaign(self, seen: Seat, taken: Seat) -> bool:
@@ -136,8 +136,8 @@ class Restorable(Journal, Protocol):
         """Go on as the journal that `beginning` says, its state in the place of all records.
 
         False, and nothing is done, where the seat is not exactly as `seen`, or the log does not end
-        at `lsn`. LSNs go on from there. Who has the journal open from before finds it replaced, and
-        gets one of FATAL; this handle goes on with the new one.
+        at `lsn`. LSNs go on from there. A manager that has it open from before finds it replaced,
+        and gets one of FATAL; this handle goes on with the new one.
         """
         ...
 

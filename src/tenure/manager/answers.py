@@ -56,7 +56,7 @@ class OwnerAnswer(msgspec.Struct, frozen=True):
     incarnation: int
     ranges: int
     share: float
-    """Of the key space, from 0 to 1."""
+    """The part of the key space, from 0 to 1."""
     recalled_ranges: int
     connected: bool
     hold_seconds: float

@@ -156,7 +156,7 @@ class Api:
         return as_json(answers.owners_answer(found, self.peers.version))
 
     async def locate(self, request: web.Request) -> web.Response:
-        """Who has a key."""
+        """Which owner has a key."""
         pool = request.match_info["pool"]
         kind = self.pool_kind(pool)
         key = key_in(request.query, kind)

@@ -1,6 +1,6 @@
 """The address that a manager listens on, and the one that it tells others.
 
-It is bound first of all. Whoever starts a second manager on one port is told so before a journal is
+It is bound first of all. A second manager on one port fails before a journal is
 opened, and nothing is left behind.
 """
 

@@ -48,7 +48,7 @@ class ConnectedPeer:
         self.transport = transport
         self.version = version
         self._largest = 0
-        """Of the frames that have had to wait since last none did."""
+        """The largest of the frames that have had to wait since last no frame did."""
 
     def send(self, data: bytes) -> bool:
         """Send a frame; False if the peer lags too far behind, and has been cut off."""

@@ -28,7 +28,7 @@ from tenure.wire.limits import REQUEST_BYTES
 from tenure.wire.versions import agreed, subprotocol
 
 BODY_BYTES = 16 << 20
-"""Of a POST: as many split points as a pool may have, at a hundred bytes each."""
+"""The most bytes of a POST: as many split points as a pool may have, at a hundred bytes each."""
 HEARTBEAT_SECONDS = 20.0
 """After so long without a word a peer is asked whether it is there, and after half as long again
 forgotten: its host may have died without closing anything. Nothing but memory depends on it."""

@@ -34,7 +34,7 @@ class FlowAnswer(msgspec.Struct, frozen=True):
     taker: str | None
     ranges: int
     share: float
-    """Of the key space, from 0 to 1."""
+    """The part of the key space, from 0 to 1."""
     with_state: bool
     phase: str
     reason: str
@@ -87,7 +87,7 @@ class MoveAnswer(msgspec.Struct, frozen=True):
 
 
 class ExplainedAnswer(msgspec.Struct, frozen=True):
-    """Who has a key, and how that came."""
+    """Which owner has a key, and how it came there."""
 
     pool: str
     key: JsonKey

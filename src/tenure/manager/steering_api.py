@@ -126,7 +126,7 @@ class SteeringApi:
         return as_json(plan_answer(answer, self.asking.pool_kind(pool)))
 
     async def why(self, request: web.Request) -> web.Response:
-        """Who has a key, and how that came."""
+        """Which owner has a key, and how it came there."""
         pool = request.match_info["pool"]
         kind = self.asking.pool_kind(pool)
         key = key_in(request.query, kind)

@@ -12,9 +12,9 @@ from tenure.base.instants import SECOND_NS, Instant, seconds
 from tenure.runtime.clock import Alarm
 
 START = Instant(1_000 * SECOND_NS)
-"""Not 0, so that what counts backwards from now stays above it, as on a machine that has run."""
+"""It is not 0, so that counting backwards from now stays above 0, as on a machine that has run."""
 ROUNDS_TO_REST = 5
-"""Of an event loop: a task that is made, runs, and has its result taken needs three."""
+"""The turns of an event loop that a task needs: it is made, it runs, and its result is taken."""
 
 
 class TurnedClock:

@@ -25,7 +25,7 @@ class Connection(Protocol):
 
     @property
     def version(self) -> int:
-        """Of the protocol that is spoken on it."""
+        """The version of the protocol that is spoken on it."""
         ...
 
     def send(self, data: bytes) -> None:

@@ -20,7 +20,8 @@ from tenure.wire.limits import MESSAGE_BYTES
 from tenure.wire.versions import SUBPROTOCOLS, agreed
 
 CONNECT_SECONDS = 5.0
-"""To connect and be answered. Longer, and another manager is asked meanwhile anyhow."""
+"""How long connecting and being answered may take. After longer, another manager is asked
+anyway."""
 PING_SECONDS = 4.0
 """Quiet for so long, and the manager is pinged; half of it later the connection is given up. Within
 half a term of the default preset, so that another leader is found in the other half."""

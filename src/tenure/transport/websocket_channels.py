@@ -134,6 +134,6 @@ def _another_handle(socket: Socket) -> sockets.socket | None:
 
 
 def _end(connection: sockets.socket) -> None:
-    """Whoever stays connected and reads nothing would leave us what was not sent for ever."""
+    """A peer that stays connected and reads nothing would leave us with unsent bytes for ever."""
     with connection, suppress(OSError):  # most often it has ended already
         connection.shutdown(sockets.SHUT_RDWR)

@@ -17,7 +17,7 @@ from tenure.wire.codec import Bytes
 from tenure.wire.limits import CHUNK_BYTES, HAND_OFF_BYTES
 
 VERSION: Final = 1
-"""Of what owners say to each other."""
+"""The version of what owners say to each other."""
 M = TypeVar("M")
 
 _PREFIX = bytes([VERSION])

@@ -30,7 +30,7 @@ from tenure.protocol.lease.records import (
 from tenure.wire.checks import check_each, check_in_order, check_keys, check_owner
 
 FORMAT: Final = 1
-"""Of records and snapshots."""
+"""The format of records and snapshots."""
 
 WAY_OUT: Final = (
     "Move the journal away, with all its files, and start every manager of it anew: they begin a "

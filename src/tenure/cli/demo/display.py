@@ -15,7 +15,7 @@ class OwnerRow(NamedTuple):
     state_seconds: float
     """For how long it has been so."""
     share: float
-    """Of the key space, from 0 to 1, by the lease table: what nobody else may serve."""
+    """Its part of the key space, from 0 to 1, by the lease table: what no other owner may serve."""
     ranges: int
     users: int
     served_per_second: float

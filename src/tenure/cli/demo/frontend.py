@@ -39,7 +39,7 @@ class ConnectedUser:
         self.answered = 0
         """The newest version whose publication was answered."""
         self.is_lost = False
-        """To be republished, and not begun with yet."""
+        """Its presence is to be republished, and that has not begun yet."""
         self.publishing = asyncio.Lock()
 
     @property

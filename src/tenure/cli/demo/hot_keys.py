@@ -22,11 +22,11 @@ from tenure.runtime.clock import boot_clock
 USERS_FOR_EACH_OWNER = 2
 """In a crowd: half of all requests are theirs, so each asks an owner for a quarter of its share."""
 EVEN = 1.2
-"""Of the mean, that the owner with most has at most: above it the load is not even. Counting alone
-makes 1.1 of what is even."""
+"""The load is even if no owner serves more than this many times the mean. Counting alone makes 1.1
+of an even load."""
 LOOK_SECONDS = 0.2
 WINDOW = seconds(3)
-"""Over which is counted what owners serve."""
+"""The time over which the demo counts what owners serve."""
 WATCH_SECONDS = 5.0
 """From an even load to the next crowd."""
 CROWD_SECONDS = 15.0

@@ -72,7 +72,7 @@ class ManagerProcesses:
 
     @property
     def shown(self) -> str:
-        """Who leads, for people."""
+        """Which manager leads, for people."""
         leader = self.leader
         if len(self.places) == 1 or not leader.leadership:
             return leader.url

@@ -50,7 +50,7 @@ class OwnerReport(msgspec.Struct, frozen=True, tag="owner"):
     address: str
     ranges: int = 0
     users: int = 0
-    """Of whom it has the presence."""
+    """The number of users whose presence it has."""
     served: int = 0
     refused: int = 0
     """Operations that found no lease when they came."""
@@ -59,7 +59,7 @@ class OwnerReport(msgspec.Struct, frozen=True, tag="owner"):
     lapsed: int = 0
     """Ranges that it held until the lease ran out, because no manager had renewed it."""
     granted: float = 0.0
-    """Of the key space, all that it was ever granted: how much has moved to it."""
+    """All that it was ever granted, as parts of the key space: how much has moved to it."""
 
 
 class FrontendReport(msgspec.Struct, frozen=True, tag="frontend"):
@@ -76,7 +76,7 @@ class FrontendReport(msgspec.Struct, frozen=True, tag="frontend"):
     refused: int = 0
     """Reachability that were answered 421."""
     refused_late: int = 0
-    """Of these, those whose answer nobody waited for any more."""
+    """The refused attempts whose answer no client waited for any more."""
     found_nothing: int = 0
     """Reads of users whose presence was lost and not yet republished."""
     losses_signalled: int = 0
@@ -85,8 +85,8 @@ class FrontendReport(msgspec.Struct, frozen=True, tag="frontend"):
     contact_lost: int = 0
     """How often all managers were silent for so long that everything counted as lost."""
     keys_lost: int = 0
-    """Of its clients' keys, those whose state was ever lost: a loss was signalled, or a read found
-    less than had been answered."""
+    """The keys of its clients whose state was ever lost: a loss was signalled, or a read found less
+    than had been answered."""
     slowest_ns: int = 0
     """The longest that an operation took, from its beginning to its answer."""
 

@@ -43,11 +43,11 @@ class Misdirected(NamedTuple):
     owner: str | None
 
 
-class Unanswered(NamedTuple):
+class NoReply(NamedTuple):
     """The connection failed, or there was no answer in time."""
 
 
-AttemptResult: TypeAlias = Answered | Misdirected | Unanswered
+AttemptResult: TypeAlias = Answered | Misdirected | NoReply
 
 
 class Watching(Protocol):
@@ -116,7 +116,7 @@ class Router:
                         return done if boot_clock() <= deadline else None
                     case Misdirected(owner):
                         hint = owner if owner != address else None
-                    case Unanswered():
+                    case NoReply():
                         pass
             known = found
             found = await self._found_after(request.user, known, pause_ns)
@@ -149,7 +149,7 @@ class Router:
         if not task.done():
             self._given_up.add(task)
             task.add_done_callback(self._on_late_reply)
-            return Unanswered()
+            return NoReply()
         reply = task.result()
         self.counts.refused += isinstance(reply, Misdirected)
         return reply
@@ -168,14 +168,14 @@ class Router:
             async with self._session.request(method, url, data=body) as response:
                 data = await response.read()
         except (aiohttp.ClientError, OSError):
-            return Unanswered()
+            return NoReply()
         match response.status:
             case HTTPStatus.OK:
                 return Answered(msgspec.json.decode(data, type=Status | None))
             case HTTPStatus.MISDIRECTED_REQUEST:
                 return Misdirected(msgspec.json.decode(data, type=_Hint).owner)
             case _:
-                return Unanswered()
+                return NoReply()
 
     async def close(self) -> None:
         """Take back what was given up."""

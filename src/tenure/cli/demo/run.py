@@ -28,10 +28,10 @@ SHOW_SECONDS = 0.2
 RATE_SECONDS = 2.0
 """Over how long a rate is taken."""
 SLICES = 216
-"""Of the key space that are shown: three lines of a narrow terminal."""
+"""How many slices of the key space are shown: three lines of a narrow terminal."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SHOWN_AT_ONCE = 3
-"""Of the keys that two owners served: the first ones say it."""
+"""How many of the keys that two owners served are told of at once: the first ones are enough."""
 
 
 SETTINGS_SHOWN = ("managers", "journal", "owners", "frontends", "preset")

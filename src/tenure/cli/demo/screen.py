@@ -18,7 +18,7 @@ STRIP_LINES = 3
 MOST_EVENTS = 12
 FEWEST_EVENTS = 3
 OTHER_LINES = 16
-"""Of the picture, beside the owners and the events."""
+"""The lines of the picture that are not owners or events."""
 SERVED, UNSERVED, NOBODYS = "█", "░", "·"
 BUSY, BUSY_AT_MEAN, BUSIEST = "▪", 8, 20
 """An owner's part of the load: so many squares for the mean, and no more than there is room for."""

@@ -120,7 +120,7 @@ class Verdict:
 
 
 def fingerprint(outcomes: Sequence[Outcome]) -> int:
-    """Of everything that happened in all of them."""
+    """A checksum of everything that happened in all of them."""
     told = " ".join(f"{each.seed}:{each.fingerprint}" for each in outcomes)
     return crc32(told.encode())
 

@@ -35,7 +35,7 @@ AIM_BYTES = 1536 * 1024
 loop is kept for at a time. Each chunk goes from thread to thread several times, and may wait for
 the interpreter's lock each time, so that smaller ones take longer together."""
 ENTRY_BYTES = CHUNK_BYTES - 4096
-"""Of a key with its value, which are never parted; around them are the bounds of a leaf."""
+"""The most bytes of a key with its value, which are never parted; a leaf's bounds come on top."""
 FIRST_ENTRIES = 64
 """In the first chunk of an export, before it is known how large entries are."""
 MOST_ENTRIES = 8 * LEAF_KEYS
@@ -114,7 +114,7 @@ class KeyedState(MutableMapping[UserKey, V], Generic[V]):
             if user_key not in self._values:
                 place = self._place
                 if place is None:
-                    hashed_key(user_key)  # raises for what is no key in any pool
+                    hashed_key(user_key)  # raises for what cannot be a key in any pool
                 else:
                     place.keys.add(place.key(user_key), user_key, place.key)
             self._values[user_key] = value

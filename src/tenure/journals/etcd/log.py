@@ -28,7 +28,7 @@ from tenure.protocol.lease.records import AnyRecord, State
 from tenure.wire.journal_codec import decode_record, decode_state
 
 _PAGE_KEYS: Final = 16
-"""Of the first page. Most appends are small, so pages grow, up to ..."""
+"""The size of the first page. Most appends are small, so pages grow, up to ..."""
 _MOST_PAGE_KEYS: Final = 128
 _PAGE_BYTES: Final = 1 << 20
 """A page this large is not made larger."""

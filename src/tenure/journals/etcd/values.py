@@ -133,7 +133,7 @@ class Front:
 
     @property
     def seat(self) -> Seat:
-        """Who leads. Raises JournalDamaged."""
+        """Which manager leads. Raises JournalDamaged."""
         keys = self._keys
         return Seat(
             _number_in(keys.leadership, self._values),

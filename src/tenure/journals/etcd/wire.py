@@ -71,7 +71,7 @@ class Txn(GatewayRequest, frozen=True):
 
 
 class Credentials(GatewayRequest, frozen=True):
-    """Who asks for a token."""
+    """A request for a token."""
 
     name: str
     password: str

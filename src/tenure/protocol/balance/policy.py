@@ -180,7 +180,9 @@ def obeying(situation: Situation, owners: RangeMap[int]) -> RangeMap[int]:
 
 
 def forbidden(situation: Situation) -> list[HeldBack]:
-    """What no policy does there, and would else: to balance what is frozen, to pin to nobody."""
+    """What no policy does there, and otherwise would: balance a frozen pool, pin a key to no
+    owner.
+    """
     there = {candidate.name for candidate in situation.candidates}
     astray = [pin for pin in situation.pins if pin.name not in there]
     return [

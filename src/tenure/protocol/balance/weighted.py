@@ -5,7 +5,7 @@ skew like that of names on the web, a few keys are asked for more than the rest 
 together. This policy starts from who has what, and changes as little as evens the load out:
 
 1. *pin*: pinned keys go to their owners.
-2. *house*: what has no owner is given to those that came a moment ago, else to those that carry
+2. *house*: what has no owner is given to those that came a moment ago, or to those that carry
    least.
 3. *devote*: a key that fills an owner alone gets one that gives everything else away.
 4. *welcome*: an owner that came is given an even share, a little from many; but not at once, for

@@ -103,7 +103,7 @@ class Flow(msgspec.Struct, frozen=True):
     """None: nobody is to have them."""
     ranges: int
     share: float
-    """Of the key space, from 0 to 1."""
+    """The part of the key space, from 0 to 1."""
     with_state: bool
     phase: str = ""
     reason: str = ""
@@ -157,7 +157,7 @@ class PastMove(msgspec.Struct, frozen=True):
 
 
 class KeyExplained(msgspec.Struct, frozen=True):
-    """Who has a key, and how that came."""
+    """Which owner has a key, and how it came there."""
 
     pool: str
     start: Key

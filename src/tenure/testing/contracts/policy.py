@@ -74,7 +74,9 @@ def counted(dice: Random, expected: float) -> int:
 
 
 def situations(policy: Policy) -> Iterator[Situation]:
-    """Of all kinds: new, settled, with newcomers, without some, with load, pinned and frozen."""
+    """Situations of all kinds: new, settled, with newcomers, with leavers, with load, pinned,
+    frozen.
+    """
     for count in SIZES:
         members = candidates(count)
         first = Situation(members, EMPTY)
@@ -100,7 +102,7 @@ def situations(policy: Policy) -> Iterator[Situation]:
 
 
 def digest(policy: Policy) -> str:
-    """Of the plans for all these situations: the same in every process."""
+    """A checksum of the plans for all these situations: it is the same in every process."""
     told = [
         (list(plan.owners), list(plan.why), list(plan.held_back))
         for plan in map(policy, situations(policy))
@@ -134,7 +136,7 @@ def incarnations(members: Sequence[Candidate]) -> set[int]:
 
 
 def moved_from(table: RangeMap[Right], plan: Plan) -> set[tuple[int, int]]:
-    """Who gives to whom."""
+    """Which owner gives to which."""
     return {(change.giver, change.taker) for change in changes(table, plan)}
 
 

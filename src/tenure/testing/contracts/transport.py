@@ -50,7 +50,7 @@ class Arrived(NamedTuple):
     connection: int
     message: ToManager
     version: int = NEWEST
-    """Of the protocol, on that connection."""
+    """The version of the protocol on that connection."""
 
 
 class Peer(Protocol):

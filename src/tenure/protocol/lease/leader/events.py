@@ -132,7 +132,7 @@ class OwnerSummary(msgspec.Struct, frozen=True):
     incarnation: int
     ranges: int
     share: float
-    """Of the key space, from 0 to 1."""
+    """The part of the key space, from 0 to 1."""
     recalled_ranges: int
     connection: Connection | None
     """On which it asked last; None where that is gone."""

@@ -25,7 +25,7 @@ MOVES_TOLD = 100
 
 
 def explain(now: Instant, pool: Pool, question: ExplainKey) -> KeyExplained:
-    """Who has a key, and how that came."""
+    """Which owner has a key, and how it came there."""
     key, table, log = question.key, pool.table, pool.move_log
     right, key_range = table.rights[key], table.rights.range_at(key)
     member = table.members.get(right.owner)
@@ -81,7 +81,7 @@ def flows(
 ) -> tuple[Flow, ...]:
     """The changes, added up by who gives to whom; `gone` hands nothing over.
 
-    Who is planned for nothing keeps what nobody can take: that is no change.
+    An owner that is planned for nothing keeps what no other can take: that is not a change.
     """
     sums: dict[tuple[str | None, str | None, bool, str, str], tuple[int, float]] = {}
     for change in moving:

@@ -261,7 +261,7 @@ class Leader:
         if pool is None or pool.planner.on_made(now, work, made):
             return
         asked = self._asked.pop(work, None)
-        if asked is not None:  # else this manager wanted it when it led before
+        if asked is not None:  # otherwise this manager wanted it when it led before
             self._answer_with(now, asked, work, made)
 
     def _answer_with(

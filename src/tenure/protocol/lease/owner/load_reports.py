@@ -18,7 +18,8 @@ from tenure.protocol.balance.picture import Measurement, RangeRate
 from tenure.protocol.lease.messages import KeyLoad, LeaseRequest, LoadReport, RangeLoad
 
 EARLY = 0.9
-"""Of a renewal's time: the requests of two renewals may be a little less than that apart."""
+"""The part of a renewal interval between two reports: two renewals may be a little closer
+together."""
 
 Tallies: TypeAlias = Iterable[tuple[KeyRange, int, float]]
 """Range, number and load so far of all that is held."""
