@@ -31,6 +31,7 @@ ADDED: dict[str, object] = {
     "Poke.cause": "3.17",
     "SyncResponse.cause": "3.17",
     "Changes.receipt": b"sealed",
+    "LeaseRequest.letting_go": (messages.Held(b"a", b"b", 0),),
     "LeaseRequest.receipt": b"sealed",
     "LeaseResponse.receipt": b"sealed",
     "State.secret": b"secret",

@@ -137,6 +137,7 @@ def _check_to_manager(message: ToManager) -> None:
         case LeaseRequest(held=held, copies=copies, load=load):
             check_in_order(held)
             check_in_order(copies)
+            check_in_order(message.letting_go)
             if load is not None:
                 check_load(load)
         case Join(capacity=capacity, labels=labels):

@@ -244,6 +244,9 @@ class LeaseRequest(Message, frozen=True):
     """Once every renewal's time; policies are told, leases do not depend on it."""
     receipt: ReceiptBytes = b""
     """Of the last answer that its owner took."""
+    letting_go: tuple[Held, ...] = ()
+    """Ranges, numbered 0, that the application had and has not let go of: a grant of one of them is
+    not taken."""
 
 
 class Attested(Message, frozen=True):

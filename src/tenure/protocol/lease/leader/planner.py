@@ -90,7 +90,7 @@ class Planner:
         candidates, leavers = [], []
         for session in self.sessions.values():
             member = self.table.members[session.incarnation]
-            cordoned = session.name in wanted.cordoned
+            cordoned = session.name in wanted.cordoned or session.stuck
             it = Candidate(
                 session.incarnation,
                 session.name,

@@ -26,9 +26,8 @@ from tenure.protocol.lease.leader.moving import Moving
 from tenure.protocol.lease.leader.noted import REFUSED, LeaderKind
 from tenure.protocol.lease.leader.planner import Planner
 from tenure.protocol.lease.leader.publisher import Publisher
-from tenure.protocol.lease.leader.room import cuts_too_much, is_full_for
+from tenure.protocol.lease.leader.room import FULL, TOO_FINE, cuts_too_much, is_full_for
 from tenure.protocol.lease.leader.session import Session
-from tenure.protocol.lease.limits import OWNER_CHARACTERS_PER_POOL, OWNERS_PER_POOL
 from tenure.protocol.lease.messages import (
     TEXT_CHARACTERS,
     Copy,
@@ -95,7 +94,7 @@ class Pool:
             self._refuse_name(now, connection, message, session)
             return
         elif is_full_for(self.table, message):
-            self._refuse(connection, message, "no_pool", _FULL, MAX_RETRY_NS)
+            self._refuse(connection, message, "no_pool", FULL, MAX_RETRY_NS)
             return
         else:
             session = self._number(now, message)
@@ -145,7 +144,7 @@ class Pool:
             )
             return
         if cuts_too_much(self.table, message):
-            self._refuse(connection, message, "past", _TOO_FINE)
+            self._refuse(connection, message, "past", TOO_FINE)
             return
         self._answer(now, connection, session, message, message.held, message.copies)
 
@@ -194,6 +193,8 @@ class Pool:
         self.context.cause = session.cause
         if begins_to_leave:
             session.cause = self.context.begin()
+        if isinstance(message, LeaseRequest):
+            self._note_letting_go(now, session, message.letting_go)
         missing = self.not_listed(session, held)
         if isinstance(message, LeaseRequest) and message.load is not None:
             given = self.table.held_by(session.incarnation)
@@ -213,6 +214,21 @@ class Pool:
         self._respond(session, *self._may_hold(now, session, giving), copies)
         if session.settled and session.proven:
             session.cause = ""
+
+    def _note_letting_go(
+        self, now: Instant, session: Session, letting_go: tuple[Held, ...]
+    ) -> None:
+        """An application that hangs keeps its ranges from itself only: others are given them."""
+        was_stuck = session.stuck
+        session.settled = session.settled and session.letting_go == letting_go
+        session.letting_go = letting_go
+        since = min(session.letting_go_since, now) if letting_go else FAR_FUTURE
+        session.letting_go_since = since
+        session.stuck = now - since >= self.context.timing.recall_ns
+        if session.stuck != was_stuck:
+            self.planner.soon(now)
+            if not was_stuck:
+                self.context.note(LeaderKind.STUCK, self.table.pool, session.name)
 
     def _respond(
         self,
@@ -352,11 +368,12 @@ class Pool:
         `since` stays: the range was empty from when it was freed, nothing more is lost by granting.
         """
         number = self.table.next_number
+        letting_go = [each.range for each in session.letting_go]
         leases = [
             Leased(piece.start, piece.end, number, right.since, "granted")
             for wanted in self.planner.wanted_by(session.incarnation)
             for piece, right in self.table.within(wanted)
-            if right.owner == NOBODY
+            if right.owner == NOBODY and not any(map(piece.overlaps, letting_go))
         ]
         if leases:
             entries = tuple(
@@ -453,13 +470,6 @@ class Pool:
         for session in self.sessions.values():
             assert session.name == self.table.members[session.incarnation].name
             assert self._next_expiry <= session.hold_until, (self._next_expiry, session.hold_until)
-
-
-_FULL = (
-    f"the pool is full: it has {OWNERS_PER_POOL} owners, or their names and addresses have "
-    f"{OWNER_CHARACTERS_PER_POOL} characters; use more and smaller pools"
-)
-_TOO_FINE = "it lists more or longer ranges than any table has; it joins anew"
 
 
 def refusal(

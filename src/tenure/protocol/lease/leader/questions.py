@@ -100,7 +100,9 @@ def _steering(pool: Pool, session: Session) -> str:
         return "evicted"
     if session.name in steering.drained:
         return "drained"
-    return "cordoned" if session.name in steering.cordoned else ""
+    if session.name in steering.cordoned:
+        return "cordoned"
+    return "stuck" if session.stuck else ""
 
 
 def _table(pool: Pool, since: int | None) -> Table:

@@ -12,6 +12,12 @@ from tenure.protocol.lease.limits import (
 from tenure.protocol.lease.messages import Join, LeaseRequest
 from tenure.protocol.lease.table import LeaseTable
 
+FULL = (
+    f"the pool is full: it has {OWNERS_PER_POOL} owners, or their names and addresses have "
+    f"{OWNER_CHARACTERS_PER_POOL} characters; use more and smaller pools"
+)
+TOO_FINE = "it lists more or longer ranges than any table has; it joins anew"
+"""What whoever asks for more is told."""
 LONGEST_HASHED_BOUND = HASHED_KEY_BYTES + 1
 """That of the range of a single key."""
 

@@ -6,7 +6,7 @@ owner asks, so one rising number an incarnation is enough.
 
 from typing import Any
 
-from tenure.base.instants import Instant
+from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import LOWEST, KeyRange
 from tenure.protocol.lease.causes import joined
@@ -29,6 +29,8 @@ class Session:
         "hold_until",
         "incarnation",
         "leaving",
+        "letting_go",
+        "letting_go_since",
         "name",
         "orders",
         "owner_nonce",
@@ -38,6 +40,7 @@ class Session:
         "renewal",
         "sequence",
         "settled",
+        "stuck",
         "untold",
     )
 
@@ -59,6 +62,11 @@ class Session:
         """It has spoken under its number: only then is it worth planning for. The join of a process
         that died meanwhile is numbered too, and would else be dealt ranges that it never takes."""
         self.leaving = False
+        self.letting_go: tuple[Held, ...] = ()
+        """What its application has not let go of: granting that would be in vain."""
+        self.letting_go_since = FAR_FUTURE
+        self.stuck = False
+        """It has not let go for so long that others are to have what it had."""
         self.poked = False
         """A poke is on its way; one is enough until the next request."""
         self.settled = False

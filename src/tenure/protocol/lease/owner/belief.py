@@ -31,6 +31,8 @@ class Belief:
         """By revocation: what is still listed while its callback runs; () where nothing is."""
         self._letting_go: dict[int, tuple[KeyRange, ...]] = {}
         """By revocation: all that the application has not let go of, listed or not."""
+        self._told: dict[int, bool] = {}
+        """The revocations of which the last request said that they are not done."""
         self._next_revocation = 1
         self._held: tuple[Held, ...] | None = ()
 
@@ -148,10 +150,20 @@ class Belief:
         return self._replace(NOTHING, [lease.range for lease in self.leases])
 
     def let_go(self, revocation: int) -> bool:
-        """The application has let go; whether anything can be returned for it."""
+        """The application has let go; whether the manager is to hear of it."""
         self._held = None
+        was_told = self._told.pop(revocation, False)
         self._letting_go.pop(revocation, None)
-        return bool(self._revoking.pop(revocation, ()))
+        return bool(self._revoking.pop(revocation, ())) or was_told
+
+    def letting_go(self) -> tuple[Held, ...]:
+        """What the application has not let go of, as a request lists it."""
+        if not self._letting_go:
+            return ()
+        self._told = dict.fromkeys(self._letting_go, True)
+        ranges = ((each, True) for ranges in self._letting_go.values() for each in ranges)
+        laid = RangeMap.of(ranges, default=False)
+        return tuple(Held(each.start, each.end, NO_NUMBER) for each, is_laid in laid if is_laid)
 
     def begin_to_forget(self, key_range: KeyRange) -> int:
         """The application is to forget state that is not served; the number of that revocation."""

@@ -208,8 +208,7 @@ class OwnerMachine:
         if self.manager is None or self._is_hung:
             return
         self.sequence += 1
-        is_closing = self.phase == "closing"
-        is_last = is_closing and not self.belief.is_giving_up
+        is_last = self.phase == "closing" and not self.belief.is_giving_up
         copies = self.copies.listed()
         self.request = Request(self.sequence, now, self.manager, is_last, copies)
         if self.unanswered_since is None:
@@ -237,6 +236,7 @@ class OwnerMachine:
             leaving=leaving,
             copies=copies,
             receipt=self._receipt,
+            letting_go=self.belief.letting_go(),
         )
 
     def _ask_soon(self, now: Instant) -> None:

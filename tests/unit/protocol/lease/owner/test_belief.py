@@ -236,3 +236,13 @@ def test_another_journal_begins_its_numbers_anew() -> None:
 def test_another_journal_is_not_begun_while_anything_is_believed() -> None:
     with pytest.raises(AssertionError):
         holding(A).begin_anew(8)
+
+
+def test_what_is_not_let_go_of_is_told_until_it_is() -> None:
+    """Or the manager would grant it again and again, in vain; and it is to hear of the end."""
+    belief = holding(A, B)
+    assert belief.letting_go() == ()
+    belief.drop_all()
+    assert belief.letting_go() == (Held(b"", None, 0),)
+    assert belief.let_go(1)
+    assert belief.letting_go() == ()
