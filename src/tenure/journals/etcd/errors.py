@@ -1,9 +1,9 @@
 """What etcd's refusals mean for a journal, told once.
 
 The question that matters is whether the request may have been carried out all the same. `NotSent`
-and the refusals of a leader say that it was not; `Unanswered` says that nobody knows. What changes
-nothing when it is carried out twice may be asked of the next member after either; what does not,
-only after the first kind.
+and the refusals of a leader say that it was not; `EtcdUnanswered` says that nobody knows. What
+changes nothing when it is carried out twice may be asked of the next member after either; what
+does, only after the first kind.
 """
 
 import msgspec
@@ -26,7 +26,7 @@ class NotSent(JournalError):
     """The request did not reach etcd: it was not carried out."""
 
 
-class Unanswered(JournalError):
+class EtcdUnanswered(JournalError):
     """The request may have been carried out, and may still be."""
 
 
@@ -82,7 +82,7 @@ def refusal(endpoint: str, status: int, payload: bytes) -> JournalError:
         )
     if found.code == _UNIMPLEMENTED or status == _NOT_FOUND:
         return _not_etcd(endpoint, status, payload)
-    return (EtcdRefused if found.code in _NOT_CARRIED_OUT else Unanswered)(why)
+    return (EtcdRefused if found.code in _NOT_CARRIED_OUT else EtcdUnanswered)(why)
 
 
 def no_space(endpoint: str) -> JournalUnwritable:
@@ -95,10 +95,10 @@ def no_space(endpoint: str) -> JournalUnwritable:
     )
 
 
-def _not_etcd(endpoint: str, status: int, payload: bytes) -> SetupRefused | Unanswered:
+def _not_etcd(endpoint: str, status: int, payload: bytes) -> SetupRefused | EtcdUnanswered:
     said = payload[:100].decode("utf-8", "replace").strip()
     if status >= 500 and status != _NOT_IMPLEMENTED:  # noqa: PLR2004 - a proxy did not reach it
-        return Unanswered(f"{endpoint} answered {status} {said!r}")
+        return EtcdUnanswered(f"{endpoint} answered {status} {said!r}")
     return SetupRefused(
         f"{endpoint} answered {status} {said!r}, which is not etcd's JSON gateway: see that it is "
         "the client URL of an etcd 3.4 or later, with http or https as it listens, and that it "

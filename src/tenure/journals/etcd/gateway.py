@@ -19,10 +19,10 @@ import msgspec
 from tenure.errors import ClosedError, ConfigurationError, JournalError
 from tenure.journals.etcd.errors import (
     AuthenticationOff,
+    EtcdUnanswered,
     NotSent,
     SetupRefused,
     TokenRefused,
-    Unanswered,
     refusal,
 )
 from tenure.journals.etcd.url import EtcdOptions
@@ -76,7 +76,7 @@ class Gateway:
                 payload = await self._ask(self.endpoints[index], path, body, seconds)
             except NotSent as error:
                 failed.append(error)
-            except Unanswered as error:
+            except EtcdUnanswered as error:
                 if not repeatable:
                     self._good = (index + 1) % len(self.endpoints)
                     raise
@@ -186,20 +186,20 @@ def _decoded(decoder: msgspec.json.Decoder[T], payload: bytes, endpoint: str) ->
     try:
         return decoder.decode(payload)
     except msgspec.MsgspecError as error:
-        raise Unanswered(f"{endpoint} answered what etcd does not: {error}") from error
+        raise EtcdUnanswered(f"{endpoint} answered what etcd does not: {error}") from error
 
 
-def _transport_error(endpoint: str, error: Exception) -> NotSent | Unanswered:
+def _transport_error(endpoint: str, error: Exception) -> NotSent | EtcdUnanswered:
     why = str(error) or type(error).__name__
     if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
         return NotSent(f"{endpoint} cannot be reached: {why}")
-    return Unanswered(f"{endpoint} did not answer: {why}")
+    return EtcdUnanswered(f"{endpoint} did not answer: {why}")
 
 
-def _none_answered(failed: list[JournalError]) -> NotSent | Unanswered:
+def _none_answered(failed: list[JournalError]) -> NotSent | EtcdUnanswered:
     is_known = all(isinstance(error, NotSent) for error in failed)
     outcome = "nothing was sent" if is_known else "what was asked may have been done"
     reasons = "; ".join(map(str, failed))
-    return (NotSent if is_known else Unanswered)(
+    return (NotSent if is_known else EtcdUnanswered)(
         f"no member of etcd answered, {outcome}: {reasons}"
     )

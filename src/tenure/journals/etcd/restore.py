@@ -8,7 +8,7 @@ import asyncio
 
 from tenure.journals.contract import Beginning
 from tenure.journals.etcd.store import EtcdStore
-from tenure.journals.etcd.values import FORMAT, Head, Identity, sealed, to_json
+from tenure.journals.etcd.values import FORMAT, Head, JournalIdentity, sealed, to_json
 from tenure.journals.etcd.wire import put, value_is
 from tenure.journals.etcd.writes import sweep
 from tenure.protocol.log.journal import Seat
@@ -25,7 +25,7 @@ async def restore(store: EtcdStore, seen: Seat, lsn: int, beginning: Beginning) 
     if pieces is None:
         return False
     puts = {
-        keys.identity: to_json(Identity(FORMAT, beginning.journal)),
+        keys.identity: to_json(JournalIdentity(FORMAT, beginning.journal)),
         keys.head: sealed(Head(lsn, pieces)),
         **keys.seat_values(beginning.seat),
     }

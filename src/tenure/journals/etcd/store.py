@@ -28,7 +28,7 @@ from tenure.journals.etcd.values import (
     FORMAT,
     Front,
     Head,
-    Identity,
+    JournalIdentity,
     Keys,
     Pieces,
     damaged,
@@ -73,10 +73,10 @@ class EtcdStore:
         self.gateway = gateway
         self._makes = makes
         self.keys = Keys(prefix)
-        self._identity: tuple[bytes, Identity] | None = None
+        self._identity: tuple[bytes, JournalIdentity] | None = None
         self._meeting = asyncio.Lock()
 
-    async def identity(self) -> Identity:
+    async def identity(self) -> JournalIdentity:
         """Which journal this is; a missing one is begun. Raises JournalError."""
         return (await self._known())[1]
 
@@ -162,14 +162,14 @@ class EtcdStore:
 
     # --- the beginning ---
 
-    async def _known(self) -> tuple[bytes, Identity]:
+    async def _known(self) -> tuple[bytes, JournalIdentity]:
         if self._identity is None:
             async with self._meeting:
                 if self._identity is None:
                     self._identity = await self._meet()
         return self._identity
 
-    async def _meet(self) -> tuple[bytes, Identity]:
+    async def _meet(self) -> tuple[bytes, JournalIdentity]:
         # Read first: an etcd without space refuses a transaction, whether it writes or not.
         raw = (await self._front()).identity
         if raw is None and not self._makes:
@@ -193,7 +193,7 @@ class EtcdStore:
 
     async def _begin(self) -> bytes:
         keys = self.keys
-        raw = to_json(Identity(FORMAT, draw_identity()))
+        raw = to_json(JournalIdentity(FORMAT, draw_identity()))
         first = {
             keys.identity: raw,
             keys.end: to_json(0),
@@ -230,7 +230,7 @@ class EtcdStore:
             f"`etcdctl get --prefix --keys-only {prefix}` what it is"
         )
 
-    def _replaced(self, identity: Identity) -> JournalDamaged:
+    def _replaced(self, identity: JournalIdentity) -> JournalDamaged:
         return JournalDamaged(
             f"the journal {identity.journal} under {self.keys.prefix.decode()} in etcd was deleted "
             "or replaced while it was in use. Stop every manager of it, and see what is there. If "

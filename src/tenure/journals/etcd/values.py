@@ -47,7 +47,7 @@ _texts = msgspec.json.Decoder(str)
 _msgpack = msgspec.msgpack.Encoder()
 
 
-class Identity(msgspec.Struct, frozen=True):
+class JournalIdentity(msgspec.Struct, frozen=True):
     """Which journal this is."""
 
     format: Number
@@ -168,10 +168,10 @@ def to_json(value: object) -> bytes:
     return _json.encode(value)
 
 
-def identity_in(key: bytes, value: bytes) -> Identity:
+def identity_in(key: bytes, value: bytes) -> JournalIdentity:
     """Which journal this is. Raises JournalDamaged, and JournalTooNew for a later format."""
     try:
-        found = msgspec.json.decode(value, type=Identity)
+        found = msgspec.json.decode(value, type=JournalIdentity)
     except msgspec.MsgspecError as error:
         raise damaged(key, f"it is not a journal of tenure: {error}") from error
     if found.format > FORMAT:

@@ -6,10 +6,10 @@ from tenure.errors import JournalDamaged, JournalError, JournalUnwritable
 from tenure.journals.etcd.errors import (
     AuthenticationOff,
     EtcdRefused,
+    EtcdUnanswered,
     RevisionCompacted,
     SetupRefused,
     TokenRefused,
-    Unanswered,
     refusal,
 )
 
@@ -19,11 +19,11 @@ AT = "http://h1:2379"
 @pytest.mark.parametrize(
     ("status", "code", "said", "kind"),
     [
-        (503, 14, "etcdserver: request timed out", Unanswered),
-        (503, 14, "etcdserver: leader changed", Unanswered),
-        (503, 14, "etcdserver: no leader", Unanswered),
-        (504, 4, "context deadline exceeded", Unanswered),
-        (500, 2, "something else", Unanswered),
+        (503, 14, "etcdserver: request timed out", EtcdUnanswered),
+        (503, 14, "etcdserver: leader changed", EtcdUnanswered),
+        (503, 14, "etcdserver: no leader", EtcdUnanswered),
+        (504, 4, "context deadline exceeded", EtcdUnanswered),
+        (500, 2, "something else", EtcdUnanswered),
         (429, 8, "etcdserver: too many requests", EtcdRefused),
         (429, 8, "etcdserver: mvcc: database space exceeded", JournalUnwritable),
         (400, 3, "etcdserver: request is too large", JournalUnwritable),
@@ -54,8 +54,8 @@ def test_each_is_told_by_its_code(
         (404, b"Not Found\n", SetupRefused),
         (400, b"Client sent an HTTP request to an HTTPS server.\n", SetupRefused),
         (301, b"", SetupRefused),
-        (502, b"<html>Bad Gateway</html>", Unanswered),
-        (500, b"\xff{", Unanswered),
+        (502, b"<html>Bad Gateway</html>", EtcdUnanswered),
+        (500, b"\xff{", EtcdUnanswered),
     ],
 )
 def test_what_is_not_etcd_is_told_by_its_status(
