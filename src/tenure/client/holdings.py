@@ -33,6 +33,7 @@ from tenure.errors import TenureError, UsageError
 from tenure.protocol.balance.meter import Sampler
 from tenure.protocol.lease.messages import Leased
 from tenure.protocol.lease.owner.events import Holdings
+from tenure.protocol.lease.owner.lapse import Lapse
 from tenure.runtime.clock import Clock
 
 NOT_HELD = 0
@@ -133,7 +134,7 @@ class Board:
         "_clock",
         "_digest",
         "_is_over",
-        "_lapsed",
+        "_lapse",
         "_lock",
         "_sampler_of_checks",
         "_to_key",
@@ -151,8 +152,7 @@ class Board:
         self._digest = digest_of(kind)
         self._to_key = key_function(kind)
         self._lock = RLock()  # a signal handler may check while its thread is inside
-        self._lapsed = False
-        """A reader saw the end, and the machine has not yet taken notice."""
+        self._lapse = Lapse()
         self._is_over = False
         self.is_forked = False
         self.sampler = self._sampler_of_checks = no_sampler()
@@ -232,7 +232,7 @@ class Board:
             if self.current is not seen:
                 return
             self.current = NOTHING_HELD
-            self._lapsed = True
+            self._lapse.is_seen = True
         self.on_lapsed()
 
     def leases(self) -> tuple[Leased, ...]:
@@ -270,7 +270,7 @@ class Board:
     def publish(self, holdings: Holdings) -> bool:
         """Put up what is believed from here on; False where a reader saw the last of it end."""
         with self._lock:
-            if self._is_over or self._lapsed:
+            if self._is_over or not self._lapse.admits(holdings):
                 return False
             before = self.current
             same = holdings.leases == before.leases and holdings.journal == before.journal
@@ -282,11 +282,6 @@ class Board:
                 new.take_counts(before)
             self.current = new
             return True
-
-    def lapse_noticed(self) -> None:
-        """The machine has dropped all that was held before: believe it again."""
-        with self._lock:
-            self._lapsed = False
 
     def close(self) -> None:
         """Nothing is held, and never will be; checks go on answering None.

@@ -282,7 +282,6 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
     def _on_reader_lapsed(self) -> None:
         self.counts["lapsed before a reader"] += 1
         self.driver.post(Lapsed())  # handled when this returns: nothing is nested in the loop
-        self.board.lapse_noticed()
         self.guards.tell_losers()
 
     # --- messages ---

@@ -204,7 +204,7 @@ def test_what_a_reader_saw_end_is_not_prolonged_by_a_renewal_decided_before(
     assert stage.board.check("d") is None
     # What the machine says before it was told is refused, whatever it is.
     assert not stage.hold(leased(b"", None, 6))
-    stage.board.lapse_noticed()
+    assert stage.hold(), "it has dropped everything"
     assert stage.hold(leased(b"", None, 7))
     assert stage.check("d").number == 7
     assert not stage.board.holds(lease)
@@ -262,7 +262,7 @@ def test_threads_that_look_while_terms_end_never_see_a_lease_come_back() -> None
     for turn in range(3_000):
         stage.clock.jump(1.1 if turn % 3 == 0 else 0.4)  # past the end now and then
         if not stage.hold(leased(b"", None, number), term=1):
-            board.lapse_noticed()
+            stage.hold()
             number += 1
             assert stage.hold(leased(b"", None, number), term=1)
     over = True

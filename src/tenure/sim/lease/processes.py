@@ -22,6 +22,7 @@ from tenure.protocol.lease.lookup.machine import LookupMachine
 from tenure.protocol.lease.messages import HandOff, Leased, LeaseRequest, Sync, SyncResponse
 from tenure.protocol.lease.owner import events as owner_events
 from tenure.protocol.lease.owner.events import Holdings
+from tenure.protocol.lease.owner.lapse import Lapse
 from tenure.protocol.lease.owner.machine import OwnerMachine
 from tenure.protocol.lease.records import JournalAction
 from tenure.protocol.lease.timing import Timing
@@ -291,7 +292,7 @@ class OwnerProcess(LeaseProcess):
         self.store = Store()
         self.counting: Counter | None = None
         """Where owners tell their load."""
-        self._lapse_seen = False
+        self._lapse = Lapse()
 
     def perform(self, action: Any) -> None:
         """Carry out one action."""
@@ -332,18 +333,16 @@ class OwnerProcess(LeaseProcess):
         """Readers see new holdings, unless one has seen the old ones expire meanwhile: what was
         interrupted must not go on (S3).
         """
-        if self._lapse_seen and holdings.leases:
+        if self._lapse.admits(holdings):
+            self.site.checkers.on_hold(self, holdings)
+        else:
             self.interrupt(owner_events.Lapsed())
-            return
-        if not holdings.leases:
-            self._lapse_seen = False
-        self.site.checkers.on_hold(self, holdings)
 
     def on_thawed(self) -> None:
         """A reader's thread may look before the machine's thread publishes what it had decided."""
         late = self.site.now >= self.believes_until
         if late and self.holdings.leases and self.site.random.random() < 0.5:
-            self._lapse_seen = True
+            self._lapse.is_seen = True
             self.interrupt(owner_events.Lapsed())
 
     def on_clock_changed(self) -> None:
