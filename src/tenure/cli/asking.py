@@ -18,7 +18,7 @@ from urllib.parse import quote, urlsplit
 import msgspec
 from cyclopts import Parameter
 
-from tenure.cli.waiting import Waiting
+from tenure.cli.waiting import WaitingLine
 from tenure.client.managers import FILE_VARIABLE, VARIABLE
 from tenure.client.managers_file import ManagersFile
 from tenure.errors import NoManager, PoolError, TenureError, UsageError
@@ -109,7 +109,7 @@ def ask(given: Sequence[str] | None, target: str, body: object = None) -> HttpRe
     answers.
     """
     managers = urls(given)
-    with Waiting(lambda: f"waiting for {' or '.join(managers)}"):
+    with WaitingLine(lambda: f"waiting for {' or '.join(managers)}"):
         return _ask_until_led(managers, target, body)
 
 

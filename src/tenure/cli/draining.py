@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from tenure.cli.asking import AskingOptions, ask, path
 from tenure.cli.output import complain, say
-from tenure.cli.waiting import Waiting
+from tenure.cli.waiting import WaitingLine
 from tenure.manager.answers import OwnersAnswer
 
 PAUSE_SECONDS = 0.1
@@ -30,7 +30,7 @@ def wait_until_drained(how: AskingOptions, pool: str, owner: str) -> None:
         return f"{owner} still has {left.ranges} ranges of {pool}{why}"
 
     try:
-        with Waiting(text):
+        with WaitingLine(text):
             while left.ranges:
                 time.sleep(PAUSE_SECONDS)
                 left = _left(how, pool, owner)

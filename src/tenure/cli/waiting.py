@@ -14,7 +14,7 @@ LINE_SECONDS = 5.0
 CLEAR_LINE = "\r\x1b[K"
 
 
-class Waiting:
+class WaitingLine:
     """Shows `text()` and the seconds so far, while its block runs. One inside another is silent."""
 
     _is_shown: ClassVar[Lock] = Lock()

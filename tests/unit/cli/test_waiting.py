@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from tenure.cli import waiting
-from tenure.cli.waiting import Waiting
+from tenure.cli.waiting import WaitingLine
 
 Capture = pytest.CaptureFixture[str]
 
@@ -22,7 +22,7 @@ class Told:
 
 
 def test_a_short_wait_needs_no_word(capsys: Capture) -> None:
-    with Waiting(lambda: "waiting for ann"):
+    with WaitingLine(lambda: "waiting for ann"):
         pass
     assert capsys.readouterr().err == ""
 
@@ -30,7 +30,7 @@ def test_a_short_wait_needs_no_word(capsys: Capture) -> None:
 def test_a_longer_wait_is_told_on_a_line(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting, "SILENT_SECONDS", 0)
     told = Told()
-    with Waiting(told):
+    with WaitingLine(told):
         assert told.asked.wait(10)
     assert capsys.readouterr().err == "waiting for ann (0 s)\n"
 
@@ -41,7 +41,7 @@ def test_on_a_terminal_the_line_is_taken_away(
     monkeypatch.setattr(waiting, "SILENT_SECONDS", 0)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     told = Told()
-    with Waiting(told):
+    with WaitingLine(told):
         assert told.asked.wait(10)
     said = capsys.readouterr().err
     assert said.startswith("\r\x1b[Kwaiting for ann (0 s)")
@@ -51,11 +51,11 @@ def test_on_a_terminal_the_line_is_taken_away(
 def test_a_wait_within_another_is_silent(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting, "SILENT_SECONDS", 0)
     outer, inner = Told(), Told()
-    with Waiting(outer):
+    with WaitingLine(outer):
         assert outer.asked.wait(10)
-        with Waiting(inner):
+        with WaitingLine(inner):
             pass
     assert not inner.asked.is_set()
     assert capsys.readouterr().err == "waiting for ann (0 s)\n"
-    with Waiting(inner):
+    with WaitingLine(inner):
         assert inner.asked.wait(10), "the line is free again"
