@@ -15,8 +15,10 @@ from tests.unit.client.hand_off.stage import Member, Stage, on_stage
 pytestmark = pytest.mark.asyncio
 TICK = 0.3
 """Seconds between two writes: as often as load is told."""
+LONG_TICK = 3 * TICK
 TICKS = 400
-"""Two minutes: what is told is smoothed over seconds, and what moved rests for twenty."""
+"""Two minutes: what is told is smoothed over seconds, and what moved rests for twenty. Six minutes
+of long ones: a key that stands alone goes back when it has been cold for five."""
 HOT, USUAL = 60.0, 1.0
 """Load of a key in a tick. Of two hot keys of one owner, another with less to do has room for one,
 and neither fills an owner."""
@@ -28,16 +30,19 @@ async def stage() -> AsyncIterator[Stage]:
         yield stage
 
 
-async def serve_until(stage: Stage, condition: Callable[[], bool], hot: tuple[str, ...]) -> None:
+async def serve_until(
+    stage: Stage, condition: Callable[[], bool], hot: tuple[str, ...], tick: float = TICK
+) -> None:
     """Write, and tell load, until it has come to that and everything is served."""
     for _ in range(TICKS):
         if condition() and stage.is_served():
             return
         stage.write()
         for key in stage.acknowledged:
+            amount = (HOT if key in hot else USUAL) * tick / TICK
             for member in stage.members:
-                member.owner.record_load(key, HOT if key in hot else USUAL)
-        await stage.cluster.turn(TICK)
+                member.owner.record_load(key, amount)
+        await stage.cluster.turn(tick)
     raise AssertionError("it never came to that")
 
 
@@ -80,5 +85,5 @@ async def test_a_hot_key_moves_alone_with_its_state_and_nothing_is_lost(stage: S
 
 async def test_a_key_that_is_cold_again_goes_back_with_its_state(stage: Stage) -> None:
     home, host, key = await isolated(stage)
-    await serve_until(stage, lambda: home.owner.check(key) is not None, ())
+    await serve_until(stage, lambda: home.owner.check(key) is not None, (), LONG_TICK)
     await check_moved(stage, host, home, key)
