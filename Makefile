@@ -12,7 +12,7 @@ FAILOVER := tests/integration/failover
 CODE := src tests benchmarks $(if $(wildcard examples/*.py examples/*/*.py),examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-failover test-others lint types format canaries bench clean
+.PHONY: help setup demo test test-failover test-others lint types format canaries hunt bench clean
 
 help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
@@ -50,6 +50,9 @@ format: $(READY)  ## format the code, and mend what can be mended
 
 canaries: $(READY)  ## hunt every broken machine, from three first seeds (minutes)
 	@$(BIN)/python -m tests.simulation.hunt
+
+hunt: $(READY)  ## hunt every broken machine once, from one first seed (as CI does)
+	@$(BIN)/python -m tests.simulation.hunt --short
 
 bench: $(READY)  ## run the benchmarks (ARGS=name for one, with its options; ARGS=--quick for seconds)
 	@$(BIN)/python -m benchmarks $(ARGS)

@@ -2,10 +2,12 @@
 
 import asyncio
 import time
+from runpy import run_path
 
 import pytest
 
 from tenure.base.instants import MILLISECOND_NS, SECOND_NS, Instant
+from tenure.runtime import clock as clock_module
 from tenure.runtime.clock import LoopTimers, boot_clock
 
 
@@ -16,6 +18,17 @@ def test_the_clock_goes_on_while_the_machine_sleeps() -> None:
     now = boot_clock()
     assert before <= now <= time.clock_gettime_ns(time.CLOCK_BOOTTIME)
     assert now <= boot_clock()
+
+
+def test_a_machine_that_has_slept_shows_which_clock_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no machine has slept yet all clocks agree, and any of them would pass."""
+    if not hasattr(time, "CLOCK_BOOTTIME"):
+        pytest.skip("this system has no CLOCK_BOOTTIME; its CLOCK_MONOTONIC counts sleep")
+    slept = {time.CLOCK_BOOTTIME: 9 * SECOND_NS, time.CLOCK_MONOTONIC: SECOND_NS}
+    monkeypatch.setattr(time, "clock_gettime_ns", slept.__getitem__)
+    monkeypatch.setattr(time, "monotonic_ns", lambda: SECOND_NS)
+    as_imported_there = run_path(clock_module.__file__)["boot_clock"]
+    assert as_imported_there() == 9 * SECOND_NS
 
 
 class ByHand:
