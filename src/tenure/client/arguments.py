@@ -71,6 +71,16 @@ def is_every_address(host: str | None) -> bool:
         return False
 
 
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches `host`. Of names it knows `localhost`: others may be
+    anybody's, and are not looked up here.
+    """
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 def checked_kind(kind: object) -> PoolKind:
     """What kind of pool it is taken to be."""
     if kind == "hashed":
@@ -96,25 +106,42 @@ def checked_drain(value: object) -> float:
     return float(value)  # type: ignore[arg-type]
 
 
-def checked_listening(given: object, address: str, told: str | None = None) -> str:
+def checked_listening(
+    given: object, address: str, told: str | None = None, *, insecure: bool = False
+) -> str:
     """Where to take state: as given, or on the host of the owner's address, or on loopback.
 
-    Where it listens on every address of the machine, others must be `told` one of them.
+    Where it listens on every address of the machine, others must be `told` one of them. Where other
+    machines reach it, everybody there is to be trusted: `insecure` says so, as for a manager.
     """
     if given is None:
         host = host_of(address) or LOOPBACK
-        return f"[{host}]:0" if ":" in host else f"{host}:0"
-    if isinstance(given, str):
-        host, _, port = given.rpartition(":")
-        if host and port.isdecimal() and int(port) <= LAST_PORT:
-            if told is None and is_every_address(host.strip("[]")):
-                raise ConfigurationError(
-                    f"hand_off_listen={given!r} stands for every address of this machine, and "
-                    "other owners need one that they can reach: pass it with hand_off_address, "
-                    'for example hand_off_address="http://10.0.0.7:8400"'
-                )
-            return given
-    raise ConfigurationError(
+        listen = f"[{host}]:0" if ":" in host else f"{host}:0"
+    elif isinstance(given, str):
+        listen = given
+    else:
+        raise _no_place(given)
+    host, _, port = listen.rpartition(":")
+    if not (host and port.isdecimal() and int(port) <= LAST_PORT):
+        raise _no_place(given)
+    if told is None and is_every_address(host.strip("[]")):
+        raise ConfigurationError(
+            f"hand_off_listen={given!r} stands for every address of this machine, and "
+            "other owners need one that they can reach: pass it with hand_off_address, "
+            'for example hand_off_address="http://10.0.0.7:8400"'
+        )
+    if not insecure and not is_loopback(host.strip("[]")):
+        raise ConfigurationError(
+            f"hand_off listens on {host}, which other machines reach, and there are no tokens and "
+            "no TLS yet: state passes in the clear, and whoever is on the way reads it and can "
+            'change it. Listen on loopback with hand_off_listen="127.0.0.1:0", or say with '
+            "hand_off_insecure=True that everybody on that network is trusted"
+        )
+    return listen
+
+
+def _no_place(given: object) -> ConfigurationError:
+    return ConfigurationError(
         f'hand_off_listen is "HOST:PORT", port 0 for one that is free, not {given!r}; '
         'write it like hand_off_listen="10.0.0.7:0"'
     )

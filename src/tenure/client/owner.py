@@ -67,6 +67,7 @@ class Owner(Entered):
     owner to owner, over a connection to where `hand_off_listen` ("HOST:PORT") says that this one
     takes state. By default that is a free port on the host that `address` names, or on loopback if
     it names none. `hand_off_address` is the URL under which others reach it, where that is another.
+    Where other machines reach it, `hand_off_insecure` must say that everybody there is trusted.
     See `tenure docs guides/handing-over-state`.
 
     `on_grant` and `on_revoke` are called with ranges, one call at a time and in order; see
@@ -99,6 +100,7 @@ class Owner(Entered):
         hand_off: HandOffHandler | None = None,
         hand_off_listen: str | None = None,
         hand_off_address: str | None = None,
+        hand_off_insecure: bool = False,
         enter_timeout: float = ENTER_SECONDS,
         leave_on: Sequence[Signals] = (),
         _environment: Environment | None = None,
@@ -137,14 +139,15 @@ class Owner(Entered):
         if hand_off is not None:
             check_handler(hand_off)
             told = checked_hand_off_address(hand_off_address)
-            listen = checked_listening(hand_off_listen, where, told)
+            listen = checked_listening(hand_off_listen, where, told, insecure=hand_off_insecure)
             if isinstance(hand_off, KeyedState):
                 hand_off.belong_to(self.name, checked_kind(kind), _ended(ref(self)))
             self._engine.hand_off_with(hand_off, listen, told)
-        elif hand_off_listen is not None or hand_off_address is not None:
+        elif hand_off_listen is not None or hand_off_address is not None or hand_off_insecure:
             raise ConfigurationError(
-                "hand_off_listen and hand_off_address say where state is taken, and without "
-                "hand_off none is: pass hand_off=KeyedState(), or another handler, with them"
+                "hand_off_listen, hand_off_address and hand_off_insecure say where state is taken, "
+                "and without hand_off none is: pass hand_off=KeyedState(), or another handler, "
+                "with them"
             )
         self._life: asyncio.Task[None] | None = None
         self._leave_on = LeaveOn(checked_signals(leave_on))

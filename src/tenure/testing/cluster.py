@@ -51,6 +51,8 @@ from tenure.transport.faulty import Faults, FaultyTransport
 from tenure.transport.in_process import MemoryNetwork
 from tenure.transport.in_process_channels import MemoryChannelNetwork
 
+NOWHERE = "127.0.0.1:0"
+"""Channels within the process do not look at where they listen."""
 M = TypeVar("M")
 T = TypeVar("T")
 
@@ -66,6 +68,7 @@ class OwnerOptions(TypedDict, total=False):
     on_grant: Callback | None
     on_revoke: Callback | None
     hand_off: HandOffHandler | None
+    hand_off_listen: str
     enter_timeout: float
     leave_on: Sequence[Signals]
 
@@ -123,6 +126,8 @@ class InProcessCluster:
         name = pool or self._first_pool()
         kinds = {each.pool: each.kind for each in self.pools}
         options.setdefault("kind", kinds.get(name, "hashed"))
+        if options.get("hand_off") is not None:
+            options.setdefault("hand_off_listen", NOWHERE)
         environment = ClusterEnvironment(self)
         return Owner(self.urls, pool=name, address=where, _environment=environment, **options)
 

@@ -15,7 +15,11 @@ URL = "http://127.0.0.1:7400"
 
 
 def owner(**changed: Any) -> Owner:  # noqa: ANN401  # wrong on purpose
-    arguments: dict[str, Any] = {"managers": URL, "pool": "rooms", "address": "http://a:8000"}
+    arguments: dict[str, Any] = {
+        "managers": URL,
+        "pool": "rooms",
+        "address": "http://127.0.0.1:8000",
+    }
     return Owner(**{**arguments, **changed})
 
 
@@ -72,6 +76,23 @@ class NarrowHandler:
             {"hand_off": KeyedState(), "hand_off_listen": "0.0.0.0:0"},
             "hand_off_listen='0.0.0.0:0' stands for every .* pass it with hand_off_address",
         ),
+        (
+            {"hand_off": KeyedState(), "hand_off_listen": "10.0.0.7:0"},
+            "hand_off listens on 10.0.0.7, which other machines reach, .* hand_off_insecure=True",
+        ),
+        (
+            {"hand_off": KeyedState(), "address": "http://rooms-1:80"},
+            "hand_off listens on rooms-1, which other machines reach",
+        ),
+        (
+            {
+                "hand_off": KeyedState(),
+                "hand_off_listen": "0.0.0.0:0",
+                "hand_off_address": "http://10.0.0.7:1",
+            },
+            "hand_off listens on 0.0.0.0, which other machines reach",
+        ),
+        ({"hand_off_insecure": True}, "without hand_off none is: pass hand_off"),
         ({"managers": "127.0.0.1:7400"}, "'127.0.0.1:7400' is not the URL of a manager"),
         ({"managers": 7}, r"managers is a URL, or several .* not 7 \(int\); write it like"),
     ],
@@ -96,6 +117,21 @@ def test_an_owner_that_cannot_be(changed: dict[str, object], complaint: str) -> 
 def test_a_lookup_that_cannot_be(changed: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ConfigurationError, match=complaint):
         Lookup(**{"managers": URL, "pool": "rooms", **changed})
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"address": "http://10.0.0.7:80", "hand_off_insecure": True},
+        {"address": "http://10.0.0.7:80", "hand_off_listen": "127.0.0.1:0"},
+        {"address": "http://10.0.0.7:80", "hand_off_listen": "[::1]:0"},
+        {"address": "http://localhost:80"},
+        {"address": "http://127.3.2.1:80"},
+        {"address": "rooms-1"},
+    ],
+)
+def test_state_is_taken_on_loopback_or_where_everybody_is_trusted(said: dict[str, Any]) -> None:
+    owner(hand_off=KeyedState(), **said)
 
 
 def test_callbacks_of_all_kinds_are_taken() -> None:
@@ -127,7 +163,7 @@ def test_a_load_that_cannot_be_is_refused_at_once(amount: Any) -> None:  # noqa:
 
 def test_what_owners_lookups_and_leases_look_like() -> None:
     assert repr(owner(name="one")) == (
-        "<Owner 'one' of pool 'rooms' at http://a:8000: not entered>"
+        "<Owner 'one' of pool 'rooms' at http://127.0.0.1:8000: not entered>"
     )
     assert repr(Lookup(URL, pool="rooms")) == "<Lookup of pool 'rooms': not entered>"
     assert repr(Lease(b"room-42", 7, 255)) == "<Lease of key 'room-42', number 7, journal ff>"
@@ -136,14 +172,14 @@ def test_what_owners_lookups_and_leases_look_like() -> None:
 
 def test_what_an_owner_says_of_itself() -> None:
     mine = owner(name="one")
-    assert (mine.name, mine.pool, mine.address) == ("one", "rooms", "http://a:8000")
+    assert (mine.name, mine.pool, mine.address) == ("one", "rooms", "http://127.0.0.1:8000")
     assert Lookup(URL, pool="rooms").pool == "rooms"
 
 
 def test_a_name_is_drawn_for_each_process() -> None:
     one, two = owner().name, owner().name
     assert one != two
-    assert one.startswith("a:8000-")
+    assert one.startswith("127.0.0.1:8000-")
 
 
 @pytest.mark.parametrize(
@@ -236,7 +272,8 @@ def test_managers_that_cannot_be(given: str, complaint: str) -> None:
 def test_state_is_taken_where_that_is_said_or_on_the_host_of_the_address(
     given: str | None, address: str, expected: str
 ) -> None:
-    assert checked_listening(given, address, "http://10.0.0.9:8400") == expected
+    told = "http://10.0.0.9:8400"
+    assert checked_listening(given, address, told, insecure=True) == expected
 
 
 @pytest.mark.parametrize(
