@@ -94,6 +94,8 @@ class Manager:
         self.leadership = Leadership(config.url, config.timing)
         self.follower: Follower[AnyRecord, State, LeaseHistory] = Follower(LeaseHistory)
         self.leader: Leader | None = None
+        self._leader_wakes_at = FAR_FUTURE
+        """As it was after the last step: nothing happens to a leader between two."""
         self._actions: list[ManagerAction] = []
         self._doubted_at: Instant | None = None
         """When a peer was met that has seen more than this journal tells: the next beat decides."""
@@ -144,14 +146,15 @@ class Manager:
         self._actions.extend(self.leadership.advance(now))
         if self.leader:
             self.leader.context.is_proven = self._may_speak(now)
-            if now >= self.leader.wake_at:
+            if now >= self._leader_wakes_at:
                 self.leader.advance(now)
 
     def _output(self, now: Instant) -> Output[ManagerAction]:
         wake_at = self.leadership.wake_at
         if self.leader:
             self._actions.extend(self.leader.context.take_actions())
-            wake_at = min(wake_at, self.leader.wake_at)
+            self._leader_wakes_at = self.leader.wake_at
+            wake_at = min(wake_at, self._leader_wakes_at)
         actions, self._actions = self._actions, []
         return Output(actions, max(wake_at, now))
 

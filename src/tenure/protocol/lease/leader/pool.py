@@ -208,9 +208,11 @@ class Pool:
         elif isinstance(message, LeaseRequest) and not session.proven:
             session.proven = True
             self.planner.soon(now)
-        returned, giving = self.moving.settle(now, session, missing, copies, self.planner.plan)
-        if returned:
-            self._free(now, returned)
+        giving: RangeMap[bool] | None = None
+        if missing:
+            returned, giving = self.moving.settle(now, session, missing, copies, self.planner.plan)
+            if returned:
+                self._free(now, returned)
         self._respond(session, *self._may_hold(now, session, giving), copies)
         if session.settled and session.proven:
             session.cause = ""
@@ -254,7 +256,7 @@ class Pool:
                 self.moving.that_count(copies) if copies else (),
                 hand_offs,
                 self.context.receipt(),
-                joined(session.cause, self.context.cause),
+                joined(session.cause, self.context.cause) if self.context.cause else "",
                 expected,
             ),
         )
@@ -342,11 +344,13 @@ class Pool:
     # --- what may be held ---
 
     def _may_hold(
-        self, now: Instant, session: Session, giving: RangeMap[bool]
+        self, now: Instant, session: Session, giving: RangeMap[bool] | None
     ) -> tuple[tuple[Leased, ...], tuple[HandOff, ...], tuple[Expected, ...]]:
         given = self.table.held_by(session.incarnation)
         if session.settled and session.renewal[0] is given:
             return session.renewal[1], (), ()
+        if giving is None:
+            giving = RangeMap(value=False)
         kept = self.moving.kept(now, session, self.planner.plan, giving)
         recalled = sum(lease.mark == "recalled" for lease in kept.leases)
         if recalled:
