@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tenure.testing.clock import come_to_rest
+from tenure.transport import websocket_channels
 from tenure.transport.channels import Channel, ChannelLost, Channels, Serve
 from tenure.transport.in_process_channels import MemoryChannelNetwork
 from tenure.transport.websocket_channels import WebSocketChannels
@@ -150,3 +151,37 @@ async def test_what_nobody_reads_is_not_kept_when_the_channel_is_closed() -> Non
         assert transport.get_extra_info("socket").fileno() == -1, "it is still connected"
 
     await between(WebSocketChannels, serve, test)
+
+
+async def test_whoever_connects_and_opens_no_channel_is_let_go(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(websocket_channels, "SILENCE_SECONDS", 0.05)
+    here, there = WebSocketChannels(), WebSocketChannels()
+    url = await there.listen("127.0.0.1:0", echo)
+    speaking = await here.connect(url)
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
+    try:
+        async with asyncio.timeout(10):
+            assert await reader.read() == b""
+        await speaking.send(b"still there")
+        assert await speaking.receive() == b"still there"
+    finally:
+        writer.close()
+        await here.close()
+        await there.close()
+
+
+async def test_each_side_knows_where_the_other_is() -> None:
+    peers: list[str] = []
+
+    async def serve(channel: Channel) -> None:
+        peers.append(channel.peer)
+
+    async def test(channel: Channel) -> None:
+        with pytest.raises(ChannelLost):
+            await channel.receive()
+        assert channel.peer.startswith("http://127.0.0.1:")
+
+    await between(WebSocketChannels, serve, test)
+    assert peers == ["127.0.0.1"]

@@ -21,6 +21,9 @@ class ChannelLost(TenureError):
 class Channel(Protocol):
     """One end of a channel. For one task that sends and one that receives, in one loop."""
 
+    peer: str
+    """Where the other end is: a host for whoever listens, the URL for whoever connects."""
+
     async def send(self, data: bytes) -> None:
         """Send a message."""
         ...

@@ -11,6 +11,8 @@ from tenure.transport.channels import Channel, ChannelLost, Serve
 
 MESSAGES_UNDER_WAY = 8
 """Sent and not received: a socket's buffers, or so."""
+NEIGHBOUR = "this process"
+"""The host of every peer."""
 
 
 class MemoryChannelNetwork:
@@ -53,7 +55,7 @@ class MemoryChannelNetwork:
         if found is None:
             raise ChannelLost(f"{url}: connection refused: nothing listens there")
         serve, loop = found
-        near, far = _End(self, asyncio.get_running_loop()), _End(self, loop)
+        near, far = _End(self, asyncio.get_running_loop(), url), _End(self, loop, NEIGHBOUR)
         near.other, far.other = far, near
         self._open |= {near, far}
         asyncio.run_coroutine_threadsafe(_serve(serve, far), loop)
@@ -74,7 +76,10 @@ async def _serve(serve: Serve, end: "_End") -> None:
 class _End:
     other: "_End"
 
-    def __init__(self, network: MemoryChannelNetwork, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, network: MemoryChannelNetwork, loop: asyncio.AbstractEventLoop, peer: str
+    ) -> None:
+        self.peer = peer
         self._network = network
         self._loop = loop
         self._arrived: deque[bytes] = deque()

@@ -2,6 +2,7 @@
 
 A quiet connection is pinged, as those to managers are: the other host may have vanished. Nothing is
 compressed: what is sent is packed already, and goes through a network that is faster than that.
+Whoever connects and opens no channel is let go after some seconds.
 """
 
 import asyncio
@@ -17,6 +18,9 @@ from tenure.transport.websocket import CLOSE_SECONDS, CONNECT_SECONDS, PING_SECO
 from tenure.wire.limits import HAND_OFF_BYTES
 
 PATH = "/v1/hand-off"
+SILENCE_SECONDS = 5.0
+"""A connection that has been without a channel for so long, and up to twice as long, is ended: a
+socket is cheap for whoever connects, and an owner has only so many."""
 Socket = aiohttp.ClientWebSocketResponse | web.WebSocketResponse
 
 
@@ -27,6 +31,9 @@ class WebSocketChannels:
         self._session: aiohttp.ClientSession | None = None
         self._runner: web.AppRunner | None = None
         self._open: set[_WebSocketChannel] = set()
+        self._speaking: set[object] = set()
+        """The connections with a channel."""
+        self._ending_silent: asyncio.Task[None] | None = None
 
     async def listen(self, where: str, serve: Serve) -> str:
         """See `Channels.listen`."""
@@ -42,11 +49,13 @@ class WebSocketChannels:
                 await socket.prepare(request)
             except ConnectionResetError:  # who connected has gone already
                 return socket
-            channel = _WebSocketChannel(socket, self._open)
+            channel = _WebSocketChannel(socket, self._open, request.remote or "")
+            self._speaking.add(request.protocol)
             try:
                 with suppress(ChannelLost):  # whoever served knows
                     await serve(channel)
             finally:
+                self._speaking.discard(request.protocol)
                 await channel.close()
             return socket
 
@@ -58,8 +67,20 @@ class WebSocketChannels:
         )
         await runner.setup()
         self._runner = runner
+        assert runner.server is not None
+        ending = self._end_silent(runner.server)
+        self._ending_silent = asyncio.get_running_loop().create_task(ending)
         await web.TCPSite(runner, host.strip("[]"), int(port)).start()
         return f"http://{host}:{runner.addresses[0][1]}"
+
+    async def _end_silent(self, server: web.Server) -> None:
+        before: set[web.RequestHandler] = set()
+        while True:
+            await asyncio.sleep(SILENCE_SECONDS)
+            silent = set(server.connections) - self._speaking
+            for connection in silent & before:
+                connection.force_close()
+            before = silent - before
 
     async def connect(self, url: str) -> Channel:
         """See `Channels.connect`."""
@@ -78,12 +99,14 @@ class WebSocketChannels:
                 )
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise ChannelLost(f"{url}: {reason(error)}") from error
-        return _WebSocketChannel(socket, self._open)
+        return _WebSocketChannel(socket, self._open, url)
 
     async def close(self) -> None:
         """See `Channels.close`."""
         for channel in list(self._open):
             await channel.close()
+        if self._ending_silent is not None:
+            self._ending_silent.cancel()
         if self._runner is not None:
             await self._runner.cleanup()
         if self._session is not None:
@@ -91,7 +114,8 @@ class WebSocketChannels:
 
 
 class _WebSocketChannel:
-    def __init__(self, socket: Socket, among: "set[_WebSocketChannel]") -> None:
+    def __init__(self, socket: Socket, among: "set[_WebSocketChannel]", peer: str) -> None:
+        self.peer = peer
         self._socket = socket
         self._among = among
         self._connection = _another_handle(socket)

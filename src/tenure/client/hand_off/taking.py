@@ -28,12 +28,15 @@ class TakingLine(Line):
     def __init__(
         self,
         number: int,
+        peer: str,
         environment: Environment,
         application: Application,
         report: "Callable[[TakingLine, AskToAdmit | AskToKeep | EndTaking], None]",
     ) -> None:
         super().__init__(Taking(), environment.clock, environment.timers(), decode_to_taker)
         self.number = number
+        self.peer = peer
+        self.is_admitted = False
         self.arrival: Arrival | None = None
         """What was offered, once it is."""
         self._application = application

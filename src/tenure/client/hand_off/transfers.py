@@ -22,6 +22,7 @@ from tenure.client.hand_off.line import Line
 from tenure.client.hand_off.taking import TakingLine
 from tenure.errors import ConfigurationError
 from tenure.protocol.lease.messages import HandOff, Leased
+from tenure.protocol.lease.owner.admission import why_closed
 from tenure.protocol.lease.owner.events import (
     Admit,
     ArrivalEnded,
@@ -51,9 +52,10 @@ from tenure.protocol.lease.owner.taking import (
     Kept,
     TurnedAway,
 )
-from tenure.protocol.lease.owner.transfer import Offer
+from tenure.protocol.lease.owner.transfer import NotTaken, Offer
 from tenure.runtime.loops import LoopCalls, Runner
 from tenure.transport.channels import Channel
+from tenure.wire.hand_off import encode
 
 NONE_OF_OURS = 0
 REMEMBERED_FAILURES = 1024
@@ -224,8 +226,15 @@ class Transfers:
 
     async def _serve(self, channel: Channel) -> None:
         """In the transfers' loop: another owner has connected."""
-        owner = self._owner
-        line = TakingLine(next(self._numbers), owner.environment, self.application, self._on_taking)
+        owner, peer = self._owner, channel.peer
+        waiting = [line.peer for line in self._takings.values() if not line.is_admitted]
+        why = why_closed(waiting, peer)
+        if why is not None:
+            owner.counts["channels refused"] += 1
+            await channel.send(encode(NotTaken(why)))
+            return
+        number = next(self._numbers)
+        line = TakingLine(number, peer, owner.environment, self.application, self._on_taking)
         self._takings[line.number] = line
         try:
             await line.run(channel)
@@ -262,6 +271,7 @@ class Transfers:
             return
         match decision:
             case Admit():
+                line.is_admitted = True
                 self._arriving[channel] = line
                 self._post_to(line, Admitted())
             case Keep():

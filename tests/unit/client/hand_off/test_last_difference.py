@@ -97,7 +97,7 @@ class Scene:
                     line.post(Kept())
 
         async def serve(channel: Channel) -> None:
-            await TakingLine(1, RealEnvironment(), application, decide).run(channel)
+            await TakingLine(1, channel.peer, RealEnvironment(), application, decide).run(channel)
 
         self.url = await self.network.channels().listen("", serve)
 

@@ -6,6 +6,7 @@ announces it, or meets what is left of an earlier one, it waits for a moment; an
 refused comes again only when its source asks the manager next.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from tenure.base.instants import FAR_FUTURE, SECOND_NS, Instant
@@ -19,6 +20,12 @@ ARRIVING_AT_ONCE = 32
 """Ranges: a manager orders four of each owner, so eight owners may give to one at a time. More are
 refused, and come later: each may have some chunks in memory."""
 PATIENCE_NS = SECOND_NS
+CHANNELS_AT_ONCE = 64
+"""That have not been admitted: twice as many as ranges may arrive. Nobody has shown any proof on
+them, and each may have a large message in memory."""
+CHANNELS_OF_A_PEER = 32
+"""By host, so that no stranger keeps out the owners of other hosts. Owners of one host that have
+more ranges to give come with them later."""
 
 
 class Waiting(NamedTuple):
@@ -26,6 +33,17 @@ class Waiting(NamedTuple):
 
     offer: Offer
     until: Instant
+
+
+def why_closed(channels: Sequence[str], peer: str) -> str | None:
+    """Why no other channel of `peer` is heard beside those, by peer, that are not admitted yet;
+    None where it is.
+    """
+    if len(channels) >= CHANNELS_AT_ONCE:
+        return f"{len(channels)} channels wait to be admitted already"
+    if (of_peer := channels.count(peer)) >= CHANNELS_OF_A_PEER:
+        return f"{of_peer} channels from {peer} wait to be admitted already"
+    return None
 
 
 class Admission:

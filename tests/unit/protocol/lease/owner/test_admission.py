@@ -3,7 +3,13 @@
 from tenure.base.instants import Instant
 from tenure.base.ranges import KeyRange
 from tenure.protocol.lease.messages import Expected, Leased
-from tenure.protocol.lease.owner.admission import ARRIVING_AT_ONCE, PATIENCE_NS
+from tenure.protocol.lease.owner.admission import (
+    ARRIVING_AT_ONCE,
+    CHANNELS_AT_ONCE,
+    CHANNELS_OF_A_PEER,
+    PATIENCE_NS,
+    why_closed,
+)
 from tenure.protocol.lease.owner.copies import Part
 from tenure.protocol.lease.owner.events import Admit, Forget, Imported, OwnerAction, TurnAway
 from tenure.protocol.lease.owner.possession import Possession
@@ -113,3 +119,13 @@ def test_so_many_arrive_at_once_and_no_more() -> None:
     turned_away = possession.admission.decide(Instant(PATIENCE_NS), may_take=True)
     assert why_not(turned_away) == "32 ranges are arriving already"
     assert len(turned_away) == len(ranges) - ARRIVING_AT_ONCE
+
+
+def test_channels_that_are_not_admitted_are_bounded_by_peer_and_in_all() -> None:
+    of_one = ["a"] * CHANNELS_OF_A_PEER
+    assert why_closed(of_one[1:], "a") is None
+    assert why_closed(of_one, "a") == f"{len(of_one)} channels from a wait to be admitted already"
+    assert why_closed(of_one, "b") is None
+    of_all = [str(i) for i in range(CHANNELS_AT_ONCE)]
+    assert why_closed(of_all[1:], "a") is None
+    assert why_closed(of_all, "a") == f"{len(of_all)} channels wait to be admitted already"
