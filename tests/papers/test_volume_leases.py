@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from tenure.sim.trace.algorithms import Delayed, Lease, Poll, VolumeLease
+from tenure.sim.trace.algorithms import Delayed, ObjectLease, Poll, VolumeLease
 from tenure.sim.trace.figures import (
     AT_100_SECONDS,
     FIGURES,
@@ -71,7 +71,7 @@ def test_table_1_a_read_costs_the_inverse_of_reads_in_a_timeout(term: float) -> 
     trace = random_reads(rate, 1)
     expected = pytest.approx(1 / (1 + rate * term), rel=0.05)
     assert cost_of_a_read(lambda t, c: Poll(t, c, term), trace) == expected
-    assert cost_of_a_read(lambda t, c: Lease(t, c, term), trace) == expected
+    assert cost_of_a_read(lambda t, c: ObjectLease(t, c, term), trace) == expected
 
 
 def test_table_1_a_volume_lease_is_paid_for_by_the_reads_of_all_its_objects() -> None:
@@ -82,13 +82,13 @@ def test_table_1_a_volume_lease_is_paid_for_by_the_reads_of_all_its_objects() ->
     first_reads = files / len(trace.read_at)
     exact = 1 / (1 + rate * files * volume_term)
     assert measured == pytest.approx(exact + first_reads, rel=0.1)
-    alone = cost_of_a_read(lambda t, c: Lease(t, c, volume_term), trace)
+    alone = cost_of_a_read(lambda t, c: ObjectLease(t, c, volume_term), trace)
     assert alone > 7 * measured
 
 
 def test_table_1_callbacks_cost_a_read_nothing_and_a_write_every_holder() -> None:
     trace = random_reads(0.02, 1)
-    assert cost_of_a_read(lambda t, c: Lease(t, c, float("inf")), trace) * 40_000 == 1
+    assert cost_of_a_read(lambda t, c: ObjectLease(t, c, float("inf")), trace) * 40_000 == 1
 
 
 # --- section 5.1: load of servers and network ---

@@ -36,7 +36,7 @@ from tenure.sim.lease.small import (
     Judge,
     Life,
     Limits,
-    World,
+    SmallWorld,
 )
 
 
@@ -77,7 +77,7 @@ def search(
         return _breadth_first(moves, first, most_states)
 
 
-def _breadth_first(moves: Moves, first: World, most_states: int) -> Found:
+def _breadth_first(moves: Moves, first: SmallWorld, most_states: int) -> Found:
     came_from: dict[int, tuple[int, Move]] = {hash(first): (0, Move("", ()))}
     frontier = deque([first])
     steps = 0
@@ -125,10 +125,10 @@ def _maker(names: tuple[str, str], broken: Canary) -> Any:
     return make
 
 
-def _beginning(moves: Moves) -> World:
+def _beginning(moves: Moves) -> SmallWorld:
     """Both managers up, the first leading, and one owner starting."""
     journal = JournalContents(Dice(1), _nothing)
-    world = World(
+    world = SmallWorld(
         tick=0,
         lives=(Life(), Life(), Life(), Life()),
         journal=moves.memory.number(journal),
@@ -146,7 +146,7 @@ def _nothing(*_: Any) -> None:
     """What a commit is to the journal here: the search looks at the records itself."""
 
 
-def _settled(moves: Moves, world: World) -> World:
+def _settled(moves: Moves, world: SmallWorld) -> SmallWorld:
     """Let the first owner come to hold the key, with nothing going wrong; then let things."""
     while not world.believes(OWNERS[0]):
         _, world = next(iter(moves.from_here(world)))

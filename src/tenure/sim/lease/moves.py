@@ -19,16 +19,16 @@ from tenure.sim.lease.small import (
     NOT_THERE,
     OWNERS,
     SLOTS,
-    Belief,
     Judge,
     Life,
     Limits,
     Packet,
-    World,
+    SeenLease,
+    SmallWorld,
 )
 from tenure.sim.lease.words import in_words
 
-Branches = Iterator[tuple[tuple[str, ...], World]]
+Branches = Iterator[tuple[tuple[str, ...], SmallWorld]]
 """Worlds that a step may lead to, each with what to tell of it."""
 
 
@@ -60,14 +60,14 @@ class Moves:
 
     # --- what can happen ---
 
-    def from_here(self, world: World) -> Iterator[tuple[Move, World]]:
+    def from_here(self, world: SmallWorld) -> Iterator[tuple[Move, SmallWorld]]:
         """Every next step."""
         for what, branches in self._choices(world):
             self._what = what
             for told, then in branches:
                 yield Move(what, told), then
 
-    def _choices(self, world: World) -> Iterator[tuple[str, Branches]]:
+    def _choices(self, world: SmallWorld) -> Iterator[tuple[str, Branches]]:
         at = f"tick {world.tick}: "
         due = [slot for slot in (*MANAGERS, *OWNERS) if self._is_due(world, slot)]
         heads = self._heads(world)
@@ -92,26 +92,26 @@ class Moves:
                 yield f"{at}time passes", _only(world._replace(tick=world.tick + 1))
 
     def _arrivals(
-        self, world: World, at: str, packets: list[Packet]
+        self, world: SmallWorld, at: str, packets: list[Packet]
     ) -> Iterator[tuple[str, Branches]]:
         for packet in packets:
             then = world._replace(flying=_without(world.flying, packet))
             yield f"{at}{self._arrival(packet)}", self._deliver(then, packet)
 
     def _late_arrivals(
-        self, world: World, at: str, slots: tuple[int, ...]
+        self, world: SmallWorld, at: str, slots: tuple[int, ...]
     ) -> Iterator[tuple[str, Branches]]:
         for packet in sorted(set(world.aside)):
             if packet.to in slots and (packet.to == JOURNAL or not world.lives[packet.to].frozen):
                 then = world._replace(aside=_without(world.aside, packet))
                 yield f"{at}late, {self._arrival(packet)}", self._deliver(then, packet)
 
-    def _is_due(self, world: World, slot: int) -> bool:
+    def _is_due(self, world: SmallWorld, slot: int) -> bool:
         life = world.lives[slot]
         there = life.machine != NOT_THERE and not life.frozen
         return there and life.wake_at <= world.now(slot)
 
-    def _heads(self, world: World) -> list[Packet]:
+    def _heads(self, world: SmallWorld) -> list[Packet]:
         """The first message of each pair, where its receiver takes messages."""
         heads: dict[tuple[int, int], Packet] = {}
         for packet in world.flying:
@@ -120,7 +120,7 @@ class Moves:
         return list(heads.values())
 
     def _freezes(
-        self, world: World, at: str, slots: tuple[int, ...]
+        self, world: SmallWorld, at: str, slots: tuple[int, ...]
     ) -> Iterator[tuple[str, Branches]]:
         for slot in slots:
             life = world.lives[slot]
@@ -128,7 +128,7 @@ class Moves:
                 frozen = world.spend("freeze").with_life(slot, life._replace(frozen=True))
                 yield f"{at}{SLOTS[slot]} is stopped", _only(frozen)
 
-    def _faults(self, world: World, at: str) -> Iterator[tuple[str, Branches]]:
+    def _faults(self, world: SmallWorld, at: str) -> Iterator[tuple[str, Branches]]:
         for slot, life in enumerate(world.lives):
             if life.frozen:
                 thawed = life._replace(frozen=False)
@@ -142,29 +142,29 @@ class Moves:
         if world.may("revoke"):
             yield f"{at}the leadership is revoked early", self._vacate(world.spend("revoke"))
 
-    def _may_start(self, world: World, slot: int) -> bool:
+    def _may_start(self, world: SmallWorld, slot: int) -> bool:
         is_first = world.lives[slot].uid == 0
         return not is_first or world.tick <= self.limits.start_by
 
     # --- processes ---
 
-    def start(self, world: World, slot: int) -> Branches:
+    def start(self, world: SmallWorld, slot: int) -> Branches:
         """A process begins."""
         uid = (world.lives[slot].uid or slot) + 2 if slot in OWNERS else 0
         machine = self.memory.number(self.make(slot, uid))
         return self._wake(world.with_life(slot, Life(machine, uid, 0)), slot)
 
-    def _kill(self, world: World, slot: int) -> World:
+    def _kill(self, world: SmallWorld, slot: int) -> SmallWorld:
         uid = world.lives[slot].uid
         flying = tuple(packet for packet in world.flying if packet.to != slot)
         aside = tuple(packet for packet in world.aside if packet.to != slot)
         world = world._replace(flying=flying, aside=aside)
-        return _believing(world.with_life(slot, Life(uid=uid)), slot, Belief())
+        return _believing(world.with_life(slot, Life(uid=uid)), slot, SeenLease())
 
-    def _wake(self, world: World, slot: int) -> Branches:
+    def _wake(self, world: SmallWorld, slot: int) -> Branches:
         return self._step(world, slot, None)
 
-    def _deliver(self, world: World, packet: Packet) -> Branches:
+    def _deliver(self, world: SmallWorld, packet: Packet) -> Branches:
         if packet.to == JOURNAL:
             return self._call_late(world, packet)
         life = world.lives[packet.to]
@@ -172,7 +172,7 @@ class Moves:
             return _only(world)
         return self._step(world, packet.to, packet.event)
 
-    def _step(self, world: World, slot: int, event: int | None) -> Branches:
+    def _step(self, world: SmallWorld, slot: int, event: int | None) -> Branches:
         life = world.lives[slot]
         self._tells = []
         step = self.memory.step(life.machine, world.now(slot), event)
@@ -180,7 +180,7 @@ class Moves:
         return self._perform(world, slot, step.actions, ())
 
     def _perform(
-        self, world: World, slot: int, actions: tuple[Any, ...], answers: tuple[int, ...]
+        self, world: SmallWorld, slot: int, actions: tuple[Any, ...], answers: tuple[int, ...]
     ) -> Branches:
         """Carry out actions in order, then hear the journal's answers."""
         if not actions:
@@ -198,8 +198,8 @@ class Moves:
     # --- actions ---
 
     def _act(
-        self, world: World, slot: int, action: Any
-    ) -> Iterator[tuple[tuple[str, ...], World, tuple[int, ...]]]:
+        self, world: SmallWorld, slot: int, action: Any
+    ) -> Iterator[tuple[tuple[str, ...], SmallWorld, tuple[int, ...]]]:
         match action:
             case TellManager() | manager_events.TellClient():
                 for told, then in self._send(world, slot, action):
@@ -220,7 +220,7 @@ class Moves:
             case _:
                 yield (), world, ()
 
-    def _send(self, world: World, slot: int, action: Any) -> Branches:
+    def _send(self, world: SmallWorld, slot: int, action: Any) -> Branches:
         message = action.message
         if isinstance(action, manager_events.TellClient):
             uid = action.connection
@@ -239,7 +239,7 @@ class Moves:
         number: int = self.memory.once((id(action), uid), lambda: self.memory.number(event()))
         return number
 
-    def _fates(self, world: World, packet: Packet, fates: tuple[str, ...]) -> Branches:
+    def _fates(self, world: SmallWorld, packet: Packet, fates: tuple[str, ...]) -> Branches:
         """What becomes of a message: it is decided when it is sent."""
         yield (), world.send(packet)
         if "lose" in fates and world.may("lose"):
@@ -254,8 +254,8 @@ class Moves:
     # --- the journal ---
 
     def _call(
-        self, world: World, slot: int, action: Any
-    ) -> Iterator[tuple[tuple[str, ...], World, tuple[int, ...]]]:
+        self, world: SmallWorld, slot: int, action: Any
+    ) -> Iterator[tuple[tuple[str, ...], SmallWorld, tuple[int, ...]]]:
         call = self._number(action, 0, lambda: action)
         told, then, answer = self._carry_out(world, call)
         yield told, then, () if answer is None else (answer,)
@@ -273,7 +273,7 @@ class Moves:
             told = (*told, f"the answer to {name} is lost")
             yield told, then.spend("journal"), heard
 
-    def _call_late(self, world: World, packet: Packet) -> Branches:
+    def _call_late(self, world: SmallWorld, packet: Packet) -> Branches:
         """A call takes effect late; its answer finds its caller, unless that is stopped."""
         self._tells = []
         told, then, answer = self._carry_out(world, packet.event)
@@ -281,7 +281,9 @@ class Moves:
             then = then.send(Packet(JOURNAL, packet.sender, 0, answer))
         yield told, then
 
-    def _carry_out(self, world: World, call: int) -> tuple[tuple[str, ...], World, int | None]:
+    def _carry_out(
+        self, world: SmallWorld, call: int
+    ) -> tuple[tuple[str, ...], SmallWorld, int | None]:
         question = ("journal", world.journal, call)
         journal, answer, records = self.memory.once(
             question, lambda: self._effect(world.journal, call)
@@ -301,19 +303,19 @@ class Moves:
         answer = None if event is None else self.memory.number(event)
         return self.memory.number(contents), answer, records
 
-    def _vacate(self, world: World) -> Branches:
+    def _vacate(self, world: SmallWorld) -> Branches:
         contents: JournalContents = self.memory.thing(world.journal)
         contents.vacate()
         yield (), world._replace(journal=self.memory.number(contents))
 
     # --- the judge ---
 
-    def _publish(self, world: World, slot: int, holdings: owner_events.Holdings) -> World:
+    def _publish(self, world: SmallWorld, slot: int, holdings: owner_events.Holdings) -> SmallWorld:
         """An owner's readers see new holdings."""
         number = next((lease.number for lease in holdings.leases if KEY in lease.range), 0)
         was = world.judge.beliefs[slot - OWNERS[0]]
         went_on = world.believes(slot) and was.number == number
-        belief = Belief(holdings.incarnation, number, holdings.expires_at if number else 0)
+        belief = SeenLease(holdings.incarnation, number, holdings.expires_at if number else 0)
         world = _believing(world, slot, belief)
         if not world.believes(slot):
             return world
@@ -327,7 +329,7 @@ class Moves:
             raise Violation("S3: a number came again", f"{number} after {judge.last_number}")
         return world._replace(judge=judge._replace(last_number=number))
 
-    def _commit(self, world: World, record: AnyRecord) -> World:
+    def _commit(self, world: SmallWorld, record: AnyRecord) -> SmallWorld:
         """A record is durable: nothing may be freed whose owner still believes in it."""
         if not isinstance(record, Changed | Left):
             return world
@@ -368,7 +370,7 @@ def _record(record: AnyRecord) -> str:
     return f"{type(record).__name__} {in_words(record)}".rstrip()
 
 
-def _only(world: World) -> Branches:
+def _only(world: SmallWorld) -> Branches:
     yield (), world
 
 
@@ -377,7 +379,7 @@ def _without(packets: tuple[Packet, ...], packet: Packet) -> tuple[Packet, ...]:
     return (*packets[:i], *packets[i + 1 :])
 
 
-def _believing(world: World, slot: int, belief: Belief) -> World:
+def _believing(world: SmallWorld, slot: int, belief: SeenLease) -> SmallWorld:
     beliefs = list(world.judge.beliefs)
     beliefs[slot - OWNERS[0]] = belief
     return world._replace(judge=world.judge._replace(beliefs=tuple(beliefs)))

@@ -88,7 +88,7 @@ class Packet(NamedTuple):
     event: int
 
 
-class Belief(NamedTuple):
+class SeenLease(NamedTuple):
     """What an owner's readers see of the key."""
 
     incarnation: int = 0
@@ -99,14 +99,14 @@ class Belief(NamedTuple):
 class Judge(NamedTuple):
     """What the checkers remember."""
 
-    beliefs: tuple[Belief, ...] = (Belief(), Belief())
+    beliefs: tuple[SeenLease, ...] = (SeenLease(), SeenLease())
     last_number: int = 0
     committed_owner: int = 0
     committed_number: int = 1
     """The highest that the journal has."""
 
 
-class World(NamedTuple):
+class SmallWorld(NamedTuple):
     """One state of everything."""
 
     tick: int
@@ -124,22 +124,22 @@ class World(NamedTuple):
         """Whether `kind` may still happen."""
         return self.left[BUDGETS.index(kind)] > 0
 
-    def spend(self, kind: str) -> "World":
+    def spend(self, kind: str) -> "SmallWorld":
         """This world, with one `kind` less to come."""
         i = BUDGETS.index(kind)
         left = (*self.left[:i], self.left[i] - 1, *self.left[i + 1 :])
         return self._replace(left=left)
 
-    def with_life(self, slot: int, life: Life) -> "World":
+    def with_life(self, slot: int, life: Life) -> "SmallWorld":
         """This world, with another process, or state of it, in a place."""
         return self._replace(lives=(*self.lives[:slot], life, *self.lives[slot + 1 :]))
 
-    def send(self, packet: Packet) -> "World":
+    def send(self, packet: Packet) -> "SmallWorld":
         """This world, with one more message on its way."""
         flying = sorted((*self.flying, packet), key=_pair)  # stable: each pair keeps its order
         return self._replace(flying=tuple(flying))
 
-    def set_aside(self, packet: Packet) -> "World":
+    def set_aside(self, packet: Packet) -> "SmallWorld":
         """This world, with one more message that arrives at any time."""
         return self._replace(aside=tuple(sorted((*self.aside, packet))))
 

@@ -73,23 +73,23 @@ class Poll(Algorithm):
         """The server remembers nothing."""
 
 
-class Record(NamedTuple):
+class LeaseRecord(NamedTuple):
     """A lease as its server remembers it."""
 
     since: float
     until: float
 
 
-NOTHING = Record(-inf, -inf)
+NOTHING = LeaseRecord(-inf, -inf)
 
 
-class Lease(Algorithm):
+class ObjectLease(Algorithm):
     """Believe a cached object under a lease (2.4); with `term` infinite, callbacks (2.3)."""
 
     def __init__(self, trace: Trace, tally: Tally, term: float) -> None:
         super().__init__(trace, tally)
         self.term = self.ack_wait = term
-        self.leases: list[dict[int, Record]] = [{} for _ in trace.volume_of]
+        self.leases: list[dict[int, LeaseRecord]] = [{} for _ in trace.volume_of]
         """Of each file, the lease of each client."""
 
     def read(self, now: float, client: int, file: int) -> None:
@@ -101,7 +101,7 @@ class Lease(Algorithm):
     def grant(self, now: float, client: int, file: int) -> None:
         """Begin an object lease anew."""
         self.charge(now, client, file)
-        self.leases[file][client] = Record(now, now + self.term)
+        self.leases[file][client] = LeaseRecord(now, now + self.term)
 
     def charge(self, now: float, client: int, file: int) -> None:
         """Count the record of a lease up to now, or for as long as the server had it."""
@@ -109,7 +109,7 @@ class Lease(Algorithm):
         if record is not None:
             self.count(self.volume_of[file], record, min(now, self.forgotten_at(client, file)))
 
-    def count(self, volume: int, record: Record, end: float) -> None:
+    def count(self, volume: int, record: LeaseRecord, end: float) -> None:
         """Count a record that was there until `end` at the latest."""
         self.tally.record_seconds[volume] += max(0.0, min(record.until, end) - record.since)
 
@@ -138,7 +138,7 @@ class Lease(Algorithm):
             self.end_leases(self.ends_at, file)
 
 
-class VolumeLease(Lease):
+class VolumeLease(ObjectLease):
     """Believe a cached object under its lease and its volume's together (3.1).
 
     Each exchange renews both: the object's, and for `volume_term` the volume's.
@@ -148,7 +148,7 @@ class VolumeLease(Lease):
         super().__init__(trace, tally, term)
         self.volume_term = volume_term
         self.ack_wait = min(volume_term, term)
-        self.volumes: list[dict[int, Record]] = [{} for _ in range(trace.volumes)]
+        self.volumes: list[dict[int, LeaseRecord]] = [{} for _ in range(trace.volumes)]
         """Of each volume, the lease of each client."""
 
     def read(self, now: float, client: int, file: int) -> None:
@@ -158,7 +158,7 @@ class VolumeLease(Lease):
         if record.until <= now or self.leases[file].get(client, NOTHING).until <= now:
             self.tally.say(now, volume, EXCHANGE)
             self.count(volume, record, now)
-            self.volumes[volume][client] = Record(now, now + self.volume_term)
+            self.volumes[volume][client] = LeaseRecord(now, now + self.volume_term)
             self.grant(now, client, file)
 
     def end(self) -> None:
@@ -220,7 +220,7 @@ class Delayed(VolumeLease):
             record = self.leases[file].get(client)
             if record is not None:  # it lists what it has, and has it again
                 self.charge(now, client, file)
-                self.leases[file][client] = Record(now, record.until)
+                self.leases[file][client] = LeaseRecord(now, record.until)
 
     def _settle(self, now: float, client: int, volume: int) -> bool:
         """Take the client's list away, told or discarded; whether there was one."""

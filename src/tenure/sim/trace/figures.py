@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from tenure.sim.trace.algorithms import Algorithm, Delayed, Lease, Poll, VolumeLease
+from tenure.sim.trace.algorithms import Algorithm, Delayed, ObjectLease, Poll, VolumeLease
 from tenure.sim.trace.replay import busiest, replay
 from tenure.sim.trace.tally import Tally
 from tenure.sim.trace.workload import Trace
@@ -55,7 +55,7 @@ class Setting(msgspec.Struct, frozen=True):
             case "poll":
                 return Poll(trace, tally, timeout)
             case "lease":
-                return Lease(trace, tally, timeout)
+                return ObjectLease(trace, tally, timeout)
             case "volume":
                 return VolumeLease(trace, tally, self.volume_term, timeout)
             case "delayed":

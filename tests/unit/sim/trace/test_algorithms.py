@@ -5,7 +5,7 @@ from math import inf
 
 import pytest
 
-from tenure.sim.trace.algorithms import Algorithm, Delayed, Lease, Poll, VolumeLease
+from tenure.sim.trace.algorithms import Algorithm, Delayed, ObjectLease, Poll, VolumeLease
 from tenure.sim.trace.replay import Make, replay
 from tenure.sim.trace.tally import RECORD_BYTES, Tally
 from tenure.sim.trace.workload import Trace
@@ -40,8 +40,8 @@ READS = trace_of([(0, 0, A), (5, 0, A), (20, 0, A)])
     [
         (lambda t, c: Poll(t, c, 0), 6),
         (lambda t, c: Poll(t, c, 10), 4),
-        (lambda t, c: Lease(t, c, 10), 4),
-        (lambda t, c: Lease(t, c, inf), 2),
+        (lambda t, c: ObjectLease(t, c, 10), 4),
+        (lambda t, c: ObjectLease(t, c, inf), 2),
         (lambda t, c: VolumeLease(t, c, 10, 1000), 4),
         (lambda t, c: VolumeLease(t, c, 1000, 10), 4),
         (lambda t, c: Delayed(t, c, 10, 1000), 4),
@@ -61,8 +61,8 @@ def test_a_poll_shows_what_was_written_since_it_asked() -> None:
 
 def test_a_write_is_told_to_whoever_has_a_lease_that_runs() -> None:
     trace = trace_of([(0, 0, A), (8, 1, A), (30, 0, A)], [(12, A)])
-    assert messages(lambda t, c: Lease(t, c, 10), trace) == 3 * 2 + 1 * 2
-    assert messages(lambda t, c: Lease(t, c, inf), trace) == 3 * 2 + 2 * 2
+    assert messages(lambda t, c: ObjectLease(t, c, 10), trace) == 3 * 2 + 1 * 2
+    assert messages(lambda t, c: ObjectLease(t, c, inf), trace) == 3 * 2 + 2 * 2
 
 
 def test_one_volume_lease_serves_all_objects_of_the_volume() -> None:
@@ -105,8 +105,8 @@ def test_best_effort_sends_the_same_and_waits_for_nobody() -> None:
     [
         (lambda t, c: Poll(t, c, 0), 0.0, 0.0),
         (lambda t, c: Poll(t, c, 60), 0.0, 60.0),
-        (lambda t, c: Lease(t, c, inf), inf, 0.0),
-        (lambda t, c: Lease(t, c, 60), 60.0, 0.0),
+        (lambda t, c: ObjectLease(t, c, inf), inf, 0.0),
+        (lambda t, c: ObjectLease(t, c, 60), 60.0, 0.0),
         (lambda t, c: VolumeLease(t, c, 10, 60), 10.0, 0.0),
         (lambda t, c: Delayed(t, c, 10, 60), 10.0, 0.0),
     ],
@@ -127,13 +127,13 @@ def seconds(make: Make, trace: Trace) -> float:
 
 def test_a_lease_is_remembered_until_it_ends_and_a_callback_until_it_is_broken() -> None:
     trace = trace_of([(0, 0, A), (100, 1, B)], [(30, A)])
-    assert seconds(lambda t, c: Lease(t, c, 10), trace) == 10
-    assert seconds(lambda t, c: Lease(t, c, inf), trace) == 30
+    assert seconds(lambda t, c: ObjectLease(t, c, 10), trace) == 10
+    assert seconds(lambda t, c: ObjectLease(t, c, inf), trace) == 30
 
 
 def test_a_renewed_lease_is_one_record() -> None:
     trace = trace_of([(0, 0, A), (10, 0, A), (100, 1, B)])
-    assert seconds(lambda t, c: Lease(t, c, 10), trace) == 20
+    assert seconds(lambda t, c: ObjectLease(t, c, 10), trace) == 20
 
 
 def test_volume_leases_are_remembered_too() -> None:

@@ -34,7 +34,7 @@ AT_ONCE = 4
 that each is done within its deadline."""
 
 
-class Kept(NamedTuple):
+class KeptLeases(NamedTuple):
     """What an incarnation keeps for now, and how it is to give up the rest."""
 
     leases: list[Leased]
@@ -149,13 +149,13 @@ class Moving:
 
     def kept(
         self, now: Instant, session: Session, plan: RangeMap[int], giving: RangeMap[bool]
-    ) -> Kept:
+    ) -> KeptLeases:
         """What the incarnation keeps, what it is to hand over, and what is recalled from it.
 
         What was recalled is left out after its deadline (P10).
         """
         leases: list[Leased] = []
-        moves: list[PlannedMove] = []
+        moves: list[PieceToMove] = []
         for item in self.table.held_by(session.incarnation):
             for key_range, right in self.table.within(item.range):
                 laid = (giving, session.untold, plan, session.recalled, session.orders)
@@ -163,14 +163,14 @@ class Moving:
                     planned = plan[piece.start]
                     fate = self._fate(now, session, piece, planned)
                     if fate == "moves":
-                        moves.append(PlannedMove(piece, right.number, planned))
+                        moves.append(PieceToMove(piece, right.number, planned))
                     if fate != "left out" and not giving[piece.start]:
                         leases.append(self._lease(piece, right, fate))
         all_stays = not moves and not session.is_moving
         session.untold = RangeMap(value=False)
         hand_offs = self._orders(now, session, moves)
         self._tell_takers(session, hand_offs)
-        return Kept(leases, hand_offs, all_stays)
+        return KeptLeases(leases, hand_offs, all_stays)
 
     def _tell_takers(self, session: Session, hand_offs: tuple[HandOff, ...]) -> None:
         """Poke whoever is to be offered state from now on: it takes only what it expects."""
@@ -250,7 +250,7 @@ class Moving:
         return Leased(piece.start, piece.end, right.number, right.since, mark, handed)
 
     def _orders(
-        self, now: Instant, session: Session, moves: list["PlannedMove"]
+        self, now: Instant, session: Session, moves: list["PieceToMove"]
     ) -> tuple[HandOff, ...]:
         """Of the moves, those that are under way, and more, up to so many at once."""
         moves.sort(key=lambda move: session.orders[move.piece.start] == NOT_ORDERED)
@@ -270,7 +270,7 @@ class Moving:
         return tuple(sorted(hand_offs, key=lambda order: order.start))
 
 
-class PlannedMove(NamedTuple):
+class PieceToMove(NamedTuple):
     """A piece that is to be handed over, the number it is held under, and to whom."""
 
     piece: KeyRange
