@@ -1,0 +1,35 @@
+"""Class names: none occurs twice in the library.
+
+Two classes of one name are two meanings of one word: whoever reads the name in a traceback, in an
+import or in a search does not know which is meant.
+"""
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from tests.repo.reading import Module, modules, report, sample
+
+
+def complaints(of: Iterable[Module]) -> Iterator[str]:
+    first: dict[str, str] = {}
+    for module in of:
+        for node in ast.walk(module.tree()):
+            if isinstance(node, ast.ClassDef):
+                place = f"{module.path}:{node.lineno}"
+                if node.name in first:
+                    yield f"{place} {node.name} is a class at {first[node.name]} too"
+                first.setdefault(node.name, place)
+
+
+def test_no_class_name_occurs_twice() -> None:
+    found = list(complaints(modules()))
+    assert found == [], report(found)
+
+
+def test_a_second_class_of_the_name_is_found() -> None:
+    one = sample("tenure.a", "class Lease: ...\n")
+    other = sample("tenure.b", "def f():\n    class Lease: ...\n")
+    assert list(complaints([one, other])) == [
+        "src/tenure/b.py:2 Lease is a class at src/tenure/a.py:1 too"
+    ]
+    assert list(complaints([one, sample("tenure.b", "class Leases: ...\n")])) == []
