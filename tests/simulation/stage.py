@@ -264,6 +264,7 @@ class Stage:
         pool: str = POOL,
         on_host: HostProcess | None = None,
         hand_off: bool = False,
+        watchdog: float | None = None,
     ) -> OwnerActor:
         """An owner, by default called as its place; its process on a host, where it knows that. Who
         can `hand_off` takes state there.
@@ -276,6 +277,7 @@ class Stage:
             kind=self.kind,
             process=None if on_host is None else as_process(on_host),
             hand_off=slot if hand_off else None,
+            watchdog_ns=None if watchdog is None else seconds(watchdog),
         )
         machine = OwnerMachine(config, Random(self.random.random()))
         actor = OwnerActor(self, slot, rate, machine, on_host)

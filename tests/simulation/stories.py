@@ -35,13 +35,14 @@ def ends_badly(
 def one_owner(
     *,
     hand_off: bool = False,
+    watchdog: float | None = None,
     **manager: Any,  # noqa: ANN401
 ) -> tuple[Stage, ManagerActor, OwnerActor]:
     """A manager `a` leads, the owner `o` holds every key, and `p` would come after it."""
     stage = Stage()
     stage.prefer((WHOLE, ("o", "p")))
     a = stage.manager("a", **manager)
-    o = stage.owner("o", hand_off=hand_off)
+    o = stage.owner("o", hand_off=hand_off, watchdog=watchdog)
     stage.run(1)
     assert stage.holders(KEY) == ["o"]
     return stage, a, o

@@ -71,8 +71,9 @@ KNOWN = {
     "granted-without-the-import": Known(13, ("S2: a write was forgotten",)),
     "import-of-an-earlier-number": Known(0, ("S2: what was lost came back",)),
     "import-without-its-grant": Known(2, ("S2: what was lost came back",)),
-    "granted-before-let-go": Known(4, ("S2: what was lost came back",)),
-    "evicts-the-living": Known(1, (FREED, TWO), "steering", 5),
+    "granted-before-let-go": Known(4, ("S2: what was lost came back", "S2: a write was forgotten")),
+    # The evicted are told at once, so it takes a message that does not arrive.
+    "evicts-the-living": Known(3, (FREED, TWO), "steering,cut,drop,delay,pause", 5),
     "clock-stops-in-suspend": Known(6, (FREED, TWO), "suspend,drop"),
     "skew-over-the-bound": Known(
         12, (FREED, TWO), "skew,crash of an owner,one-way cut,two-way cut"

@@ -86,11 +86,14 @@ class World(Site):
         self.tell("world", "heals")
         for process in self.processes():
             process.thaw()
-        deadline = self.now + self.healing_bound_ns
+        begun = self.now
         while True:
             for slot in list(self.slots):
                 self._restart(slot)  # also who was still leaving when all was healed
             self.while_healing()
+            # Asked each time: a fault that was under way, such as a journal being restored, may
+            # end only now, and what it imposes is part of the bound.
+            deadline = begun + self.healing_bound_ns
             self.run_until(min(self.now + self.heals_every_ns, deadline))
             missing = self.not_well()
             if missing is None and all(process.alive for process in self.processes()):
