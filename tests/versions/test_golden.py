@@ -49,6 +49,7 @@ ADDED: dict[str, object] = {
         5, (messages.RangeLoad(b"a", b"b", 2.5),), (messages.KeyLoad(b"a", 1.5),)
     ),
     "LeaseResponse.expected": (messages.Expected(b"a", b"b", 5, 2, 7),),
+    "LeaseResponse.same_address": "bob",
     "LeaseResponse.copies": (messages.Held(b"a", b"b", 5),),
     "LeaseResponse.hand_offs": (messages.HandOff(b"a", b"b", 5, 2, "ws://a", 7),),
     "Leased.handed": 7,

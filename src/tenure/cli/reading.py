@@ -71,6 +71,15 @@ def _show_owners(pool: str, answer: OwnersAnswer) -> None:
     )
     can_go = ("protocol", "incarnation", "recalled", "address", "connected", "held for")
     show(columns, rows, empty=f"the pool {pool} has no owners", can_go=can_go)
+    shared: dict[str, list[str]] = {}
+    for each in answer.owners:
+        if each.same_address:
+            shared.setdefault(each.address, []).append(each.name)
+    for address, names in shared.items():
+        say(
+            f"{' and '.join(names)} announce {address}: most requests reach the wrong owner; see "
+            "`tenure docs guides/web-servers`"
+        )
 
 
 def table(

@@ -69,6 +69,8 @@ class OwnerAnswer(msgspec.Struct, frozen=True):
     """cordoned, drained or evicted; otherwise empty."""
     load: float = 0.0
     """What is asked of its ranges a second, in the unit in which the pool's owners count."""
+    same_address: str = ""
+    """Another living owner that announces the same address; empty where there is none."""
 
 
 class OwnersAnswer(msgspec.Struct, frozen=True):
@@ -232,6 +234,7 @@ def owners_answer(
             version(each.connection),
             each.steering,
             each.load,
+            each.same_address,
         )
         for each in answer.owners
     )

@@ -299,6 +299,8 @@ class LeaseResponse(Message, frozen=True):
     cause: Cause = ""
     expected: tuple[Expected, ...] = ()
     """All whose state may be on its way to this owner: it takes no other."""
+    same_address: Text = ""
+    """The name of another living owner that announces the same address; empty if there is none."""
 
 
 class Refusal(Message, frozen=True):

@@ -119,11 +119,20 @@ class Desk:
         sequence: int | None = None,
         *,
         hand_off: bool = False,
+        address: str = "",
     ) -> LeaseResponse | Refusal | None:
         """Somebody joins; the answer. Who can `hand_off` takes state at an address of its own."""
         self.sequence += 1
         join = Join(
-            *("p", None, name, f"http://{name}", nonce, SEAL.nonce, sequence or self.sequence),
+            *(
+                "p",
+                None,
+                name,
+                address or f"http://{name}",
+                nonce,
+                SEAL.nonce,
+                sequence or self.sequence,
+            ),
             hand_off=f"ws://{name}" if hand_off else None,
         )
         self.advance(now)

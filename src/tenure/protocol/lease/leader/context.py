@@ -21,9 +21,18 @@ from tenure.protocol.lease.leader.events import (
     TellClients,
     Ticket,
 )
+from tenure.protocol.lease.leader.noted import REFUSED
 from tenure.protocol.lease.leader.order_secrets import order_secret
 from tenure.protocol.lease.leader.receipts import Receipt, opened, sealed
-from tenure.protocol.lease.messages import FromManager, HandOff
+from tenure.protocol.lease.messages import (
+    TEXT_CHARACTERS,
+    FromManager,
+    HandOff,
+    Join,
+    LeaseRequest,
+    Refusal,
+    RefusalReason,
+)
 from tenure.protocol.lease.records import AnyRecord
 from tenure.protocol.lease.timing import Timing
 from tenure.protocol.log.journal import Append, Committed, Deposed, Unknown
@@ -106,6 +115,20 @@ class LeaderContext:
         """Say `message` to one client, once all that is decided is durable."""
         if connection is not None:
             self._say(TellClient(connection, message))
+
+    def refuse(
+        self,
+        connection: Connection,
+        message: Join | LeaseRequest,
+        reason: RefusalReason,
+        detail: str,
+        retry_after_ns: int = 0,
+    ) -> None:
+        """Refuse `message`, and tell observers."""
+        self.note(REFUSED[reason], message.pool, detail)
+        said = (message.owner_nonce, message.sequence, self.seal.nonce)
+        seal = (*said, self.seal.journal, self.seal.leadership)
+        self.send(connection, Refusal(*seal, reason, detail[:TEXT_CHARACTERS], retry_after_ns))
 
     def push(self, connections: tuple[Connection, ...], message: FromManager) -> None:
         """Say `message` to many clients, once all that is decided is durable."""

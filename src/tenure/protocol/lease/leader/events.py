@@ -144,6 +144,8 @@ class OwnerSummary(msgspec.Struct, frozen=True):
     """What an operator ordered: cordoned, drained or evicted; otherwise empty."""
     load: float = 0.0
     """What is asked of its ranges a second, as far as owners have told."""
+    same_address: str = ""
+    """Another living owner that announces the same address; empty where there is none."""
 
 
 class Owners(msgspec.Struct, frozen=True):

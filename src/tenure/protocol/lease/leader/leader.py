@@ -21,9 +21,9 @@ from tenure.protocol.lease.leader.events import (
     QuestionAsked,
 )
 from tenure.protocol.lease.leader.explaining import read_plan
-from tenure.protocol.lease.leader.noted import REFUSED, LeaderKind
+from tenure.protocol.lease.leader.noted import LeaderKind
 from tenure.protocol.lease.leader.policies import PolicyMaker
-from tenure.protocol.lease.leader.pool import MAX_RETRY_NS, Pool, refusal
+from tenure.protocol.lease.leader.pool import MAX_RETRY_NS, Pool
 from tenure.protocol.lease.leader.receipts import Receipt
 from tenure.protocol.lease.leader.steering import planning_to_steer, steer
 from tenure.protocol.lease.leader.witnesses import Witnesses
@@ -34,7 +34,6 @@ from tenure.protocol.lease.messages import (
     Introduction,
     Join,
     LeaseRequest,
-    RefusalReason,
     Sync,
     SyncRefusal,
     ToManager,
@@ -126,7 +125,7 @@ class Leader:
         pool = self.pools.get(message.pool)
         if isinstance(message, LeaseRequest):
             if pool is None or self._claims_too_much(pool, message):
-                self._refuse(connection, message, "past", _NEVER)
+                self.context.refuse(connection, message, "past", _NEVER, MAX_RETRY_NS)
             else:
                 pool.on_request(now, connection, message)
             return
@@ -138,7 +137,7 @@ class Leader:
                 f"the pool {message.pool!r} is {pool.table.kind}, not {message.kind}; "
                 f"ask for kind={pool.table.kind!r}, or name another pool"
             )
-            self._refuse(connection, message, "pool_kind", detail)
+            self.context.refuse(connection, message, "pool_kind", detail, MAX_RETRY_NS)
             return
         pool.on_join(now, connection, message)
         self.witnesses.on_joined(now, connection, pool, message)
@@ -147,7 +146,8 @@ class Leader:
         """A new pool for its first owner, where that is allowed."""
         is_wrong = wrong_with_name(message.pool) is not None
         if message.kind is None or not self.create_pools or is_wrong:
-            self._refuse(connection, message, "no_pool", _no_pool(message.pool))
+            detail = _no_pool(message.pool)
+            self.context.refuse(connection, message, "no_pool", detail, MAX_RETRY_NS)
             return None
         return self._create(PoolCreated(message.pool, message.kind))
 
@@ -157,16 +157,6 @@ class Leader:
         pool = self._pool(self.context.history.tables[record.pool])
         self.pools[record.pool] = pool
         return pool
-
-    def _refuse(
-        self,
-        connection: Connection,
-        message: Join | LeaseRequest,
-        reason: RefusalReason,
-        detail: str,
-    ) -> None:
-        self.context.note(REFUSED[reason], message.pool, detail)
-        self.context.send(connection, refusal(self.context, message, reason, detail, MAX_RETRY_NS))
 
     def _introduce(self, connection: Connection, message: Hello | Join | LeaseRequest) -> None:
         seal = self.context.seal

@@ -24,6 +24,7 @@ class LeaderKind(NotedKind):
     POLICY_FAILED = "policy failed", Level.ERROR, True
     ASKED_WITNESS = "asked a witness", Level.DEBUG
     STUCK = "owner stuck: its application does not let go of ranges", Level.WARNING
+    SHARED_ADDRESS = "owners share an address", Level.WARNING
     ACCUSED = "said to be gone, may object", Level.DEBUG
     LATE_REQUEST = "late request", Level.DEBUG
     LATE_ATTESTATION = "late attestation", Level.DEBUG

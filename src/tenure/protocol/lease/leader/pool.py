@@ -19,17 +19,17 @@ from tenure.base.ranges import KeyRange
 from tenure.protocol.balance.planning import Planned, PlanningFailed
 from tenure.protocol.balance.policy import NOBODY, Policy
 from tenure.protocol.lease.causes import joined
+from tenure.protocol.lease.leader.addresses import Addresses
 from tenure.protocol.lease.leader.context import LeaderContext
 from tenure.protocol.lease.leader.events import Connection
 from tenure.protocol.lease.leader.move_log import MoveLog
 from tenure.protocol.lease.leader.moving import Moving
-from tenure.protocol.lease.leader.noted import REFUSED, LeaderKind
+from tenure.protocol.lease.leader.noted import LeaderKind
 from tenure.protocol.lease.leader.planner import Planner
 from tenure.protocol.lease.leader.publisher import Publisher
 from tenure.protocol.lease.leader.room import FULL, TOO_FINE, cuts_too_much, is_full_for
 from tenure.protocol.lease.leader.session import Session
 from tenure.protocol.lease.messages import (
-    TEXT_CHARACTERS,
     Copy,
     Entry,
     Expected,
@@ -40,7 +40,6 @@ from tenure.protocol.lease.messages import (
     LeaseRequest,
     LeaseResponse,
     Refusal,
-    RefusalReason,
 )
 from tenure.protocol.lease.records import Changed, Joined, Left, Member, Steering
 from tenure.protocol.lease.table import LeaseTable
@@ -57,6 +56,7 @@ class Pool:
         self.table = table
         self.publisher = Publisher(context, table)
         self.sessions: dict[int, Session] = {}
+        self.addresses = Addresses(context, table, self.sessions)
         self.move_log = MoveLog(table)
         self.moving = Moving(context, table, self.publisher, self.sessions, self.move_log)
         self.planner = Planner(context, table, policy, self.sessions, self.move_log)
@@ -77,6 +77,7 @@ class Pool:
         session.proven = True
         session.leaving = member.incarnation in self.table.steering.evicted
         self.sessions[member.incarnation] = session
+        self.addresses.add(member.incarnation, Instant(0))
         self._next_expiry = min(self._next_expiry, until)
         self.planner.by(Instant(0))
 
@@ -88,13 +89,15 @@ class Pool:
         session = self.sessions.get(incarnation)
         if nonce == message.owner_nonce and incarnation != NOBODY:
             if session is None or self._is_evicted(session):
-                self._refuse(connection, message, "past", "this incarnation is gone or evicted")
+                self.context.refuse(
+                    connection, message, "past", "this incarnation is gone or evicted"
+                )
                 return
         elif session is not None:
             self._refuse_name(now, connection, message, session)
             return
         elif is_full_for(self.table, message):
-            self._refuse(connection, message, "no_pool", FULL, MAX_RETRY_NS)
+            self.context.refuse(connection, message, "no_pool", FULL, MAX_RETRY_NS)
             return
         else:
             session = self._number(now, message)
@@ -120,6 +123,7 @@ class Pool:
         session.cause = self.context.begin()
         self.sessions[incarnation] = session
         self._next_expiry = Instant(0)
+        self.addresses.add(incarnation, now)
         self.move_log.on_joined(now, incarnation)
         self.context.note(LeaderKind.JOINED, self.table.pool, f"{message.name} as {incarnation}")
         return session
@@ -136,7 +140,7 @@ class Pool:
         """Take back what is not listed, then answer with all that the owner may hold."""
         session = self.session_of(message)
         if session is None:
-            self._refuse(
+            self.context.refuse(
                 connection,
                 message,
                 "past",
@@ -144,7 +148,7 @@ class Pool:
             )
             return
         if cuts_too_much(self.table, message):
-            self._refuse(connection, message, "past", TOO_FINE)
+            self.context.refuse(connection, message, "past", TOO_FINE)
             return
         self._answer(now, connection, session, message, message.held, message.copies)
 
@@ -258,6 +262,7 @@ class Pool:
                 self.context.receipt(),
                 joined(session.cause, self.context.cause) if self.context.cause else "",
                 expected,
+                self.addresses.told_to(session),
             ),
         )
 
@@ -273,20 +278,7 @@ class Pool:
             f"still be alive; it is free in {wait_ns / 1e9:.1f} s, or at once when that one "
             "closes. Choose another name, or none: one is drawn for each process by default"
         )
-        self._refuse(connection, message, "name_held", detail, wait_ns)
-
-    def _refuse(
-        self,
-        connection: Connection,
-        message: Join | LeaseRequest,
-        reason: RefusalReason,
-        detail: str,
-        retry_after_ns: int = 0,
-    ) -> None:
-        self.context.note(REFUSED[reason], self.table.pool, detail)
-        self.context.send(
-            connection, refusal(self.context, message, reason, detail, retry_after_ns)
-        )
+        self.context.refuse(connection, message, "name_held", detail, wait_ns)
 
     def holder_of(self, message: Join) -> Session | None:
         """The session of another incarnation that has the name which `message` asks for (P8)."""
@@ -442,6 +434,7 @@ class Pool:
         entries = self._freed(free)
         self.context.story()
         del self.sessions[session.incarnation]
+        self.addresses.remove(session.incarnation)
         self.moving.on_gone(session.incarnation)
         self.move_log.add(now, entries, why.phrase)
         self.move_log.on_gone(session.incarnation)
@@ -474,24 +467,3 @@ class Pool:
         for session in self.sessions.values():
             assert session.name == self.table.members[session.incarnation].name
             assert self._next_expiry <= session.hold_until, (self._next_expiry, session.hold_until)
-
-
-def refusal(
-    context: LeaderContext,
-    message: Join | LeaseRequest,
-    reason: RefusalReason,
-    detail: str,
-    retry_after_ns: int = 0,
-) -> Refusal:
-    """The refusal of `message`, sealed."""
-    seal = context.seal
-    return Refusal(
-        message.owner_nonce,
-        message.sequence,
-        seal.nonce,
-        seal.journal,
-        seal.leadership,
-        reason,
-        detail[:TEXT_CHARACTERS],
-        retry_after_ns,
-    )

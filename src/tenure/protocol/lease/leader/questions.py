@@ -91,6 +91,7 @@ def _owner_summary(
         member.labels,
         _steering(pool, session),
         carried.get(session.incarnation, 0.0),
+        pool.addresses.beside(session),
     )
 
 

@@ -37,7 +37,7 @@ from tenure.protocol.lease.owner.events import (
     OwnerView,
     Phase,
 )
-from tenure.protocol.lease.owner.noted import REFUSED, OwnerKind, news_in
+from tenure.protocol.lease.owner.noted import REFUSED, News, OwnerKind
 from tenure.protocol.lease.owner.possession import Possession
 from tenure.protocol.lease.owner.witness import look, testify
 from tenure.protocol.lease.search import LONGEST_PAUSE_NS as LONGEST_SEARCH_PAUSE_NS
@@ -95,6 +95,7 @@ class OwnerMachine:
         self.possession = Possession(config.pool)
         self.belief, self.copies = self.possession.belief, self.possession.copies
         self._is_hung = False
+        self.news = News(config.pool)
         self._actions: list[OwnerAction] = []
         self.silence = Silence(config.watchdog_ns)
         self.search.start(Instant(0))
@@ -345,7 +346,7 @@ class OwnerMachine:
         match message:
             case Poke():
                 if manager == self.manager:
-                    self._actions.extend(news_in(message, self.config.pool))
+                    self._actions.extend(self.news.of(message))
                     if not self.possession.waits_for_application:
                         self._ask_soon(now)
             case Standby():
@@ -398,7 +399,7 @@ class OwnerMachine:
             self._ask_again = True  # the second exchange shows that it lives (P9)
         if back := self.silence.broken(now, request.sent_at, message.term_ns):
             self._note(OwnerKind.HEARD, back)
-        self._actions.extend(news_in(message, self.config.pool))
+        self._actions.extend(self.news.of(message))
         expires_at = self.term_ends(now, request.sent_at, message.term_ns)
         actions, asks = self.possession.take(
             now,

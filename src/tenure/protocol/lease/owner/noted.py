@@ -25,6 +25,7 @@ class OwnerKind(NotedKind):
     OLD_INTRODUCTION = "old introduction", Level.DEBUG
     OLD_ANSWER = "old answer", Level.DEBUG
     ATTESTED = "attested", Level.DEBUG
+    SHARED_ADDRESS = "shares its address", Level.WARNING
     HAND_OFF_FAILED = "hand-off failed", Level.DEBUG
     REFUSED_PAST = "refused: past", Level.WARNING, True
     REFUSED_NAME = "refused: name_held", Level.WARNING, True
@@ -41,14 +42,31 @@ REFUSED: dict[RefusalReason, OwnerKind] = {
 """Under which kind a refusal is counted."""
 
 
-def news_in(message: LeaseResponse | Poke, pool: str) -> Iterator[Noted]:
-    """What a message tells that has a cause: a quiet renewal has none, and is no news."""
-    if not message.cause:
-        return
-    if isinstance(message, Poke):
-        yield Noted(OwnerKind.POKED, pool, "is poked", message.cause)
-        return
-    for kind, mark in ((OwnerKind.GRANTED, "granted"), (OwnerKind.RECALLED, "recalled")):
-        ranges = sum(lease.mark == mark for lease in message.leases)
-        if ranges:
-            yield Noted(kind, pool, f"is told that {ranges} ranges are {mark}", message.cause)
+class News:
+    """What messages tell that is news to an owner: a quiet renewal is none."""
+
+    def __init__(self, pool: str) -> None:
+        self.pool = pool
+        self._has_warned = False
+
+    def of(self, message: LeaseResponse | Poke) -> Iterator[Noted]:
+        """What has a cause; and, once, that another owner announces the same address."""
+        if isinstance(message, Poke):
+            if message.cause:
+                yield Noted(OwnerKind.POKED, self.pool, "is poked", message.cause)
+            return
+        if message.same_address and not self._has_warned:
+            self._has_warned = True
+            detail = (
+                f"announces the same address as {message.same_address}: most requests reach the "
+                "wrong owner. Give each process an address of its own; see "
+                "`tenure docs guides/web-servers`"
+            )
+            yield Noted(OwnerKind.SHARED_ADDRESS, self.pool, detail)
+        if not message.cause:
+            return
+        for kind, mark in ((OwnerKind.GRANTED, "granted"), (OwnerKind.RECALLED, "recalled")):
+            ranges = sum(lease.mark == mark for lease in message.leases)
+            if ranges:
+                detail = f"is told that {ranges} ranges are {mark}"
+                yield Noted(kind, self.pool, detail, message.cause)

@@ -1,0 +1,75 @@
+"""Owners that announce one address: workers behind one port, of which clients reach any.
+
+Nothing is refused for it: a proxy that knows where each key belongs may stand at that address. But
+mostly it is a mistake, so the log, `owners` and the owners themselves say it.
+"""
+
+from collections.abc import Mapping
+
+from tenure.base.instants import Instant
+from tenure.protocol.lease.leader.context import LeaderContext
+from tenure.protocol.lease.leader.noted import LeaderKind
+from tenure.protocol.lease.leader.session import Session
+from tenure.protocol.lease.table import LeaseTable
+
+
+class Addresses:
+    """Who announces which address in one pool."""
+
+    def __init__(
+        self, context: LeaderContext, table: LeaseTable, sessions: Mapping[int, Session]
+    ) -> None:
+        self.context = context
+        self.table = table
+        self.sessions = sessions
+        self._joined_at: dict[str, dict[int, Instant]] = {}
+        """By address: when each incarnation there joined."""
+        self._warned: dict[str, None] = {}
+
+    def add(self, incarnation: int, joined_at: Instant) -> None:
+        """An incarnation joined; a predecessor's did so before anything that is heard now."""
+        address = self.table.members[incarnation].address
+        self._joined_at.setdefault(address, {})[incarnation] = joined_at
+
+    def remove(self, incarnation: int) -> None:
+        """An incarnation is about to be forgotten."""
+        address = self.table.members[incarnation].address
+        del self._joined_at[address][incarnation]
+        if not self._joined_at[address]:
+            del self._joined_at[address]
+            self._warned.pop(address, None)
+
+    def beside(self, session: Session) -> str:
+        """The name of another living owner at the address of `session`; empty if there is none."""
+        member = self.table.members.get(session.incarnation)
+        there = {} if member is None else self._joined_at[member.address]
+        for incarnation in there:
+            other = self.sessions[incarnation]
+            if other is not session and _live_at_once(session, other, there):
+                return other.name
+        return ""
+
+    def told_to(self, session: Session) -> str:
+        """The same, for an answer; the log says it once for each address."""
+        name = self.beside(session)
+        if name:
+            address = self.table.members[session.incarnation].address
+            if address not in self._warned:
+                self._warned[address] = None
+                detail = (
+                    f"{session.name} and {name} announce {address}: most requests reach the wrong "
+                    "owner. Give each process an address of its own; see "
+                    "`tenure docs guides/web-servers`"
+                )
+                self.context.note(LeaderKind.SHARED_ADDRESS, self.table.pool, detail)
+        return name
+
+
+def _live_at_once(one: Session, other: Session, joined_at: Mapping[int, Instant]) -> bool:
+    """Whether the older one was heard after the younger one had joined. A process that takes the
+    place of a dead one announces the same address, and the dead one is not heard again.
+    """
+    older, younger = sorted((one, other), key=lambda session: session.incarnation)
+    if older.leaving or None in (older.connection, younger.connection):
+        return False
+    return older.heard_at > joined_at[younger.incarnation]
