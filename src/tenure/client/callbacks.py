@@ -11,8 +11,9 @@ import asyncio
 import inspect
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from tenure.base.instants import FAR_FUTURE, Instant, in_seconds
@@ -26,6 +27,7 @@ SHOWN_RANGES = 3
 STUCK_SECONDS = 10.0
 """When a callback has taken this long, the log says that it hangs: leaving waits as long for
 all."""
+BEHIND = "the callbacks behind it wait, and so does whatever it is to let go of"
 
 Callback: TypeAlias = Callable[[Any], object]
 """A function or a coroutine function of one argument."""
@@ -195,27 +197,14 @@ class Callbacks:
                 job.then()
 
     async def _call(self, job: Job, callback: Callback) -> None:
-        began_at, is_done = self._clock(), False
-
-        def say_stuck() -> None:
-            if not is_done:
-                self._log.warning(
-                    "%s: %s has been running for %.0f s for %s: the callbacks behind it wait, and "
-                    "so does whatever it is to let go of",
-                    self._name,
-                    job.name,
-                    in_seconds(self._clock() - began_at),
-                    job.about,
-                )
-
-        self.watch(say_stuck)
-        began_late = began_at >= job.deadline
+        began_late = self._clock() >= job.deadline
         if began_late:
             self._say_late(job, "could begin only")
         try:
-            result = callback(job.argument)
-            if inspect.isawaitable(result):
-                await result
+            with self.watched(job.name, job.about, BEHIND):
+                result = callback(job.argument)
+                if inspect.isawaitable(result):
+                    await result
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
@@ -226,6 +215,28 @@ class Callbacks:
         else:
             if self._clock() >= job.deadline and not began_late:
                 self._say_late(job, "was done only")
+
+    @contextmanager
+    def watched(self, name: str, about: str, waits: str) -> Iterator[None]:
+        """While the body calls the application: the log says when that takes too long, and what
+        waits for it.
+        """
+        began_at, is_done = self._clock(), False
+
+        def say_stuck() -> None:
+            if not is_done:
+                self._log.warning(
+                    "%s: %s has been running for %.0f s for %s: %s",
+                    self._name,
+                    name,
+                    in_seconds(self._clock() - began_at),
+                    about,
+                    waits,
+                )
+
+        self.watch(say_stuck)
+        try:
+            yield
         finally:
             is_done = True
 

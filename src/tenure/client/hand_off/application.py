@@ -2,7 +2,9 @@
 
 A call may take long, or fail; whoever asked waits for it in a loop of its own. What is discarded is
 discarded in the order of the callbacks: after the `on_revoke` that belongs to it, before any
-`on_grant` that follows.
+`on_grant` that follows. Only where a chunk is still being taken in does it wait beside them: the
+handler may never come back, and would keep all other callbacks waiting. The owner has not let go of
+that range meanwhile, so it is granted to others.
 """
 
 import asyncio
@@ -17,6 +19,7 @@ from tenure.client.hand_off.handler import HandOffHandler, Mark, exported_by, re
 from tenure.errors import TenureError
 from tenure.protocol.lease.owner.giving import SMALL_BYTES
 
+UNTAKEN = "the range is not taken here before it returns, and goes to other owners"
 RETRY_SECONDS = 1.0
 """After a discard that failed. The range is not served here before one has succeeded."""
 
@@ -101,7 +104,8 @@ class Application:
 
         async def begin() -> None:
             async with arrival.under_way:
-                await result_of(self._handler.discard_range(arrival.range))
+                with self._callbacks.watched("discard_range", str(arrival.range), UNTAKEN):
+                    await result_of(self._handler.discard_range(arrival.range))
 
         await asyncio.wrap_future(self._callbacks.run(begin))
 
@@ -114,7 +118,8 @@ class Application:
             async with arrival.under_way:
                 if arrival.is_stopped:
                     raise NotWanted("it is not wanted any more")
-                await result_of(self._handler.import_chunk(arrival.range, chunk))
+                with self._callbacks.watched("import_chunk", str(arrival.range), UNTAKEN):
+                    await result_of(self._handler.import_chunk(arrival.range, chunk))
 
         await asyncio.wrap_future(self._callbacks.run(take))
 
@@ -134,15 +139,21 @@ class Application:
         then = discard.end
         self._callbacks.put(Job("discard_range", self._discard, discard, about, then=then))
 
+    async def _put_later(self, discard: "_Discard") -> None:
+        for arrival in discard.arrivals:
+            async with arrival.under_way:
+                """Its chunk is in."""
+        self._put(discard)
+
     async def _discard(self, discard: "_Discard") -> None:
-        discard.has_failed = True
+        discard.is_to_come = True
+        if any(arrival.under_way.locked() for arrival in discard.arrivals):
+            self._callbacks.run(lambda: self._put_later(discard))
+            return
         try:
-            for arrival in discard.arrivals:
-                async with arrival.under_way:
-                    pass
             for key_range in discard.ranges:
                 await result_of(self._handler.discard_range(key_range))
-            discard.has_failed = False
+            discard.is_to_come = False
         except Exception:  # noqa: BLE001  # the application's: the library goes on
             self._counts["discards failed"] += 1
             again = "" if self.is_leaving else f", and is called again in {RETRY_SECONDS:g} s"
@@ -154,7 +165,7 @@ class Application:
                 again,
             )
             if self.is_leaving:
-                discard.has_failed = False
+                discard.is_to_come = False
             else:
                 asyncio.get_running_loop().call_later(RETRY_SECONDS, self._put, discard)
 
@@ -168,9 +179,10 @@ class _Discard:
     ) -> None:
         self.ranges = ranges
         self.arrivals = arrivals
-        self.has_failed = False
+        self.is_to_come = False
+        """It has not been done, and is put again."""
         self._then = then
 
     def end(self) -> None:
-        if not self.has_failed:
+        if not self.is_to_come:
             self._then()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tenure import KeyRange
-from tenure.client.callbacks import Callbacks
+from tenure.client.callbacks import Callbacks, Job
 from tenure.client.hand_off.application import Application, Arrival
 from tenure.client.hand_off.handler import Exported
 from tenure.protocol.lease.owner.giving import SMALL_BYTES
@@ -76,5 +76,36 @@ async def test_requests_are_served_between_large_chunks() -> None:
         await asyncio.sleep(0)  # a turn of the application's loop
         most, before = max(most, len(handler.done) - before), len(handler.done)
     assert (most, len(handler.done)) == (1, 5)
+    callbacks.stop()
+    await come_to_rest()
+
+
+class Hanging(Listed):
+    """An import that waits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = asyncio.Event()
+
+    async def import_chunk(self, key_range: KeyRange, chunk: bytes) -> None:  # type: ignore[override]
+        await self.gate.wait()
+        super().import_chunk(key_range, chunk)
+
+
+async def test_an_import_that_hangs_keeps_its_discard_waiting_and_no_other_callback() -> None:
+    handler = Hanging()
+    asked, callbacks = application(handler)
+    callbacks.start_here()
+    arrival = Arrival(WHOLE, 1)
+    taking = asyncio.ensure_future(asked.take(arrival, SMALL))
+    await come_to_rest()
+    asked.discard([WHOLE], [arrival], lambda: handler.done.append("let go"))
+    callbacks.put(Job("on_revoke", lambda _: handler.done.append("on_revoke"), None, "another"))
+    await come_to_rest()
+    assert handler.done == ["on_revoke"]
+    handler.gate.set()
+    await taking
+    await come_to_rest()
+    assert handler.done == ["on_revoke", "small", "discard", "let go"]
     callbacks.stop()
     await come_to_rest()
