@@ -38,6 +38,7 @@ ADDED: dict[str, object] = {
     "Sync.receipt": b"sealed",
     "SyncResponse.receipt": b"sealed",
     "TookOver.secret": b"secret",
+    "Changed.deleted": True,
     "Changed.handed": 7,
     "Changed.steering": STEERING,
     "Join.hand_off": "ws://a",
@@ -55,6 +56,7 @@ ADDED: dict[str, object] = {
     "Leased.handed": 7,
     "Member.hand_off": "ws://a",
     "Member.process": A_PROCESS,
+    "PoolState.deleted": True,
     "PoolState.handed": (messages.Held(b"a", b"b", 5),),
     "PoolState.steering": STEERING,
 }

@@ -102,21 +102,23 @@ def urls(given: Sequence[str] | None, environment: Mapping[str, str] = os.enviro
     return found or [f"http://{DEFAULT_HOST}:{DEFAULT_PORT}"]
 
 
-def ask(given: Sequence[str] | None, target: str, body: object = None) -> HttpReply:
-    """GET `target` from the leader, or POST `body` to it.
+def ask(
+    given: Sequence[str] | None, target: str, body: object = None, method: str = ""
+) -> HttpReply:
+    """GET `target` from the leader, POST `body` to it, or use another method.
 
     Raises UsageError if the answer is that the question is wrong, and NoManager if no manager
     answers.
     """
     managers = urls(given)
     with WaitingLine(lambda: f"waiting for {' or '.join(managers)}"):
-        return _ask_until_led(managers, target, body)
+        return _ask_until_led(managers, target, body, method)
 
 
-def _ask_until_led(managers: Sequence[str], target: str, body: object) -> HttpReply:
+def _ask_until_led(managers: Sequence[str], target: str, body: object, method: str) -> HttpReply:
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
-        reply, why, is_soon = _ask_each(managers, target, body)
+        reply, why, is_soon = _ask_each(managers, target, body, method)
         if reply is not None:
             return _checked(reply)
         if not is_soon or time.monotonic() > deadline:
@@ -128,7 +130,7 @@ def _ask_until_led(managers: Sequence[str], target: str, body: object) -> HttpRe
 
 
 def _ask_each(
-    managers: Sequence[str], target: str, body: object
+    managers: Sequence[str], target: str, body: object, method: str
 ) -> tuple[HttpReply | None, list[str], bool]:
     """The first answer; otherwise why no manager answered, and whether one may soon."""
     waiting, asked, why, is_soon = list(managers), set[str](), list[str](), False
@@ -138,7 +140,7 @@ def _ask_each(
             continue
         asked.add(url)
         try:
-            reply = _ask_one(url, target, body)
+            reply = _ask_one(url, target, body, method=method)
         except (OSError, http.client.HTTPException) as error:
             why.append(f"{url}: {_reason(error)}")
             continue
@@ -162,17 +164,21 @@ def get(url: str, target: str, timeout_seconds: float) -> HttpReply:
 
 
 def _ask_one(
-    url: str, target: str, body: object, timeout_seconds: float = TIMEOUT_SECONDS
+    url: str,
+    target: str,
+    body: object,
+    timeout_seconds: float = TIMEOUT_SECONDS,
+    method: str = "",
 ) -> HttpReply:
     parts = urlsplit(url)
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     connection = kind(parts.hostname or "", parts.port, timeout=timeout_seconds)
     try:
         if body is None:
-            connection.request("GET", target)
+            connection.request(method or "GET", target)
         else:
             data = msgspec.json.encode(body)
-            connection.request("POST", target, data, {"Content-Type": "application/json"})
+            connection.request(method or "POST", target, data, {"Content-Type": "application/json"})
         response = connection.getresponse()
         return HttpReply(response.status, response.read())
     finally:

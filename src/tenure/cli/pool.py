@@ -2,15 +2,16 @@
 
 import os
 from typing import Annotated
+from urllib.parse import quote
 
 from cyclopts import App, Parameter
 
 from tenure.base.keys import PoolKind
-from tenure.cli.asking import ASKING, AskingOptions, ask
+from tenure.cli.asking import ASKING, AskingOptions, PoolName, ask
 from tenure.cli.output import EXAMPLE, say, show
-from tenure.cli.steering import policy
+from tenure.cli.steering import STEERING, SteeringOptions, policy
 from tenure.manager.answers import CreatedAnswer, PoolsAnswer
-from tenure.manager.pool_spec import from_hex, pool_spec
+from tenure.manager.pool_spec import check_name, from_hex, pool_spec
 
 app = App(
     name="pool", help="Make pools, list them, and choose their policy.", help_format="plaintext"
@@ -56,6 +57,23 @@ def create(
     cut = f", cut at {len(points)} keys" if points else ""
     was = "created" if answer.created else "exists already, with these settings"
     say(f"pool {answer.name} ({answer.kind}{cut}) {was}")
+
+
+@app.command(help_epilogue=EXAMPLE.format("pool delete rooms --dry-run"))
+def delete(name: PoolName, /, *, how: SteeringOptions = STEERING) -> None:
+    """Delete a pool that has no owners.
+
+    The lease numbers of its keys go on if it is created again. An owner that starts later creates
+    it, unless its manager runs with --no-create-pools.
+    """
+    check_name(name)
+    parameters = "?dry_run=true" if how.dry_run else ""
+    reply = ask(how.manager, f"/v1/pools/{quote(name, safe='')}{parameters}", method="DELETE")
+    if how.json:
+        print(reply.text)
+    else:
+        done = f"pool {name} is deleted"
+        say(f"dry run, nothing was changed; otherwise: {done}" if how.dry_run else done)
 
 
 @app.command(name="list", help_epilogue=EXAMPLE.format("pool list"))

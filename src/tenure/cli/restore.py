@@ -60,6 +60,8 @@ def _show_copy(url: str, copy: RestoredCopy) -> None:
         ("leadership", f"{seat.leadership} of {seat.manager or 'nobody'}"),
     ]
     for name, table in sorted(copy.history.tables.items()):
+        if table.is_deleted:
+            continue
         leases = sum(len(table.held_by(owner)) for owner in table.members)
         owners = len(table.members)
         rows.append((f"pool {name}", f"{table.kind}, {owners} owners, {leases} leases"))

@@ -48,6 +48,13 @@ class CreatedAnswer(msgspec.Struct, frozen=True):
     created: bool
 
 
+class DeletedAnswer(msgspec.Struct, frozen=True):
+    """The pool is gone; with `dry_run` it could be deleted now."""
+
+    name: str
+    dry_run: bool
+
+
 class OwnerAnswer(msgspec.Struct, frozen=True):
     """An owner in short."""
 

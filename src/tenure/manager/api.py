@@ -15,7 +15,7 @@ from tenure.base.instants import in_seconds
 from tenure.base.keys import PoolKind
 from tenure.errors import ConfigurationError
 from tenure.manager import answers
-from tenure.manager.answers import CreatedAnswer, StatusAnswer
+from tenure.manager.answers import CreatedAnswer, DeletedAnswer, StatusAnswer
 from tenure.manager.engine import ManagerEngine
 from tenure.manager.http_errors import HttpRefusal, as_json, check_is_json
 from tenure.manager.journal_health import journal_answer
@@ -25,6 +25,7 @@ from tenure.manager.steering_api import SteeringApi, key_in
 from tenure.protocol.lease.leader.events import (
     Answer,
     CarriedOut,
+    DeletePool,
     Impossible,
     ListOwners,
     ListPools,
@@ -77,8 +78,9 @@ class Api:
         for path, handler in paths.items():
             router.add_get(path, handler)
         router.add_post("/v1/pools", self.create_pool)
+        router.add_delete("/v1/pools/{pool}", self.delete_pool)
         steering = SteeringApi(self).add_routes(router)
-        self._paths = sorted([*paths, *steering, "/v1/owner", "/v1/lookup"])
+        self._paths = sorted([*paths, "/v1/pools/{pool}", *steering, "/v1/owner", "/v1/lookup"])
 
     # --- the manager itself ---
 
@@ -145,6 +147,15 @@ class Api:
         answer = CreatedAnswer(question.pool, question.kind, done.changed)
         return as_json(answer, 201 if done.changed else 200)
 
+    async def delete_pool(self, request: web.Request) -> web.Response:
+        """Forget a pool that has no owners."""
+        written = request.query.get("dry_run", "false")
+        if written not in ("true", "false"):
+            raise HttpRefusal(400, f"dry_run={written}", "give dry_run=true or dry_run=false")
+        question = DeletePool(request.match_info["pool"], written == "true")
+        await self.ask(question, CarriedOut)
+        return as_json(DeletedAnswer(question.pool, question.dry_run))
+
     async def table(self, request: web.Request) -> web.Response:
         """The lease table, or what changed in it."""
         question = ReadTable(request.match_info["pool"], _since(request), _journal(request))
@@ -185,7 +196,9 @@ class Api:
             case NotLeading(leader=leader):
                 raise HttpRefusal(503, f"this manager stands by; {leader} leads", "ask it", leader)
             case Impossible(why=why, missing=True):
-                raise HttpRefusal(404, why, "create it: POST /v1/pools, or tenure pool create")
+                create = "create it: POST /v1/pools, or tenure pool create"
+                way_out = "name one of those" if isinstance(question, DeletePool) else create
+                raise HttpRefusal(404, why, way_out)
             case Impossible(why=why):
                 raise HttpRefusal(409, why, _way_out(question))
         assert isinstance(answer, wanted), answer
@@ -195,6 +208,8 @@ class Api:
 def _way_out(question: Question) -> str:
     if isinstance(question, Steer):
         return "name what is there"
+    if isinstance(question, DeletePool):
+        return "close its owners first, and delete it when they have left"
     return "use the pool as it is, or choose another name"
 
 

@@ -49,6 +49,21 @@ async def test_a_pool_is_created_and_listed(capsys: Capture) -> None:
 
 
 @pytest.mark.asyncio
+async def test_a_pool_is_deleted(capsys: Capture) -> None:
+    async with serving() as manager:
+        await to(manager, "pool", "create", "rooms", "--kind", "hashed")
+        await to(manager, "pool", "delete", "rooms", "--dry-run")
+        await to(manager, "pool", "delete", "rooms")
+        await to(manager, "pool", "delete", "rooms", code=2)
+        said = capsys.readouterr()
+        assert said.out.splitlines()[1:] == [
+            "dry run, nothing was changed; otherwise: pool rooms is deleted",
+            "pool rooms is deleted",
+        ]
+        assert "there is no pool 'rooms'; there are: none yet" in said.err
+
+
+@pytest.mark.asyncio
 async def test_a_conflict_and_a_pool_that_is_not_there_are_code_2(capsys: Capture) -> None:
     async with serving() as manager:
         await to(manager, "pool", "create", "rooms", "--kind", "hashed")

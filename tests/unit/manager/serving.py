@@ -33,6 +33,10 @@ class Serving(NamedTuple):
         async with self.session.get(url, headers=headers) as response:
             return response.status, json.loads(await response.read())
 
+    async def delete(self, path: str) -> tuple[int, Any]:
+        async with self.session.delete(URL(self.service.url + path, encoded=True)) as response:
+            return response.status, json.loads(await response.read())
+
     async def post(self, path: str, body: object, **headers: str) -> tuple[int, Any]:
         url = self.service.url + path
         data = body if isinstance(body, bytes) else json.dumps(body).encode()

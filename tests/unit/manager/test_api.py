@@ -45,6 +45,19 @@ async def test_a_pool_is_created_once_and_listed() -> None:
         assert (status, [{**pool, "lsn": 1} for pool in answer["pools"]]) == (200, [listed])
 
 
+async def test_a_pool_is_deleted() -> None:
+    async with serving() as manager:
+        await with_pools(manager)
+        could = {"name": "docs", "dry_run": True}
+        assert await manager.delete("/v1/pools/docs?dry_run=true") == (200, could)
+        assert await manager.delete("/v1/pools/docs") == (200, {**could, "dry_run": False})
+        assert (await manager.get("/v1/pools/docs/table"))[0] == 404
+        status, problem = await manager.delete("/v1/pools/docs")
+        assert (status, problem["way_out"]) == (404, "name one of those")
+        assert (await manager.delete("/v1/pools/rooms?dry_run=1"))[0] == 400
+        assert (await manager.post("/v1/pools", DOCUMENTS))[0] == 201
+
+
 async def test_a_pool_that_is_there_and_different_is_a_conflict() -> None:
     async with serving() as manager:
         await with_pools(manager)

@@ -34,7 +34,7 @@ class LeaseHistory:
             case Changed(pool=pool) | Left(pool=pool) | Joined(pool=pool):
                 self._table(pool).apply(record)
             case PoolCreated(pool=pool):
-                self.tables[pool] = LeaseTable(record)
+                self.tables[pool] = LeaseTable(record, self.tables.get(pool))
             case TookOver(leadership=leadership, promise_ns=promise_ns, secret=secret):
                 self.leadership = leadership
                 self.secret = secret or self.secret

@@ -116,6 +116,10 @@ class Changed(Record, frozen=True):
     """The number under which the state that the entries' owner now has was last served; or 0."""
     steering: Steering | None = None
     """From here on; None where it stays as it is."""
+    deleted: bool = False
+    """The pool is gone, but for its numbers, which go on if it is created again. To older managers,
+    which pass over this field, it is an empty pool; if one lets an owner join, it is there again.
+    """
 
 
 AnyRecord: TypeAlias = TookOver | PromiseLowered | WaitedOut | PoolCreated | Joined | Left | Changed
@@ -149,6 +153,7 @@ class PoolState(msgspec.Struct, frozen=True, array_like=True):
     handed: tuple[Held, ...] = ()
     """Ranges that were granted with their state, by the number under which that was served last."""
     steering: Steering = UNSTEERED
+    deleted: bool = False
 
 
 class State(msgspec.Struct, frozen=True, array_like=True):

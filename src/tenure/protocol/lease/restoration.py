@@ -70,4 +70,5 @@ def _restored(table: LeaseTable) -> PoolState:
         members=(),
         numbered=copied.numbered,
         steering=replace(copied.steering, evicted=()),
+        deleted=copied.deleted,
     )

@@ -50,11 +50,12 @@ def owners_of(rights: RangeMap[Right]) -> RangeMap[int]:
 class LeaseTable:
     """One pool: its rights, its members, and every number that must never come again."""
 
-    def __init__(self, created: PoolCreated) -> None:
+    def __init__(self, created: PoolCreated, former: "LeaseTable | None" = None) -> None:
         self.pool: str = created.pool
         self.kind: PoolKind = created.kind
         self.split_points: tuple[Key, ...] = created.split_points
-        self.rights = RangeMap(Right(NOBODY, FIRST_NUMBER, FIRST_NUMBER))
+        first = former.next_number if former else FIRST_NUMBER  # numbers never restart
+        self.rights = RangeMap(Right(NOBODY, first, first))
         self.handed: RangeMap[int] = RangeMap(NOT_HANDED)
         """Where a range was granted with its state: the number under which that was served last.
         It names the one copy that belongs to the grant (P13)."""
@@ -63,8 +64,9 @@ class LeaseTable:
         self.characters = 0
         """Of all members' names and addresses."""
         self.numbered: dict[str, tuple[int, int]] = {}
-        self.next_number = FIRST_NUMBER + 1
-        self.next_incarnation = 1
+        self.next_number: int = first + 1
+        self.next_incarnation: int = former.next_incarnation if former else 1
+        self.is_deleted = False
         self._held: dict[int, tuple[Held, ...]] = {}
         self._entries: tuple[Entry, ...] | None = None
 
@@ -73,8 +75,9 @@ class LeaseTable:
     def apply(self, record: Joined | Left | Changed) -> None:
         """Make `record` so."""
         match record:
-            case Changed(entries=entries, handed=handed, steering=steering):
+            case Changed(entries=entries, handed=handed, steering=steering, deleted=deleted):
                 self._lay(entries, handed)
+                self.is_deleted = deleted
                 self.steering = self.steering if steering is None else steering
             case Joined():
                 self._join(record)
@@ -91,6 +94,7 @@ class LeaseTable:
             self.steering = msgspec.structs.replace(self.steering, evicted=rest)
 
     def _join(self, record: Joined) -> None:
+        self.is_deleted = False
         self.members[record.incarnation] = Member(
             record.incarnation,
             record.name,
@@ -177,6 +181,7 @@ class LeaseTable:
                 if number != NOT_HANDED
             ),
             self.steering,
+            self.is_deleted,
         )
 
     @classmethod
@@ -194,6 +199,7 @@ class LeaseTable:
         table.next_number = state.next_number
         table.next_incarnation = state.next_incarnation
         table.steering = state.steering
+        table.is_deleted = state.deleted
         return table
 
     def invariants(self) -> None:
@@ -204,6 +210,7 @@ class LeaseTable:
         for incarnation, member in self.members.items():
             assert incarnation < self.next_incarnation, member
             assert self.numbered[member.name] == (incarnation, member.nonce), member
+        assert not (self.is_deleted and self.members), self.members
         assert set(self.steering.evicted) <= self.members.keys(), self.steering
 
 

@@ -52,6 +52,13 @@ class CreatePool(msgspec.Struct, frozen=True):
     split_points: tuple[Key, ...] = ()
 
 
+class DeletePool(msgspec.Struct, frozen=True):
+    """Forget a pool that has no owners, all but its numbers."""
+
+    pool: str
+    dry_run: bool = False
+
+
 class ListPools(msgspec.Struct, frozen=True):
     """Which pools are there?"""
 
@@ -81,7 +88,7 @@ class Locate(msgspec.Struct, frozen=True):
 
 
 Reading: TypeAlias = ListPools | ListOwners | ReadTable | Locate | ExplainKey
-Question: TypeAlias = CreatePool | SteeringCommand | ReadPlan | Reading
+Question: TypeAlias = CreatePool | DeletePool | SteeringCommand | ReadPlan | Reading
 
 
 class QuestionAsked(msgspec.Struct, frozen=True):

@@ -6,9 +6,10 @@ is deposed; so nothing that it believed in its first time survives into its seco
 
 from collections.abc import Sequence
 
-from tenure.base.instants import FAR_FUTURE, Instant
+from tenure.base.instants import FAR_FUTURE, Instant, in_seconds
 from tenure.base.keys import KEY_BYTES, Key
 from tenure.base.names import shown, wrong_with_name
+from tenure.base.ranges import LOWEST
 from tenure.protocol.balance.planning import Planned, Planning, PlanningFailed
 from tenure.protocol.lease.leader import questions
 from tenure.protocol.lease.leader.context import LeaderContext
@@ -16,6 +17,7 @@ from tenure.protocol.lease.leader.events import (
     CarriedOut,
     Connection,
     CreatePool,
+    DeletePool,
     Impossible,
     PlanMade,
     QuestionAsked,
@@ -30,6 +32,7 @@ from tenure.protocol.lease.leader.witnesses import Witnesses
 from tenure.protocol.lease.limits import BOUND_BYTES_PER_TABLE, SPLIT_POINTS_PER_POOL
 from tenure.protocol.lease.messages import (
     Attested,
+    Entry,
     Hello,
     Introduction,
     Join,
@@ -39,13 +42,14 @@ from tenure.protocol.lease.messages import (
     ToManager,
 )
 from tenure.protocol.lease.records import (
+    Changed,
     PoolCreated,
     PromiseLowered,
     TookOver,
     WaitedOut,
 )
 from tenure.protocol.lease.steering_events import ReadPlan, Steer, Steered, SteeringCommand
-from tenure.protocol.lease.table import LeaseTable
+from tenure.protocol.lease.table import NOBODY, LeaseTable
 
 
 class Leader:
@@ -85,7 +89,11 @@ class Leader:
             self._lower_at = context.inherited_until
         self._asked: dict[Planning, QuestionAsked] = {}
         """Questions that wait for what a policy says."""
-        self.pools = {name: self._pool(table) for name, table in history.tables.items()}
+        self.pools = {
+            name: self._pool(table)
+            for name, table in history.tables.items()
+            if not table.is_deleted
+        }
         self.witnesses = Witnesses(now, context, self.pools)
 
     @staticmethod
@@ -152,11 +160,19 @@ class Leader:
         return self._create(PoolCreated(message.pool, message.kind))
 
     def _create(self, record: PoolCreated) -> Pool:
+        was_deleted = record.pool in self.context.history.tables
         self.context.write(record)
+        if was_deleted:  # older managers do not know that numbers go on; they read entries
+            self._lay_anew(record.pool)
         self.context.note(LeaderKind.POOL_CREATED, record.pool, record.kind)
         pool = self._pool(self.context.history.tables[record.pool])
         self.pools[record.pool] = pool
         return pool
+
+    def _lay_anew(self, pool: str, *, deleted: bool = False) -> None:
+        number = self.context.history.tables[pool].next_number
+        entry = Entry(LOWEST, None, NOBODY, number, number)
+        self.context.write(Changed(pool, (entry,), deleted=deleted))
 
     def _introduce(self, connection: Connection, message: Hello | Join | LeaseRequest) -> None:
         seal = self.context.seal
@@ -219,6 +235,8 @@ class Leader:
         question = asked.question
         if isinstance(question, CreatePool):
             self.context.reply(asked.ticket, self._create_asked(question))
+        elif isinstance(question, DeletePool):
+            self.context.reply(asked.ticket, self._delete_asked(now, question))
         elif isinstance(question, Steer | ReadPlan):
             self._ask_policy(now, asked, question)
         else:
@@ -284,6 +302,30 @@ class Leader:
             f"the pool {question.pool!r} exists already, {table.kind} and with "
             f"{len(table.split_points)} split points; choose another name"
         )
+
+    def _delete_asked(self, now: Instant, question: DeletePool) -> CarriedOut | Impossible:
+        name = question.pool
+        pool = self.pools.get(name)
+        if pool is None:
+            return questions.no_pool(self.pools, name)
+        if pool.sessions:
+            sessions = pool.sessions.values()
+            last = in_seconds(max(session.hold_until for session in sessions) - now)
+            first = shown(min(session.name for session in sessions))
+            return Impossible(
+                f"the pool {name!r} has {len(sessions)} owners, {first} among them; what is known "
+                f"of those that are gone ends in {max(last, 0.0):.1f} s at most"
+            )
+        if not question.dry_run:
+            self._lay_anew(name, deleted=True)
+            del self.pools[name]
+            self._drop_questions_about(name)
+            self.context.note(LeaderKind.POOL_DELETED, name)
+        return CarriedOut(changed=True)
+
+    def _drop_questions_about(self, pool: str) -> None:
+        for work in [work for work in self._asked if work.pool == pool]:
+            self.context.reply(self._asked.pop(work).ticket, questions.no_pool(self.pools, pool))
 
     # --- time ---
 

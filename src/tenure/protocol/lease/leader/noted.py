@@ -11,6 +11,7 @@ class LeaderKind(NotedKind):
     """All of it."""
 
     POOL_CREATED = "pool created", Level.INFO
+    POOL_DELETED = "pool deleted", Level.INFO
     JOINED = "owner joined", Level.INFO
     LEFT = "owner left", Level.INFO
     EXPIRED = "owner expired", Level.WARNING

@@ -199,6 +199,8 @@ class LookupMachine:
             case SyncRefusal():
                 if (message.nonce, message.sequence) == (self.nonce, self.sequence):
                     self._note(LookupKind.REFUSED_NO_POOL, f"is refused: {message.detail}")
+                    if self.in_contact and manager == self.manager and self._sent_at is not None:
+                        self._find_nothing("the pool is gone")
             case Standby():
                 if manager == self.manager:
                     self._look_for_leader(now)
@@ -311,15 +313,18 @@ class LookupMachine:
 
     def _lose_contact(self) -> None:
         """Everything may be lost. The numbers are kept, to be compared on return (P17)."""
-        self.in_contact = False
         bound = in_seconds(self.contact_ns)
         self._note(
             LookupKind.OUT_OF_CONTACT,
             f"is out of contact: no manager has answered for {bound:g} s. Until one does it finds "
             "nothing, and everything counts as lost",
         )
+        self._find_nothing("out of contact")
+
+    def _find_nothing(self, why: str) -> None:
+        self.in_contact = False
         self._route((WHOLE,))
-        self._signal_loss([WHOLE], "out of contact")
+        self._signal_loss([WHOLE], why)
 
     def _signal_loss(self, ranges: list[KeyRange], why: str) -> None:
         self._actions.append(SignalLoss(tuple(ranges), why))

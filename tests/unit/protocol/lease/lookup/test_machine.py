@@ -360,6 +360,33 @@ def test_a_refusal_is_told_and_asked_about_again() -> None:
     assert driven.asked() == ["a", "b"]
 
 
+def refused(driven: Driven, manager: str) -> None:
+    asked_at = driven.wake_at
+    driven.advance(asked_at)
+    said = SyncRefusal(driven.machine.sequence, driven.machine.nonce, "no such pool")
+    driven.hear(asked_at, said, manager)
+
+
+def test_a_pool_that_is_deleted_is_lost_whole_and_found_again_if_it_is_there_again() -> None:
+    driven = in_contact(number=3)
+    refused(driven, "a")
+    assert driven.lost() == [WHOLE]
+    assert driven.machine.find(b"k") is None
+    asked_at = driven.wake_at
+    driven.advance(asked_at)
+    driven.hear(asked_at, response(driven, Entry(b"", None, 1, 7, 6), lsn=9))
+    assert driven.lost() == [WHOLE]
+    assert driven.machine.find(b"k") == OWNERS[0]
+
+
+def test_that_another_manager_knows_no_such_pool_is_no_loss() -> None:
+    """It may have a journal of its own: whoever answers ends nothing."""
+    driven = in_contact()
+    refused(driven, "b")
+    assert driven.lost() == []
+    assert driven.machine.find(b"k") == OWNERS[0]
+
+
 @pytest.mark.parametrize("sync_ns", [0, 1, 3])
 def test_a_manager_that_says_to_sync_all_the_time_is_not_obeyed(sync_ns: int) -> None:
     driven = Driven()
