@@ -1,0 +1,239 @@
+"""An order that is carried out: its rounds, limits and deadlines, and a taker that is wrong."""
+
+import pytest
+
+from tenure.base.instants import FAR_FUTURE, Instant
+from tenure.protocol.lease.messages import HandOff
+from tenure.protocol.lease.owner.giving import (
+    CHUNKS_IN_HAND,
+    ROUNDS,
+    SMALL_BYTES,
+    ChunkMade,
+    EndServing,
+    Export,
+    Exported,
+    FailGiving,
+    Giving,
+    GivingAction,
+    GivingEvent,
+    GivingStopped,
+    HaveGiven,
+    MakeChunk,
+    PeerReached,
+    Reach,
+    ServingEnded,
+)
+from tenure.protocol.lease.owner.transfer import (
+    CHUNKS_UNDER_WAY,
+    PROGRESS_NS,
+    Accepted,
+    CallFailed,
+    Chunk,
+    HangUp,
+    Last,
+    Listen,
+    NotTaken,
+    Offer,
+    PeerErred,
+    PeerLost,
+    PeerSaid,
+    Say,
+    Taken,
+    ToSource,
+    Whole,
+)
+
+ORDER = HandOff(b"a", b"b", 5, 2, "http://taker")
+OFFER = Offer("p", 7, b"a", b"b", 5, 1, 2, 77)
+LARGE = bytes(SMALL_BYTES + 1)
+
+
+class Given:
+    """A giving, step by step, at an instant that the test moves."""
+
+    def __init__(self) -> None:
+        self.machine = Giving(ORDER, OFFER)
+        self.now = Instant(100)
+        self.wake_at = FAR_FUTURE
+        self.did = self.advance()
+
+    def advance(self, by: int = 0) -> list[GivingAction]:
+        self.now = Instant(self.now + by)
+        output = self.machine.advance(self.now)
+        self.wake_at = output.wake_at
+        self.machine.invariants()
+        return list(output.actions)
+
+    def on(self, *events: GivingEvent) -> list[GivingAction]:
+        """What the last of them led to."""
+        for event in events:
+            output = self.machine.handle(self.now, event)
+            self.wake_at, self.did = output.wake_at, list(output.actions)
+            self.machine.invariants()
+        return self.did
+
+    def hears(self, *messages: ToSource) -> list[GivingAction]:
+        return self.on(*map(PeerSaid, messages))
+
+    def gives_round(self, *chunks: bytes) -> list[GivingAction]:
+        """From an Export that was asked for to the end of that round."""
+        self.on(Exported())
+        for chunk in chunks:
+            self.on(ChunkMade(chunk))
+            self.hears(Taken())
+        return self.on(ChunkMade(None))
+
+
+def accepted() -> Given:
+    given = Given()
+    given.on(PeerReached())
+    assert given.hears(Accepted()) == [Export(), Listen()]
+    return given
+
+
+def copied() -> Given:
+    """All but the last difference is there."""
+    given = accepted()
+    assert given.gives_round(b"all") == [Export()]
+    assert given.gives_round() == [EndServing()]
+    return given
+
+
+def all_sent() -> Given:
+    given = copied()
+    assert given.on(ServingEnded()) == [Export()]
+    given.on(Exported())
+    assert given.on(ChunkMade(b"last")) == [Say(Chunk(b"last", True)), MakeChunk(True)]
+    assert given.on(ChunkMade(None)) == [Say(Last())]
+    return given
+
+
+def test_it_reaches_the_taker_and_makes_its_offer() -> None:
+    given = Given()
+    assert given.did == [Reach("http://taker")]
+    assert given.on(PeerReached()) == [Say(OFFER), Listen()]
+
+
+def test_the_range_is_copied_then_its_differences_then_the_last_one() -> None:
+    given = all_sent()
+    assert given.hears(Taken()) == [Listen()]
+    assert given.hears(Whole()) == [HaveGiven(), HangUp()]
+    assert given.wake_at == FAR_FUTURE
+
+
+def test_a_difference_that_is_large_is_followed_by_another_up_to_so_many() -> None:
+    given = accepted()
+    rounds = [given.gives_round(LARGE) for _ in range(ROUNDS)]
+    assert rounds == ROUNDS * [[Export()]]
+    assert given.gives_round(LARGE) == [EndServing()]
+
+
+def test_only_so_much_is_in_hand_and_under_way() -> None:
+    given = accepted()
+    given.on(Exported())
+    sent = 0
+    while MakeChunk(False) in given.did:
+        sent += 1
+        given.on(ChunkMade(b"%d" % sent))
+    assert sent == CHUNKS_UNDER_WAY + CHUNKS_IN_HAND
+    following = Say(Chunk(b"%d" % (CHUNKS_UNDER_WAY + 1), False))
+    assert given.hears(Taken()) == [following, MakeChunk(False), Listen()]
+
+
+def test_a_round_ends_only_when_all_of_it_is_taken() -> None:
+    given = accepted()
+    given.on(Exported(), ChunkMade(b"1"), ChunkMade(b"2"))
+    assert given.on(ChunkMade(None)) == []
+    assert given.hears(Taken()) == [Listen()]
+    assert given.hears(Taken()) == [Export(), Listen()]
+
+
+@pytest.mark.parametrize("phase", ["reaching", "offered", "copying", "all sent"])
+def test_a_taker_that_says_nothing_for_so_long_is_given_up(phase: str) -> None:
+    given = Given() if phase in ("reaching", "offered") else accepted()
+    if phase == "offered":
+        given.on(PeerReached())
+    elif phase == "copying":
+        given.on(Exported(), ChunkMade(b"1"))
+    elif phase == "all sent":
+        given = all_sent()
+        given.hears(Taken())
+    assert given.wake_at == given.now + PROGRESS_NS
+    assert given.advance(PROGRESS_NS - 1) == []
+    assert given.advance(1) == [FailGiving("nothing was heard of it for 5 s"), HangUp()]
+    assert given.hears(Whole()) == []
+
+
+def test_each_chunk_that_is_taken_gives_it_as_long_again() -> None:
+    given = accepted()
+    given.on(Exported(), ChunkMade(b"1"), ChunkMade(b"2"))
+    assert given.advance(PROGRESS_NS - 1) == []
+    given.hears(Taken())
+    assert given.wake_at == given.now + PROGRESS_NS
+
+
+def test_an_application_may_take_long_while_the_taker_waits() -> None:
+    given = accepted()
+    assert given.wake_at == FAR_FUTURE
+    given.on(Exported())
+    assert given.wake_at == FAR_FUTURE
+    assert given.advance(100 * PROGRESS_NS) == []
+
+
+def test_what_is_due_comes_before_what_is_heard() -> None:
+    given = all_sent()
+    given.hears(Taken())
+    given.now = Instant(given.now + PROGRESS_NS)
+    assert given.hears(Whole()) == [FailGiving("nothing was heard of it for 5 s"), HangUp()]
+
+
+@pytest.mark.parametrize("said", [Accepted(), Taken(), Whole()])
+@pytest.mark.parametrize("phase", ["offered", "copying", "copied", "all sent", "all taken"])
+def test_a_message_of_another_phase_ends_it(phase: str, said: ToSource) -> None:
+    given = {"copied": copied, "all sent": all_sent, "all taken": all_sent}.get(phase, accepted)()
+    if phase == "offered":
+        given = Given()
+        given.on(PeerReached())
+    elif phase == "all taken":
+        given.hears(Taken())
+    fits = {"offered": Accepted(), "all sent": Taken(), "all taken": Whole()}
+    if fits.get(phase) == said:
+        assert not any(isinstance(each, FailGiving) for each in given.hears(said))
+        return
+    why = f"it said {type(said).__name__}, which answers nothing"
+    assert given.hears(said) == [FailGiving(why), HangUp()]
+
+
+def test_whole_does_not_count_before_every_chunk_is_taken() -> None:
+    given = all_sent()
+    assert isinstance(given.hears(Whole())[0], FailGiving)
+
+
+@pytest.mark.parametrize(
+    ("event", "why"),
+    [
+        (PeerSaid(NotTaken("no")), "it refused: no"),
+        (PeerErred("nonsense"), "nonsense"),
+        (PeerLost("gone"), "gone"),
+        (CallFailed("ZeroDivisionError"), "ZeroDivisionError"),
+    ],
+)
+def test_whatever_goes_wrong_ends_it_once(event: GivingEvent, why: str) -> None:
+    given = accepted()
+    assert given.on(event) == [FailGiving(why), HangUp()]
+    assert given.wake_at == FAR_FUTURE
+    late: tuple[GivingEvent, ...] = (
+        event,
+        Exported(),
+        ChunkMade(b"late"),
+        ServingEnded(),
+        GivingStopped(),
+    )
+    for each in late:
+        assert given.on(each) == []
+
+
+def test_what_the_owner_machine_wants_no_more_is_not_a_failure() -> None:
+    given = copied()
+    assert given.on(GivingStopped()) == [HangUp()]
+    assert given.on(PeerLost("closed")) == []
