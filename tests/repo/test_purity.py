@@ -23,7 +23,7 @@ PURE = ("tenure.base", "tenure.protocol")
 MAY_IMPORT = {
     "__future__", "abc", "array", "base64", "binascii", "bisect", "collections", "contextlib",
     "copy", "dataclasses", "decimal", "enum", "fractions", "functools", "hashlib", "heapq",
-    "ipaddress", "itertools", "math", "msgspec", "numbers", "operator", "re", "statistics",
+    "hmac", "ipaddress", "itertools", "math", "msgspec", "numbers", "operator", "re", "statistics",
     "string", "struct", "types", "typing", "urllib.parse", "xxhash", "zlib",
     "tenure",
 }  # fmt: skip

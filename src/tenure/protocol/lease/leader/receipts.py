@@ -9,6 +9,7 @@ enough. A claim without a receipt tells nothing about the journal: it counts aga
 """
 
 from hashlib import blake2b
+from hmac import compare_digest
 from typing import NamedTuple
 
 SECRET_BYTES = 16
@@ -38,7 +39,7 @@ def sealed(receipt: Receipt, journal: int, secret: bytes) -> bytes:
 def opened(data: bytes, journal: int, secret: bytes) -> Receipt | None:
     """The receipt that a client shows, if a leader of this journal has made it."""
     body, seal = data[: _NUMBERS * _NUMBER_BYTES], data[_NUMBERS * _NUMBER_BYTES :]
-    if not secret or seal != _seal(body, journal, secret):
+    if not secret or not compare_digest(seal, _seal(body, journal, secret)):
         return None
     parts = (body[i : i + _NUMBER_BYTES] for i in range(0, len(body), _NUMBER_BYTES))
     return Receipt(*(int.from_bytes(part, "big") for part in parts))

@@ -8,8 +8,9 @@ import pytest
 from tenure.base.instants import Instant
 from tenure.base.ranges import WHOLE, KeyRange
 from tenure.protocol.lease.leader.moving import AT_ONCE
-from tenure.protocol.lease.messages import Copy, HandOff, Held, Leased, LeaseResponse
-from tenure.protocol.lease.records import Changed
+from tenure.protocol.lease.leader.order_secrets import NO_SECRET
+from tenure.protocol.lease.messages import Copy, Expected, HandOff, Held, Leased, LeaseResponse
+from tenure.protocol.lease.records import Changed, TookOver
 from tenure.protocol.lease.table import Right
 from tenure.protocol.lease.timing import DEFAULT
 from tests.unit.protocol.lease.desk import HIGH, LOW, T0, ByName, Desk, at, listed, marks
@@ -90,6 +91,43 @@ def test_what_moves_is_ordered_while_it_is_served() -> None:
     (order,) = answer.hand_offs
     assert order == HandOff(b"", None, NUMBER, TAKER, "ws://b", order.secret)
     assert ask(desk, 2, HELD).hand_offs == answer.hand_offs, "as long as it is wanted"
+
+
+def test_the_taker_is_poked_and_told_what_to_expect_for_as_long_as_it_is_ordered() -> None:
+    desk = three_owners()
+    desk.context.write(TookOver(1, 1, "m", b"secret"))
+    plan(desk, at(1), TO_B)
+    taker_asks(desk, 1.05)
+    desk.pokes(B)
+    (order,) = ask(desk, 1.1, HELD).hand_offs
+    assert order.secret != NO_SECRET
+    assert desk.pokes(B) == 1, "before it is offered anything"
+    announced = (Expected(b"", None, NUMBER, SOURCE, order.secret),)
+    assert taker_asks(desk, 1.2).expected == announced
+    ask(desk, 1.3, HELD)
+    assert desk.pokes(B) == 0, "it knows"
+    assert taker_asks(desk, 1.4).expected == announced
+    third = desk.ask(at(1.5), THIRD, C, ())
+    assert isinstance(third, LeaseResponse)
+    assert third.expected == (), "nobody else is told"
+    plan(desk, at(2), TO_A)
+    ask(desk, 2.2, HELD)
+    assert taker_asks(desk, 2.3).expected == ()
+
+
+def test_a_successor_tells_the_same_secret() -> None:
+    """What is under way at a takeover goes on."""
+    before = three_owners()
+    before.context.write(TookOver(1, 1, "m", b"secret"))
+    plan(before, at(1), TO_B)
+    (order,) = ask(before, 1.1, HELD).hand_offs
+    desk = Desk(TO_B, state=before.context.history.state(), inherited_until=at(20))
+    taker_asks(desk, 2)
+    ask(desk, 2.1, HELD)
+    desk.advance(at(2.3))
+    assert ask(desk, 2.4, HELD).hand_offs == (order,)
+    (expected,) = taker_asks(desk, 2.5).expected
+    assert expected.secret == order.secret
 
 
 @pytest.mark.parametrize("able", [("a", "c"), ("b", "c"), ("c",)])
