@@ -147,7 +147,8 @@ class Pool:
                 "evicted, or a later incarnation or nobody has the name",
             )
             return
-        if cuts_too_much(self.table, message):
+        differs = message.copies or message.held != self.table.held_by(session.incarnation)
+        if differs and cuts_too_much(self.table, message):
             self.context.refuse(connection, message, "past", TOO_FINE)
             return
         self._answer(now, connection, session, message, message.held, message.copies)
@@ -199,9 +200,9 @@ class Pool:
             session.cause = self.context.begin()
         if isinstance(message, LeaseRequest):
             self._note_letting_go(now, session, message.letting_go)
-        missing = self.not_listed(session, held)
+        given = self.table.held_by(session.incarnation)
+        missing = [] if held == given else self.not_listed(session, held)
         if isinstance(message, LeaseRequest) and message.load is not None:
-            given = self.table.held_by(session.incarnation)
             self.planner.load_watch.take(now, message.load, given)
         if leaving and not held and not copies:
             self._remove(now, session, missing, LeaderKind.LEFT)
@@ -293,8 +294,6 @@ class Pool:
         By P2 it is not believed and never will be, whatever was answered before.
         """
         given = self.table.held_by(session.incarnation)
-        if held == given:
-            return []
         listed = RangeMap.of(((item.range, item.number) for item in held), 0)
         return [
             piece
@@ -407,7 +406,7 @@ class Pool:
     @property
     def wake_at(self) -> Instant:
         """When something is due next."""
-        return min(self._next_expiry, self.planner.wake_at, self.publisher.wake_at)
+        return min(self._next_expiry, self.planner.wake_at, self.publisher.push_at)
 
     def _expire(self, now: Instant) -> None:
         for session in list(self.sessions.values()):

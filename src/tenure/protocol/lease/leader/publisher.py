@@ -26,14 +26,15 @@ class Publisher:
         self.followers: dict[Connection, Instant] = {}
         """Until when each connection is pushed to, unless it syncs again."""
         self._pushed = self.log.begins_after
-        self._push_at = FAR_FUTURE
+        self.push_at = FAR_FUTURE
+        """When something is to be pushed."""
 
     def add(self, now: Instant, lsn: int, entries: tuple[Entry, ...]) -> None:
         """Note a change; it is pushed with those that follow closely."""
         if not entries:
             return
         self.log.add(lsn, now, entries, self.context.story())
-        self._push_at = min(self._push_at, Instant(now + self.context.timing.push_ns))
+        self.push_at = min(self.push_at, Instant(now + self.context.timing.push_ns))
 
     def on_sync(self, now: Instant, connection: Connection, message: Sync) -> None:
         """Answer what changed since the lookup's LSN, and push to it from here on."""
@@ -67,14 +68,9 @@ class Publisher:
 
     def advance(self, now: Instant) -> None:
         """Push what is due."""
-        if now >= self._push_at:
-            self._push_at = FAR_FUTURE
+        if now >= self.push_at:
+            self.push_at = FAR_FUTURE
             self._push(now)
-
-    @property
-    def wake_at(self) -> Instant:
-        """When something is to be pushed."""
-        return self._push_at
 
     def _push(self, now: Instant) -> None:
         self.followers = {c: until for c, until in self.followers.items() if now < until}

@@ -32,8 +32,6 @@ def cuts_too_much(table: LeaseTable, message: LeaseRequest) -> bool:
     """Whether to take back what the request does not list would cut the table into too many
     ranges, or at bounds that are too long. What owners are told never leads to this.
     """
-    if message.held == table.held_by(message.incarnation) and not message.copies:
-        return False
     ranges = [*(each.range for each in message.held), *(each.range for each in message.copies)]
     bounds = [bound for each in ranges for bound in (each.start, each.end) if bound]
     if table.kind == "hashed":

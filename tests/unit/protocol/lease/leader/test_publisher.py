@@ -117,7 +117,7 @@ def test_a_pool_that_did_not_change_pushes_nothing() -> None:
     sync(desk, at(1), 0, journal=0)
     desk.join(at(2), "b", B)
     desk.advance(at(3))
-    assert (desk.told(LOOKUP, Changes), desk.pool.publisher.wake_at) == ([], FAR_FUTURE)
+    assert (desk.told(LOOKUP, Changes), desk.pool.publisher.push_at) == ([], FAR_FUTURE)
 
 
 def test_owners_that_are_gone_are_left_out_of_a_push() -> None:
