@@ -117,7 +117,8 @@ class MemoryManager:
     def send(self, connections: Iterable[int], encoded: Callable[[int], bytes | None]) -> int:
         """See `Clients.send`. Memory is as wide as it has to be: nobody is cut off."""
         payloads: dict[int, bytes | None] = {}
-        for connection in (self._connections.get(number) for number in connections):
+        for number in connections:
+            connection = self._connections.get(number)
             if connection is None:
                 continue
             if connection.version not in payloads:

@@ -64,31 +64,34 @@ class Admission:
         self._belief = belief
         self._copies = copies
         self._expected: tuple[Expected, ...] = ()
-        self._waiting: dict[int, Waiting] = {}
+        self.waiting: dict[int, Waiting] = {}
+        """Where there is none, there is nothing to decide."""
 
     @property
     def wake_at(self) -> Instant:
         """When an offer has waited for long enough."""
-        return min((each.until for each in self._waiting.values()), default=FAR_FUTURE)
+        return min((each.until for each in self.waiting.values()), default=FAR_FUTURE)
 
     def on_offer(self, now: Instant, channel: int, offer: Offer) -> None:
         """It is answered by what `decide` returns, now or later."""
-        self._waiting[channel] = Waiting(offer, Instant(now + PATIENCE_NS))
+        self.waiting[channel] = Waiting(offer, Instant(now + PATIENCE_NS))
 
     def on_ended(self, channel: int) -> None:
         """Nobody waits for an answer there."""
-        self._waiting.pop(channel, None)
+        self.waiting.pop(channel, None)
 
     def expect(self, expected: tuple[Expected, ...]) -> list[OwnerAction]:
         """Take these from here on; forget whatever else is arriving."""
         self._expected = expected
+        if not self._copies.arriving:
+            return []
         known = {Part(each.range, each.number) for each in expected}
         return self._copies.forget_arriving(lambda part: part not in known)
 
     def decide(self, now: Instant, *, may_take: bool) -> list[OwnerAction]:
         """Admit what can be taken now, and turn away what never can, or has waited long enough."""
         actions: list[OwnerAction] = []
-        for channel, (offer, until) in list(self._waiting.items()):
+        for channel, (offer, until) in list(self.waiting.items()):
             why = self._never(offer, may_take=may_take)
             is_over = why is not None or now >= until
             if why is None:
@@ -99,7 +102,7 @@ class Admission:
             elif is_over:
                 actions.append(TurnAway(channel, why))
             if why is None or is_over:
-                del self._waiting[channel]
+                del self.waiting[channel]
         return actions
 
     def _never(self, offer: Offer, *, may_take: bool) -> str | None:

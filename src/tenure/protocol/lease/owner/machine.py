@@ -160,7 +160,7 @@ class OwnerMachine:
             self._ask_who_leads(now)
 
     def _output(self, now: Instant) -> Output[OwnerAction]:
-        self._actions += self.possession.admission.decide(now, may_take=self.phase == "joined")
+        self._actions += self.possession.decide(now, may_take=self.phase == "joined")
         wake_at = self.possession.wake_at
         if self.phase != "closed":
             wake_at = min(wake_at, self.silence.speaks_at)

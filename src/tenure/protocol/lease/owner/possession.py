@@ -43,11 +43,15 @@ class Possession:
     def wake_at(self) -> Instant:
         """When the term runs out on something, or an offer has waited for long enough."""
         ends_at = self.belief.expires_at if self.has_anything else FAR_FUTURE
-        return min(ends_at, self.admission.wake_at)
+        return min(ends_at, self.admission.wake_at) if self.admission.waiting else ends_at
 
     def is_due(self, now: Instant) -> bool:
         """Whether the term has run out on something."""
         return now >= self.belief.expires_at and self.has_anything
+
+    def decide(self, now: Instant, *, may_take: bool) -> list[OwnerAction]:
+        """Answer the offers that wait, where that can be done now."""
+        return self.admission.decide(now, may_take=may_take) if self.admission.waiting else []
 
     def on_hand_off(
         self, now: Instant, event: OfferMade | HandOffEvent
