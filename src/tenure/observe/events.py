@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TypeAlias
 
-from tenure.base.noted import Noted
+from tenure.base.noted import Level, Noted, NotedKind
 
 Subscriber: TypeAlias = Callable[[Noted], None]
 
@@ -21,6 +21,8 @@ class Observer:
     def __init__(self, logger: str) -> None:
         self.logger = logging.getLogger(logger)
         self.counters: Counter[str] = Counter()
+        self._said: dict[tuple[NotedKind, str], str] = {}
+        """Of what repeats, the last detail: by its kind and pool."""
         self._subscribers: list[Subscriber] = []
 
     def subscribe(self, subscriber: Subscriber) -> None:
@@ -30,10 +32,20 @@ class Observer:
     def note(self, noted: Noted) -> None:
         """Something happened."""
         self.counters[noted.kind.phrase] += 1
-        if self.logger.isEnabledFor(noted.kind.level):
-            self.logger.log(noted.kind.level, line(noted))
+        level = self._level(noted)
+        if self.logger.isEnabledFor(level):
+            self.logger.log(level, line(noted))
         for subscriber in self._subscribers:
             subscriber(noted)
+
+    def _level(self, noted: Noted) -> Level:
+        """How loud it is: what repeats is so only when it is news."""
+        kind, which = noted.kind, (noted.kind, noted.pool)
+        if not kind.repeats:
+            return kind.level
+        before = self._said.get(which)
+        self._said[which] = noted.detail
+        return Level.DEBUG if before == noted.detail else kind.level
 
 
 def line(noted: Noted) -> str:

@@ -37,6 +37,25 @@ def test_a_line_has_the_pool_what_happened_and_the_detail(
     assert caplog.records[0].levelno == logging.WARNING
 
 
+def test_what_repeats_is_loud_once_for_each_detail(caplog: pytest.LogCaptureFixture) -> None:
+    """A lookup that lies says so with every message, and the log must not be its to fill."""
+    caplog.set_level(logging.DEBUG)
+    observer = Observer("tenure.test")
+    for _ in range(3):
+        observer.note(Noted(LeaderKind.REFUSED_CLAIM, "rooms"))
+    observer.note(Noted(LeaderKind.REFUSED_CLAIM, "docs"))
+    for why in ("no", "no", "never"):
+        observer.note(Noted(LeaderKind.POLICY_FAILED, "rooms", why))
+    loud = [record for record in caplog.records if record.levelno > logging.DEBUG]
+    assert [record.getMessage() for record in loud] == [
+        "[rooms] refused: a lookup claims what is not in the journal",
+        "[docs] refused: a lookup claims what is not in the journal",
+        "[rooms] policy failed: no",
+        "[rooms] policy failed: never",
+    ]
+    assert observer.counters["policy failed"] == 3
+
+
 def test_subscribers_are_told() -> None:
     told: list[Noted] = []
     observer = Observer("tenure.test")
