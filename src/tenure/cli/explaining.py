@@ -58,6 +58,8 @@ def _about(answer: ExplainedAnswer) -> Iterator[str]:
         yield f"pinned to {answer.pinned_to}"
     if answer.planned != (answer.owner.name if answer.owner else None):
         yield f"planned for {answer.planned or 'nobody'}"
+    for name in answer.stuck:
+        yield f"{name} had it and is stuck: its application does not let go of it"
     yield f"the leader remembers moves of the last {_ago(answer.remembered_seconds)}"
 
 

@@ -103,6 +103,8 @@ class ExplainedAnswer(msgspec.Struct, frozen=True):
     """The latest first."""
     remembered_seconds: float
     """How far back the leader remembers all moves."""
+    stuck: tuple[str, ...] = ()
+    """Owners that had the key and whose applications do not let go of it."""
 
 
 def steered_answer(answer: machine.Steered, kind: PoolKind) -> SteeredAnswer:
@@ -157,4 +159,5 @@ def explained_answer(answer: machine.KeyExplained, key: Key, kind: PoolKind) -> 
         answer.pinned_to,
         tuple(MoveAnswer(*msgspec.structs.astuple(move)) for move in answer.moves),
         answer.remembered_seconds,
+        answer.stuck,
     )

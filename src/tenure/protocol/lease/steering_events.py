@@ -174,3 +174,5 @@ class KeyExplained(msgspec.Struct, frozen=True):
     """The latest first."""
     remembered_seconds: float
     """How far back the leader remembers all moves; earlier ones, it does not know."""
+    stuck: tuple[str, ...] = ()
+    """Owners that had the key and whose applications do not let go of it."""

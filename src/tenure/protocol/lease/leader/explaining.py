@@ -44,6 +44,11 @@ def explain(now: Instant, pool: Pool, question: ExplainKey) -> KeyExplained:
         pinned_to=dict(table.steering.pins).get(key),
         moves=tuple(moves),
         remembered_seconds=in_seconds(now - begins_at),
+        stuck=tuple(
+            session.name
+            for session in pool.sessions.values()
+            if session.stuck and any(key in held.range for held in session.letting_go)
+        ),
     )
 
 

@@ -6,6 +6,7 @@ from tenure.protocol.balance.policy import NOBODY, Plan, Situation
 from tenure.protocol.lease.leader.events import ListOwners, Owners
 from tenure.protocol.lease.leader.questions import answer
 from tenure.protocol.lease.messages import Held, LeaseRequest, LeaseResponse
+from tenure.protocol.lease.steering_events import ExplainKey, KeyExplained
 from tenure.protocol.lease.timing import DEFAULT
 from tests.unit.protocol.lease.desk import SEAL, Desk, at, marks
 
@@ -64,5 +65,8 @@ def test_after_a_while_others_are_given_it_and_it_is_shown_as_stuck() -> None:
     owners = answer(at(9), {"p": it.desk.pool}, ListOwners("p"))
     assert isinstance(owners, Owners)
     assert [each.steering for each in owners.owners] == ["stuck", ""]
+    why = answer(at(9), {"p": it.desk.pool}, ExplainKey(pool="p", key=b"k"))
+    assert isinstance(why, KeyExplained)
+    assert (why.owner and why.owner.name, why.stuck) == ("b", ("a",))
     it.ask(3 + bound, hangs=False)
     assert not it.desk.pool.sessions[it.a].stuck
