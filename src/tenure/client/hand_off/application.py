@@ -154,15 +154,18 @@ class Application:
             for key_range in discard.ranges:
                 await result_of(self._handler.discard_range(key_range))
             discard.is_to_come = False
-        except Exception:  # noqa: BLE001  # the application's: the library goes on
+        except Exception as error:  # noqa: BLE001  # the application's: the library goes on
             self._counts["discards failed"] += 1
+            before, discard.why = discard.why, repr(error)
             again = "" if self.is_leaving else f", and is called again in {RETRY_SECONDS:g} s"
-            self._log.exception(
+            self._log.log(
+                logging.ERROR if before != discard.why else logging.DEBUG,
                 "%s: discard_range failed for %s: what it was to drop must not be served, so the "
                 "range is not taken before it succeeds%s",
                 self._name,
                 ", ".join(map(str, discard.ranges)),
                 again,
+                exc_info=before != discard.why,
             )
             if self.is_leaving:
                 discard.is_to_come = False
@@ -181,6 +184,8 @@ class _Discard:
         self.arrivals = arrivals
         self.is_to_come = False
         """It has not been done, and is put again."""
+        self.why = ""
+        """What it failed with last: that is said loudly once."""
         self._then = then
 
     def end(self) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from tenure import KeyRange
 from tenure.client.callbacks import Callbacks, Job
+from tenure.client.hand_off import application as of_application
 from tenure.client.hand_off.application import Application, Arrival
 from tenure.client.hand_off.handler import Exported
 from tenure.protocol.lease.owner.giving import SMALL_BYTES
@@ -76,6 +77,36 @@ async def test_requests_are_served_between_large_chunks() -> None:
         await asyncio.sleep(0)  # a turn of the application's loop
         most, before = max(most, len(handler.done) - before), len(handler.done)
     assert (most, len(handler.done)) == (1, 5)
+    callbacks.stop()
+    await come_to_rest()
+
+
+class Failing(Listed):
+    """Its discards raise what is there, in order, and then succeed."""
+
+    def __init__(self, *errors: Exception) -> None:
+        super().__init__()
+        self.errors = list(errors)
+
+    def discard_range(self, key_range: KeyRange) -> None:
+        if self.errors:
+            raise self.errors.pop(0)
+        super().discard_range(key_range)
+
+
+async def test_a_discard_that_fails_is_logged_once_until_it_fails_otherwise(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(of_application, "RETRY_SECONDS", 0)
+    handler = Failing(*(ZeroDivisionError() for _ in range(3)), ValueError("a"), ValueError("a"))
+    asked, callbacks = application(handler)
+    callbacks.start_here()
+    let_go = asyncio.Event()
+    asked.discard([WHOLE], [], let_go.set)
+    await let_go.wait()
+    errors = [each.exc_info for each in caplog.records if each.levelno == logging.ERROR]
+    assert [each and each[0] for each in errors] == [ZeroDivisionError, ValueError]
+    assert handler.done == ["discard"]
     callbacks.stop()
     await come_to_rest()
 

@@ -1,6 +1,7 @@
 """State that moves with its ranges, between real owners: what arrives, what fails, what is said."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 
 import pytest
@@ -9,6 +10,7 @@ import pytest_asyncio
 from tenure import Granted, KeyRange
 from tenure.client.hand_off import application
 from tenure.client.hand_off.handler import Exported, Mark
+from tenure.protocol.lease.leader.moving import AT_ONCE
 from tenure.protocol.lease.owner.transfer import CHUNKS_UNDER_WAY
 from tenure.wire.limits import CHUNK_BYTES
 from tests.unit.client.hand_off.stage import Member, Stage, State, on_stage
@@ -283,3 +285,17 @@ async def test_a_chunk_that_is_too_large_is_not_sent(
 async def test_what_can_not_hand_over_is_said_at_once(stage: Stage) -> None:
     with pytest.raises(ValueError, match="has no import_chunk, discard_range"):
         stage.cluster.owner(hand_off=type("Half", (), {"export_range": print})())
+
+
+async def test_a_range_that_fails_again_and_again_is_logged_once_at_each_end(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    await stage.first()
+    state = State()
+    state.fails = {"import_chunk"}
+    await stage.join(state)
+    await stage.until(lambda: state.calls.count("import_chunk") > 3 * AT_ONCE)
+    lines = [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
+    for end in "could not hand over", "takes no more of":
+        of_end = [line for line in lines if end in line]
+        assert 0 < len(of_end) == len(set(of_end)) <= AT_ONCE
