@@ -34,7 +34,7 @@ from tenure.client.holdings import Board
 from tenure.protocol.lease.owner.events import Holdings
 from tenure.runtime.clock import boot_clock
 
-KEYS = sized(1_000_000, 50_000)
+KEYS = sized(1_000_000, 300_000)
 VALUE = "x" * 84
 """With its key some 100 bytes."""
 BATCH = 2_500
