@@ -175,15 +175,14 @@ class Witnesses:
         return min(self._look_at, *asks, FAR_FUTURE)
 
     def _places(self) -> dict[tuple[str, int, int], list[Witness]]:
-        """Every owner that can be asked, by where it looks from."""
+        """Every owner that can be asked, and has shown that it lives, by where it looks from."""
         places: dict[tuple[str, int, int], list[Witness]] = {}
         for pool in self.pools.values():
             for session in pool.sessions.values():
                 process = pool.table.members[session.incarnation].process
-                if process is not None and session.connection is not None:
-                    witness = Witness(
-                        session.connection, session.owner_nonce, process, is_joining=False
-                    )
+                connection = session.connection
+                if process is not None and connection is not None and session.proven:
+                    witness = Witness(connection, session.owner_nonce, process, is_joining=False)
                     places.setdefault(process.place, []).append(witness)
         return places
 
