@@ -217,7 +217,7 @@ class GivingEnd(End[giving.Giving]):
                     for key, version in values.items()
                     if key in self.order.range and self._sent.get(key) != version
                 ]
-                self.soon(giving.Exported())
+                self.soon(giving.ExportBegun())
             case giving.MakeChunk():
                 self.soon(giving.ChunkMade(self._chunk()))
             case giving.EndServing():

@@ -13,7 +13,7 @@ from tenure.protocol.lease.owner.giving import (
     ChunkMade,
     EndServing,
     Export,
-    Exported,
+    ExportBegun,
     FailGiving,
     Giving,
     GivingAction,
@@ -70,10 +70,10 @@ class GivingLine(Line):
         self.attach(await self._channels.connect(address))
         self.post(PeerReached())
 
-    async def _export(self) -> Exported:
+    async def _export(self) -> ExportBegun:
         exported = self._application.export(self.order.range, self._mark)
         self._mark, self._chunks = await exported
-        return Exported()
+        return ExportBegun()
 
     async def _make_chunk(self, *, is_urgent: bool) -> ChunkMade:
         assert self._chunks is not None

@@ -51,7 +51,7 @@ class PeerReached(msgspec.Struct, frozen=True):
     """The channel to the taker is there."""
 
 
-class Exported(msgspec.Struct, frozen=True):
+class ExportBegun(msgspec.Struct, frozen=True):
     """The application has begun to export: chunks can be asked for."""
 
 
@@ -74,7 +74,7 @@ GivingEvent: TypeAlias = (
     | PeerSaid
     | PeerErred
     | PeerLost
-    | Exported
+    | ExportBegun
     | ChunkMade
     | CallFailed
     | ServingEnded
@@ -190,7 +190,7 @@ class Giving:
                 self._hear(message)
             case PeerErred(why=why) | PeerLost(why=why) | CallFailed(why=why):
                 self._fail(why)
-            case Exported():
+            case ExportBegun():
                 self._make_more()
             case ChunkMade(data=data):
                 self._on_made(data)

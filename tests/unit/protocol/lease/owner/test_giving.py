@@ -11,7 +11,7 @@ from tenure.protocol.lease.owner.giving import (
     ChunkMade,
     EndServing,
     Export,
-    Exported,
+    ExportBegun,
     FailGiving,
     Giving,
     GivingAction,
@@ -77,7 +77,7 @@ class Given:
 
     def gives_round(self, *chunks: bytes) -> list[GivingAction]:
         """From an Export that was asked for to the end of that round."""
-        self.on(Exported())
+        self.on(ExportBegun())
         for chunk in chunks:
             self.on(ChunkMade(chunk))
             self.hears(Taken())
@@ -102,7 +102,7 @@ def copied() -> Given:
 def all_sent() -> Given:
     given = copied()
     assert given.on(ServingEnded()) == [Export()]
-    given.on(Exported())
+    given.on(ExportBegun())
     assert given.on(ChunkMade(b"last")) == [Say(Chunk(b"last", True)), MakeChunk(True)]
     assert given.on(ChunkMade(None)) == [Say(Last())]
     return given
@@ -130,7 +130,7 @@ def test_a_difference_that_is_large_is_followed_by_another_up_to_so_many() -> No
 
 def test_only_so_much_is_in_hand_and_under_way() -> None:
     given = accepted()
-    given.on(Exported())
+    given.on(ExportBegun())
     sent = 0
     while MakeChunk(False) in given.did:
         sent += 1
@@ -142,7 +142,7 @@ def test_only_so_much_is_in_hand_and_under_way() -> None:
 
 def test_a_round_ends_only_when_all_of_it_is_taken() -> None:
     given = accepted()
-    given.on(Exported(), ChunkMade(b"1"), ChunkMade(b"2"))
+    given.on(ExportBegun(), ChunkMade(b"1"), ChunkMade(b"2"))
     assert given.on(ChunkMade(None)) == []
     assert given.hears(Taken()) == [Listen()]
     assert given.hears(Taken()) == [Export(), Listen()]
@@ -154,7 +154,7 @@ def test_a_taker_that_says_nothing_for_so_long_is_given_up(phase: str) -> None:
     if phase == "offered":
         given.on(PeerReached())
     elif phase == "copying":
-        given.on(Exported(), ChunkMade(b"1"))
+        given.on(ExportBegun(), ChunkMade(b"1"))
     elif phase == "all sent":
         given = all_sent()
         given.hears(Taken())
@@ -166,7 +166,7 @@ def test_a_taker_that_says_nothing_for_so_long_is_given_up(phase: str) -> None:
 
 def test_each_chunk_that_is_taken_gives_it_as_long_again() -> None:
     given = accepted()
-    given.on(Exported(), ChunkMade(b"1"), ChunkMade(b"2"))
+    given.on(ExportBegun(), ChunkMade(b"1"), ChunkMade(b"2"))
     assert given.advance(PROGRESS_NS - 1) == []
     given.hears(Taken())
     assert given.wake_at == given.now + PROGRESS_NS
@@ -175,7 +175,7 @@ def test_each_chunk_that_is_taken_gives_it_as_long_again() -> None:
 def test_an_application_may_take_long_while_the_taker_waits() -> None:
     given = accepted()
     assert given.wake_at == FAR_FUTURE
-    given.on(Exported())
+    given.on(ExportBegun())
     assert given.wake_at == FAR_FUTURE
     assert given.advance(100 * PROGRESS_NS) == []
 
@@ -224,7 +224,7 @@ def test_whatever_goes_wrong_ends_it_once(event: GivingEvent, why: str) -> None:
     assert given.wake_at == FAR_FUTURE
     late: tuple[GivingEvent, ...] = (
         event,
-        Exported(),
+        ExportBegun(),
         ChunkMade(b"late"),
         ServingEnded(),
         GivingStopped(),
