@@ -218,14 +218,23 @@ class Checkers(InvariantChecker):
 
     # --- L1: after healing ---
 
-    def not_converged(self) -> str | None:
-        """What is still missing for every key to have an owner that every lookup knows."""
-        believed = sorted(
+    def unknown_to(self, lookup: LookupProcess) -> str | None:
+        """What this lookup does not know yet of what owners believe."""
+        if lookup.routes is None or not lookup.routes.in_contact:
+            return f"{lookup.slot} is out of contact"
+        return _unknown(lookup, self._believed())
+
+    def _believed(self) -> list[tuple[Key, Key | None, OwnerProcess]]:
+        return sorted(
             (lease.start, lease.end, owner)
             for owner in self.site.owners()
             if owner.alive and self.site.now < owner.believes_until
             for lease in owner.holdings.leases
         )
+
+    def not_converged(self) -> str | None:
+        """What is still missing for every key to have an owner that every lookup knows."""
+        believed = self._believed()
         position: Key | None = WHOLE.start
         for start, end, _ in believed:
             if start != position:

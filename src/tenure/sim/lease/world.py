@@ -130,7 +130,7 @@ class LeaseWorld(World, LeaseSite):
         self.states = States(self)
         self.operator = Operator(self)
         self.traffic = Traffic(self)
-        self.drills = Drills(self, self.checkers.losses)
+        self.drills = Drills(self, self.checkers)
         self.strikes = LeaseStrikes(
             self, self.clocks, self.operator, self.traffic, self.spare_slots()
         )
