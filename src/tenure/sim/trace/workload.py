@@ -128,8 +128,8 @@ def _files_of_servers(size: Size) -> "array[int]":
 class Browsing:
     """People at their browsers: they come back to the servers they know, and to pages there.
 
-    The constants are chosen so that the shares of stale reads under polling, and of the messages
-    that volume leases save, come out near the paper's.
+    The constants are chosen so that the algorithms come out in the paper's order. How many reads
+    are stale under polling, and how many messages volume leases save, differs from the paper.
     """
 
     VISITS = 4.0
