@@ -168,12 +168,7 @@ class Planner:
         elif work.steering != self.table.steering or work.policy is not self.policy:
             self._due = now
         else:
-            gone = {each.incarnation for each in work.situation.candidates if self._goes(each)}
-            if gone:
-                made = made._replace(plan=without_those(made.plan, gone))
-                self._due = now
-            is_late = bool(gone) or work.as_of != self.context.history.lsn
-            self.follow(now, made, is_late=is_late)
+            self.follow(now, work, made)
 
     def _goes(self, candidate: Candidate) -> bool:
         session = self.sessions.get(candidate.incarnation)
@@ -187,12 +182,17 @@ class Planner:
         self._memory = None
         self.by(Instant(now + self.context.timing.renew_ns))
 
-    def follow(self, now: Instant, made: Planned, *, is_late: bool) -> None:
-        """From now on this is the plan. Of one that `is_late` the moves are others by now."""
+    def follow(self, now: Instant, work: Planning, made: Planned) -> None:
+        """From now on this is the plan, but for what it gives to those who have gone since."""
+        gone = {each.incarnation for each in work.situation.candidates if self._goes(each)}
+        if gone:
+            made = made._replace(plan=without_those(made.plan, gone))
+            self._due = now
         plan = made.plan
         self.plan, self._memory, self._by_owner = plan.owners, plan.memory, made.by_owner
         self._due = min(self._due, plan.again_at)
         self.log.follow(now, plan)
+        is_late = bool(gone) or work.as_of != self.context.history.lsn
         moves = changes(self.table.rights, plan) if is_late else made.moves
         moving = (session.incarnation for session in self.sessions.values() if session.is_moving)
         changing = {each.giver or each.taker for each in moves if each.taker != NOBODY}

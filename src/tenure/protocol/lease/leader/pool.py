@@ -16,7 +16,7 @@ from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.names import shown
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
-from tenure.protocol.balance.planning import Planned, PlanningFailed
+from tenure.protocol.balance.planning import Planned, Planning, PlanningFailed
 from tenure.protocol.balance.policy import NOBODY, Policy
 from tenure.protocol.lease.causes import joined
 from tenure.protocol.lease.leader.addresses import Addresses
@@ -41,7 +41,7 @@ from tenure.protocol.lease.messages import (
     LeaseResponse,
     Refusal,
 )
-from tenure.protocol.lease.records import Changed, Joined, Left, Member, Steering
+from tenure.protocol.lease.records import Changed, Joined, Left, Member
 from tenure.protocol.lease.table import LeaseTable
 
 MAX_RETRY_NS = 1_000_000_000
@@ -443,16 +443,22 @@ class Pool:
         self.context.note(why, self.table.pool, f"{session.name} ({session.incarnation})")
         self.planner.by(now)
 
-    def steer(self, now: Instant, steering: Steering, made: Planned | PlanningFailed) -> None:
-        """Let `steering` hold from here on: journaled, and carried out by the plan made for it."""
-        self.context.write(Changed(self.table.pool, (), steering=steering))
-        for incarnation in steering.evicted:
+    def steer(self, now: Instant, work: Planning, made: Planned | PlanningFailed) -> None:
+        """Let its steering hold from here on: journaled, and carried out by the plan made for it.
+
+        Where the pool has changed while that plan was made, the next one follows at once: what was
+        planned for the change meanwhile did not know of the steering, nor this of the change.
+        """
+        if work.as_of != self.context.history.lsn:
+            self.planner.by(now)
+        self.context.write(Changed(self.table.pool, (), steering=work.steering))
+        for incarnation in work.steering.evicted:
             self.sessions[incarnation].leaving = True
             self._tell_past(self.sessions[incarnation], LeaderKind.EVICTED.phrase)
         if isinstance(made, PlanningFailed):
             self.planner.on_failed(now, made)
         else:
-            self.planner.follow(now, made, is_late=True)
+            self.planner.follow(now, work, made)
 
     def _tell_past(self, session: Session, why: str) -> None:
         """An owner takes this as the answer to whatever it asked, or unasked: nothing undoes it."""

@@ -89,7 +89,7 @@ def steer(
     if _is_of_the_dead(command) and session is not None:
         pool.on_death(now, session, LeaderKind.EVICTED)
     else:
-        pool.steer(now, wanted, made)
+        pool.steer(now, work, made)
     return replace(answer, steering=table.steering)
 
 

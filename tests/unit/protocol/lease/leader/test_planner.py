@@ -105,13 +105,46 @@ def test_a_plan_that_comes_after_other_steering_is_thrown_away() -> None:
     desk.owner(at(1), "b", B)
     desk.advance(at(1.2))
     work = desk.pool.planner.planning(at(1.3), BY_A, Steering(frozen=True))
-    desk.pool.steer(at(1.3), Steering(frozen=True), work.carry_out())
+    desk.pool.steer(at(1.3), work, work.carry_out())
     desk.commit()
     assert desk.planned() == {1}
     desk.made(at(1.5))
     assert desk.planned() == {1}
     desk.advance(at(1.5))
     assert [each.situation.frozen for each in desk.asked] == [True]
+
+
+def test_what_a_late_command_gives_to_who_has_gone_is_planned_anew() -> None:
+    """Otherwise nobody has those keys until somebody comes or goes."""
+    desk = one_owner(BY_B)
+    desk.owner(at(1), "b", B)
+    desk.advance(at(1.2))
+    desk.made(at(1.3))
+    work = desk.pool.planner.planning(at(2), steering=Steering(cordoned=("c",)))
+    desk.pool.on_death(at(2.1), desk.pool.sessions[2], LeaderKind.EXPIRED)
+    desk.advance(at(2.1))
+    desk.made(at(2.2))
+    assert desk.planned() == {1}
+    desk.pool.steer(at(2.3), work, work.carry_out())
+    desk.commit()
+    assert desk.planned() == {NOBODY}
+    desk.advance(at(2.3))
+    desk.made(at(2.4))
+    assert desk.planned() == {1}
+
+
+def test_who_came_while_a_command_was_planned_is_in_the_next_plan() -> None:
+    desk = one_owner(HALVES)
+    work = desk.pool.planner.planning(at(1), steering=Steering(cordoned=("c",)))
+    desk.owner(at(1.1), "b", B)
+    desk.advance(at(1.5))
+    desk.made(at(1.6))
+    assert desk.planned() == {1, 2}
+    desk.pool.steer(at(2), work, work.carry_out())
+    desk.commit()
+    desk.advance(at(2))
+    desk.made(at(2.1))
+    assert desk.planned() == {1, 2}
 
 
 def test_what_has_come_free_meanwhile_is_offered_to_whom_the_late_plan_gives_it() -> None:
@@ -188,9 +221,8 @@ def test_a_policy_that_raises_is_replaced_by_a_command_all_the_same() -> None:
     """What would move without the command cannot be told; what moves with it can."""
     desk = Beside(Failing(HALVES, [True] * 10))
     desk.owner(T0, "a", A)
-    made = desk.pool.planner.planning(at(1), BY_A, Steering(policy="ring")).carry_out()
-    assert not isinstance(made, str)
-    desk.pool.steer(at(1), Steering(policy="ring"), made)
+    work = desk.pool.planner.planning(at(1), BY_A, Steering(policy="ring"))
+    desk.pool.steer(at(1), work, work.carry_out())
     desk.commit()
     assert desk.planned() == {1}
 
