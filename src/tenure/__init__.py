@@ -9,14 +9,19 @@ from tenure.client.lookup import Lookup
 from tenure.client.owner import Owner
 from tenure.client.watching import KeyChange, Watch
 from tenure.errors import (
+    Busy,
     ClosedError,
     ConfigurationError,
+    Fenced,
     ForkedError,
+    Full,
     KeyTypeError,
     LeaseLost,
     NameHeld,
     NoManager,
     NotOwner,
+    OutcomeUnknown,
+    Overloaded,
     PoolError,
     ProtocolError,
     TenureError,
@@ -27,9 +32,12 @@ from tenure.errors import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "Busy",
     "ClosedError",
     "ConfigurationError",
+    "Fenced",
     "ForkedError",
+    "Full",
     "Granted",
     "HandOffHandler",
     "KeyChange",
@@ -42,6 +50,8 @@ __all__ = [
     "NameHeld",
     "NoManager",
     "NotOwner",
+    "OutcomeUnknown",
+    "Overloaded",
     "Owner",
     "PoolError",
     "ProtocolError",

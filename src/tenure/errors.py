@@ -10,6 +10,11 @@ TenureError
 │   └── ClosedError         used before it was entered, or after it was left
 ├── NotOwner                this owner does not hold the key; carries where it may live
 ├── LeaseLost               the lease was lost while a guarded body ran
+├── Busy                    too many wait for their turn with a key; nothing was begun
+├── Full                    owned state is at its limit; nothing was stored
+├── OutcomeUnknown          a request was sent, and may have been carried out or not
+├── Overloaded              too many requests to one owner are unanswered; this one was not sent
+├── Fenced                  a store has seen a newer lease of the key; nothing was written
 ├── NoManager               no manager answered; names every one that was tried
 │   └── NameHeld            a live owner has the name; carries how long to wait
 ├── ProtocolError           a message that does not follow the protocol
@@ -61,6 +66,31 @@ class NotOwner(TenureError):
 
 class LeaseLost(TenureError):
     """The lease was lost while a guarded body ran: another owner may have acted beside it."""
+
+
+class Busy(TenureError):
+    """Too many wait for their turn with a key, or one has waited too long; nothing was begun."""
+
+    def __init__(self, message: str, *, retry_after: float = 1.0) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+        """In how many seconds it is worth asking again."""
+
+
+class Full(TenureError):
+    """Owned state is at its limit; nothing was stored."""
+
+
+class OutcomeUnknown(TenureError):
+    """A request was sent, and may have been carried out or not; it is not one to be repeated."""
+
+
+class Overloaded(TenureError):
+    """Too many requests to one owner are unanswered; this one was not sent."""
+
+
+class Fenced(TenureError):
+    """A store has seen a newer lease of the key; nothing was written."""
 
 
 class NoManager(TenureError):
