@@ -21,7 +21,7 @@ from benchmarks._manager import (
 from benchmarks._quick import at_most, sized
 from benchmarks.renewal import Owner, settle
 from tenure.protocol.lease.messages import Changes, Sync, SyncResponse
-from tenure.wire.codec import decode_to_lookup, encode
+from tenure.wire.lease import decode_to_lookup, encode
 from tenure.wire.versions import NEWEST, SUBPROTOCOLS
 
 LOOKUPS = sized(2_000, 200)

@@ -15,7 +15,7 @@ from tenure.transport.contract import LOOKUP, OWNER, Role, Transport
 from tenure.transport.faulty import Faults, FaultyTransport
 from tenure.transport.in_process import Connection, MemoryNetwork, MemoryTransport
 from tenure.transport.websocket import WebSocketTransport
-from tenure.wire.codec import decode_to_manager
+from tenure.wire.lease import decode_to_manager
 from tenure.wire.versions import NEWEST, agreed, subprotocol
 
 

@@ -17,7 +17,7 @@ from tenure.protocol.lease.messages import (
     Poke,
     ToOwner,
 )
-from tenure.wire.codec import decode_to_owner, encode
+from tenure.wire.lease import decode_to_owner, encode
 from tenure.wire.versions import NEWEST, SUBPROTOCOLS
 
 POOL = "rooms"

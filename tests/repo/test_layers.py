@@ -129,10 +129,10 @@ def test_every_import_goes_down() -> None:
     ("name", "text"),
     [
         ("tenure.base.keys", "from tenure.protocol.lease import table"),
-        ("tenure.protocol.lease.table", "import tenure.wire.codec"),
+        ("tenure.protocol.lease.table", "import tenure.wire.lease"),
         ("tenure.protocol.lease.table", "def f():\n    from tenure.runtime import driver"),
-        ("tenure.protocol.lease.table", "from ...wire import codec"),
-        ("tenure.wire.codec", "from tenure.observe import events"),
+        ("tenure.protocol.lease.table", "from ...wire import lease"),
+        ("tenure.wire.lease", "from tenure.observe import events"),
         ("tenure.manager.server", "from tenure.client import owner"),
         ("tenure.client.owner", "from tenure import Owner"),
         ("tenure.services.queues", "from tenure.protocol.lease import table"),
@@ -168,12 +168,12 @@ def test_an_import_that_goes_up_or_sideways_is_found(name: str, text: str) -> No
         ("tenure.services.queues", "from tenure import Owner"),
         ("tenure.sim.world", "from tenure.cli import demo"),
         ("tenure.cli.simulate", "from tenure.sim import world"),
-        ("tenure.wire.codec", "import aiohttp"),
+        ("tenure.wire.lease", "import aiohttp"),
         ("tenure.protocol.lease.records", "from tenure.protocol.log.journal import Seat"),
         ("tenure.protocol.lease.leader.pool", "from tenure.protocol.balance.policy import Plan"),
         ("tenure.protocol.topology.changes", "from tenure.protocol.log.ledger import Ledger"),
         ("tenure.protocol.lease.owner.events", "from tenure.protocol.lease.owner import belief"),
-        ("tenure.wire.codec", "from tenure.protocol.lease.leader import events"),
+        ("tenure.wire.lease", "from tenure.protocol.lease.leader import events"),
     ],
 )
 def test_an_import_that_goes_down_is_not_found(name: str, text: str) -> None:

@@ -52,7 +52,7 @@ def test_no_files_of_the_simulator_import_each_other_in_a_circle() -> None:
     [
         "from tenure.sim.lease import world",
         "from tenure.protocol.lease.messages import Process",
-        "from tenure.wire.codec import encode",
+        "from tenure.wire.lease import encode",
     ],
 )
 def test_a_kernel_that_knows_a_lease_is_found(text: str) -> None:

@@ -23,7 +23,7 @@ from tenure.protocol.log.journal import LOG_ACTIONS
 from tenure.sim.kernel.clocks import MILLION, SimClock
 from tenure.sim.kernel.hosts import HostProcess
 from tenure.sim.lease.hosts import sight
-from tenure.wire.codec import decode_to_lookup, decode_to_manager, decode_to_owner
+from tenure.wire.lease import decode_to_lookup, decode_to_manager, decode_to_owner
 from tenure.wire.versions import NEWEST
 
 if TYPE_CHECKING:

@@ -44,7 +44,7 @@ from tenure.sim.journal import failure_of
 from tenure.sim.kernel.hosts import HostProcess, Hosts
 from tenure.sim.lease.beliefs import added
 from tenure.sim.lease.hosts import as_process
-from tenure.wire.codec import encode
+from tenure.wire.lease import encode
 from tenure.wire.versions import NEWEST
 from tests.simulation.actors import POOL, Actor, LookupActor, ManagerActor, OwnerActor
 from tests.simulation.transfers import Step, Transfers

@@ -16,8 +16,9 @@ from tenure.protocol.lease import messages, records
 from tenure.protocol.lease.messages import ToLookup, ToManager, ToOwner
 from tenure.protocol.lease.records import AnyRecord
 from tenure.testing.contracts.transport import A_PROCESS
-from tenure.wire import codec, journal_codec
-from tenure.wire.versions import SINCE
+from tenure.wire import journal_codec
+from tenure.wire import lease as codec
+from tenure.wire.lease import SINCE
 from tests.versions.old import HERE, run_old
 
 GOLDEN = json.loads((HERE / "golden-1.json").read_text("utf-8"))

@@ -45,7 +45,7 @@ from tenure.protocol.lease.records import JournalAction
 from tenure.protocol.log.noted import LogKind
 from tenure.runtime.clock import Clock, Timers, boot_clock
 from tenure.runtime.driver import Driver
-from tenure.wire.codec import encode
+from tenure.wire.lease import encode
 
 ANSWER_SECONDS = 5.0
 """How long a question may take: several commits on a slow disk. One that was asked of a leader that

@@ -23,7 +23,7 @@ from tenure.manager.noted import ServiceKind
 from tenure.manager.peers import Peers
 from tenure.protocol.lease.leader.events import ClientLost, ClientSaid, Connection
 from tenure.protocol.lease.messages import Attested, Hello, Join, LeaseRequest, Sync, ToManager
-from tenure.wire.codec import decode_to_manager
+from tenure.wire.lease import decode_to_manager
 from tenure.wire.limits import REQUEST_BYTES
 from tenure.wire.versions import agreed, subprotocol
 

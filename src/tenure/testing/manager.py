@@ -20,7 +20,7 @@ from tenure.protocol.lease.leader.manager import ManagerConfig
 from tenure.protocol.log.noted import LogKind
 from tenure.runtime.clock import Clock, Timers
 from tenure.transport.in_process import Connection, MemoryNetwork
-from tenure.wire.codec import decode_to_manager
+from tenure.wire.lease import decode_to_manager
 
 logger = logging.getLogger("tenure.testing")
 

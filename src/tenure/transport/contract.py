@@ -21,7 +21,8 @@ from collections.abc import Callable
 from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from tenure.protocol.lease.messages import ToLookup, ToManager, ToOwner
-from tenure.wire.codec import Bytes, decode_to_lookup, decode_to_owner
+from tenure.wire.frame import Bytes
+from tenure.wire.lease import decode_to_lookup, decode_to_owner
 
 M = TypeVar("M")
 M_co = TypeVar("M_co", covariant=True)

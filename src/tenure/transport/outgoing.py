@@ -4,7 +4,7 @@ import logging
 
 from tenure.errors import LocalProtocolError
 from tenure.protocol.lease.messages import ToManager
-from tenure.wire.codec import encode
+from tenure.wire.lease import encode
 from tenure.wire.versions import NEWEST
 
 logger = logging.getLogger("tenure.transport")

@@ -13,27 +13,10 @@ machines know nothing of this; they ask a peer only what it has shown that it un
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 
 from tenure.errors import RemoteProtocolError
-from tenure.protocol.lease.messages import (
-    Attest,
-    Attested,
-    Changes,
-    Hello,
-    Introduction,
-    Join,
-    LeaseRequest,
-    LeaseResponse,
-    Message,
-    Poke,
-    Refusal,
-    Standby,
-    Sync,
-    SyncRefusal,
-    SyncResponse,
-)
 
 OLDEST: Final = 1
 """The oldest version that is still spoken. It rises when no tenure is in use that speaks no
@@ -44,24 +27,6 @@ could upgrade under load."""
 NEWEST: Final = 2
 """The newest version. It rises with a message type that older peers do not know, and with every
 change that they would misunderstand; not with a field that they may pass over."""
-
-SINCE: Final[Mapping[type[Message], int]] = {
-    Hello: 1,
-    Join: 1,
-    LeaseRequest: 1,
-    Sync: 1,
-    Introduction: 1,
-    LeaseResponse: 1,
-    Refusal: 1,
-    Poke: 1,
-    Standby: 1,
-    SyncResponse: 1,
-    SyncRefusal: 1,
-    Changes: 1,
-    Attest: 2,
-    Attested: 2,
-}
-"""Which version brought each message type."""
 
 UNSAID: Final = 1
 """What is spoken where nothing was offered, or nothing chosen."""

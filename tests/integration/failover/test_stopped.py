@@ -10,7 +10,7 @@ import pytest
 
 from tenure.protocol.lease.messages import Hello, Standby, Sync, SyncResponse
 from tenure.runtime.clock import boot_clock
-from tenure.wire.codec import decode_to_lookup, decode_to_owner, encode
+from tenure.wire.lease import decode_to_lookup, decode_to_owner, encode
 from tenure.wire.versions import NEWEST, SUBPROTOCOLS
 from tests.integration.failover.stage import STAGES, Manager
 from tests.integration.owner import WireOwner

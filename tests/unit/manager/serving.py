@@ -18,7 +18,7 @@ from tenure.manager.config import ManagerSettings
 from tenure.manager.service import ManagerService
 from tenure.observe.events import Observer
 from tenure.protocol.lease.messages import ToManager
-from tenure.wire.codec import encode
+from tenure.wire.lease import encode
 from tenure.wire.versions import NEWEST, SUBPROTOCOLS
 
 DEADLINE_SECONDS = 30.0

@@ -18,7 +18,7 @@ from tenure.protocol.lease.messages import (
     SyncResponse,
 )
 from tenure.testing.contracts.transport import A_PROCESS
-from tenure.wire.codec import decode_to_lookup, decode_to_owner, encode
+from tenure.wire.lease import decode_to_lookup, decode_to_owner, encode
 from tenure.wire.limits import REQUEST_BYTES
 from tenure.wire.versions import NEWEST, SUBPROTOCOLS
 from tests.unit.manager.serving import Events, RawSocket, Serving, masked, serving

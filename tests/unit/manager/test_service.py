@@ -18,7 +18,7 @@ from tenure.manager.service import ManagerService
 from tenure.protocol.lease.leader.events import CreatePool, ListPools
 from tenure.protocol.lease.leader.receipts import Receipt, sealed
 from tenure.protocol.lease.messages import LeaseRequest
-from tenure.wire.codec import encode
+from tenure.wire.lease import encode
 from tenure.wire.versions import NEWEST
 from tests.unit.manager.serving import Events, serving
 

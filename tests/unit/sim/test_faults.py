@@ -15,7 +15,7 @@ from tenure.sim.lease.processes import ManagerProcess, OwnerProcess
 from tenure.sim.lease.strikes import ALIASES, CUTS, FAULTS, KINDS, chosen_kinds
 from tenure.sim.lease.trial import Trial
 from tenure.sim.lease.world import LeaseWorld
-from tenure.wire.codec import decode_to_manager
+from tenure.wire.lease import decode_to_manager
 from tenure.wire.versions import NEWEST
 
 SENT = 300

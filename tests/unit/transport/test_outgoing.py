@@ -6,7 +6,7 @@ from tenure.errors import LocalProtocolError
 from tenure.protocol.lease.messages import Held, Hello, LeaseRequest
 from tenure.testing.contracts.transport import ATTESTED
 from tenure.transport.outgoing import Outgoing
-from tenure.wire.codec import decode_to_manager
+from tenure.wire.lease import decode_to_manager
 from tenure.wire.limits import REQUEST_BYTES
 from tenure.wire.versions import NEWEST, OLDEST
 

@@ -14,7 +14,7 @@ from tenure.transport import websocket
 from tenure.transport.contract import OWNER, WAITING_MESSAGES
 from tenure.transport.websocket import WebSocketTransport
 from tenure.wire import versions
-from tenure.wire.codec import encode
+from tenure.wire.lease import encode
 
 pytestmark = pytest.mark.asyncio
 

@@ -98,7 +98,7 @@ def test_a_chunk_that_no_taker_would_take_is_not_encoded() -> None:
 @pytest.mark.parametrize(
     ("decode", "data", "complaint"),
     [
-        (decode_to_taker, b"", "speaks nothing of the hand-off, this one version 1"),
+        (decode_to_taker, b"", "an empty message"),
         (decode_to_source, b"\x02\x91\xa5Taken", "speaks version 2 .*: upgrade tenure"),
         (decode_to_taker, bytes(HAND_OFF_BYTES + 1), f"of {HAND_OFF_BYTES + 1} bytes, where"),
         (
@@ -110,11 +110,11 @@ def test_a_chunk_that_no_taker_would_take_is_not_encoded() -> None:
         (decode_to_taker, packed("Taken"), "malformed .*'Taken'"),
         (decode_to_source, packed("Last"), "malformed .*'Last'"),
         (decode_to_taker, packed("Offer", "rooms", 1, b"", None, 1, 2), "malformed .*length"),
-        (decode_to_taker, packed("Offer", "rooms", 1, b"b", b"b", 1, 2, 3), "malformed offer"),
+        (decode_to_taker, packed("Offer", "rooms", 1, b"b", b"b", 1, 2, 3), "malformed message"),
         (
             decode_to_taker,
             packed("Offer", "rooms", 1, b"a" * (KEY_BYTES + 1), None, 1, 2, 3),
-            "malformed offer",
+            "malformed message",
         ),
         (decode_to_source, packed("Refused", 7), "malformed"),
         (decode_to_source, bytes([VERSION]) + b"\x91" * 5_000, "malformed message of 5001 bytes"),

@@ -7,7 +7,8 @@ import pytest
 
 from tenure.errors import RemoteProtocolError
 from tenure.protocol.lease.messages import AnyMessage, Message
-from tenure.wire.versions import NEWEST, OLDEST, SINCE, SUBPROTOCOLS, agreed
+from tenure.wire.lease import SINCE
+from tenure.wire.versions import NEWEST, OLDEST, SUBPROTOCOLS, agreed
 
 
 def members(union: Any) -> Iterator[Any]:  # noqa: ANN401 - a union has no type of its own

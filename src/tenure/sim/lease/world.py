@@ -56,7 +56,7 @@ from tenure.sim.lease.trial import Trial
 from tenure.sim.lease.words import in_words
 from tenure.sim.lease.workload import Workload
 from tenure.sim.states import States
-from tenure.wire.codec import decode_to_lookup, decode_to_manager, decode_to_owner, encode
+from tenure.wire.lease import decode_to_lookup, decode_to_manager, decode_to_owner, encode
 from tenure.wire.versions import NEWEST
 
 LOOK_NS = MILLISECOND_NS

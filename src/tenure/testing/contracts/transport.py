@@ -33,7 +33,7 @@ from tenure.protocol.lease.messages import (
     ToOwner,
 )
 from tenure.transport.contract import LOOKUP, OWNER, Role, Transport
-from tenure.wire.codec import encode
+from tenure.wire.lease import encode
 from tenure.wire.versions import NEWEST, OLDEST
 
 PATIENCE_SECONDS = 10.0

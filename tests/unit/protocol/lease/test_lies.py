@@ -64,8 +64,8 @@ from tenure.protocol.log.journal import (
     Unknown,
 )
 from tenure.sim.journal import failure_of
-from tenure.wire.codec import decode_to_lookup, decode_to_manager, decode_to_owner, encode
 from tenure.wire.journal_codec import decode_record, decode_state, encode_record, encode_state
+from tenure.wire.lease import decode_to_lookup, decode_to_manager, decode_to_owner, encode
 from tenure.wire.versions import NEWEST
 
 ADVANCES_A_SECOND = 200

@@ -23,7 +23,7 @@ from tenure.protocol.lease.messages import (
 )
 from tenure.protocol.lease.steering_events import PinKey, Steered
 from tenure.protocol.lease.table import NOBODY
-from tenure.wire.codec import decode_to_owner, encode
+from tenure.wire.lease import decode_to_owner, encode
 from tenure.wire.versions import NEWEST
 from tests.unit.protocol.lease.desk import ByName, Desk, at
 from tests.unit.protocol.lease.driven_manager import Driven

@@ -36,10 +36,12 @@ from tenure.protocol.lease.messages import (
     SyncRefusal,
     SyncResponse,
 )
-from tenure.wire import codec, limits
-from tenure.wire.versions import NEWEST, OLDEST, SINCE
+from tenure.wire import lease as codec
+from tenure.wire import limits
+from tenure.wire.frame import Bytes
+from tenure.wire.versions import NEWEST, OLDEST
 
-Decode = Callable[[codec.Bytes, int], AnyMessage]
+Decode = Callable[[Bytes, int], AnyMessage]
 
 MOST = (1 << 63) - 1
 ENTRIES = (Entry(b"", b"m", 1, 5, 5), Entry(b"m", None, 0, 6, 6))
@@ -226,7 +228,7 @@ def test_a_message_goes_out_and_comes_in_from_the_version_that_brought_it(
 ) -> None:
     newest = codec.encode(message, NEWEST)
     for version in range(OLDEST, NEWEST + 1):
-        if version >= SINCE[type(message)]:
+        if version >= codec.SINCE[type(message)]:
             data = codec.encode(message, version)
             assert data[0] == version
             assert decode(data, version) == message

@@ -1,0 +1,76 @@
+"""The frame that all messages share: one byte of protocol version, then msgpack.
+
+The version stands before everything else, so that a peer that speaks another one can be told so,
+and not that its message is malformed.
+
+Whatever the bytes, reading returns a message or raises RemoteProtocolError, and the peer that sent
+them is the only one to suffer. Bytes are counted before they are decoded. What types cannot say is
+checked after that, by the protocol whose message it is. Each protocol has a file of its own here.
+"""
+
+from collections.abc import Callable
+from typing import Final, Generic, TypeAlias, TypeVar
+
+import msgspec
+
+from tenure.errors import RemoteProtocolError
+
+Bytes: TypeAlias = bytes | bytearray | memoryview
+M = TypeVar("M")
+
+HIGHEST_VERSION: Final = 255
+_PREFIXES: Final = tuple(bytes([version]) for version in range(HIGHEST_VERSION + 1))
+_SHOWN_CHARACTERS = 200  # of what the decoder says, which may repeat what the peer sent
+_encoder = msgspec.msgpack.Encoder()
+
+
+def framed(message: msgspec.Struct, version: int) -> bytes:
+    """The bytes of a message of that version."""
+    return _PREFIXES[version] + _encoder.encode(message)
+
+
+def other_version(theirs: int, ours: int) -> str:
+    """What is wrong, in words that are true on both sides: they close the connection."""
+    return (
+        f"a message of protocol version {theirs}, where version {ours} is spoken; upgrade the "
+        "older side, if both are tenure"
+    )
+
+
+class Reader(Generic[M]):
+    """Reads the messages that one kind of receiver takes; any other message is malformed for it.
+
+    `check` raises ValueError for what types cannot say of a message in that version.
+    """
+
+    def __init__(
+        self,
+        decoder: msgspec.msgpack.Decoder[M],
+        limit: int,
+        check: Callable[[M, int], None],
+        other_version: Callable[[int, int], str] = other_version,
+    ) -> None:
+        self._decoder = decoder
+        self._limit = limit
+        self._check = check
+        self._other_version = other_version
+
+    def __call__(self, data: Bytes, version: int) -> M:
+        """The message. Raises RemoteProtocolError, whatever is wrong with the bytes."""
+        if len(data) > self._limit:
+            raise RemoteProtocolError(
+                f"a message of {len(data)} bytes, where {self._limit} are the most"
+            )
+        if not data:
+            raise RemoteProtocolError("an empty message: not even a protocol version")
+        if data[0] != version:
+            raise RemoteProtocolError(self._other_version(data[0], version))
+        try:
+            message = self._decoder.decode(memoryview(data)[1:])
+            self._check(message, version)
+        except (ValueError, RecursionError) as error:  # msgspec's own errors are ValueErrors
+            said = str(error)[:_SHOWN_CHARACTERS]
+            raise RemoteProtocolError(
+                f"a malformed message of {len(data)} bytes: {said}"
+            ) from error
+        return message

@@ -1,0 +1,145 @@
+"""The bytes of what owners, lookups and managers say to each other.
+
+They are of the version of the connection (see `versions`). Ranges that are listed as a whole
+(`held`, `copies`, a snapshot) are sorted and do not overlap; changes are laid one over another, and
+may.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from tenure.errors import LocalProtocolError
+from tenure.protocol.lease.messages import (
+    AnyMessage,
+    Attest,
+    Attested,
+    Changes,
+    Hello,
+    Introduction,
+    Join,
+    LeaseRequest,
+    LeaseResponse,
+    Message,
+    Poke,
+    Refusal,
+    Standby,
+    Sync,
+    SyncRefusal,
+    SyncResponse,
+    ToLookup,
+    ToManager,
+    ToOwner,
+)
+from tenure.wire.checks import (
+    check_each,
+    check_in_order,
+    check_load,
+    check_owner,
+    check_owners,
+)
+from tenure.wire.frame import Reader, framed
+from tenure.wire.limits import MESSAGE_BYTES, REQUEST_BYTES
+from tenure.wire.versions import NEWEST
+
+SINCE: Final[Mapping[type[Message], int]] = {
+    Hello: 1,
+    Join: 1,
+    LeaseRequest: 1,
+    Sync: 1,
+    Introduction: 1,
+    LeaseResponse: 1,
+    Refusal: 1,
+    Poke: 1,
+    Standby: 1,
+    SyncResponse: 1,
+    SyncRefusal: 1,
+    Changes: 1,
+    Attest: 2,
+    Attested: 2,
+}
+"""Which version brought each message type."""
+
+
+def encode(message: AnyMessage, version: int) -> bytes:
+    """The bytes of a message, for a connection of `version`.
+
+    Raises LocalProtocolError where that version does not know such messages, and if the bytes are
+    more than a peer would take.
+    """
+    since = SINCE[type(message)]
+    if since > version:
+        raise LocalProtocolError(
+            f"{type(message).__name__} is of protocol version {since}, and the peer speaks "
+            f"version {version}: upgrade tenure there"
+        )
+    data = framed(message, version)
+    if len(data) > REQUEST_BYTES:
+        _check_size_to_send(message, data)
+    return data
+
+
+def _check_known(message: Message, version: int) -> None:
+    since = SINCE[type(message)]
+    if since > version:
+        name = type(message).__name__
+        raise ValueError(f"{name} is of protocol version {since}, and not of {version}")
+
+
+def _check_to_manager(message: ToManager, version: int) -> None:
+    if version < NEWEST:
+        _check_known(message, version)
+    match message:
+        case LeaseRequest(held=held, copies=copies, load=load):
+            check_in_order(held)
+            check_in_order(copies)
+            check_in_order(message.letting_go)
+            if load is not None:
+                check_load(load)
+        case Join(capacity=capacity, labels=labels):
+            check_owner(capacity, labels)
+
+
+def _check_to_owner(message: ToOwner, version: int) -> None:
+    if version < NEWEST:
+        _check_known(message, version)
+    if isinstance(message, LeaseResponse):
+        check_in_order(message.leases)
+        check_in_order(message.copies)
+        check_in_order(message.hand_offs)
+        check_in_order(message.expected)
+
+
+def _check_to_lookup(message: ToLookup, version: int) -> None:
+    if version < NEWEST:
+        _check_known(message, version)
+    match message:
+        case SyncResponse(snapshot=True, entries=entries, owners=owners):
+            check_in_order(entries)
+            check_owners(owners)
+        case SyncResponse(entries=entries, owners=owners) | Changes(entries=entries, owners=owners):
+            check_each(entries)
+            check_owners(owners)
+
+
+_for_manager: msgspec.msgpack.Decoder[ToManager] = msgspec.msgpack.Decoder(ToManager)
+_for_owner: msgspec.msgpack.Decoder[ToOwner] = msgspec.msgpack.Decoder(ToOwner)
+_for_lookup: msgspec.msgpack.Decoder[ToLookup] = msgspec.msgpack.Decoder(ToLookup)
+
+decode_to_manager = Reader(_for_manager, REQUEST_BYTES, _check_to_manager)
+"""What a manager received on a connection of a version."""
+decode_to_owner = Reader(_for_owner, MESSAGE_BYTES, _check_to_owner)
+"""What an owner received."""
+decode_to_lookup = Reader(_for_lookup, MESSAGE_BYTES, _check_to_lookup)
+"""What a lookup received."""
+
+
+def _check_size_to_send(message: AnyMessage, data: bytes) -> None:
+    is_request = isinstance(message, Hello | Join | LeaseRequest | Attested | Sync)
+    limit = REQUEST_BYTES if is_request else MESSAGE_BYTES
+    if len(data) > limit:
+        raise LocalProtocolError(
+            f"a {type(message).__name__} of {len(data)} bytes, where {limit} are the most: "
+            "use shorter keys as range bounds, or more and smaller pools"
+        )
