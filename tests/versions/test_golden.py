@@ -31,6 +31,7 @@ ADDED: dict[str, object] = {
     "LeaseResponse.cause": "3.17",
     "Poke.cause": "3.17",
     "SyncResponse.cause": "3.17",
+    "SyncResponse.hold_ns": 13_000_000_000,
     "Changes.receipt": b"sealed",
     "LeaseRequest.letting_go": (messages.Held(b"a", b"b", 0),),
     "LeaseRequest.receipt": b"sealed",

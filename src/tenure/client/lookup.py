@@ -1,7 +1,7 @@
 """`Lookup`: the library in a process that sends requests to owners."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 
 from tenure.base.keys import Key, UserKey, no_utf8
@@ -21,6 +21,9 @@ from tenure.protocol.lease.lookup.events import LookupConfig
 
 OnChange: TypeAlias = Callable[[KeyChange], object]
 """A function or a coroutine function of what happened to the key."""
+
+SERVED_AGAIN_SECONDS = 2.0
+"""Beyond the hold, until whatever a crashed owner had is served again, when all else is well."""
 
 
 class Lookup(Entered):
@@ -97,6 +100,33 @@ class Lookup(Entered):
         watch = Watch(self._engine.watches, key, self.key(key), callback)
         self._engine.watch(watch)
         return watch
+
+    def wait(
+        self, key: UserKey, *, not_at: str | None = None, timeout: float | None = None
+    ) -> Awaitable[None]:
+        """Wait until `key` is served, and no longer by the owner that refused it at `not_at`: what
+        a client does between a 421 and its next attempt.
+
+        Returns when `find` names another address, or another owner has the key at that one; and in
+        any case after `timeout` seconds, by default as long as a crashed owner's keys may take to
+        be served again: the hold and two seconds. So look again with `find`. Blocks in the blocking
+        form; in the async form, await what it returns. Raises ClosedError when it is left
+        meanwhile.
+        """
+        self._check_usable()
+        seconds = self.hold + SERVED_AGAIN_SECONDS
+        if timeout is not None:
+            seconds = checked_seconds("timeout", timeout)
+        return self._wait(self._engine.wait_for_move(self.key(key), not_at, seconds))
+
+    @property
+    def hold(self) -> float:
+        """For how many seconds a manager waits for an owner that is gone before others get its
+        keys: what deadlines of clients are made of. As managers say; 65, the longest hold of any
+        preset, where they are of a version that does not say it.
+        """
+        self._check_usable()
+        return self._engine.hold_seconds
 
     def table(self) -> tuple[tuple[KeyRange, str | None], ...]:
         """Every range with the address that serves it, in order, as far as is known."""

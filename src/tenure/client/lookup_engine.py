@@ -6,16 +6,21 @@ owner. A watched key hears once of what one message did to it: that it moved, or
 
 import asyncio
 import logging
+from concurrent.futures import Future
 from random import Random
 from typing import assert_never
 
+from tenure.base.instants import in_seconds
+from tenure.base.keys import Key
 from tenure.base.noted import Noted
 from tenure.base.ranges import WHOLE, KeyRange
 from tenure.client.callbacks import Callback, Job, shown
 from tenure.client.engine import Engine
 from tenure.client.environment import Environment
+from tenure.client.interests import Interests
 from tenure.client.routes import RouteBoard, Routes
-from tenure.client.watching import KeyChange, Watch, Watches
+from tenure.client.unusable import left
+from tenure.client.watching import AwaitedMove, KeyChange, Watch
 from tenure.errors import PoolError, TenureError
 from tenure.protocol.lease.client_events import ManagerLost, ManagerSaid, ManagersNamed, TellManager
 from tenure.protocol.lease.lookup.events import (
@@ -50,7 +55,8 @@ class LookupEngine(Engine[LookupEvent, LookupAction, ToLookup]):
         super().__init__(name, LOOKUP, config.managers, environment, enter_timeout)
         self.board = board
         self.on_loss = on_loss
-        self.watches = Watches()
+        self.watches: Interests[Watch] = Interests()
+        self._moves: Interests[AwaitedMove] = Interests()
         self._machine = LookupMachine(config, random)
         self._no_pool: str | None = None
         self._changed: dict[Watch, bool] = {}
@@ -90,6 +96,10 @@ class LookupEngine(Engine[LookupEvent, LookupAction, ToLookup]):
             self.have_entered()
         for watch in self.watches.within(changed):
             self._compare(watch)
+        for move in self._moves.within(changed):
+            # At the same address it is another owner, or another lease: to be tried again, too.
+            if self.board.current.find(move.key) is not None:
+                self._end_move(move)
 
     def _signal_loss(self, ranges: tuple[KeyRange, ...], why: str) -> None:
         self.counts["ranges lost"] += len(ranges)
@@ -109,7 +119,7 @@ class LookupEngine(Engine[LookupEvent, LookupAction, ToLookup]):
         once more in the engine's thread.
         """
         watch.address = self.board.usable().find(watch.key)
-        self.watches.add(watch)
+        self.watches.add(watch.key, watch)
         self.call(lambda: self._compare(watch))
 
     def _compare(self, watch: Watch) -> None:
@@ -132,6 +142,32 @@ class LookupEngine(Engine[LookupEvent, LookupAction, ToLookup]):
                 return None if watch.is_cancelled else watch.callback(change)
 
             self.callbacks.put(Job("the callback of watch", call, change, repr(watch.given)))
+
+    # --- moves that are waited for ---
+
+    def wait_for_move(self, key: Key, not_at: str | None, timeout: float) -> "Future[None]":
+        """Done when `key` is served, and not at `not_at` any more. In the application's thread."""
+        move = AwaitedMove(key, not_at)
+        if not self.call(lambda: self._begin_move(move, timeout)):
+            move.over.set_exception(left(self.what))
+        return move.over
+
+    def _begin_move(self, move: AwaitedMove, timeout: float) -> None:
+        if self.board.current.find(move.key) not in (None, move.not_at):
+            move.end()
+            return
+        self._moves.add(move.key, move)
+        alarm = asyncio.get_running_loop().call_later(timeout, self._end_move, move)
+        move.over.add_done_callback(lambda _: alarm.cancel())
+
+    def _end_move(self, move: AwaitedMove) -> None:
+        self._moves.remove(move.key, move)
+        move.end()
+
+    @property
+    def hold_seconds(self) -> float:
+        """How long the manager waits for an owner that is gone."""
+        return in_seconds(self._machine.view().hold_ns)
 
     # --- messages ---
 
@@ -167,6 +203,9 @@ class LookupEngine(Engine[LookupEvent, LookupAction, ToLookup]):
     def end(self) -> None:
         """See `Engine.end`."""
         self.board.close()
+        for move in self._moves.within((WHOLE,)):
+            if not move.over.done():
+                move.over.set_exception(left(self.what))
 
     def give_up(self) -> None:
         """See `Engine.give_up`."""

@@ -1,19 +1,16 @@
 """Following single keys: their moves and losses, out of all that the table says.
 
-The papers' lookups tell of ranges; who cares for a few keys would search each range for them. The
-keys are kept in order, so that a change of a few ranges costs a bisection for each and not a look
-at every watched key.
+The papers' lookups tell of ranges; an application that cares for a few keys would search each range
+for them.
 """
 
-from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator
-from threading import Lock
+from concurrent.futures import Future
 
 import msgspec
 
 from tenure.base.keys import Key, UserKey
-from tenure.base.ranges import KeyRange
 from tenure.client.callbacks import Callback
+from tenure.client.interests import Interests
 
 
 class KeyChange(msgspec.Struct, frozen=True):
@@ -30,7 +27,9 @@ class KeyChange(msgspec.Struct, frozen=True):
 class Watch:
     """One key that is watched, until `cancel`."""
 
-    def __init__(self, watches: "Watches", given: UserKey, key: Key, callback: Callback) -> None:
+    def __init__(
+        self, watches: "Interests[Watch]", given: UserKey, key: Key, callback: Callback
+    ) -> None:
         self._watches = watches
         self.given = given
         self.key = key
@@ -41,49 +40,19 @@ class Watch:
     def cancel(self) -> None:
         """Watch no more: no call begins after this returns, except in other threads."""
         self.is_cancelled = True
-        self._watches.remove(self)
+        self._watches.remove(self.key, self)
 
 
-class Watches:
-    """All that is watched, by key."""
+class AwaitedMove:
+    """Somebody waits until a key is served elsewhere."""
 
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._keys: list[Key] = []
-        self._by_key: dict[Key, list[Watch]] = {}
+    def __init__(self, key: Key, not_at: str | None) -> None:
+        self.key = key
+        self.not_at = not_at
+        self.over: Future[None] = Future()
+        """Done when the key has moved, or nobody waits any longer."""
 
-    def __len__(self) -> int:
-        return len(self._keys)
-
-    def add(self, watch: Watch) -> None:
-        """Watch from now on."""
-        with self._lock:
-            if watch.key not in self._by_key:
-                insort(self._keys, watch.key)
-            self._by_key.setdefault(watch.key, []).append(watch)
-
-    def remove(self, watch: Watch) -> None:
-        """Watch no more; a second time does nothing."""
-        with self._lock:
-            watches = self._by_key.get(watch.key, [])
-            if watch not in watches:
-                return
-            watches.remove(watch)
-            if not watches:
-                del self._by_key[watch.key]
-                del self._keys[bisect_left(self._keys, watch.key)]
-
-    def within(self, ranges: Iterable[KeyRange]) -> Iterator[Watch]:
-        """Those whose keys lie in any of `ranges`, which may overlap: each once, in no order."""
-        if not self._keys:
-            return
-        found: dict[Watch, None] = {}
-        with self._lock:
-            for each in ranges:
-                first = bisect_left(self._keys, each.start)
-                last = len(self._keys)
-                if each.end is not None:
-                    last = bisect_left(self._keys, each.end)
-                for key in self._keys[first:last]:
-                    found.update(dict.fromkeys(self._by_key[key]))
-        yield from found
+    def end(self) -> None:
+        """Nobody waits any longer."""
+        if not self.over.done():
+            self.over.set_result(None)

@@ -371,3 +371,67 @@ async def test_the_blocking_form_does_the_same() -> None:
     thread.join()
     await come_to_rest()
     assert losses == ["lookup of pool 'rooms' calls"]
+
+
+# --- waiting for a move ---------------------------------------------------------------------------
+
+
+async def test_wait_returns_when_the_key_is_served_elsewhere(cluster: InProcessCluster) -> None:
+    async with cluster.lookup() as lookup, cluster.owner("http://a") as first:
+        await cluster.turn(SOON)
+        assert lookup.find("room-42") == "http://a"
+        waiting = asyncio.ensure_future(lookup.wait("room-42", not_at="http://a"))
+        await cluster.turn(SOON)
+        assert not waiting.done()
+        async with cluster.owner("http://b"):
+            await first.close()
+            await cluster.turn(1)
+            await waiting
+            assert lookup.find("room-42") == "http://b"
+            await lookup.wait("room-42", not_at="http://a")  # it is there already
+
+
+async def test_wait_goes_on_while_nobody_serves_the_key(cluster: InProcessCluster) -> None:
+    async with cluster.lookup() as lookup:
+        waiting = asyncio.ensure_future(lookup.wait("room-42"))
+        await cluster.turn(SOON)
+        assert not waiting.done()
+        async with cluster.owner("http://a"):
+            await cluster.turn(1)
+            await waiting
+
+
+async def test_wait_returns_when_another_owner_serves_the_key_at_the_same_address(
+    cluster: InProcessCluster,
+) -> None:
+    async with cluster.lookup() as lookup:
+        async with cluster.owner("http://a"):
+            await cluster.turn(SOON)
+            waiting = asyncio.ensure_future(lookup.wait("room-42", not_at="http://a"))
+        await cluster.turn(SOON)
+        assert lookup.find("room-42") is None
+        assert not waiting.done()
+        async with cluster.owner("http://a"):
+            await cluster.turn(1)
+            await waiting
+
+
+async def test_wait_ends_after_its_timeout_or_with_the_lookup(cluster: InProcessCluster) -> None:
+    async with cluster.lookup() as lookup:
+        await lookup.wait("room-42", timeout=0.01)
+        assert lookup.find("room-42") is None
+        with pytest.raises(ConfigurationError, match="timeout"):
+            await lookup.wait("room-42", timeout=-1)
+        waiting = asyncio.ensure_future(lookup.wait("room-42"))
+        await cluster.turn(SOON)
+    with pytest.raises(ClosedError, match="was left"):
+        await waiting
+    with pytest.raises(ClosedError, match="was left"):
+        await lookup.wait("room-42")
+
+
+async def test_it_tells_the_hold_of_its_managers(cluster: InProcessCluster) -> None:
+    async with cluster.lookup() as lookup:
+        assert lookup.hold == TEST.hold_ns / seconds(1)
+    with pytest.raises(ClosedError):
+        _ = cluster.lookup().hold

@@ -371,6 +371,8 @@ class SyncResponse(Message, frozen=True):
     contact_ns: Number
     receipt: ReceiptBytes = b""
     cause: Cause = ""
+    hold_ns: Number = 0
+    """How long the manager waits for an owner that is gone."""
 
 
 class SyncRefusal(Message, frozen=True):

@@ -59,6 +59,7 @@ class Publisher:
             timing.contact_ns,
             self.context.receipt(),
             "" if snapshot else self.log.causes(message.lsn),
+            timing.hold_ns,
         )
         self.context.send(connection, response)
 

@@ -27,6 +27,8 @@ class LookupView(msgspec.Struct, frozen=True, kw_only=True):
     in_contact: bool
     is_searching: bool
     """Whether a leader is being looked for."""
+    hold_ns: int
+    """How long a manager waits for an owner that is gone, as it says."""
 
 
 # --- events -------------------------------------------------------------------------------------

@@ -46,12 +46,15 @@ from tenure.protocol.lease.messages import (
 )
 from tenure.protocol.lease.search import LONGEST_PAUSE_NS, Patience, Search
 from tenure.protocol.lease.table import NOBODY
+from tenure.protocol.lease.timing import PAPER
 
 NONCE_LIMIT = 1 << 63
 FIRST_SYNC_NS = 1_000 * MILLISECOND_NS
 """Until a manager says how often to sync."""
 SHORTEST_SYNC_NS = 100 * MILLISECOND_NS
 """Whatever a manager says."""
+LONGEST_HOLD_NS = PAPER.hold_ns
+"""Where a manager does not say how long it waits for an owner that is gone."""
 ANSWERS_A_SYNC = 4
 """How often a sync is repeated, with a new number, before all managers are asked."""
 FEW_OWNERS = 64
@@ -88,6 +91,7 @@ class LookupMachine:
         self.sync_ns = FIRST_SYNC_NS
         self.contact_ns = 2 * FIRST_SYNC_NS
         self.contact_until = Instant(0)
+        self.hold_ns = LONGEST_HOLD_NS
         self._receipt = b""
         """Of the last answer or push, for whoever leads next (P22)."""
         self.sequence = 0
@@ -146,6 +150,7 @@ class LookupMachine:
             lsn=self.lsn,
             in_contact=self.in_contact,
             is_searching=self.search.is_on,
+            hold_ns=self.hold_ns,
         )
 
     # --- asking ---
@@ -241,6 +246,7 @@ class LookupMachine:
         self.kind = message.kind
         self.sync_ns = max(message.sync_ns, SHORTEST_SYNC_NS)
         self.contact_ns = message.contact_ns
+        self.hold_ns = message.hold_ns or LONGEST_HOLD_NS
         self.contact_until = Instant(self._sent_at + self.contact_ns)
         self._sync_at = max(Instant(self._sent_at + self.sync_ns), now)
         self._patience.answered(now - self._sent_at)

@@ -413,3 +413,18 @@ def test_a_late_advance_does_what_is_due_once() -> None:
     driven.advance(at(3600))
     assert driven.lost() == [WHOLE]
     assert len(driven.asked()) <= 3
+
+
+# --- the hold -------------------------------------------------------------------------------------
+
+
+def test_the_hold_is_the_managers_and_the_longest_of_all_where_it_does_not_say() -> None:
+    driven = Driven()
+    assert driven.machine.view().hold_ns == seconds(65)
+    entry = Entry(b"", None, 1, 3, 3)
+    said = msgspec.structs.replace(response(driven, entry), hold_ns=seconds(13))
+    driven.hear(T0, said)
+    assert driven.machine.view().hold_ns == seconds(13)
+    driven.advance(at(SYNC_NS / seconds(1)))
+    driven.hear(at(SYNC_NS / seconds(1)), response(driven, entry))
+    assert driven.machine.view().hold_ns == seconds(65)
