@@ -8,8 +8,8 @@ TenureError
 │   ├── PoolError           the pool does not exist, or is of another kind
 │   ├── ForkedError         this Owner or Lookup belongs to the parent process
 │   └── ClosedError         used before it was entered, or after it was left
-├── NotOwner                this owner does not hold the key; carries where it may live
-├── LeaseLost               the lease was lost while a guarded body ran
+├── NotOwner                this owner does not hold the key, nothing was begun; says who may
+├── LeaseLost               the lease was lost while a guarded body ran: the outcome is unknown
 ├── Busy                    too many wait for their turn with a key; nothing was begun
 ├── Full                    owned state is at its limit; nothing was stored
 ├── OutcomeUnknown          a request was sent, and may have been carried out or not
@@ -61,11 +61,22 @@ class ClosedError(UsageError):
 
 
 class NotOwner(TenureError):
-    """This owner does not hold the key."""
+    """This owner does not hold the key, and nothing was begun: another owner may be asked.
+
+    `address` is where the key is believed to live; None where that is not known.
+    """
+
+    def __init__(self, message: str, *, address: str | None = None) -> None:
+        super().__init__(message)
+        self.address = address
 
 
 class LeaseLost(TenureError):
-    """The lease was lost while a guarded body ran: another owner may have acted beside it."""
+    """The lease was lost while a guarded body ran: another owner may have acted beside it.
+
+    What the body did may have been done, and may count or not. Whoever does it again elsewhere may
+    do it twice, so this is never answered as NotOwner is.
+    """
 
 
 class Busy(TenureError):

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from ipaddress import ip_address
 from math import isfinite
 from random import Random
+from typing import Protocol
 from urllib.parse import urlsplit
 
-from tenure.base.keys import PoolKind
+from tenure.base.keys import PoolKind, UserKey
 from tenure.base.names import NAME_CHARACTERS, shown, wrong_with_name, wrong_with_text
 from tenure.errors import ConfigurationError
 from tenure.wire.limits import LABEL_CHARACTERS, LABELS_PER_OWNER
@@ -18,6 +19,33 @@ LAST_PORT = 65535
 RANDOM_DIGITS = 8
 """The length of a drawn name, in hexadecimal: two of a thousand processes at one address agree once
 in ten thousand deployments, and are then told that the name is held."""
+
+
+class KeyFinder(Protocol):
+    """What a `Lookup` is to an `Owner` in the same process: it says who has the other keys."""
+
+    @property
+    def pool(self) -> str: ...
+    def find(self, key: UserKey) -> str | None:
+        """The address of the owner of `key`, as far as is known."""
+        ...
+
+
+def checked_lookup(lookup: KeyFinder | None, pool: str) -> KeyFinder | None:
+    """Who says where the keys are that an owner of `pool` does not hold."""
+    if lookup is None:
+        return None
+    if isinstance(lookup, type) or not callable(getattr(lookup, "find", None)):
+        raise ConfigurationError(
+            f"lookup is a Lookup of the same pool, not {lookup!r}; write it like "
+            f"lookup=Lookup(pool={pool!r})"
+        )
+    if lookup.pool != pool:
+        raise ConfigurationError(
+            f"lookup is of the pool {lookup.pool!r}, and this owner is of the pool {pool!r}: the "
+            "keys of one pool say nothing about another's. Pass a Lookup of this pool"
+        )
+    return lookup
 
 
 def checked_name(what: str, name: object) -> str:

@@ -30,11 +30,20 @@ from tenure.runtime.clock import Clock
 class Guards:
     """The guards that are entered, to be looked through when something is lost."""
 
-    def __init__(self, board: Board, clock: Clock, name: str, pool: str) -> None:
+    def __init__(
+        self,
+        board: Board,
+        clock: Clock,
+        name: str,
+        pool: str,
+        find: Callable[[UserKey], str | None],
+    ) -> None:
         self.board = board
         self.clock = clock
         self.name = name
         self.pool = pool
+        self._find = find
+        """Where a key is believed to be served, other than here."""
         self.expires_at = Instant(0)
         """Of all that is held, and of what is being given back."""
         self._lock = Lock()
@@ -112,10 +121,13 @@ class Guards:
 
     def not_owner(self, key: UserKey) -> NotOwner:
         """The error on entering."""
+        address = self._find(key)
+        elsewhere = "that Lookup.find names" if address is None else f"at {address}"
         return NotOwner(
             f"{self.name} does not hold {key!r} of the pool {self.pool!r} now. Send the request "
-            "to the owner that Lookup.find names (a service answers 421 Misdirected Request), or, "
-            "just after starting, wait for ready()"
+            f"to the owner {elsewhere} (a service answers 421 Misdirected Request), or, just after "
+            "starting, wait for ready()",
+            address=address,
         )
 
     def lease_lost(self, key: UserKey, lease: Lease) -> LeaseLost:

@@ -12,6 +12,7 @@ from tenure.base.instants import seconds
 from tenure.base.keys import Key, PoolKind, UserKey
 from tenure.base.ranges import KeyRange
 from tenure.client.arguments import (
+    KeyFinder,
     checked_address,
     checked_capacity,
     checked_drain,
@@ -19,6 +20,7 @@ from tenure.client.arguments import (
     checked_kind,
     checked_labels,
     checked_listening,
+    checked_lookup,
     checked_name,
     checked_seconds,
     drawn_name,
@@ -35,7 +37,7 @@ from tenure.client.lease import Lease
 from tenure.client.leave_on import LeaveOn, LeftAtSignal, checked_signals
 from tenure.client.managers import find_managers
 from tenure.client.owner_engine import OwnerEngine
-from tenure.errors import ConfigurationError
+from tenure.errors import ConfigurationError, TenureError
 from tenure.protocol.lease.owner.events import OwnerConfig
 
 Ranges: TypeAlias = tuple[KeyRange, ...]
@@ -70,6 +72,9 @@ class Owner(Entered):
     Where other machines reach it, `hand_off_insecure` must say that everybody there is trusted.
     See `tenure docs guides/handing-over-state`.
 
+    With `lookup`, a Lookup of the same pool, the NotOwner that `guard` raises carries where the key
+    is believed to live.
+
     `on_grant` and `on_revoke` are called with ranges, one call at a time and in order; see
     `tenure docs reference/client` for what may be counted on in them.
 
@@ -101,6 +106,7 @@ class Owner(Entered):
         hand_off_listen: str | None = None,
         hand_off_address: str | None = None,
         hand_off_insecure: bool = False,
+        lookup: KeyFinder | None = None,
         enter_timeout: float = ENTER_SECONDS,
         leave_on: Sequence[Signals] = (),
         _environment: Environment | None = None,
@@ -131,6 +137,7 @@ class Owner(Entered):
             self._board,
             on_grant,
             on_revoke,
+            _find_elsewhere(checked_lookup(lookup, self._config.pool), where),
             environment,
             random,
             checked_seconds("enter_timeout", enter_timeout),
@@ -284,6 +291,18 @@ class Owner(Entered):
     @property
     def _is_forked(self) -> bool:
         return self._board.is_forked
+
+
+def _find_elsewhere(lookup: KeyFinder | None, here: str) -> Callable[[UserKey], str | None]:
+    """Where `lookup` finds a key, unless that is `here`."""
+
+    def find(key: UserKey) -> str | None:
+        with suppress(TenureError):  # it is not entered, or was left
+            address = lookup.find(key) if lookup is not None else None
+            return None if address == here else address
+        return None
+
+    return find
 
 
 def _ended(owner: "ref[Owner]") -> Callable[[], bool]:

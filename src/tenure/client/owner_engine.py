@@ -6,6 +6,7 @@ in the queue, and the range is returned when that is done. What was granted is u
 
 import asyncio
 import logging
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from random import Random
@@ -15,6 +16,7 @@ from typing import assert_never
 import msgspec
 
 from tenure.base.instants import SECOND_NS, in_seconds
+from tenure.base.keys import UserKey
 from tenure.base.noted import Noted
 from tenure.base.ranges import WHOLE, KeyRange
 from tenure.client.callbacks import Callback, Job, shown
@@ -87,6 +89,7 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
         board: Board,
         on_grant: Callback | None,
         on_revoke: Callback | None,
+        find: Callable[[UserKey], str | None],
         environment: Environment,
         random: Random,
         enter_timeout: float,
@@ -97,7 +100,7 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
         self.board = board
         self.on_grant = on_grant
         self.on_revoke = on_revoke
-        self.guards = Guards(board, self.clock, name, config.pool)
+        self.guards = Guards(board, self.clock, name, config.pool, find)
         self.ready: Future[None] = Future()
         """Done when it holds something for the first time."""
         self._machine = OwnerMachine(config, random)

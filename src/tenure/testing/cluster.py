@@ -69,6 +69,7 @@ class OwnerOptions(TypedDict, total=False):
     on_revoke: Callback | None
     hand_off: HandOffHandler | None
     hand_off_listen: str
+    lookup: Lookup | None
     enter_timeout: float
     leave_on: Sequence[Signals]
 

@@ -56,6 +56,14 @@ class NarrowHandler:
         ({"labels": {"zone": "b\n"}}, r"a label cannot be 'zone': 'b.n': .* leave it out"),
         ({"labels": {"\ud800": "b"}}, r"a label cannot be '.ud800': 'b': .* leave it out"),
         ({"labels": {str(i): "" for i in range(65)}}, "65 labels, where 64 are the most"),
+        (
+            {"lookup": Lookup},
+            "lookup is a Lookup of the same pool, not <class .*; write it like look",
+        ),
+        (
+            {"lookup": Lookup(URL, pool="others")},
+            "lookup is of the pool 'others', and this owner is",
+        ),
         ({"watchdog": 0}, "watchdog is a number of seconds above 0, not 0"),
         ({"watchdog": True}, "watchdog is a number of seconds above 0, not True"),
         ({"enter_timeout": -1}, "enter_timeout is a number of seconds above 0, not -1"),

@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 import pytest_asyncio
 
-from tenure import LeaseLost, Owner, UsageError
+from tenure import LeaseLost, NotOwner, Owner, UsageError
 from tenure.testing.clock import TurnedClock, come_to_rest
 from tenure.testing.cluster import InProcessCluster
 
@@ -145,3 +145,27 @@ async def test_a_timeout_around_a_guard_works(stage: Stage) -> None:
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.001), stage.owner.guard("a"):
             await asyncio.Event().wait()
+
+
+async def test_not_owner_says_where_the_key_is_believed_to_live(stage: Stage) -> None:
+    lookup = stage.cluster.lookup()
+    async with stage.cluster.owner("http://b", lookup=lookup) as other:
+        with pytest.raises(NotOwner, match=r"names \(a service answers 421") as raised:
+            other.guard("a").__enter__()
+        assert raised.value.address is None  # the lookup is not entered yet
+        async with lookup:
+            with pytest.raises(NotOwner, match=f"at {stage.owner.address} ") as raised:
+                other.guard("a").__enter__()
+            assert raised.value.address == stage.owner.address
+
+
+async def test_not_owner_never_names_the_address_of_the_owner_itself(stage: Stage) -> None:
+    """A client that is sent back to where it was refused would go round in circles."""
+    async with (
+        stage.cluster.lookup() as lookup,
+        stage.cluster.owner(stage.owner.address, lookup=lookup) as other,
+    ):
+        assert lookup.find("a") == other.address
+        with pytest.raises(NotOwner) as raised:
+            other.guard("a").__enter__()
+        assert raised.value.address is None
