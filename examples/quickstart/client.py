@@ -28,6 +28,8 @@ async def main() -> None:
             if address is not None:
                 try:
                     async with session.post(f"{address}/rooms/{room}") as response:
+                        if response.status == HTTPStatus.SERVICE_UNAVAILABLE:
+                            return f"{room}: the owner lost it meanwhile, the visit may not count"
                         if response.status != HTTPStatus.MISDIRECTED_REQUEST:
                             answer = await response.json()
                             return f"{room} {answer['visits']} at {address}"

@@ -27,8 +27,8 @@ async def main(port: int) -> None:
         if not owner.holds(stored):  # (2) what we have of it is from an earlier time: discard it
             count = 0
         visits[room] = (lease, count + 1)  # (3) the work, and the lease beside it
-        if not owner.holds(lease):  # (4) lost meanwhile: say nothing of it
-            raise web.HTTPMisdirectedRequest
+        if not owner.holds(lease):  # (4) lost meanwhile: whether it counts is unknown
+            raise web.HTTPServiceUnavailable(headers={"Tenure-Outcome": "unknown"})
         return web.json_response({"visits": count + 1})
 
     def granted(ranges: tuple[KeyRange, ...]) -> None:

@@ -7,6 +7,7 @@ from tenure.client.hand_off.keyed_state import KeyedState
 from tenure.client.lease import Lease
 from tenure.client.lookup import Lookup
 from tenure.client.owner import Owner
+from tenure.client.refusals import HttpAnswer, refusal
 from tenure.client.watching import KeyChange, Watch
 from tenure.errors import (
     Busy,
@@ -40,6 +41,7 @@ __all__ = [
     "Full",
     "Granted",
     "HandOffHandler",
+    "HttpAnswer",
     "KeyChange",
     "KeyRange",
     "KeyTypeError",
@@ -61,4 +63,5 @@ __all__ = [
     "ValueTypeError",
     "Watch",
     "__version__",
+    "refusal",
 ]

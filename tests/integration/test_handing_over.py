@@ -32,7 +32,7 @@ async def main(manager):
             raise web.HTTPMisdirectedRequest
         carts[user] = carts.get(user, 0) + value
         if not owner.holds(lease):
-            raise web.HTTPMisdirectedRequest
+            raise web.HTTPServiceUnavailable(headers={"Tenure-Outcome": "unknown"})
         return web.json_response(carts[user])
 
     app = web.Application()

@@ -93,7 +93,7 @@ class OwnerFaults(Scenario):
         self.lapsed += place.total(_lapsed) - lapsed
         self._tell(
             f"woke owner {place.number} after {in_seconds(woke - began):.1f} s: without a "
-            f"lease, it answered 421 to {place.total(_refused) - refused} late requests"
+            f"lease, it refused {place.total(_refused) - refused} late requests"
         )
         await self._told_of_republishing(republished)
 

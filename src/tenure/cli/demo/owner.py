@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 from aiohttp import web
 
-from tenure import KeyedState, KeyRange, Lookup, Owner
+from tenure import KeyedState, KeyRange, LeaseLost, Lookup, Owner, TenureError, refusal
 from tenure.cli.demo.leash import Leash, tell
 from tenure.cli.demo.presence import (
     Answered,
@@ -76,9 +76,17 @@ class PresenceServer:
         match outcome:
             case Answered(status):
                 return _json(HTTPStatus.OK, status)
+            case NotServed(was_voided=True):
+                return _refused(LeaseLost("the lease ended in the middle"))
             case NotServed():
                 # Where it believes that the key lives. It may be out of date, and even be here.
                 return _json(HTTPStatus.MISDIRECTED_REQUEST, {"owner": self._lookup.find(user)})
+
+
+def _refused(error: TenureError) -> web.Response:
+    answer = refusal(error)
+    assert answer is not None
+    return web.Response(status=answer.status, headers=answer.headers, text=answer.text)
 
 
 def _json(status: HTTPStatus, body: object) -> web.Response:

@@ -36,10 +36,11 @@ class Answered(NamedTuple):
 
 
 class NotServed(NamedTuple):
-    """This process is not, or no longer, the owner. Nothing has come of the operation."""
+    """This process is not the owner, and nothing was begun; or it was at first."""
 
     was_voided: bool
-    """Whether the lease was there at first, and ended while the operation was done."""
+    """Whether the lease was there at first, and ended while the operation was done: what was stored
+    may have moved along."""
 
 
 Outcome: TypeAlias = Answered | NotServed

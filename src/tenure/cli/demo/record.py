@@ -11,7 +11,7 @@ from one clock that all processes of a machine share (`CLOCK_BOOTTIME`).
 3. the operation is done (steps 2 and 3);
 4. the clock is read: `ended`;
 5. `holds` is asked whether the lease covered all of it (step 4). If not, nothing was served: the
-   client is told 421, what was stored is void, and there is no entry;
+   client is told 503, that the outcome is unknown, and there is no entry;
 6. the entry is appended, in one write, which a kill cannot take back;
 7. the answer is let out (step 5).
 

@@ -204,7 +204,7 @@ class Demo:
             ranges=report.ranges if report else 0,
             users=report.users if report else 0,
             served_per_second=self._rates[place.number](now, place.total(lambda it: it.served)),
-            refused=place.total(lambda it: it.refused + it.voided),
+            refused=place.total(lambda it: it.refused),
         )
 
     def _summary(self) -> Summary:

@@ -80,7 +80,7 @@ def _counts(it: Summary) -> Iterator[tuple[str, str]]:
         yield from _crowds(it)
     yield f"{it.refused:,}", "answers 421 from owners that did not have the key"
     yield f"{it.refused_late:,}", "of these to requests that had waited in a stopped owner"
-    yield f"{it.voided:,}", "of these at the last check: the lease had ended in the middle"
+    yield f"{it.voided:,}", "answers 503 at the last check: the lease had ended in the middle"
     yield f"{it.losses_signalled:,}", "losses signalled to frontends"
     yield f"{it.keys_republished:,}", "keys republished by them"
     yield f"{it.double_owner:,}", f"keys that two owners served at once, in {it.served:,} entries"
