@@ -37,8 +37,11 @@ ENTRIES = (1, 64, 1_024)
 def record_of(entries: int) -> Changed:
     bounds = [i.to_bytes(8, "big") for i in range(entries + 1)]
     return Changed(
-        "rooms",
-        tuple(Entry(bounds[i], bounds[i + 1], 7, 1 << 20, 1 << 20) for i in range(entries)),
+        pool="rooms",
+        entries=tuple(
+            Entry(start=bounds[i], end=bounds[i + 1], owner=7, number=1 << 20, since=1 << 20)
+            for i in range(entries)
+        ),
     )
 
 

@@ -30,7 +30,8 @@ def owner_of_half_the_keys() -> Owner:
     random = Random(1)
     points = [b"", *sorted(random.randbytes(8) for _ in range(2 * RANGES - 1))]
     leases = tuple(
-        Leased(points[i], points[i + 1], i + 1, i + 1, "renewed") for i in range(0, 2 * RANGES, 2)
+        Leased(start=points[i], end=points[i + 1], number=i + 1, since=i + 1, mark="renewed")
+        for i in range(0, 2 * RANGES, 2)
     )
     owner = Owner("http://127.0.0.1:7400", pool="rooms", address="http://127.0.0.1:8000")
     owner._board.open()

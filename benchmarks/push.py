@@ -40,7 +40,14 @@ class Lookup:
         self.lsn = 0
 
     async def sync(self) -> None:
-        await self.socket.send_bytes(encode(Sync("bench", 1, 0, 0, 0, self.number + 1), NEWEST))
+        await self.socket.send_bytes(
+            encode(
+                Sync(
+                    pool="bench", sequence=1, journal=0, leadership=0, lsn=0, nonce=self.number + 1
+                ),
+                NEWEST,
+            )
+        )
         response = decode_to_lookup(await self.socket.receive_bytes(), NEWEST)
         assert isinstance(response, SyncResponse), response
         self.lsn = response.lsn

@@ -52,7 +52,7 @@ class Owner:
         return message
 
     async def join(self) -> None:
-        await self.socket.send_bytes(encode(Hello("bench", 1), NEWEST))
+        await self.socket.send_bytes(encode(Hello(pool="bench", token=1), NEWEST))
         introduction = await self.hear()
         assert isinstance(introduction, Introduction)
         self.seal = introduction
@@ -60,13 +60,13 @@ class Owner:
         await self.socket.send_bytes(
             encode(
                 Join(
-                    "bench",
-                    "hashed",
-                    f"owner-{self.number}",
-                    f"http://10.0.0.{self.number}:8000",
-                    self.number + 1,
-                    introduction.manager_nonce,
-                    self.sequence,
+                    pool="bench",
+                    kind="hashed",
+                    name=f"owner-{self.number}",
+                    address=f"http://10.0.0.{self.number}:8000",
+                    owner_nonce=self.number + 1,
+                    manager_nonce=introduction.manager_nonce,
+                    sequence=self.sequence,
                 ),
                 NEWEST,
             )
@@ -81,14 +81,14 @@ class Owner:
         await self.socket.send_bytes(
             encode(
                 LeaseRequest(
-                    "bench",
-                    self.incarnation,
-                    self.number + 1,
-                    seal.manager_nonce,
-                    self.sequence,
-                    seal.journal,
-                    seal.leadership,
-                    self.held,
+                    pool="bench",
+                    incarnation=self.incarnation,
+                    owner_nonce=self.number + 1,
+                    manager_nonce=seal.manager_nonce,
+                    sequence=self.sequence,
+                    journal=seal.journal,
+                    leadership=seal.leadership,
+                    held=self.held,
                 ),
                 NEWEST,
             )
@@ -96,7 +96,7 @@ class Owner:
         response = await self.hear()
         assert isinstance(response, LeaseResponse), response
         self.held = tuple(
-            Held(lease.start, lease.end, lease.number)
+            Held(start=lease.start, end=lease.end, number=lease.number)
             for lease in response.leases
             if lease.mark != "recalled"
         )
@@ -149,7 +149,19 @@ async def measure(manager: ManagerProcess) -> Figures:
 
 
 def encode_held(owners: list[Owner]) -> bytes:
-    request = (LeaseRequest("bench", 1, 1, 1, 1, 1, 1, owner.held) for owner in owners)
+    request = (
+        LeaseRequest(
+            pool="bench",
+            incarnation=1,
+            owner_nonce=1,
+            manager_nonce=1,
+            sequence=1,
+            journal=1,
+            leadership=1,
+            held=owner.held,
+        )
+        for owner in owners
+    )
     return b"".join(encode(each, NEWEST) for each in request)
 
 

@@ -52,7 +52,7 @@ class TestSqlite(RestorableJournalContract):
 
 
 SMALL = st.integers(0, 4)
-RECORDS = st.lists(st.builds(PromiseLowered, SMALL), max_size=3).map(tuple)
+RECORDS = st.lists(st.builds(PromiseLowered, promise_ns=SMALL), max_size=3).map(tuple)
 SEATS = st.builds(Seat, SMALL, SMALL, st.sampled_from(["", "http://a"]), SMALL)
 ACTIONS = st.one_of(
     st.builds(ReadSeat),
@@ -61,7 +61,7 @@ ACTIONS = st.one_of(
     st.builds(Resign, SMALL),
     st.builds(Load, SMALL),
     st.builds(Append, SMALL, SMALL, RECORDS),
-    st.builds(Compact, SMALL, SMALL, st.builds(State, SMALL)),
+    st.builds(Compact, SMALL, SMALL, st.builds(State, leadership=SMALL)),
 )
 # Drawn freely, hardly any campaign sees the seat as it is, and then nobody ever leads.
 LIKELY = st.sampled_from(["take the seat", "append", "compact"])
@@ -77,9 +77,11 @@ async def story(journal: Journal, plan: list[JournalAction | str]) -> list[objec
             case "take the seat":
                 action = Campaign(seat, taken_by("http://a", seat))
             case "append":
-                action = Append(seat.leadership, history.lsn, (PromiseLowered(history.lsn),))
+                action = Append(
+                    seat.leadership, history.lsn, (PromiseLowered(promise_ns=history.lsn),)
+                )
             case "compact":
-                action = Compact(seat.leadership, history.lsn, State(history.lsn))
+                action = Compact(seat.leadership, history.lsn, State(leadership=history.lsn))
             case str():
                 raise AssertionError(step)
             case _:

@@ -39,7 +39,7 @@ class WireOwner:
         """Connect to a leader, and be introduced."""
         async with aiohttp.ClientSession() as session:
             self.socket = await session.ws_connect(f"{url}/v1/owner", protocols=SUBPROTOCOLS)
-            await self.socket.send_bytes(encode(Hello(self.pool, 1), NEWEST))
+            await self.socket.send_bytes(encode(Hello(pool=self.pool, token=1), NEWEST))
             introduction = await self.hear()
             assert isinstance(introduction, Introduction), introduction
             self.seal = introduction
@@ -59,7 +59,15 @@ class WireOwner:
     async def join(self) -> LeaseResponse:
         self.sequence += 1
         nonce = self.seal.manager_nonce
-        join = Join(self.pool, "hashed", self.name, "http://ann", NONCE, nonce, self.sequence)
+        join = Join(
+            pool=self.pool,
+            kind="hashed",
+            name=self.name,
+            address="http://ann",
+            owner_nonce=NONCE,
+            manager_nonce=nonce,
+            sequence=self.sequence,
+        )
         response = await self._asked(encode(join, NEWEST))
         self.incarnation = response.incarnation
         return response
@@ -70,17 +78,19 @@ class WireOwner:
     def renewal(self) -> bytes:
         """The next request, to be sent."""
         self.sequence += 1
-        held = tuple(Held(lease.start, lease.end, lease.number) for lease in self.leases)
+        held = tuple(
+            Held(start=lease.start, end=lease.end, number=lease.number) for lease in self.leases
+        )
         seal = self.seal
         request = LeaseRequest(
-            self.pool,
-            self.incarnation,
-            NONCE,
-            seal.manager_nonce,
-            self.sequence,
-            seal.journal,
-            seal.leadership,
-            held,
+            pool=self.pool,
+            incarnation=self.incarnation,
+            owner_nonce=NONCE,
+            manager_nonce=seal.manager_nonce,
+            sequence=self.sequence,
+            journal=seal.journal,
+            leadership=seal.leadership,
+            held=held,
         )
         return encode(request, NEWEST)
 

@@ -65,7 +65,11 @@ def test_an_owner_gets_what_the_manager_assigns_and_not_what_it_names() -> None:
     stage = Stage(make_policy=split_in_two)
     a, b = halves(stage)
     request = stage.messages(LeaseRequest, by=a)[-1]
-    wishes = (*request.held, Held(b"m", None, 1), Held(b"x", None, b.number(b"z") or 0))
+    wishes = (
+        *request.held,
+        Held(start=b"m", end=None, number=1),
+        Held(start=b"x", end=None, number=b.number(b"z") or 0),
+    )
     wishful = msgspec.structs.replace(request, sequence=request.sequence + 1, held=wishes)
     stage.send(a, stage.leader, wishful)
     stage.settle()
@@ -285,7 +289,7 @@ def test_the_change_log_is_cut_at_five_minutes() -> None:
     """Centrifuge 2.1.2: changes older than five minutes are forgotten."""
     assert PAPER.keep_changes_ns == 300 * SECOND_NS
     log = ChangeLog(begins_after=1)
-    entry = Entry(b"", None, 1, 1, 1)
+    entry = Entry(start=b"", end=None, owner=1, number=1, since=1)
     for lsn in (2, 3, 4):
         log.add(lsn, Instant(lsn * 100 * SECOND_NS), (entry,))
     log.forget_before(Instant(601 * SECOND_NS - PAPER.keep_changes_ns))
@@ -311,7 +315,13 @@ def push(stage: Stage, lookup: LookupActor, *entries: Entry) -> None:
     """Tell the lookup of changes, as the leader would."""
     known = lookup.machine
     changes = Changes(
-        "pool", known.journal, known.leadership, known.lsn, known.lsn + 1, entries, ()
+        pool="pool",
+        journal=known.journal,
+        leadership=known.leadership,
+        after=known.lsn,
+        lsn=known.lsn + 1,
+        entries=entries,
+        owners=(),
     )
     lookup.on_message(stage.leader, changes)
 
@@ -334,7 +344,7 @@ def test_a_changed_number_is_signalled_as_a_loss() -> None:
     lookup = stage.lookup()
     stage.run()
     known = lookup.machine.table[KEY].number
-    push(stage, lookup, Entry(b"k", b"l", 1, known + 2, known + 1))
+    push(stage, lookup, Entry(start=b"k", end=b"l", owner=1, number=known + 2, since=known + 1))
     assert lookup.losses == [KeyRange(b"k", b"l")]
 
 
@@ -345,7 +355,11 @@ def test_a_clean_move_is_not_signalled() -> None:
     lookup = stage.lookup()
     stage.run()
     known = stage.table.rights[KEY]
-    push(stage, lookup, Entry(b"k", b"l", 2, known.number + 2, known.since))
+    push(
+        stage,
+        lookup,
+        Entry(start=b"k", end=b"l", owner=2, number=known.number + 2, since=known.since),
+    )
     assert lookup.losses == []
     assert lookup.machine.table[KEY].number == known.number + 2
 
@@ -362,7 +376,7 @@ def test_a_loss_before_a_clean_move_is_signalled_to_who_was_away() -> None:
     stage.run()
     known = stage.table.rights[KEY].number
     lost_at, moved_at = known + 1, known + 2
-    push(stage, lookup, Entry(b"k", b"l", 2, moved_at, lost_at))
+    push(stage, lookup, Entry(start=b"k", end=b"l", owner=2, number=moved_at, since=lost_at))
     assert lookup.losses == [KeyRange(b"k", b"l")]
 
 

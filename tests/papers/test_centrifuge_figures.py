@@ -36,8 +36,17 @@ def figure_4(names: Sequence[str]) -> Assignment:
 def before_figure_4() -> Stage:
     """The table of figure 4 at LSN 2: A has number 14, B has 15."""
     stage = Stage(make_policy=assigned(figure_4))
-    whole = Entry(b"", None, NOBODY, 13, 13)
-    pool = PoolState("pool", "hashed", (), 14, 1, (whole,), (), ())
+    whole = Entry(start=b"", end=None, owner=NOBODY, number=13, since=13)
+    pool = PoolState(
+        pool="pool",
+        kind="hashed",
+        split_points=(),
+        next_number=14,
+        next_incarnation=1,
+        entries=(whole,),
+        members=(),
+        numbered=(),
+    )
     stage.journal.state = State(waited_out=True, pools=(pool,))
     stage.owner("a")
     stage.run()
@@ -76,7 +85,10 @@ def test_figure_4_a_lookup_catches_up_with_a_split() -> None:
     answer = next(m for m in stage.messages(SyncResponse, to=lookup) if m.lsn > lsn)
     assert question.lsn < answer.lsn
     assert not answer.snapshot
-    assert answer.entries == (Entry(TWO, NINE, NOBODY, 16, 16), Entry(TWO, NINE, 3, 17, 16))
+    assert answer.entries == (
+        Entry(start=TWO, end=NINE, owner=NOBODY, number=16, since=16),
+        Entry(start=TWO, end=NINE, owner=3, number=17, since=16),
+    )
     assert lookup.machine.table[KEY_OF_B] == Known(2, 15)
     assert lookup.machine.table[KEY_OF_C] == Known(3, 17)
     assert set(lookup.losses) == {KeyRange(TWO, NINE)}
@@ -104,17 +116,35 @@ def test_figure_4_word_for_word() -> None:
     """
     stage = Stage()
     stage.lookup()
-    split = (Entry(ONE, TWO, 2, 16, 16), Entry(TWO, NINE, 3, 17, 17))
-    before = (Entry(ZERO, ONE, 1, 14, 14), Entry(ONE, NINE, 2, 15, 15))
+    split = (
+        Entry(start=ONE, end=TWO, owner=2, number=16, since=16),
+        Entry(start=TWO, end=NINE, owner=3, number=17, since=17),
+    )
+    before = (
+        Entry(start=ZERO, end=ONE, owner=1, number=14, since=14),
+        Entry(start=ONE, end=NINE, owner=2, number=15, since=15),
+    )
     owners = [(1, "A"), (2, "B"), (3, "C")]
-    told = [OwnerInfo(number, name, f"http://{name}") for number, name in owners]
+    told = [
+        OwnerInfo(incarnation=number, name=name, address=f"http://{name}")
+        for number, name in owners
+    ]
 
-    pool = PoolState("pool", "hashed", (), 2, 4, (Entry(b"", None, 0, 1, 1),), (), ())
+    pool = PoolState(
+        pool="pool",
+        kind="hashed",
+        split_points=(),
+        next_number=2,
+        next_incarnation=4,
+        entries=(Entry(start=b"", end=None, owner=0, number=1, since=1),),
+        members=(),
+        numbered=(),
+    )
     context = LeaderContext(Seal(1, 1, 1), PAPER, LeaseHistory(State(pools=(pool,)), 1))
     publisher = Publisher(context, context.history.tables["pool"])
     now = Instant(100 * SECOND_NS)
     for entries in (before, split):
-        publisher.add(now, context.write(Changed("pool", entries)), entries)
+        publisher.add(now, context.write(Changed(pool="pool", entries=entries)), entries)
     assert publisher.log.last == 3
     assert publisher.log.since(2, at_most=9) == split
 
@@ -122,13 +152,27 @@ def test_figure_4_word_for_word() -> None:
     stage.wake()
     known = lookup.machine
     whole = SyncResponse(
-        *(known.sequence, known.nonce, 1, 1, 2, "hashed", True, before, tuple(told)),
-        *(PAPER.sync_ns, PAPER.contact_ns),
+        sequence=known.sequence,
+        nonce=known.nonce,
+        journal=1,
+        leadership=1,
+        lsn=2,
+        kind="hashed",
+        snapshot=True,
+        entries=before,
+        owners=tuple(told),
+        sync_ns=PAPER.sync_ns,
+        contact_ns=PAPER.contact_ns,
     )
     manager = next(iter(stage.managers.values()))
     lookup.on_message(manager, whole)
     assert lookup.find(KEY_OF_C) == "http://B"
-    lookup.on_message(manager, Changes("pool", 1, 1, 2, 3, split, tuple(told)))
+    lookup.on_message(
+        manager,
+        Changes(
+            pool="pool", journal=1, leadership=1, after=2, lsn=3, entries=split, owners=tuple(told)
+        ),
+    )
     assert (lookup.find(KEY_OF_B), lookup.find(KEY_OF_C)) == ("http://B", "http://C")
     assert lookup.losses == [KeyRange(ONE, TWO), KeyRange(TWO, NINE)]
     assert lookup.machine.lsn == 3

@@ -365,7 +365,10 @@ def test_changes_are_applied_in_their_order() -> None:
     stage.let_pass(30)
     stage.wake()
     (number, since) = known.table[KEY].number, stage.table.rights[KEY].since
-    entries = tuple(Entry(b"k", b"l", owner, number + owner, since) for owner in (1, 2, 3))
+    entries = tuple(
+        Entry(start=b"k", end=b"l", owner=owner, number=number + owner, since=since)
+        for owner in (1, 2, 3)
+    )
     question = stage.messages(Sync, by=lookup)[-1]
     answered = stage.messages(SyncResponse, to=lookup)[-1]
     answer = msgspec.structs.replace(
@@ -393,7 +396,7 @@ def test_what_an_earlier_manager_said_is_discarded() -> None:
     assert lookup.machine.leadership > late.leadership
     at = lookup.machine.lsn
     question = stage.messages(Sync, by=lookup)[-1]
-    gone = (Entry(b"", None, 0, 999, 999),)
+    gone = (Entry(start=b"", end=None, owner=0, number=999, since=999),)
     newer = msgspec.structs.replace(
         late, sequence=question.sequence, lsn=at + 9, entries=gone, snapshot=True
     )

@@ -21,7 +21,13 @@ def answers(draw: st.DrawFn) -> tuple[Leased, ...]:
     ends = [KEYS[i] for i in cuts[1:]]
     pieces = zip([KEYS[i] for i in cuts], [*ends, None], strict=False)
     return tuple(
-        Leased(start, end, number, draw(st.integers(1, number)), draw(st.sampled_from(MARKS)))
+        Leased(
+            start=start,
+            end=end,
+            number=number,
+            since=draw(st.integers(1, number)),
+            mark=draw(st.sampled_from(MARKS)),
+        )
         for start, end in pieces
         if draw(st.booleans())
         for number in [draw(st.integers(1, 9))]

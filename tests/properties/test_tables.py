@@ -39,10 +39,12 @@ class Naive:
     def __init__(self) -> None:
         self.rights = dict.fromkeys(KEYS, Right(NOBODY, FIRST_NUMBER, FIRST_NUMBER))
         self.next_number = FIRST_NUMBER + 1
-        self.records: list[AnyRecord] = [PoolCreated("p", "ordered")]
+        self.records: list[AnyRecord] = [PoolCreated(pool="p", kind="ordered")]
         self.changes: list[tuple[Entry, ...]] = [()]
         for i in range(1, OWNERS + 1):
-            self.record(Joined("p", i, f"o{i}", i, f"http://{i}"), ())
+            self.record(
+                Joined(pool="p", incarnation=i, name=f"o{i}", nonce=i, address=f"http://{i}"), ()
+            )
 
     def record(self, record: AnyRecord, entries: tuple[Entry, ...]) -> None:
         self.records.append(record)
@@ -60,9 +62,19 @@ class Naive:
             # What is handed over cleanly keeps the latest `since` of its parts.
             since = max(sinces) if change.clean else self.next_number
             entries.append(
-                Entry(key_range.start, key_range.end, change.owner, self.next_number, since)
+                Entry(
+                    start=key_range.start,
+                    end=key_range.end,
+                    owner=change.owner,
+                    number=self.next_number,
+                    since=since,
+                )
             )
-        record = Left("p", 99, tuple(entries)) if change.leaving else Changed("p", tuple(entries))
+        record = (
+            Left(pool="p", incarnation=99, entries=tuple(entries))
+            if change.leaving
+            else Changed(pool="p", entries=tuple(entries))
+        )
         self.record(record, tuple(entries))
 
 
@@ -169,17 +181,17 @@ class Followed:
         entries = self.log.since(machine.lsn, at_most) if machine.in_contact else None
         whole = entries is None
         message = SyncResponse(
-            machine.sequence,
-            machine.nonce,
-            9,
-            1,
-            self.lsn,
-            "ordered",
-            whole,
-            self.table() if entries is None else entries,
-            (),
-            FOREVER,
-            FOREVER,
+            sequence=machine.sequence,
+            nonce=machine.nonce,
+            journal=9,
+            leadership=1,
+            lsn=self.lsn,
+            kind="ordered",
+            snapshot=whole,
+            entries=self.table() if entries is None else entries,
+            owners=(),
+            sync_ns=FOREVER,
+            contact_ns=FOREVER,
         )
         self._hear(ManagerSaid("a", message), self.lsn)
 
@@ -187,14 +199,16 @@ class Followed:
         """All changes after an LSN, which may begin before what the lookup knows."""
         entries = self.log.since(after, 1 << 30)
         assert entries is not None
-        message = Changes("p", 9, 1, after, self.lsn, entries, ())
+        message = Changes(
+            pool="p", journal=9, leadership=1, after=after, lsn=self.lsn, entries=entries, owners=()
+        )
         follows = after <= self.machine.lsn < self.lsn and self.machine.in_contact
         self._hear(ManagerSaid("a", message), self.lsn if follows else self.machine.lsn)
 
     def table(self) -> tuple[Entry, ...]:
         bounds = [*KEYS, None]
         return tuple(
-            Entry(key, end, *self.naive.rights[key])
+            Entry(start=key, end=end, **self.naive.rights[key]._asdict())
             for key, end in zip(KEYS, bounds[1:], strict=True)
         )
 

@@ -6,6 +6,8 @@ of `o` is for its neighbours to see: processes have pids here, on hosts and in n
 
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from tenure.base.ranges import WHOLE
 from tenure.protocol.lease.attestation import Sight
 from tenure.protocol.lease.leader.witnesses import Suspect
@@ -185,15 +187,28 @@ def test_8_a_witness_that_is_not_asked_is_not_believed() -> None:
     asked: Attest = questions.last.message
     nonce, own = it.p.machine.owner_nonce, it.p.machine.config.process
     assert own is not None
-    good = Attested(asked.pool, asked.incarnation, asked.process, own, nonce, asked.manager_nonce)
-    later = Process("host-0", 1, asked.process.time_namespace, 10, asked.process.start_time + 1)
+    good = Attested(
+        pool=asked.pool,
+        incarnation=asked.incarnation,
+        process=asked.process,
+        witness=own,
+        owner_nonce=nonce,
+        manager_nonce=asked.manager_nonce,
+    )
+    later = Process(
+        boot_id="host-0",
+        pid_namespace=1,
+        time_namespace=asked.process.time_namespace,
+        pid=10,
+        start_time=asked.process.start_time + 1,
+    )
     bad = (
-        Attested(asked.pool, asked.incarnation, asked.process, own, nonce, 1),
-        Attested(asked.pool, asked.incarnation, asked.process, own, 1, asked.manager_nonce),
-        Attested(asked.pool, asked.incarnation, asked.process, later, nonce, asked.manager_nonce),
-        Attested(asked.pool, asked.incarnation, later, own, nonce, asked.manager_nonce),
-        Attested(asked.pool, 99, asked.process, own, nonce, asked.manager_nonce),
-        Attested("another", asked.incarnation, asked.process, own, nonce, asked.manager_nonce),
+        replace(good, manager_nonce=1),
+        replace(good, owner_nonce=1),
+        replace(good, witness=later),
+        replace(good, process=later),
+        replace(good, incarnation=99),
+        replace(good, pool="another"),
     )
     stranger = it.stage.owner("q", on_host=process(it.stage, 12))
     for message in bad:

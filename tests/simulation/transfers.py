@@ -39,14 +39,14 @@ class Channel(NamedTuple):
 def _offer(source: "OwnerActor", order: HandOff) -> Offer:
     belief = source.machine.belief
     return Offer(
-        source.machine.config.pool,
-        belief.journal,
-        order.start,
-        order.end,
-        order.number,
-        belief.incarnation,
-        order.taker,
-        order.secret,
+        pool=source.machine.config.pool,
+        journal=belief.journal,
+        start=order.start,
+        end=order.end,
+        number=order.number,
+        source=belief.incarnation,
+        taker=order.taker,
+        secret=order.secret,
     )
 
 

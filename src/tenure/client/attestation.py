@@ -26,11 +26,11 @@ def own_process(proc: Path = PROC) -> Process | None:
         if not _shows_own_pids(proc):
             return None
         return Process(
-            (proc / "sys/kernel/random/boot_id").read_text().strip(),
-            (proc / "self/ns/pid").stat().st_ino,
-            (proc / "self/ns/time").stat().st_ino,
-            os.getpid(),
-            int(_stat(proc / "self")[START_TIME]),
+            boot_id=(proc / "sys/kernel/random/boot_id").read_text().strip(),
+            pid_namespace=(proc / "self/ns/pid").stat().st_ino,
+            time_namespace=(proc / "self/ns/time").stat().st_ino,
+            pid=os.getpid(),
+            start_time=int(_stat(proc / "self")[START_TIME]),
         )
     return None
 

@@ -190,14 +190,14 @@ class GivingEnd(End[giving.Giving]):
     ) -> None:
         belief = process.machine.belief
         offer = Offer(
-            process.machine.config.pool,
-            belief.journal,
-            order.start,
-            order.end,
-            order.number,
-            belief.incarnation,
-            order.taker,
-            order.secret,
+            pool=process.machine.config.pool,
+            journal=belief.journal,
+            start=order.start,
+            end=order.end,
+            number=order.number,
+            source=belief.incarnation,
+            taker=order.taker,
+            secret=order.secret,
         )
         super().__init__(process, giving.Giving(order, offer))
         self.order = order

@@ -25,16 +25,27 @@ pytestmark = pytest.mark.asyncio
 def entries(count: int, number: int) -> tuple[Entry, ...]:
     bounds = [i.to_bytes(8, "big") for i in range(count)]
     pairs = zip([b"", *bounds[1:]], [*bounds[1:], None], strict=True)
-    return tuple(Entry(start, end, 1, number, number) for start, end in pairs)
+    return tuple(
+        Entry(start=start, end=end, owner=1, number=number, since=number) for start, end in pairs
+    )
 
 
 def large_record(number: int) -> AnyRecord:
     """A record of several pieces."""
-    return Changed("rooms", entries(40_000, number))
+    return Changed(pool="rooms", entries=entries(40_000, number))
 
 
 def large_state(number: int, count: int = 40_000) -> State:
-    pool = PoolState("rooms", "hashed", (), number + 1, 2, entries(count, number), (), ())
+    pool = PoolState(
+        pool="rooms",
+        kind="hashed",
+        split_points=(),
+        next_number=number + 1,
+        next_incarnation=2,
+        entries=entries(count, number),
+        members=(),
+        numbered=(),
+    )
     return State(leadership=number, pools=(pool,))
 
 

@@ -51,9 +51,9 @@ async def test_what_the_copy_had_is_swept_away(
     manager = open_etcd(etcd.journal_url(prefix=prefix))
     leadership = await lead(manager)
     await manager.append(leadership, 0, EVERY_RECORD)
-    assert await manager.compact(leadership, 2, State(7))
+    assert await manager.compact(leadership, 2, State(leadership=7))
     seat = await copy.read_seat()
-    assert await copy.restore(seat, len(EVERY_RECORD), Beginning(77, Seat(9), State(9)))
+    assert await copy.restore(seat, len(EVERY_RECORD), Beginning(77, Seat(9), State(leadership=9)))
     front = ["beat", "end", "head", "identity", "leadership", "manager", "watch_ns"]
     *rest, piece = await keys_under(etcd, prefix)
     assert rest == [f"{prefix}front/{each}" for each in front]

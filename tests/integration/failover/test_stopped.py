@@ -28,12 +28,22 @@ class Ear:
 
     def sync(self) -> bytes:
         seal = self.owner.seal
-        return encode(Sync(OTHER_POOL, 2, seal.journal, seal.leadership, 0, 1), NEWEST)
+        return encode(
+            Sync(
+                pool=OTHER_POOL,
+                sequence=2,
+                journal=seal.journal,
+                leadership=seal.leadership,
+                lsn=0,
+                nonce=1,
+            ),
+            NEWEST,
+        )
 
     async def ask_everything(self) -> None:
         """All that one may ask a leader, in words that it took before."""
         await self.owner.socket.send_bytes(self.owner.renewal())
-        await self.owner.socket.send_bytes(encode(Hello(OTHER_POOL, 3), NEWEST))
+        await self.owner.socket.send_bytes(encode(Hello(pool=OTHER_POOL, token=3), NEWEST))
         await self.lookup.send_bytes(self.sync())
 
     async def said(self) -> list[object]:
@@ -57,7 +67,11 @@ async def ear_at(manager: Manager) -> AsyncIterator[Ear]:
         await owner.own_everything()
         session = await stack.enter_async_context(aiohttp.ClientSession())
         lookup = await session.ws_connect(f"{manager.url}/v1/lookup", protocols=SUBPROTOCOLS)
-        await lookup.send_bytes(encode(Sync(OTHER_POOL, 1, 0, 0, 0, 1), NEWEST))
+        await lookup.send_bytes(
+            encode(
+                Sync(pool=OTHER_POOL, sequence=1, journal=0, leadership=0, lsn=0, nonce=1), NEWEST
+            )
+        )
         answer = decode_to_lookup(await lookup.receive_bytes(), NEWEST)
         assert isinstance(answer, SyncResponse), answer
         yield Ear(owner, lookup)

@@ -68,7 +68,7 @@ async def test_lines_tell_the_wait_its_progress_and_its_end(
 
 async def restored(journal: SqliteJournal) -> SqliteJournal:
     """With a pool in the copy."""
-    await journal.append(await lead(journal), 0, (PoolCreated("rooms", "hashed"),))
+    await journal.append(await lead(journal), 0, (PoolCreated(pool="rooms", kind="hashed"),))
     copy = await read_copy(journal)
     assert await journal.restore(copy.seat, copy.lsn, copy.beginning())
     return journal

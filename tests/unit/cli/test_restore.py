@@ -26,9 +26,15 @@ def journal(tmp_path: Path) -> Path:
     async def write() -> None:
         opened = open_journal(f"sqlite:{path}")
         records = (
-            PoolCreated("rooms", "hashed"),
-            Joined("rooms", 1, "a", 7, "http://10.0.0.7"),
-            Changed("rooms", (Entry(b"", b"g", 1, 2, 1), Entry(b"p", None, 1, 2, 1))),
+            PoolCreated(pool="rooms", kind="hashed"),
+            Joined(pool="rooms", incarnation=1, name="a", nonce=7, address="http://10.0.0.7"),
+            Changed(
+                pool="rooms",
+                entries=(
+                    Entry(start=b"", end=b"g", owner=1, number=2, since=1),
+                    Entry(start=b"p", end=None, owner=1, number=2, since=1),
+                ),
+            ),
         )
         await opened.append(await lead(opened), 0, records)
         await opened.close()

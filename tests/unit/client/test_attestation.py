@@ -10,7 +10,7 @@ from tenure.protocol.lease.messages import Process
 
 PID = os.getpid()
 NAMES = ["python", "a) Z (b", "))", ") S 1 (", "z z z z z z z z"]
-SUSPECT = Process("boot", 1, 1, 4711, 123)
+SUSPECT = Process(boot_id="boot", pid_namespace=1, time_namespace=1, pid=4711, start_time=123)
 
 
 def stat(name: str, state: str, start_time: object) -> str:
@@ -44,7 +44,13 @@ def put(proc: Path, state: str, start_time: object = 123, threads: tuple[int, ..
 def test_a_process_finds_itself_whatever_its_name(proc: Path, name: str) -> None:
     (proc / "self/stat").write_text(stat(name, "R", 987654))
     pids, times = ((proc / "self/ns" / each).stat().st_ino for each in ("pid", "time"))
-    assert own_process(proc) == Process("0bd9ad35-efd9", pids, times, PID, 987654)
+    assert own_process(proc) == Process(
+        boot_id="0bd9ad35-efd9",
+        pid_namespace=pids,
+        time_namespace=times,
+        pid=PID,
+        start_time=987654,
+    )
 
 
 @pytest.mark.parametrize(
@@ -105,7 +111,9 @@ def test_the_state_and_the_task_list_are_looked_at(
 
 
 def test_a_pid_that_no_system_has_is_neither_there_nor_not(proc: Path) -> None:
-    nowhere = Process("boot", 1, 1, (1 << 63) - 1, 123)
+    nowhere = Process(
+        boot_id="boot", pid_namespace=1, time_namespace=1, pid=(1 << 63) - 1, start_time=123
+    )
     assert look(nowhere, proc).is_there is None
 
 

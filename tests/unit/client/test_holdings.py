@@ -20,7 +20,7 @@ JOURNAL = 7
 
 
 def leased(start: bytes, end: bytes | None, number: int) -> Leased:
-    return Leased(start, end, number, number, "renewed")
+    return Leased(start=start, end=end, number=number, since=number, mark="renewed")
 
 
 def holdings(*leases: Leased, until: int, journal: int = JOURNAL) -> Holdings:

@@ -17,9 +17,18 @@ from tenure.protocol.lease.owner.load_reports import LoadReports, most_loaded
 from tenure.testing.clock import TurnedClock
 
 RENEW = 3_000_000_000
-REQUEST = LeaseRequest("p", 1, 2, 3, 4, 5, 6, ())
-LOW = Leased(b"", b"m", 1, 1, "renewed")
-HIGH = Leased(b"m", None, 2, 2, "renewed")
+REQUEST = LeaseRequest(
+    pool="p",
+    incarnation=1,
+    owner_nonce=2,
+    manager_nonce=3,
+    sequence=4,
+    journal=5,
+    leadership=6,
+    held=(),
+)
+LOW = Leased(start=b"", end=b"m", number=1, since=1, mark="renewed")
+HIGH = Leased(start=b"m", end=None, number=2, since=2, mark="renewed")
 
 
 class Stage:

@@ -40,7 +40,7 @@ EVERY_ACTION: list[JournalAction] = [
     Campaign(Seat(), SEAT),
     Beat(1, 2),
     Append(1, 0, RECORDS),
-    Compact(1, 1, State(1)),
+    Compact(1, 1, State(leadership=1)),
     Load(1),
     Resign(1),
 ]
@@ -78,7 +78,7 @@ def test_every_action_is_carried_out_and_answered() -> None:
         None,
     ]
     assert isinstance(loaded, Loaded)
-    assert loaded == Loaded(1, loaded.journal, State(1), 1, RECORDS[1:])
+    assert loaded == Loaded(1, loaded.journal, State(leadership=1), 1, RECORDS[1:])
     assert resigned is None
 
 

@@ -52,9 +52,9 @@ async def manager(url: str) -> AsyncIterator[Journal]:
     journal = open_journal(url)
     leadership = await lead(journal, "http://10.0.1.1:7400")
     records = (
-        TookOver(leadership, 5, "http://10.0.1.1:7400"),
-        PoolCreated("rooms", "hashed"),
-        Joined("rooms", 1, "a", 7, "http://10.0.0.7"),
+        TookOver(leadership=leadership, promise_ns=5, manager="http://10.0.1.1:7400"),
+        PoolCreated(pool="rooms", kind="hashed"),
+        Joined(pool="rooms", incarnation=1, name="a", nonce=7, address="http://10.0.0.7"),
     )
     await journal.append(leadership, 0, records)
     yield journal

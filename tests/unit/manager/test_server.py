@@ -25,8 +25,8 @@ from tests.unit.manager.serving import Events, RawSocket, Serving, masked, servi
 
 pytestmark = pytest.mark.asyncio
 
-HELLO = Hello("rooms", 7)
-SYNC = Sync("rooms", 1, 0, 0, 0, 9)
+HELLO = Hello(pool="rooms", token=7)
+SYNC = Sync(pool="rooms", sequence=1, journal=0, leadership=0, lsn=0, nonce=9)
 
 
 async def introduced(manager: Serving) -> Introduction:
@@ -39,7 +39,15 @@ async def introduced(manager: Serving) -> Introduction:
 
 
 def join(introduction: Introduction) -> Join:
-    return Join("rooms", "hashed", "ann", "http://a", 5, introduction.manager_nonce, 1)
+    return Join(
+        pool="rooms",
+        kind="hashed",
+        name="ann",
+        address="http://a",
+        owner_nonce=5,
+        manager_nonce=introduction.manager_nonce,
+        sequence=1,
+    )
 
 
 async def test_an_owner_is_introduced_and_joins() -> None:
@@ -75,14 +83,14 @@ async def grant_everything(manager: Serving) -> None:
     seal = introduction
     for sequence in (2, 3):
         request = LeaseRequest(
-            "rooms",
-            response.incarnation,
-            5,
-            seal.manager_nonce,
-            sequence,
-            seal.journal,
-            seal.leadership,
-            (),
+            pool="rooms",
+            incarnation=response.incarnation,
+            owner_nonce=5,
+            manager_nonce=seal.manager_nonce,
+            sequence=sequence,
+            journal=seal.journal,
+            leadership=seal.leadership,
+            held=(),
         )
         await owner.send_bytes(encode(request, NEWEST))
         assert isinstance(decode_to_owner(await owner.receive_bytes(), NEWEST), LeaseResponse)
@@ -128,7 +136,14 @@ async def test_who_offers_no_version_speaks_the_first() -> None:
 async def test_a_first_version_connection_takes_nothing_newer() -> None:
     async with serving() as manager:
         socket = await manager.connect("/v1/owner", ["chat"])
-        attested = Attested("rooms", 1, A_PROCESS, A_PROCESS, 1, 2)
+        attested = Attested(
+            pool="rooms",
+            incarnation=1,
+            process=A_PROCESS,
+            witness=A_PROCESS,
+            owner_nonce=1,
+            manager_nonce=2,
+        )
         await socket.send_bytes(b"\x01" + encode(attested, NEWEST)[1:])
         closed = await socket.receive()
         assert (closed.type, closed.data) == (aiohttp.WSMsgType.CLOSE, 1002)
@@ -187,7 +202,15 @@ async def test_the_version_that_is_spoken_with_an_owner_is_told() -> None:
             socket = await manager.connect("/v1/owner", () if version == 1 else SUBPROTOCOLS)
             nonce = introduction.manager_nonce
             sockets.append(socket)
-            joining = Join("rooms", "hashed", name, "http://a", 5, nonce, 1)
+            joining = Join(
+                pool="rooms",
+                kind="hashed",
+                name=name,
+                address="http://a",
+                owner_nonce=5,
+                manager_nonce=nonce,
+                sequence=1,
+            )
             await socket.send_bytes(encode(joining, version))
             await socket.receive_bytes()
         owners = (await manager.get("/v1/pools/rooms/owners"))[1]["owners"]
@@ -231,7 +254,9 @@ async def test_a_peer_that_does_not_read_is_cut_off_while_others_are_answered(
 
 
 async def keep_asking(raw: RawSocket) -> None:
-    no_such_pool = Sync("x" * 90, 1, 0, 0, 0, 9)  # what is answered to it is long
+    no_such_pool = Sync(
+        pool="x" * 90, sequence=1, journal=0, leadership=0, lsn=0, nonce=9
+    )  # what is answered to it is long
     burst = masked(no_such_pool) * 500
     with suppress(ConnectionError):
         while True:

@@ -102,7 +102,20 @@ async def test_a_journal_that_went_back_ends_the_manager() -> None:
         journal = leader.context.seal.journal
         receipt = sealed(Receipt(9, 1, 1), journal, leader.context.history.secret)
         await owner.send_bytes(
-            encode(LeaseRequest("rooms", 1, 1, 1, 1, journal, 9, (), receipt=receipt), NEWEST)
+            encode(
+                LeaseRequest(
+                    pool="rooms",
+                    incarnation=1,
+                    owner_nonce=1,
+                    manager_nonce=1,
+                    sequence=1,
+                    journal=journal,
+                    leadership=9,
+                    held=(),
+                    receipt=receipt,
+                ),
+                NEWEST,
+            )
         )
         with pytest.raises(JournalWentBack, match="the journal has gone back"):
             await manager.service.wait()

@@ -57,7 +57,7 @@ class Wire:
         network = self.world.network
         for token in range(SENT):
             self.world.now = token * SECOND_NS // 100
-            network.to_address(self.owner, "m0", Hello("pool", token))
+            network.to_address(self.owner, "m0", Hello(pool="pool", token=token))
         queue = sorted(self.world._queue)
         return [decode(item[3][2], NEWEST).token for item in queue]
 

@@ -27,7 +27,7 @@ def two_owners() -> tuple[LeaseWorld, OwnerProcess, OwnerProcess]:
 
 
 def lease(number: int, since: int) -> Leased:
-    return Leased(b"", None, number, since, "renewed")
+    return Leased(start=b"", end=None, number=number, since=since, mark="renewed")
 
 
 def test_who_takes_a_range_unbroken_has_what_was_written() -> None:
@@ -64,4 +64,4 @@ def test_what_was_lost_and_is_there_is_seen(*, of_another_journal: bool) -> None
 def test_what_was_lost_and_is_not_there_is_well() -> None:
     world, _, second = two_owners()
     world.states.check(second, lease(6, 6))
-    world.states.check(second, Leased(b"m", None, 6, 1, "renewed"))
+    world.states.check(second, Leased(start=b"m", end=None, number=6, since=1, mark="renewed"))

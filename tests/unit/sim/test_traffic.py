@@ -47,7 +47,19 @@ def test_an_owner_tells_what_it_holds_once_a_renewal() -> None:
     made.run_until(5 * made.timing.renew_ns)
     loaded(made.traffic)
     owner = next(each for each in made.owners() if each.holdings.leases)
-    counting, request = Counting(owner, made.traffic), LeaseRequest("pool", 1, 1, 1, 1, 1, 1, ())
+    counting, request = (
+        Counting(owner, made.traffic),
+        LeaseRequest(
+            pool="pool",
+            incarnation=1,
+            owner_nonce=1,
+            manager_nonce=1,
+            sequence=1,
+            journal=1,
+            leadership=1,
+            held=(),
+        ),
+    )
     told = []
     for _ in range(4):
         made.run_until(made.now + made.timing.renew_ns)

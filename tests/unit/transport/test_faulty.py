@@ -49,7 +49,7 @@ class Stage:
 
     async def send_many(self) -> list[int]:
         for token in range(MANY):
-            self.faulty.send(URL, Hello("rooms", token))
+            self.faulty.send(URL, Hello(pool="rooms", token=token))
         await self.clock.turn(100)
         return self.inner.sent
 
@@ -72,7 +72,7 @@ async def test_doubled_messages_come_twice() -> None:
 async def test_delayed_messages_keep_their_order() -> None:
     stage = Stage(Faults(delay_seconds=5))
     for token in range(MANY):
-        stage.faulty.send(URL, Hello("rooms", token))
+        stage.faulty.send(URL, Hello(pool="rooms", token=token))
     await stage.clock.turn(2.5)
     assert 0 < len(stage.inner.sent) < MANY
     await stage.clock.turn(2.5)
@@ -110,7 +110,7 @@ async def test_a_seed_repeats_its_faults() -> None:
 @pytest.mark.asyncio
 async def test_after_close_nothing_comes_late() -> None:
     stage = Stage(Faults(delay_seconds=1))
-    stage.faulty.send(URL, Hello("rooms", 1))
+    stage.faulty.send(URL, Hello(pool="rooms", token=1))
     await stage.faulty.close()
     await stage.clock.turn(3)
     assert (stage.inner.sent, stage.inner.closed) == ([], 1)

@@ -12,17 +12,28 @@ from tenure.wire.versions import NEWEST, OLDEST
 
 
 def test_its_bytes_are_those_of_the_connections_version() -> None:
-    outgoing = Outgoing(Hello("rooms", 1))
+    outgoing = Outgoing(Hello(pool="rooms", token=1))
     for version in range(OLDEST, NEWEST + 1):
         data = outgoing.data(version)
         assert data
-        assert decode_to_manager(data, version) == Hello("rooms", 1)
+        assert decode_to_manager(data, version) == Hello(pool="rooms", token=1)
 
 
 def test_what_is_too_large_is_refused_before_there_is_a_connection() -> None:
-    held = (Held(bytes(REQUEST_BYTES), None, 1),)
+    held = (Held(start=bytes(REQUEST_BYTES), end=None, number=1),)
     with pytest.raises(LocalProtocolError, match="a LeaseRequest of"):
-        Outgoing(LeaseRequest("rooms", 1, 2, 3, 4, 5, 6, held))
+        Outgoing(
+            LeaseRequest(
+                pool="rooms",
+                incarnation=1,
+                owner_nonce=2,
+                manager_nonce=3,
+                sequence=4,
+                journal=5,
+                leadership=6,
+                held=held,
+            )
+        )
 
 
 def test_what_the_connections_version_does_not_know_is_not_sent_and_that_is_logged(

@@ -18,7 +18,7 @@ from tenure.wire.lease import encode
 
 pytestmark = pytest.mark.asyncio
 
-HELLO = Hello("rooms", 1)
+HELLO = Hello(pool="rooms", token=1)
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 

@@ -9,7 +9,7 @@ from tenure.protocol.lease.messages import Held
 from tenure.wire.checks import check_each, check_in_order, check_keys
 
 KEYS = st.sampled_from([b"", b"a", b"a\x00", b"b", b"c", b"k" * (KEY_BYTES + 1)])
-RANGES = st.builds(Held, KEYS, KEYS | st.none(), st.just(1))
+RANGES = st.builds(Held, start=KEYS, end=KEYS | st.none(), number=st.just(1))
 
 
 def by_start(ranges: list[Held]) -> list[Held]:

@@ -26,29 +26,39 @@ from tenure.wire.hand_off import VERSION, decode_to_source, decode_to_taker, enc
 from tenure.wire.limits import CHUNK_BYTES, HAND_OFF_BYTES
 
 MOST = (1 << 63) - 1
-OFFER = Offer("rooms", MOST, b"", b"m", 1, 2, 3, 7)
+OFFER = Offer(
+    pool="rooms", journal=MOST, start=b"", end=b"m", number=1, source=2, taker=3, secret=7
+)
 TO_TAKER: list[ToTaker] = [
     OFFER,
-    Offer("räume", 1, b"m", None, MOST, MOST, MOST),
-    Offer("rooms", 1, b"a" * KEY_BYTES, b"b" * KEY_BYTES, 1, 2, 3),
-    Chunk(b""),
-    Chunk(bytes(CHUNK_BYTES)),
-    Chunk(b"some", is_urgent=True),
+    Offer(pool="räume", journal=1, start=b"m", end=None, number=MOST, source=MOST, taker=MOST),
+    Offer(
+        pool="rooms",
+        journal=1,
+        start=b"a" * KEY_BYTES,
+        end=b"b" * KEY_BYTES,
+        number=1,
+        source=2,
+        taker=3,
+    ),
+    Chunk(data=b""),
+    Chunk(data=bytes(CHUNK_BYTES)),
+    Chunk(data=b"some", is_urgent=True),
     Last(),
 ]
-TO_SOURCE: list[ToSource] = [Accepted(), Taken(), Whole(), NotTaken("it is served here")]
+TO_SOURCE: list[ToSource] = [Accepted(), Taken(), Whole(), NotTaken(why="it is served here")]
 CASES = [(decode_to_taker, message) for message in TO_TAKER]
 CASES += [(decode_to_source, message) for message in TO_SOURCE]  # type: ignore[misc]
 DECODERS = (decode_to_taker, decode_to_source)
-SAMPLES = [encode(message) for message in [OFFER, Chunk(b"some state"), Last(), *TO_SOURCE]]
+SAMPLES = [encode(message) for message in [OFFER, Chunk(data=b"some state"), Last(), *TO_SOURCE]]
 BYTES = {
     OFFER: "0199a54f66666572a5726f6f6d73cf7fffffffffffffffc400c4016d01020307",
-    Chunk(b"some state"): "0193a54368756e6bc40a736f6d65207374617465c2",
+    Chunk(data=b"some state"): "0193a54368756e6bc40a736f6d65207374617465c2",
     Last(): "0191a44c617374",
     Accepted(): "0191a84163636570746564",
     Taken(): "0191a554616b656e",
     Whole(): "0191a557686f6c65",
-    NotTaken("no"): "0192a752656675736564a26e6f",
+    NotTaken(why="no"): "0192a752656675736564a26e6f",
 }
 """As version 1 has them, for good: an owner of another release is on the other side."""
 
@@ -75,24 +85,28 @@ def test_its_bytes_are_those_of_every_release(message: Any, expected: str) -> No
 
 
 def test_a_chunk_of_before_it_could_be_urgent_is_not() -> None:
-    assert decode_to_taker(packed("Chunk", b"some state")) == Chunk(b"some state", is_urgent=False)
+    assert decode_to_taker(packed("Chunk", b"some state")) == Chunk(
+        data=b"some state", is_urgent=False
+    )
 
 
 def test_an_offer_of_before_there_were_secrets_has_none() -> None:
     """It is understood, and refused in words."""
     data = bytes.fromhex("0198a54f66666572a5726f6f6d73cf7fffffffffffffffc400c4016d010203")
-    assert decode_to_taker(data) == Offer("rooms", MOST, b"", b"m", 1, 2, 3, secret=0)
+    assert decode_to_taker(data) == Offer(
+        pool="rooms", journal=MOST, start=b"", end=b"m", number=1, source=2, taker=3, secret=0
+    )
 
 
 def test_fields_that_a_later_release_adds_are_passed_over() -> None:
     fields = msgspec.msgpack.decode(encode(OFFER)[1:])
     assert decode_to_taker(packed(*fields, {"new": [1]}, 3)) == OFFER
-    assert decode_to_source(packed("Refused", "no", 7)) == NotTaken("no")
+    assert decode_to_source(packed("Refused", "no", 7)) == NotTaken(why="no")
 
 
 def test_a_chunk_that_no_taker_would_take_is_not_encoded() -> None:
     with pytest.raises(LocalProtocolError, match=f"a chunk of {CHUNK_BYTES + 1} bytes of state"):
-        encode(Chunk(bytes(CHUNK_BYTES + 1)))
+        encode(Chunk(data=bytes(CHUNK_BYTES + 1)))
 
 
 @pytest.mark.parametrize(

@@ -84,12 +84,14 @@ def test_what_is_whole_and_yet_no_record_is_damage(value: list[object]) -> None:
 
 def test_what_an_earlier_tenure_wrote_has_defaults() -> None:
     changed = sealed(1, ["Changed", "rooms", [[b"", b"a", 1, 2, 1]]])
-    assert decode_record(changed, WHERE) == Changed("rooms", (Entry(b"", b"a", 1, 2, 1),), 0)
+    assert decode_record(changed, WHERE) == Changed(
+        pool="rooms", entries=(Entry(start=b"", end=b"a", owner=1, number=2, since=1),), handed=0
+    )
 
 
 def test_a_snapshot_whose_handed_ranges_overlap_is_damage() -> None:
     [pool] = A_STATE.pools
-    handed = (Held(b"", b"g", 4), Held(b"c", None, 3))
+    handed = (Held(start=b"", end=b"g", number=4), Held(start=b"c", end=None, number=3))
     broken = msgspec.structs.replace(A_STATE, pools=(msgspec.structs.replace(pool, handed=handed),))
     with pytest.raises(LocalProtocolError, match="nothing was written: a range begins at 63"):
         encode_state(broken)
@@ -98,11 +100,11 @@ def test_a_snapshot_whose_handed_ranges_overlap_is_damage() -> None:
 @pytest.mark.parametrize(
     "record",
     [
-        PoolCreated("", "hashed"),
-        PoolCreated("p" * 201, "hashed"),
-        PoolCreated("p", "ordered", (b"k" * (KEY_BYTES + 1),)),
-        Joined("p", 1 << 63, "a", 1, "http://a"),
-        Changed("p", (Entry(b"b", b"a", 1, 1, 1),)),
+        PoolCreated(pool="", kind="hashed"),
+        PoolCreated(pool="p" * 201, kind="hashed"),
+        PoolCreated(pool="p", kind="ordered", split_points=(b"k" * (KEY_BYTES + 1),)),
+        Joined(pool="p", incarnation=1 << 63, name="a", nonce=1, address="http://a"),
+        Changed(pool="p", entries=(Entry(start=b"b", end=b"a", owner=1, number=1, since=1),)),
     ],
     ids=["no name", "long name", "long key", "large number", "range"],
 )

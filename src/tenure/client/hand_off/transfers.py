@@ -151,14 +151,14 @@ class Transfers:
     def begin(self, order: HandOff) -> None:
         """See `HandOver`."""
         offer = Offer(
-            self._owner.pool,
-            self._journal,
-            order.start,
-            order.end,
-            order.number,
-            self._incarnation,
-            order.taker,
-            order.secret,
+            pool=self._owner.pool,
+            journal=self._journal,
+            start=order.start,
+            end=order.end,
+            number=order.number,
+            source=self._incarnation,
+            taker=order.taker,
+            secret=order.secret,
         )
         line = GivingLine(
             Giving(order, offer),
@@ -231,7 +231,7 @@ class Transfers:
         why = why_closed(waiting, peer)
         if why is not None:
             owner.counts["channels refused"] += 1
-            await channel.send(encode(NotTaken(why)))
+            await channel.send(encode(NotTaken(why=why)))
             return
         number = next(self._numbers)
         line = TakingLine(number, peer, owner.environment, self.application, self._on_taking)

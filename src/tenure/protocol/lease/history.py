@@ -61,11 +61,11 @@ class LeaseHistory:
     def state(self) -> State:
         """All of this that a later leader must know (rule P21)."""
         return State(
-            self.leadership,
-            self.promise_ns,
-            self.waited_out,
-            tuple(self.tables[pool].state() for pool in sorted(self.tables)),
-            self.secret,
+            leadership=self.leadership,
+            promise_ns=self.promise_ns,
+            waited_out=self.waited_out,
+            pools=tuple(self.tables[pool].state() for pool in sorted(self.tables)),
+            secret=self.secret,
         )
 
     def invariants(self) -> None:

@@ -9,7 +9,9 @@ answer to its newest request; the manager takes requests in rising order and onl
 present nonce. A request lists everything its owner holds, an answer everything it may hold (P4,
 P5): what is not listed is not held.
 
-Fields are only ever added at the end, with defaults. Field limits are those of `wire.limits`.
+Messages are made with keywords only: many fields are numbers side by side, and two of them would
+easily be exchanged. Fields are only ever added at the end, with defaults. Field limits are those of
+`wire.limits`.
 """
 
 from typing import Annotated, Literal, TypeAlias
@@ -43,7 +45,7 @@ class Message(msgspec.Struct, frozen=True, array_like=True, tag=True, omit_defau
     """The base of all messages: compact arrays on the wire, told apart by their name."""
 
 
-class Held(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class Held(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True):
     """A range that an owner lists in its request, with the number it holds it under."""
 
     start: Key
@@ -56,7 +58,7 @@ class Held(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return KeyRange(self.start, self.end)
 
 
-class Leased(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class Leased(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True):
     """A range that an owner may hold, as the manager's answer lists it."""
 
     start: Key
@@ -73,7 +75,7 @@ class Leased(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return KeyRange(self.start, self.end)
 
 
-class Copy(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class Copy(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True):
     """The whole state of a range, as the lease of that number left it, with an owner that does not
     serve it (P13): who served it last, or who is to serve it next.
     """
@@ -90,7 +92,7 @@ class Copy(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return KeyRange(self.start, self.end)
 
 
-class HandOff(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class HandOff(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True):
     """A range that its owner is asked to hand over, with its state, while it goes on serving it."""
 
     start: Key
@@ -111,7 +113,7 @@ class HandOff(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return KeyRange(self.start, self.end)
 
 
-class Expected(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class Expected(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True):
     """A range whose state its owner was ordered to hand over to whoever is told this."""
 
     start: Key
@@ -129,7 +131,7 @@ class Expected(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return KeyRange(self.start, self.end)
 
 
-class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True):
     """A range of the lease table as lookups see it: who has it, and since when it is unbroken."""
 
     start: Key
@@ -145,7 +147,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return KeyRange(self.start, self.end)
 
 
-class OwnerInfo(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class OwnerInfo(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True):
     """Which owner an incarnation is."""
 
     incarnation: Number
@@ -153,7 +155,7 @@ class OwnerInfo(msgspec.Struct, frozen=True, array_like=True, gc=False):
     address: Address
 
 
-class Process(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class Process(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True):
     """A process, told apart from every other, and where it can be seen from (P14)."""
 
     boot_id: BootId
@@ -174,7 +176,7 @@ class Process(msgspec.Struct, frozen=True, array_like=True, gc=False):
 # --- owner to manager ---------------------------------------------------------------------------
 
 
-class Hello(Message, frozen=True):
+class Hello(Message, frozen=True, kw_only=True):
     """Who leads? Changes nothing."""
 
     pool: Name
@@ -182,7 +184,7 @@ class Hello(Message, frozen=True):
     """Drawn for each Hello and repeated by its answer, so that an answer cannot be an old one."""
 
 
-class Join(Message, frozen=True):
+class Join(Message, frozen=True, kw_only=True):
     """A request to be numbered: a request that lists nothing, of an owner without a number (P9)."""
 
     pool: Name
@@ -201,7 +203,7 @@ class Join(Message, frozen=True):
     """Where it takes the state of ranges from other owners; None where it cannot."""
 
 
-class RangeLoad(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class RangeLoad(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True):
     """What was asked of one range."""
 
     start: Key
@@ -210,14 +212,14 @@ class RangeLoad(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A second: checks, or whatever the owner records."""
 
 
-class KeyLoad(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class KeyLoad(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True):
     """What was asked of one key."""
 
     key: Key
     rate: float
 
 
-class LoadReport(msgspec.Struct, frozen=True, array_like=True):
+class LoadReport(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """What an owner has counted in the last `span_ns`. A hint: lost or late, it does no harm."""
 
     span_ns: Number
@@ -226,7 +228,7 @@ class LoadReport(msgspec.Struct, frozen=True, array_like=True):
     hottest: tuple[KeyLoad, ...] = ()
 
 
-class LeaseRequest(Message, frozen=True):
+class LeaseRequest(Message, frozen=True, kw_only=True):
     """Everything its owner holds and wants to keep; what is not listed is returned (P5)."""
 
     pool: Name
@@ -249,7 +251,7 @@ class LeaseRequest(Message, frozen=True):
     not taken."""
 
 
-class Attested(Message, frozen=True):
+class Attested(Message, frozen=True, kw_only=True):
     """It is gone: what an owner has seen that was asked. Nobody says so unasked (P14)."""
 
     pool: Name
@@ -266,7 +268,7 @@ class Attested(Message, frozen=True):
 # --- manager to owner ---------------------------------------------------------------------------
 
 
-class Introduction(Message, frozen=True):
+class Introduction(Message, frozen=True, kw_only=True):
     """I lead, and this is my present nonce: ask again with it. Changes nothing."""
 
     journal: JournalId
@@ -279,7 +281,7 @@ class Introduction(Message, frozen=True):
     """Of the request that it answers, with the owner's nonce."""
 
 
-class LeaseResponse(Message, frozen=True):
+class LeaseResponse(Message, frozen=True, kw_only=True):
     """Everything its owner may hold, for `term_ns` from when the owner sent the request."""
 
     incarnation: Number
@@ -303,7 +305,7 @@ class LeaseResponse(Message, frozen=True):
     """The name of another living owner that announces the same address; empty if there is none."""
 
 
-class Refusal(Message, frozen=True):
+class Refusal(Message, frozen=True, kw_only=True):
     """The request can not be answered with leases; why, and when to try again."""
 
     owner_nonce: Nonce
@@ -316,7 +318,7 @@ class Refusal(Message, frozen=True):
     retry_after_ns: Number = 0
 
 
-class Attest(Message, frozen=True):
+class Attest(Message, frozen=True, kw_only=True):
     """Is this very process gone? Asked of an owner beside it, which answers only if it is (P14)."""
 
     pool: Name
@@ -326,13 +328,13 @@ class Attest(Message, frozen=True):
     manager_nonce: Nonce
 
 
-class Poke(Message, frozen=True):
+class Poke(Message, frozen=True, kw_only=True):
     """Ask now. A hint that says nothing but why: lost, late or twice, it does no harm."""
 
     cause: Cause = ""
 
 
-class Standby(Message, frozen=True):
+class Standby(Message, frozen=True, kw_only=True):
     """I do not lead. `leader` is the URL of the one that does, where it is known."""
 
     leader: Text | None
@@ -341,7 +343,7 @@ class Standby(Message, frozen=True):
 # --- lookup and manager -------------------------------------------------------------------------
 
 
-class Sync(Message, frozen=True):
+class Sync(Message, frozen=True, kw_only=True):
     """What has changed since? Also the heartbeat: contact counts from when it was sent (P17)."""
 
     pool: Name
@@ -355,7 +357,7 @@ class Sync(Message, frozen=True):
     """Of the last answer or push that the lookup took."""
 
 
-class SyncResponse(Message, frozen=True):
+class SyncResponse(Message, frozen=True, kw_only=True):
     """What changed after the lookup's LSN, or the whole table; the lookup is then at `lsn`."""
 
     sequence: Number
@@ -375,7 +377,7 @@ class SyncResponse(Message, frozen=True):
     """How long the manager waits for an owner that is gone."""
 
 
-class SyncRefusal(Message, frozen=True):
+class SyncRefusal(Message, frozen=True, kw_only=True):
     """There is no such pool (yet)."""
 
     sequence: Number
@@ -383,7 +385,7 @@ class SyncRefusal(Message, frozen=True):
     detail: Text
 
 
-class Changes(Message, frozen=True):
+class Changes(Message, frozen=True, kw_only=True):
     """Changes pushed as they commit: for a lookup at `after` or later, which is then at `lsn`."""
 
     pool: Name

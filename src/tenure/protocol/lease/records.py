@@ -27,7 +27,7 @@ class Record(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """The base of all records."""
 
 
-class TookOver(Record, frozen=True):
+class TookOver(Record, frozen=True, kw_only=True):
     """A manager leads from here on, and may promise what outlives its leadership by `promise_ns`.
 
     That is its hold and, since it may answer until its leadership has run out on its own clock,
@@ -41,17 +41,17 @@ class TookOver(Record, frozen=True):
     """With which leaders of this journal seal receipts; empty where an older manager took over."""
 
 
-class PromiseLowered(Record, frozen=True):
+class PromiseLowered(Record, frozen=True, kw_only=True):
     """Every longer promise has run out; from here on `promise_ns` is the longest."""
 
     promise_ns: Number
 
 
-class WaitedOut(Record, frozen=True):
+class WaitedOut(Record, frozen=True, kw_only=True):
     """Whatever was promised before this journal began has run out: ranges may be granted (P22)."""
 
 
-class PoolCreated(Record, frozen=True):
+class PoolCreated(Record, frozen=True, kw_only=True):
     """A pool exists. An ordered pool begins with `split_points`."""
 
     pool: Name
@@ -59,7 +59,7 @@ class PoolCreated(Record, frozen=True):
     split_points: tuple[Key, ...] = ()
 
 
-class Joined(Record, frozen=True):
+class Joined(Record, frozen=True, kw_only=True):
     """An incarnation of an owner is numbered; number and nonce together (P9)."""
 
     pool: Name
@@ -73,7 +73,7 @@ class Joined(Record, frozen=True):
     hand_off: Address | None = None
 
 
-class Left(Record, frozen=True):
+class Left(Record, frozen=True, kw_only=True):
     """An incarnation is gone: it left, its death was attested, or its hold ran out.
 
     Its ranges are free by `entries`.
@@ -84,7 +84,7 @@ class Left(Record, frozen=True):
     entries: tuple[Entry, ...]
 
 
-class Steering(msgspec.Struct, frozen=True, array_like=True):
+class Steering(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """What an operator wants of a pool, whatever its policy would do.
 
     By name, for that outlives a restart; an eviction by incarnation, for it is that process's.
@@ -107,7 +107,7 @@ class Steering(msgspec.Struct, frozen=True, array_like=True):
 UNSTEERED = Steering()
 
 
-class Changed(Record, frozen=True):
+class Changed(Record, frozen=True, kw_only=True):
     """Entries laid over the pool's lease table, in order."""
 
     pool: Name
@@ -125,7 +125,7 @@ class Changed(Record, frozen=True):
 AnyRecord: TypeAlias = TookOver | PromiseLowered | WaitedOut | PoolCreated | Joined | Left | Changed
 
 
-class Member(msgspec.Struct, frozen=True, array_like=True):
+class Member(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """An incarnation that may hold ranges."""
 
     incarnation: Number
@@ -138,7 +138,7 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
     hand_off: Address | None = None
 
 
-class PoolState(msgspec.Struct, frozen=True, array_like=True):
+class PoolState(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """All of one pool that a later leader must know (P21)."""
 
     pool: Name
@@ -156,7 +156,7 @@ class PoolState(msgspec.Struct, frozen=True, array_like=True):
     deleted: bool = False
 
 
-class State(msgspec.Struct, frozen=True, array_like=True):
+class State(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """The sum of all records up to an LSN."""
 
     leadership: Number = 0

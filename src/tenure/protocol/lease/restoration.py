@@ -54,19 +54,21 @@ def restored(history: LeaseHistory, seat: Seat) -> tuple[Seat, State]:
     """What the new history begins with: an empty seat, and the snapshot at the copy's LSN."""
     leadership = max(history.leadership, seat.leadership) + LEADERSHIPS_PASSED
     pools = tuple(_restored(history.tables[pool]) for pool in sorted(history.tables))
-    return Seat(leadership), State(leadership, history.promise_ns, waited_out=False, pools=pools)
+    return Seat(leadership), State(
+        leadership=leadership, promise_ns=history.promise_ns, waited_out=False, pools=pools
+    )
 
 
 def _restored(table: LeaseTable) -> PoolState:
     number = table.next_number + NUMBERS_PASSED
     copied = table.state()
     return PoolState(
-        copied.pool,
-        copied.kind,
-        copied.split_points,
+        pool=copied.pool,
+        kind=copied.kind,
+        split_points=copied.split_points,
         next_number=number + 1,
         next_incarnation=copied.next_incarnation + INCARNATIONS_PASSED,
-        entries=(Entry(b"", None, NOBODY, number, number),),
+        entries=(Entry(start=b"", end=None, owner=NOBODY, number=number, since=number),),
         members=(),
         numbered=copied.numbered,
         steering=replace(copied.steering, evicted=()),

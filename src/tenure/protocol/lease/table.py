@@ -96,14 +96,14 @@ class LeaseTable:
     def _join(self, record: Joined) -> None:
         self.is_deleted = False
         self.members[record.incarnation] = Member(
-            record.incarnation,
-            record.name,
-            record.nonce,
-            record.address,
-            record.capacity,
-            record.labels,
-            record.process,
-            record.hand_off,
+            incarnation=record.incarnation,
+            name=record.name,
+            nonce=record.nonce,
+            address=record.address,
+            capacity=record.capacity,
+            labels=record.labels,
+            process=record.process,
+            hand_off=record.hand_off,
         )
         self.characters += _characters(self.members[record.incarnation])
         self.numbered[record.name] = (record.incarnation, record.nonce)
@@ -141,7 +141,7 @@ class LeaseTable:
         held = self._held.get(incarnation)
         if held is None:
             held = tuple(
-                Held(key_range.start, key_range.end, right.number)
+                Held(start=key_range.start, end=key_range.end, number=right.number)
                 for key_range, right in self.rights
                 if right.owner == incarnation
             )
@@ -167,27 +167,27 @@ class LeaseTable:
     def state(self) -> PoolState:
         """All of this that a later leader must know (rule P21)."""
         return PoolState(
-            self.pool,
-            self.kind,
-            self.split_points,
-            self.next_number,
-            self.next_incarnation,
-            self.entries(),
-            tuple(self.members[incarnation] for incarnation in sorted(self.members)),
-            tuple((name, *self.numbered[name]) for name in sorted(self.numbered)),
-            tuple(
-                Held(key_range.start, key_range.end, number)
+            pool=self.pool,
+            kind=self.kind,
+            split_points=self.split_points,
+            next_number=self.next_number,
+            next_incarnation=self.next_incarnation,
+            entries=self.entries(),
+            members=tuple(self.members[incarnation] for incarnation in sorted(self.members)),
+            numbered=tuple((name, *self.numbered[name]) for name in sorted(self.numbered)),
+            handed=tuple(
+                Held(start=key_range.start, end=key_range.end, number=number)
                 for key_range, number in self.handed
                 if number != NOT_HANDED
             ),
-            self.steering,
-            self.is_deleted,
+            steering=self.steering,
+            deleted=self.is_deleted,
         )
 
     @classmethod
     def from_state(cls, state: PoolState) -> "LeaseTable":
         """The table that `state` was taken of."""
-        table = cls(PoolCreated(state.pool, state.kind, state.split_points))
+        table = cls(PoolCreated(pool=state.pool, kind=state.kind, split_points=state.split_points))
         table.rights = RangeMap.at_starts(
             [entry.start for entry in state.entries],
             [Right(entry.owner, entry.number, entry.since) for entry in state.entries],
@@ -220,4 +220,10 @@ def _characters(member: Member) -> int:
 
 def entry_of(key_range: KeyRange, right: Right) -> Entry:
     """The entry that says `right` of `key_range`."""
-    return Entry(key_range.start, key_range.end, right.owner, right.number, right.since)
+    return Entry(
+        start=key_range.start,
+        end=key_range.end,
+        owner=right.owner,
+        number=right.number,
+        since=right.since,
+    )

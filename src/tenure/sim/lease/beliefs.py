@@ -44,7 +44,13 @@ def added(old: tuple[Leased, ...], new: tuple[Leased, ...]) -> list[Leased]:
     """The pieces of `new` that were not held under the same number in `old`."""
     had = RangeMap.of(((lease.range, lease.number) for lease in old), 0)
     return [
-        Leased(piece.start, piece.end, lease.number, lease.since, lease.mark)
+        Leased(
+            start=piece.start,
+            end=piece.end,
+            number=lease.number,
+            since=lease.since,
+            mark=lease.mark,
+        )
         for lease in new
         for piece, number in had.within(lease.range)
         if number != lease.number

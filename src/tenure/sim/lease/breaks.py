@@ -291,4 +291,4 @@ def end_it_for_nobody(self: Belief, key_range: Any) -> Any:
 
 def all_of_them(self: Moving, copies: Any) -> tuple[Held, ...]:
     del self
-    return tuple(Held(copy.start, copy.end, copy.number) for copy in copies)
+    return tuple(Held(start=copy.start, end=copy.end, number=copy.number) for copy in copies)

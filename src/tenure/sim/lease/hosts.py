@@ -7,7 +7,14 @@ from tenure.sim.kernel.hosts import HostProcess, Hosts
 
 def as_process(process: HostProcess) -> Process:
     """As it sees itself."""
-    return Process(*process.identity)
+    boot_id, pid_namespace, time_namespace, pid, start_time = process.identity
+    return Process(
+        boot_id=boot_id,
+        pid_namespace=pid_namespace,
+        time_namespace=time_namespace,
+        pid=pid,
+        start_time=start_time,
+    )
 
 
 def sight(hosts: Hosts, witness: HostProcess, pid: int) -> Sight:

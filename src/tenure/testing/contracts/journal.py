@@ -39,21 +39,63 @@ from tenure.protocol.log.journal import Committed, Deposed, Seat
 
 MakeJournal: TypeAlias = Callable[[], Journal]
 
-STEERING = Steering(("a",), ("b",), (7,), ((b"k\x00", "a"),), frozen=True, policy="ring")
-A_PROCESS = Process("5e2d7a54-6ff6-4a51-9aa2-9f2e0b4d1c3e", 4026531836, 4026531834, 4711, 123456)
+STEERING = Steering(
+    cordoned=("a",),
+    drained=("b",),
+    evicted=(7,),
+    pins=((b"k\x00", "a"),),
+    frozen=True,
+    policy="ring",
+)
+A_PROCESS = Process(
+    boot_id="5e2d7a54-6ff6-4a51-9aa2-9f2e0b4d1c3e",
+    pid_namespace=4026531836,
+    time_namespace=4026531834,
+    pid=4711,
+    start_time=123456,
+)
 
 EVERY_RECORD: tuple[AnyRecord, ...] = (
-    TookOver(1, 65_000_000_000, "http://a"),
+    TookOver(leadership=1, promise_ns=65_000_000_000, manager="http://a"),
     WaitedOut(),
-    PromiseLowered(13_000_000_000),
-    PoolCreated("rooms", "ordered", (b"g", b"p\x00\xff")),
-    Joined("rooms", 1, "östlich", (1 << 63) - 1, "http://10.0.0.7", 2.5, {"zone": "b"}),
-    Joined("rooms", 2, "b", 0, "http://10.0.0.8", process=A_PROCESS),
-    Changed("rooms", (Entry(b"", b"g", 1, 1, 1), Entry(b"c", None, 0, 2, 2))),
-    Joined("rooms", 3, "c", 1, "http://10.0.0.9", hand_off="ws://10.0.0.9"),
-    Changed("rooms", (Entry(b"", b"g", 3, 3, 1),), 1),
-    Left("rooms", 1, (Entry(b"", None, 0, 3, 3),)),
-    Changed("rooms", (), steering=STEERING),
+    PromiseLowered(promise_ns=13_000_000_000),
+    PoolCreated(pool="rooms", kind="ordered", split_points=(b"g", b"p\x00\xff")),
+    Joined(
+        pool="rooms",
+        incarnation=1,
+        name="östlich",
+        nonce=(1 << 63) - 1,
+        address="http://10.0.0.7",
+        capacity=2.5,
+        labels={"zone": "b"},
+    ),
+    Joined(
+        pool="rooms", incarnation=2, name="b", nonce=0, address="http://10.0.0.8", process=A_PROCESS
+    ),
+    Changed(
+        pool="rooms",
+        entries=(
+            Entry(start=b"", end=b"g", owner=1, number=1, since=1),
+            Entry(start=b"c", end=None, owner=0, number=2, since=2),
+        ),
+    ),
+    Joined(
+        pool="rooms",
+        incarnation=3,
+        name="c",
+        nonce=1,
+        address="http://10.0.0.9",
+        hand_off="ws://10.0.0.9",
+    ),
+    Changed(
+        pool="rooms", entries=(Entry(start=b"", end=b"g", owner=3, number=3, since=1),), handed=1
+    ),
+    Left(
+        pool="rooms",
+        incarnation=1,
+        entries=(Entry(start=b"", end=None, owner=0, number=3, since=3),),
+    ),
+    Changed(pool="rooms", entries=(), steering=STEERING),
 )
 """One record of every kind, with values at the edges of what they may be."""
 
@@ -68,10 +110,17 @@ A_STATE = State(
             split_points=(b"g",),
             next_number=6,
             next_incarnation=2,
-            entries=(Entry(b"", b"g", 1, 5, 1), Entry(b"g", None, 0, 3, 3)),
-            members=(Member(1, "a", 7, "http://10.0.0.7", process=A_PROCESS),),
+            entries=(
+                Entry(start=b"", end=b"g", owner=1, number=5, since=1),
+                Entry(start=b"g", end=None, owner=0, number=3, since=3),
+            ),
+            members=(
+                Member(
+                    incarnation=1, name="a", nonce=7, address="http://10.0.0.7", process=A_PROCESS
+                ),
+            ),
             numbered=(("a", 1, 7), ("b", 0, 0)),
-            handed=(Held(b"", b"g", 4),),
+            handed=(Held(start=b"", end=b"g", number=4),),
             steering=STEERING,
         ),
     ),
@@ -83,7 +132,7 @@ WATCH_NS = 1_625_000_000
 
 def numbered(first: int, count: int) -> tuple[AnyRecord, ...]:
     """Records that can be told apart."""
-    return tuple(Left("rooms", i, ()) for i in range(first, first + count))
+    return tuple(Left(pool="rooms", incarnation=i, entries=()) for i in range(first, first + count))
 
 
 async def lead(journal: Journal, manager: str = "http://a") -> int:
@@ -419,10 +468,26 @@ class JournalContract:
     async def test_a_large_table_is_kept(self, make_journal: MakeJournal) -> None:
         bounds = [i.to_bytes(8, "big") for i in range(20_000)]
         entries = tuple(
-            Entry(start, end, 1, 1 << 40, 1)
+            Entry(start=start, end=end, owner=1, number=1 << 40, since=1)
             for start, end in zip([b"", *bounds[1:]], [*bounds[1:], None], strict=True)
         )
-        state = State(1, 1, True, (PoolState("p", "hashed", (), 2, 2, entries, (), ()),))  # noqa: FBT003
+        state = State(
+            leadership=1,
+            promise_ns=1,
+            waited_out=True,
+            pools=(
+                PoolState(
+                    pool="p",
+                    kind="hashed",
+                    split_points=(),
+                    next_number=2,
+                    next_incarnation=2,
+                    entries=entries,
+                    members=(),
+                    numbered=(),
+                ),
+            ),
+        )
         journal = make_journal()
         leadership = await lead(journal)
         await journal.append(leadership, 0, numbered(0, 1))

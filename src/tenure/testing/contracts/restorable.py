@@ -68,12 +68,12 @@ class RestorableJournalContract(JournalContract):
         journal = restorable(make_journal)
         leadership = await lead(journal)
         await journal.append(leadership, 0, numbered(0, 5))
-        assert await journal.compact(leadership, 5, State(5))
+        assert await journal.compact(leadership, 5, State(leadership=5))
         assert await journal.restore(await journal.read_seat(), 5, BEGINNING)
         assert await make_journal().load() == WholeLog(77, A_STATE, 5, ())
-        again = Beginning(78, Seat(2_000), State(2_000))
+        again = Beginning(78, Seat(2_000), State(leadership=2_000))
         assert await journal.restore(BEGINNING.seat, 5, again)
-        assert await make_journal().load() == WholeLog(78, State(2_000), 5, ())
+        assert await make_journal().load() == WholeLog(78, State(leadership=2_000), 5, ())
 
     async def test_it_is_restored_only_as_it_was_seen(self, make_journal: MakeJournal) -> None:
         journal = restorable(make_journal)
@@ -136,11 +136,20 @@ class RestorableJournalContract(JournalContract):
     async def test_a_large_table_is_restored(self, make_journal: MakeJournal) -> None:
         bounds = [i.to_bytes(8, "big") for i in range(20_000)]
         entries = tuple(
-            Entry(start, end, 0, 1 << 40, 1)
+            Entry(start=start, end=end, owner=0, number=1 << 40, since=1)
             for start, end in zip([b"", *bounds[1:]], [*bounds[1:], None], strict=True)
         )
-        pool = PoolState("p", "hashed", (), (1 << 40) + 1, 2, entries, (), ())
-        state = State(1, 1, waited_out=False, pools=(pool,))
+        pool = PoolState(
+            pool="p",
+            kind="hashed",
+            split_points=(),
+            next_number=(1 << 40) + 1,
+            next_incarnation=2,
+            entries=entries,
+            members=(),
+            numbered=(),
+        )
+        state = State(leadership=1, promise_ns=1, waited_out=False, pools=(pool,))
         journal = restorable(make_journal)
         await journal.append(await lead(journal), 0, numbered(0, 1))
         seat = await journal.read_seat()

@@ -40,8 +40,15 @@ PATIENCE_SECONDS = 10.0
 """How long a test waits for what must come. Nothing waits so long unless it fails."""
 MANY = 1_000
 VERSIONS = range(OLDEST, NEWEST + 1)
-A_PROCESS = Process("5e2d7a54", 1, 2, 3, 4)
-ATTESTED = Attested("rooms", 1, A_PROCESS, A_PROCESS, 1, 2)
+A_PROCESS = Process(boot_id="5e2d7a54", pid_namespace=1, time_namespace=2, pid=3, start_time=4)
+ATTESTED = Attested(
+    pool="rooms",
+    incarnation=1,
+    process=A_PROCESS,
+    witness=A_PROCESS,
+    owner_nonce=1,
+    manager_nonce=2,
+)
 
 
 class Arrived(NamedTuple):
@@ -132,7 +139,7 @@ class Client:
 
 def hello(token: int, pool: str = "rooms") -> Hello:
     """A message that can be told from others."""
-    return Hello(pool, token)
+    return Hello(pool=pool, token=token)
 
 
 class TransportContract:
@@ -140,10 +147,20 @@ class TransportContract:
 
     async def test_a_message_arrives_and_is_answered(self, world: TransportWorld) -> None:
         peer, client = await world.peer(), Client(world.transport(OWNER))
-        join = Join("rooms", "hashed", "östlich", "http://a", 1, 2, 3, 2.5, {"zone": "b"})
+        join = Join(
+            pool="rooms",
+            kind="hashed",
+            name="östlich",
+            address="http://a",
+            owner_nonce=1,
+            manager_nonce=2,
+            sequence=3,
+            capacity=2.5,
+            labels={"zone": "b"},
+        )
         client.send(peer.url, join)
         assert await peer.receive() == Arrived(0, join)
-        answer = Introduction(1, 2, 3, 4)
+        answer = Introduction(journal=1, leadership=2, manager_nonce=3, token=4)
         await peer.send(0, encode(answer, NEWEST))
         assert await client.next() == (peer.url, answer)
 
@@ -152,10 +169,12 @@ class TransportContract:
         owner, lookup = Client(world.transport(OWNER)), Client(world.transport(LOOKUP))
         owner.send(peer.url, hello(1))
         assert (await peer.receive()).connection == 0
-        lookup.send(peer.url, Sync("rooms", 1, 0, 0, 0, 7))
+        lookup.send(
+            peer.url, Sync(pool="rooms", sequence=1, journal=0, leadership=0, lsn=0, nonce=7)
+        )
         assert (await peer.receive()).connection == 1
         to_owner: ToOwner = Poke()
-        to_lookup: ToLookup = SyncRefusal(1, 7, "there is no such pool")
+        to_lookup: ToLookup = SyncRefusal(sequence=1, nonce=7, detail="there is no such pool")
         await peer.send(0, encode(to_owner, NEWEST))
         await peer.send(1, encode(to_lookup, NEWEST))
         assert await owner.next() == (peer.url, to_owner)
@@ -169,9 +188,14 @@ class TransportContract:
             client.send(peer.url, hello(token))
             assert await peer.receive() == Arrived(0, hello(token))
         for nonce in range(MANY):
-            await peer.send(0, encode(Introduction(1, 1, nonce), NEWEST))
+            await peer.send(
+                0, encode(Introduction(journal=1, leadership=1, manager_nonce=nonce), NEWEST)
+            )
         for nonce in range(MANY):
-            assert await client.next() == (peer.url, Introduction(1, 1, nonce))
+            assert await client.next() == (
+                peer.url,
+                Introduction(journal=1, leadership=1, manager_nonce=nonce),
+            )
 
     async def test_what_is_sent_before_there_is_a_connection_goes_out_in_order(
         self, world: TransportWorld
@@ -189,8 +213,8 @@ class TransportContract:
         client.send(two.url, hello(2))
         assert (await one.receive()).message == hello(1)
         assert (await two.receive()).message == hello(2)
-        await two.send(0, encode(Standby(one.url), NEWEST))
-        assert await client.next() == (two.url, Standby(one.url))
+        await two.send(0, encode(Standby(leader=one.url), NEWEST))
+        assert await client.next() == (two.url, Standby(leader=one.url))
 
     async def test_a_manager_that_is_not_there_is_lost_once_for_each_attempt(
         self, world: TransportWorld
@@ -287,7 +311,7 @@ class TransportContract:
         client.send(peer.url, ATTESTED)
         client.send(peer.url, hello(1))
         assert await peer.receive() == Arrived(0, hello(1), 1)
-        attest = Attest("rooms", 1, A_PROCESS, 1)
+        attest = Attest(pool="rooms", incarnation=1, process=A_PROCESS, manager_nonce=1)
         await peer.send(0, b"\x01" + encode(attest, 2)[1:])
         await peer.closed(0)
         assert "Attest is of protocol version 2" in str((await client.next())[1])

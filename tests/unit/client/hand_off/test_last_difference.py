@@ -65,7 +65,7 @@ class State:
 
 def offer_of(number: int) -> Offer:
     start, end = b"%04d" % number, b"%04d\0" % number
-    return Offer("rooms", 1, start, end, number, 2, 1)
+    return Offer(pool="rooms", journal=1, start=start, end=end, number=number, source=2, taker=1)
 
 
 class Scene:
@@ -103,7 +103,7 @@ class Scene:
 
     def give(self, number: int, state: State) -> GivingLine:
         offer = offer_of(number)
-        order = HandOff(offer.start, offer.end, number, 1, self.url)
+        order = HandOff(start=offer.start, end=offer.end, number=number, taker=1, address=self.url)
 
         def hear(line: GivingLine, said: EndServing | HaveGiven | FailGiving) -> None:
             if isinstance(said, EndServing):
@@ -169,7 +169,12 @@ async def test_what_is_urgent_does_not_overtake_what_came_before_it_of_its_range
     async with on_scene() as scene:
         copy(scene, MANY)
         channel = await scene.network.channels().connect(scene.url)
-        for message in offer_of(MANY), Chunk(LAST[0]), Chunk(LAST[1], is_urgent=True), Last():
+        for message in (
+            offer_of(MANY),
+            Chunk(data=LAST[0]),
+            Chunk(data=LAST[1], is_urgent=True),
+            Last(),
+        ):
             await channel.send(encode(message))
         while not isinstance(decode_to_source(await channel.receive()), Whole):
             pass

@@ -97,7 +97,7 @@ async def test_more_ranges_than_so_many_at_once_are_refused_until_one_has_ended(
     await stage.until(offering.done)
     channel, answer = await offering
     await channel.close()
-    assert answer == NotTaken(f"{ARRIVING_AT_ONCE} ranges are arriving already")
+    assert answer == NotTaken(why=f"{ARRIVING_AT_ONCE} ranges are arriving already")
     assert len(inside(member)._arriving) == ARRIVING_AT_ONCE
     assert member.state.calls.count("discard_range") == discarded, "it was begun with"
     offering = asyncio.create_task(offers_beside(stranger, ARRIVING_AT_ONCE))
@@ -123,7 +123,7 @@ async def test_strangers_that_say_nothing_keep_out_no_more_than_their_share(
     silent = [await channels.connect(stranger.url) for _ in range(3)]
     await stage.cluster.turn(STEP)
     _, answer = await stranger.offers()
-    assert answer == NotTaken("3 channels from this process wait to be admitted already")
+    assert answer == NotTaken(why="3 channels from this process wait to be admitted already")
     assert member.owner.stats()["channels refused"] == 1
     await silent.pop().close()
     await stage.cluster.turn(STEP)

@@ -31,7 +31,7 @@ HIGH = 1 << 40
 SECRET = 77
 Patch = pytest.MonkeyPatch
 KEY = "a stranger's"
-CHUNK = Chunk(msgspec.msgpack.encode(([(None, None, [KEY], [7])],)))
+CHUNK = Chunk(data=msgspec.msgpack.encode(([(None, None, [KEY], [7])],)))
 
 
 @pytest_asyncio.fixture
@@ -49,14 +49,14 @@ class Stranger:
         self.url = machine.config.hand_off
         key = owner.key(KEY)
         self.offer = Offer(
-            "rooms",
-            machine.belief.journal,
-            key,
-            key + b"\x00",
-            HIGH,
-            99,
-            machine.belief.incarnation,
-            SECRET,
+            pool="rooms",
+            journal=machine.belief.journal,
+            start=key,
+            end=key + b"\x00",
+            number=HIGH,
+            source=99,
+            taker=machine.belief.incarnation,
+            secret=SECRET,
         )
         self.announced: tuple[Expected, ...] = ()
         self._incarnation = machine.belief.incarnation
@@ -70,7 +70,13 @@ class Stranger:
     async def offers(self, **other: object) -> tuple[Channel, ToSource]:
         """An offer, which was announced, beside those before it."""
         offer = msgspec.structs.replace(self.offer, **other)
-        expected = Expected(offer.start, offer.end, offer.number, offer.source, offer.secret)
+        expected = Expected(
+            start=offer.start,
+            end=offer.end,
+            number=offer.number,
+            source=offer.source,
+            secret=offer.secret,
+        )
         if expected not in self.announced:
             before = [each for each in self.announced if not each.range.overlaps(offer.range)]
             self.announced = (*before, expected)
@@ -146,7 +152,13 @@ async def test_an_offer_that_comes_before_it_is_announced_waits_for_a_moment(
     assert not hearing.done()
     expected = stranger.offer
     stranger.announced = (
-        Expected(expected.start, expected.end, HIGH, expected.source, expected.secret),
+        Expected(
+            start=expected.start,
+            end=expected.end,
+            number=HIGH,
+            source=expected.source,
+            secret=expected.secret,
+        ),
     )
     await stranger.announces_all()
     assert isinstance(decode_to_source(await stage.soon(hearing)), Accepted)
@@ -165,7 +177,7 @@ async def test_what_is_not_expected_any_more_is_taken_no_further(
     stranger.announced = ()
     await stage.until(lambda: KEY not in member.state)
     answer = decode_to_source(await stage.soon(channel.receive()))
-    assert answer == NotTaken("it is not wanted any more")
+    assert answer == NotTaken(why="it is not wanted any more")
 
 
 async def test_what_is_no_offer_is_refused(stage: Stage, monkeypatch: Patch) -> None:
@@ -180,7 +192,7 @@ async def test_a_chunk_that_cannot_be_imported_ends_it(stage: Stage, monkeypatch
     stranger, member = await without_keys(stage, monkeypatch)
     channel, answer = await stranger.offers()
     assert isinstance(answer, Accepted)
-    await channel.send(encode(Chunk(b"\xc1")))
+    await channel.send(encode(Chunk(data=b"\xc1")))
     assert isinstance(decode_to_source(await channel.receive()), NotTaken)
     await stage.until(lambda: member.owner.stats().get("imports discarded") == 1)
 
@@ -236,7 +248,7 @@ async def test_an_offer_under_a_later_number_ends_the_earlier_one(
     assert isinstance(answer, Accepted)
     assert KEY not in member.state
     said = decode_to_source(await stage.soon(first.receive()))
-    assert said == NotTaken("it is not wanted any more")
+    assert said == NotTaken(why="it is not wanted any more")
 
 
 async def test_ranges_that_do_not_overlap_arrive_beside_each_other(

@@ -21,7 +21,9 @@ from tenure.testing.contracts.journal import numbered
 from tests.unit.journals.sqlite.disk import execute, files_of_at_most, opened
 from tests.unit.journals.sqlite.syncs import counted
 
-BIG = tuple(PoolCreated(f"pool-{i}", "ordered", (bytes(1000),)) for i in range(200))
+BIG = tuple(
+    PoolCreated(pool=f"pool-{i}", kind="ordered", split_points=(bytes(1000),)) for i in range(200)
+)
 
 
 def test_an_append_that_does_not_fit_is_unknown_and_goes_through_when_there_is_room(

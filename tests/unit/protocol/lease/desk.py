@@ -69,7 +69,7 @@ class Desk:
         self.context.inherited_until = inherited_until
         if state is None:
             self.context.write(WaitedOut())
-            self.context.write(PoolCreated("p", kind, split_points))
+            self.context.write(PoolCreated(pool="p", kind=kind, split_points=split_points))
             self.context.may_grant = True
         self.policy = policy
         self.pool = Pool(self.context, self.context.history.tables["p"], policy)
@@ -124,15 +124,13 @@ class Desk:
         """Somebody joins; the answer. Who can `hand_off` takes state at an address of its own."""
         self.sequence += 1
         join = Join(
-            *(
-                "p",
-                None,
-                name,
-                address or f"http://{name}",
-                nonce,
-                SEAL.nonce,
-                sequence or self.sequence,
-            ),
+            pool="p",
+            kind=None,
+            name=name,
+            address=address or f"http://{name}",
+            owner_nonce=nonce,
+            manager_nonce=SEAL.nonce,
+            sequence=sequence or self.sequence,
             hand_off=f"ws://{name}" if hand_off else None,
         )
         self.advance(now)
@@ -154,17 +152,17 @@ class Desk:
         """An owner asks; the answer."""
         self.sequence += 1
         request = LeaseRequest(
-            "p",
-            incarnation,
-            nonce,
-            SEAL.nonce,
-            sequence or self.sequence,
-            SEAL.journal,
-            SEAL.leadership,
-            held,
-            leaving,
-            copies,
-            load,
+            pool="p",
+            incarnation=incarnation,
+            owner_nonce=nonce,
+            manager_nonce=SEAL.nonce,
+            sequence=sequence or self.sequence,
+            journal=SEAL.journal,
+            leadership=SEAL.leadership,
+            held=held,
+            leaving=leaving,
+            copies=copies,
+            load=load,
         )
         self.advance(now)
         self.pool.on_request(now, nonce, request)
@@ -205,7 +203,9 @@ class Desk:
 def listed(answer: LeaseResponse | Refusal | None) -> tuple[Held, ...]:
     """What an owner that believed all of the answer would list next."""
     assert isinstance(answer, LeaseResponse), answer
-    return tuple(Held(lease.start, lease.end, lease.number) for lease in answer.leases)
+    return tuple(
+        Held(start=lease.start, end=lease.end, number=lease.number) for lease in answer.leases
+    )
 
 
 def marks(answer: LeaseResponse | Refusal | None) -> list[tuple[Key, Key | None, str]]:

@@ -149,6 +149,14 @@ class Driven:
         return self.machine.leader.context.seal.nonce
 
     def join(self, name: str = "o", kind: str | None = "hashed", pool: str = "p") -> FromManager:
-        message = Join(pool, kind, name, "http://o", 11, self.nonce, 1)  # type: ignore[arg-type]
+        message = Join(
+            pool=pool,
+            kind=kind,  # type: ignore[arg-type]
+            name=name,
+            address="http://o",
+            owner_nonce=11,
+            manager_nonce=self.nonce,
+            sequence=1,
+        )
         [answer] = self.hear(message)
         return answer

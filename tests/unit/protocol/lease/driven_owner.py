@@ -28,7 +28,7 @@ from tenure.protocol.lease.owner.transfer import Offer
 TERM_NS, RENEW_NS = seconds(12), seconds(3)
 JOURNAL, MANAGER_NONCE = 9, 77
 T0 = Instant(0)
-PROCESS = Process("host", 1, 1, 10, 100)
+PROCESS = Process(boot_id="host", pid_namespace=1, time_namespace=1, pid=10, start_time=100)
 
 
 def at(value: float) -> Instant:
@@ -79,7 +79,12 @@ class Driven:
 
 
 def introduction(driven: Driven, leadership: int = 1, journal: int = JOURNAL) -> Introduction:
-    return Introduction(journal, leadership, MANAGER_NONCE, driven.machine.token)
+    return Introduction(
+        journal=journal,
+        leadership=leadership,
+        manager_nonce=MANAGER_NONCE,
+        token=driven.machine.token,
+    )
 
 
 def response(
@@ -93,35 +98,45 @@ def response(
     """The answer to its newest request."""
     machine = driven.machine
     return LeaseResponse(
-        incarnation,
-        machine.owner_nonce,
-        machine.sequence,
-        machine.manager_nonce,
-        JOURNAL,
-        machine.leadership,
-        TERM_NS,
-        RENEW_NS,
-        leases,
-        copies,
-        orders,
+        incarnation=incarnation,
+        owner_nonce=machine.owner_nonce,
+        sequence=machine.sequence,
+        manager_nonce=machine.manager_nonce,
+        journal=JOURNAL,
+        leadership=machine.leadership,
+        term_ns=TERM_NS,
+        renew_ns=RENEW_NS,
+        leases=leases,
+        copies=copies,
+        hand_offs=orders,
         expected=expected,
     )
 
 
 def refusal(driven: Driven, reason: RefusalReason, retry_ns: int = 0) -> Refusal:
     machine = driven.machine
-    seal = machine.manager_nonce, JOURNAL, machine.leadership
-    return Refusal(machine.owner_nonce, machine.sequence, *seal, reason, "why", retry_ns)
+    return Refusal(
+        owner_nonce=machine.owner_nonce,
+        sequence=machine.sequence,
+        manager_nonce=machine.manager_nonce,
+        journal=JOURNAL,
+        leadership=machine.leadership,
+        reason=reason,
+        detail="why",
+        retry_after_ns=retry_ns,
+    )
 
 
-EXPECTED = Expected(b"", None, 4, 2, 77)
-OFFER = Offer("p", JOURNAL, b"", None, 4, 2, 1, 77)
-ORDER = HandOff(b"", None, 5, 2, "ws://p")
+EXPECTED = Expected(start=b"", end=None, number=4, source=2, secret=77)
+OFFER = Offer(
+    pool="p", journal=JOURNAL, start=b"", end=None, number=4, source=2, taker=1, secret=77
+)
+ORDER = HandOff(start=b"", end=None, number=5, taker=2, address="ws://p")
 """What it holds is to go to incarnation 2."""
 
 
 def whole(mark: Mark = "renewed", number: int = 5) -> Leased:
-    return Leased(b"", None, number, 1, mark)
+    return Leased(start=b"", end=None, number=number, since=1, mark=mark)
 
 
 # --- phases ---------------------------------------------------------------------------------------

@@ -21,8 +21,8 @@ from tests.unit.protocol.lease.driven_owner import (
     renewing,
 )
 
-DEAD = Process("host", 1, 1, 11, 100)
-QUESTION = Attest("another", 3, DEAD, MANAGER_NONCE)
+DEAD = Process(boot_id="host", pid_namespace=1, time_namespace=1, pid=11, start_time=100)
+QUESTION = Attest(pool="another", incarnation=3, process=DEAD, manager_nonce=MANAGER_NONCE)
 GONE = Sight(seen_from=PROCESS, is_there=False)
 
 
@@ -96,7 +96,16 @@ def test_an_owner_that_is_asked_looks_and_says_what_is_certain(phase: Callable[[
     assert driven.actions == [events.Look("a", QUESTION)]
     driven.take(events.Looked("a", QUESTION, GONE))
     nonce = driven.machine.owner_nonce
-    assert driven.asked() == [Attested("another", 3, DEAD, PROCESS, nonce, MANAGER_NONCE)]
+    assert driven.asked() == [
+        Attested(
+            pool="another",
+            incarnation=3,
+            process=DEAD,
+            witness=PROCESS,
+            owner_nonce=nonce,
+            manager_nonce=MANAGER_NONCE,
+        )
+    ]
 
 
 def test_an_owner_that_sees_a_living_process_says_nothing() -> None:
@@ -110,9 +119,14 @@ def test_an_owner_that_sees_a_living_process_says_nothing() -> None:
 @pytest.mark.parametrize(
     "question",
     [
-        Attest("p", 3, DEAD, MANAGER_NONCE + 1),
-        Attest("p", 3, PROCESS, MANAGER_NONCE),
-        Attest("p", 3, msgspec.structs.replace(DEAD, boot_id="elsewhere"), MANAGER_NONCE),
+        Attest(pool="p", incarnation=3, process=DEAD, manager_nonce=MANAGER_NONCE + 1),
+        Attest(pool="p", incarnation=3, process=PROCESS, manager_nonce=MANAGER_NONCE),
+        Attest(
+            pool="p",
+            incarnation=3,
+            process=msgspec.structs.replace(DEAD, boot_id="elsewhere"),
+            manager_nonce=MANAGER_NONCE,
+        ),
     ],
 )
 def test_an_owner_does_not_look_for_another_leader_at_itself_or_elsewhere(

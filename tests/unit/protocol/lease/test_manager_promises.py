@@ -71,7 +71,7 @@ def test_a_longer_promise_is_lowered_when_it_has_run_out() -> None:
     second.run(Instant(until - 1))
     assert not any(isinstance(record, PromiseLowered) for record in first.journal.records)
     second.run(until)
-    assert first.journal.records[-1] == PromiseLowered(second.machine.leader.promise_ns)
+    assert first.journal.records[-1] == PromiseLowered(promise_ns=second.machine.leader.promise_ns)
 
 
 # --- questions ------------------------------------------------------------------------------------

@@ -26,8 +26,8 @@ from tests.unit.protocol.lease.driven_owner import (
     whole,
 )
 
-HANDED = Leased(b"", None, 6, 1, "granted", 4)
-MINE = Copy(b"", None, 4, 1)
+HANDED = Leased(start=b"", end=None, number=6, since=1, mark="granted", handed=4)
+MINE = Copy(start=b"", end=None, number=4, taker=1)
 
 
 def copies_of(driven: Driven) -> tuple[Copy, ...]:
@@ -72,14 +72,14 @@ def test_an_answer_to_a_request_from_before_takes_nothing_back_and_forgets_nothi
     driven.hear(response(driven, whole(), orders=(ORDER,)))
     assert (driven.machine.belief.leases, forgotten(driven)) == ((), [])
     driven.take(events.HandedOver(ORDER))
-    assert copies_of(driven) == (Copy(b"", None, 5, 2),)
+    assert copies_of(driven) == (Copy(start=b"", end=None, number=5, taker=2),)
 
 
 def test_it_says_at_once_who_has_everything_and_goes_on_saying_so() -> None:
     driven = handed()
-    assert copies_of(driven) == (Copy(b"", None, 5, 2),)
+    assert copies_of(driven) == (Copy(start=b"", end=None, number=5, taker=2),)
     driven.advance(at(7))
-    assert copies_of(driven) == (Copy(b"", None, 5, 2),), "no answer came"
+    assert copies_of(driven) == (Copy(start=b"", end=None, number=5, taker=2),), "no answer came"
     driven.hear(response(driven))
     assert forgotten(driven) == [5], "it is journaled"
     driven.advance(at(10))
@@ -89,8 +89,8 @@ def test_it_says_at_once_who_has_everything_and_goes_on_saying_so() -> None:
 def test_it_goes_on_giving_while_the_manager_says_so() -> None:
     driven = giving()
     driven.advance(at(9))
-    assert copies_of(driven) == (Copy(b"", None, 5, 0),)
-    driven.hear(response(driven, copies=(Held(b"", None, 5),), orders=(ORDER,)))
+    assert copies_of(driven) == (Copy(start=b"", end=None, number=5, taker=0),)
+    driven.hear(response(driven, copies=(Held(start=b"", end=None, number=5),), orders=(ORDER,)))
     assert all(isinstance(each, events.Hold) for each in driven.actions)
 
 
@@ -98,10 +98,12 @@ def test_it_asks_for_what_nobody_is_to_have_any_more() -> None:
     """The order changed during its last step: until it comes back, nobody serves the range."""
     driven = giving()
     driven.advance(at(9))
-    driven.hear(response(driven, copies=(Held(b"", None, 5),)))
+    driven.hear(response(driven, copies=(Held(start=b"", end=None, number=5),)))
     assert events.StopHandOver(ORDER) in driven.actions
-    assert copies_of(driven) == (Copy(b"", None, 5, 1),)
-    driven.hear(response(driven, Leased(b"", None, 6, 1, "granted", 5)))
+    assert copies_of(driven) == (Copy(start=b"", end=None, number=5, taker=1),)
+    driven.hear(
+        response(driven, Leased(start=b"", end=None, number=6, since=1, mark="granted", handed=5))
+    )
     assert driven.machine.belief.leases == (whole("renewed", 6),)
     assert forgotten(driven) == []
 
@@ -109,8 +111,10 @@ def test_it_asks_for_what_nobody_is_to_have_any_more() -> None:
 def test_it_is_granted_what_it_could_not_hand_over() -> None:
     driven = giving()
     driven.take(events.HandOffFailed(ORDER))
-    assert copies_of(driven) == (Copy(b"", None, 5, 1),)
-    driven.hear(response(driven, Leased(b"", None, 6, 1, "granted", 5)))
+    assert copies_of(driven) == (Copy(start=b"", end=None, number=5, taker=1),)
+    driven.hear(
+        response(driven, Leased(start=b"", end=None, number=6, since=1, mark="granted", handed=5))
+    )
     assert driven.machine.belief.leases == (whole("renewed", 6),)
 
 
@@ -120,7 +124,9 @@ def test_a_term_that_ends_ends_what_it_gives() -> None:
     assert driven.wake_at <= at(15)
     driven.advance(at(18))
     assert (forgotten(driven), copies_of(driven)) == ([5], ())
-    driven.hear(response(driven, Leased(b"", None, 6, 1, "granted", 5)))
+    driven.hear(
+        response(driven, Leased(start=b"", end=None, number=6, since=1, mark="granted", handed=5))
+    )
     assert driven.machine.belief.leases == ()
 
 
@@ -176,7 +182,7 @@ def test_an_answer_of_an_older_manager_is_one_without_orders() -> None:
 def test_it_says_of_what_it_has_everything() -> None:
     driven = taking()
     assert copies_of(driven) == (MINE,)
-    driven.hear(response(driven, copies=(Held(b"", None, 4),)))
+    driven.hear(response(driven, copies=(Held(start=b"", end=None, number=4),)))
     driven.advance(at(6))
     assert copies_of(driven) == (MINE,)
 
@@ -232,7 +238,7 @@ def test_it_forgets_what_does_not_count_any_more() -> None:
 
 def test_it_says_at_once_that_it_lost_what_it_had() -> None:
     driven = taking()
-    driven.hear(response(driven, copies=(Held(b"", None, 4),)))
+    driven.hear(response(driven, copies=(Held(start=b"", end=None, number=4),)))
     driven.take(events.ImportLost(WHOLE, 4))
     assert copies_of(driven) == ()
 
@@ -256,6 +262,10 @@ def test_who_drains_takes_back_what_it_hands_over_and_nothing_else() -> None:
     driven = holding()
     driven.take(events.DrainRequested())
     driven.hear(
-        response(driven, Leased(b"", b"m", 5, 1, "renewed"), Leased(b"m", None, 7, 7, "granted"))
+        response(
+            driven,
+            Leased(start=b"", end=b"m", number=5, since=1, mark="renewed"),
+            Leased(start=b"m", end=None, number=7, since=7, mark="granted"),
+        )
     )
     assert [lease.number for lease in driven.machine.belief.leases] == [5]

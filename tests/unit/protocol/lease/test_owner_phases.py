@@ -29,19 +29,26 @@ from tests.unit.protocol.lease.driven_owner import (
     whole,
 )
 
-DEAD = Process("host", 1, 1, 11, 100)
+DEAD = Process(boot_id="host", pid_namespace=1, time_namespace=1, pid=11, start_time=100)
 NOBODY = Sight(seen_from=PROCESS, is_there=False)
 
 MESSAGES: tuple[Callable[[Driven], ToOwner], ...] = (
     lambda _: Poke(),
-    lambda _: Standby(None),
-    lambda _: Standby("b"),
+    lambda _: Standby(leader=None),
+    lambda _: Standby(leader="b"),
     introduction,
     lambda d: introduction(d, leadership=2),
     lambda d: introduction(d, leadership=0),
     lambda d: introduction(d, journal=8),
-    lambda d: Introduction(JOURNAL, 1, 78, 0, d.machine.owner_nonce, d.machine.sequence),
-    lambda _: Introduction(JOURNAL, 1, 78),
+    lambda d: Introduction(
+        journal=JOURNAL,
+        leadership=1,
+        manager_nonce=78,
+        token=0,
+        owner_nonce=d.machine.owner_nonce,
+        sequence=d.machine.sequence,
+    ),
+    lambda _: Introduction(journal=JOURNAL, leadership=1, manager_nonce=78),
     response,
     lambda d: response(d, whole()),
     lambda d: response(d, whole("granted", 6)),
@@ -52,9 +59,11 @@ MESSAGES: tuple[Callable[[Driven], ToOwner], ...] = (
     lambda d: refusal(d, "name_held", FAR_FUTURE),
     lambda d: refusal(d, "no_pool"),
     lambda d: refusal(d, "pool_kind"),
-    lambda d: Attest("p", 3, DEAD, d.machine.manager_nonce),
-    lambda d: Attest("p", 3, PROCESS, d.machine.manager_nonce),
-    lambda _: Attest("p", 3, DEAD, 1),
+    lambda d: Attest(pool="p", incarnation=3, process=DEAD, manager_nonce=d.machine.manager_nonce),
+    lambda d: Attest(
+        pool="p", incarnation=3, process=PROCESS, manager_nonce=d.machine.manager_nonce
+    ),
+    lambda _: Attest(pool="p", incarnation=3, process=DEAD, manager_nonce=1),
 )
 INPUTS: tuple[Callable[[Driven], events.OwnerEvent], ...] = (
     *(lambda d, m=m: ManagerSaid("a", m(d)) for m in MESSAGES),
@@ -66,7 +75,11 @@ INPUTS: tuple[Callable[[Driven], events.OwnerEvent], ...] = (
     lambda _: events.Lapsed(),
     lambda _: events.Alive(),
     lambda _: events.CloseRequested(),
-    lambda d: events.Looked("a", Attest("p", 3, DEAD, d.machine.manager_nonce), NOBODY),
+    lambda d: events.Looked(
+        "a",
+        Attest(pool="p", incarnation=3, process=DEAD, manager_nonce=d.machine.manager_nonce),
+        NOBODY,
+    ),
 )
 
 

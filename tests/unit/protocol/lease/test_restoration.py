@@ -28,12 +28,12 @@ def copied(kind: PoolKind = "ordered") -> LeaseHistory:
     """An owner `a` has half of a pool under number 2, and a leader has waited long enough."""
     history = LeaseHistory(State(), 0)
     for record in (
-        TookOver(3, seconds(15), "http://a"),
+        TookOver(leadership=3, promise_ns=seconds(15), manager="http://a"),
         WaitedOut(),
-        PoolCreated("docs", kind, (b"g",) if kind == "ordered" else ()),
-        Joined("docs", 1, "a", 77, "http://10.0.0.7"),
-        Changed("docs", (Entry(b"", b"g", 1, 2, 1),)),
-        PoolCreated("empty", "hashed"),
+        PoolCreated(pool="docs", kind=kind, split_points=(b"g",) if kind == "ordered" else ()),
+        Joined(pool="docs", incarnation=1, name="a", nonce=77, address="http://10.0.0.7"),
+        Changed(pool="docs", entries=(Entry(start=b"", end=b"g", owner=1, number=2, since=1),)),
+        PoolCreated(pool="empty", kind="hashed"),
     ):
         history.apply(record)
     return history
@@ -71,8 +71,15 @@ def test_the_last_nonce_of_every_name_is_kept() -> None:
 
 def test_what_an_operator_wants_is_kept_but_for_evictions() -> None:
     history = copied()
-    wanted = Steering(("a",), ("b",), (1,), ((b"k", "a"),), frozen=True, policy="deal")
-    history.apply(Changed("docs", (), steering=wanted))
+    wanted = Steering(
+        cordoned=("a",),
+        drained=("b",),
+        evicted=(1,),
+        pins=((b"k", "a"),),
+        frozen=True,
+        policy="deal",
+    )
+    history.apply(Changed(pool="docs", entries=(), steering=wanted))
     _, state = restored(history, SEAT)
     assert state.pools[0].steering == msgspec.structs.replace(wanted, evicted=())
     LeaseHistory(state, 7).invariants()

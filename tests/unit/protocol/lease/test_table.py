@@ -19,11 +19,19 @@ from tenure.protocol.lease.records import (
 )
 from tenure.protocol.lease.table import FIRST_NUMBER, NOBODY, LeaseTable, Right
 
-CREATED = PoolCreated("p", "ordered", (b"g", b"p"))
+CREATED = PoolCreated(pool="p", kind="ordered", split_points=(b"g", b"p"))
 
 
 def joined(incarnation: int, name: str, nonce: int = 7) -> Joined:
-    return Joined("p", incarnation, name, nonce, f"http://{name}", 2.0, {"zone": "b"})
+    return Joined(
+        pool="p",
+        incarnation=incarnation,
+        name=name,
+        nonce=nonce,
+        address=f"http://{name}",
+        capacity=2.0,
+        labels={"zone": "b"},
+    )
 
 
 def table_of(*records: Joined | Left | Changed) -> LeaseTable:
@@ -42,9 +50,19 @@ def test_a_new_pool_is_nobodys_under_the_first_number() -> None:
 
 def test_entries_are_laid_in_order_one_over_another() -> None:
     table = table_of(
-        joined(1, "a"), Changed("p", (Entry(b"", None, 1, 2, 2), Entry(b"c", b"m", 0, 3, 3)))
+        joined(1, "a"),
+        Changed(
+            pool="p",
+            entries=(
+                Entry(start=b"", end=None, owner=1, number=2, since=2),
+                Entry(start=b"c", end=b"m", owner=0, number=3, since=3),
+            ),
+        ),
     )
-    assert table.held_by(1) == (Held(b"", b"c", 2), Held(b"m", None, 2))
+    assert table.held_by(1) == (
+        Held(start=b"", end=b"c", number=2),
+        Held(start=b"m", end=None, number=2),
+    )
     assert table.next_number == 4
 
 
@@ -53,12 +71,20 @@ def test_it_says_where_a_range_was_granted_with_which_state() -> None:
     table = table_of(
         joined(1, "a"),
         joined(2, "b"),
-        Changed("p", (Entry(b"", None, 1, 2, 2),)),
-        Changed("p", (Entry(b"c", b"m", 2, 3, 2),), 2),
-        Changed("p", (Entry(b"h", None, 0, 4, 4),)),
+        Changed(pool="p", entries=(Entry(start=b"", end=None, owner=1, number=2, since=2),)),
+        Changed(
+            pool="p", entries=(Entry(start=b"c", end=b"m", owner=2, number=3, since=2),), handed=2
+        ),
+        Changed(pool="p", entries=(Entry(start=b"h", end=None, owner=0, number=4, since=4),)),
     )
     assert [table.handed[key] for key in (b"a", b"d", b"k", b"z")] == [0, 2, 0, 0]
-    table.apply(Left("p", 2, (Entry(b"c", b"h", 0, 5, 5),)))
+    table.apply(
+        Left(
+            pool="p",
+            incarnation=2,
+            entries=(Entry(start=b"c", end=b"h", owner=0, number=5, since=5),),
+        )
+    )
     assert table.handed[b"d"] == 0
 
 
@@ -66,11 +92,18 @@ def test_a_snapshot_keeps_which_state_belongs_to_a_grant() -> None:
     """P21: else a grant whose answer was lost could not be made again with its state."""
     table = table_of(
         joined(1, "a"),
-        Changed("p", (Entry(b"", b"c", 1, 2, 2),)),
-        Changed("p", (Entry(b"c", b"m", 1, 3, 2), Entry(b"m", b"x", 1, 3, 1)), 2),
+        Changed(pool="p", entries=(Entry(start=b"", end=b"c", owner=1, number=2, since=2),)),
+        Changed(
+            pool="p",
+            entries=(
+                Entry(start=b"c", end=b"m", owner=1, number=3, since=2),
+                Entry(start=b"m", end=b"x", owner=1, number=3, since=1),
+            ),
+            handed=2,
+        ),
     )
     again = LeaseTable.from_state(table.state())
-    assert table.state().handed == (Held(b"c", b"x", 2),)
+    assert table.state().handed == (Held(start=b"c", end=b"x", number=2),)
     assert (again.handed, again.state()) == (table.handed, table.state())
 
 
@@ -78,19 +111,38 @@ def test_what_an_owner_holds_is_known_again_after_every_change() -> None:
     """`held_by` keeps its answers; none may outlive what it says."""
     table = table_of(joined(1, "a"), joined(2, "b"))
     assert table.held_by(1) == ()
-    table.apply(Changed("p", (Entry(b"", None, 1, 2, 2),)))
-    assert table.held_by(1) == (Held(b"", None, 2),)
-    table.apply(Changed("p", (Entry(b"m", None, 2, 3, 3),)))
-    assert (table.held_by(1), table.held_by(2)) == ((Held(b"", b"m", 2),), (Held(b"m", None, 3),))
-    table.apply(Left("p", 1, (Entry(b"", b"m", 0, 4, 4),)))
+    table.apply(
+        Changed(pool="p", entries=(Entry(start=b"", end=None, owner=1, number=2, since=2),))
+    )
+    assert table.held_by(1) == (Held(start=b"", end=None, number=2),)
+    table.apply(
+        Changed(pool="p", entries=(Entry(start=b"m", end=None, owner=2, number=3, since=3),))
+    )
+    assert (table.held_by(1), table.held_by(2)) == (
+        (Held(start=b"", end=b"m", number=2),),
+        (Held(start=b"m", end=None, number=3),),
+    )
+    table.apply(
+        Left(
+            pool="p",
+            incarnation=1,
+            entries=(Entry(start=b"", end=b"m", owner=0, number=4, since=4),),
+        )
+    )
     assert table.held_by(1) == ()
 
 
 def test_what_an_owner_holds_is_one_object_while_it_does_not_change() -> None:
     """The answer to a settled owner is recognised by it."""
-    table = table_of(joined(1, "a"), joined(2, "b"), Changed("p", (Entry(b"", b"m", 1, 2, 2),)))
+    table = table_of(
+        joined(1, "a"),
+        joined(2, "b"),
+        Changed(pool="p", entries=(Entry(start=b"", end=b"m", owner=1, number=2, since=2),)),
+    )
     held = table.held_by(1)
-    table.apply(Changed("p", (Entry(b"m", None, 2, 3, 3),)))
+    table.apply(
+        Changed(pool="p", entries=(Entry(start=b"m", end=None, owner=2, number=3, since=3),))
+    )
     assert table.held_by(1) is held
 
 
@@ -98,15 +150,24 @@ def test_ranges_merge_where_owner_number_and_since_agree() -> None:
     """P11."""
     table = table_of(
         joined(1, "a"),
-        Changed("p", (Entry(b"", b"c", 1, 2, 2), Entry(b"c", b"h", 1, 2, 2))),
-        Changed("p", (Entry(b"h", b"m", 1, 2, 1),)),
+        Changed(
+            pool="p",
+            entries=(
+                Entry(start=b"", end=b"c", owner=1, number=2, since=2),
+                Entry(start=b"c", end=b"h", owner=1, number=2, since=2),
+            ),
+        ),
+        Changed(pool="p", entries=(Entry(start=b"h", end=b"m", owner=1, number=2, since=1),)),
     )
-    assert table.held_by(1) == (Held(b"", b"h", 2), Held(b"h", b"m", 2))
+    assert table.held_by(1) == (
+        Held(start=b"", end=b"h", number=2),
+        Held(start=b"h", end=b"m", number=2),
+    )
 
 
 def test_who_has_left_is_no_member_but_its_number_is_remembered() -> None:
     """P9, P21: its straggling join must not be numbered again."""
-    table = table_of(joined(1, "a", nonce=11), Left("p", 1, ()))
+    table = table_of(joined(1, "a", nonce=11), Left(pool="p", incarnation=1, entries=()))
     assert (table.members, table.numbered, table.next_incarnation) == ({}, {"a": (1, 11)}, 2)
 
 
@@ -114,8 +175,18 @@ def test_a_state_makes_the_same_table() -> None:
     table = table_of(
         joined(1, "a"),
         joined(2, "b"),
-        Changed("p", (Entry(b"", b"g", 1, 2, 2), Entry(b"g", None, 2, 3, 1))),
-        Left("p", 1, (Entry(b"", b"g", 0, 4, 4),)),
+        Changed(
+            pool="p",
+            entries=(
+                Entry(start=b"", end=b"g", owner=1, number=2, since=2),
+                Entry(start=b"g", end=None, owner=2, number=3, since=1),
+            ),
+        ),
+        Left(
+            pool="p",
+            incarnation=1,
+            entries=(Entry(start=b"", end=b"g", owner=0, number=4, since=4),),
+        ),
     )
     again = LeaseTable.from_state(table.state())
     assert again.state() == table.state()
@@ -124,7 +195,10 @@ def test_a_state_makes_the_same_table() -> None:
 
 
 def test_owners_are_a_map_of_the_same_space() -> None:
-    table = table_of(joined(1, "a"), Changed("p", (Entry(b"c", b"m", 1, 2, 2),)))
+    table = table_of(
+        joined(1, "a"),
+        Changed(pool="p", entries=(Entry(start=b"c", end=b"m", owner=1, number=2, since=2),)),
+    )
     assert [(r.start, owner) for r, owner in table.owners()] == [(b"", 0), (b"c", 1), (b"m", 0)]
 
 
@@ -140,21 +214,30 @@ def history_of(*records: AnyRecord) -> LeaseHistory:
 
 
 def test_every_record_has_the_next_lsn() -> None:
-    assert history_of(TookOver(1, 5, "a"), WaitedOut(), CREATED).lsn == 3
+    assert (
+        history_of(TookOver(leadership=1, promise_ns=5, manager="a"), WaitedOut(), CREATED).lsn == 3
+    )
 
 
 def test_the_longest_promise_is_kept_until_it_is_lowered() -> None:
     """P7."""
-    history = history_of(TookOver(1, 65, "a"), TookOver(2, 13, "b"))
+    history = history_of(
+        TookOver(leadership=1, promise_ns=65, manager="a"),
+        TookOver(leadership=2, promise_ns=13, manager="b"),
+    )
     assert (history.leadership, history.promise_ns) == (2, 65)
-    history.apply(PromiseLowered(13))
+    history.apply(PromiseLowered(promise_ns=13))
     assert history.promise_ns == 13
 
 
 def test_a_state_carries_all_that_a_later_leader_must_know() -> None:
     """P21."""
     history = history_of(
-        TookOver(3, 65, "a"), WaitedOut(), CREATED, PoolCreated("q", "hashed"), joined(1, "a")
+        TookOver(leadership=3, promise_ns=65, manager="a"),
+        WaitedOut(),
+        CREATED,
+        PoolCreated(pool="q", kind="hashed"),
+        joined(1, "a"),
     )
     again = LeaseHistory(history.state(), history.lsn)
     assert again.state() == history.state()
@@ -162,7 +245,10 @@ def test_a_state_carries_all_that_a_later_leader_must_know() -> None:
     assert list(again.tables) == ["p", "q"]
 
 
-@pytest.mark.parametrize("record", [joined(1, "a"), Left("p", 1, ()), Changed("p", ())])
+@pytest.mark.parametrize(
+    "record",
+    [joined(1, "a"), Left(pool="p", incarnation=1, entries=()), Changed(pool="p", entries=())],
+)
 def test_a_record_of_a_pool_that_was_never_created_is_damage(record: AnyRecord) -> None:
     with pytest.raises(JournalDamaged, match="record 1 changes the pool 'p'"):
         history_of(record)
@@ -173,16 +259,20 @@ def test_a_record_of_a_pool_that_was_never_created_is_damage(record: AnyRecord) 
 
 def test_a_takeover_forgets_the_names_of_the_gone_and_no_others() -> None:
     """P2, P9: their joins were made for the nonce of an earlier leadership."""
-    history = history_of(CREATED, joined(1, "a"), joined(2, "b"), Left("p", 1, ()))
+    history = history_of(
+        CREATED, joined(1, "a"), joined(2, "b"), Left(pool="p", incarnation=1, entries=())
+    )
     assert history.tables["p"].numbered.keys() == {"a", "b"}
-    history.apply(TookOver(2, 5, "m"))
+    history.apply(TookOver(leadership=2, promise_ns=5, manager="m"))
     assert history.tables["p"].numbered.keys() == {"b"}
     assert history.tables["p"].next_incarnation == 3
     history.invariants()
 
 
 def test_a_name_is_not_forgotten_for_one_that_had_it_before() -> None:
-    history = history_of(CREATED, joined(1, "a"), Left("p", 1, ()), joined(2, "a"))
+    history = history_of(
+        CREATED, joined(1, "a"), Left(pool="p", incarnation=1, entries=()), joined(2, "a")
+    )
     table = history.tables["p"]
     table.forget("a", 1)
     table.forget("a", 2)

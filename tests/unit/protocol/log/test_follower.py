@@ -10,7 +10,7 @@ JOURNAL, OTHER = 7, 8
 
 
 def lowered(first: int, count: int) -> tuple[PromiseLowered, ...]:
-    return tuple(PromiseLowered(value) for value in range(first, first + count))
+    return tuple(PromiseLowered(promise_ns=value) for value in range(first, first + count))
 
 
 def following() -> Follower[AnyRecord, State, LeaseHistory]:

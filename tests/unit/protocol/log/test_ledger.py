@@ -8,7 +8,7 @@ from tenure.protocol.log.ledger import RECORDS_PER_APPEND, Ledger
 
 
 def record(i: int) -> AnyRecord:
-    return Left("p", i, ())
+    return Left(pool="p", incarnation=i, entries=())
 
 
 def ledger() -> Ledger[AnyRecord, str]:

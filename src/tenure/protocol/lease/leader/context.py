@@ -130,9 +130,17 @@ class LeaderContext:
     ) -> None:
         """Refuse `message`, and tell observers."""
         self.note(REFUSED[reason], message.pool, detail)
-        said = (message.owner_nonce, message.sequence, self.seal.nonce)
-        seal = (*said, self.seal.journal, self.seal.leadership)
-        self.send(connection, Refusal(*seal, reason, detail[:TEXT_CHARACTERS], retry_after_ns))
+        refusal = Refusal(
+            owner_nonce=message.owner_nonce,
+            sequence=message.sequence,
+            manager_nonce=self.seal.nonce,
+            journal=self.seal.journal,
+            leadership=self.seal.leadership,
+            reason=reason,
+            detail=detail[:TEXT_CHARACTERS],
+            retry_after_ns=retry_after_ns,
+        )
+        self.send(connection, refusal)
 
     def push(self, connections: tuple[Connection, ...], message: FromManager) -> None:
         """Say `message` to many clients, once all that is decided is durable."""

@@ -38,7 +38,9 @@ def explain(now: Instant, pool: Pool, question: ExplainKey) -> KeyExplained:
         end=key_range.end,
         number=right.number,
         since=right.since,
-        owner=OwnerInfo(member.incarnation, member.name, member.address) if member else None,
+        owner=OwnerInfo(incarnation=member.incarnation, name=member.name, address=member.address)
+        if member
+        else None,
         joined_seconds_ago=None if joined is None else in_seconds(now - joined),
         planned=name_of(pool, pool.planner.plan[key]),
         pinned_to=dict(table.steering.pins).get(key),

@@ -73,7 +73,12 @@ class Leader:
         inherited_ns = history.promise_ns
         self.promise_ns = timing.hold_ns + timing.on_any_clock(timing.leadership_ns)
         self.took_over_lsn = context.write(
-            TookOver(context.seal.leadership, self.promise_ns, manager, secret)
+            TookOver(
+                leadership=context.seal.leadership,
+                promise_ns=self.promise_ns,
+                manager=manager,
+                secret=secret,
+            )
         )
         context.inherited_until = self.wait_until(now, inherited_ns)
         self._grants_at = FAR_FUTURE
@@ -157,7 +162,7 @@ class Leader:
             detail = _no_pool(message.pool)
             self.context.refuse(connection, message, "no_pool", detail, MAX_RETRY_NS)
             return None
-        return self._create(PoolCreated(message.pool, message.kind))
+        return self._create(PoolCreated(pool=message.pool, kind=message.kind))
 
     def _create(self, record: PoolCreated) -> Pool:
         was_deleted = record.pool in self.context.history.tables
@@ -171,16 +176,26 @@ class Leader:
 
     def _lay_anew(self, pool: str, *, deleted: bool = False) -> None:
         number = self.context.history.tables[pool].next_number
-        entry = Entry(LOWEST, None, NOBODY, number, number)
-        self.context.write(Changed(pool, (entry,), deleted=deleted))
+        entry = Entry(start=LOWEST, end=None, owner=NOBODY, number=number, since=number)
+        self.context.write(Changed(pool=pool, entries=(entry,), deleted=deleted))
 
     def _introduce(self, connection: Connection, message: Hello | Join | LeaseRequest) -> None:
         seal = self.context.seal
         if isinstance(message, Hello):
-            answer = Introduction(seal.journal, seal.leadership, seal.nonce, message.token)
+            answer = Introduction(
+                journal=seal.journal,
+                leadership=seal.leadership,
+                manager_nonce=seal.nonce,
+                token=message.token,
+            )
         else:
             answer = Introduction(
-                seal.journal, seal.leadership, seal.nonce, 0, message.owner_nonce, message.sequence
+                journal=seal.journal,
+                leadership=seal.leadership,
+                manager_nonce=seal.nonce,
+                token=0,
+                owner_nonce=message.owner_nonce,
+                sequence=message.sequence,
             )
         self.context.send(connection, answer)
 
@@ -188,7 +203,10 @@ class Leader:
         pool = self.pools.get(message.pool)
         if pool is None:
             detail = _no_pool(message.pool)
-            self.context.send(connection, SyncRefusal(message.sequence, message.nonce, detail))
+            self.context.send(
+                connection,
+                SyncRefusal(sequence=message.sequence, nonce=message.nonce, detail=detail),
+            )
             return
         seal = self.context.seal
         claimed = Receipt(message.leadership, seal.nonce, message.lsn)
@@ -287,7 +305,9 @@ class Leader:
             self.context.reply(asked.ticket, answer)
 
     def _create_asked(self, question: CreatePool) -> CarriedOut | Impossible:
-        wanted = PoolCreated(question.pool, question.kind, question.split_points)
+        wanted = PoolCreated(
+            pool=question.pool, kind=question.kind, split_points=question.split_points
+        )
         pool = self.pools.get(question.pool)
         if pool is None:
             why = _wrong_name(question.pool) or _wrong_points(question.split_points)
@@ -296,7 +316,7 @@ class Leader:
             self._create(wanted)
             return CarriedOut(changed=True)
         table = pool.table
-        if PoolCreated(table.pool, table.kind, table.split_points) == wanted:
+        if PoolCreated(pool=table.pool, kind=table.kind, split_points=table.split_points) == wanted:
             return CarriedOut(changed=False)
         return Impossible(
             f"the pool {question.pool!r} exists already, {table.kind} and with "
@@ -340,7 +360,7 @@ class Leader:
                 pool.offer_all()
         if now >= self._lower_at:
             self._lower_at = FAR_FUTURE
-            self.context.write(PromiseLowered(self.promise_ns))
+            self.context.write(PromiseLowered(promise_ns=self.promise_ns))
         for pool in self.pools.values():
             self.context.cause = ""
             pool.advance(now)

@@ -165,7 +165,7 @@ class Manager:
         if self.leader is None:
             known = self.leadership.leader
             leader = None if known == self.config.url else known
-            self._actions.append(TellClient(connection, Standby(leader)))
+            self._actions.append(TellClient(connection, Standby(leader=leader)))
             if isinstance(message, Hello | Sync):
                 self._unanswered[connection] = message
         elif not self._may_speak(now):
@@ -293,7 +293,7 @@ class Manager:
         self.leader = None
         self._note(why)
         for connection in self._connections:
-            self._actions.append(TellClient(connection, Standby(None)))
+            self._actions.append(TellClient(connection, Standby(leader=None)))
 
     def _note(self, kind: LogKind, detail: str = "") -> None:
         self._actions.append(Noted(kind, detail=detail))

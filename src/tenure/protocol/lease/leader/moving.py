@@ -119,7 +119,15 @@ class Moving:
         number = self.table.next_number
         entries: list[Entry] = []
         for part, right in (each for piece in pieces for each in self.table.within(piece)):
-            entries.append(Entry(part.start, part.end, taker.incarnation, number, right.since))
+            entries.append(
+                Entry(
+                    start=part.start,
+                    end=part.end,
+                    owner=taker.incarnation,
+                    number=number,
+                    since=right.since,
+                )
+            )
             # Who gets its range back keeps the order: one deadline is for all attempts.
             taker.recalled.assign(part, NOT_RECALLED)
             taker.untold.assign(part, value=True)
@@ -127,7 +135,9 @@ class Moving:
             if before is not taker:
                 before.forget_moves(part)
         self.log.add(now, entries, "handed over")
-        lsn = self.context.write(Changed(self.table.pool, tuple(entries), handed))
+        lsn = self.context.write(
+            Changed(pool=self.table.pool, entries=tuple(entries), handed=handed)
+        )
         self.publisher.add(now, lsn, tuple(entries))
         taker.unsettle(self.context)
         self.context.note(
@@ -139,7 +149,7 @@ class Moving:
         one is to keep it, until the range is granted to somebody.
         """
         return tuple(
-            Held(piece.start, piece.end, copy.number)
+            Held(start=piece.start, end=piece.end, number=copy.number)
             for copy in copies
             for piece, right in self.table.within(copy.range)
             if right.number == copy.number
@@ -185,7 +195,13 @@ class Moving:
         return tuple(
             sorted(
                 (
-                    Expected(order.start, order.end, order.number, source, order.secret)
+                    Expected(
+                        start=order.start,
+                        end=order.end,
+                        number=order.number,
+                        source=source,
+                        secret=order.secret,
+                    )
                     for source, orders in self._told.items()
                     for order in orders
                     if order.taker == session.incarnation and self._has_still(source, order)
@@ -247,7 +263,14 @@ class Moving:
         if fate == "recalled":
             mark = "recalled"
         handed = self.table.handed[piece.start] if fate == "granted" else NOT_HANDED
-        return Leased(piece.start, piece.end, right.number, right.since, mark, handed)
+        return Leased(
+            start=piece.start,
+            end=piece.end,
+            number=right.number,
+            since=right.since,
+            mark=mark,
+            handed=handed,
+        )
 
     def _orders(
         self, now: Instant, session: Session, moves: list["PieceToMove"]
@@ -264,7 +287,9 @@ class Moving:
                 session.orders.assign(piece, deadline)
             address = self.table.members[planned].hand_off
             assert address is not None
-            order = HandOff(piece.start, piece.end, number, planned, address)
+            order = HandOff(
+                start=piece.start, end=piece.end, number=number, taker=planned, address=address
+            )
             secret = self.context.secret_of(order, session.incarnation)
             hand_offs.append(msgspec.structs.replace(order, secret=secret))
         return tuple(sorted(hand_offs, key=lambda order: order.start))

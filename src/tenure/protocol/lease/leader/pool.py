@@ -108,15 +108,15 @@ class Pool:
         incarnation = self.table.next_incarnation
         self.context.write(
             Joined(
-                self.table.pool,
-                incarnation,
-                message.name,
-                message.owner_nonce,
-                message.address,
-                message.capacity,
-                message.labels,
-                message.process,
-                message.hand_off,
+                pool=self.table.pool,
+                incarnation=incarnation,
+                name=message.name,
+                nonce=message.owner_nonce,
+                address=message.address,
+                capacity=message.capacity,
+                labels=message.labels,
+                process=message.process,
+                hand_off=message.hand_off,
             )
         )
         session = Session(incarnation, message.name, message.owner_nonce, now)
@@ -249,21 +249,21 @@ class Pool:
         self.context.send(
             session.connection,
             LeaseResponse(
-                session.incarnation,
-                session.owner_nonce,
-                session.sequence,
-                seal.nonce,
-                seal.journal,
-                seal.leadership,
-                timing.term_ns,
-                timing.renew_ns,
-                leases,
-                self.moving.that_count(copies) if copies else (),
-                hand_offs,
-                self.context.receipt(),
-                joined(session.cause, self.context.cause) if self.context.cause else "",
-                expected,
-                self.addresses.told_to(session),
+                incarnation=session.incarnation,
+                owner_nonce=session.owner_nonce,
+                sequence=session.sequence,
+                manager_nonce=seal.nonce,
+                journal=seal.journal,
+                leadership=seal.leadership,
+                term_ns=timing.term_ns,
+                renew_ns=timing.renew_ns,
+                leases=leases,
+                copies=self.moving.that_count(copies) if copies else (),
+                hand_offs=hand_offs,
+                receipt=self.context.receipt(),
+                cause=joined(session.cause, self.context.cause) if self.context.cause else "",
+                expected=expected,
+                same_address=self.addresses.told_to(session),
             ),
         )
 
@@ -306,13 +306,18 @@ class Pool:
         entries = self._freed(pieces)
         self.move_log.add(now, entries, "returned")
         self._forget_moves(pieces)
-        self.publisher.add(now, self.context.write(Changed(self.table.pool, entries)), entries)
+        self.publisher.add(
+            now, self.context.write(Changed(pool=self.table.pool, entries=entries)), entries
+        )
         self._offer(pieces)
 
     def _freed(self, pieces: Iterable[KeyRange]) -> tuple[Entry, ...]:
         """Entries that free `pieces`: nobody's, under a new number, their state gone (P16)."""
         number = self.table.next_number
-        return tuple(Entry(piece.start, piece.end, NOBODY, number, number) for piece in pieces)
+        return tuple(
+            Entry(start=piece.start, end=piece.end, owner=NOBODY, number=number, since=number)
+            for piece in pieces
+        )
 
     def _forget_moves(self, pieces: Iterable[KeyRange]) -> None:
         for piece in pieces:
@@ -365,18 +370,28 @@ class Pool:
         number = self.table.next_number
         letting_go = [each.range for each in session.letting_go]
         leases = [
-            Leased(piece.start, piece.end, number, right.since, "granted")
+            Leased(
+                start=piece.start, end=piece.end, number=number, since=right.since, mark="granted"
+            )
             for wanted in self.planner.wanted_by(session.incarnation)
             for piece, right in self.table.within(wanted)
             if right.owner == NOBODY and not any(map(piece.overlaps, letting_go))
         ]
         if leases:
             entries = tuple(
-                Entry(lease.start, lease.end, session.incarnation, number, lease.since)
+                Entry(
+                    start=lease.start,
+                    end=lease.end,
+                    owner=session.incarnation,
+                    number=number,
+                    since=lease.since,
+                )
                 for lease in leases
             )
             self.move_log.add(now, entries, "granted")
-            self.publisher.add(now, self.context.write(Changed(self.table.pool, entries)), entries)
+            self.publisher.add(
+                now, self.context.write(Changed(pool=self.table.pool, entries=entries)), entries
+            )
             self.context.note(
                 LeaderKind.GRANTED, self.table.pool, f"{len(leases)} to {session.name}"
             )
@@ -438,7 +453,9 @@ class Pool:
         self.move_log.add(now, entries, why.phrase)
         self.move_log.on_gone(session.incarnation)
         self._gone.append((now, session.name, session.incarnation))
-        lsn = self.context.write(Left(self.table.pool, session.incarnation, entries))
+        lsn = self.context.write(
+            Left(pool=self.table.pool, incarnation=session.incarnation, entries=entries)
+        )
         self.publisher.add(now, lsn, entries)
         self.context.note(why, self.table.pool, f"{session.name} ({session.incarnation})")
         self.planner.by(now)
@@ -451,7 +468,7 @@ class Pool:
         """
         if work.as_of != self.context.history.lsn:
             self.planner.by(now)
-        self.context.write(Changed(self.table.pool, (), steering=work.steering))
+        self.context.write(Changed(pool=self.table.pool, entries=(), steering=work.steering))
         for incarnation in work.steering.evicted:
             self.sessions[incarnation].leaving = True
             self._tell_past(self.sessions[incarnation], LeaderKind.EVICTED.phrase)
@@ -463,8 +480,16 @@ class Pool:
     def _tell_past(self, session: Session, why: str) -> None:
         """An owner takes this as the answer to whatever it asked, or unasked: nothing undoes it."""
         seal = self.context.seal
-        said = (session.owner_nonce, session.sequence, seal.nonce, seal.journal, seal.leadership)
-        self.context.send(session.connection, Refusal(*said, "past", f"{why}; it joins anew"))
+        refusal = Refusal(
+            owner_nonce=session.owner_nonce,
+            sequence=session.sequence,
+            manager_nonce=seal.nonce,
+            journal=seal.journal,
+            leadership=seal.leadership,
+            reason="past",
+            detail=f"{why}; it joins anew",
+        )
+        self.context.send(session.connection, refusal)
 
     def invariants(self) -> None:
         """Sessions and members are the same incarnations; a hold is known for each."""

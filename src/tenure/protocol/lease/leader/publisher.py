@@ -46,20 +46,20 @@ class Publisher:
         snapshot = entries is None
         told = self.table.entries() if entries is None else entries
         response = SyncResponse(
-            message.sequence,
-            message.nonce,
-            seal.journal,
-            seal.leadership,
-            self.context.history.lsn,
-            self.table.kind,
-            snapshot,
-            told,
-            self._owners(told),
-            timing.sync_ns,
-            timing.contact_ns,
-            self.context.receipt(),
-            "" if snapshot else self.log.causes(message.lsn),
-            timing.hold_ns,
+            sequence=message.sequence,
+            nonce=message.nonce,
+            journal=seal.journal,
+            leadership=seal.leadership,
+            lsn=self.context.history.lsn,
+            kind=self.table.kind,
+            snapshot=snapshot,
+            entries=told,
+            owners=self._owners(told),
+            sync_ns=timing.sync_ns,
+            contact_ns=timing.contact_ns,
+            receipt=self.context.receipt(),
+            cause="" if snapshot else self.log.causes(message.lsn),
+            hold_ns=timing.hold_ns,
         )
         self.context.send(connection, response)
 
@@ -79,15 +79,15 @@ class Publisher:
         assert entries is not None, "a change is kept for longer than it waits to be pushed"
         seal = self.context.seal
         message = Changes(
-            self.table.pool,
-            seal.journal,
-            seal.leadership,
-            self._pushed,
-            self.log.last,
-            entries,
-            self._owners(entries),
-            self.context.receipt(),
-            self.log.causes(self._pushed),
+            pool=self.table.pool,
+            journal=seal.journal,
+            leadership=seal.leadership,
+            after=self._pushed,
+            lsn=self.log.last,
+            entries=entries,
+            owners=self._owners(entries),
+            receipt=self.context.receipt(),
+            cause=self.log.causes(self._pushed),
         )
         self.context.push(tuple(self.followers), message)
         self._pushed = self.log.last
@@ -97,4 +97,7 @@ class Publisher:
         """Who the incarnations in `entries` are; those that have left meanwhile are left out."""
         members = self.table.members
         present = sorted({entry.owner for entry in entries if entry.owner in members})
-        return tuple(OwnerInfo(i, members[i].name, members[i].address) for i in present)
+        return tuple(
+            OwnerInfo(incarnation=i, name=members[i].name, address=members[i].address)
+            for i in present
+        )

@@ -111,7 +111,7 @@ def _table(pool: Pool, since: int | None) -> Table:
     changes = None if since is None else log.since(since, at_most=len(table.rights))
     entries = table.entries() if changes is None else changes
     owners = tuple(
-        OwnerInfo(member.incarnation, member.name, member.address)
+        OwnerInfo(incarnation=member.incarnation, name=member.name, address=member.address)
         for _, member in sorted(table.members.items())
     )
     lsn = pool.context.history.lsn
@@ -123,5 +123,9 @@ def _location(pool: Pool, key: Key) -> Location:
     rights = pool.table.rights
     right = rights[key]
     member = pool.table.members.get(right.owner)
-    owner = OwnerInfo(member.incarnation, member.name, member.address) if member else None
+    owner = (
+        OwnerInfo(incarnation=member.incarnation, name=member.name, address=member.address)
+        if member
+        else None
+    )
     return Location(pool.table.pool, entry_of(rights.range_at(key), right), owner)

@@ -105,7 +105,7 @@ class Session:
         self.cause = joined(self.cause, context.story())
         if not self.poked:
             self.poked = True
-            context.send(self.connection, Poke(self.cause))
+            context.send(self.connection, Poke(cause=self.cause))
 
     def forget_moves(self, key_range: KeyRange) -> None:
         """The range is no longer this incarnation's, or is so anew."""

@@ -204,10 +204,10 @@ class Witnesses:
         self.context.send(
             witness.connection,
             Attest(
-                suspect.pool.table.pool,
-                suspect.session.incarnation,
-                suspect.process,
-                self.context.seal.nonce,
+                pool=suspect.pool.table.pool,
+                incarnation=suspect.session.incarnation,
+                process=suspect.process,
+                manager_nonce=self.context.seal.nonce,
             ),
         )
 
@@ -227,7 +227,7 @@ class Witnesses:
         if witness.is_joining or suspect.session.connection is not None:
             suspect.dies_at = Instant(now + OBJECTION_NS)
             self.context.note(LeaderKind.ACCUSED, message.pool, suspect.session.name)
-            self.context.send(suspect.session.connection, Poke(self.context.cause))
+            self.context.send(suspect.session.connection, Poke(cause=self.context.cause))
         else:
             self._end(now, suspect)
 
@@ -239,7 +239,7 @@ class Witnesses:
             return
         suspect.pool.on_death(now, suspect.session, LeaderKind.ATTESTED)
         if accuser.is_joining:
-            self.context.send(accuser.connection, Poke(self.context.cause))
+            self.context.send(accuser.connection, Poke(cause=self.context.cause))
 
     def _named_by(self, message: Attested) -> Suspect | None:
         """The suspect that the message is about: that very incarnation and process, or nobody."""

@@ -171,13 +171,13 @@ class LookupMachine:
         wait_ns = self._patience.asked(now, self.sync_ns // ANSWERS_A_SYNC, self.sync_ns)
         self._sync_at = Instant(now + wait_ns)
         message = Sync(
-            self.config.pool,
-            self.sequence,
-            self.journal,
-            self.leadership,
-            self.lsn,
-            self.nonce,
-            self._receipt,
+            pool=self.config.pool,
+            sequence=self.sequence,
+            journal=self.journal,
+            leadership=self.leadership,
+            lsn=self.lsn,
+            nonce=self.nonce,
+            receipt=self._receipt,
         )
         for manager in managers:
             self._actions.append(TellManager(manager, message))

@@ -39,7 +39,9 @@ class Belief:
     def held(self) -> tuple[Held, ...]:
         """All that a request lists, in order: what is believed, and what is being given up."""
         if self._held is None:
-            held = [Held(lease.start, lease.end, lease.number) for lease in self.leases]
+            held = [
+                Held(start=lease.start, end=lease.end, number=lease.number) for lease in self.leases
+            ]
             for revoking in self._revoking.values():
                 held.extend(revoking)
             self._held = tuple(sorted(held, key=lambda item: item.start))
@@ -58,7 +60,13 @@ class Belief:
             return []
         numbers = RangeMap.of(((lease.range, lease.number) for lease in self.leases), NO_NUMBER)
         kept = [
-            Leased(piece.start, piece.end, lease.number, lease.since, "renewed")
+            Leased(
+                start=piece.start,
+                end=piece.end,
+                number=lease.number,
+                since=lease.since,
+                mark="renewed",
+            )
             for lease in listed
             if lease.mark == "renewed"
             for piece, number in numbers.within(lease.range)
@@ -70,7 +78,14 @@ class Belief:
             if lease.mark == "granted" and lease.number > self._highest_number
         ]
         granted = [
-            Leased(lease.start, lease.end, lease.number, lease.since, "renewed") for lease in told
+            Leased(
+                start=lease.start,
+                end=lease.end,
+                number=lease.number,
+                since=lease.since,
+                mark="renewed",
+            )
+            for lease in told
         ]
         self._highest_number = max(self._highest_number, *(lease.number for lease in listed), 0)
         overtaken = self._keep_revoking(listed)
@@ -90,7 +105,7 @@ class Belief:
         overtaken: list[OwnerAction] = []
         for revocation, revoking in self._revoking.items():
             pieces = [
-                (Held(piece.start, piece.end, item.number), number == item.number)
+                (Held(start=piece.start, end=piece.end, number=item.number), number == item.number)
                 for item in revoking
                 for piece, number in known.within(item.range)
             ]
@@ -138,7 +153,13 @@ class Belief:
         rest = RangeMap.of(((lease.range, lease) for lease in self.leases), None)
         rest.assign(key_range, None)
         self.leases = tuple(
-            Leased(piece.start, piece.end, lease.number, lease.since, lease.mark)
+            Leased(
+                start=piece.start,
+                end=piece.end,
+                number=lease.number,
+                since=lease.since,
+                mark=lease.mark,
+            )
             for piece, lease in rest
             if lease is not None
         )
@@ -163,7 +184,11 @@ class Belief:
         self._told = dict.fromkeys(self._letting_go, True)
         ranges = ((each, True) for ranges in self._letting_go.values() for each in ranges)
         laid = RangeMap.of(ranges, default=False)
-        return tuple(Held(each.start, each.end, NO_NUMBER) for each, is_laid in laid if is_laid)
+        return tuple(
+            Held(start=each.start, end=each.end, number=NO_NUMBER)
+            for each, is_laid in laid
+            if is_laid
+        )
 
     def begin_to_forget(self, key_range: KeyRange) -> int:
         """The application is to forget state that is not served; the number of that revocation."""
@@ -198,7 +223,7 @@ class Belief:
             return []
         still_listed = RangeMap.of(((key_range, True) for key_range in recalled), default=False)
         listed = tuple(
-            Held(piece.start, piece.end, lease.number)
+            Held(start=piece.start, end=piece.end, number=lease.number)
             for lease in dropped
             for piece, is_listed in still_listed.within(lease.range)
             if is_listed
@@ -221,7 +246,13 @@ def _merged(leases: list[Leased]) -> tuple[Leased, ...]:
     for lease in sorted(leases, key=lambda item: item.start):
         last = merged[-1] if merged else None
         if last and (last.end, last.number, last.since) == (lease.start, lease.number, lease.since):
-            merged[-1] = Leased(last.start, lease.end, last.number, last.since, last.mark)
+            merged[-1] = Leased(
+                start=last.start,
+                end=lease.end,
+                number=last.number,
+                since=last.since,
+                mark=last.mark,
+            )
         else:
             merged.append(lease)
     return tuple(merged)
@@ -231,7 +262,13 @@ def _without(old: tuple[Leased, ...], new: tuple[Leased, ...]) -> tuple[Leased, 
     """The pieces of `old` that `new` does not hold under the same number."""
     numbers = RangeMap.of(((lease.range, lease.number) for lease in new), NO_NUMBER)
     return tuple(
-        Leased(piece.start, piece.end, lease.number, lease.since, lease.mark)
+        Leased(
+            start=piece.start,
+            end=piece.end,
+            number=lease.number,
+            since=lease.since,
+            mark=lease.mark,
+        )
         for lease in old
         for piece, number in numbers.within(lease.range)
         if number != lease.number

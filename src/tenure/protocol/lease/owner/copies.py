@@ -74,7 +74,7 @@ class Copies:
         by_number = sorted(self._copies, key=lambda copy: copy.number)
         latest = RangeMap.of(((copy.range, copy) for copy in by_number), None)
         return tuple(
-            Copy(piece.start, piece.end, copy.number, copy.taker)
+            Copy(start=piece.start, end=piece.end, number=copy.number, taker=copy.taker)
             for piece, copy in latest
             if copy is not None
         )
@@ -136,14 +136,18 @@ class Copies:
         """
         if order not in self._orders or not self._belief.holds(order.range, order.number):
             return [StopHandOver(order)]
-        self._copies.append(Copy(order.start, order.end, order.number, GIVING))
+        self._copies.append(
+            Copy(start=order.start, end=order.end, number=order.number, taker=GIVING)
+        )
         return [self._belief.hand_over(order.range), SendLast(order)]
 
     def _name(self, order: HandOff, taker: int) -> bool:
         """From here on `taker` may be granted the range; False where there is no such copy."""
         named = [copy for copy in self._copies if _is_of(copy, order)]
         others = [copy for copy in self._copies if copy not in named]
-        renamed = [Copy(copy.start, copy.end, copy.number, taker) for copy in named]
+        renamed = [
+            Copy(start=copy.start, end=copy.end, number=copy.number, taker=taker) for copy in named
+        ]
         self._copies = [*others, *renamed]
         return bool(named)
 
@@ -157,7 +161,9 @@ class Copies:
         if part is None:
             return [TurnAway(channel, "it came too late: this incarnation does not want it")]
         start, end = part.range.start, part.range.end
-        self._copies.append(Copy(start, end, part.number, self._belief.incarnation))
+        self._copies.append(
+            Copy(start=start, end=end, number=part.number, taker=self._belief.incarnation)
+        )
         return [Keep(channel)]
 
     def forget_arriving(self, is_useless: Callable[[Part], bool]) -> list[OwnerAction]:
@@ -197,7 +203,9 @@ class Copies:
             fates = RangeMap.of([*held, *granted], "forgotten" if was_asked else "kept")
             for piece, fate in fates.within(copy.range):
                 if fate == "kept":
-                    kept.append(Copy(piece.start, piece.end, copy.number, copy.taker))
+                    kept.append(
+                        Copy(start=piece.start, end=piece.end, number=copy.number, taker=copy.taker)
+                    )
                 elif fate == "forgotten":
                     actions.append(self._forget(piece, copy.number))
         self._copies = kept

@@ -43,17 +43,17 @@ class OwnerConfig(msgspec.Struct, frozen=True, kw_only=True):
     def join(self, owner_nonce: int, manager_nonce: int, sequence: int) -> Join:
         """The question to be numbered as an incarnation."""
         return Join(
-            self.pool,
-            self.kind,
-            self.name,
-            self.address,
-            owner_nonce,
-            manager_nonce,
-            sequence,
-            self.capacity,
-            self.labels,
-            self.process,
-            self.hand_off,
+            pool=self.pool,
+            kind=self.kind,
+            name=self.name,
+            address=self.address,
+            owner_nonce=owner_nonce,
+            manager_nonce=manager_nonce,
+            sequence=sequence,
+            capacity=self.capacity,
+            labels=self.labels,
+            process=self.process,
+            hand_off=self.hand_off,
         )
 
 

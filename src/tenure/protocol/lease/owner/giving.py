@@ -254,7 +254,7 @@ class Giving:
         is_last = self._phase == "ending"
         while self._in_hand and self._under_way < CHUNKS_UNDER_WAY:
             self._under_way += 1
-            self._actions.append(Say(Chunk(self._in_hand.popleft(), is_last)))
+            self._actions.append(Say(Chunk(data=self._in_hand.popleft(), is_urgent=is_last)))
         self._make_more()
         if not self._has_made_all or self._in_hand:
             return

@@ -62,11 +62,11 @@ class LoadReports:
 def as_message(report: Measurement) -> LoadReport:
     """The report as it is sent, within its limits."""
     ranges = tuple(
-        RangeLoad(start, end, min(rate, HIGHEST_RATE))
+        RangeLoad(start=start, end=end, rate=min(rate, HIGHEST_RATE))
         for start, end, rate in most_loaded(list(report.ranges))
     )
-    hottest = tuple(KeyLoad(key, min(rate, HIGHEST_RATE)) for key, rate in report.hottest)
-    return LoadReport(report.span_ns, ranges, hottest)
+    hottest = tuple(KeyLoad(key=key, rate=min(rate, HIGHEST_RATE)) for key, rate in report.hottest)
+    return LoadReport(span_ns=report.span_ns, ranges=ranges, hottest=hottest)
 
 
 def most_loaded(ranges: list[RangeRate]) -> list[RangeRate]:

@@ -226,14 +226,14 @@ class OwnerMachine:
         if self.belief.incarnation == NO_NUMBER:
             return self.config.join(self.owner_nonce, self.manager_nonce, self.sequence)
         return LeaseRequest(
-            self.config.pool,
-            self.belief.incarnation,
-            self.owner_nonce,
-            self.manager_nonce,
-            self.sequence,
-            self.belief.journal,
-            self.leadership,
-            self.belief.held(),
+            pool=self.config.pool,
+            incarnation=self.belief.incarnation,
+            owner_nonce=self.owner_nonce,
+            manager_nonce=self.manager_nonce,
+            sequence=self.sequence,
+            journal=self.belief.journal,
+            leadership=self.leadership,
+            held=self.belief.held(),
             leaving=leaving,
             copies=copies,
             receipt=self._receipt,
@@ -258,7 +258,7 @@ class OwnerMachine:
     def _ask_who_leads(self, now: Instant) -> None:
         self.token = self.draw_nonce()
         for manager in self.config.managers:
-            self._send(manager, Hello(self.config.pool, self.token))
+            self._send(manager, Hello(pool=self.config.pool, token=self.token))
         # A search must not cost a short term; nor, where there is none to lose, be too hasty to
         # hear an answer.
         is_urgent = bool(self.belief.held())

@@ -190,7 +190,7 @@ class Taking:
                 self._refuse(f"a {type(message).__name__} {what}")
 
     def _refuse(self, why: str) -> None:
-        self._actions.append(Say(NotTaken(why[:SHOWN_CHARACTERS])))
+        self._actions.append(Say(NotTaken(why=why[:SHOWN_CHARACTERS])))
         self._end(why)
 
     def _end(self, why: str) -> None:

@@ -28,7 +28,7 @@ class PeerMessage(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """The base of what two owners say to each other: compact arrays, told apart by their tag."""
 
 
-class Offer(PeerMessage, frozen=True):
+class Offer(PeerMessage, frozen=True, kw_only=True):
     """The state of a range, as the lease of that number leaves it, for one incarnation."""
 
     pool: Name
@@ -48,7 +48,7 @@ class Offer(PeerMessage, frozen=True):
         return KeyRange(self.start, self.end)
 
 
-class Chunk(PeerMessage, frozen=True):
+class Chunk(PeerMessage, frozen=True, kw_only=True):
     """Some of the state, in the words of the application."""
 
     data: bytes
@@ -56,23 +56,23 @@ class Chunk(PeerMessage, frozen=True):
     """It is of the last difference: nobody serves the range until it is taken."""
 
 
-class Last(PeerMessage, frozen=True):
+class Last(PeerMessage, frozen=True, kw_only=True):
     """The range is not served any more, and all of its state has been sent."""
 
 
-class Accepted(PeerMessage, frozen=True):
+class Accepted(PeerMessage, frozen=True, kw_only=True):
     """Send it."""
 
 
-class Taken(PeerMessage, frozen=True):
+class Taken(PeerMessage, frozen=True, kw_only=True):
     """One more chunk has been taken in."""
 
 
-class Whole(PeerMessage, frozen=True):
+class Whole(PeerMessage, frozen=True, kw_only=True):
     """All of it is here, and the taker's own machine knows."""
 
 
-class NotTaken(PeerMessage, frozen=True, tag="Refused"):
+class NotTaken(PeerMessage, frozen=True, tag="Refused", kw_only=True):
     """It is not taken, or not any more; what came of it is dropped."""
 
     why: Text

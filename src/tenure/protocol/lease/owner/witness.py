@@ -22,8 +22,15 @@ def testify(
     seen_from = looked.sight.seen_from
     if witness is None or seen_from != witness or not looked.sight.shows_gone(suspect):
         return []
-    said = question.pool, question.incarnation, suspect, witness
+    said = Attested(
+        pool=question.pool,
+        incarnation=question.incarnation,
+        process=suspect,
+        witness=witness,
+        owner_nonce=owner_nonce,
+        manager_nonce=manager_nonce,
+    )
     return [
         Noted(OwnerKind.ATTESTED, config.pool, f"attested that process {suspect.pid} is gone"),
-        TellManager(looked.manager, Attested(*said, owner_nonce, manager_nonce)),
+        TellManager(looked.manager, said),
     ]

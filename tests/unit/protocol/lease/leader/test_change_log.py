@@ -6,7 +6,7 @@ from tenure.base.instants import Instant
 from tenure.protocol.lease.leader.change_log import ChangeLog
 from tenure.protocol.lease.messages import Entry
 
-ONE, TWO, THREE = (Entry(bytes([i]), None, i, i, i) for i in (1, 2, 3))
+ONE, TWO, THREE = (Entry(start=bytes([i]), end=None, owner=i, number=i, since=i) for i in (1, 2, 3))
 
 
 def log() -> ChangeLog:

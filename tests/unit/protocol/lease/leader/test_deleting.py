@@ -41,8 +41,15 @@ sequences: Iterator[int] = iter(range(2, 10_000))
 
 def ask(driven: Driven, before: LeaseResponse, *, leaving: bool = False) -> LeaseResponse:
     request = LeaseRequest(
-        *("p", before.incarnation, before.owner_nonce, driven.nonce, next(sequences)),
-        *(before.journal, before.leadership, (), leaving),
+        pool="p",
+        incarnation=before.incarnation,
+        owner_nonce=before.owner_nonce,
+        manager_nonce=driven.nonce,
+        sequence=next(sequences),
+        journal=before.journal,
+        leadership=before.leadership,
+        held=(),
+        leaving=leaving,
     )
     [answer] = (each for each in driven.hear(request) if isinstance(each, LeaseResponse))
     return answer
@@ -100,7 +107,9 @@ def test_a_dry_run_changes_nothing() -> None:
 def test_a_deleted_pool_is_listed_no_more_and_its_lookups_are_refused() -> None:
     driven, answer = deleted()
     assert pools(driven) == []
-    [refusal] = driven.hear(Sync("p", 1, answer.journal, 1, 3, 99))
+    [refusal] = driven.hear(
+        Sync(pool="p", sequence=1, journal=answer.journal, leadership=1, lsn=3, nonce=99)
+    )
     assert isinstance(refusal, SyncRefusal)
 
 
@@ -128,7 +137,9 @@ def test_a_lookup_that_was_away_meanwhile_learns_that_all_is_lost() -> None:
     """It is told the whole table, whose `since` is above every number that it can know."""
     driven, before = deleted()
     driven.ask(CreatePool("p", "ordered"))
-    [told] = driven.hear(Sync("p", 1, before.journal, 1, 4, 99))
+    [told] = driven.hear(
+        Sync(pool="p", sequence=1, journal=before.journal, leadership=1, lsn=4, nonce=99)
+    )
     assert isinstance(told, SyncResponse)
     assert told.snapshot
     highest = max(lease.number for lease in before.leases)

@@ -40,7 +40,20 @@ def receipt(driven: Driven, leadership: int, lsn: int, nonce: int = 5) -> bytes:
 def doubting(driven: Driven) -> None:
     """A lookup shows that it has seen a later leadership."""
     shown = receipt(driven, 2, 9)
-    assert driven.hear(Sync("p", 1, driven.journal.journal, 2, 1, 7, shown)) == []
+    assert (
+        driven.hear(
+            Sync(
+                pool="p",
+                sequence=1,
+                journal=driven.journal.journal,
+                leadership=2,
+                lsn=1,
+                nonce=7,
+                receipt=shown,
+            )
+        )
+        == []
+    )
     assert "doubted: a peer has seen a later leadership or LSN" in driven.notes
 
 
@@ -60,7 +73,20 @@ def test_a_lookup_that_has_seen_more_casts_doubt(leadership: int, lsn: int) -> N
     """P22."""
     driven = Driven()
     shown = receipt(driven, leadership, lsn)
-    assert driven.hear(Sync("p", 1, driven.journal.journal, leadership, lsn, 7, shown)) == []
+    assert (
+        driven.hear(
+            Sync(
+                pool="p",
+                sequence=1,
+                journal=driven.journal.journal,
+                leadership=leadership,
+                lsn=lsn,
+                nonce=7,
+                receipt=shown,
+            )
+        )
+        == []
+    )
     assert driven.notes[-1].startswith("doubted: ")
 
 
@@ -70,7 +96,17 @@ def test_an_owner_that_has_seen_more_casts_doubt(leadership: int, lsn: int) -> N
     driven = Driven()
     driven.join()
     shown, journal = receipt(driven, leadership, lsn), driven.journal.journal
-    request = LeaseRequest("p", 1, 11, driven.nonce, 2, journal, 1, (), receipt=shown)
+    request = LeaseRequest(
+        pool="p",
+        incarnation=1,
+        owner_nonce=11,
+        manager_nonce=driven.nonce,
+        sequence=2,
+        journal=journal,
+        leadership=1,
+        held=(),
+        receipt=shown,
+    )
     assert driven.hear(request) == []
     assert driven.notes[-1].startswith("doubted: ")
     driven.run(at(1))
@@ -84,7 +120,15 @@ def test_what_this_history_holds_casts_no_doubt() -> None:
     assert isinstance(answer, LeaseResponse)
     for shown in (answer.receipt, receipt(driven, 0, 0)):
         request = LeaseRequest(
-            "p", 1, 11, driven.nonce, 2, driven.journal.journal, 1, (), receipt=shown
+            pool="p",
+            incarnation=1,
+            owner_nonce=11,
+            manager_nonce=driven.nonce,
+            sequence=2,
+            journal=driven.journal.journal,
+            leadership=1,
+            held=(),
+            receipt=shown,
         )
         driven.hear(request)
         assert not any(note.startswith("doubted: ") for note in driven.notes)
@@ -96,7 +140,9 @@ LIES: dict[str, dict[str, Any]] = {
     "whose number it is": {"owner_nonce": 12},
     "who leads under this number": {"manager_nonce": 5},
     "a later leadership": {"leadership": 9},
-    "a lease number": {"held": (Held(b"", b"g", 1), Held(b"g", None, 99))},
+    "a lease number": {
+        "held": (Held(start=b"", end=b"g", number=1), Held(start=b"g", end=None, number=99))
+    },
     "a receipt that no leader made": {"receipt": bytes(40)},
     "a receipt of no length": {"leadership": 9, "receipt": b"x"},
 }
@@ -107,7 +153,16 @@ def test_what_one_owner_claims_ends_no_leader(lie: dict[str, Any]) -> None:
     """It counts against who claims it: the leader goes on, and answers others."""
     driven = Driven()
     driven.join()
-    honest = LeaseRequest("p", 1, 11, driven.nonce, 2, driven.journal.journal, 1, ())
+    honest = LeaseRequest(
+        pool="p",
+        incarnation=1,
+        owner_nonce=11,
+        manager_nonce=driven.nonce,
+        sequence=2,
+        journal=driven.journal.journal,
+        leadership=1,
+        held=(),
+    )
     [answer] = driven.hear(msgspec.structs.replace(honest, **lie))
     assert isinstance(answer, Refusal | Introduction) or "receipt" in lie
     assert not isinstance(answer, Refusal) or answer.reason == "past"
@@ -122,9 +177,16 @@ def test_what_one_lookup_claims_ends_no_leader(leadership: int, lsn: int) -> Non
     driven = Driven()
     driven.join()
     journal = driven.journal.journal
-    assert driven.hear(Sync("p", 1, journal, leadership, lsn, 7)) == []
+    assert (
+        driven.hear(
+            Sync(pool="p", sequence=1, journal=journal, leadership=leadership, lsn=lsn, nonce=7)
+        )
+        == []
+    )
     assert driven.notes[-1] == "refused: a lookup claims what is not in the journal"
-    [answer] = driven.hear(Sync("p", 1, journal, 1, 1, 8))
+    [answer] = driven.hear(
+        Sync(pool="p", sequence=1, journal=journal, leadership=1, lsn=1, nonce=8)
+    )
     assert isinstance(answer, SyncResponse)
     driven.run(at(1))
     assert not driven.gave_up
@@ -133,7 +195,7 @@ def test_what_one_lookup_claims_ends_no_leader(leadership: int, lsn: int) -> Non
 def test_a_peer_of_another_journal_casts_no_doubt() -> None:
     driven = Driven()
     driven.join()
-    [answer] = driven.hear(Sync("p", 1, 1, 99, 99, 7))
+    [answer] = driven.hear(Sync(pool="p", sequence=1, journal=1, leadership=99, lsn=99, nonce=7))
     assert isinstance(answer, SyncResponse)
     assert answer.snapshot
 
@@ -141,7 +203,10 @@ def test_a_peer_of_another_journal_casts_no_doubt() -> None:
 def test_who_doubts_is_silent_until_the_next_beat_decides() -> None:
     driven = Driven()
     doubting(driven)
-    assert (driven.hear(Hello("p", 1)), driven.ask(ListPools())) == ([], NotLeading(None))
+    assert (driven.hear(Hello(pool="p", token=1)), driven.ask(ListPools())) == (
+        [],
+        NotLeading(None),
+    )
     driven.run(at(1))
     assert driven.gave_up
 
@@ -154,7 +219,7 @@ def test_who_doubts_and_was_overtaken_steps_down_and_goes_on() -> None:
     assert (driven.gave_up, driven.machine.leader) == (False, None)
     driven.run(at(5))
     assert driven.machine.leader is not None
-    assert driven.hear(Hello("p", 1)) != []
+    assert driven.hear(Hello(pool="p", token=1)) != []
 
 
 def test_a_beat_that_was_sent_before_the_doubt_decides_nothing() -> None:
@@ -187,4 +252,4 @@ def test_a_beat_without_an_answer_leaves_it_in_doubt() -> None:
     driven.held = (Beat,)
     driven.run(at(0.4))
     driven.take(JournalFailed(driven.waiting.popleft(), "no answer"))
-    assert (driven.gave_up, driven.hear(Hello("p", 1))) == (False, [])
+    assert (driven.gave_up, driven.hear(Hello(pool="p", token=1))) == (False, [])

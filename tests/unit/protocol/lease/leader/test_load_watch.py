@@ -45,8 +45,8 @@ class Stage:
 
     def tell(self, now: Instant, nonce: int, rate: float, *hottest: KeyLoad) -> None:
         [its] = self.held[nonce]
-        told = RangeLoad(its.start, its.end, rate)
-        self.say(now, nonce, LoadReport(DEFAULT.renew_ns, (told,), hottest))
+        told = RangeLoad(start=its.start, end=its.end, rate=rate)
+        self.say(now, nonce, LoadReport(span_ns=DEFAULT.renew_ns, ranges=(told,), hottest=hottest))
 
     def say(self, now: Instant, nonce: int, load: LoadReport | None = None) -> None:
         answer = self.desk.ask(now, self.numbers[nonce], nonce, self.held[nonce], load=load)
@@ -130,9 +130,11 @@ def test_when_the_load_ends_so_do_the_rounds() -> None:
 
 def test_an_owner_tells_only_of_what_is_its_own() -> None:
     stage = Stage()
-    stage.tell(at(3), A, 100.0, KeyLoad(b"a" * 8, 50.0), KeyLoad(b"x" * 8, 90.0))
-    foreign = (RangeLoad(b"m", None, 500.0), KeyLoad(b"x" * 8, 400.0))
-    stage.say(at(3.1), A, LoadReport(seconds(3), (foreign[0],), (foreign[1],)))
+    stage.tell(at(3), A, 100.0, KeyLoad(key=b"a" * 8, rate=50.0), KeyLoad(key=b"x" * 8, rate=90.0))
+    foreign = (RangeLoad(start=b"m", end=None, rate=500.0), KeyLoad(key=b"x" * 8, rate=400.0))
+    stage.say(
+        at(3.1), A, LoadReport(span_ns=seconds(3), ranges=(foreign[0],), hottest=(foreign[1],))
+    )
     loads = stage.desk.pool.planner.load_watch.picture.loads(at(4))
     assert [key for key, _ in loads.hottest] == [b"a" * 8]
     assert stage.desk.pool.planner.load_watch.carried(at(4)).get(stage.numbers[B], 0.0) == 0.0
@@ -142,7 +144,7 @@ def test_an_owner_tells_only_of_what_is_its_own() -> None:
 def test_what_cannot_be_a_rate_is_not_taken(rate: float) -> None:
     """Decoding refuses it. Were it taken all the same, the picture would be one of nothing."""
     stage = Stage()
-    stage.tell(at(3), A, rate, KeyLoad(b"a" * 8, rate))
+    stage.tell(at(3), A, rate, KeyLoad(key=b"a" * 8, rate=rate))
     loads = stage.desk.pool.planner.load_watch.picture.loads(at(4))
     assert (sum(loads.rates), loads.hottest) == (0.0, [])
 
@@ -152,7 +154,7 @@ def test_ordered_pools_have_no_rounds() -> None:
     desk = Desk(policy)
     number = desk.owner(at(0), "a", A)
     held: tuple[Held, ...] = desk.settle(at(0.3), number, A)
-    load = LoadReport(seconds(3), (RangeLoad(b"", None, 100.0),))
+    load = LoadReport(span_ns=seconds(3), ranges=(RangeLoad(start=b"", end=None, rate=100.0),))
     desk.ask(at(3), number, A, held, load=load)
     assert desk.pool.planner.load_watch.at == FAR_FUTURE
     assert desk.pool.planner.load_watch.carried(at(3))[number] > 0

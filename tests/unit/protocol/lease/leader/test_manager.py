@@ -62,9 +62,9 @@ def standing_by() -> Driven:
 def test_what_a_standby_was_asked_last_it_answers_when_it_leads() -> None:
     """P24: or clients, which pause between their questions, would hear of it a pause later."""
     driven = standing_by()
-    driven.hear(Hello("p", 1))
-    driven.hear(Hello("p", 2))
-    driven.hear(Hello("p", 3), connection=CLIENT + 1)
+    driven.hear(Hello(pool="p", token=1))
+    driven.hear(Hello(pool="p", token=2))
+    driven.hear(Hello(pool="p", token=3), connection=CLIENT + 1)
     driven.take(ClientLost(CLIENT + 1))
     driven.said = []
     driven.run(at(9))
@@ -74,14 +74,14 @@ def test_what_a_standby_was_asked_last_it_answers_when_it_leads() -> None:
 
 def test_a_standby_says_who_leads() -> None:
     """P24."""
-    assert standing_by().hear(Hello("p", 1)) == [Standby("other")]
+    assert standing_by().hear(Hello(pool="p", token=1)) == [Standby(leader="other")]
     assert standing_by().ask(ListPools()) == NotLeading("other")
 
 
 def test_who_has_won_and_not_read_the_journal_names_nobody() -> None:
     """It would name itself, and be asked again at once."""
     driven = Driven(held=(Load,))
-    assert driven.hear(Hello("p", 1)) == [Standby(None)]
+    assert driven.hear(Hello(pool="p", token=1)) == [Standby(leader=None)]
     assert driven.ask(ListPools()) == NotLeading(None)
 
 
@@ -95,7 +95,7 @@ def test_a_takeover_is_written_before_anybody_is_answered() -> None:
     assert isinstance(takeover, TookOver)
     assert (takeover.leadership, takeover.promise_ns, takeover.manager) == (1, promise_ns, "m")
     assert (len(takeover.secret), waited_out) == (SECRET_BYTES, WaitedOut())
-    assert driven.hear(Hello("p", 1)) == []
+    assert driven.hear(Hello(pool="p", token=1)) == []
     driven.release()
     [answer] = driven.said
     assert isinstance(answer, Introduction)
@@ -154,7 +154,7 @@ def test_the_first_owner_creates_its_pool() -> None:
     driven = Driven()
     answer = driven.join()
     assert isinstance(answer, LeaseResponse)
-    assert PoolCreated("p", "hashed") in driven.journal.records
+    assert PoolCreated(pool="p", kind="hashed") in driven.journal.records
 
 
 def refused(driven: Driven, **how: object) -> tuple[str, str]:
@@ -201,16 +201,39 @@ def test_split_points_that_are_too_long_never_reach_the_journal() -> None:
 
 def test_a_request_for_a_pool_that_is_not_there_is_refused() -> None:
     driven = Driven()
-    request = LeaseRequest("q", 1, 1, driven.nonce, 1, driven.journal.journal ^ 1, 1, ())
+    request = LeaseRequest(
+        pool="q",
+        incarnation=1,
+        owner_nonce=1,
+        manager_nonce=driven.nonce,
+        sequence=1,
+        journal=driven.journal.journal ^ 1,
+        leadership=1,
+        held=(),
+    )
     [answer] = driven.hear(request)
     assert isinstance(answer, Refusal)
     assert answer.reason == "past"  # when it joins anew it hears whether it may create the pool
-    sync = Sync("q", 1, 0, 0, 0, 7)
+    sync = Sync(pool="q", sequence=1, journal=0, leadership=0, lsn=0, nonce=7)
     [answer] = driven.hear(sync)
     assert isinstance(answer, SyncRefusal)
 
 
-@pytest.mark.parametrize("message", [Join("p", "hashed", "o", "x", 11, 3, 1), Hello("p", 4)])
+@pytest.mark.parametrize(
+    "message",
+    [
+        Join(
+            pool="p",
+            kind="hashed",
+            name="o",
+            address="x",
+            owner_nonce=11,
+            manager_nonce=3,
+            sequence=1,
+        ),
+        Hello(pool="p", token=4),
+    ],
+)
 def test_without_its_nonce_it_only_introduces_itself(message: ToManager) -> None:
     """P9."""
     driven = Driven()
@@ -225,9 +248,19 @@ def test_a_leader_that_cannot_prove_it_is_silent() -> None:
     driven = Driven(held=(Beat, Append))
     driven.release()
     driven.held = (Beat, Append)
-    driven.hear(Join("p", "hashed", "o", "http://o", 11, driven.nonce, 1))
+    driven.hear(
+        Join(
+            pool="p",
+            kind="hashed",
+            name="o",
+            address="http://o",
+            owner_nonce=11,
+            manager_nonce=driven.nonce,
+            sequence=1,
+        )
+    )
     driven.run(at(2))
-    assert driven.hear(Hello("p", 1)) == []
+    assert driven.hear(Hello(pool="p", token=1)) == []
     assert "silent: leadership not proven" in driven.notes
     driven.waiting = deque(call for call in driven.waiting if isinstance(call, Append))
     driven.release()
@@ -236,20 +269,30 @@ def test_a_leader_that_cannot_prove_it_is_silent() -> None:
 
 def test_who_is_deposed_tells_everybody_to_look_elsewhere() -> None:
     driven = Driven()
-    driven.hear(Hello("p", 1), connection=1)
-    driven.hear(Hello("p", 1), connection=2)
+    driven.hear(Hello(pool="p", token=1), connection=1)
+    driven.hear(Hello(pool="p", token=1), connection=2)
     driven.take(ClientLost(2))
     driven.said = []
     driven.journal.seat = Seat(2, 0, "other", seconds(9))
     driven.run(at(1))
-    assert (driven.said, driven.machine.leader) == ([Standby(None)], None)
+    assert (driven.said, driven.machine.leader) == ([Standby(leader=None)], None)
     assert "deposed" in driven.notes
 
 
 def test_an_append_that_is_refused_deposes() -> None:
     driven = Driven()
     driven.journal.seat = Seat(2, 0, "other", seconds(9))
-    driven.hear(Join("p", "hashed", "o", "http://o", 11, driven.nonce, 1))
+    driven.hear(
+        Join(
+            pool="p",
+            kind="hashed",
+            name="o",
+            address="http://o",
+            owner_nonce=11,
+            manager_nonce=driven.nonce,
+            sequence=1,
+        )
+    )
     assert driven.machine.leader is None
     assert [m for m in driven.said if isinstance(m, LeaseResponse)] == []
 
@@ -286,11 +329,11 @@ def test_an_append_of_unknown_fate_is_repeated_at_a_beats_pace() -> None:
 def test_who_stops_resigns_and_answers_nobody() -> None:
     """P24."""
     driven = Driven()
-    driven.hear(Hello("p", 1))
+    driven.hear(Hello(pool="p", token=1))
     driven.said = []
     driven.take(StopRequested())
-    assert (driven.calls[-1], driven.said) == (Resign(1), [Standby(None)])
-    assert driven.hear(Hello("p", 1)) == [Standby(None)]
+    assert (driven.calls[-1], driven.said) == (Resign(1), [Standby(leader=None)])
+    assert driven.hear(Hello(pool="p", token=1)) == [Standby(leader=None)]
     assert driven.wake_at == FAR_FUTURE
     assert driven.journal.seat.manager == ""
 
@@ -299,7 +342,17 @@ def test_what_is_not_durable_when_it_stops_is_not_said() -> None:
     """P18."""
     driven = Driven()
     driven.held = (Append,)
-    driven.hear(Join("p", "hashed", "o", "http://o", 11, driven.nonce, 1))
+    driven.hear(
+        Join(
+            pool="p",
+            kind="hashed",
+            name="o",
+            address="http://o",
+            owner_nonce=11,
+            manager_nonce=driven.nonce,
+            sequence=1,
+        )
+    )
     driven.take(StopRequested())
     driven.release()
     assert [m for m in driven.said if isinstance(m, LeaseResponse)] == []
@@ -348,7 +401,17 @@ def test_a_state_is_taken_when_all_of_it_is_committed() -> None:
             assert call.lsn <= driven.journal.lsn
     driven.held = (Append,)
     compactions = sum(isinstance(call, Compact) for call in driven.calls)
-    driven.hear(Join("p", None, "other", "http://o", 12, driven.nonce, 1))
+    driven.hear(
+        Join(
+            pool="p",
+            kind=None,
+            name="other",
+            address="http://o",
+            owner_nonce=12,
+            manager_nonce=driven.nonce,
+            sequence=1,
+        )
+    )
     assert sum(isinstance(call, Compact) for call in driven.calls) == compactions
     driven.release()
     assert sum(isinstance(call, Compact) for call in driven.calls) == compactions + 1

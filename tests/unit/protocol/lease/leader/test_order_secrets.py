@@ -6,7 +6,7 @@ import pytest
 from tenure.protocol.lease.leader.order_secrets import NO_SECRET, order_secret
 from tenure.protocol.lease.messages import HandOff
 
-ORDER = HandOff(b"a", b"b", 5, 2, "http://taker")
+ORDER = HandOff(start=b"a", end=b"b", number=5, taker=2, address="http://taker")
 
 
 def test_the_same_order_has_the_same_secret_wherever_its_taker_listens() -> None:

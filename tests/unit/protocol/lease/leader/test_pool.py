@@ -6,8 +6,8 @@ import pytest
 
 from tenure.base.instants import FAR_FUTURE, Instant, seconds
 from tenure.base.ranges import WHOLE, KeyRange
-from tenure.protocol.lease.messages import Entry, Held, LeaseResponse, Refusal
-from tenure.protocol.lease.records import Changed, Joined, Left, Member, PoolState, State
+from tenure.protocol.lease.messages import Held, LeaseResponse, Refusal
+from tenure.protocol.lease.records import Changed, Joined, Left
 from tenure.protocol.lease.timing import DEFAULT
 from tests.unit.protocol.lease.desk import (
     HIGH,
@@ -41,7 +41,9 @@ def test_a_join_is_numbered_in_a_record_before_it_is_answered() -> None:
     answer = desk.join(T0, "a", A)
     assert isinstance(answer, LeaseResponse)
     assert (answer.incarnation, answer.leases) == (1, ())
-    assert desk.records[-1] == Joined("p", 1, "a", A, "http://a")
+    assert desk.records[-1] == Joined(
+        pool="p", incarnation=1, name="a", nonce=A, address="http://a"
+    )
 
 
 def test_a_join_said_twice_finds_its_own_number() -> None:
@@ -162,7 +164,7 @@ def test_what_is_not_listed_is_free_and_granted_anew() -> None:
 def test_what_is_listed_under_another_number_is_not_listed() -> None:
     """P5: range and number."""
     desk, held = one_owner()
-    answer = desk.ask(at(3), 1, A, (Held(b"", None, held[0].number - 1),))
+    answer = desk.ask(at(3), 1, A, (Held(start=b"", end=None, number=held[0].number - 1),))
     assert marks(answer) == [(b"", None, "granted")]
 
 
@@ -170,19 +172,23 @@ def test_a_part_that_is_not_listed_is_free_alone() -> None:
     """P11: what stays, stays under its number."""
     desk, held = one_owner()
     number = held[0].number
-    answer = desk.ask(at(3), 1, A, (Held(b"c", b"m", number),))
+    answer = desk.ask(at(3), 1, A, (Held(start=b"c", end=b"m", number=number),))
     assert marks(answer) == [
         (b"", b"c", "granted"),
         (b"c", b"m", "renewed"),
         (b"m", None, "granted"),
     ]
-    assert listed(answer)[1] == Held(b"c", b"m", number)
+    assert listed(answer)[1] == Held(start=b"c", end=b"m", number=number)
 
 
 def test_a_range_listed_in_pieces_is_listed() -> None:
     desk, held = one_owner()
     number = held[0].number
-    pieces = (Held(b"", b"c", number), Held(b"c", b"m", number), Held(b"m", None, number))
+    pieces = (
+        Held(start=b"", end=b"c", number=number),
+        Held(start=b"c", end=b"m", number=number),
+        Held(start=b"m", end=None, number=number),
+    )
     assert marks(desk.ask(at(3), 1, A, pieces)) == [(b"", None, "renewed")]
 
 
@@ -190,7 +196,7 @@ def test_what_is_listed_and_another_has_is_not_renewed() -> None:
     """It lists what it lost long ago: the answer leaves it out, and nothing changes."""
     desk, _ = one_owner()
     b = desk.owner(at(0.5), "b", B)
-    answer = desk.ask(at(1), b, B, (Held(b"", None, 2),))
+    answer = desk.ask(at(1), b, B, (Held(start=b"", end=None, number=2),))
     assert (marks(answer), desk.owner_of(b"k")) == ([], 1)
 
 
@@ -262,7 +268,7 @@ def test_a_recall_that_was_told_is_never_taken_back() -> None:
 def test_a_part_of_a_recalled_range_may_be_returned_first() -> None:
     desk, held = recalled()
     number = held[0].number
-    answer = desk.ask(at(3), 1, A, (held[0], Held(b"s", None, number)))
+    answer = desk.ask(at(3), 1, A, (held[0], Held(start=b"s", end=None, number=number)))
     assert marks(answer) == [(b"", b"m", "renewed"), (b"s", None, "recalled")]
     assert (desk.owner_of(b"n"), desk.owner_of(b"z")) == (0, 1)
 
@@ -318,7 +324,7 @@ def test_who_leaves_with_an_empty_list_is_gone() -> None:
 def test_who_leaves_and_still_lists_something_is_recalled_and_given_nothing() -> None:
     desk, held = one_owner()
     desk.owner(at(0.5), "b", B)
-    part = (Held(b"", b"c", held[0].number),)
+    part = (Held(start=b"", end=b"c", number=held[0].number),)
     answer = desk.ask(at(1), 1, A, part, leaving=True)
     assert marks(answer) == [(b"", b"c", "recalled")], "at once, and not what it just returned"
     assert marks(desk.ask(at(1.3), 2, B, ())) == [(b"c", None, "granted")]
@@ -402,71 +408,7 @@ def test_a_pool_at_rest_wants_to_be_woken_for_its_holds_only() -> None:
     assert Desk(EVERYTHING_TO_A).pool.wake_at == FAR_FUTURE
 
 
-# --- inheriting -----------------------------------------------------------------------------------
-
-
-INHERITED = State(
-    1,
-    seconds(65),
-    waited_out=True,
-    pools=(
-        PoolState(
-            "p",
-            "ordered",
-            (),
-            next_number=7,
-            next_incarnation=3,
-            entries=(Entry(b"", b"m", 1, 5, 5), Entry(b"m", None, 2, 6, 6)),
-            members=(Member(1, "a", A, "http://a"), Member(2, "b", B, "http://b")),
-            numbered=(("a", 1, A), ("b", 2, B)),
-        ),
-    ),
-)
-
-
-def inheriting() -> Desk:
-    """A new leader, that waits for what may have been promised until 65 s."""
-    return Desk(HALVES, state=INHERITED, inherited_until=at(65))
-
-
-def test_an_inherited_owner_that_is_not_heard_of_keeps_its_ranges_for_the_longest_promise() -> None:
-    """P19."""
-    desk = inheriting()
-    desk.advance(Instant(at(65) - 1))
-    assert (desk.owner_of(b"c"), desk.owner_of(b"z")) == (1, 2)
-    desk.advance(at(65))
-    assert (desk.owner_of(b"c"), desk.owner_of(b"z")) == (0, 0)
-
-
-def test_an_inherited_hold_is_not_shortened_by_a_renewal() -> None:
-    """P19: the old leader may have answered after the new one."""
-    desk = inheriting()
-    desk.ask(at(1), 1, A, (Held(b"", b"m", 5),))
-    desk.advance(at(50))
-    assert desk.owner_of(b"c") == 1
-
-
-def test_what_an_inherited_owner_does_not_list_is_free_at_once() -> None:
-    """P19, P5."""
-    desk = inheriting()
-    answer = desk.ask(at(1), 1, A, ())
-    assert marks(answer) == [(b"", b"m", "granted")]
-
-
-def test_inherited_owners_are_planned_for_before_they_speak() -> None:
-    """Else a new leader would begin by recalling everything from the first that finds it."""
-    desk = inheriting()
-    desk.advance(at(0))
-    assert marks(desk.ask(at(1), 1, A, (Held(b"", b"m", 5),))) == [(b"", b"m", "renewed")]
-
-
-def test_a_join_that_was_numbered_by_the_predecessor_finds_its_number() -> None:
-    """P9: its answer was lost with the leader."""
-    desk = inheriting()
-    answer = desk.join(at(1), "a", A)
-    assert isinstance(answer, LeaseResponse)
-    assert answer.incarnation == 1
-    assert not any(isinstance(record, Joined) for record in desk.records)
+# --- telling --------------------------------------------------------------------------------------
 
 
 def test_changes_are_told_to_lookups_as_they_were_written() -> None:

@@ -14,7 +14,9 @@ def sync(
 ) -> SyncResponse:
     """A lookup at `lsn` asks; the answer."""
     desk.advance(now)
-    desk.pool.publisher.on_sync(now, who, Sync("p", 3, journal, 1, lsn, 4))
+    desk.pool.publisher.on_sync(
+        now, who, Sync(pool="p", sequence=3, journal=journal, leadership=1, lsn=lsn, nonce=4)
+    )
     desk.commit()
     [answer] = desk.told(who, SyncResponse)
     return answer
@@ -32,7 +34,7 @@ def test_a_lookup_that_knows_nothing_gets_the_whole_table() -> None:
     desk = desk_with_an_owner()
     answer = sync(desk, at(1), 0, journal=0)
     assert (answer.snapshot, answer.entries) == (True, desk.pool.table.entries())
-    assert answer.owners == (OwnerInfo(1, "a", "http://a"),)
+    assert answer.owners == (OwnerInfo(incarnation=1, name="a", address="http://a"),)
     assert (answer.sequence, answer.nonce, answer.lsn) == (3, 4, desk.context.history.lsn)
 
 
@@ -128,4 +130,7 @@ def test_owners_that_are_gone_are_left_out_of_a_push() -> None:
     desk.ask(at(2), 1, A, (), leaving=True)
     desk.advance(at(3))
     [push] = desk.told(LOOKUP, Changes)
-    assert (push.entries[-1], push.owners) == (Entry(b"", None, 0, 5, 5), ())
+    assert (push.entries[-1], push.owners) == (
+        Entry(start=b"", end=None, owner=0, number=5, since=5),
+        (),
+    )

@@ -88,7 +88,7 @@ def test_where_a_key_is() -> None:
     made = desk()
     found = answer(at(1), {"p": made.pool}, Locate("p", b"k"))
     assert isinstance(found, Location)
-    assert found.owner == OwnerInfo(2, "a", "http://a")
+    assert found.owner == OwnerInfo(incarnation=2, name="a", address="http://a")
     assert found.entry.range == LOW
 
 
@@ -96,4 +96,7 @@ def test_where_a_key_is_that_nobody_has() -> None:
     made = Desk(ByName((WHOLE, "a")))
     found = answer(at(1), {"p": made.pool}, Locate("p", b"k"))
     assert isinstance(found, Location)
-    assert (found.owner, found.entry) == (None, Entry(b"", None, 0, 1, 1))
+    assert (found.owner, found.entry) == (
+        None,
+        Entry(start=b"", end=None, owner=0, number=1, since=1),
+    )

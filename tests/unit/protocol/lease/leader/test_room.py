@@ -59,7 +59,9 @@ def test_an_owner_that_lists_too_fine_pieces_is_refused_and_keeps_nothing() -> N
     [held] = desk.settle(at(1), owner, 101)
     cuts = fine(140_000)
     pieces = zip(cuts[::2], cuts[1::2], strict=True)
-    answer = desk.ask(at(2), owner, 101, tuple(Held(a, b, held.number) for a, b in pieces))
+    answer = desk.ask(
+        at(2), owner, 101, tuple(Held(start=a, end=b, number=held.number) for a, b in pieces)
+    )
     assert isinstance(answer, Refusal)
     assert (answer.reason, len(desk.pool.table.rights)) == ("past", 1)
 
@@ -69,7 +71,7 @@ def test_bounds_of_a_hashed_pool_are_short(length: int, is_refused: bool) -> Non
     desk = Desk(ByName((WHOLE, "o")), kind="hashed")
     owner = desk.owner(at(0), "o", 101)
     [held] = desk.settle(at(1), owner, 101)
-    answer = desk.ask(at(2), owner, 101, (Held(b"k" * length, None, held.number),))
+    answer = desk.ask(at(2), owner, 101, (Held(start=b"k" * length, end=None, number=held.number),))
     assert isinstance(answer, Refusal) == is_refused
 
 
@@ -79,8 +81,14 @@ def test_hot_keys_that_no_hashed_pool_has_are_not_heard_of() -> None:
     owner = desk.owner(at(0), "o", 101)
     given = desk.settle(at(1), owner, 101)
     watch = LoadWatch(desk.pool.table, 1)
-    keys = tuple(KeyLoad(b"k" * length, 5.0) for length in (7, 8, 9, KEY_BYTES))
-    watch.take(at(2), LoadReport(10**9, (RangeLoad(b"", None, 50.0),), keys), given)
+    keys = tuple(KeyLoad(key=b"k" * length, rate=5.0) for length in (7, 8, 9, KEY_BYTES))
+    watch.take(
+        at(2),
+        LoadReport(
+            span_ns=10**9, ranges=(RangeLoad(start=b"", end=None, rate=50.0),), hottest=keys
+        ),
+        given,
+    )
     assert [key for key, _ in watch.picture.loads(at(2)).hottest] == [b"k" * 8]
 
 
@@ -122,7 +130,15 @@ def test_names_and_addresses_of_a_pool_are_not_too_long_in_all(
 
 
 def joining(driven: Driven, name: str, nonce: int, address: str = "http://o") -> Join:
-    return Join("p", "hashed", name, address, nonce, driven.nonce, 1)
+    return Join(
+        pool="p",
+        kind="hashed",
+        name=name,
+        address=address,
+        owner_nonce=nonce,
+        manager_nonce=driven.nonce,
+        sequence=1,
+    )
 
 
 def test_a_name_that_is_held_by_a_liar_is_refused_in_words_that_can_be_sent() -> None:

@@ -362,7 +362,7 @@ def test_pins_are_not_without_number() -> None:
     desk = two_owners()
     keys: list[Key] = [i.to_bytes(8, "big") for i in range(NAMED_AT_MOST + 1)]
     pins = tuple((key, "a") for key in keys[:-1])
-    desk.context.write(Changed("p", (), steering=Steering(pins=pins)))
+    desk.context.write(Changed(pool="p", entries=(), steering=Steering(pins=pins)))
     assert "1000 of each are the most" in refused(desk, PinKey(pool="p", key=keys[-1], owner="a"))
 
 
@@ -376,7 +376,7 @@ def test_steering_is_a_record_that_reads_back_and_a_part_of_the_snapshot() -> No
     say(desk, PinKey(pool="p", key=b"k", owner="b"))
     steering = Steering(drained=("a",), pins=((b"k", "b"),))
     record = desk.records[-1]
-    assert record == Changed("p", (), steering=steering)
+    assert record == Changed(pool="p", entries=(), steering=steering)
     assert decode_record(encode_record(record), "here") == record
     [pool] = desk.context.history.state().pools
     assert pool.steering == steering
@@ -387,7 +387,7 @@ def test_steering_is_a_record_that_reads_back_and_a_part_of_the_snapshot() -> No
 def test_a_change_that_says_nothing_of_steering_leaves_it() -> None:
     desk = two_owners()
     say(desk, Freeze(pool="p"))
-    desk.context.write(Changed("p", ()))
+    desk.context.write(Changed(pool="p", entries=()))
     assert desk.pool.table.steering.frozen
 
 

@@ -33,8 +33,15 @@ class Hanging:
         desk = self.desk
         desk.sequence += 1
         request = LeaseRequest(
-            *("p", self.a, A, SEAL.nonce, desk.sequence, SEAL.journal, SEAL.leadership, ()),
-            letting_go=(Held(b"", None, 0),) if hangs else (),
+            pool="p",
+            incarnation=self.a,
+            owner_nonce=A,
+            manager_nonce=SEAL.nonce,
+            sequence=desk.sequence,
+            journal=SEAL.journal,
+            leadership=SEAL.leadership,
+            held=(),
+            letting_go=(Held(start=b"", end=None, number=0),) if hangs else (),
         )
         desk.advance(at(seconds))
         desk.pool.on_request(at(seconds), A, request)

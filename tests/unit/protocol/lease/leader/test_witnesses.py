@@ -10,9 +10,19 @@ SUSPECT, BESIDE = 5, 6  # connections, and pids
 
 
 def join(driven: Driven, connection: int) -> LeaseResponse:
-    process = Process("boot", 1, 1, connection, 100)
+    process = Process(
+        boot_id="boot", pid_namespace=1, time_namespace=1, pid=connection, start_time=100
+    )
     name = f"o{connection}"
-    message = Join("p", "hashed", name, f"http://{name}", connection, driven.nonce, 1)
+    message = Join(
+        pool="p",
+        kind="hashed",
+        name=name,
+        address=f"http://{name}",
+        owner_nonce=connection,
+        manager_nonce=driven.nonce,
+        sequence=1,
+    )
     message = msgspec.structs.replace(message, process=process)
     [answer] = driven.hear(message, connection)
     assert isinstance(answer, LeaseResponse)
@@ -21,8 +31,14 @@ def join(driven: Driven, connection: int) -> LeaseResponse:
 
 def prove(driven: Driven, joined: LeaseResponse) -> None:
     request = LeaseRequest(
-        *("p", joined.incarnation, joined.owner_nonce, driven.nonce, 2),
-        *(joined.journal, joined.leadership, ()),
+        pool="p",
+        incarnation=joined.incarnation,
+        owner_nonce=joined.owner_nonce,
+        manager_nonce=driven.nonce,
+        sequence=2,
+        journal=joined.journal,
+        leadership=joined.leadership,
+        held=(),
     )
     driven.hear(request, joined.owner_nonce)
 

@@ -29,7 +29,10 @@ from tenure.protocol.lease.messages import (
 )
 
 LOW, HIGH = KeyRange(b"", b"m"), KeyRange(b"m", None)
-OWNERS = (OwnerInfo(1, "one", "http://one"), OwnerInfo(2, "two", "http://two"))
+OWNERS = (
+    OwnerInfo(incarnation=1, name="one", address="http://one"),
+    OwnerInfo(incarnation=2, name="two", address="http://two"),
+)
 SYNC_NS, CONTACT_NS = seconds(5), seconds(10)
 T0 = Instant(0)
 
@@ -90,27 +93,38 @@ def response(
 ) -> SyncResponse:
     """An answer to its newest sync."""
     return SyncResponse(
-        driven.machine.sequence,
-        driven.machine.nonce,
-        journal,
-        leadership,
-        lsn,
-        "ordered",
-        snapshot,
-        entries,
-        OWNERS,
-        sync_ns,
-        CONTACT_NS,
+        sequence=driven.machine.sequence,
+        nonce=driven.machine.nonce,
+        journal=journal,
+        leadership=leadership,
+        lsn=lsn,
+        kind="ordered",
+        snapshot=snapshot,
+        entries=entries,
+        owners=OWNERS,
+        sync_ns=sync_ns,
+        contact_ns=CONTACT_NS,
     )
 
 
 def pushed(*entries: Entry, after: int, lsn: int, journal: int = 9, leadership: int = 1) -> Changes:
-    return Changes("p", journal, leadership, after, lsn, entries, OWNERS)
+    return Changes(
+        pool="p",
+        journal=journal,
+        leadership=leadership,
+        after=after,
+        lsn=lsn,
+        entries=entries,
+        owners=OWNERS,
+    )
 
 
 def in_contact(number: int = 3, lsn: int = 5) -> Driven:
     driven = Driven()
-    driven.hear(T0, response(driven, Entry(b"", None, 1, number, number), lsn=lsn))
+    driven.hear(
+        T0,
+        response(driven, Entry(start=b"", end=None, owner=1, number=number, since=number), lsn=lsn),
+    )
     assert driven.machine.find(b"k") == OWNERS[0]
     return driven
 
@@ -125,27 +139,39 @@ def test_what_was_never_known_is_not_lost() -> None:
 def test_what_was_known_under_a_number_below_since_is_lost() -> None:
     """P16."""
     driven = in_contact(number=3)
-    driven.hear(at(1), pushed(Entry(b"m", None, 2, 7, 4), after=5, lsn=6))
+    driven.hear(
+        at(1), pushed(Entry(start=b"m", end=None, owner=2, number=7, since=4), after=5, lsn=6)
+    )
     assert driven.lost() == [HIGH]
 
 
 def test_what_was_handed_over_cleanly_is_not_lost() -> None:
     driven = in_contact(number=3)
-    driven.hear(at(1), pushed(Entry(b"m", None, 2, 7, 3), after=5, lsn=6))
+    driven.hear(
+        at(1), pushed(Entry(start=b"m", end=None, owner=2, number=7, since=3), after=5, lsn=6)
+    )
     assert (driven.lost(), driven.machine.find(b"z")) == ([], OWNERS[1])
 
 
 def test_a_loss_is_signalled_once_find_knows_the_new_place() -> None:
     """Who republishes on a loss must find the new owner."""
     driven = in_contact(number=3)
-    driven.hear(at(1), pushed(Entry(b"m", None, 2, 7, 7), after=5, lsn=6))
+    driven.hear(
+        at(1), pushed(Entry(start=b"m", end=None, owner=2, number=7, since=7), after=5, lsn=6)
+    )
     assert [type(action) for action in driven.actions] == [Route, SignalLoss, Noted]
 
 
 def test_a_range_that_is_lost_twice_in_one_answer_is_signalled_once() -> None:
     driven = in_contact(number=3)
     driven.hear(
-        at(1), pushed(Entry(b"m", None, 0, 6, 6), Entry(b"m", None, 2, 7, 7), after=5, lsn=7)
+        at(1),
+        pushed(
+            Entry(start=b"m", end=None, owner=0, number=6, since=6),
+            Entry(start=b"m", end=None, owner=2, number=7, since=7),
+            after=5,
+            lsn=7,
+        ),
     )
     assert driven.lost() == [HIGH]
 
@@ -155,7 +181,15 @@ def test_a_push_that_begins_before_what_is_known_signals_no_loss_of_the_past() -
     before. The push that gathers 6 and 7 for all must not make it republish.
     """
     driven = in_contact(number=6, lsn=6)
-    driven.hear(at(1), pushed(Entry(b"", None, 1, 5, 5), Entry(b"", None, 1, 6, 6), after=4, lsn=7))
+    driven.hear(
+        at(1),
+        pushed(
+            Entry(start=b"", end=None, owner=1, number=5, since=5),
+            Entry(start=b"", end=None, owner=1, number=6, since=6),
+            after=4,
+            lsn=7,
+        ),
+    )
     assert (driven.lost(), driven.machine.lsn) == ([], 7)
 
 
@@ -163,7 +197,10 @@ def test_another_journal_loses_everything() -> None:
     """P22: also where its numbers and LSNs look as if they went on."""
     driven = in_contact()
     driven.advance(at(5))
-    driven.hear(at(5), response(driven, Entry(b"", None, 2, 3, 1), journal=8, lsn=50))
+    driven.hear(
+        at(5),
+        response(driven, Entry(start=b"", end=None, owner=2, number=3, since=1), journal=8, lsn=50),
+    )
     assert (driven.lost(), driven.machine.find(b"k")) == ([WHOLE], OWNERS[1])
 
 
@@ -172,7 +209,7 @@ def test_another_journal_loses_everything() -> None:
 
 def test_an_answer_to_an_older_sync_is_not_taken() -> None:
     driven = Driven()
-    old = response(driven, Entry(b"", None, 1, 3, 3))
+    old = response(driven, Entry(start=b"", end=None, owner=1, number=3, since=3))
     driven.advance(at(2))
     driven.hear(at(2), old)
     assert (driven.said(), driven.machine.in_contact) == (["old answer"], False)
@@ -181,13 +218,13 @@ def test_an_answer_to_an_older_sync_is_not_taken() -> None:
 def test_an_answer_to_another_life_is_not_taken() -> None:
     driven, other = Driven(), Driven()
     other.machine.nonce += 1
-    driven.hear(T0, response(other, Entry(b"", None, 1, 3, 3)))
+    driven.hear(T0, response(other, Entry(start=b"", end=None, owner=1, number=3, since=3)))
     assert (driven.said(), driven.machine.in_contact) == (["old answer"], False)
 
 
 def test_the_same_answer_twice_is_taken_once() -> None:
     driven = Driven()
-    answer = response(driven, Entry(b"", None, 1, 3, 3))
+    answer = response(driven, Entry(start=b"", end=None, owner=1, number=3, since=3))
     driven.hear(T0, answer)
     until = driven.machine.contact_until
     driven.hear(at(1), answer)
@@ -201,7 +238,7 @@ def test_it_never_goes_back(lsn: int, leadership: int) -> None:
     """P15."""
     driven = in_contact(number=3, lsn=5)
     driven.advance(at(5))
-    entry = Entry(b"", None, 2, 9, 9)
+    entry = Entry(start=b"", end=None, owner=2, number=9, since=9)
     driven.hear(at(5), response(driven, entry, lsn=lsn, leadership=leadership))
     assert (driven.said(), driven.machine.lsn, driven.lost()) == (["going back"], 5, [])
 
@@ -209,7 +246,7 @@ def test_it_never_goes_back(lsn: int, leadership: int) -> None:
 def test_an_answer_that_comes_after_its_own_contact_is_too_late() -> None:
     """P17."""
     driven = Driven()
-    sent = response(driven, Entry(b"", None, 1, 3, 3))
+    sent = response(driven, Entry(start=b"", end=None, owner=1, number=3, since=3))
     driven.machine._sync_at = driven.machine.search.at = FAR_FUTURE  # a stall: no timer went off
     driven.hear(Instant(CONTACT_NS), sent)
     assert (driven.said(), driven.machine.in_contact) == (["answered too late"], False)
@@ -218,12 +255,24 @@ def test_an_answer_that_comes_after_its_own_contact_is_too_late() -> None:
 @pytest.mark.parametrize(
     "push",
     [
-        pushed(Entry(b"", None, 2, 9, 9), after=5, lsn=6, journal=8),
-        pushed(Entry(b"", None, 2, 9, 9), after=5, lsn=6, leadership=2),
-        pushed(Entry(b"", None, 2, 9, 9), after=5, lsn=6, leadership=0),
-        pushed(Entry(b"", None, 2, 9, 9), after=3, lsn=5),
-        pushed(Entry(b"", None, 2, 9, 9), after=6, lsn=7),
-        Changes("other", 9, 1, 5, 6, (Entry(b"", None, 2, 9, 9),), ()),
+        pushed(Entry(start=b"", end=None, owner=2, number=9, since=9), after=5, lsn=6, journal=8),
+        pushed(
+            Entry(start=b"", end=None, owner=2, number=9, since=9), after=5, lsn=6, leadership=2
+        ),
+        pushed(
+            Entry(start=b"", end=None, owner=2, number=9, since=9), after=5, lsn=6, leadership=0
+        ),
+        pushed(Entry(start=b"", end=None, owner=2, number=9, since=9), after=3, lsn=5),
+        pushed(Entry(start=b"", end=None, owner=2, number=9, since=9), after=6, lsn=7),
+        Changes(
+            pool="other",
+            journal=9,
+            leadership=1,
+            after=5,
+            lsn=6,
+            entries=(Entry(start=b"", end=None, owner=2, number=9, since=9),),
+            owners=(),
+        ),
     ],
     ids=["journal", "later leader", "earlier leader", "twice", "gap", "pool"],
 )
@@ -235,7 +284,11 @@ def test_a_push_that_does_not_follow_is_not_taken(push: Changes) -> None:
 
 def test_a_push_from_elsewhere_is_not_taken() -> None:
     driven = in_contact(number=3, lsn=5)
-    driven.hear(at(1), pushed(Entry(b"", None, 2, 9, 9), after=5, lsn=6), manager="b")
+    driven.hear(
+        at(1),
+        pushed(Entry(start=b"", end=None, owner=2, number=9, since=9), after=5, lsn=6),
+        manager="b",
+    )
     assert driven.machine.lsn == 5
 
 
@@ -270,7 +323,10 @@ def test_out_of_contact_everything_is_lost_and_nothing_is_found() -> None:
 def test_on_return_the_numbers_that_it_knew_are_compared() -> None:
     driven = in_contact(number=3)
     driven.advance(Instant(CONTACT_NS))
-    driven.hear(Instant(CONTACT_NS), response(driven, Entry(b"", None, 1, 3, 3), lsn=6))
+    driven.hear(
+        Instant(CONTACT_NS),
+        response(driven, Entry(start=b"", end=None, owner=1, number=3, since=3), lsn=6),
+    )
     assert (driven.lost(), driven.machine.find(b"k")) == ([], OWNERS[0])
 
 
@@ -283,7 +339,7 @@ def test_on_return_it_publishes_its_table_though_nothing_changed(knows: bool) ->
     assert driven.routed() == RoutingTable((b"",), ("http://one",), "ordered", in_contact=True)
     driven.advance(Instant(CONTACT_NS))
     assert driven.routed() == RoutingTable((b"",), (None,), "ordered", in_contact=False)
-    entries = () if knows else (Entry(b"m", None, 2, 7, 4),)
+    entries = () if knows else (Entry(start=b"m", end=None, owner=2, number=7, since=4),)
     driven.hear(Instant(CONTACT_NS), response(driven, *entries, lsn=6, snapshot=False))
     changed = driven.published()
     assert changed is not None
@@ -307,7 +363,7 @@ def test_a_slow_manager_is_heard(round_trip: float) -> None:
         if now == arrives:
             _, sequence = under_way.pop(0)
             first = not driven.machine.journal
-            entries = [Entry(b"", None, 1, 3, 3)] if first else []
+            entries = [Entry(start=b"", end=None, owner=1, number=3, since=3)] if first else []
             answer = response(driven, *entries, snapshot=first)
             driven.hear(now, msgspec.structs.replace(answer, sequence=sequence))
         else:
@@ -332,7 +388,7 @@ def test_silence_is_followed_by_a_search_of_all_managers() -> None:
     assert driven.machine.in_contact
 
 
-@pytest.mark.parametrize("event", [ManagerLost("a"), ManagerSaid("a", Standby("b"))])
+@pytest.mark.parametrize("event", [ManagerLost("a"), ManagerSaid("a", Standby(leader="b"))])
 def test_a_manager_that_is_gone_is_followed_by_a_search(
     event: ManagerSaid[ToLookup] | ManagerLost,
 ) -> None:
@@ -341,7 +397,7 @@ def test_a_manager_that_is_gone_is_followed_by_a_search(
     assert driven.asked() == ["a", "b"]
 
 
-@pytest.mark.parametrize("event", [ManagerLost("b"), ManagerSaid("b", Standby("a"))])
+@pytest.mark.parametrize("event", [ManagerLost("b"), ManagerSaid("b", Standby(leader="a"))])
 def test_what_another_manager_says_of_itself_changes_nothing(
     event: ManagerSaid[ToLookup] | ManagerLost,
 ) -> None:
@@ -351,10 +407,12 @@ def test_what_another_manager_says_of_itself_changes_nothing(
 
 def test_a_refusal_is_told_and_asked_about_again() -> None:
     driven = Driven()
-    refusal = SyncRefusal(driven.machine.sequence, driven.machine.nonce, "no such pool")
+    refusal = SyncRefusal(
+        sequence=driven.machine.sequence, nonce=driven.machine.nonce, detail="no such pool"
+    )
     driven.hear(T0, refusal)
     assert driven.said() == ["refused: no_pool"]
-    driven.hear(T0, SyncRefusal(refusal.sequence + 1, refusal.nonce, ""))
+    driven.hear(T0, SyncRefusal(sequence=refusal.sequence + 1, nonce=refusal.nonce, detail=""))
     assert driven.said() == []
     driven.advance(at(3))
     assert driven.asked() == ["a", "b"]
@@ -363,7 +421,9 @@ def test_a_refusal_is_told_and_asked_about_again() -> None:
 def refused(driven: Driven, manager: str) -> None:
     asked_at = driven.wake_at
     driven.advance(asked_at)
-    said = SyncRefusal(driven.machine.sequence, driven.machine.nonce, "no such pool")
+    said = SyncRefusal(
+        sequence=driven.machine.sequence, nonce=driven.machine.nonce, detail="no such pool"
+    )
     driven.hear(asked_at, said, manager)
 
 
@@ -374,7 +434,9 @@ def test_a_pool_that_is_deleted_is_lost_whole_and_found_again_if_it_is_there_aga
     assert driven.machine.find(b"k") is None
     asked_at = driven.wake_at
     driven.advance(asked_at)
-    driven.hear(asked_at, response(driven, Entry(b"", None, 1, 7, 6), lsn=9))
+    driven.hear(
+        asked_at, response(driven, Entry(start=b"", end=None, owner=1, number=7, since=6), lsn=9)
+    )
     assert driven.lost() == [WHOLE]
     assert driven.machine.find(b"k") == OWNERS[0]
 
@@ -390,7 +452,10 @@ def test_that_another_manager_knows_no_such_pool_is_no_loss() -> None:
 @pytest.mark.parametrize("sync_ns", [0, 1, 3])
 def test_a_manager_that_says_to_sync_all_the_time_is_not_obeyed(sync_ns: int) -> None:
     driven = Driven()
-    driven.hear(T0, response(driven, Entry(b"", None, 1, 3, 3), sync_ns=sync_ns))
+    driven.hear(
+        T0,
+        response(driven, Entry(start=b"", end=None, owner=1, number=3, since=3), sync_ns=sync_ns),
+    )
     now, steps = T0, 0
     while now < at(1):
         now, steps = max(now, driven.wake_at), steps + 1
@@ -421,7 +486,7 @@ def test_a_late_advance_does_what_is_due_once() -> None:
 def test_the_hold_is_the_managers_and_the_longest_of_all_where_it_does_not_say() -> None:
     driven = Driven()
     assert driven.machine.view().hold_ns == seconds(65)
-    entry = Entry(b"", None, 1, 3, 3)
+    entry = Entry(start=b"", end=None, owner=1, number=3, since=3)
     said = msgspec.structs.replace(response(driven, entry), hold_ns=seconds(13))
     driven.hear(T0, said)
     assert driven.machine.view().hold_ns == seconds(13)

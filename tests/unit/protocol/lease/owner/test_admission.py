@@ -23,18 +23,32 @@ NOW = Instant(0)
 def having_low() -> Possession:
     possession = Possession("p")
     possession.belief.incarnation = 1
-    possession.belief.take((Leased(LOW.start, LOW.end, 5, 5, "granted"),))
+    possession.belief.take(
+        (Leased(start=LOW.start, end=LOW.end, number=5, since=5, mark="granted"),)
+    )
     possession.belief.move_expiry(Instant(0), Instant(100))
     return possession
 
 
 def offer_of(key_range: KeyRange, number: int = 4) -> Offer:
-    return Offer("p", 0, key_range.start, key_range.end, number, SOURCE, 1, SECRET)
+    return Offer(
+        pool="p",
+        journal=0,
+        start=key_range.start,
+        end=key_range.end,
+        number=number,
+        source=SOURCE,
+        taker=1,
+        secret=SECRET,
+    )
 
 
 def announced(possession: Possession, *offers: Offer) -> list[OwnerAction]:
     return possession.admission.expect(
-        tuple(Expected(o.start, o.end, o.number, o.source, o.secret) for o in offers)
+        tuple(
+            Expected(start=o.start, end=o.end, number=o.number, source=o.source, secret=o.secret)
+            for o in offers
+        )
     )
 
 
@@ -88,7 +102,9 @@ def test_an_offer_that_is_not_announced_in_time_is_turned_away() -> None:
 def test_an_offer_without_a_secret_is_turned_away_although_a_manager_expects_none() -> None:
     """A manager that draws none announces nothing; one that lies proves nothing."""
     possession = having_low()
-    without = Offer("p", 0, HIGH.start, HIGH.end, 4, SOURCE, 1)
+    without = Offer(
+        pool="p", journal=0, start=HIGH.start, end=HIGH.end, number=4, source=SOURCE, taker=1
+    )
     assert "has not announced" in why_not(offered(possession, without))
 
 

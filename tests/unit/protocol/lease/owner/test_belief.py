@@ -12,7 +12,7 @@ from tenure.protocol.lease.owner.events import Grant, Hold, Overtaken, OwnerActi
 def lease(
     start: bytes, end: bytes | None, number: int, mark: Mark = "renewed", since: int = 1
 ) -> Leased:
-    return Leased(start, end, number, since, mark)
+    return Leased(start=start, end=end, number=number, since=since, mark=mark)
 
 
 def holding(*leases: Leased) -> Belief:
@@ -96,7 +96,11 @@ def test_neighbours_merge_where_number_and_since_agree() -> None:
         lease(b"m", None, 6, "granted", since=2),
     ]
     belief.take(tuple(granted))
-    assert belief.held() == (Held(b"", b"h", 5), Held(b"h", b"m", 5), Held(b"m", None, 6))
+    assert belief.held() == (
+        Held(start=b"", end=b"h", number=5),
+        Held(start=b"h", end=b"m", number=5),
+        Held(start=b"m", end=None, number=6),
+    )
 
 
 def test_the_same_answer_again_changes_nothing() -> None:
@@ -120,7 +124,10 @@ def test_what_is_handed_over_is_neither_believed_nor_listed() -> None:
     hold = belief.hand_over(KeyRange(b"c", b"h"))
     assert isinstance(hold, Hold)
     assert hold.holdings.leases == (lease(b"", b"c", 5), lease(b"h", None, 5))
-    assert belief.held() == (Held(b"", b"c", 5), Held(b"h", None, 5))
+    assert belief.held() == (
+        Held(start=b"", end=b"c", number=5),
+        Held(start=b"h", end=None, number=5),
+    )
     assert belief.has_let_go(KeyRange(b"d", b"e")), "no callback was called"
 
 
@@ -160,9 +167,12 @@ def test_what_is_recalled_is_not_believed_but_listed_until_it_is_let_go() -> Non
     [_, revoke] = belief.take((A, lease(b"m", None, 6, "recalled")))
     assert isinstance(revoke, Revoke)
     assert revoke.kept == (B.range,)
-    assert (belief.leases, belief.held()) == ((A,), (Held(b"", b"m", 5), Held(b"m", None, 6)))
+    assert (belief.leases, belief.held()) == (
+        (A,),
+        (Held(start=b"", end=b"m", number=5), Held(start=b"m", end=None, number=6)),
+    )
     assert belief.let_go(revoke.revocation)
-    assert belief.held() == (Held(b"", b"m", 5),)
+    assert belief.held() == (Held(start=b"", end=b"m", number=5),)
 
 
 def test_what_was_recalled_and_is_not_listed_any_more_is_not_listed_either() -> None:
@@ -172,7 +182,7 @@ def test_what_was_recalled_and_is_not_listed_any_more_is_not_listed_either() -> 
     assert isinstance(revoke, Revoke)
     assert Overtaken(revoke.revocation, (B.range,)) in belief.take((A,))
     assert not [each for each in belief.take((A,)) if isinstance(each, Overtaken)], "once"
-    assert (belief.held(), belief.is_giving_up) == ((Held(b"", b"m", 5),), True)
+    assert (belief.held(), belief.is_giving_up) == ((Held(start=b"", end=b"m", number=5),), True)
     assert not belief.let_go(revoke.revocation)
     assert not belief.is_giving_up
 
@@ -188,7 +198,7 @@ def test_what_is_dropped_without_a_recall_is_not_listed() -> None:
     """It is not the manager's any more: another may have it."""
     belief = holding(A, B)
     belief.take((A,))
-    assert belief.held() == (Held(b"", b"m", 5),)
+    assert belief.held() == (Held(start=b"", end=b"m", number=5),)
 
 
 def test_what_is_given_up_is_listed_until_it_is_let_go() -> None:
@@ -203,7 +213,7 @@ def test_a_renewal_of_what_is_being_given_up_is_no_way_back() -> None:
     belief = holding(A)
     belief.take((lease(b"", b"m", 5, "recalled"),))
     belief.take((A,))
-    assert (belief.leases, belief.held()) == ((), (Held(b"", b"m", 5),))
+    assert (belief.leases, belief.held()) == ((), (Held(start=b"", end=b"m", number=5),))
 
 
 def test_what_ran_out_is_not_listed_although_its_callback_runs() -> None:
@@ -243,6 +253,6 @@ def test_what_is_not_let_go_of_is_told_until_it_is() -> None:
     belief = holding(A, B)
     assert belief.letting_go() == ()
     belief.drop_all()
-    assert belief.letting_go() == (Held(b"", None, 0),)
+    assert belief.letting_go() == (Held(start=b"", end=None, number=0),)
     assert belief.let_go(1)
     assert belief.letting_go() == ()

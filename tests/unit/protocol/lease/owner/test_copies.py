@@ -28,16 +28,16 @@ LOW, HIGH = KeyRange(b"", b"m"), KeyRange(b"m", None)
 ME, TAKER, THIRD = 1, 2, 3
 NUMBER = 5
 CHANNEL = 1
-ORDER = HandOff(b"", b"m", NUMBER, TAKER, "ws://b")
-ELSEWHERE = HandOff(b"", b"m", NUMBER, THIRD, "ws://c")
-GIVEN = Copy(b"", b"m", NUMBER, GIVING)
+ORDER = HandOff(start=b"", end=b"m", number=NUMBER, taker=TAKER, address="ws://b")
+ELSEWHERE = HandOff(start=b"", end=b"m", number=NUMBER, taker=THIRD, address="ws://c")
+GIVEN = Copy(start=b"", end=b"m", number=NUMBER, taker=GIVING)
 
 
 def serving() -> Copies:
     """It holds everything under 5, until 100."""
     belief = Belief()
     belief.incarnation = ME
-    belief.take((Leased(b"", None, NUMBER, 1, "granted"),))
+    belief.take((Leased(start=b"", end=None, number=NUMBER, since=1, mark="granted"),))
     belief.move_expiry(Instant(0), Instant(100))
     return Copies(belief)
 
@@ -65,7 +65,14 @@ def having(*parts: tuple[KeyRange, int]) -> Copies:
 
 
 def grant(key_range: KeyRange, number: int, handed: int) -> Leased:
-    return Leased(key_range.start, key_range.end, number, 1, "granted", handed)
+    return Leased(
+        start=key_range.start,
+        end=key_range.end,
+        number=number,
+        since=1,
+        mark="granted",
+        handed=handed,
+    )
 
 
 # --- the source -----------------------------------------------------------------------------------
@@ -79,7 +86,13 @@ def test_what_is_ordered_is_begun_once_and_what_is_not_is_stopped() -> None:
     assert copies.take_orders(()) == ([StopHandOver(ELSEWHERE)], False)
 
 
-@pytest.mark.parametrize("order", [HandOff(b"", b"m", 4, 2, "b"), HandOff(b"", b"m", 6, 2, "b")])
+@pytest.mark.parametrize(
+    "order",
+    [
+        HandOff(start=b"", end=b"m", number=4, taker=2, address="b"),
+        HandOff(start=b"", end=b"m", number=6, taker=2, address="b"),
+    ],
+)
 def test_what_is_not_held_is_not_begun(order: HandOff) -> None:
     assert serving().take_orders((order,)) == ([], False)
 
@@ -101,7 +114,7 @@ def test_what_was_copied_ahead_for_an_order_that_is_over_is_still_served() -> No
 def test_who_has_the_whole_is_named_and_the_manager_told_at_once() -> None:
     copies = giving()
     assert copies.on_event(HandedOver(ORDER)) == ([], True)
-    assert copies.listed() == (Copy(b"", b"m", NUMBER, TAKER),)
+    assert copies.listed() == (Copy(start=b"", end=b"m", number=NUMBER, taker=TAKER),)
 
 
 def test_what_failed_while_it_is_served_is_begun_anew_where_it_is_still_ordered() -> None:
@@ -115,24 +128,30 @@ def test_what_failed_while_it_is_served_is_begun_anew_where_it_is_still_ordered(
 def test_what_failed_later_is_to_come_back() -> None:
     copies = giving()
     _, is_told = copies.on_event(HandOffFailed(ORDER))
-    assert (is_told, copies.listed()) == (True, (Copy(b"", b"m", NUMBER, ME),))
+    assert (is_told, copies.listed()) == (
+        True,
+        (Copy(start=b"", end=b"m", number=NUMBER, taker=ME),),
+    )
 
 
-@pytest.mark.parametrize("orders", [(), (ELSEWHERE,), (HandOff(b"", b"c", NUMBER, 2, "ws://b"),)])
+@pytest.mark.parametrize(
+    "orders",
+    [(), (ELSEWHERE,), (HandOff(start=b"", end=b"c", number=NUMBER, taker=2, address="ws://b"),)],
+)
 def test_what_is_not_ordered_any_more_in_its_last_step_is_to_come_back(
     orders: tuple[HandOff, ...],
 ) -> None:
     """Else nobody would serve it until the deadline: no order can be begun on what is not held."""
     copies = giving()
     assert copies.take_orders(orders) == ([StopHandOver(ORDER)], True)
-    assert copies.listed() == (Copy(b"", b"m", NUMBER, ME),)
+    assert copies.listed() == (Copy(start=b"", end=b"m", number=NUMBER, taker=ME),)
 
 
 def test_what_was_handed_over_stays_so_when_its_order_is_over() -> None:
     copies = giving()
     copies.on_event(HandedOver(ORDER))
     assert copies.take_orders(()) == ([StopHandOver(ORDER)], False)
-    assert copies.listed() == (Copy(b"", b"m", NUMBER, TAKER),)
+    assert copies.listed() == (Copy(start=b"", end=b"m", number=NUMBER, taker=TAKER),)
 
 
 def test_word_of_a_copy_that_is_not_there_is_nothing() -> None:
@@ -147,7 +166,7 @@ def test_what_is_whole_is_listed_with_who_has_it() -> None:
     copies.begin(CHANNEL, Part(LOW, 4))
     assert copies.listed() == ()
     copies.on_event(Imported(CHANNEL))
-    assert copies.listed() == (Copy(b"", b"m", 4, ME),)
+    assert copies.listed() == (Copy(start=b"", end=b"m", number=4, taker=ME),)
 
 
 def test_what_is_lost_is_not_listed_and_the_manager_told() -> None:
@@ -182,7 +201,10 @@ def test_what_came_of_a_channel_that_ended_is_forgotten() -> None:
 def test_of_copies_that_overlap_the_later_is_listed() -> None:
     """A request lists ranges that do not overlap, or its manager would not take it."""
     copies = having((WHOLE, 4), (LOW, 3), (HIGH, 7))
-    assert copies.listed() == (Copy(b"", b"m", 4, ME), Copy(b"m", None, 7, ME))
+    assert copies.listed() == (
+        Copy(start=b"", end=b"m", number=4, taker=ME),
+        Copy(start=b"m", end=None, number=7, taker=ME),
+    )
 
 
 # --- answers --------------------------------------------------------------------------------------
@@ -223,9 +245,12 @@ def test_what_is_there_must_be_gone_before_anything_else_is_granted(
 
 def test_a_copy_is_kept_served_or_forgotten() -> None:
     copies = having((LOW, 4), (HIGH, 7))
-    kept, granted = (Held(b"", b"c", 4), Held(b"m", None, 6)), grant(KeyRange(b"c", b"h"), 8, 4)
+    kept, granted = (
+        (Held(start=b"", end=b"c", number=4), Held(start=b"m", end=None, number=6)),
+        grant(KeyRange(b"c", b"h"), 8, 4),
+    )
     actions = copies.settle(copies.listed(), kept, (granted,))
-    assert copies.listed() == (Copy(b"", b"c", 4, ME),)
+    assert copies.listed() == (Copy(start=b"", end=b"c", number=4, taker=ME),)
     forgotten = [(action.range, action.number) for action in actions if isinstance(action, Forget)]
     assert forgotten == [(KeyRange(b"h", b"m"), 4), (HIGH, 7)]
 
@@ -234,18 +259,18 @@ def test_what_is_left_of_a_copy_is_named_and_lost_with_the_whole() -> None:
     """The manager has given a part of the range away meanwhile."""
     source, taker = giving(), having((LOW, 4))
     for copies, number in ((source, NUMBER), (taker, 4)):
-        copies.settle(copies.listed(), (Held(b"c", b"m", number),), ())
+        copies.settle(copies.listed(), (Held(start=b"c", end=b"m", number=number),), ())
     assert source.on_event(HandedOver(ORDER)) == ([], True)
-    assert source.listed() == (Copy(b"c", b"m", NUMBER, TAKER),)
+    assert source.listed() == (Copy(start=b"c", end=b"m", number=NUMBER, taker=TAKER),)
     taker.on_event(ImportLost(LOW, 4))
     assert taker.listed() == ()
 
 
 def test_what_is_left_of_a_copy_comes_back_with_its_order() -> None:
     source = giving()
-    source.settle(source.listed(), (Held(b"c", b"m", NUMBER),), ())
+    source.settle(source.listed(), (Held(start=b"c", end=b"m", number=NUMBER),), ())
     assert source.take_orders(()) == ([StopHandOver(ORDER)], True)
-    assert source.listed() == (Copy(b"c", b"m", NUMBER, ME),)
+    assert source.listed() == (Copy(start=b"c", end=b"m", number=NUMBER, taker=ME),)
 
 
 def test_what_came_after_the_question_is_not_forgotten_by_its_answer() -> None:
@@ -256,7 +281,10 @@ def test_what_came_after_the_question_is_not_forgotten_by_its_answer() -> None:
     copies.on_event(Imported(CHANNEL))
     [forget] = copies.settle(asked, (), ())
     assert isinstance(forget, Forget)
-    assert (forget.range, copies.listed()) == (LOW, (Copy(b"m", None, 4, ME),))
+    assert (forget.range, copies.listed()) == (
+        LOW,
+        (Copy(start=b"m", end=None, number=4, taker=ME),),
+    )
 
 
 def test_what_arrives_for_a_range_that_is_granted_without_it_is_forgotten() -> None:

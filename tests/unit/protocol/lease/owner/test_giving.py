@@ -43,8 +43,8 @@ from tenure.protocol.lease.owner.transfer import (
     Whole,
 )
 
-ORDER = HandOff(b"a", b"b", 5, 2, "http://taker")
-OFFER = Offer("p", 7, b"a", b"b", 5, 1, 2, 77)
+ORDER = HandOff(start=b"a", end=b"b", number=5, taker=2, address="http://taker")
+OFFER = Offer(pool="p", journal=7, start=b"a", end=b"b", number=5, source=1, taker=2, secret=77)
 LARGE = bytes(SMALL_BYTES + 1)
 
 
@@ -103,7 +103,10 @@ def all_sent() -> Given:
     given = copied()
     assert given.on(ServingEnded()) == [Export()]
     given.on(ExportBegun())
-    assert given.on(ChunkMade(b"last")) == [Say(Chunk(b"last", True)), MakeChunk(True)]
+    assert given.on(ChunkMade(b"last")) == [
+        Say(Chunk(data=b"last", is_urgent=True)),
+        MakeChunk(True),
+    ]
     assert given.on(ChunkMade(None)) == [Say(Last())]
     return given
 
@@ -136,7 +139,7 @@ def test_only_so_much_is_in_hand_and_under_way() -> None:
         sent += 1
         given.on(ChunkMade(b"%d" % sent))
     assert sent == CHUNKS_UNDER_WAY + CHUNKS_IN_HAND
-    following = Say(Chunk(b"%d" % (CHUNKS_UNDER_WAY + 1), False))
+    following = Say(Chunk(data=b"%d" % (CHUNKS_UNDER_WAY + 1), is_urgent=False))
     assert given.hears(Taken()) == [following, MakeChunk(False), Listen()]
 
 
@@ -212,7 +215,7 @@ def test_whole_does_not_count_before_every_chunk_is_taken() -> None:
 @pytest.mark.parametrize(
     ("event", "why"),
     [
-        (PeerSaid(NotTaken("no")), "it refused: no"),
+        (PeerSaid(NotTaken(why="no")), "it refused: no"),
         (PeerErred("nonsense"), "nonsense"),
         (PeerLost("gone"), "gone"),
         (CallFailed("ZeroDivisionError"), "ZeroDivisionError"),

@@ -73,7 +73,14 @@ def test_another_leader_under_the_same_number_is_not_followed_but_told() -> None
     machine = driven.machine
     assert (machine.leadership, machine.manager_nonce, machine.manager) == before
     assert driven.machine.search.is_on
-    again = Introduction(JOURNAL, 1, 78, 0, machine.owner_nonce, machine.sequence)
+    again = Introduction(
+        journal=JOURNAL,
+        leadership=1,
+        manager_nonce=78,
+        token=0,
+        owner_nonce=machine.owner_nonce,
+        sequence=machine.sequence,
+    )
     driven.hear(again, manager="a")
     assert driven.is_idle()
 
@@ -106,11 +113,20 @@ def test_a_manager_with_another_nonce_introduces_itself_and_is_asked_again() -> 
     """P2: it leads anew; the request was made for its first time."""
     driven = renewing()
     machine = driven.machine
-    driven.hear(Introduction(JOURNAL, 2, 78, 0, machine.owner_nonce, machine.sequence))
+    driven.hear(
+        Introduction(
+            journal=JOURNAL,
+            leadership=2,
+            manager_nonce=78,
+            token=0,
+            owner_nonce=machine.owner_nonce,
+            sequence=machine.sequence,
+        )
+    )
     [request] = driven.asked()
     assert isinstance(request, LeaseRequest)
     assert (request.manager_nonce, request.leadership) == (78, 2)
-    assert request.held == (Held(b"", None, 5),)
+    assert request.held == (Held(start=b"", end=None, number=5),)
 
 
 # --- asking ---------------------------------------------------------------------------------------
@@ -148,7 +164,7 @@ def test_a_poke_is_answered_by_one_request_and_remembered_while_one_is_under_way
     assert driven.asked() == []
 
 
-@pytest.mark.parametrize("message", [Poke(), Standby(None)])
+@pytest.mark.parametrize("message", [Poke(), Standby(leader=None)])
 def test_what_another_manager_says_of_itself_changes_nothing(message: ToOwner) -> None:
     driven = holding()
     driven.hear(message, at(1), manager="b")
@@ -295,7 +311,7 @@ def test_what_is_recalled_is_given_up_when_its_callback_is_done() -> None:
     """P10."""
     driven = recalled()
     assert driven.machine.belief.leases == ()
-    assert driven.machine.belief.held() == (Held(b"", None, 5),)
+    assert driven.machine.belief.held() == (Held(start=b"", end=None, number=5),)
     driven.take(events.Revoked(1), at(4))
     [request] = driven.asked()
     assert isinstance(request, LeaseRequest)
@@ -378,12 +394,14 @@ def test_a_lapse_by_the_watchdog_says_so() -> None:
 def test_who_closes_lists_what_is_being_let_go_and_says_that_it_leaves() -> None:
     [request] = letting_go().asked()
     assert isinstance(request, LeaseRequest)
-    assert (request.held, request.leaving) == ((Held(b"", None, 5),), True)
+    assert (request.held, request.leaving) == ((Held(start=b"", end=None, number=5),), True)
 
 
 def test_who_closes_takes_nothing_new() -> None:
     driven = letting_go()
-    driven.hear(response(driven, whole(), Leased(b"", None, 8, 8, "granted")))
+    driven.hear(
+        response(driven, whole(), Leased(start=b"", end=None, number=8, since=8, mark="granted"))
+    )
     assert driven.machine.belief.leases == ()
     assert not any(isinstance(action, events.Grant) for action in driven.actions)
 

@@ -39,8 +39,8 @@ from tenure.protocol.lease.owner.transfer import (
     Whole,
 )
 
-OFFER = Offer("p", 7, b"a", b"b", 5, 1, 2, 77)
-CHUNK = Chunk(b"1")
+OFFER = Offer(pool="p", journal=7, start=b"a", end=b"b", number=5, source=1, taker=2, secret=77)
+CHUNK = Chunk(data=b"1")
 PHASES: dict[str, tuple[TakingEvent, ...]] = {}
 """What leads to each."""
 PHASES["silent"] = ()
@@ -79,7 +79,7 @@ class Steps:
 
 
 def refused(why: str) -> list[TakingAction]:
-    return [Say(NotTaken(why)), EndTaking(why), HangUp()]
+    return [Say(NotTaken(why=why)), EndTaking(why), HangUp()]
 
 
 def test_a_range_comes_chunk_by_chunk_each_taken_in_before_the_next_is_heard() -> None:
@@ -166,4 +166,4 @@ def test_nothing_is_said_to_a_source_that_is_gone() -> None:
 def test_a_long_reason_is_told_as_far_as_it_fits_and_logged_whole() -> None:
     why = "x" * (SHOWN_CHARACTERS + 1)
     did = Steps("arriving").on(CallFailed(why))
-    assert did == [Say(NotTaken(why[:-1])), EndTaking(why), HangUp()]
+    assert did == [Say(NotTaken(why=why[:-1])), EndTaking(why), HangUp()]

@@ -1,0 +1,189 @@
+"""A message of every kind and shape, and who receives it."""
+
+from collections.abc import Callable
+
+import msgspec
+from msgspec.structs import replace
+
+from tenure.protocol.lease.messages import (
+    AnyMessage,
+    Attest,
+    Attested,
+    Changes,
+    Copy,
+    Entry,
+    HandOff,
+    Held,
+    Hello,
+    Introduction,
+    Join,
+    Leased,
+    LeaseRequest,
+    LeaseResponse,
+    OwnerInfo,
+    Poke,
+    Process,
+    Refusal,
+    Standby,
+    Sync,
+    SyncRefusal,
+    SyncResponse,
+)
+from tenure.wire import lease as codec
+from tenure.wire.frame import Bytes
+from tenure.wire.versions import NEWEST
+
+Decode = Callable[[Bytes, int], AnyMessage]
+
+MOST = (1 << 63) - 1
+ENTRIES = (
+    Entry(start=b"", end=b"m", owner=1, number=5, since=5),
+    Entry(start=b"m", end=None, owner=0, number=6, since=6),
+)
+OWNERS = (OwnerInfo(incarnation=1, name="a", address="http://10.0.0.7"),)
+PROCESS = Process(
+    boot_id="5e2d7a54-6ff6-4a51-9aa2-9f2e0b4d1c3e",
+    pid_namespace=4026531836,
+    time_namespace=4026531834,
+    pid=4711,
+    start_time=123456,
+)
+JOIN = Join(
+    pool="rooms",
+    kind="hashed",
+    name="a",
+    address="http://10.0.0.7",
+    owner_nonce=1,
+    manager_nonce=2,
+    sequence=3,
+)
+REQUEST = LeaseRequest(
+    pool="rooms",
+    incarnation=1,
+    owner_nonce=2,
+    manager_nonce=3,
+    sequence=4,
+    journal=5,
+    leadership=6,
+    held=(),
+)
+ANSWER = LeaseResponse(
+    incarnation=1,
+    owner_nonce=2,
+    sequence=3,
+    manager_nonce=4,
+    journal=5,
+    leadership=6,
+    term_ns=7,
+    renew_ns=8,
+    leases=(),
+)
+TO_MANAGER: list[AnyMessage] = [
+    Hello(pool="rooms", token=MOST),
+    replace(JOIN, kind=None, capacity=0.5, labels={"zone": "östlich"}),
+    replace(JOIN, process=PROCESS),
+    Attested(
+        pool="rooms",
+        incarnation=1,
+        process=PROCESS,
+        witness=msgspec.structs.replace(PROCESS, pid=MOST),
+        owner_nonce=2,
+        manager_nonce=3,
+    ),
+    REQUEST,
+    replace(
+        REQUEST,
+        held=(Held(start=b"", end=b"a", number=1), Held(start=b"b", end=None, number=MOST)),
+        leaving=True,
+    ),
+    replace(JOIN, hand_off="ws://10.0.0.7"),
+    replace(
+        REQUEST,
+        copies=(Copy(start=b"", end=b"a", number=1), Copy(start=b"b", end=None, number=2, taker=3)),
+    ),
+    Sync(pool="rooms", sequence=1, journal=2, leadership=3, lsn=4, nonce=5),
+]
+TO_OWNER: list[AnyMessage] = [
+    Introduction(journal=1, leadership=2, manager_nonce=3),
+    replace(ANSWER, leases=(Leased(start=b"a", end=b"b", number=2, since=1, mark="granted"),)),
+    replace(
+        ANSWER,
+        leases=(Leased(start=b"a", end=b"b", number=MOST, since=1, mark="granted", handed=7),),
+    ),
+    replace(
+        ANSWER,
+        copies=(Held(start=b"", end=b"a", number=1), Held(start=b"a", end=None, number=MOST)),
+        hand_offs=(
+            HandOff(start=b"", end=b"a", number=1, taker=2, address="ws://b"),
+            HandOff(start=b"a", end=None, number=2, taker=3, address="ws://c"),
+        ),
+    ),
+    Refusal(
+        owner_nonce=1,
+        sequence=2,
+        manager_nonce=3,
+        journal=4,
+        leadership=5,
+        reason="name_held",
+        detail="another is alive",
+        retry_after_ns=6,
+    ),
+    Poke(),
+    Attest(pool="rooms", incarnation=1, process=PROCESS, manager_nonce=2),
+    Standby(leader=None),
+]
+TO_LOOKUP: list[AnyMessage] = [
+    SyncResponse(
+        sequence=1,
+        nonce=2,
+        journal=3,
+        leadership=4,
+        lsn=5,
+        kind="hashed",
+        snapshot=True,
+        entries=ENTRIES,
+        owners=OWNERS,
+        sync_ns=6,
+        contact_ns=7,
+    ),
+    SyncResponse(
+        sequence=1,
+        nonce=2,
+        journal=3,
+        leadership=4,
+        lsn=5,
+        kind="ordered",
+        snapshot=False,
+        entries=ENTRIES[::-1],
+        owners=OWNERS,
+        sync_ns=6,
+        contact_ns=7,
+    ),
+    SyncRefusal(sequence=1, nonce=2, detail="no such pool"),
+    Changes(
+        pool="rooms",
+        journal=1,
+        leadership=2,
+        after=3,
+        lsn=4,
+        entries=(*ENTRIES, *ENTRIES),
+        owners=(),
+    ),
+    Standby(leader="http://10.0.0.9:7400"),
+]
+RECEIVERS: list[tuple[Decode, list[AnyMessage]]] = [
+    (codec.decode_to_manager, TO_MANAGER),
+    (codec.decode_to_owner, TO_OWNER),
+    (codec.decode_to_lookup, TO_LOOKUP),
+]
+DECODERS = [decode for decode, _ in RECEIVERS]
+CASES = [(decode, message) for decode, messages in RECEIVERS for message in messages]
+SAMPLES = [codec.encode(message, NEWEST) for _, message in CASES]
+
+
+def request(*held: Held) -> bytes:
+    return codec.encode(replace(REQUEST, held=held), NEWEST)
+
+
+def packed(*fields: object) -> bytes:
+    return bytes([NEWEST]) + msgspec.msgpack.encode(fields)
