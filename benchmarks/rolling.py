@@ -32,12 +32,12 @@ import msgspec
 from benchmarks._quick import at_most, sized
 from benchmarks._rounds import line
 from tenure.cli.demo.judge import RecordJudge
+from tenure.cli.demo.operations import Operations, PresenceRequest, operations
 from tenure.cli.demo.places import OwnerPlace
 from tenure.cli.demo.presence import Status
 from tenure.cli.demo.record import RecordReader
 from tenure.cli.demo.reports import POOL
 from tenure.cli.demo.rolling_restart import AT_ONCE, RollingRestart
-from tenure.cli.demo.routing import PresenceRequest, Router
 from tenure.cli.demo.service import LOOK_SECONDS, DemoSettings, PresenceService
 from tenure.manager.steering_answers import PlanAnswer
 from tenure.protocol.lease.leader.policies import POLICIES
@@ -60,8 +60,8 @@ SLOWER_MS = at_most(100)
 class Load:
     """Requests at a steady rate, and what came of them."""
 
-    def __init__(self, router: Router, rate: float, random: Random) -> None:
-        self.router = router
+    def __init__(self, does: Operations, rate: float, random: Random) -> None:
+        self.operations = does
         self.rate = rate
         self.times: list[float] = []
         """The seconds that each took, since they were last emptied."""
@@ -94,13 +94,13 @@ class Load:
             await self._read(user)
         else:
             version = next(self._versions)
-            if await self.router.do(PresenceRequest(user, Status("online", version))):
+            if await self.operations.do(PresenceRequest(user, Status("online", version))):
                 self._answered[user] = max(self._answered[user], version)
         self.times.append(monotonic() - began)
 
     async def _read(self, user: str) -> None:
         answered = self._answered[user]
-        done = await self.router.do(PresenceRequest(user))
+        done = await self.operations.do(PresenceRequest(user))
         if done and (done.status.version if done.status else 0) < answered:
             self.lost.add(user)
 
@@ -158,9 +158,11 @@ async def measure(
         if policy:
             await choose(policy, service.managers.urls)
         assert service.lookup is not None
-        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
-            router = Router(session, service.lookup, settings.timing.hold_ns, Random(1))
-            load = Load(router, rate, Random(2))
+        async with (
+            aiohttp.ClientSession() as session,
+            operations(service.lookup, settings.timing.hold_ns) as does,
+        ):
+            load = Load(does, rate, Random(2))
             await load.run(lambda: load.sent >= requests // QUIET_PART)
             quiet, load.times = slow(load.times), []
             moves: list[float] = []
@@ -170,7 +172,6 @@ async def measure(
             await restarting
             busy = slow(load.times)
             await load.look()
-            await router.close()
         await service.finish()
     finally:
         await service.close()
@@ -179,8 +180,8 @@ async def measure(
         judge.add(served)
     totals = service.frontends.totals
     return Measured(
-        router.counts.requests + totals.requests,
-        router.counts.failed + totals.failed,
+        does.counts.requests + totals.requests,
+        does.counts.failed + totals.failed,
         len(judge.found),
         len(load.lost) + totals.keys_lost,
         moves,

@@ -20,6 +20,8 @@ from tenure.errors import (
     LeaseLost,
     NameHeld,
     NoManager,
+    NoOwner,
+    NoQuorum,
     NotOwner,
     OutcomeUnknown,
     Overloaded,
@@ -29,6 +31,9 @@ from tenure.errors import (
     UsageError,
     ValueTypeError,
 )
+from tenure.routing.aiohttp_middleware import route
+from tenure.routing.derived_keys import derived_keys, quorum
+from tenure.routing.httpx_transport import RoutingTransport
 
 __version__ = "0.1.0"
 
@@ -51,17 +56,23 @@ __all__ = [
     "Lookup",
     "NameHeld",
     "NoManager",
+    "NoOwner",
+    "NoQuorum",
     "NotOwner",
     "OutcomeUnknown",
     "Overloaded",
     "Owner",
     "PoolError",
     "ProtocolError",
+    "RoutingTransport",
     "TenureError",
     "UsageError",
     "UserKey",
     "ValueTypeError",
     "Watch",
     "__version__",
+    "derived_keys",
+    "quorum",
     "refusal",
+    "route",
 ]

@@ -15,6 +15,8 @@ TenureError
 ├── OutcomeUnknown          a request was sent, and may have been carried out or not
 ├── Overloaded              too many requests to one owner are unanswered; this one was not sent
 ├── Fenced                  a store has seen a newer lease of the key; nothing was written
+├── NoOwner                 no owner took a request in time; nothing was carried out
+├── NoQuorum                too few of the calls that belong together succeeded; carries why
 ├── NoManager               no manager answered; names every one that was tried
 │   └── NameHeld            a live owner has the name; carries how long to wait
 ├── ProtocolError           a message that does not follow the protocol
@@ -102,6 +104,19 @@ class Overloaded(TenureError):
 
 class Fenced(TenureError):
     """A store has seen a newer lease of the key; nothing was written."""
+
+
+class NoOwner(TenureError):
+    """No owner of the key took the request in time; nothing was carried out."""
+
+
+class NoQuorum(TenureError):
+    """Too few of the calls that belong together succeeded; others may have been carried out."""
+
+    def __init__(self, message: str, causes: tuple[BaseException, ...]) -> None:
+        super().__init__(message)
+        self.causes = causes
+        """What the calls that failed raised."""
 
 
 class NoManager(TenureError):

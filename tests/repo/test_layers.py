@@ -17,6 +17,9 @@ ROWS = (
     ("wire", "runtime", "observe"),
     ("transport", "journals"),
     ("manager", "client"),
+    ("owned", "routing", "fencing", "cache"),
+    ("member",),
+    ("entities",),
     ("services",),
     ("dashboard", "cli"),
 )
@@ -40,7 +43,7 @@ FREE = ("sim", "testing")
 # A layer that does not simply see all below it. Errors are everybody's, so they need nobody.
 ONLY = {
     ERRORS: {ERRORS},
-    FACE: {FACE, ERRORS, "base", "client"},
+    FACE: {FACE, ERRORS, "base", "client", "owned", "routing", "fencing", "member", "entities"},
     "services": {"services", FACE, ERRORS, "client"},  # built with what users have too
 }
 

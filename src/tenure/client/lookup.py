@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future
 from typing import TypeAlias
 
 from tenure.base.keys import Key, UserKey, no_utf8
@@ -117,7 +118,14 @@ class Lookup(Entered):
         seconds = self.hold + SERVED_AGAIN_SECONDS
         if timeout is not None:
             seconds = checked_seconds("timeout", timeout)
-        return self._wait(self._engine.wait_for_move(self.key(key), not_at, seconds))
+        return self._wait(self.moved(key, not_at, seconds))
+
+    def moved(self, key: UserKey, not_at: str | None, timeout: float) -> "Future[None]":
+        """What `wait` waits for, as a future that any thread or loop can wait for.
+
+        For code that does not know in which form this Lookup was entered.
+        """
+        return self._engine.wait_for_move(self.key(key), not_at, timeout)
 
     @property
     def hold(self) -> float:

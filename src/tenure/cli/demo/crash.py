@@ -1,16 +1,14 @@
 """Owners are killed (kill -9) again and again, and the time is measured for which keys are dark.
 
-A key of a dead owner is served again when a client's request for it is answered. So a router like
-those of the frontends sends requests for all of these keys at the moment of the kill, and the last
+A key of a dead owner is served again when a client's request for it is answered. So requests like
+those of the frontends are sent for all of these keys at the moment of the kill, and the last
 answer ends the measurement.
 """
 
 import asyncio
 
-import aiohttp
-
 from tenure.base.instants import Instant, in_seconds
-from tenure.cli.demo.routing import PresenceRequest, Router
+from tenure.cli.demo.operations import Operations, PresenceRequest, operations
 from tenure.cli.demo.scenario import Scenario
 from tenure.runtime.clock import boot_clock
 
@@ -28,15 +26,11 @@ class Crashes(Scenario):
         hold_ns = self._service.settings.timing.hold_ns
         latest = end - HOLDS_FOR_A_CRASH * hold_ns
         assert self._service.lookup is not None
-        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
-            router = Router(session, self._service.lookup, hold_ns, self._random)
-            try:
-                while boot_clock() <= latest:
-                    await self._kill_one(router)
-            finally:
-                await router.close()
+        async with operations(self._service.lookup, hold_ns) as does:
+            while boot_clock() <= latest:
+                await self._kill_one(does)
 
-    async def _kill_one(self, router: Router) -> None:
+    async def _kill_one(self, does: Operations) -> None:
         service, lookup = self._service, self._service.lookup
         assert lookup is not None
         place = self._random.choice(service.owners)
@@ -45,7 +39,7 @@ class Crashes(Scenario):
         service.kill(place)
         self.counts["owner_kills"] += 1
         self._tell(f"killed owner {place.number} (kill -9), which had {len(keys)} of the keys")
-        await asyncio.gather(*(_served(router, user) for user in keys))
+        await asyncio.gather(*(_served(does, user) for user in keys))
         took = in_seconds(boot_clock() - began)
         self.times.append(took)
         self._tell(f"all of them are served again, {took:.2f} s after the kill")
@@ -53,6 +47,6 @@ class Crashes(Scenario):
         self._tell(f"owner {place.number} is back, and serves")
 
 
-async def _served(router: Router, user: str) -> None:
-    while await router.do(PresenceRequest(user)) is None:
+async def _served(does: Operations, user: str) -> None:
+    while await does.do(PresenceRequest(user)) is None:
         pass

@@ -9,16 +9,15 @@ from collections.abc import Coroutine
 from random import Random, SystemRandom
 from typing import Any
 
-import aiohttp
 import msgspec
 
 from tenure import KeyRange, Lookup
 from tenure.base.keys import hashed_key
 from tenure.base.ranges import WHOLE
 from tenure.cli.demo.leash import Leash, tell
+from tenure.cli.demo.operations import Operations, PresenceRequest, operations
 from tenure.cli.demo.presence import Status
 from tenure.cli.demo.reports import POOL, Crowd, FrontendOrders, FrontendReport
-from tenure.cli.demo.routing import PresenceRequest, Router
 
 REPORT_SECONDS = 0.2
 THINKS_SECONDS = 0.8
@@ -56,8 +55,8 @@ class ConnectedUser:
 class Frontend:
     """The clients of this process, and what they do."""
 
-    def __init__(self, orders: FrontendOrders, router: Router) -> None:
-        self._router = router
+    def __init__(self, orders: FrontendOrders, does: Operations) -> None:
+        self._operations = does
         self._users = orders.users
         self._random = SystemRandom()
         self._clients = {user: ConnectedUser(user) for user in orders.clients}
@@ -126,7 +125,7 @@ class Frontend:
     async def _read(self, user: str) -> None:
         client = self._clients.get(user)
         answered = client.answered if client else 0
-        done = await self._router.do(PresenceRequest(user))
+        done = await self._operations.do(PresenceRequest(user))
         if done is None:
             return
         if done.status is None:
@@ -138,7 +137,7 @@ class Frontend:
         async with client.publishing:
             # Kept before it is sent: what was sent may be stored, whether or not it is answered.
             client.published = client.next_status(self._random)
-            if await self._router.do(PresenceRequest(client.user, client.published)):
+            if await self._operations.do(PresenceRequest(client.user, client.published)):
                 client.answered = client.published.version
 
     # --- what is done about losses ---
@@ -161,7 +160,7 @@ class Frontend:
             client.is_lost = False  # a loss that is signalled from here on is another one
             if self._stopping.is_set():
                 return
-            done = await self._router.do(PresenceRequest(client.user, client.published))
+            done = await self._operations.do(PresenceRequest(client.user, client.published))
             self._keys_republished += done is not None
 
     def report(self) -> FrontendReport:
@@ -174,34 +173,31 @@ class Frontend:
             keys_republished=self._keys_republished,
             contact_lost=self._contact_lost,
             keys_lost=len(self._lost),
-            **vars(self._router.counts),
+            **vars(self._operations.counts),
         )
 
 
 async def be_frontend(leash: Leash) -> None:
     """Serve clients until told to stop."""
     orders = msgspec.json.decode(await leash.orders(), type=FrontendOrders)
-    unlimited = aiohttp.TCPConnector(limit=0)
-    patient = aiohttp.ClientTimeout(total=None)  # attempts are given up, but not taken back
-    async with aiohttp.ClientSession(connector=unlimited, timeout=patient) as session:
 
-        def on_loss(ranges: tuple[KeyRange, ...]) -> None:
-            frontend.on_loss(ranges)
+    def on_loss(ranges: tuple[KeyRange, ...]) -> None:
+        frontend.on_loss(ranges)
 
-        lookup = Lookup(orders.manager, pool=POOL, on_loss=on_loss)
-        router = Router(session, lookup, orders.hold_ns, SystemRandom())
-        frontend = Frontend(orders, router)
-        async with lookup:
-            frontend.start()
-            looking = asyncio.create_task(_look_where_told(leash, frontend))
-            while not await leash.stopped_within(REPORT_SECONDS):
-                tell(frontend.report())
-                if looking.done():
-                    looking.result()
-            looking.cancel()
-            await frontend.stop()
-            await router.close()
-        tell(frontend.report())
+    async with (
+        Lookup(orders.manager, pool=POOL, on_loss=on_loss) as lookup,
+        operations(lookup, orders.hold_ns) as does,
+    ):
+        frontend = Frontend(orders, does)
+        frontend.start()
+        looking = asyncio.create_task(_look_where_told(leash, frontend))
+        while not await leash.stopped_within(REPORT_SECONDS):
+            tell(frontend.report())
+            if looking.done():
+                looking.result()
+        looking.cancel()
+        await frontend.stop()
+    tell(frontend.report())
 
 
 async def _look_where_told(leash: Leash, frontend: Frontend) -> None:

@@ -14,8 +14,9 @@ from pathlib import Path
 import msgspec
 from aiohttp import web
 
-from tenure import KeyedState, KeyRange, LeaseLost, Lookup, Owner, TenureError, refusal
+from tenure import KeyedState, KeyRange, LeaseLost, Lookup, NotOwner, Owner, TenureError, refusal
 from tenure.cli.demo.leash import Leash, tell
+from tenure.cli.demo.operations import PATH
 from tenure.cli.demo.presence import (
     Answered,
     NoChecks,
@@ -32,7 +33,6 @@ from tenure.protocol.balance.load import share_of
 from tenure.runtime.clock import boot_clock
 
 HOST = "127.0.0.1"
-PATH = "/presence/{user}"
 REPORT_SECONDS = 0.2
 SHUTDOWN_SECONDS = 1.0
 """For operations under way at the end. They are short, and no key is here any more."""
@@ -79,8 +79,8 @@ class PresenceServer:
             case NotServed(was_voided=True):
                 return _refused(LeaseLost("the lease ended in the middle"))
             case NotServed():
-                # Where it believes that the key lives. It may be out of date, and even be here.
-                return _json(HTTPStatus.MISDIRECTED_REQUEST, {"owner": self._lookup.find(user)})
+                # What it believes may be out of date, and even be here.
+                return _refused(NotOwner("not ours", address=self._lookup.find(user)))
 
 
 def _refused(error: TenureError) -> web.Response:

@@ -12,10 +12,10 @@ import msgspec
 from tenure import Lookup
 from tenure.cli.demo.children import Child, Children
 from tenure.cli.demo.managers import ETCD_MEMBERS, ManagerProcesses
+from tenure.cli.demo.operations import HOLDS_IN_A_DEADLINE
 from tenure.cli.demo.owner import DRAIN_SECONDS
 from tenure.cli.demo.places import Frontends, OwnerPlace
 from tenure.cli.demo.reports import POOL, Crowd, FrontendOrders, OwnerOrders
-from tenure.cli.demo.routing import HOLDS_IN_A_DEADLINE
 from tenure.protocol.balance.load import SPACE, share_of
 from tenure.protocol.lease.timing import PRESETS, Timing
 

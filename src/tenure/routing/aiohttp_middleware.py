@@ -1,0 +1,165 @@
+"""Routing for aiohttp: a client middleware, so that any ClientSession can have it.
+
+    routing = route(lookup, key="/carts/{user}")
+    async with ClientSession("http://carts", middlewares=[routing]) as session:
+        async with session.post("/carts/ann", params={"article": "tea"}) as response: ...
+
+The session sees the URL that was asked for, and the owner the Host that goes with it. So a redirect
+within the service is routed anew, and cookies belong to the service and not to one of its owners.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from aiohttp import ClientConnectionError, ClientError, ClientRequest, ClientResponse
+from aiohttp.client_exceptions import ClientConnectorError, ConnectionTimeoutError
+from aiohttp.payload import BytesPayload, IOBasePayload, Payload
+from yarl import URL
+
+from tenure.base.keys import UserKey
+from tenure.routing.attempt_limit import AttemptLimit
+from tenure.routing.changes import Finder, elsewhere
+from tenure.routing.outstanding import MOST_OUTSTANDING
+from tenure.routing.router import Router
+from tenure.routing.template import PathKey
+from tenure.routing.trying import (
+    IDEMPOTENCY_KEY,
+    Attempted,
+    Fail,
+    InDoubt,
+    Pause,
+    Send,
+    Step,
+    Trying,
+    Unsent,
+    Wanted,
+    judge,
+)
+
+Handler = Callable[[ClientRequest], Awaitable[ClientResponse]]
+
+DRAIN_SECONDS = 1.0
+"""For the rest of a refusal, so that its connection can be used again."""
+
+
+def route(
+    lookup: Finder,
+    *,
+    key: PathKey,
+    deadline: float | None = None,
+    outstanding: int = MOST_OUTSTANDING,
+    origin: str | None = None,
+) -> "AiohttpRoute":
+    """A middleware for aiohttp's ClientSession that sends each request to the owner of its key.
+
+    `key` says where the key stands in the path: a template such as "/carts/{user}", several, or a
+    function of the path. A request is tried again where that is safe: what no owner has begun, and
+    what may be carried out twice (GET, HEAD, OPTIONS, PUT, DELETE, and all that has an
+    Idempotency-Key). It raises OutcomeUnknown where it may have been carried out and must not be
+    repeated; NoOwner where no owner took it within `deadline` seconds (by default two holds), up to
+    the first line of its answer; Overloaded where `outstanding` requests wait for that owner; and
+    UsageError for a path without a key. With `origin`, requests to other origins pass untouched.
+    """
+    router = Router(lookup, key, deadline=deadline, outstanding=outstanding, origin=origin)
+    return AiohttpRoute(router)
+
+
+class AiohttpRoute:
+    """The middleware."""
+
+    def __init__(self, router: Router) -> None:
+        self._router = router
+
+    async def __call__(self, request: ClientRequest, handler: Handler) -> ClientResponse:
+        """Send it, and send it again, until there is an answer."""
+        router, url = self._router, request.url
+        if not router.routes(url.scheme, url.host, url.port):
+            return await handler(request)
+        key = router.templates.need_raw(url.raw_path)
+        wanted = Wanted(key, request.method, url.raw_path, IDEMPOTENCY_KEY in request.headers)
+        loop = asyncio.get_running_loop()
+        trying = router.begin(wanted, loop.time())
+        step: Step = trying.begin(router.find(key))
+        try:
+            while True:
+                match step:
+                    case Send(address):
+                        request.url = self._at(address, url)
+                        limit = AttemptLimit(router.lookup, wanted, address, trying.deadline)
+                        with router.outstanding.at(address):
+                            came = await attempt(limit, request, handler)
+                        if isinstance(came, ClientResponse):
+                            return came
+                        step = await self._after(trying, came, request, key)
+                    case Pause(seconds, not_at):
+                        found = await elsewhere(router.lookup, key, not_at, seconds)
+                        step = trying.resume(loop.time(), found)
+                    case Fail(error):
+                        raise error
+        finally:
+            request.url = url
+
+    async def _after(
+        self, trying: Trying, came: Attempted, request: ClientRequest, key: UserKey
+    ) -> Step:
+        if not isinstance(came, Unsent):
+            await request.close()  # what still writes the body must be done before it is sent again
+        has_body = isinstance(came, Unsent) or not is_spent(request.body)
+        now = asyncio.get_running_loop().time()
+        return trying.after(came, now, self._router.find(key), has_body=has_body)
+
+    def _at(self, address: str, url: URL) -> URL:
+        origin = self._router.origin(address)
+        return URL.build(
+            scheme=origin.scheme,
+            host=origin.host,
+            port=origin.port,
+            path=origin.prefix + url.raw_path,
+            query_string=url.raw_query_string,
+            encoded=True,
+        )
+
+
+def is_spent(body: object) -> bool:
+    """Whether a body that was sent cannot be sent again: a stream that was read."""
+    if isinstance(body, IOBasePayload):  # a file: newer versions of aiohttp say that it was rewound
+        return bool(getattr(body, "consumed", True))
+    return isinstance(body, Payload) and not isinstance(body, BytesPayload)
+
+
+async def attempt(
+    limit: AttemptLimit, request: ClientRequest, handler: Handler
+) -> ClientResponse | Attempted:
+    """Send it once: the answer, or what came of it."""
+    try:
+        async with limit:
+            return await judged(await handler(request))
+    except (ClientConnectorError, ConnectionTimeoutError) as error:
+        return Unsent(str(error))
+    except (ClientConnectionError, OSError) as error:
+        if isinstance(error, TimeoutError):
+            given_up = limit.ended_it()
+            if given_up is None:
+                raise  # a limit of the session's own
+            return given_up
+        return InDoubt(f"the connection broke: {error!r}")
+
+
+async def judged(response: ClientResponse) -> ClientResponse | Attempted:
+    """The answer, if it is for the caller; otherwise what it means."""
+    came = judge(response.status, response.headers)
+    if came is None:
+        return response
+    await drop(response)
+    return came
+
+
+async def drop(response: ClientResponse) -> None:
+    """Read the rest of it, so that its connection can be used again."""
+    try:
+        async with asyncio.timeout(DRAIN_SECONDS):
+            await response.read()
+    except (ClientError, OSError):
+        response.close()
+    else:
+        response.release()

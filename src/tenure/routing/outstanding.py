@@ -1,0 +1,47 @@
+"""A cap on the requests that wait for one owner's answer (PRS 3.3).
+
+An owner that is slow collects requests; without a cap, a client's memory and connections go to the
+slowest of all owners. Over the cap a request fails at once, and nothing of it was sent.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock
+
+from tenure.errors import ConfigurationError, Overloaded
+
+MOST_OUTSTANDING = 1000
+"""Far more than an owner in Python answers in a second, far less than a process has sockets."""
+
+
+class Outstanding:
+    """Requests that wait for an answer, by address. From any thread."""
+
+    def __init__(self, most: int) -> None:
+        if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+            raise ConfigurationError(
+                f"outstanding is how many requests may wait for one owner, 1 or more, not {most!r}"
+            )
+        self._most = most
+        self._lock = Lock()
+        self._waiting: Counter[str] = Counter()
+
+    @contextmanager
+    def at(self, address: str) -> Iterator[None]:
+        """Count a request until the block ends. Raises Overloaded if there are too many."""
+        with self._lock:
+            if self._waiting[address] >= self._most:
+                raise Overloaded(
+                    f"{self._most} requests of this client wait for {address} already, so no "
+                    "further one is sent to it; wait for some of them, or allow more with "
+                    "outstanding="
+                )
+            self._waiting[address] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._waiting[address] -= 1
+                if not self._waiting[address]:
+                    del self._waiting[address]

@@ -1,0 +1,96 @@
+"""What all routing clients share: the options, checked, and a request's way to an owner's URL."""
+
+from random import SystemRandom
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from tenure.base.keys import UserKey
+from tenure.client.arguments import checked_seconds
+from tenure.errors import ConfigurationError, UsageError
+from tenure.routing.changes import Finder
+from tenure.routing.outstanding import Outstanding
+from tenure.routing.template import PathKey, Templates
+from tenure.routing.trying import Trying, Wanted
+
+HOLDS_IN_A_DEADLINE = 2
+"""The keys of an owner that crashed are served again two seconds after the first of them."""
+MOST_ORIGINS = 10_000
+"""Parsed addresses that are kept: more than a pool has owners at a time."""
+
+
+class Origin(NamedTuple):
+    """An owner's address, taken apart."""
+
+    scheme: str
+    host: str
+    port: int
+    prefix: str
+    """What goes before each path; usually nothing."""
+
+
+class Router:
+    """Where requests go, and how long they are tried."""
+
+    def __init__(
+        self,
+        lookup: Finder,
+        key: PathKey,
+        *,
+        deadline: float | None,
+        outstanding: int,
+        origin: str | None,
+    ) -> None:
+        self.lookup = lookup
+        self.templates = Templates(key)
+        self._deadline = None if deadline is None else checked_seconds("deadline", deadline)
+        self.outstanding = Outstanding(outstanding)
+        self._only = None if origin is None else parse(origin, "origin")
+        self._origins: dict[str, Origin] = {}
+        self._random = SystemRandom()
+
+    def routes(self, scheme: str, host: str | None, port: int | None) -> bool:
+        """Whether a request that is addressed so is to go to an owner."""
+        only = self._only
+        return only is None or (scheme, host, port) == (only.scheme, only.host, only.port)
+
+    def begin(self, wanted: Wanted, now: float) -> Trying:
+        """The attempts of one request that begins now."""
+        return Trying(wanted, now + self.limit, self._random)
+
+    @property
+    def limit(self) -> float:
+        """For how many seconds a request is tried."""
+        given = self._deadline
+        return HOLDS_IN_A_DEADLINE * self.lookup.hold if given is None else given
+
+    def origin(self, address: str) -> Origin:
+        """The parts of an owner's address. Raises UsageError if it is not a URL."""
+        found = self._origins.get(address)
+        if found is None:
+            if len(self._origins) >= MOST_ORIGINS:
+                self._origins.clear()
+            try:
+                found = self._origins[address] = parse(address, "address")
+            except ConfigurationError as error:
+                raise UsageError(f"an owner cannot be reached by routing: {error}") from None
+        return found
+
+    def find(self, key: UserKey) -> str | None:
+        """Where the lookup has the key now."""
+        return self.lookup.find(key)
+
+
+def parse(url: str, what: str) -> Origin:
+    """An http URL, taken apart. Raises ConfigurationError if it is not one."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except (ValueError, AttributeError, TypeError):
+        parts, port = urlsplit(""), None
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
+        raise ConfigurationError(
+            f"{what} is {url!r}, and not the URL of an HTTP server; "
+            f'write it like {what}="http://10.0.0.7:8000"'
+        )
+    usual = 443 if parts.scheme == "https" else 80
+    return Origin(parts.scheme, parts.hostname, port or usual, parts.path.rstrip("/"))

@@ -1,0 +1,117 @@
+"""Where in a request's path the key stands: `/carts/{user}`, or `/rooms/{room:int}`.
+
+One segment of a template is the key; the others stand as they are. A template also finds the key
+of every path below it, because what is below `/carts/ann` belongs to ann's cart. As in the routes
+of web frameworks, `:int` makes the key an int: in a hashed pool 42 and "42" are two keys.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+from urllib.parse import unquote
+
+from tenure.base.keys import UserKey
+from tenure.errors import ConfigurationError, KeyTypeError, UsageError
+
+PathKey: TypeAlias = str | Sequence[str] | Callable[[str], UserKey | None]
+"""One template, several, or a function from the decoded path to the key, None where it has none."""
+
+PLACE = re.compile(r"\{(\w+)(?::(\w+))?\}")
+INTEGER = re.compile(r"\d+", re.ASCII)
+EXAMPLE = 'key="/carts/{user}"'
+
+
+class Template:
+    """One template."""
+
+    def __init__(self, given: str) -> None:
+        self._segments = given.split("/")[1:]
+        places = [PLACE.fullmatch(each) for each in self._segments]
+        found = [(i, place) for i, place in enumerate(places) if place]
+        is_sound = given.startswith("/") and given.count("{") == given.count("}") == len(found) == 1
+        if not is_sound or found[0][1][2] not in (None, "str", "int"):
+            raise ConfigurationError(
+                f"key cannot be {given!r}: a template begins with / and names the key in one whole "
+                f"segment, as {{name}} or {{name:int}}; write it like {EXAMPLE}"
+            )
+        self._at, place = found[0]
+        self._is_int = place[2] == "int"
+
+    def find(self, segments: Sequence[str]) -> UserKey | None:
+        """The key in a path's decoded segments; None if it is not such a path."""
+        if len(segments) < len(self._segments):
+            return None
+        for i, wanted in enumerate(self._segments):
+            if segments[i] != wanted and i != self._at:
+                return None
+        found = segments[self._at]
+        if not self._is_int:
+            return found or None
+        return int(found) if INTEGER.fullmatch(found) else None
+
+
+class Templates:
+    """All that says where the key is."""
+
+    def __init__(self, given: PathKey) -> None:
+        self._shown = repr(given)
+        self._call = given if callable(given) else None
+        self._templates: tuple[Template, ...] = ()
+        if self._call is not None:
+            return
+        each_given = (given,) if isinstance(given, str) else given
+        if not isinstance(each_given, Sequence) or not each_given:
+            raise ConfigurationError(
+                f"key is a template, several, or a function of the path, not {given!r}; write it "
+                f"like {EXAMPLE}"
+            )
+        for each in each_given:
+            if not isinstance(each, str):
+                raise ConfigurationError(
+                    f"a template is a str, not {each!r}; write it as {EXAMPLE}"
+                )
+        self._templates = tuple(map(Template, each_given))
+
+    def find(self, path: str) -> UserKey | None:
+        """The key in a path whose percent signs are decoded already; None where it has no key."""
+        if self._call is not None:
+            return self._checked(self._call(path))
+        return self._in(path.split("/")[1:])
+
+    def find_raw(self, path: str) -> UserKey | None:
+        """The key in a path as it is on the wire."""
+        if "%" not in path:
+            return self.find(path)
+        if self._call is not None:
+            return self._checked(self._call(unquote(path)))
+        try:
+            return self._in([unquote(each, errors="strict") for each in path.split("/")[1:]])
+        except UnicodeDecodeError:
+            return None
+
+    def need_raw(self, path: str) -> UserKey:
+        """As `find_raw`; raises UsageError where the path has no key."""
+        found = self.find_raw(path)
+        if found is None:
+            raise UsageError(
+                f"there is no key in the path {path!r}, which was not sent: key={self._shown} does "
+                "not find one. Ask for such paths without the routing, or name further templates; "
+                "if this client also asks other hosts, name the one to route for with origin="
+            )
+        return found
+
+    def _in(self, segments: Sequence[str]) -> UserKey | None:
+        for each in self._templates:
+            found = each.find(segments)
+            if found is not None:
+                return found
+        return None
+
+    def _checked(self, found: object) -> UserKey | None:
+        is_key = isinstance(found, str | bytes | int) and not isinstance(found, bool)
+        if found is None or is_key:
+            return found  # type: ignore[return-value]
+        raise KeyTypeError(
+            f"the function given as key returned {found!r} ({type(found).__name__}); it returns a "
+            "key, which is a str, bytes or an int, or None for a path without one"
+        )

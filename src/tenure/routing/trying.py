@@ -1,0 +1,211 @@
+"""Asking the owner of a key, again and again, until it is done or too late: what decides.
+
+What a lookup finds may be out of date, and an owner may be gone. So whoever asks tries again. What
+an attempt came to says whether that is safe:
+
+- 421: the owner refuses, and has not begun. Any request may go to the next owner.
+- Nothing was sent, since no connection was made: likewise.
+- The connection broke, or no answer came, or the owner says that the outcome is unknown: it may
+  have acted. Only what may be done twice is sent again. For the rest the caller is told.
+
+The next attempt goes at once to the owner that the refusal names, or to where the table has the
+key by now; to each of them once. Then it waits until the table changes, or for a short and growing
+pause, because no client is told when a grant arrives (PRS 2.1).
+
+Nothing here waits, sends or reads a clock: `Trying` is told what happened, and says what to do. The
+clients for aiohttp and httpx, blocking or not, and the relay all ask it.
+"""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from random import Random
+from typing import NamedTuple, TypeAlias
+
+from tenure.base.keys import UserKey
+from tenure.client.refusals import OUTCOME_HEADER, OWNER_HEADER, UNKNOWN
+from tenure.errors import NoOwner, OutcomeUnknown, TenureError
+
+SHORTEST_PAUSE = 0.01
+LONGEST_PAUSE = 0.5
+"""Seconds between attempts while the table does not change: an owner that has just been granted the
+key answers after the first of them, and one that is gone costs two connections a second."""
+
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+REPEATABLE_METHODS = SAFE_METHODS | {"PUT", "DELETE"}
+"""Those of which RFC 9110 (9.2.2) says that twice is as good as once."""
+IDEMPOTENCY_KEY = "Idempotency-Key"
+
+
+class Wanted(NamedTuple):
+    """A request, as far as it matters here."""
+
+    key: UserKey
+    method: str
+    path: str
+    has_idempotency_key: bool
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether it may be carried out twice."""
+        return self.has_idempotency_key or self.method in REPEATABLE_METHODS
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+
+class Refused(NamedTuple):
+    """421: not begun. It may say where it believes the key to be."""
+
+    owner: str | None
+
+
+class Unsent(NamedTuple):
+    """No connection was made."""
+
+    why: str
+
+
+class InDoubt(NamedTuple):
+    """It may have been done: the connection broke, no answer came, or the owner says so."""
+
+    why: str
+
+
+Attempted: TypeAlias = Refused | Unsent | InDoubt
+
+
+def judge(status: int, headers: Mapping[str, str]) -> Refused | InDoubt | None:
+    """What an answer means; None for one that is for the caller."""
+    if status == HTTPStatus.MISDIRECTED_REQUEST:
+        return Refused(headers.get(OWNER_HEADER))
+    if status == HTTPStatus.SERVICE_UNAVAILABLE and headers.get(OUTCOME_HEADER) == UNKNOWN:
+        return InDoubt("it answered 503 with the outcome unknown")
+    return None
+
+
+class Send(NamedTuple):
+    """Send it there."""
+
+    address: str
+
+
+class Pause(NamedTuple):
+    """Wait so long, or until the lookup finds another address than this."""
+
+    seconds: float
+    not_at: str | None
+
+
+class Fail(NamedTuple):
+    """Give up."""
+
+    error: TenureError
+
+
+Step: TypeAlias = Send | Pause | Fail
+
+
+class Trying:
+    """All attempts of one request, until `deadline`. Times are seconds on any clock."""
+
+    __slots__ = (
+        "_address",
+        "_in_doubt",
+        "_pause",
+        "_random",
+        "_tried",
+        "_wanted",
+        "_why",
+        "deadline",
+    )
+
+    def __init__(self, wanted: Wanted, deadline: float, random: Random) -> None:
+        self._wanted = wanted
+        self.deadline = deadline
+        self._random = random
+        self._address: str | None = None
+        """Where it was sent, or what was found before the pause."""
+        self._tried: set[str] = set()
+        """Since the last pause."""
+        self._pause = SHORTEST_PAUSE
+        self._in_doubt = False
+        """Whether an attempt may have done it."""
+        self._why = "the lookup found no owner of it"
+
+    def begin(self, found: str | None) -> Step:
+        """The first step; `found` is where the lookup has the key."""
+        return self._wait(None) if found is None else self._send(found)
+
+    def after(
+        self, attempted: Attempted, now: float, found: str | None, *, has_body: bool = True
+    ) -> Step:
+        """What to do after an attempt without an answer. `has_body` says whether the request's body
+        is still there to be sent again.
+        """
+        assert self._address is not None
+        self._remember(attempted, self._address)
+        if isinstance(attempted, InDoubt):
+            self._in_doubt = True
+            if not (self._wanted.is_repeatable and has_body):
+                return Fail(self._unknown())
+        elif not has_body:
+            return Fail(self._too_large())
+        if now >= self.deadline:
+            return Fail(self._too_late())
+        hint = attempted.owner if isinstance(attempted, Refused) else None
+        for better in (hint, found):
+            if better is not None and better not in self._tried:
+                return self._send(better)
+        return self._wait(found)
+
+    def resume(self, now: float, found: str | None) -> Step:
+        """What to do after a pause."""
+        if now >= self.deadline:
+            return Fail(self._too_late())
+        if found != self._address:
+            self._pause = SHORTEST_PAUSE
+        self._tried.clear()
+        return self._wait(None) if found is None else self._send(found)
+
+    def _send(self, address: str) -> Send:
+        self._tried.add(address)
+        self._address = address
+        return Send(address)
+
+    def _wait(self, found: str | None) -> Pause:
+        self._address = found
+        seconds = self._pause * self._random.uniform(0.5, 1)
+        self._pause = min(2 * self._pause, LONGEST_PAUSE)
+        return Pause(seconds, found)
+
+    # --- errors ---
+
+    def _remember(self, attempted: Attempted, address: str) -> None:
+        if isinstance(attempted, Refused):
+            self._why = f"{address} answered 421, it is not the owner"
+        else:
+            self._why = f"{address}: {attempted.why}"
+
+    def _unknown(self) -> OutcomeUnknown:
+        return OutcomeUnknown(
+            f"{self._wanted} may have been carried out, or not ({self._why}), and is not sent "
+            "again because it might be carried out twice. If the service recognises a repetition, "
+            f"send the request with the header {IDEMPOTENCY_KEY}, and it is sent again"
+        )
+
+    def _too_large(self) -> NoOwner:
+        return NoOwner(
+            f"{self._wanted} was not carried out ({self._why}), and cannot be sent again: its body "
+            "is a stream, and was read. Send it again yourself, or pass the body as bytes"
+        )
+
+    def _too_late(self) -> TenureError:
+        if self._in_doubt and self._wanted.method not in SAFE_METHODS:
+            return OutcomeUnknown(
+                f"{self._wanted} was not answered before the deadline, but may have been carried "
+                f"out; the last attempt: {self._why}"
+            )
+        return NoOwner(
+            f"no owner of {self._wanted.key!r} took {self._wanted} before the deadline; the last "
+            f"attempt: {self._why}"
+        )
