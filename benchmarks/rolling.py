@@ -39,7 +39,7 @@ from tenure.cli.demo.record import RecordReader
 from tenure.cli.demo.reports import POOL
 from tenure.cli.demo.rolling_restart import AT_ONCE, RollingRestart
 from tenure.cli.demo.service import LOOK_SECONDS, DemoSettings, PresenceService
-from tenure.manager.steering_answers import PlanAnswer
+from tenure.protocol.lease.answers import PlanRead
 from tenure.protocol.lease.leader.policies import POLICIES
 from tenure.runtime.clock import boot_clock
 
@@ -219,7 +219,7 @@ async def has_settled(session: aiohttp.ClientSession, manager: str) -> None:
     """Wait until nothing is to move because owners came and went."""
     while True:
         async with session.get(f"{manager}/v1/pools/{POOL}/plan") as response:
-            plan = msgspec.json.decode(await response.read(), type=PlanAnswer)
+            plan = msgspec.json.decode(await response.read(), type=PlanRead)
         if not any(flow.phase in MEMBERS_CHANGED for flow in plan.flows):
             return
         await asyncio.sleep(LOOK_SECONDS)

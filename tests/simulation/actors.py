@@ -8,6 +8,7 @@ from tenure.base.keys import Key
 from tenure.base.machine import Machine, Output
 from tenure.base.noted import Noted
 from tenure.base.ranges import KeyRange
+from tenure.protocol.lease.answers import Answer
 from tenure.protocol.lease.client_events import ManagerSaid, TellManager
 from tenure.protocol.lease.leader import events as manager_events
 from tenure.protocol.lease.leader.leader import Leader
@@ -127,7 +128,7 @@ class ManagerActor(Actor):
         super().__init__(stage, slot, rate, machine)
         self.machine = machine
         self.gave_up: str | None = None
-        self.replies: dict[int, manager_events.Answer] = {}
+        self.replies: dict[int, Answer] = {}
 
     def receive(self, sender: Actor, data: bytes) -> None:
         self.post(manager_events.ClientSaid(sender.uid, decode_to_manager(data, NEWEST)))

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tenure.protocol.lease.leader.events import CarriedOut, DeletePool, QuestionAsked
+from tenure.protocol.lease.answers import PoolDeleted
+from tenure.protocol.lease.leader.events import DeletePool, QuestionAsked
 from tests.simulation.actors import POOL
 from tests.simulation.stories import KEY, one_owner
 
@@ -22,7 +23,7 @@ def test_the_numbers_of_a_deleted_pool_go_on_after_a_failover(compact_after: int
     lost_before = len(reader.lost(KEY))
     a.post(QuestionAsked(1, DeletePool(POOL)))
     stage.run(5)
-    assert a.replies[1] == CarriedOut(changed=True)
+    assert a.replies[1] == PoolDeleted(POOL, dry_run=False)
     assert (reader.find(KEY), len(reader.lost(KEY))) == (None, lost_before + 1)
     a.kill()
     b = stage.manager("b")

@@ -18,6 +18,7 @@ from tenure import __version__
 from tenure.cli.output import EXAMPLE, complain
 from tenure.cli.waiting import CLEAR_LINE
 from tenure.errors import TenureError, UsageError
+from tenure.manager.steering_verbs import VERBS
 
 
 class Command(NamedTuple):
@@ -72,22 +73,9 @@ TOPICS = {
         ),
     },
     "Steering a pool": {
-        "drain": Command(
-            "steering:drain", "Move everything away from an owner.", "rooms ann --dry-run"
-        ),
-        "cordon": Command("steering:cordon", "Give an owner nothing new.", "rooms ann"),
-        "uncordon": Command(
-            "steering:uncordon", "End the cordon, or the drain, of an owner.", "rooms ann"
-        ),
-        "pin": Command("steering:pin", "Keep a key at an owner.", "rooms room-42 ann"),
-        "unpin": Command(
-            "steering:unpin", "Let the policy decide again where a key goes.", "rooms room-42"
-        ),
-        "freeze": Command("steering:freeze", "Stop balancing a pool.", "rooms"),
-        "unfreeze": Command("steering:unfreeze", "Balance a pool again.", "rooms"),
-        "evict": Command(
-            "steering:evict", "Stop renewing an owner's leases.", "rooms ann --incarnation 7"
-        ),
+        verb: Command(f"steering:{verb}", each.help, each.example)
+        for verb, each in VERBS.items()
+        if verb != "policy"  # which is of `tenure pool`
     },
     "Trying it out": {
         "demo": Command(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from tenure.cli.asking import AskingOptions, ask, path
 from tenure.cli.output import complain, say
 from tenure.cli.waiting import WaitingLine
-from tenure.manager.answers import OwnersAnswer
+from tenure.protocol.lease.answers import Owners
 
 PAUSE_SECONDS = 0.1
 """Between two questions: far less than a range takes to move."""
@@ -43,6 +43,6 @@ def wait_until_drained(how: AskingOptions, pool: str, owner: str) -> None:
 
 
 def _left(how: AskingOptions, pool: str, owner: str) -> StillHeld:
-    owners = ask(how.manager, path(pool, "owners")).read(OwnersAnswer).owners
+    owners = ask(how.manager, path(pool, "owners")).read(Owners).owners
     ranges = sum(each.ranges for each in owners if each.name == owner)
     return StillHeld(ranges, any(each.name != owner and not each.steering for each in owners))

@@ -6,11 +6,11 @@ from tenure.cli.asking import ASKING, AskingOptions, PoolName, ask, path
 from tenure.cli.keys import TEXT, KeyForm, KeyText
 from tenure.cli.output import say, show
 from tenure.cli.reading import shown
-from tenure.manager.steering_answers import (
-    ExplainedAnswer,
-    MoveAnswer,
-    PlanAnswer,
-    SteeringAnswer,
+from tenure.protocol.lease.answers import (
+    KeyExplained,
+    PastMove,
+    PlanRead,
+    SteeringSummary,
 )
 
 NOBODY = "-"
@@ -29,7 +29,7 @@ def why(
     if how.json:
         print(reply.text)
         return
-    answer = reply.read(ExplainedAnswer)
+    answer = reply.read(KeyExplained)
     for line in _about(answer):
         say(line)
     if answer.moves:
@@ -39,7 +39,7 @@ def why(
         say("it did not move in that time")
 
 
-def _about(answer: ExplainedAnswer) -> Iterator[str]:
+def _about(answer: KeyExplained) -> Iterator[str]:
     owner = f"{answer.owner.name} at {answer.owner.address}" if answer.owner else "nobody"
     place = f"{shown(answer.start, '(first)')} to {shown(answer.end, '(last)')}"
     yield f"{owner}: key {shown(answer.key, '(first)')}, in the range from {place}"
@@ -63,7 +63,7 @@ def _about(answer: ExplainedAnswer) -> Iterator[str]:
     yield f"the leader remembers moves of the last {_ago(answer.remembered_seconds)}"
 
 
-def _row(move: MoveAnswer) -> tuple[object, ...]:
+def _row(move: PastMove) -> tuple[object, ...]:
     reason = f"{move.phase}: {move.reason}" if move.phase else ""
     return (
         _ago(move.seconds_ago),
@@ -88,7 +88,7 @@ def plan(pool: PoolName, /, *, how: AskingOptions = ASKING) -> None:
     if how.json:
         print(reply.text)
         return
-    answer = reply.read(PlanAnswer)
+    answer = reply.read(PlanRead)
     say(f"{answer.pool} is planned by {answer.policy}")
     for line in _steering(answer.steering):
         say(line)
@@ -112,7 +112,7 @@ def plan(pool: PoolName, /, *, how: AskingOptions = ASKING) -> None:
         say(f"held back: {each.what}: {each.why}")
 
 
-def _steering(steering: SteeringAnswer) -> Iterator[str]:
+def _steering(steering: SteeringSummary) -> Iterator[str]:
     for what in ("cordoned", "drained", "evicted"):
         if names := getattr(steering, what):
             yield f"{what}: {', '.join(map(str, names))}"

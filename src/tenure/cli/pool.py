@@ -10,13 +10,18 @@ from tenure.base.keys import PoolKind
 from tenure.cli.asking import ASKING, AskingOptions, PoolName, ask
 from tenure.cli.output import EXAMPLE, say, show
 from tenure.cli.steering import STEERING, SteeringOptions, policy
-from tenure.manager.answers import CreatedAnswer, PoolsAnswer
 from tenure.manager.pool_spec import check_name, from_hex, pool_spec
+from tenure.manager.steering_verbs import VERBS
+from tenure.protocol.lease.answers import PoolMade, Pools
 
 app = App(
     name="pool", help="Make pools, list them, and choose their policy.", help_format="plaintext"
 )
-app.command(policy, help_epilogue=EXAMPLE.format("pool policy rooms ring --dry-run"))
+app.command(
+    policy,
+    help=VERBS["policy"].help,
+    help_epilogue=EXAMPLE.format(f"pool policy {VERBS['policy'].example}"),
+)
 
 
 @app.command(help_epilogue=EXAMPLE.format("pool create docs --kind ordered --split g --split n"))
@@ -53,7 +58,7 @@ def create(
     if how.json:
         print(reply.text)
         return
-    answer = reply.read(CreatedAnswer)
+    answer = reply.read(PoolMade)
     cut = f", cut at {len(points)} keys" if points else ""
     was = "created" if answer.created else "exists already, with these settings"
     say(f"pool {answer.name} ({answer.kind}{cut}) {was}")
@@ -85,7 +90,7 @@ def list_(*, how: AskingOptions = ASKING) -> None:
         return
     rows = (
         (pool.name, pool.kind, pool.owners, pool.ranges, pool.free_ranges, pool.lsn)
-        for pool in reply.read(PoolsAnswer).pools
+        for pool in reply.read(Pools).pools
     )
     show(
         ("pool", "kind", "owners", "ranges", "free", "LSN"),

@@ -8,11 +8,11 @@ from cyclopts import Parameter
 from tenure.cli.asking import ASKING, AskingOptions, PoolName, ask, path
 from tenure.cli.keys import TEXT, KeyForm, KeyText
 from tenure.cli.output import clear, say, show
-from tenure.manager.answers import (
-    JsonKey,
-    LocationAnswer,
-    OwnersAnswer,
-    TableAnswer,
+from tenure.protocol.lease.answers import (
+    Location,
+    Owners,
+    SpelledKey,
+    Table,
 )
 
 NOBODY = "-"
@@ -42,13 +42,13 @@ def owners(
         if how.json:
             print(reply.text, flush=True)
         else:
-            _show_owners(pool, reply.read(OwnersAnswer))
+            _show_owners(pool, reply.read(Owners))
         if not watch:
             return
         time.sleep(WATCH_SECONDS)
 
 
-def _show_owners(pool: str, answer: OwnersAnswer) -> None:
+def _show_owners(pool: str, answer: Owners) -> None:
     rows = (
         (
             each.name,
@@ -101,7 +101,7 @@ def table(
     if how.json:
         print(reply.text)
         return
-    answer = reply.read(TableAnswer)
+    answer = reply.read(Table)
     names = {each.incarnation: each.name for each in answer.owners}
     rows = (
         (
@@ -130,7 +130,7 @@ def locate(
     if how.json:
         print(reply.text)
         return
-    answer = reply.read(LocationAnswer)
+    answer = reply.read(Location)
     place = f"key {shown(answer.key, '(first)')}, in the range from "
     place += f"{shown(answer.start, '(first)')} to {shown(answer.end, '(last)')}"
     if answer.owner is None:
@@ -140,7 +140,7 @@ def locate(
         say(f"{answer.owner.address} ({answer.owner.name}): {place}, {number}")
 
 
-def shown(key: JsonKey | None, at_end: str) -> str:
+def shown(key: SpelledKey | None, at_end: str) -> str:
     """A range's bound for people; `at_end` where it is an end of the key space."""
     if key is None or not key.hex:
         return at_end

@@ -1,8 +1,9 @@
 """Steering a pool: an operator's orders, and what moves because of them."""
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, NoReturn
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -11,8 +12,8 @@ from tenure.cli.draining import wait_until_drained
 from tenure.cli.keys import TEXT, KeyForm, KeyText
 from tenure.cli.output import complain, say
 from tenure.errors import PoolError, UsageError
-from tenure.manager.answers import OwnerAnswer, OwnersAnswer
-from tenure.manager.steering_answers import FlowAnswer, SteeredAnswer
+from tenure.manager.steering_verbs import VERBS
+from tenure.protocol.lease.answers import Flow, Owners, OwnerSummary, Steered
 
 
 @Parameter(name="*")
@@ -43,24 +44,29 @@ def drain(
     wait
         Wait until the owner has nothing left, showing how many ranges it still has.
     """
-    done = f"{owner} is drained: everything that it has moves away"
-    answer = _steer(pool, "drain", how, done, f"{owner} is already drained", owner=owner)
+    answer = _steer("drain", pool, how, owner=owner)
     if answer.ranges and answer.changed and not (answer.flows or how.json):
         say(f"  no other owner can take its ranges, so {owner} keeps them")
     if wait and not how.dry_run:
         wait_until_drained(how, pool, owner)
 
 
-def cordon(pool: PoolName, owner: OwnerName, /, *, how: SteeringOptions = STEERING) -> None:
-    """Give an owner nothing new; it keeps what it has."""
-    done = f"{owner} is cordoned: it is given nothing new"
-    _steer(pool, "cordon", how, done, f"{owner} is already cordoned", owner=owner)
+def _about_an_owner(verb: str) -> Callable[..., None]:
+    def command(pool: PoolName, owner: OwnerName, /, *, how: SteeringOptions = STEERING) -> None:
+        _steer(verb, pool, how, owner=owner)
+
+    return command
 
 
-def uncordon(pool: PoolName, owner: OwnerName, /, *, how: SteeringOptions = STEERING) -> None:
-    """End the cordon, or the drain, of an owner."""
-    done = f"{owner} can be given ranges again"
-    _steer(pool, "uncordon", how, done, f"{owner} is not cordoned", owner=owner)
+def _about_a_pool(verb: str) -> Callable[..., None]:
+    def command(pool: PoolName, /, *, how: SteeringOptions = STEERING) -> None:
+        _steer(verb, pool, how)
+
+    return command
+
+
+cordon, uncordon = _about_an_owner("cordon"), _about_an_owner("uncordon")
+freeze, unfreeze = _about_a_pool("freeze"), _about_a_pool("unfreeze")
 
 
 def pin(
@@ -73,27 +79,14 @@ def pin(
     how: SteeringOptions = STEERING,
 ) -> None:
     """Keep a key at an owner, while there is an owner of that name."""
-    body = {**_for_json(form.parameters(key)), "owner": owner}
-    _steer(pool, "pin", how, f"{key} is pinned to {owner}", f"{key} is already pinned", **body)
+    _steer("pin", pool, how, key, form, owner=owner)
 
 
 def unpin(
     pool: PoolName, key: KeyText, /, *, form: KeyForm = TEXT, how: SteeringOptions = STEERING
 ) -> None:
     """Let the policy decide again where a key goes."""
-    body = _for_json(form.parameters(key))
-    _steer(pool, "unpin", how, f"{key} is not pinned any more", f"{key} is not pinned", **body)
-
-
-def freeze(pool: PoolName, /, *, how: SteeringOptions = STEERING) -> None:
-    """Stop balancing a pool: only a range without an owner is given one."""
-    done = f"{pool} is frozen: only a range without an owner is given one"
-    _steer(pool, "freeze", how, done, f"{pool} is already frozen")
-
-
-def unfreeze(pool: PoolName, /, *, how: SteeringOptions = STEERING) -> None:
-    """Balance a pool again."""
-    _steer(pool, "unfreeze", how, f"{pool} is balanced again", f"{pool} is not frozen")
+    _steer("unpin", pool, how, key, form)
 
 
 def policy(
@@ -104,8 +97,7 @@ def policy(
     how: SteeringOptions = STEERING,
 ) -> None:
     """Choose the policy that decides where ranges go: weighted, ring or deal."""
-    done = f"{pool} is planned by {name}"
-    _steer(pool, "policy", how, done, f"{pool} is already planned by {name}", policy=name)
+    _steer("policy", pool, how, policy=name)
 
 
 def evict(
@@ -143,16 +135,20 @@ def evict(
         )
     if confirmed_dead and not yes and not how.dry_run:
         _confirm(pool, found)
-    body = {"incarnation": found.incarnation, "confirmed_dead": confirmed_dead}
-    which = f"{owner}, incarnation {found.incarnation},"
-    done, already = f"{which} is evicted", f"{which} is already evicted"
-    answer = _steer(pool, "evict", how, done, already, **body)
+    answer = _steer(
+        "evict",
+        pool,
+        how,
+        owner=owner,
+        incarnation=found.incarnation,
+        confirmed_dead=confirmed_dead,
+    )
     if not how.json and not confirmed_dead:
         say(f"what it has is free in {answer.hold_seconds:.1f} s")
 
 
-def _owner_of(manager: ManagerUrls, pool: str, name: str) -> OwnerAnswer:
-    owners = ask(manager, path(pool, "owners")).read(OwnersAnswer).owners
+def _owner_of(manager: ManagerUrls, pool: str, name: str) -> OwnerSummary:
+    owners = ask(manager, path(pool, "owners")).read(Owners).owners
     for each in owners:
         if each.name == name:
             return each
@@ -163,7 +159,7 @@ def _owner_of(manager: ManagerUrls, pool: str, name: str) -> OwnerAnswer:
     )
 
 
-def _confirm(pool: str, owner: OwnerAnswer) -> None:
+def _confirm(pool: str, owner: OwnerSummary) -> None:
     """Ask on the terminal. Raises UsageError without a terminal, or if the answer is no."""
     about = f"{owner.name} at {owner.address}, incarnation {owner.incarnation}, of {pool}"
     heard = "still connected" if owner.connected else "not connected"
@@ -174,31 +170,35 @@ def _confirm(pool: str, owner: OwnerAnswer) -> None:
     say(f"{about}: {heard}, {owner.ranges} ranges, held for {owner.hold_seconds:.1f} s more")
     answer = input("If this very process still runs, keys get two owners. Is it gone? [y/N] ")
     if answer.strip().lower() not in ("y", "yes"):
-        _not_confirmed()
-
-
-def _not_confirmed() -> NoReturn:
-    raise UsageError("nothing was done: not confirmed")
-
-
-def _for_json(given: dict[str, str]) -> dict[str, Any]:
-    """The key as the body of a command has it."""
-    return {form: int(value) if form == "int" else value for form, value in given.items()}
+        raise UsageError("nothing was done: not confirmed")
 
 
 def _steer(
-    pool: str, what: str, how: SteeringOptions, done: str, already: str, **body: object
-) -> SteeredAnswer:
+    verb: str,
+    pool: str,
+    how: SteeringOptions,
+    key: str = "",
+    form: KeyForm = TEXT,
+    **given: object,
+) -> Steered:
     """Give the order, and say what was done, or would be, and what moves because of it."""
-    reply = ask(how.manager, path(pool, what), {**body, "dry_run": how.dry_run})
-    answer = reply.read(SteeredAnswer)
+    order = VERBS[verb]
+    fields = order.command.__struct_fields__
+    body = {name: value for name, value in given.items() if name in fields}
+    if "key" in fields:
+        ((way, written),) = form.parameters(key).items()
+        body[way] = int(written) if way == "int" else written
+    reply = ask(how.manager, path(pool, verb), {**body, "dry_run": how.dry_run})
+    answer = reply.read(Steered)
     if how.json:
         print(reply.text)
         return answer
+    words = {"pool": pool, "key": key, **given}
     if not answer.changed:
-        say(f"no change: {already}")
+        say(f"no change: {order.already.format(**words)}")
         return answer
-    say(f"dry run, nothing was changed; otherwise: {done}" if answer.dry_run else done)
+    is_dry = "dry run, nothing was changed; otherwise: " if answer.dry_run else ""
+    say(is_dry + order.done.format(**words))
     for flow in answer.flows:
         say("  " + in_words(flow))
     if not answer.flows:
@@ -206,7 +206,7 @@ def _steer(
     return answer
 
 
-def in_words(flow: FlowAnswer) -> str:
+def in_words(flow: Flow) -> str:
     """What moves from whom to whom."""
     count = f"{flow.ranges} range" + ("s" if flow.ranges != 1 else "")
     state = "with their state" if flow.with_state else "without state"

@@ -10,33 +10,36 @@ from typing import TypeAlias, TypeVar
 
 import msgspec
 from aiohttp import web
+from msgspec.structs import replace
 
 from tenure.base.instants import in_seconds
 from tenure.base.keys import PoolKind
 from tenure.errors import ConfigurationError
-from tenure.manager import answers
-from tenure.manager.answers import CreatedAnswer, DeletedAnswer, StatusAnswer
+from tenure.manager.answers import StatusAnswer
 from tenure.manager.engine import ManagerEngine
 from tenure.manager.http_errors import HttpRefusal, as_json, check_is_json
 from tenure.manager.journal_health import journal_answer
 from tenure.manager.peers import Peers
 from tenure.manager.pool_spec import HexKey, key_of, pool_spec
 from tenure.manager.steering_api import SteeringApi, key_in
-from tenure.protocol.lease.leader.events import (
+from tenure.protocol.lease.answers import (
     Answer,
-    CarriedOut,
-    DeletePool,
     Impossible,
-    ListOwners,
-    ListPools,
-    Locate,
     Location,
     NotLeading,
     Owners,
+    PoolDeleted,
+    PoolMade,
     Pools,
+    Table,
+)
+from tenure.protocol.lease.leader.events import (
+    DeletePool,
+    ListOwners,
+    ListPools,
+    Locate,
     Question,
     ReadTable,
-    Table,
 )
 from tenure.protocol.lease.steering_events import Steer
 from tenure.wire.versions import NEWEST, OLDEST
@@ -131,7 +134,7 @@ class Api:
 
     async def pools(self, request: web.Request) -> web.Response:
         """All pools."""
-        return as_json(answers.pools_answer(await self.ask(ListPools(), Pools)))
+        return as_json(await self.ask(ListPools(), Pools))
 
     async def create_pool(self, request: web.Request) -> web.Response:
         """Make a pool; nothing happens where there is just such a one."""
@@ -143,9 +146,8 @@ class Api:
         except (msgspec.MsgspecError, UnicodeDecodeError, ConfigurationError) as error:
             way_out = 'the body is {"name": ..., "kind": "hashed" or "ordered", "split_points": []}'
             raise HttpRefusal(400, str(error), way_out) from error
-        done = await self.ask(question, CarriedOut)
-        answer = CreatedAnswer(question.pool, question.kind, done.changed)
-        return as_json(answer, 201 if done.changed else 200)
+        made = await self.ask(question, PoolMade)
+        return as_json(made, 201 if made.created else 200)
 
     async def delete_pool(self, request: web.Request) -> web.Response:
         """Forget a pool that has no owners."""
@@ -153,26 +155,27 @@ class Api:
         if written not in ("true", "false"):
             raise HttpRefusal(400, f"dry_run={written}", "give dry_run=true or dry_run=false")
         question = DeletePool(request.match_info["pool"], written == "true")
-        await self.ask(question, CarriedOut)
-        return as_json(DeletedAnswer(question.pool, question.dry_run))
+        return as_json(await self.ask(question, PoolDeleted))
 
     async def table(self, request: web.Request) -> web.Response:
         """The lease table, or what changed in it."""
         question = ReadTable(request.match_info["pool"], _since(request), _journal(request))
-        return as_json(answers.table_answer(await self.ask(question, Table)))
+        return as_json(await self.ask(question, Table))
 
     async def owners(self, request: web.Request) -> web.Response:
         """The owners of a pool."""
         found = await self.ask(ListOwners(request.match_info["pool"]), Owners)
-        return as_json(answers.owners_answer(found, self.peers.version))
+        owners = (
+            replace(owner, protocol=self.peers.version(connection))
+            for owner, connection in zip(found.owners, found.connections, strict=True)
+        )
+        return as_json(Owners(found.pool, tuple(owners)))
 
     async def locate(self, request: web.Request) -> web.Response:
         """Which owner has a key."""
         pool = request.match_info["pool"]
-        kind = self.pool_kind(pool)
-        key = key_in(request.query, kind)
-        found = await self.ask(Locate(pool, key), Location)
-        return as_json(answers.location_answer(found, key, kind))
+        key = key_in(request.query, self.pool_kind(pool))
+        return as_json(await self.ask(Locate(pool, key), Location))
 
     # --- asking ---
 

@@ -22,15 +22,13 @@ from tenure.journals import Journal, perform
 from tenure.manager.noted import ServiceKind
 from tenure.observe.events import Observer
 from tenure.protocol.balance.planning import Planned, Planning, PlanningFailed
+from tenure.protocol.lease.answers import Answer, Connection, NotLeading
 from tenure.protocol.lease.leader.events import (
-    Answer,
     AnswerQuestion,
-    Connection,
     GiveUp,
     MakePlan,
     ManagerAction,
     ManagerEvent,
-    NotLeading,
     PlanMade,
     Question,
     QuestionAsked,

@@ -19,7 +19,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from tenure.protocol.lease.leader.events import Connection
+from tenure.protocol.lease.answers import Connection
 
 LAG_BYTES = 1 << 20
 """What may wait for a peer beside one large message: hundreds of renewals, thousands of changes."""

@@ -23,7 +23,8 @@ from tenure.manager.noted import ServiceKind
 from tenure.manager.peers import Peers
 from tenure.manager.server import Server
 from tenure.observe.events import Observer
-from tenure.protocol.lease.leader.events import CreatePool, Impossible, NotLeading
+from tenure.protocol.lease.answers import Impossible, NotLeading
+from tenure.protocol.lease.leader.events import CreatePool
 from tenure.protocol.lease.leader.manager import ManagerConfig
 from tenure.protocol.log.noted import LogKind
 

@@ -1,7 +1,7 @@
 """The part of the JSON API that steers a pool, and explains it."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -10,82 +10,28 @@ from tenure.base.keys import Key, PoolKind, UserKey, key_function
 from tenure.errors import ConfigurationError, KeyTypeError
 from tenure.manager.http_errors import HttpRefusal, as_json, check_is_json
 from tenure.manager.pool_spec import from_hex
-from tenure.manager.steering_answers import explained_answer, plan_answer, steered_answer
-from tenure.protocol.lease.leader.events import Answer, Question
-from tenure.protocol.lease.steering_events import (
-    ChoosePolicy,
-    Cordon,
-    Drain,
-    Evict,
-    ExplainKey,
-    Freeze,
-    KeyExplained,
-    PinKey,
-    PlanRead,
-    ReadPlan,
-    Steered,
-    SteeringCommand,
-    Uncordon,
-    Unfreeze,
-    UnpinKey,
-)
+from tenure.manager.steering_verbs import VERBS
+from tenure.protocol.lease.answers import Answer, KeyExplained, PlanRead, Steered
+from tenure.protocol.lease.leader.events import Question
+from tenure.protocol.lease.steering_events import ExplainKey, ReadPlan, SteeringCommand
 
+KEY_FORMS = ("key", "hex", "int")
 KEY_WAYS = "give one of key=TEXT, hex=BYTES in hexadecimal, or int=NUMBER in a hashed pool"
 
 A = TypeVar("A", bound=Answer)
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What every command may be given."""
-
-    dry_run: bool = False
+class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """No more fields."""
 
 
-class OwnerBody(Body, frozen=True, kw_only=True):
-    """A command about an owner."""
-
-    owner: str
-
-
-class KeyBody(Body, frozen=True, kw_only=True):
-    """A command about a key, given in one way."""
+class GivenKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A key as a body has it, in one of three ways."""
 
     key: str | None = None
     hex: str | None = None
     number: int | None = msgspec.field(default=None, name="int")
-
-
-class PinBody(KeyBody, frozen=True, kw_only=True):
-    """A key and an owner."""
-
-    owner: str
-
-
-class EvictBody(Body, frozen=True, kw_only=True):
-    """Which incarnation, and whether its process is gone."""
-
-    incarnation: int
-    confirmed_dead: bool = False
-
-
-class PolicyBody(Body, frozen=True, kw_only=True):
-    """Which policy."""
-
-    policy: str
-
-
-BODIES: Mapping[str, type[Body]] = {
-    "drain": OwnerBody,
-    "cordon": OwnerBody,
-    "uncordon": OwnerBody,
-    "pin": PinBody,
-    "unpin": KeyBody,
-    "freeze": Body,
-    "unfreeze": Body,
-    "evict": EvictBody,
-    "policy": PolicyBody,
-}
 
 
 class Asking(Protocol):
@@ -114,7 +60,7 @@ class SteeringApi:
         }
         for path, handler in reading.items():
             router.add_get(path, handler)
-        steering = [f"/v1/pools/{{pool}}/{name}" for name in BODIES]
+        steering = [f"/v1/pools/{{pool}}/{verb}" for verb in VERBS]
         for path in steering:
             router.add_post(path, self.steer)
         return [*reading, *steering]
@@ -122,54 +68,46 @@ class SteeringApi:
     async def plan(self, request: web.Request) -> web.Response:
         """What the policy would do now."""
         pool = request.match_info["pool"]
-        answer = await self.asking.ask(ReadPlan(pool), PlanRead)
-        return as_json(plan_answer(answer, self.asking.pool_kind(pool)))
+        return as_json(await self.asking.ask(ReadPlan(pool), PlanRead))
 
     async def why(self, request: web.Request) -> web.Response:
         """Which owner has a key, and how it came there."""
         pool = request.match_info["pool"]
-        kind = self.asking.pool_kind(pool)
-        key = key_in(request.query, kind)
-        answer = await self.asking.ask(ExplainKey(pool, key), KeyExplained)
-        return as_json(explained_answer(answer, key, kind))
+        key = key_in(request.query, self.asking.pool_kind(pool))
+        return as_json(await self.asking.ask(ExplainKey(pool, key), KeyExplained))
 
     async def steer(self, request: web.Request) -> web.Response:
         """Carry out a command, or say what it would do."""
         check_is_json(request)
-        pool, name = request.match_info["pool"], request.path.rpartition("/")[2]
-        kind = self.asking.pool_kind(pool)
-        try:
-            body = msgspec.json.decode(await request.read() or b"{}", type=BODIES[name])
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            fields = ", ".join(f'"{field}"' for field in BODIES[name].__struct_encode_fields__)
-            raise HttpRefusal(400, str(error), f"the body is an object of {fields}") from error
-        answer = await self.asking.ask(command(pool, kind, name, body), Steered)
-        return as_json(steered_answer(answer, kind))
+        pool, verb = request.match_info["pool"], request.path.rpartition("/")[2]
+        said = await request.read() or b"{}"
+        command = read_command(VERBS[verb].command, pool, self.asking.pool_kind(pool), said)
+        return as_json(await self.asking.ask(command, Steered))
 
 
-def command(pool: str, kind: PoolKind, name: str, body: Body) -> SteeringCommand:
-    """The command that a body means. Raises HttpRefusal where its key is not one."""
-    said: dict[str, Any] = {"pool": pool, "dry_run": body.dry_run}
-    match body:
-        case OwnerBody(owner=owner):
-            kinds: dict[str, type[Drain | Cordon | Uncordon]]
-            kinds = {"drain": Drain, "cordon": Cordon, "uncordon": Uncordon}
-            return kinds[name](**said, owner=owner)
-        case PinBody(owner=owner):
-            return PinKey(**said, key=_key(body, kind), owner=owner)
-        case KeyBody():
-            return UnpinKey(**said, key=_key(body, kind))
-        case EvictBody(incarnation=incarnation, confirmed_dead=is_dead):
-            return Evict(**said, incarnation=incarnation, confirmed_dead=is_dead)
-        case PolicyBody(policy=policy):
-            return ChoosePolicy(**said, policy=policy)
-        case _:
-            return Freeze(**said) if name == "freeze" else Unfreeze(**said)
+def read_command(
+    wanted: type[SteeringCommand], pool: str, kind: PoolKind, body: bytes
+) -> SteeringCommand:
+    """The command that a body means: its fields but the pool, which is in the path, and a key in
+    one of its forms. Raises HttpRefusal where it is not such a body.
+    """
+    fields = [field for field in wanted.__struct_fields__ if field not in ("pool", "key")]
+    has_key = "key" in wanted.__struct_fields__
+    try:
+        given = msgspec.json.decode(body, type=dict[str, object])
+        said = {field: given.pop(field) for field in fields if field in given}
+        key = msgspec.convert(given, GivenKey if has_key else Nothing)
+        if isinstance(key, GivenKey):
+            said["key"] = _key(key, kind)
+        return msgspec.convert({**said, "pool": pool}, wanted)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        names = ", ".join(f'"{name}"' for name in (*fields, *(KEY_FORMS if has_key else ())))
+        raise HttpRefusal(400, str(error), f"the body is an object of {names}") from error
 
 
-def _key(body: KeyBody, kind: PoolKind) -> Key:
-    given = {"key": body.key, "hex": body.hex, "int": body.number}
-    return key_in({k: str(value) for k, value in given.items() if value is not None}, kind)
+def _key(given: GivenKey, kind: PoolKind) -> Key:
+    forms = dict(zip(KEY_FORMS, (given.key, given.hex, given.number), strict=True))
+    return key_in({form: str(value) for form, value in forms.items() if value is not None}, kind)
 
 
 def key_in(given: Mapping[str, str], kind: PoolKind) -> Key:
@@ -182,7 +120,7 @@ def key_in(given: Mapping[str, str], kind: PoolKind) -> Key:
 
 def _user_key(given: Mapping[str, str]) -> UserKey:
     """The key as its user has it: text in `key`, bytes in `hex`, a 64-bit key in `int`."""
-    ways = [name for name in ("key", "hex", "int") if name in given]
+    ways = [name for name in KEY_FORMS if name in given]
     if len(ways) != 1:
         raise HttpRefusal(400, f"give a key once; here it is given {len(ways)} times", KEY_WAYS)
     written = given[ways[0]]

@@ -36,8 +36,9 @@ from tenure.client.lookup import Lookup
 from tenure.client.owner import Owner
 from tenure.errors import ConfigurationError
 from tenure.journals.memory import MemoryJournal
+from tenure.protocol.lease.answers import Answer, Impossible
 from tenure.protocol.lease.attestation import Sight
-from tenure.protocol.lease.leader.events import Answer, CreatePool, Impossible, Question
+from tenure.protocol.lease.leader.events import CreatePool, Question
 from tenure.protocol.lease.leader.manager import ManagerConfig
 from tenure.protocol.lease.messages import Process
 from tenure.protocol.lease.timing import TEST, Timing

@@ -10,12 +10,8 @@ from tenure.errors import RemoteProtocolError
 from tenure.journals.memory import MemoryJournal
 from tenure.manager.engine import ManagerEngine
 from tenure.observe.events import Observer
-from tenure.protocol.lease.leader.events import (
-    Answer,
-    ClientLost,
-    ClientSaid,
-    Question,
-)
+from tenure.protocol.lease.answers import Answer
+from tenure.protocol.lease.leader.events import ClientLost, ClientSaid, Question
 from tenure.protocol.lease.leader.manager import ManagerConfig
 from tenure.protocol.log.noted import LogKind
 from tenure.runtime.clock import Clock, Timers

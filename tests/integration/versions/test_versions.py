@@ -7,7 +7,8 @@ import aiohttp
 import msgspec
 import pytest
 
-from tenure.manager.answers import OwnersAnswer, StatusAnswer
+from tenure.manager.answers import StatusAnswer
+from tenure.protocol.lease.answers import Owners
 from tenure.wire.versions import NEWEST
 from tests.integration.failover.stage import on_sqlite
 from tests.integration.versions.clients import clients_of
@@ -41,9 +42,7 @@ async def test_old_and_new_clients_share_the_keys_under_an_old_manager(tmp_path:
         assert status.protocols == (1,)
         assert "malformed message" not in status.events
         owners = await asked(stage.urls[0] + "/v1/pools/mixed/owners")
-        assert [each.protocol for each in msgspec.convert(owners, OwnersAnswer).owners] == [
-            None
-        ] * 2
+        assert [each.protocol for each in msgspec.convert(owners, Owners).owners] == [None] * 2
 
 
 async def test_the_new_takes_over_from_the_old_and_the_old_from_the_new(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import pytest
 
 from tenure.manager.peers import LAG_BYTES, Peers, frame
-from tenure.protocol.lease.leader.events import Connection
+from tenure.protocol.lease.answers import Connection
 
 
 class StuckTransport(asyncio.WriteTransport):

@@ -6,7 +6,8 @@ import pytest
 
 from tenure import Owner
 from tenure.base.ranges import KeyRange
-from tenure.protocol.lease.leader.events import ListOwners, Owners
+from tenure.protocol.lease.answers import Owners
+from tenure.protocol.lease.leader.events import ListOwners
 from tenure.testing.clock import TurnedClock
 from tenure.testing.cluster import InProcessCluster
 

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from tenure import ConfigurationError, Owner, PoolError
-from tenure.protocol.lease.leader.events import CarriedOut, CreatePool, ListOwners, Owners
+from tenure.protocol.lease.answers import Owners, PoolMade
+from tenure.protocol.lease.leader.events import CreatePool, ListOwners
 from tenure.testing.clock import TurnedClock
 from tenure.testing.cluster import InProcessCluster
 from tenure.transport.faulty import Faults
@@ -41,7 +42,7 @@ async def test_a_pool_that_was_not_given_is_created_by_its_first_owner() -> None
 
 async def test_managers_can_be_asked_stopped_and_started() -> None:
     async with InProcessCluster(["rooms"], managers=2, clock=TurnedClock()) as cluster:
-        assert cluster.ask(CreatePool("more", "hashed")) == CarriedOut(changed=True)
+        assert cluster.ask(CreatePool("more", "hashed")) == PoolMade("more", "hashed", created=True)
         async with cluster.owner(name="one") as owner:
             await cluster.turn(1)
             answer = cluster.ask(ListOwners("rooms"))

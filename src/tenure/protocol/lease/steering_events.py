@@ -1,4 +1,4 @@
-"""What the manager machine is told in order to steer a pool, or to explain it, and its answers.
+"""What the manager machine is told in order to steer a pool, or to explain it.
 
 Who is meant by a name is so after a restart too; an eviction is of one incarnation. With `dry_run`
 nothing is changed, and the answer says what would be.
@@ -9,11 +9,9 @@ from typing import TypeAlias
 import msgspec
 
 from tenure.base.keys import Key
-from tenure.protocol.lease.messages import OwnerInfo
-from tenure.protocol.lease.records import Steering
 
 
-class Steer(msgspec.Struct, frozen=True, kw_only=True):
+class Steer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The base of all that steers."""
 
     pool: str
@@ -89,90 +87,3 @@ class ExplainKey(msgspec.Struct, frozen=True):
 
     pool: str
     key: Key
-
-
-# --- answers ------------------------------------------------------------------------------------
-
-
-class Flow(msgspec.Struct, frozen=True):
-    """Ranges that go from one owner to another."""
-
-    giver: str | None
-    """None: nobody has them."""
-    taker: str | None
-    """None: nobody is to have them."""
-    ranges: int
-    share: float
-    """The part of the key space, from 0 to 1."""
-    with_state: bool
-    phase: str = ""
-    reason: str = ""
-
-
-class Steered(msgspec.Struct, frozen=True):
-    """The command was carried out, or would be."""
-
-    pool: str
-    changed: bool
-    """False where it was so already."""
-    dry_run: bool
-    flows: tuple[Flow, ...]
-    """What moves because of it, and would not without."""
-    steering: Steering
-    """All that holds now, or would."""
-    ranges: int = 0
-    """What the owner that is named has at the moment."""
-    hold_seconds: float = 0.0
-    """For an eviction: after how long the ranges are free."""
-
-
-class HeldBackMove(msgspec.Struct, frozen=True):
-    """What the policy would do, and why it does not."""
-
-    what: str
-    why: str
-
-
-class PlanRead(msgspec.Struct, frozen=True):
-    """What the policy would do now, as it is steered."""
-
-    pool: str
-    policy: str
-    steering: Steering
-    flows: tuple[Flow, ...]
-    held_back: tuple[HeldBackMove, ...]
-
-
-class PastMove(msgspec.Struct, frozen=True):
-    """A move of a range that this leader remembers."""
-
-    seconds_ago: float
-    how: str
-    giver: str | None
-    taker: str | None
-    number: int
-    since: int
-    phase: str
-    reason: str
-
-
-class KeyExplained(msgspec.Struct, frozen=True):
-    """Which owner has a key, and how it came there."""
-
-    pool: str
-    start: Key
-    end: Key | None
-    number: int
-    since: int
-    owner: OwnerInfo | None
-    joined_seconds_ago: float | None
-    """When the owner joined; None where that was before the leader remembers anything."""
-    planned: str | None
-    """Who should have it by the present plan."""
-    pinned_to: str | None
-    moves: tuple[PastMove, ...]
-    """The latest first."""
-    remembered_seconds: float
-    """How far back the leader remembers all moves; earlier ones, it does not know."""
-    stuck: tuple[str, ...] = ()
-    """Owners that had the key and whose applications do not let go of it."""

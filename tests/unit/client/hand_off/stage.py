@@ -10,7 +10,8 @@ import pytest
 from tenure import Granted, KeyedState, KeyRange, Owner
 from tenure.base.instants import in_seconds
 from tenure.client.hand_off.handler import Exported, Mark
-from tenure.protocol.lease.steering_events import ChoosePolicy, PlanRead, ReadPlan
+from tenure.protocol.lease.answers import PlanRead
+from tenure.protocol.lease.steering_events import ChoosePolicy, ReadPlan
 from tenure.testing.clock import TurnedClock, come_to_rest
 from tenure.testing.cluster import InProcessCluster
 

@@ -9,7 +9,8 @@ import pytest
 import pytest_asyncio
 
 from tenure import KeyRange
-from tenure.protocol.lease.steering_events import ExplainKey, KeyExplained
+from tenure.protocol.lease.answers import KeyExplained
+from tenure.protocol.lease.steering_events import ExplainKey
 from tests.unit.client.hand_off.stage import Member, Stage, on_stage
 
 pytestmark = pytest.mark.asyncio

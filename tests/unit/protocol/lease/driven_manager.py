@@ -7,8 +7,8 @@ from tenure.base.instants import Instant, seconds
 from tenure.base.noted import Noted
 from tenure.journals.memory import JournalContents
 from tenure.protocol.balance.planning import Planning
+from tenure.protocol.lease.answers import Answer
 from tenure.protocol.lease.leader.events import (
-    Answer,
     AnswerQuestion,
     ClientSaid,
     GiveUp,

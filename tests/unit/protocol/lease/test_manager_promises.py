@@ -1,21 +1,23 @@
 """The manager machine: what it promised and waits for, and what it answers to questions."""
 
 from tenure.base.instants import Instant
-from tenure.base.ranges import WHOLE
-from tenure.protocol.lease.leader.events import (
-    CarriedOut,
-    CreatePool,
+from tenure.protocol.lease.answers import (
     Impossible,
+    Location,
+    Owners,
+    PoolMade,
+    Pools,
+    SpelledKey,
+    Table,
+)
+from tenure.protocol.lease.leader.events import (
+    CreatePool,
     ListOwners,
     ListPools,
     Locate,
-    Location,
-    Owners,
-    Pools,
     Question,
     QuestionAsked,
     ReadTable,
-    Table,
 )
 from tenure.protocol.lease.records import PromiseLowered, WaitedOut
 from tenure.protocol.lease.timing import DEFAULT, PAPER
@@ -79,16 +81,19 @@ def test_a_longer_promise_is_lowered_when_it_has_run_out() -> None:
 
 def test_questions_are_answered_by_the_leader() -> None:
     driven = Driven()
-    assert driven.ask(CreatePool("p", "ordered", (b"m",))) == CarriedOut(changed=True)
-    assert driven.ask(CreatePool("p", "ordered", (b"m",))) == CarriedOut(changed=False)
+    assert driven.ask(CreatePool("p", "ordered", (b"m",))) == PoolMade("p", "ordered", created=True)
+    assert driven.ask(CreatePool("p", "ordered", (b"m",))) == PoolMade(
+        "p", "ordered", created=False
+    )
     pools, owners = driven.ask(ListPools()), driven.ask(ListOwners("p"))
     assert isinstance(pools, Pools)
     assert isinstance(owners, Owners)
-    assert ([pool.pool for pool in pools.pools], owners.owners) == (["p"], ())
+    assert ([pool.name for pool in pools.pools], owners.owners) == (["p"], ())
     table, location = driven.ask(ReadTable("p")), driven.ask(Locate("p", b"k"))
     assert isinstance(table, Table)
     assert isinstance(location, Location)
-    assert (table.snapshot, location.owner, location.entry.range) == (True, None, WHOLE)
+    assert (table.snapshot, location.owner) == (True, None)
+    assert (location.start, location.end) == (SpelledKey("", ""), None)
 
 
 def test_a_pool_that_is_there_otherwise_is_not_made_again() -> None:
@@ -117,7 +122,7 @@ def test_what_a_question_changed_is_durable_before_it_is_answered() -> None:
     driven.take(QuestionAsked(1, CreatePool("p", "hashed")))
     assert driven.replies == []
     driven.release()
-    assert driven.replies == [CarriedOut(changed=True)]
+    assert driven.replies == [PoolMade("p", "hashed", created=True)]
 
 
 def test_a_late_seat_read_is_harmless() -> None:

@@ -10,11 +10,10 @@ from typing import NamedTuple
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.noted import Noted, NotedKind
 from tenure.protocol.balance.planning import Planning
+from tenure.protocol.lease.answers import Answer, Connection
 from tenure.protocol.lease.history import LeaseHistory
 from tenure.protocol.lease.leader.events import (
-    Answer,
     AnswerQuestion,
-    Connection,
     MakePlan,
     ManagerAction,
     TellClient,

@@ -7,19 +7,11 @@ import msgspec
 from tenure.base.keys import Key, PoolKind
 from tenure.base.noted import Noted
 from tenure.protocol.balance.planning import Planned, Planning, PlanningFailed
-from tenure.protocol.lease.messages import Entry, FromManager, OwnerInfo, ToManager
+from tenure.protocol.lease.answers import Answer, Connection
+from tenure.protocol.lease.messages import FromManager, ToManager
 from tenure.protocol.lease.records import JournalAction, JournalEvent
-from tenure.protocol.lease.steering_events import (
-    ExplainKey,
-    KeyExplained,
-    PlanRead,
-    ReadPlan,
-    Steered,
-    SteeringCommand,
-)
+from tenure.protocol.lease.steering_events import ExplainKey, ReadPlan, SteeringCommand
 
-Connection: TypeAlias = int
-"""A client's connection, numbered by whoever runs the machine."""
 Ticket: TypeAlias = int
 """A question's number, drawn by whoever asks."""
 
@@ -108,102 +100,6 @@ class PlanMade(msgspec.Struct, frozen=True):
 ManagerEvent: TypeAlias = (
     ClientSaid | ClientLost | StopRequested | QuestionAsked | PlanMade | JournalEvent
 )
-
-
-# --- answers to questions -----------------------------------------------------------------------
-
-
-class PoolSummary(msgspec.Struct, frozen=True):
-    """One pool in short."""
-
-    pool: str
-    kind: PoolKind
-    owners: int
-    ranges: int
-    free_ranges: int
-    lsn: int
-    split_points: tuple[Key, ...] = ()
-
-
-class Pools(msgspec.Struct, frozen=True):
-    """All pools, by name."""
-
-    pools: tuple[PoolSummary, ...]
-
-
-class OwnerSummary(msgspec.Struct, frozen=True):
-    """One owner in short."""
-
-    name: str
-    address: str
-    incarnation: int
-    ranges: int
-    share: float
-    """The part of the key space, from 0 to 1."""
-    recalled_ranges: int
-    connection: Connection | None
-    """On which it asked last; None where that is gone."""
-    hold_seconds: float
-    """How long its ranges stay its own without a further request."""
-    capacity: float
-    labels: dict[str, str]
-    steering: str = ""
-    """What an operator ordered: cordoned, drained or evicted; otherwise empty."""
-    load: float = 0.0
-    """What is asked of its ranges a second, as far as owners have told."""
-    same_address: str = ""
-    """Another living owner that announces the same address; empty where there is none."""
-
-
-class Owners(msgspec.Struct, frozen=True):
-    """All owners of a pool, by name."""
-
-    pool: str
-    owners: tuple[OwnerSummary, ...]
-
-
-class Table(msgspec.Struct, frozen=True):
-    """A pool's table, or what changed in it, up to `lsn` of `journal`."""
-
-    pool: str
-    journal: int
-    kind: PoolKind
-    lsn: int
-    snapshot: bool
-    entries: tuple[Entry, ...]
-    owners: tuple[OwnerInfo, ...]
-
-
-class Location(msgspec.Struct, frozen=True):
-    """The range around a key, and who has it; `owner` is None where nobody does."""
-
-    pool: str
-    entry: Entry
-    owner: OwnerInfo | None
-
-
-class CarriedOut(msgspec.Struct, frozen=True):
-    """The command was carried out; `changed` is False where there was nothing to change."""
-
-    changed: bool
-
-
-class NotLeading(msgspec.Struct, frozen=True):
-    """Ask the leader, where one is known."""
-
-    leader: str | None
-
-
-class Impossible(msgspec.Struct, frozen=True):
-    """The question cannot be answered: what is wrong with it, and the way out."""
-
-    why: str
-    missing: bool = False
-    """Whether what it names does not exist."""
-
-
-Told: TypeAlias = Pools | Owners | Table | Location | PlanRead | KeyExplained
-Answer: TypeAlias = Told | CarriedOut | Steered | NotLeading | Impossible
 
 
 # --- actions ------------------------------------------------------------------------------------

@@ -3,22 +3,28 @@
 from collections.abc import Iterable
 
 from tenure.base.instants import Instant, in_seconds
+from tenure.base.keys import PoolKind
 from tenure.protocol.balance.load import share_of
 from tenure.protocol.balance.planning import Planned, PlanningFailed
 from tenure.protocol.balance.policy import NOBODY, PlannedMove
-from tenure.protocol.lease.leader.events import Impossible
+from tenure.protocol.lease.answers import (
+    Flow,
+    HeldBackMove,
+    Impossible,
+    KeyExplained,
+    NamedOwner,
+    PastMove,
+    PinnedKey,
+    PlanRead,
+    SteeringSummary,
+    spelled,
+    spelled_end,
+)
 from tenure.protocol.lease.leader.move_log import LoggedMove
 from tenure.protocol.lease.leader.policies import policy_name
 from tenure.protocol.lease.leader.pool import Pool
-from tenure.protocol.lease.messages import OwnerInfo
-from tenure.protocol.lease.steering_events import (
-    ExplainKey,
-    Flow,
-    HeldBackMove,
-    KeyExplained,
-    PastMove,
-    PlanRead,
-)
+from tenure.protocol.lease.records import Member, Steering
+from tenure.protocol.lease.steering_events import ExplainKey
 
 MOVES_TOLD = 100
 """Of one key: more is no explanation."""
@@ -34,13 +40,12 @@ def explain(now: Instant, pool: Pool, question: ExplainKey) -> KeyExplained:
     moves = [_past(now, move) for move, _ in zip(log.of(key), range(MOVES_TOLD), strict=False)]
     return KeyExplained(
         pool=table.pool,
-        start=key_range.start,
-        end=key_range.end,
+        key=spelled(key, table.kind),
+        start=spelled(key_range.start, table.kind),
+        end=spelled_end(key_range.end, table.kind),
+        owner=named(member) if member else None,
         number=right.number,
         since=right.since,
-        owner=OwnerInfo(incarnation=member.incarnation, name=member.name, address=member.address)
-        if member
-        else None,
         joined_seconds_ago=None if joined is None else in_seconds(now - joined),
         planned=name_of(pool, pool.planner.plan[key]),
         pinned_to=dict(table.steering.pins).get(key),
@@ -57,14 +62,14 @@ def explain(now: Instant, pool: Pool, question: ExplainKey) -> KeyExplained:
 def _past(now: Instant, move: LoggedMove) -> PastMove:
     phase, reason = move.why or ("", "")
     return PastMove(
-        in_seconds(now - move.at),
-        move.how,
-        move.giver_name or None,
-        move.taker_name or None,
-        move.number,
-        move.since,
-        phase,
-        reason,
+        seconds_ago=in_seconds(now - move.at),
+        how=move.how,
+        giver=move.giver_name or None,
+        taker=move.taker_name or None,
+        number=move.number,
+        since=move.since,
+        phase=phase,
+        reason=reason,
     )
 
 
@@ -75,11 +80,23 @@ def read_plan(pool: Pool, made: Planned | PlanningFailed) -> PlanRead | Impossib
     if isinstance(made, PlanningFailed):
         return Impossible(f"the policy {name} of the pool {table.pool!r} failed: {made.why}")
     return PlanRead(
-        table.pool,
-        name,
-        table.steering,
-        flows(pool, made.moves, by_reason=True),
-        tuple(HeldBackMove(each.what, each.why) for each in made.plan.held_back),
+        pool=table.pool,
+        policy=name,
+        steering=summary_of(table.steering, table.kind),
+        flows=flows(pool, made.moves, by_reason=True),
+        held_back=tuple(HeldBackMove(each.what, each.why) for each in made.plan.held_back),
+    )
+
+
+def summary_of(steering: Steering, kind: PoolKind) -> SteeringSummary:
+    """How a pool of that kind is steered."""
+    return SteeringSummary(
+        cordoned=steering.cordoned,
+        drained=steering.drained,
+        evicted=steering.evicted,
+        pins=tuple(PinnedKey(spelled(key, kind), owner) for key, owner in steering.pins),
+        frozen=steering.frozen,
+        policy=steering.policy,
     )
 
 
@@ -110,6 +127,11 @@ def flows(
             sums.items(), key=lambda item: (-item[1][1], str(item[0]))
         )
     )
+
+
+def named(member: Member) -> NamedOwner:
+    """Which owner a member is."""
+    return NamedOwner(incarnation=member.incarnation, name=member.name, address=member.address)
 
 
 def name_of(pool: Pool, incarnation: int) -> str | None:

@@ -11,14 +11,12 @@ from tenure.base.keys import KEY_BYTES, Key
 from tenure.base.names import shown, wrong_with_name
 from tenure.base.ranges import LOWEST
 from tenure.protocol.balance.planning import Planned, Planning, PlanningFailed
+from tenure.protocol.lease.answers import Connection, Impossible, PoolDeleted, PoolMade, Steered
 from tenure.protocol.lease.leader import questions
 from tenure.protocol.lease.leader.context import LeaderContext
 from tenure.protocol.lease.leader.events import (
-    CarriedOut,
-    Connection,
     CreatePool,
     DeletePool,
-    Impossible,
     PlanMade,
     QuestionAsked,
 )
@@ -48,7 +46,7 @@ from tenure.protocol.lease.records import (
     TookOver,
     WaitedOut,
 )
-from tenure.protocol.lease.steering_events import ReadPlan, Steer, Steered, SteeringCommand
+from tenure.protocol.lease.steering_events import ReadPlan, Steer, SteeringCommand
 from tenure.protocol.lease.table import NOBODY, LeaseTable
 
 
@@ -304,7 +302,7 @@ class Leader:
         else:
             self.context.reply(asked.ticket, answer)
 
-    def _create_asked(self, question: CreatePool) -> CarriedOut | Impossible:
+    def _create_asked(self, question: CreatePool) -> PoolMade | Impossible:
         wanted = PoolCreated(
             pool=question.pool, kind=question.kind, split_points=question.split_points
         )
@@ -314,16 +312,16 @@ class Leader:
             if why is not None:
                 return Impossible(why)
             self._create(wanted)
-            return CarriedOut(changed=True)
+            return PoolMade(question.pool, question.kind, created=True)
         table = pool.table
         if PoolCreated(pool=table.pool, kind=table.kind, split_points=table.split_points) == wanted:
-            return CarriedOut(changed=False)
+            return PoolMade(question.pool, question.kind, created=False)
         return Impossible(
             f"the pool {question.pool!r} exists already, {table.kind} and with "
             f"{len(table.split_points)} split points; choose another name"
         )
 
-    def _delete_asked(self, now: Instant, question: DeletePool) -> CarriedOut | Impossible:
+    def _delete_asked(self, now: Instant, question: DeletePool) -> PoolDeleted | Impossible:
         name = question.pool
         pool = self.pools.get(name)
         if pool is None:
@@ -341,7 +339,7 @@ class Leader:
             del self.pools[name]
             self._drop_questions_about(name)
             self.context.note(LeaderKind.POOL_DELETED, name)
-        return CarriedOut(changed=True)
+        return PoolDeleted(name, question.dry_run)
 
     def _drop_questions_about(self, pool: str) -> None:
         for work in [work for work in self._asked if work.pool == pool]:

@@ -13,17 +13,16 @@ import msgspec
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.machine import Output
 from tenure.base.noted import Noted
+from tenure.protocol.lease.answers import Connection, NotLeading
 from tenure.protocol.lease.history import LeaseHistory
 from tenure.protocol.lease.leader.context import PLANS_AT_ONCE, LeaderContext, Seal
 from tenure.protocol.lease.leader.events import (
     AnswerQuestion,
     ClientLost,
     ClientSaid,
-    Connection,
     GiveUp,
     ManagerAction,
     ManagerEvent,
-    NotLeading,
     PlanMade,
     QuestionAsked,
     StopRequested,

@@ -18,10 +18,10 @@ from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
 from tenure.protocol.balance.planning import Planned, Planning, PlanningFailed
 from tenure.protocol.balance.policy import NOBODY, Policy
+from tenure.protocol.lease.answers import Connection
 from tenure.protocol.lease.causes import joined
 from tenure.protocol.lease.leader.addresses import Addresses
 from tenure.protocol.lease.leader.context import LeaderContext
-from tenure.protocol.lease.leader.events import Connection
 from tenure.protocol.lease.leader.move_log import MoveLog
 from tenure.protocol.lease.leader.moving import Moving
 from tenure.protocol.lease.leader.noted import LeaderKind

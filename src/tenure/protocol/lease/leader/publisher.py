@@ -7,9 +7,9 @@ brings what is missing.
 """
 
 from tenure.base.instants import FAR_FUTURE, Instant
+from tenure.protocol.lease.answers import Connection
 from tenure.protocol.lease.leader.change_log import ChangeLog
 from tenure.protocol.lease.leader.context import LeaderContext
-from tenure.protocol.lease.leader.events import Connection
 from tenure.protocol.lease.messages import Changes, Entry, OwnerInfo, Sync, SyncResponse
 from tenure.protocol.lease.table import LeaseTable
 

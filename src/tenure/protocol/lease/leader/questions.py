@@ -4,29 +4,28 @@ from collections.abc import Mapping
 from typing import assert_never
 
 from tenure.base.instants import Instant, in_seconds
-from tenure.base.keys import Key
+from tenure.base.keys import Key, PoolKind
 from tenure.protocol.balance.load import share_of
-from tenure.protocol.lease.leader.events import (
+from tenure.protocol.lease.answers import (
     Answer,
     Impossible,
-    ListOwners,
-    ListPools,
-    Locate,
     Location,
     Owners,
     OwnerSummary,
     Pools,
     PoolSummary,
-    Reading,
-    ReadTable,
     Table,
+    TableRange,
+    spelled,
+    spelled_end,
 )
-from tenure.protocol.lease.leader.explaining import explain
+from tenure.protocol.lease.leader.events import ListOwners, ListPools, Locate, Reading, ReadTable
+from tenure.protocol.lease.leader.explaining import explain, named
 from tenure.protocol.lease.leader.pool import Pool
 from tenure.protocol.lease.leader.session import NOT_RECALLED, Session
-from tenure.protocol.lease.messages import OwnerInfo
+from tenure.protocol.lease.messages import Entry
 from tenure.protocol.lease.steering_events import ExplainKey
-from tenure.protocol.lease.table import NOBODY, entry_of
+from tenure.protocol.lease.table import NOBODY
 
 
 def answer(now: Instant, pools: Mapping[str, Pool], question: Reading) -> Answer:
@@ -38,10 +37,7 @@ def answer(now: Instant, pools: Mapping[str, Pool], question: Reading) -> Answer
         return no_pool(pools, question.pool)
     match question:
         case ListOwners():
-            sessions = sorted(pool.sessions.values(), key=lambda session: session.name)
-            carried = pool.planner.load_watch.carried(now)
-            owners = tuple(_owner_summary(now, pool, session, carried) for session in sessions)
-            return Owners(question.pool, owners)
+            return _owners(now, pool)
         case ReadTable(since=since, journal=journal):
             is_ours = journal in (None, pool.context.seal.journal)
             return _table(pool, since if is_ours else None)
@@ -61,15 +57,24 @@ def no_pool(pools: Mapping[str, Pool], name: str) -> Impossible:
 
 def _pool_summary(pool: Pool) -> PoolSummary:
     table = pool.table
-    free = sum(right.owner == NOBODY for right in table.rights.values())
     return PoolSummary(
-        table.pool,
-        table.kind,
-        len(table.members),
-        len(table.rights),
-        free,
-        pool.publisher.log.last,
-        table.split_points,
+        name=table.pool,
+        kind=table.kind,
+        owners=len(table.members),
+        ranges=len(table.rights),
+        free_ranges=sum(right.owner == NOBODY for right in table.rights.values()),
+        lsn=pool.publisher.log.last,
+        split_points=tuple(spelled(point, table.kind) for point in table.split_points),
+    )
+
+
+def _owners(now: Instant, pool: Pool) -> Owners:
+    sessions = sorted(pool.sessions.values(), key=lambda session: session.name)
+    carried = pool.planner.load_watch.carried(now)
+    return Owners(
+        pool.table.pool,
+        tuple(_owner_summary(now, pool, session, carried) for session in sessions),
+        tuple(session.connection for session in sessions),
     )
 
 
@@ -79,19 +84,19 @@ def _owner_summary(
     member = pool.table.members[session.incarnation]
     held = pool.table.held_by(session.incarnation)
     return OwnerSummary(
-        member.name,
-        member.address,
-        member.incarnation,
-        len(held),
-        sum(share_of(item.range) for item in held),
-        sum(deadline != NOT_RECALLED for deadline in session.recalled.values()),
-        session.connection,
-        max(in_seconds(session.hold_until - now), 0.0),
-        member.capacity,
-        member.labels,
-        _steering(pool, session),
-        carried.get(session.incarnation, 0.0),
-        pool.addresses.beside(session),
+        name=member.name,
+        address=member.address,
+        incarnation=member.incarnation,
+        ranges=len(held),
+        share=sum(share_of(item.range) for item in held),
+        recalled_ranges=sum(deadline != NOT_RECALLED for deadline in session.recalled.values()),
+        connected=session.connection is not None,
+        hold_seconds=max(in_seconds(session.hold_until - now), 0.0),
+        capacity=member.capacity,
+        labels=member.labels,
+        steering=_steering(pool, session),
+        load=carried.get(session.incarnation, 0.0),
+        same_address=pool.addresses.beside(session),
     )
 
 
@@ -110,22 +115,37 @@ def _table(pool: Pool, since: int | None) -> Table:
     table, log = pool.table, pool.publisher.log
     changes = None if since is None else log.since(since, at_most=len(table.rights))
     entries = table.entries() if changes is None else changes
-    owners = tuple(
-        OwnerInfo(incarnation=member.incarnation, name=member.name, address=member.address)
-        for _, member in sorted(table.members.items())
+    return Table(
+        pool=table.pool,
+        journal=f"{pool.context.seal.journal:016x}",
+        kind=table.kind,
+        lsn=pool.context.history.lsn,
+        snapshot=changes is None,
+        entries=tuple(_table_range(entry, table.kind) for entry in entries),
+        owners=tuple(named(member) for _, member in sorted(table.members.items())),
     )
-    lsn = pool.context.history.lsn
-    journal = pool.context.seal.journal
-    return Table(table.pool, journal, table.kind, lsn, changes is None, entries, owners)
+
+
+def _table_range(entry: Entry, kind: PoolKind) -> TableRange:
+    return TableRange(
+        start=spelled(entry.start, kind),
+        end=spelled_end(entry.end, kind),
+        owner=entry.owner or None,
+        number=entry.number,
+        since=entry.since,
+    )
 
 
 def _location(pool: Pool, key: Key) -> Location:
-    rights = pool.table.rights
-    right = rights[key]
-    member = pool.table.members.get(right.owner)
-    owner = (
-        OwnerInfo(incarnation=member.incarnation, name=member.name, address=member.address)
-        if member
-        else None
+    table = pool.table
+    right, key_range = table.rights[key], table.rights.range_at(key)
+    member = table.members.get(right.owner)
+    return Location(
+        pool=table.pool,
+        key=spelled(key, table.kind),
+        start=spelled(key_range.start, table.kind),
+        end=spelled_end(key_range.end, table.kind),
+        owner=named(member) if member else None,
+        number=right.number,
+        since=right.since,
     )
-    return Location(pool.table.pool, entry_of(rights.range_at(key), right), owner)

@@ -9,9 +9,9 @@ from typing import Any
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import LOWEST, KeyRange
+from tenure.protocol.lease.answers import Connection
 from tenure.protocol.lease.causes import joined
 from tenure.protocol.lease.leader.context import LeaderContext
-from tenure.protocol.lease.leader.events import Connection
 from tenure.protocol.lease.messages import Held, Leased, Poke
 
 NOT_RECALLED = Instant(0)

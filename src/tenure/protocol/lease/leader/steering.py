@@ -8,13 +8,13 @@ it: the difference is what moves because of it, and all that a dry run does.
 from collections.abc import Iterable, Sequence
 from typing import assert_never
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from tenure.base.instants import Instant, in_seconds
 from tenure.base.names import shown
 from tenure.protocol.balance.planning import Planned, Planning, PlanningFailed
-from tenure.protocol.lease.leader.events import Impossible
-from tenure.protocol.lease.leader.explaining import flows
+from tenure.protocol.lease.answers import Flow, Impossible, Steered
+from tenure.protocol.lease.leader.explaining import flows, summary_of
 from tenure.protocol.lease.leader.noted import LeaderKind
 from tenure.protocol.lease.leader.policies import POLICIES, PolicyMaker
 from tenure.protocol.lease.leader.pool import Pool
@@ -25,10 +25,8 @@ from tenure.protocol.lease.steering_events import (
     Cordon,
     Drain,
     Evict,
-    Flow,
     Freeze,
     PinKey,
-    Steered,
     SteeringCommand,
     Uncordon,
     Unfreeze,
@@ -90,7 +88,7 @@ def steer(
         pool.on_death(now, session, LeaderKind.EVICTED)
     else:
         pool.steer(now, work, made)
-    return replace(answer, steering=table.steering)
+    return replace(answer, steering=summary_of(table.steering, table.kind))
 
 
 def _answer(now: Instant, pool: Pool, command: SteeringCommand, moved: tuple[Flow, ...]) -> Steered:
@@ -101,13 +99,15 @@ def _answer(now: Instant, pool: Pool, command: SteeringCommand, moved: tuple[Flo
     incarnation = gone or _present(table, getattr(command, "owner", ""))
     session = pool.sessions.get(gone)
     return Steered(
-        table.pool,
-        wanted != table.steering or is_dead,
-        command.dry_run,
-        moved,
-        wanted,
-        len(table.held_by(incarnation)) if incarnation else 0,
-        0.0 if session is None or is_dead else max(in_seconds(session.hold_until - now), 0.0),
+        pool=table.pool,
+        changed=wanted != table.steering or is_dead,
+        dry_run=command.dry_run,
+        flows=moved,
+        steering=summary_of(wanted, table.kind),
+        ranges=len(table.held_by(incarnation)) if incarnation else 0,
+        hold_seconds=0.0
+        if session is None or is_dead
+        else max(in_seconds(session.hold_until - now), 0.0),
     )
 
 
@@ -208,17 +208,10 @@ def _too_many(wanted: Steering) -> str:
 
 def _in_words(command: SteeringCommand) -> str:
     """For the log."""
-    match command:
-        case Drain(owner=owner) | Cordon(owner=owner) | Uncordon(owner=owner):
-            what = owner
-        case PinKey(key=key, owner=owner):
-            what = f"{key.hex()} to {owner}"
-        case UnpinKey(key=key):
-            what = key.hex()
-        case Evict(incarnation=incarnation, confirmed_dead=confirmed_dead):
-            what = f"{incarnation}{', confirmed dead' if confirmed_dead else ''}"
-        case ChoosePolicy(policy=policy):
-            what = policy
-        case _:
-            what = ""
-    return f"{type(command).__name__} {what}".strip()
+    said = asdict(command)
+    words = [
+        f"{name}={value.hex() if isinstance(value, bytes) else value}"
+        for name, value in said.items()
+        if name not in ("pool", "dry_run")
+    ]
+    return " ".join((type(command).__name__, *words))

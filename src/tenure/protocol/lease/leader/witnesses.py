@@ -16,9 +16,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, Instant
+from tenure.protocol.lease.answers import Connection
 from tenure.protocol.lease.attestation import may_attest
 from tenure.protocol.lease.leader.context import LeaderContext
-from tenure.protocol.lease.leader.events import Connection
 from tenure.protocol.lease.leader.noted import LeaderKind
 from tenure.protocol.lease.leader.pool import Pool
 from tenure.protocol.lease.leader.session import Session

@@ -2,7 +2,8 @@
 
 from tenure.base.instants import Instant
 from tenure.base.ranges import WHOLE
-from tenure.protocol.lease.leader.events import ListOwners, Owners
+from tenure.protocol.lease.answers import Owners
+from tenure.protocol.lease.leader.events import ListOwners
 from tenure.protocol.lease.leader.questions import answer
 from tenure.protocol.lease.messages import LeaseResponse
 from tests.unit.protocol.lease.desk import ByName, Desk, at, listed

@@ -4,14 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tenure.protocol.lease.leader.events import (
-    CarriedOut,
-    CreatePool,
-    DeletePool,
-    Impossible,
-    ListPools,
-    Pools,
-)
+from tenure.protocol.lease.answers import Impossible, PoolDeleted, PoolMade, Pools
+from tenure.protocol.lease.leader.events import CreatePool, DeletePool, ListPools
 from tenure.protocol.lease.messages import (
     LeaseRequest,
     LeaseResponse,
@@ -60,14 +54,14 @@ def deleted() -> tuple[Driven, LeaseResponse]:
     driven = Driven()
     answer = granted(driven)
     ask(driven, answer, leaving=True)
-    assert driven.ask(DeletePool("p")) == CarriedOut(changed=True)
+    assert driven.ask(DeletePool("p")) == PoolDeleted("p", dry_run=False)
     return driven, answer
 
 
 def pools(driven: Driven) -> list[str]:
     said = driven.ask(ListPools())
     assert isinstance(said, Pools)
-    return [each.pool for each in said.pools]
+    return [each.name for each in said.pools]
 
 
 def test_a_pool_with_owners_is_not_deleted() -> None:
@@ -87,7 +81,7 @@ def test_an_owner_whose_hold_runs_is_there() -> None:
     driven.run(at(driven.now / 1e9 + 10))
     assert isinstance(driven.ask(DeletePool("p")), Impossible)
     driven.run(at(driven.now / 1e9 + 4))
-    assert driven.ask(DeletePool("p")) == CarriedOut(changed=True)
+    assert driven.ask(DeletePool("p")) == PoolDeleted("p", dry_run=False)
 
 
 def test_a_pool_that_is_not_there_is_missing() -> None:
@@ -99,8 +93,8 @@ def test_a_pool_that_is_not_there_is_missing() -> None:
 
 def test_a_dry_run_changes_nothing() -> None:
     driven = Driven()
-    assert driven.ask(CreatePool("p", "hashed")) == CarriedOut(changed=True)
-    assert driven.ask(DeletePool("p", dry_run=True)) == CarriedOut(changed=True)
+    assert driven.ask(CreatePool("p", "hashed")) == PoolMade("p", "hashed", created=True)
+    assert driven.ask(DeletePool("p", dry_run=True)) == PoolDeleted("p", dry_run=True)
     assert pools(driven) == ["p"]
 
 

@@ -6,10 +6,8 @@ import msgspec
 import pytest
 
 from tenure.base.instants import seconds
-from tenure.protocol.lease.leader.events import (
-    ListPools,
-    NotLeading,
-)
+from tenure.protocol.lease.answers import NotLeading
+from tenure.protocol.lease.leader.events import ListPools
 from tenure.protocol.lease.leader.receipts import Receipt, sealed
 from tenure.protocol.lease.messages import (
     Held,

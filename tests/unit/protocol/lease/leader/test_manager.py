@@ -8,13 +8,11 @@ import pytest
 from tenure.base.instants import FAR_FUTURE, Instant, seconds
 from tenure.base.keys import KEY_BYTES
 from tenure.journals.memory import JournalContents
+from tenure.protocol.lease.answers import Impossible, NotLeading, PoolMade
 from tenure.protocol.lease.leader.events import (
-    CarriedOut,
     ClientLost,
     CreatePool,
-    Impossible,
     ListPools,
-    NotLeading,
     StopRequested,
 )
 from tenure.protocol.lease.leader.receipts import SECRET_BYTES
@@ -196,7 +194,9 @@ def test_split_points_that_are_too_long_never_reach_the_journal() -> None:
         "a split point of 1025 bytes, where 1024 are the most; choose shorter ones"
     )
     assert list(driven.journal.records) == before
-    assert driven.ask(CreatePool("p", "ordered", (b"k" * KEY_BYTES,))) == CarriedOut(changed=True)
+    assert driven.ask(CreatePool("p", "ordered", (b"k" * KEY_BYTES,))) == PoolMade(
+        "p", "ordered", created=True
+    )
 
 
 def test_a_request_for_a_pool_that_is_not_there_is_refused() -> None:

@@ -8,8 +8,8 @@ from tenure.base.instants import FAR_FUTURE, Instant, seconds
 from tenure.base.ranges import WHOLE
 from tenure.protocol.balance.planning import Planning
 from tenure.protocol.balance.policy import NOBODY, Plan, Policy, Situation
+from tenure.protocol.lease.answers import PlanRead, PoolMade, Steered
 from tenure.protocol.lease.leader.events import (
-    CarriedOut,
     CreatePool,
     MakePlan,
     ManagerAction,
@@ -19,7 +19,7 @@ from tenure.protocol.lease.leader.events import (
 )
 from tenure.protocol.lease.leader.noted import LeaderKind
 from tenure.protocol.lease.records import Steering
-from tenure.protocol.lease.steering_events import ChoosePolicy, Freeze, PlanRead, ReadPlan, Steered
+from tenure.protocol.lease.steering_events import ChoosePolicy, Freeze, ReadPlan
 from tenure.protocol.lease.timing import DEFAULT
 from tenure.protocol.log.journal import Seat
 from tests.unit.protocol.lease.desk import HIGH, LOW, T0, ByName, Desk, at
@@ -242,7 +242,7 @@ def test_a_question_to_the_policy_is_answered_when_the_policy_has_been_asked() -
     questions: list[Question] = [ReadPlan("p"), Freeze(pool="p", dry_run=True)]
     for ticket, question in enumerate(questions):
         driven.take(QuestionAsked(ticket, question))
-    assert driven.replies == [CarriedOut(changed=True)]
+    assert driven.replies == [PoolMade("p", "hashed", created=True)]
     driven.plan()
     read, dry = driven.replies[1:]
     assert isinstance(read, PlanRead)
@@ -273,4 +273,4 @@ def test_what_comes_of_a_plan_that_a_deposed_leader_wanted_is_nothing(leads_agai
     else:
         driven.take(StopRequested())
     driven.plan()
-    assert driven.replies == [CarriedOut(changed=True)]
+    assert driven.replies == [PoolMade("p", "hashed", created=True)]

@@ -3,18 +3,17 @@
 import pytest
 
 from tenure.base.ranges import WHOLE
-from tenure.protocol.lease.leader.events import (
-    ListOwners,
-    ListPools,
-    Locate,
+from tenure.protocol.lease.answers import (
     Location,
+    NamedOwner,
     Owners,
     Pools,
-    ReadTable,
+    SpelledKey,
     Table,
+    TableRange,
 )
+from tenure.protocol.lease.leader.events import ListOwners, ListPools, Locate, ReadTable
 from tenure.protocol.lease.leader.questions import answer
-from tenure.protocol.lease.messages import Entry, OwnerInfo
 from tests.unit.protocol.lease.desk import HIGH, LOW, T0, ByName, Desk, at
 
 A, B = 101, 102
@@ -37,14 +36,14 @@ def test_pools_in_short() -> None:
     pools = answer(at(1), {"p": made.pool}, ListPools())
     assert isinstance(pools, Pools)
     [pool] = pools.pools
-    assert (pool.pool, pool.kind, pool.owners, pool.ranges, pool.free_ranges) == (
+    assert (pool.name, pool.kind, pool.owners, pool.ranges, pool.free_ranges) == (
         "p",
         "ordered",
         2,
         2,
         0,
     )
-    assert (pool.split_points, pool.lsn) == ((b"m",), made.pool.publisher.log.last)
+    assert (pool.split_points, pool.lsn) == ((SpelledKey("6d", "m"),), made.pool.publisher.log.last)
 
 
 def test_owners_by_name_with_what_they_have() -> None:
@@ -52,10 +51,11 @@ def test_owners_by_name_with_what_they_have() -> None:
     owners = answer(at(3.2), {"p": made.pool}, ListOwners("p"))
     assert isinstance(owners, Owners)
     [a, b] = owners.owners
-    assert [(x.name, x.incarnation, x.ranges, x.connection) for x in (a, b)] == [
-        ("a", 2, 1, 101),
-        ("b", 1, 1, 102),
+    assert [(x.name, x.incarnation, x.ranges, x.connected) for x in (a, b)] == [
+        ("a", 2, 1, True),
+        ("b", 1, 1, True),
     ]
+    assert owners.connections == (101, 102)
     assert a.share == pytest.approx(ord("m") / 256)
     assert a.share + b.share == pytest.approx(1)
     assert a.hold_seconds == pytest.approx(10.0)
@@ -67,7 +67,11 @@ def test_the_table_whole_or_since_an_lsn() -> None:
     pools = {"p": made.pool}
     whole = answer(at(1), pools, ReadTable("p"))
     assert isinstance(whole, Table)
-    assert (whole.snapshot, whole.entries) == (True, made.pool.table.entries())
+    assert (whole.snapshot, len(whole.entries)) == (True, 2)
+    low = TableRange(
+        start=SpelledKey("", ""), end=SpelledKey("6d", "m"), owner=2, number=3, since=1
+    )
+    assert whole.entries[0] == low
     assert [owner.name for owner in whole.owners] == ["b", "a"]
     now = answer(at(1), pools, ReadTable("p", whole.lsn))
     assert isinstance(now, Table)
@@ -88,15 +92,13 @@ def test_where_a_key_is() -> None:
     made = desk()
     found = answer(at(1), {"p": made.pool}, Locate("p", b"k"))
     assert isinstance(found, Location)
-    assert found.owner == OwnerInfo(incarnation=2, name="a", address="http://a")
-    assert found.entry.range == LOW
+    assert found.owner == NamedOwner(incarnation=2, name="a", address="http://a")
+    assert (found.start, found.end) == (SpelledKey("", ""), SpelledKey("6d", "m"))
 
 
 def test_where_a_key_is_that_nobody_has() -> None:
     made = Desk(ByName((WHOLE, "a")))
     found = answer(at(1), {"p": made.pool}, Locate("p", b"k"))
     assert isinstance(found, Location)
-    assert (found.owner, found.entry) == (
-        None,
-        Entry(start=b"", end=None, owner=0, number=1, since=1),
-    )
+    assert (found.owner, found.number, found.since) == (None, 1, 1)
+    assert (found.key, found.start, found.end) == (SpelledKey("6b", "k"), SpelledKey("", ""), None)

@@ -8,8 +8,9 @@ from tenure.base.keys import KEY_BYTES
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import WHOLE
 from tenure.protocol.balance.policy import Plan, Situation
+from tenure.protocol.lease.answers import Impossible, Steered
 from tenure.protocol.lease.leader import room
-from tenure.protocol.lease.leader.events import CreatePool, Impossible
+from tenure.protocol.lease.leader.events import CreatePool
 from tenure.protocol.lease.leader.load_watch import LoadWatch
 from tenure.protocol.lease.limits import RANGES_PER_TABLE
 from tenure.protocol.lease.messages import (
@@ -21,7 +22,7 @@ from tenure.protocol.lease.messages import (
     RangeLoad,
     Refusal,
 )
-from tenure.protocol.lease.steering_events import PinKey, Steered
+from tenure.protocol.lease.steering_events import PinKey
 from tenure.protocol.lease.table import NOBODY
 from tenure.wire.lease import decode_to_owner, encode
 from tenure.wire.versions import NEWEST

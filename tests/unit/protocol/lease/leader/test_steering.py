@@ -12,7 +12,7 @@ from tenure.base.ranges import WHOLE
 from tenure.protocol.balance.load import share_of
 from tenure.protocol.balance.policy import NOBODY, Plan, Situation, Why, obeying, open_to_more
 from tenure.protocol.balance.weighted import Weighted
-from tenure.protocol.lease.leader.events import Impossible
+from tenure.protocol.lease.answers import Flow, Impossible, PlanRead, Steered
 from tenure.protocol.lease.leader.explaining import explain, read_plan
 from tenure.protocol.lease.leader.policies import chosen_policy
 from tenure.protocol.lease.leader.steering import NAMED_AT_MOST, planning_to_steer, steer
@@ -24,11 +24,8 @@ from tenure.protocol.lease.steering_events import (
     Drain,
     Evict,
     ExplainKey,
-    Flow,
     Freeze,
     PinKey,
-    PlanRead,
-    Steered,
     SteeringCommand,
     Uncordon,
     Unfreeze,
@@ -355,7 +352,8 @@ def test_who_is_gone_can_be_uncordoned() -> None:
     desk = two_owners()
     say(desk, Cordon(pool="p", owner="a"))
     desk.ask(at(1), 1, A, (), leaving=True)
-    assert say(desk, Uncordon(pool="p", owner="a")).steering == UNSTEERED
+    say(desk, Uncordon(pool="p", owner="a"))
+    assert desk.pool.table.steering == UNSTEERED
 
 
 def test_pins_are_not_without_number() -> None:

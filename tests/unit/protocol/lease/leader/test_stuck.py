@@ -3,10 +3,11 @@
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import WHOLE
 from tenure.protocol.balance.policy import NOBODY, Plan, Situation
-from tenure.protocol.lease.leader.events import ListOwners, Owners
+from tenure.protocol.lease.answers import KeyExplained, Owners
+from tenure.protocol.lease.leader.events import ListOwners
 from tenure.protocol.lease.leader.questions import answer
 from tenure.protocol.lease.messages import Held, LeaseRequest, LeaseResponse
-from tenure.protocol.lease.steering_events import ExplainKey, KeyExplained
+from tenure.protocol.lease.steering_events import ExplainKey
 from tenure.protocol.lease.timing import DEFAULT
 from tests.unit.protocol.lease.desk import SEAL, Desk, at, marks
 

@@ -1,0 +1,284 @@
+"""What the manager machine answers to people and tools: the JSON API is these structs, encoded.
+
+JSON has no bytes, so a key is spelled: in hexadecimal, and as text where it is printable UTF-8 and
+the pool is ordered. (In a hashed pool it is a hash; that eight of its bytes look like text is
+chance.) An owner is its incarnation, None where nobody has the range.
+
+Other languages read this: fields keep their names, and new ones are added at the end.
+"""
+
+from typing import TypeAlias
+
+import msgspec
+
+from tenure.base.keys import Key, PoolKind
+
+Connection: TypeAlias = int
+"""A client's connection, numbered by whoever runs the machine."""
+
+
+class SpelledKey(msgspec.Struct, frozen=True):
+    """A key: its bytes, and its text where it has one."""
+
+    hex: str
+    text: str | None = None
+
+
+def spelled(key: Key, kind: PoolKind) -> SpelledKey:
+    """A key of a pool of that kind."""
+    text = None
+    if kind == "ordered":
+        try:
+            text = key.decode()
+        except UnicodeDecodeError:
+            text = None
+    return SpelledKey(key.hex(), text if text is not None and text.isprintable() else None)
+
+
+def spelled_end(end: Key | None, kind: PoolKind) -> SpelledKey | None:
+    """The end of a range; None where it has none."""
+    return None if end is None else spelled(end, kind)
+
+
+# --- pools, owners, tables ----------------------------------------------------------------------
+
+
+class PoolSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """One pool in short."""
+
+    name: str
+    kind: PoolKind
+    owners: int
+    ranges: int
+    free_ranges: int
+    lsn: int
+    split_points: tuple[SpelledKey, ...] = ()
+
+
+class Pools(msgspec.Struct, frozen=True):
+    """All pools, by name."""
+
+    pools: tuple[PoolSummary, ...]
+
+
+class PoolMade(msgspec.Struct, frozen=True):
+    """The pool is there; `created` says whether it was not before."""
+
+    name: str
+    kind: PoolKind
+    created: bool
+
+
+class PoolDeleted(msgspec.Struct, frozen=True):
+    """The pool is gone; with `dry_run` it could be deleted now."""
+
+    name: str
+    dry_run: bool
+
+
+class OwnerSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """One owner in short."""
+
+    name: str
+    address: str
+    incarnation: int
+    ranges: int
+    share: float
+    """The part of the key space, from 0 to 1."""
+    recalled_ranges: int
+    connected: bool
+    hold_seconds: float
+    """How long its ranges stay its own without a further request."""
+    capacity: float
+    labels: dict[str, str]
+    protocol: int | None = None
+    """The version of the protocol that is spoken with it, as far as it is known."""
+    steering: str = ""
+    """What an operator ordered: cordoned, drained or evicted; otherwise empty, or stuck."""
+    load: float = 0.0
+    """What is asked of its ranges a second, as far as owners have told."""
+    same_address: str = ""
+    """Another living owner that announces the same address; empty where there is none."""
+
+
+class Owners(msgspec.Struct, frozen=True, omit_defaults=True):
+    """All owners of a pool, by name."""
+
+    pool: str
+    owners: tuple[OwnerSummary, ...]
+    connections: tuple[Connection | None, ...] = ()
+    """On which they asked last, in the same order, for whoever knows which protocol is spoken on
+    each; nobody else is told."""
+
+
+class NamedOwner(msgspec.Struct, frozen=True, kw_only=True):
+    """Which owner an incarnation is."""
+
+    incarnation: int
+    name: str
+    address: str
+
+
+class TableRange(msgspec.Struct, frozen=True, kw_only=True):
+    """A range: who has it, under which lease number, and since which its state is unbroken."""
+
+    start: SpelledKey
+    end: SpelledKey | None
+    owner: int | None
+    number: int
+    since: int
+
+
+class Table(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole table (`snapshot`), or what changed in it after the LSN that was asked for.
+
+    `journal` says which history the LSN is of (P22); text, since JSON's numbers are short.
+    """
+
+    pool: str
+    journal: str
+    kind: PoolKind
+    lsn: int
+    snapshot: bool
+    entries: tuple[TableRange, ...]
+    owners: tuple[NamedOwner, ...]
+
+
+class Location(msgspec.Struct, frozen=True, kw_only=True):
+    """The range around a key, and who has it."""
+
+    pool: str
+    key: SpelledKey
+    start: SpelledKey
+    end: SpelledKey | None
+    owner: NamedOwner | None
+    number: int
+    since: int
+
+
+# --- steering and explaining --------------------------------------------------------------------
+
+
+class PinnedKey(msgspec.Struct, frozen=True):
+    """A key that is pinned to an owner."""
+
+    key: SpelledKey
+    owner: str
+
+
+class SteeringSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """How a pool is steered."""
+
+    cordoned: tuple[str, ...]
+    drained: tuple[str, ...]
+    evicted: tuple[int, ...]
+    pins: tuple[PinnedKey, ...]
+    frozen: bool
+    policy: str
+    """The policy that was chosen; empty where none was."""
+
+
+class Flow(msgspec.Struct, frozen=True):
+    """Ranges that go from one owner to another."""
+
+    giver: str | None
+    """None: nobody has them."""
+    taker: str | None
+    """None: nobody is to have them."""
+    ranges: int
+    share: float
+    """The part of the key space, from 0 to 1."""
+    with_state: bool
+    phase: str = ""
+    reason: str = ""
+
+
+class Steered(msgspec.Struct, frozen=True, kw_only=True):
+    """The command was carried out; with `dry_run`, what it would do."""
+
+    pool: str
+    changed: bool
+    """False where it was so already."""
+    dry_run: bool
+    flows: tuple[Flow, ...]
+    """What moves because of it, and would not without."""
+    steering: SteeringSummary
+    """All that holds now, or would."""
+    ranges: int = 0
+    """What the owner that is named has at the moment."""
+    hold_seconds: float = 0.0
+    """For an eviction: after how long the ranges are free."""
+
+
+class HeldBackMove(msgspec.Struct, frozen=True):
+    """What the policy would do, and why it does not."""
+
+    what: str
+    why: str
+
+
+class PlanRead(msgspec.Struct, frozen=True, kw_only=True):
+    """What the policy would do now, as it is steered."""
+
+    pool: str
+    policy: str
+    steering: SteeringSummary
+    flows: tuple[Flow, ...]
+    held_back: tuple[HeldBackMove, ...]
+
+
+class PastMove(msgspec.Struct, frozen=True, kw_only=True):
+    """A move of a range that this leader remembers."""
+
+    seconds_ago: float
+    how: str
+    giver: str | None
+    taker: str | None
+    number: int
+    since: int
+    phase: str
+    reason: str
+
+
+class KeyExplained(msgspec.Struct, frozen=True, kw_only=True):
+    """Which owner has a key, and how it came there."""
+
+    pool: str
+    key: SpelledKey
+    start: SpelledKey
+    end: SpelledKey | None
+    owner: NamedOwner | None
+    number: int
+    since: int
+    joined_seconds_ago: float | None
+    """When the owner joined; None where that was before the leader remembers anything."""
+    planned: str | None
+    """Who should have it by the present plan."""
+    pinned_to: str | None
+    moves: tuple[PastMove, ...]
+    """The latest first."""
+    remembered_seconds: float
+    """How far back the leader remembers all moves; earlier ones, it does not know."""
+    stuck: tuple[str, ...] = ()
+    """Owners that had the key and whose applications do not let go of it."""
+
+
+# --- where there is no answer -------------------------------------------------------------------
+
+
+class NotLeading(msgspec.Struct, frozen=True):
+    """Ask the leader, where one is known."""
+
+    leader: str | None
+
+
+class Impossible(msgspec.Struct, frozen=True):
+    """The question cannot be answered: what is wrong with it, and the way out."""
+
+    why: str
+    missing: bool = False
+    """Whether what it names does not exist."""
+
+
+Told: TypeAlias = Pools | Owners | Table | Location | PlanRead | KeyExplained
+Answer: TypeAlias = Told | PoolMade | PoolDeleted | Steered | NotLeading | Impossible
