@@ -22,9 +22,9 @@ from benchmarks._rounds import line, ratio
 from tenure.journals import Journal, open_journal
 from tenure.journals.etcd.values import AppendValue, packed, sealed
 from tenure.protocol.lease.messages import Entry
-from tenure.protocol.lease.records import AnyRecord, Changed
+from tenure.protocol.lease.records import AnyRecord, Changed, State
 from tenure.protocol.log.journal import Committed, Seat
-from tenure.wire.journal_codec import encode_record
+from tenure.wire.lease_records import LEASE_RECORDS
 from tests.integration.etcd.servers import running
 
 BOUND = at_most(1.3)
@@ -64,7 +64,9 @@ async def timed(what: Callable[[], Awaitable[None]]) -> float:
 class Appends:
     """Appends of one record after another."""
 
-    def __init__(self, journal: Journal, leadership: int, lsn: int, record: AnyRecord) -> None:
+    def __init__(
+        self, journal: Journal[AnyRecord, State], leadership: int, lsn: int, record: AnyRecord
+    ) -> None:
         self._journal = journal
         self._leadership = leadership
         self._record = record
@@ -97,12 +99,12 @@ async def compare(append: Appends, url: str, body: bytes) -> tuple[list[float], 
 async def measure(directory: Path) -> bool:
     good = True
     async with running(directory, size=3) as cluster:
-        journal = open_journal(cluster.journal_url())
+        journal = open_journal(cluster.journal_url(), LEASE_RECORDS)
         assert await journal.campaign(Seat(), Seat(1, 0, "http://a", 1))
         lsn = 0
         for entries in ENTRIES:
             record = record_of(entries)
-            size = len(sealed(AppendValue(1, 1, packed([encode_record(record)]))))
+            size = len(sealed(AppendValue(1, 1, packed([LEASE_RECORDS.encode_record(record)]))))
             append = Appends(journal, 1, lsn, record)
             appends, bares = await compare(append, cluster.urls[0], bare_transaction(size))
             lsn = append.lsn

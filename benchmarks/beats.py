@@ -18,6 +18,7 @@ from tenure.base.instants import in_seconds
 from tenure.journals.sqlite.store import SqliteStore
 from tenure.protocol.lease.timing import PRESETS
 from tenure.protocol.log.journal import Seat
+from tenure.wire.lease_records import LEASE_RECORDS
 
 BOUND_MIB = 5
 DAYS = sized(1_440, 60) / 1_440
@@ -26,7 +27,7 @@ LOOK_EVERY = 1_000
 
 def measure(days: float, directory: Path) -> bool:
     beats = int(days * 24 * 3_600 / in_seconds(PRESETS["default"].beat_ns))
-    leader, standby = (SqliteStore(directory / "journal.sqlite") for _ in range(2))
+    leader, standby = (SqliteStore(directory / "journal.sqlite", LEASE_RECORDS) for _ in range(2))
     leader.campaign(Seat(), Seat(1, 0, "http://a", 1))
     largest, began = 0, perf_counter()
     for beat in range(1, beats + 1):

@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tenure.journals import Journal, MemoryJournal, open_journal
-from tenure.protocol.lease.records import JournalAction
+from tenure.protocol.lease.records import AnyRecord, JournalAction, State
 from tenure.protocol.log.journal import Load, ReadSeat
 from tenure.testing.contracts.journal import MakeJournal
 from tenure.testing.contracts.restorable import RestorableJournalContract
+from tenure.wire.lease_records import LEASE_RECORDS
 from tests.contracts.test_journals import ACTIONS, LIKELY, story
 from tests.integration.etcd.servers import Cluster, running
 
@@ -37,11 +38,11 @@ def fresh_url(etcd: Cluster) -> str:
 class TestEtcd(RestorableJournalContract):
     @pytest_asyncio.fixture
     async def make_journal(self, etcd: Cluster) -> AsyncIterator[MakeJournal]:
-        opened: list[Journal] = []
+        opened: list[Journal[AnyRecord, State]] = []
         url = fresh_url(etcd)
 
-        def make() -> Journal:
-            opened.append(open_journal(url))
+        def make() -> Journal[AnyRecord, State]:
+            opened.append(open_journal(url, LEASE_RECORDS))
             return opened[-1]
 
         yield make
@@ -58,10 +59,12 @@ def test_etcd_does_what_memory_does(etcd: Cluster) -> None:
             runner.run(both(plan))
 
         async def both(plan: list[JournalAction | str]) -> None:
-            journal = open_journal(fresh_url(etcd))
+            journal = open_journal(fresh_url(etcd), LEASE_RECORDS)
             try:
                 end: list[JournalAction | str] = [ReadSeat(), Load(0)]
-                assert await story(journal, plan + end) == await story(MemoryJournal(), plan + end)
+                assert await story(journal, plan + end) == await story(
+                    MemoryJournal(LEASE_RECORDS), plan + end
+                )
             finally:
                 await journal.close()
 

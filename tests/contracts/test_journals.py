@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tenure.errors import JournalDamaged
 from tenure.journals import Journal, MemoryJournal, open_journal
 from tenure.journals.perform import perform
-from tenure.protocol.lease.records import JournalAction, PromiseLowered, State
+from tenure.protocol.lease.records import AnyRecord, JournalAction, PromiseLowered, State
 from tenure.protocol.log.journal import (
     Append,
     Beat,
@@ -26,13 +26,14 @@ from tenure.protocol.log.journal import (
 )
 from tenure.testing.contracts.journal import JournalContract, MakeJournal, taken_by
 from tenure.testing.contracts.restorable import RestorableJournalContract
+from tenure.wire.lease_records import LEASE_RECORDS
 
 
 @pytest.mark.asyncio
 class TestMemory(JournalContract):
     @pytest.fixture
     def make_journal(self) -> MakeJournal:
-        journal = MemoryJournal()
+        journal = MemoryJournal(LEASE_RECORDS)
         return lambda: journal
 
 
@@ -40,10 +41,10 @@ class TestMemory(JournalContract):
 class TestSqlite(RestorableJournalContract):
     @pytest.fixture
     def make_journal(self, tmp_path: Path) -> Iterator[MakeJournal]:
-        opened: list[Journal] = []
+        opened: list[Journal[AnyRecord, State]] = []
 
-        def make() -> Journal:
-            opened.append(open_journal(f"sqlite:{tmp_path}/journal.sqlite"))
+        def make() -> Journal[AnyRecord, State]:
+            opened.append(open_journal(f"sqlite:{tmp_path}/journal.sqlite", LEASE_RECORDS))
             return opened[-1]
 
         yield make
@@ -67,7 +68,9 @@ ACTIONS = st.one_of(
 LIKELY = st.sampled_from(["take the seat", "append", "compact"])
 
 
-async def story(journal: Journal, plan: list[JournalAction | str]) -> list[object]:
+async def story(
+    journal: Journal[AnyRecord, State], plan: list[JournalAction | str]
+) -> list[object]:
     """What comes of each step; a word stands for the action that is right at that moment."""
     told: list[object] = []
     for step in plan:
@@ -102,9 +105,9 @@ async def story(journal: Journal, plan: list[JournalAction | str]) -> list[objec
 @given(st.lists(LIKELY | ACTIONS, max_size=20))
 def test_sqlite_does_what_memory_does(plan: list[JournalAction | str]) -> None:
     async def both() -> None:
-        plain = MemoryJournal()
+        plain = MemoryJournal(LEASE_RECORDS)
         with TemporaryDirectory() as directory:
-            journal = open_journal(f"sqlite:{directory}/journal.sqlite")
+            journal = open_journal(f"sqlite:{directory}/journal.sqlite", LEASE_RECORDS)
             try:
                 end: list[JournalAction | str] = [ReadSeat(), Load(0)]
                 assert await story(journal, plan + end) == await story(plain, plan + end)

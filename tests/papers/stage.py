@@ -18,7 +18,6 @@ from tenure.base.machine import Machine
 from tenure.base.noted import Noted
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
-from tenure.journals.memory import JournalContents
 from tenure.protocol.balance.policy import NOBODY, Plan, Policy, Situation
 from tenure.protocol.balance.ring import Ring
 from tenure.protocol.lease.client_events import ManagerSaid, TellManager
@@ -30,8 +29,10 @@ from tenure.protocol.lease.lookup.machine import LookupMachine
 from tenure.protocol.lease.messages import Leased
 from tenure.protocol.lease.owner import events as owner_events
 from tenure.protocol.lease.owner.machine import OwnerMachine
+from tenure.protocol.lease.records import State
 from tenure.protocol.lease.table import LeaseTable
 from tenure.protocol.lease.timing import PAPER, Timing
+from tenure.sim.journal import LeaseContents
 
 START = Instant(1_000 * SECOND_NS)
 STEPS_AT_MOST = 200_000
@@ -263,7 +264,7 @@ class Stage:
         self.random = Random(1)
         self.make_policy = make_policy
         self.first_start = first_start
-        self.journal = JournalContents(self.random, lambda *_: None)
+        self.journal = LeaseContents(self.random, State(), lambda *_: None)
         self.journal_answers = True
         self.unanswered: list[tuple[ManagerActor, Any]] = []
         self.letters: deque[Letter] = deque()

@@ -20,7 +20,7 @@ from tenure.protocol.lease.lookup.machine import LookupMachine
 from tenure.protocol.lease.messages import Changes, Entry, Held, SyncResponse, ToLookup
 from tenure.protocol.lease.records import AnyRecord, Changed, Joined, Left, PoolCreated, State
 from tenure.protocol.lease.table import FIRST_NUMBER, NOBODY
-from tenure.wire.journal_codec import decode_record, decode_state, encode_record, encode_state
+from tenure.wire.lease_records import LEASE_RECORDS
 from tests.properties.spaces import KEYS, keys_in, ranges
 
 OWNERS = 3
@@ -142,11 +142,14 @@ def test_a_leader_that_takes_over_anywhere_comes_to_the_same(
     snapshot, lsn = whole.state(), 0
     for i, record in enumerate(naive.records):
         if i == cut:
-            snapshot, lsn = decode_state(encode_state(whole.state()), "here"), whole.lsn
+            snapshot, lsn = (
+                LEASE_RECORDS.decode_state(LEASE_RECORDS.encode_state(whole.state()), "here"),
+                whole.lsn,
+            )
         whole.apply(record)
     later = LeaseHistory(snapshot, lsn)
     for record in naive.records[lsn:]:
-        later.apply(decode_record(encode_record(record), "here"))
+        later.apply(LEASE_RECORDS.decode_record(LEASE_RECORDS.encode_record(record), "here"))
     later.invariants()
     assert (later.state(), later.lsn) == (whole.state(), whole.lsn)
 

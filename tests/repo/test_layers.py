@@ -47,6 +47,10 @@ ONLY = {
     "services": {"services", FACE, ERRORS, "client"},  # built with what users have too
 }
 
+# What knows no leases, because other protocols use it too.
+NO_LEASES = ("journals",)
+LEASES = ("tenure.protocol.lease", "tenure.wire.lease")
+
 # The simulator and the test kit are for tests; these commands bring them to the command line.
 COMMANDS = {
     "sim": ("tenure.cli.sim", "tenure.cli.simulate", "tenure.cli.trace"),
@@ -117,6 +121,8 @@ def complaints(module: Module, known: set[str]) -> list[str]:
             found.append(f"{module.path}:{each.line} imports {target}, which is in no layer")
         elif not allowed(module, layer, layer_of(target)):
             found.append(f"{module.path}:{each.line} {layer} may not import {target}")
+        elif layer in NO_LEASES and target.startswith(LEASES):
+            found.append(f"{module.path}:{each.line} {layer} may not know leases: {target}")
         elif why := wrong_room(module.name, target):
             found.append(f"{module.path}:{each.line} {why}")
     return found
@@ -137,6 +143,8 @@ def test_every_import_goes_down() -> None:
         ("tenure.protocol.lease.table", "from ...wire import lease"),
         ("tenure.wire.lease", "from tenure.observe import events"),
         ("tenure.manager.server", "from tenure.client import owner"),
+        ("tenure.journals.memory", "from tenure.protocol.lease import records"),
+        ("tenure.journals.memory", "from tenure.wire.lease_records import LEASE_RECORDS"),
         ("tenure.client.owner", "from tenure import Owner"),
         ("tenure.services.queues", "from tenure.protocol.lease import table"),
         ("tenure.client.owner", "from tenure.testing import cluster"),

@@ -18,7 +18,6 @@ from tenure.base.instants import FAR_FUTURE, in_seconds, seconds
 from tenure.base.keys import Key, PoolKind
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import WHOLE, KeyRange
-from tenure.journals.memory import JournalContents
 from tenure.protocol.balance.policy import NOBODY, Plan, Policy, Situation
 from tenure.protocol.lease.history import LeaseHistory
 from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
@@ -40,7 +39,7 @@ from tenure.protocol.lease.restoration import restored
 from tenure.protocol.lease.table import LeaseTable, Right
 from tenure.protocol.lease.timing import DEFAULT, Timing
 from tenure.protocol.log.journal import Seat
-from tenure.sim.journal import failure_of
+from tenure.sim.journal import LeaseContents, failure_of
 from tenure.sim.kernel.hosts import HostProcess, Hosts
 from tenure.sim.lease.beliefs import added
 from tenure.sim.lease.hosts import as_process
@@ -209,13 +208,13 @@ class Stage:
 
     def begin_history(self) -> None:
         """An empty journal, with an identity of its own."""
-        self.journal = JournalContents(self.random, self._on_commit)
+        self.journal = LeaseContents(self.random, State(), self._on_commit)
         self.committed = LeaseHistory(State(), 0)
         self._numbers = RangeMap(0)
 
     def put_back(self, seat: Seat, state: State, lsn: int) -> None:
         """The journal of some time ago under the very same identity: an old copy of its file."""
-        copy = JournalContents(self.random, self._on_commit)
+        copy = LeaseContents(self.random, State(), self._on_commit)
         copy.journal = self.journal.journal
         copy.seat, copy.state, copy.state_lsn = seat, state, lsn
         self.journal, self.committed = copy, LeaseHistory(state, lsn)
@@ -225,7 +224,7 @@ class Stage:
         copy, history = self.journal, LeaseHistory(self.journal.state, self.journal.state_lsn)
         for record in copy.records:
             history.apply(record)
-        self.journal = JournalContents(self.random, self._on_commit)
+        self.journal = LeaseContents(self.random, State(), self._on_commit)
         self.journal.seat, self.journal.state = restored(history, copy.seat)
         self.journal.state_lsn = copy.lsn
         self.committed = LeaseHistory(self.journal.state, copy.lsn)
@@ -443,7 +442,7 @@ class Stage:
             if wrong:
                 raise BrokenPromise(f"S2: {owner.slot} takes {lease}, and the state of {wrong}")
 
-    def _on_commit(self, journal: JournalContents, record: AnyRecord) -> None:
+    def _on_commit(self, journal: LeaseContents, record: AnyRecord) -> None:
         if journal is self.journal and isinstance(record, Changed | Left):
             for entry in record.entries:
                 self._check_not_early(entry)

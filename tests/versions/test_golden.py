@@ -16,9 +16,9 @@ from tenure.protocol.lease import messages, records
 from tenure.protocol.lease.messages import ToLookup, ToManager, ToOwner
 from tenure.protocol.lease.records import AnyRecord
 from tenure.testing.contracts.transport import A_PROCESS
-from tenure.wire import journal_codec
 from tenure.wire import lease as codec
 from tenure.wire.lease import SINCE
+from tenure.wire.lease_records import LEASE_RECORDS
 from tests.versions.old import HERE, run_old
 
 GOLDEN = json.loads((HERE / "golden-1.json").read_text("utf-8"))
@@ -161,12 +161,12 @@ def test_an_old_message_is_understood(sample: dict[str, str]) -> None:
 @pytest.mark.parametrize("sample", GOLDEN["records"], ids=lambda it: it["is"][:40])
 def test_an_old_record_is_understood(sample: dict[str, str]) -> None:
     data = bytes.fromhex(sample["hex"])
-    assert journal_codec.decode_record(data, "there") == meant(sample)
+    assert LEASE_RECORDS.decode_record(data, "there") == meant(sample)
 
 
 @pytest.mark.parametrize("sample", GOLDEN["states"], ids=lambda it: it["is"][:40])
 def test_an_old_snapshot_is_understood(sample: dict[str, str]) -> None:
-    assert journal_codec.decode_state(bytes.fromhex(sample["hex"]), "there") == meant(sample)
+    assert LEASE_RECORDS.decode_state(bytes.fromhex(sample["hex"]), "there") == meant(sample)
 
 
 def test_the_first_leasehold_reads_what_is_written_today() -> None:
@@ -174,8 +174,8 @@ def test_the_first_leasehold_reads_what_is_written_today() -> None:
     expected: list[str] = []
     for kind, encode in (
         ("messages", lambda message: codec.encode(message, 1)),
-        ("records", journal_codec.encode_record),
-        ("states", journal_codec.encode_state),
+        ("records", LEASE_RECORDS.encode_record),
+        ("states", LEASE_RECORDS.encode_state),
     ):
         for sample in GOLDEN[kind]:
             thing = meant(sample)

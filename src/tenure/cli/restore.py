@@ -12,8 +12,10 @@ from tenure.journals import open_copy
 from tenure.journals.contract import Beginning
 from tenure.manager.restore import RestoredCopy, read_copy
 from tenure.manager.restore import restore as carry_out
+from tenure.protocol.lease.records import State
 from tenure.protocol.lease.restoration import Vigil
 from tenure.runtime.clock import boot_clock
+from tenure.wire.lease_records import LEASE_RECORDS
 
 PROGRESS_SECONDS = 2
 """How often a line tells how long is still to watch."""
@@ -35,7 +37,7 @@ def restore(*, journal: str, dry_run: Annotated[bool, Parameter(negative="")] = 
 
 
 async def _restore(url: str, *, dry_run: bool) -> None:
-    journal = await asyncio.to_thread(open_copy, url)
+    journal = await asyncio.to_thread(open_copy, url, LEASE_RECORDS)
     try:
         copy = await read_copy(journal)
         _show_copy(url, copy)
@@ -69,7 +71,7 @@ def _show_copy(url: str, copy: RestoredCopy) -> None:
 
 
 def _show_plan(copy: RestoredCopy) -> None:
-    begun: Beginning = copy.beginning()
+    begun: Beginning[State] = copy.beginning()
     now = boot_clock()
     watch = math.ceil(in_seconds(Vigil(now, copy.seat).over_at - now))
     rows: list[tuple[str, object]] = [

@@ -9,6 +9,8 @@ from tenure.journals.etcd.url import EXAMPLE
 from tenure.journals.memory import MemoryJournal
 from tenure.journals.perform import perform
 from tenure.journals.sqlite.journal import SqliteJournal
+from tenure.protocol.log.journal import R, S
+from tenure.wire.journal_codec import JournalCodec
 
 __all__ = [
     "FATAL",
@@ -25,8 +27,10 @@ __all__ = [
 ]
 
 
-def open_journal(url: str) -> Journal:
+def open_journal(url: str, codec: JournalCodec[R, S]) -> Journal[R, S]:
     """The journal that `url` names: `memory`, `sqlite:PATH`, or `etcd:URL,...`.
+
+    `codec` says what its records and snapshots are.
 
     A missing journal is made. A file is read through before this returns; etcd is asked nothing
     before the first call. The caller closes it. Raises ConfigurationError for any other URL or an
@@ -34,15 +38,15 @@ def open_journal(url: str) -> Journal:
     """
     scheme, _, rest = url.partition(":")
     if url == "memory":
-        return MemoryJournal()
+        return MemoryJournal(codec)
     if scheme == "sqlite" and rest and "\0" not in rest:
-        return SqliteJournal.open(Path(rest))
+        return SqliteJournal.open(Path(rest), codec)
     if scheme == "etcd":
-        return EtcdJournal.open(url)
+        return EtcdJournal.open(url, codec)
     raise _unknown(url)
 
 
-def open_copy(url: str) -> Restorable:
+def open_copy(url: str, codec: JournalCodec[R, S]) -> Restorable[R, S]:
     """The journal that `url` names and that is there already, to be restored.
 
     Raises as `open_journal`; and ConfigurationError where no file is, or for `memory`.
@@ -54,7 +58,7 @@ def open_copy(url: str) -> Restorable:
             "name sqlite:PATH or etcd:URL,URL,..."
         )
     if scheme == "etcd":
-        return EtcdJournal.open(url, makes=False)
+        return EtcdJournal.open(url, codec, makes=False)
     if scheme != "sqlite" or not rest or "\0" in rest:
         raise _unknown(url)
     path = Path(rest)
@@ -63,7 +67,7 @@ def open_copy(url: str) -> Restorable:
             f"there is no file {path.expanduser()} to restore: put the copy of the journal there "
             "first, without any -wal or -shm of another one beside it"
         )
-    return SqliteJournal.open(path)
+    return SqliteJournal.open(path, codec)
 
 
 def _unknown(url: str) -> ConfigurationError:

@@ -21,26 +21,25 @@ beat need not wait for an append.
 """
 
 import secrets
-from typing import Protocol
+from typing import Generic, Protocol
 
 import msgspec
 
 from tenure.base.numbers import JournalId, Number
 from tenure.errors import JournalDamaged, JournalTooNew, JournalWentBack
-from tenure.protocol.lease.records import AnyRecord, State
-from tenure.protocol.log.journal import AppendResult, Seat
+from tenure.protocol.log.journal import AppendResult, R, S, Seat
 
 FATAL = (JournalDamaged, JournalTooNew, JournalWentBack)
 """Errors that repeating a call does not mend: a manager that meets one stops, and says so."""
 
 
-class WholeLog(msgspec.Struct, frozen=True):
+class WholeLog(msgspec.Struct, Generic[R, S], frozen=True):
     """All that was committed: the last snapshot, and every record after it."""
 
     journal: JournalId
-    state: State
+    state: S
     state_lsn: int
-    records: tuple[AnyRecord, ...]
+    records: tuple[R, ...]
 
     @property
     def lsn(self) -> int:
@@ -48,11 +47,11 @@ class WholeLog(msgspec.Struct, frozen=True):
         return self.state_lsn + len(self.records)
 
 
-class Tail(msgspec.Struct, frozen=True):
+class Tail(msgspec.Struct, Generic[R], frozen=True):
     """Records that follow one another, from the one after `after_lsn` on."""
 
     after_lsn: Number
-    records: tuple[AnyRecord, ...]
+    records: tuple[R, ...]
 
     @property
     def lsn(self) -> int:
@@ -60,8 +59,8 @@ class Tail(msgspec.Struct, frozen=True):
         return self.after_lsn + len(self.records)
 
 
-class Journal(Protocol):
-    """A log and a seat, shared by managers.
+class Journal(Protocol[R, S]):
+    """A log and a seat, shared by managers: of records R, which come to a state S.
 
     Every method raises JournalError when it could not be carried out, and one of FATAL when
     repeating it is of no use. Only `append` has a value for "not known", since only it must be
@@ -87,11 +86,11 @@ class Journal(Protocol):
         """Leave the seat, if `leadership` has it. From then on that leadership does not lead."""
         ...
 
-    async def load(self) -> WholeLog:
+    async def load(self) -> WholeLog[R, S]:
         """All that was committed."""
         ...
 
-    async def load_after(self, journal: int, lsn: int) -> WholeLog | Tail:
+    async def load_after(self, journal: int, lsn: int) -> WholeLog[R, S] | Tail[R]:
         """What was committed after `lsn` of `journal`, for whoever has read that far.
 
         All of it, where a snapshot has replaced some of those records, or this is another journal.
@@ -99,9 +98,7 @@ class Journal(Protocol):
         """
         ...
 
-    async def append(
-        self, leadership: int, after_lsn: int, records: tuple[AnyRecord, ...]
-    ) -> AppendResult:
+    async def append(self, leadership: int, after_lsn: int, records: tuple[R, ...]) -> AppendResult:
         """Add `records` right after `after_lsn`, all or none, if `leadership` leads.
 
         `Committed` also where those very records already are there, by that leadership. `Unknown`
@@ -109,7 +106,7 @@ class Journal(Protocol):
         """
         ...
 
-    async def compact(self, leadership: int, lsn: int, state: State) -> bool:
+    async def compact(self, leadership: int, lsn: int, state: S) -> bool:
         """Put `state` in the place of the records up to `lsn`; False if `leadership` does not lead.
 
         At once or not at all. Nothing happens where a snapshot of `lsn` or later is there already.
@@ -121,18 +118,18 @@ class Journal(Protocol):
         ...
 
 
-class Beginning(msgspec.Struct, frozen=True):
+class Beginning(msgspec.Struct, Generic[S], frozen=True):
     """What a history begins with that goes on from a copy of another."""
 
     journal: JournalId
     seat: Seat
-    state: State
+    state: S
 
 
-class Restorable(Journal, Protocol):
+class Restorable(Journal[R, S], Protocol):
     """A journal of which there can be an old copy."""
 
-    async def restore(self, seen: Seat, lsn: int, beginning: Beginning) -> bool:
+    async def restore(self, seen: Seat, lsn: int, beginning: Beginning[S]) -> bool:
         """Go on as the journal that `beginning` says, its state in the place of all records.
 
         False, and nothing is done, where the seat is not exactly as `seen`, or the log does not end
@@ -151,17 +148,6 @@ def check_campaign(seen: Seat, taken: Seat) -> None:
     """Assert what whoever campaigns must see to, so that no leadership is ever used twice."""
     assert taken.leadership == seen.leadership + 1, (seen, taken)
     assert taken.manager, "a leader has a URL"
-
-
-def tail_of(found: WholeLog, journal: int, lsn: int) -> WholeLog | Tail:
-    """What of `found` comes after `lsn` of `journal`. Raises as `Journal.load_after`."""
-    if found.journal != journal:
-        return found
-    if lsn > found.lsn:
-        raise went_back(lsn, found.lsn)
-    if lsn < found.state_lsn:
-        return found
-    return Tail(lsn, found.records[lsn - found.state_lsn :])
 
 
 def went_back(seen_lsn: int, lsn: int) -> JournalWentBack:

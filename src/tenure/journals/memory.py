@@ -11,10 +11,9 @@ a disk that fails, is slow, and loses answers.
 from collections.abc import Callable
 from random import Random, SystemRandom
 from threading import Lock
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from tenure.journals.contract import Tail, WholeLog, check_campaign, went_back, wrong_end
-from tenure.protocol.lease.records import AnyRecord, JournalAction, JournalEvent, State
 from tenure.protocol.log.journal import (
     Append,
     Appended,
@@ -29,29 +28,35 @@ from tenure.protocol.log.journal import (
     Followed,
     Load,
     Loaded,
+    LogAction,
+    LogEvent,
+    R,
     ReadSeat,
     Resign,
+    S,
     Seat,
     SeatRead,
 )
+from tenure.wire.journal_codec import JournalCodec
 
 T = TypeVar("T")
 
 
-class JournalContents:
+class JournalContents(Generic[R, S]):
     """A log and its seat; each action takes effect when it is carried out."""
 
     def __init__(
         self,
         random: Random,
-        on_commit: Callable[["JournalContents", AnyRecord], None] = lambda *_: None,
+        state: S,
+        on_commit: Callable[["JournalContents[R, S]", R], None] = lambda *_: None,
     ) -> None:
         self.journal = random.randrange(1, 1 << 63)
         self.on_commit = on_commit
         self.seat = Seat()
-        self.state = State()
+        self.state = state
         self.state_lsn = 0
-        self._written: list[tuple[int, AnyRecord]] = []  # each with the leadership that wrote it
+        self._written: list[tuple[int, R]] = []  # each with the leadership that wrote it
 
     @property
     def lsn(self) -> int:
@@ -59,11 +64,11 @@ class JournalContents:
         return self.state_lsn + len(self._written)
 
     @property
-    def records(self) -> tuple[AnyRecord, ...]:
+    def records(self) -> tuple[R, ...]:
         """Those that the snapshot does not hold."""
         return tuple(record for _, record in self._written)
 
-    def carry_out(self, action: JournalAction) -> JournalEvent | None:
+    def carry_out(self, action: LogAction[R, S]) -> LogEvent[R, S] | None:
         """Let `action` take effect; its answer. Raises JournalDamaged."""
         match action:
             case ReadSeat():
@@ -97,7 +102,7 @@ class JournalContents:
         """Nobody leads: the leader has resigned, or was revoked early."""
         self.seat = Seat(self.seat.leadership, self.seat.beat, "", self.seat.watch_ns)
 
-    def _load(self, load: Load) -> Loaded[AnyRecord, State] | Followed[AnyRecord]:
+    def _load(self, load: Load) -> Loaded[R, S] | Followed[R]:
         first = load.after_lsn - self.state_lsn
         if load.journal != self.journal or not 0 <= first <= len(self._written):
             who = load.leadership
@@ -105,7 +110,7 @@ class JournalContents:
         records = tuple(record for _, record in self._written[first:])
         return Followed(load.leadership, self.journal, load.after_lsn, records)
 
-    def _append(self, action: Append[AnyRecord]) -> AppendResult:
+    def _append(self, action: Append[R]) -> AppendResult:
         if not self.leads(action.leadership):
             return Deposed()
         if action.after_lsn == self.lsn:
@@ -114,18 +119,18 @@ class JournalContents:
             raise wrong_end(action.after_lsn, self.lsn, action.leadership)
         return Committed(action.after_lsn + len(action.records))
 
-    def has(self, action: Append[AnyRecord]) -> bool:
+    def has(self, action: Append[R]) -> bool:
         """Whether this very append took effect before: it is repeated."""
         new, first = _signed(action), action.after_lsn - self.state_lsn
         return bool(new) and first >= 0 and new == self._written[first : first + len(new)]
 
-    def write(self, action: Append[AnyRecord]) -> None:
+    def write(self, action: Append[R]) -> None:
         """Put its records at the end."""
         self._written += _signed(action)
         for record in action.records:
             self.on_commit(self, record)
 
-    def _compact(self, action: Compact[State]) -> None:
+    def _compact(self, action: Compact[S]) -> None:
         if not self.leads(action.leadership):
             return
         if action.lsn > self.lsn:
@@ -135,16 +140,16 @@ class JournalContents:
             self.state, self.state_lsn = action.state, action.lsn
 
 
-def _signed(action: Append[AnyRecord]) -> list[tuple[int, AnyRecord]]:
+def _signed(action: Append[R]) -> list[tuple[int, R]]:
     return [(action.leadership, record) for record in action.records]
 
 
-class MemoryJournal:
+class MemoryJournal(Generic[R, S]):
     """A `Journal` that lives as long as the object."""
 
-    def __init__(self) -> None:
+    def __init__(self, codec: JournalCodec[R, S]) -> None:
         self._lock = Lock()  # managers in several threads, each with a loop of its own
-        self._contents = JournalContents(SystemRandom())
+        self._contents = JournalContents[R, S](SystemRandom(), codec.empty)
 
     async def read_seat(self) -> Seat:
         """See `Journal.read_seat`."""
@@ -164,11 +169,11 @@ class MemoryJournal:
         with self._lock:
             self._contents.carry_out(Resign(leadership))
 
-    async def load(self) -> WholeLog:
+    async def load(self) -> WholeLog[R, S]:
         """See `Journal.load`."""
         return _whole(self._ask(Load(0), Loaded))
 
-    async def load_after(self, journal: int, lsn: int) -> WholeLog | Tail:
+    async def load_after(self, journal: int, lsn: int) -> WholeLog[R, S] | Tail[R]:
         """See `Journal.load_after`."""
         with self._lock:
             found = self._contents.carry_out(Load(0, journal, lsn))
@@ -179,13 +184,11 @@ class MemoryJournal:
             raise went_back(lsn, found.lsn)
         return _whole(found)
 
-    async def append(
-        self, leadership: int, after_lsn: int, records: tuple[AnyRecord, ...]
-    ) -> AppendResult:
+    async def append(self, leadership: int, after_lsn: int, records: tuple[R, ...]) -> AppendResult:
         """See `Journal.append`."""
         return self._ask(Append(leadership, after_lsn, records), Appended).result
 
-    async def compact(self, leadership: int, lsn: int, state: State) -> bool:
+    async def compact(self, leadership: int, lsn: int, state: S) -> bool:
         """See `Journal.compact`."""
         with self._lock:
             self._contents.carry_out(Compact(leadership, lsn, state))
@@ -194,12 +197,12 @@ class MemoryJournal:
     async def close(self) -> None:
         """Nothing: the object may be another manager's too."""
 
-    def _ask(self, action: JournalAction, kind: type[T]) -> T:
+    def _ask(self, action: LogAction[R, S], kind: type[T]) -> T:
         with self._lock:
             event = self._contents.carry_out(action)
         assert isinstance(event, kind)
         return event
 
 
-def _whole(found: Loaded[AnyRecord, State]) -> WholeLog:
+def _whole(found: Loaded[R, S]) -> WholeLog[R, S]:
     return WholeLog(found.journal, found.state, found.state_lsn, found.records)

@@ -4,7 +4,6 @@ from typing import assert_never
 
 from tenure.errors import JournalError
 from tenure.journals.contract import FATAL, Journal, Tail
-from tenure.protocol.lease.records import JournalAction, JournalEvent
 from tenure.protocol.log.journal import (
     Append,
     Appended,
@@ -17,14 +16,18 @@ from tenure.protocol.log.journal import (
     JournalFailed,
     Load,
     Loaded,
+    LogAction,
+    LogEvent,
+    R,
     ReadSeat,
     Resign,
+    S,
     SeatRead,
     Unknown,
 )
 
 
-async def perform(journal: Journal, action: JournalAction) -> JournalEvent | None:
+async def perform(journal: Journal[R, S], action: LogAction[R, S]) -> LogEvent[R, S] | None:
     """Carry out `action` and say what came of it, if it is answered.
 
     A passing failure becomes `Unknown` for an append, otherwise JournalFailed. Raises what does not
@@ -40,7 +43,7 @@ async def perform(journal: Journal, action: JournalAction) -> JournalEvent | Non
         return JournalFailed(action, str(error))
 
 
-async def _perform(journal: Journal, action: JournalAction) -> JournalEvent | None:
+async def _perform(journal: Journal[R, S], action: LogAction[R, S]) -> LogEvent[R, S] | None:
     match action:
         case ReadSeat():
             return SeatRead(await journal.read_seat())

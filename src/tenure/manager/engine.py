@@ -39,7 +39,7 @@ from tenure.protocol.lease.leader.events import (
 from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
 from tenure.protocol.lease.leader.view import ManagerView
 from tenure.protocol.lease.messages import FromManager
-from tenure.protocol.lease.records import JournalAction
+from tenure.protocol.lease.records import AnyRecord, JournalAction, State
 from tenure.protocol.log.noted import LogKind
 from tenure.runtime.clock import Clock, Timers, boot_clock
 from tenure.runtime.driver import Driver
@@ -75,7 +75,7 @@ class ManagerEngine:
     def __init__(
         self,
         config: ManagerConfig,
-        journal: Journal,
+        journal: Journal[AnyRecord, State],
         observer: Observer,
         clients: Clients,
         *,

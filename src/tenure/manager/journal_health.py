@@ -7,12 +7,13 @@ from tenure.journals.contract import Journal
 from tenure.journals.etcd.journal import EtcdJournal
 from tenure.journals.sqlite.journal import SqliteJournal
 from tenure.manager.answers import JournalAnswer, MemberAnswer
+from tenure.protocol.lease.records import AnyRecord, State
 
 PATIENCE_SECONDS = 1.5
 """Longer than an etcd member has to answer, shorter than whoever asks for the status waits."""
 
 
-async def journal_answer(journal: Journal) -> JournalAnswer:
+async def journal_answer(journal: Journal[AnyRecord, State]) -> JournalAnswer:
     """How `journal` is. What is wrong with it is part of the answer, and not raised."""
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
@@ -21,7 +22,7 @@ async def journal_answer(journal: Journal) -> JournalAnswer:
         return JournalAnswer(error=str(error) or f"no answer within {PATIENCE_SECONDS:g} s")
 
 
-async def _ask(journal: Journal) -> JournalAnswer:
+async def _ask(journal: Journal[AnyRecord, State]) -> JournalAnswer:
     if isinstance(journal, SqliteJournal):
         return JournalAnswer(file_bytes=journal.file_bytes())
     if isinstance(journal, EtcdJournal):

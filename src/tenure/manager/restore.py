@@ -14,6 +14,7 @@ from tenure.base.instants import in_seconds
 from tenure.errors import ConfigurationError, JournalError
 from tenure.journals.contract import Beginning, Restorable, draw_identity
 from tenure.protocol.lease.history import LeaseHistory
+from tenure.protocol.lease.records import AnyRecord, State
 from tenure.protocol.lease.restoration import Vigil, restored
 from tenure.protocol.log.journal import Seat
 from tenure.runtime.clock import Clock, boot_clock
@@ -32,13 +33,13 @@ class RestoredCopy(msgspec.Struct, frozen=True):
     seat: Seat
     history: LeaseHistory
 
-    def beginning(self) -> Beginning:
+    def beginning(self) -> Beginning[State]:
         """What it goes on with, under an identity that is drawn anew each time."""
         seat, state = restored(self.history, self.seat)
         return Beginning(draw_identity(), seat, state)
 
 
-async def read_copy(journal: Restorable) -> RestoredCopy:
+async def read_copy(journal: Restorable[AnyRecord, State]) -> RestoredCopy:
     """What is in the journal. Raises JournalError; ConfigurationError where nothing is."""
     seat = await journal.read_seat()
     found = await journal.load()
@@ -56,13 +57,13 @@ async def read_copy(journal: Restorable) -> RestoredCopy:
 
 
 async def restore(
-    journal: Restorable,
+    journal: Restorable[AnyRecord, State],
     copy: RestoredCopy,
     tell: Callable[[float], None],
     *,
     clock: Clock = boot_clock,
     pause: Pause = asyncio.sleep,
-) -> Beginning:
+) -> Beginning[State]:
     """Watch the seat, then begin the new history; with what it begins.
 
     `tell` is called with how many seconds are still to watch. Raises JournalError where a manager

@@ -26,7 +26,9 @@ from tenure.observe.events import Observer
 from tenure.protocol.lease.answers import Impossible, NotLeading
 from tenure.protocol.lease.leader.events import CreatePool
 from tenure.protocol.lease.leader.manager import ManagerConfig
+from tenure.protocol.lease.records import AnyRecord, State
 from tenure.protocol.log.noted import LogKind
+from tenure.wire.lease_records import LEASE_RECORDS
 
 SHUTDOWN_SECONDS = 2.0
 """How long requests that are being answered have."""
@@ -39,7 +41,7 @@ class ManagerService:
         self,
         settings: ManagerSettings,
         observer: Observer | None = None,
-        journal: Journal | None = None,
+        journal: Journal[AnyRecord, State] | None = None,
     ) -> None:
         self.settings = settings
         self.observer = observer or Observer("tenure.manager")
@@ -75,7 +77,7 @@ class ManagerService:
         try:
             journal = self._given_journal
             if journal is None:
-                journal = await asyncio.to_thread(open_journal, self.journal_url)
+                journal = await asyncio.to_thread(open_journal, self.journal_url, LEASE_RECORDS)
         except BaseException:
             listening.socket.close()
             raise

@@ -5,8 +5,11 @@ takes effect and again before its answer arrives, so managers can be stopped, ki
 between; answers get lost, and then it is not known whether the call took effect.
 """
 
+from typing import TypeAlias
+
 from tenure.base.instants import MILLISECOND_NS
-from tenure.protocol.lease.records import JournalAction, JournalEvent
+from tenure.journals.memory import JournalContents
+from tenure.protocol.lease.records import AnyRecord, JournalAction, JournalEvent, State
 from tenure.protocol.log.journal import (
     Append,
     Appended,
@@ -15,6 +18,9 @@ from tenure.protocol.log.journal import (
     Resign,
     Unknown,
 )
+
+LeaseContents: TypeAlias = JournalContents[AnyRecord, State]
+"""What a journal of leases holds."""
 
 JOURNAL = "journal"
 """Its place in the deployment, which managers may be cut from."""

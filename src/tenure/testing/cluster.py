@@ -51,6 +51,7 @@ from tenure.transport.contract import Role, Transport
 from tenure.transport.faulty import Faults, FaultyTransport
 from tenure.transport.in_process import MemoryNetwork
 from tenure.transport.in_process_channels import MemoryChannelNetwork
+from tenure.wire.lease_records import LEASE_RECORDS
 
 NOWHERE = "127.0.0.1:0"
 """Channels within the process do not look at where they listen."""
@@ -109,7 +110,7 @@ class InProcessCluster:
         self.network = MemoryNetwork()
         self.channels = MemoryChannelNetwork()
         """Over which owners hand over state."""
-        self.journal = MemoryJournal()
+        self.journal = MemoryJournal(LEASE_RECORDS)
         self.clock: Clock = clock or boot_clock
         self._turned = clock
         self._faults = faults

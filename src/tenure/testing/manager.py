@@ -13,6 +13,7 @@ from tenure.observe.events import Observer
 from tenure.protocol.lease.answers import Answer
 from tenure.protocol.lease.leader.events import ClientLost, ClientSaid, Question
 from tenure.protocol.lease.leader.manager import ManagerConfig
+from tenure.protocol.lease.records import AnyRecord, State
 from tenure.protocol.log.noted import LogKind
 from tenure.runtime.clock import Clock, Timers
 from tenure.transport.in_process import Connection, MemoryNetwork
@@ -27,7 +28,7 @@ class MemoryManager:
     def __init__(
         self,
         config: ManagerConfig,
-        journal: MemoryJournal,
+        journal: MemoryJournal[AnyRecord, State],
         network: MemoryNetwork,
         random: Random,
         clock: Clock,

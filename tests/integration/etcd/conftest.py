@@ -8,6 +8,8 @@ import pytest
 import pytest_asyncio
 
 from tenure.journals.etcd.journal import EtcdJournal
+from tenure.protocol.lease.records import AnyRecord, State
+from tenure.wire.lease_records import LEASE_RECORDS
 from tests.integration.etcd.servers import Cluster, running
 
 PREFIXES = count()
@@ -29,12 +31,12 @@ def prefix() -> str:
 
 
 @pytest_asyncio.fixture
-async def open_etcd() -> AsyncIterator[Callable[[str], EtcdJournal]]:
+async def open_etcd() -> AsyncIterator[Callable[[str], EtcdJournal[AnyRecord, State]]]:
     """Opens journals, and closes them at the end."""
-    opened: list[EtcdJournal] = []
+    opened: list[EtcdJournal[AnyRecord, State]] = []
 
-    def make(url: str) -> EtcdJournal:
-        opened.append(EtcdJournal.open(url))
+    def make(url: str) -> EtcdJournal[AnyRecord, State]:
+        opened.append(EtcdJournal.open(url, LEASE_RECORDS))
         return opened[-1]
 
     yield make

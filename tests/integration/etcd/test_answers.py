@@ -14,6 +14,7 @@ from tenure.errors import (
 )
 from tenure.journals import perform
 from tenure.journals.etcd.journal import EtcdJournal
+from tenure.protocol.lease.records import AnyRecord, State
 from tenure.protocol.log.journal import (
     Append,
     Appended,
@@ -28,7 +29,7 @@ from tests.integration.etcd.keys import delete, key_of, keys_under, put
 from tests.integration.etcd.proxy import proxy_to
 from tests.integration.etcd.servers import Cluster, free_ports, running, until
 
-OpenEtcd = Callable[[str], EtcdJournal]
+OpenEtcd = Callable[[str], EtcdJournal[AnyRecord, State]]
 pytestmark = pytest.mark.asyncio
 
 QUICK = 0.5  # seconds for an answer that will not come

@@ -9,20 +9,20 @@ import pytest
 from tenure.errors import JournalError
 from tenure.journals import Tail
 from tenure.journals.etcd.journal import EtcdJournal
-from tenure.protocol.lease.records import AnyRecord
+from tenure.protocol.lease.records import AnyRecord, State
 from tenure.protocol.log.journal import Committed
 from tenure.testing.contracts.journal import A_STATE, lead, numbered
 from tests.integration.etcd.proxy import proxy_to
 from tests.integration.etcd.servers import Cluster, running, until
 
-OpenEtcd = Callable[[str], EtcdJournal]
+OpenEtcd = Callable[[str], EtcdJournal[AnyRecord, State]]
 pytestmark = pytest.mark.asyncio
 
 
 class Follower:
     """What a standby has read."""
 
-    def __init__(self, journal: EtcdJournal) -> None:
+    def __init__(self, journal: EtcdJournal[AnyRecord, State]) -> None:
         self._journal = journal
         self._identity = 0
         self.lsn = 0

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from tenure.journals.etcd.journal import EtcdJournal
-from tenure.journals.etcd.log import catch_up
+from tenure.journals.etcd.log import EtcdLog
 from tenure.journals.etcd.store import EtcdStore
 from tenure.journals.etcd.values import PIECE_BYTES, Keys
 from tenure.journals.etcd.writes import compact
@@ -14,11 +14,11 @@ from tenure.protocol.lease.messages import Entry
 from tenure.protocol.lease.records import AnyRecord, Changed, PoolState, State
 from tenure.protocol.log.journal import Committed, Deposed
 from tenure.testing.contracts.journal import A_STATE, lead, numbered
-from tenure.wire.journal_codec import encode_state
+from tenure.wire.lease_records import LEASE_RECORDS
 from tests.integration.etcd.keys import keys_under
 from tests.integration.etcd.servers import Cluster
 
-OpenEtcd = Callable[[str], EtcdJournal]
+OpenEtcd = Callable[[str], EtcdJournal[AnyRecord, State]]
 pytestmark = pytest.mark.asyncio
 
 
@@ -83,7 +83,7 @@ async def test_an_unfinished_snapshot_is_not_seen_and_swept_away_by_the_next(
     assert await journal.load() == before
     for lsn in (3, 4):
         assert await journal.compact(leadership, lsn, large_state(lsn))
-        size = len(encode_state(large_state(lsn)))
+        size = len(LEASE_RECORDS.encode_state(large_state(lsn)))
         left = await keys_under(etcd, f"{prefix}snapshots/")
         assert len(left) == -(-size // PIECE_BYTES) > 3
         assert await keys_under(etcd, f"{prefix}parts/") == []
@@ -98,7 +98,10 @@ async def test_what_was_swept_away_cannot_take_effect(
     leadership = await lead(one)
     await one.append(leadership, 0, numbered(0, 9))
     wanted = [(journal, lsn) for lsn in (3, 6, 9) for journal in (one, two)]
-    done = [compact(each._store, leadership, lsn, large_state(lsn)) for each, lsn in wanted]
+    done = [
+        compact(each._store, leadership, lsn, LEASE_RECORDS.encode_state(large_state(lsn)))
+        for each, lsn in wanted
+    ]
     for result in await asyncio.gather(*done, return_exceptions=True):
         assert result is True or "swept away" in str(result)
     found = await two.load()
@@ -155,7 +158,7 @@ async def test_a_reading_whose_revision_is_forgotten_begins_anew(
             return await super().read_pieces(*args, **kwargs)
 
     store = Forgetful(journal._gateway, prefix)
-    found, _ = await catch_up(store, None)
+    found = await EtcdLog(store, LEASE_RECORDS).load()
     assert found == await journal.load()
     assert (found.lsn, store.has_forgotten) == (3, True)
 

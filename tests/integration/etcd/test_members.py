@@ -9,11 +9,12 @@ import pytest_asyncio
 
 from tenure.errors import JournalError
 from tenure.journals.etcd.journal import EtcdJournal
+from tenure.protocol.lease.records import AnyRecord, State
 from tenure.protocol.log.journal import Committed, Seat, Unknown
 from tenure.testing.contracts.journal import WATCH_NS, lead, numbered
 from tests.integration.etcd.servers import Cluster, running, until
 
-OpenEtcd = Callable[[str], EtcdJournal]
+OpenEtcd = Callable[[str], EtcdJournal[AnyRecord, State]]
 pytestmark = pytest.mark.asyncio
 
 
@@ -26,7 +27,7 @@ async def three(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Clust
 class Writer:
     """A leader that repeats an append until it knows what came of it."""
 
-    def __init__(self, journal: EtcdJournal, leadership: int) -> None:
+    def __init__(self, journal: EtcdJournal[AnyRecord, State], leadership: int) -> None:
         self.journal = journal
         self.leadership = leadership
         self.lsn = 0

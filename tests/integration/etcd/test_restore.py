@@ -10,26 +10,27 @@ from tenure.journals import Restorable, open_copy
 from tenure.journals.contract import Beginning
 from tenure.journals.etcd.journal import EtcdJournal
 from tenure.manager.restore import read_copy
-from tenure.protocol.lease.records import State
+from tenure.protocol.lease.records import AnyRecord, State
 from tenure.protocol.log.journal import Seat
 from tenure.testing.contracts.journal import EVERY_RECORD, lead
+from tenure.wire.lease_records import LEASE_RECORDS
 from tests.integration.etcd.keys import keys_under, put
 from tests.integration.etcd.servers import Cluster
 
 pytestmark = pytest.mark.asyncio
 
-Open = Callable[[str], EtcdJournal]
+Open = Callable[[str], EtcdJournal[AnyRecord, State]]
 
 
 @pytest_asyncio.fixture
-async def copy(etcd: Cluster, prefix: str) -> AsyncIterator[Restorable]:
-    journal = open_copy(etcd.journal_url(prefix=prefix))
+async def copy(etcd: Cluster, prefix: str) -> AsyncIterator[Restorable[AnyRecord, State]]:
+    journal = open_copy(etcd.journal_url(prefix=prefix), LEASE_RECORDS)
     yield journal
     await journal.close()
 
 
 async def test_where_there_is_none_none_is_begun(
-    etcd: Cluster, prefix: str, copy: Restorable
+    etcd: Cluster, prefix: str, copy: Restorable[AnyRecord, State]
 ) -> None:
     with pytest.raises(JournalDamaged, match=f"nothing, or something under {prefix}, but no jou"):
         await read_copy(copy)
@@ -37,7 +38,7 @@ async def test_where_there_is_none_none_is_begun(
 
 
 async def test_what_is_another_programs_is_left_alone(
-    etcd: Cluster, prefix: str, copy: Restorable
+    etcd: Cluster, prefix: str, copy: Restorable[AnyRecord, State]
 ) -> None:
     await put(etcd, f"{prefix}notes", b"mine")
     with pytest.raises(JournalDamaged, match="but no journal of tenure"):
@@ -46,7 +47,7 @@ async def test_what_is_another_programs_is_left_alone(
 
 
 async def test_what_the_copy_had_is_swept_away(
-    etcd: Cluster, prefix: str, copy: Restorable, open_etcd: Open
+    etcd: Cluster, prefix: str, copy: Restorable[AnyRecord, State], open_etcd: Open
 ) -> None:
     manager = open_etcd(etcd.journal_url(prefix=prefix))
     leadership = await lead(manager)

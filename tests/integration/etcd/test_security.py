@@ -11,11 +11,12 @@ import pytest
 from tenure.errors import ConfigurationError, JournalError, JournalUnwritable
 from tenure.journals.etcd.journal import EtcdJournal
 from tenure.journals.etcd.wire import after_prefix
+from tenure.protocol.lease.records import AnyRecord, State
 from tenure.protocol.log.journal import Committed
 from tenure.testing.contracts.journal import A_STATE, lead, numbered
 from tests.integration.etcd.servers import Cluster, running, until
 
-OpenEtcd = Callable[[str], EtcdJournal]
+OpenEtcd = Callable[[str], EtcdJournal[AnyRecord, State]]
 pytestmark = pytest.mark.asyncio
 
 PREFIX = "/tenure/"
@@ -101,7 +102,7 @@ async def test_tls_with_a_client_certificate(tmp_path: Path, open_etcd: OpenEtcd
             await open_etcd(etcd.journal_url(ca=cert)).load()
 
 
-async def reads_and_writes(journal: EtcdJournal) -> None:
+async def reads_and_writes(journal: EtcdJournal[AnyRecord, State]) -> None:
     leadership = await lead(journal)
     assert await journal.append(leadership, 0, numbered(0, 2)) == Committed(2)
     assert (await journal.load()).records == numbered(0, 2)

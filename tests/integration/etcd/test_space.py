@@ -11,6 +11,7 @@ import pytest
 
 from tenure.errors import JournalUnwritable
 from tenure.journals.etcd.journal import EtcdJournal
+from tenure.protocol.lease.records import AnyRecord, State
 from tenure.protocol.log.journal import Committed, Unknown
 from tenure.testing.contracts.journal import A_STATE, lead, numbered
 from tests.integration.etcd.servers import Cluster, EtcdSays, etcdctl_binary, running, until
@@ -71,7 +72,7 @@ NEEDS_ETCDCTL = pytest.mark.skipif(
 @pytest.mark.parametrize("free", [free, pytest.param(free_as_the_guide_says, marks=NEEDS_ETCDCTL)])
 async def test_etcd_out_of_space(
     tmp_path: Path,
-    open_etcd: Callable[[str], EtcdJournal],
+    open_etcd: Callable[[str], EtcdJournal[AnyRecord, State]],
     free: Callable[[Cluster], Awaitable[None]],
 ) -> None:
     async with running(tmp_path, options=[f"--quota-backend-bytes={QUOTA}"]) as etcd:

@@ -10,6 +10,7 @@ import pytest
 from tenure.journals.etcd.journal import EtcdJournal
 from tenure.protocol.lease.history import LeaseHistory
 from tenure.runtime.clock import boot_clock
+from tenure.wire.lease_records import LEASE_RECORDS
 from tests.integration.etcd.servers import Cluster, until
 from tests.integration.failover.stage import KILL, Manager, Stage, on_etcd
 from tests.integration.processes import run
@@ -24,7 +25,7 @@ def etcd_of(stage: Stage) -> Cluster:
 
 async def compacted(etcd: Cluster, leadership: int) -> None:
     """The journal by its leader, as it does after many records; and then etcd's own history."""
-    journal = EtcdJournal.open(etcd.journal_url())
+    journal = EtcdJournal.open(etcd.journal_url(), LEASE_RECORDS)
     try:
         found = await journal.load()
         history = LeaseHistory(found.state, found.state_lsn)

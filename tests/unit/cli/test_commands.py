@@ -13,6 +13,7 @@ from tenure.cli.app import run
 from tenure.cli.asking import urls
 from tenure.errors import ConfigurationError
 from tenure.journals import MemoryJournal
+from tenure.wire.lease_records import LEASE_RECORDS
 from tests.unit.manager.serving import Events, Serving, serving
 
 Capture = pytest.CaptureFixture[str]
@@ -151,7 +152,7 @@ async def test_json_is_what_the_manager_said(arguments: list[str], capsys: Captu
 
 @pytest.mark.asyncio
 async def test_a_standby_sends_on_to_the_leader(capsys: Capture) -> None:
-    journal = MemoryJournal()
+    journal = MemoryJournal(LEASE_RECORDS)
     async with serving(journal) as leader, serving(journal) as standby:
         await Events(leader.service.observer).wait_for("leading")
         await to(standby, "pool", "create", "rooms", "--kind", "hashed")

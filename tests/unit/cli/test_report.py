@@ -10,9 +10,10 @@ from tenure.cli import report
 from tenure.cli.report import BarReport, LineReport, ManagerReport, ReportedState, watch
 from tenure.journals import Journal, SqliteJournal
 from tenure.manager.restore import read_copy
-from tenure.protocol.lease.records import PoolCreated
+from tenure.protocol.lease.records import AnyRecord, PoolCreated, State
 from tenure.protocol.lease.timing import PRESETS, TEST
 from tenure.testing.contracts.journal import lead
+from tenure.wire.lease_records import LEASE_RECORDS
 from tests.unit.manager.serving import serving
 
 pytestmark = pytest.mark.asyncio
@@ -27,7 +28,9 @@ def _a_short_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(PRESETS, TEST.name, short)
 
 
-async def watched(form: ManagerReport, journal: Journal | None = None, **said: object) -> None:
+async def watched(
+    form: ManagerReport, journal: Journal[AnyRecord, State] | None = None, **said: object
+) -> None:
     """Watch a manager with a new journal, or this one, until it has waited."""
     told = {"first_start": False, "preset": "test", **said}
     async with serving(journal, **told) as manager:
@@ -66,7 +69,7 @@ async def test_lines_tell_the_wait_its_progress_and_its_end(
     ]
 
 
-async def restored(journal: SqliteJournal) -> SqliteJournal:
+async def restored(journal: SqliteJournal[AnyRecord, State]) -> SqliteJournal[AnyRecord, State]:
     """With a pool in the copy."""
     await journal.append(await lead(journal), 0, (PoolCreated(pool="rooms", kind="hashed"),))
     copy = await read_copy(journal)
@@ -77,7 +80,7 @@ async def restored(journal: SqliteJournal) -> SqliteJournal:
 async def test_a_restored_journal_is_waited_for_whatever_is_said_and_why_is_told(
     capsys: Capture, tmp_path: Path
 ) -> None:
-    journal = await restored(SqliteJournal.open(tmp_path / "journal.sqlite"))
+    journal = await restored(SqliteJournal.open(tmp_path / "journal.sqlite", LEASE_RECORDS))
     await watched(LineReport(), journal, first_start=True)
     lines = capsys.readouterr().out.splitlines()
     assert lines[4] == "leading (leadership 1000000002); it waits before it grants anything:"

@@ -13,6 +13,7 @@ from tenure.journals import open_journal
 from tenure.protocol.lease.messages import Entry
 from tenure.protocol.lease.records import Changed, Joined, PoolCreated
 from tenure.testing.contracts.journal import lead
+from tenure.wire.lease_records import LEASE_RECORDS
 from tests.unit.cli.test_commands import free_port
 
 Capture = pytest.CaptureFixture[str]
@@ -24,7 +25,7 @@ def journal(tmp_path: Path) -> Path:
     path = tmp_path / "journal.sqlite"
 
     async def write() -> None:
-        opened = open_journal(f"sqlite:{path}")
+        opened = open_journal(f"sqlite:{path}", LEASE_RECORDS)
         records = (
             PoolCreated(pool="rooms", kind="hashed"),
             Joined(pool="rooms", incarnation=1, name="a", nonce=7, address="http://10.0.0.7"),
@@ -79,7 +80,7 @@ def test_a_manager_that_beats_is_named_and_nothing_is_changed(
     capsys: Capture, journal: Path
 ) -> None:
     async def beaten() -> int:
-        opened = open_journal(f"sqlite:{journal}")
+        opened = open_journal(f"sqlite:{journal}", LEASE_RECORDS)
         arguments = ["restore", "--journal", f"sqlite:{journal}"]
         ended = asyncio.create_task(asyncio.to_thread(run, arguments))
         beat = 0

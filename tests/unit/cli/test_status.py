@@ -11,6 +11,7 @@ from tenure.cli.status import AskedManager, _journal_rows, with_lags
 from tenure.journals import MemoryJournal, open_journal
 from tenure.manager.answers import JournalAnswer, MemberAnswer, StatusAnswer
 from tenure.protocol.lease.leader.view import ManagerRole
+from tenure.wire.lease_records import LEASE_RECORDS
 from tests.unit.cli.test_commands import free_port
 from tests.unit.manager.serving import Events, serving
 
@@ -23,7 +24,7 @@ async def status(*arguments: str) -> None:
 
 @pytest.mark.asyncio
 async def test_it_shows_the_leader_the_standby_and_who_does_not_answer(capsys: Capture) -> None:
-    journal, gone = MemoryJournal(), f"http://127.0.0.1:{free_port()}"
+    journal, gone = MemoryJournal(LEASE_RECORDS), f"http://127.0.0.1:{free_port()}"
     async with serving(journal) as one, serving(journal) as two:
         await Events(one.service.observer).wait_for("leading")
         await status("-m", one.service.url, "-m", gone, "-m", two.service.url)
@@ -39,7 +40,7 @@ async def test_it_shows_the_leader_the_standby_and_who_does_not_answer(capsys: C
 
 @pytest.mark.asyncio
 async def test_the_leader_is_asked_though_only_a_standby_was_named(capsys: Capture) -> None:
-    journal = MemoryJournal()
+    journal = MemoryJournal(LEASE_RECORDS)
     async with serving(journal) as leader, serving(journal) as standby:
         await Events(leader.service.observer).wait_for("leading")
         while not standby.service.engine.view.leader:  # noqa: ASYNC110 - nothing tells of it
@@ -52,7 +53,7 @@ async def test_the_leader_is_asked_though_only_a_standby_was_named(capsys: Captu
 
 @pytest.mark.asyncio
 async def test_the_size_of_the_journals_file_is_told(capsys: Capture, tmp_path: Path) -> None:
-    journal = open_journal(f"sqlite:{tmp_path}/journal.sqlite")
+    journal = open_journal(f"sqlite:{tmp_path}/journal.sqlite", LEASE_RECORDS)
     async with serving(journal) as manager:
         await Events(manager.service.observer).wait_for("leading")
         await status("-m", manager.service.url, "--json")

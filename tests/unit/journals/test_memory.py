@@ -2,14 +2,14 @@
 
 from random import Random
 
-from tenure.journals.memory import JournalContents
-from tenure.protocol.lease.records import AnyRecord, WaitedOut
+from tenure.protocol.lease.records import AnyRecord, State, WaitedOut
 from tenure.protocol.log.journal import Append, Campaign, Seat
+from tenure.sim.journal import LeaseContents
 
 
 def test_every_commit_is_told_once() -> None:
     told: list[AnyRecord] = []
-    contents = JournalContents(Random(1), lambda _, record: told.append(record))
+    contents = LeaseContents(Random(1), State(), lambda _, record: told.append(record))
     contents.carry_out(Campaign(Seat(), Seat(1, 0, "m0")))
     for _ in range(2):
         contents.carry_out(Append(1, 0, (WaitedOut(), WaitedOut())))

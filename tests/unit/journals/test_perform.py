@@ -12,7 +12,7 @@ from tenure.errors import (
     JournalWentBack,
 )
 from tenure.journals import MemoryJournal, perform
-from tenure.protocol.lease.records import JournalAction, JournalEvent, State, WaitedOut
+from tenure.protocol.lease.records import AnyRecord, JournalAction, JournalEvent, State, WaitedOut
 from tenure.protocol.log.journal import (
     Append,
     Appended,
@@ -32,6 +32,7 @@ from tenure.protocol.log.journal import (
     SeatRead,
     Unknown,
 )
+from tenure.wire.lease_records import LEASE_RECORDS
 
 SEAT = Seat(1, 0, "http://a", 5)
 RECORDS = (WaitedOut(), WaitedOut())
@@ -46,11 +47,11 @@ EVERY_ACTION: list[JournalAction] = [
 ]
 
 
-class Refusing(MemoryJournal):
+class Refusing(MemoryJournal[AnyRecord, State]):
     """A journal that raises, whatever it is asked."""
 
     def __init__(self, error: JournalError) -> None:
-        super().__init__()
+        super().__init__(LEASE_RECORDS)
         self.error = error
 
     def __getattribute__(self, name: str) -> object:
@@ -62,7 +63,7 @@ class Refusing(MemoryJournal):
 
 def events(actions: list[JournalAction]) -> list[JournalEvent | None]:
     async def one_after_another() -> list[JournalEvent | None]:
-        journal = MemoryJournal()
+        journal = MemoryJournal(LEASE_RECORDS)
         return [await perform(journal, action) for action in actions]
 
     return asyncio.run(one_after_another())

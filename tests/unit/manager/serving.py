@@ -18,6 +18,7 @@ from tenure.manager.config import ManagerSettings
 from tenure.manager.service import ManagerService
 from tenure.observe.events import Observer
 from tenure.protocol.lease.messages import ToManager
+from tenure.protocol.lease.records import AnyRecord, State
 from tenure.wire.lease import encode
 from tenure.wire.versions import NEWEST, SUBPROTOCOLS
 
@@ -54,7 +55,9 @@ class Serving(NamedTuple):
 
 
 @asynccontextmanager
-async def serving(journal: Journal | None = None, **said: object) -> AsyncIterator[Serving]:
+async def serving(
+    journal: Journal[AnyRecord, State] | None = None, **said: object
+) -> AsyncIterator[Serving]:
     told = {"port": 0, "journal": "memory", "first_start": True, **said}
     settings = ManagerSettings(**told)  # type: ignore[arg-type]
     observer = Observer("tenure.test")

@@ -8,6 +8,8 @@ import pytest
 from tenure.base.keys import hashed_key
 from tenure.errors import JournalError
 from tenure.journals import MemoryJournal
+from tenure.protocol.lease.records import AnyRecord, State
+from tenure.wire.lease_records import LEASE_RECORDS
 from tests.unit.manager.serving import Events, Serving, serving
 
 pytestmark = pytest.mark.asyncio
@@ -222,7 +224,7 @@ async def test_a_leader_that_waits_says_how_long() -> None:
 
 
 async def test_a_standby_names_the_leader_and_is_ready() -> None:
-    journal = MemoryJournal()
+    journal = MemoryJournal(LEASE_RECORDS)
     async with serving(journal) as leader, serving(journal) as standby:
         await Events(leader.service.observer).wait_for("leading")
         answer = await ready(standby)
@@ -240,13 +242,13 @@ async def ready(manager: Serving) -> object:
     return answer[1]
 
 
-class Unreachable(MemoryJournal):
+class Unreachable(MemoryJournal[AnyRecord, State]):
     async def read_seat(self) -> NoReturn:
         raise JournalError("this disk is asleep")
 
 
 async def test_a_manager_that_cannot_read_its_journal_is_alive_and_not_ready() -> None:
-    async with serving(Unreachable()) as manager:
+    async with serving(Unreachable(LEASE_RECORDS)) as manager:
         assert await manager.get("/healthz") == (200, {"status": "up"})
         assert (await manager.get("/readyz"))[0] == 503
         status, problem = await manager.get("/v1/pools")

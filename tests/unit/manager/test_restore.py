@@ -14,10 +14,11 @@ from tenure.base.instants import Instant, in_seconds
 from tenure.errors import ConfigurationError, JournalDamaged, JournalError
 from tenure.journals import Journal, Restorable, open_copy, open_journal
 from tenure.manager.restore import RestoredCopy, read_copy, restore
-from tenure.protocol.lease.records import Joined, PoolCreated, TookOver
+from tenure.protocol.lease.records import AnyRecord, Joined, PoolCreated, State, TookOver
 from tenure.protocol.lease.restoration import Vigil
 from tenure.testing.clock import TurnedClock
 from tenure.testing.contracts.journal import lead
+from tenure.wire.lease_records import LEASE_RECORDS
 
 pytestmark = pytest.mark.asyncio
 
@@ -36,7 +37,7 @@ class Watcher:
         if done is not None:
             await done
 
-    async def restore(self, journal: Restorable, copy: RestoredCopy) -> int:
+    async def restore(self, journal: Restorable[AnyRecord, State], copy: RestoredCopy) -> int:
         begun = await restore(journal, copy, self.told.append, clock=self.clock, pause=self.pause)
         return begun.journal
 
@@ -47,9 +48,9 @@ def url(tmp_path: Path) -> str:
 
 
 @pytest_asyncio.fixture
-async def manager(url: str) -> AsyncIterator[Journal]:
+async def manager(url: str) -> AsyncIterator[Journal[AnyRecord, State]]:
     """As a manager that leads has it."""
-    journal = open_journal(url)
+    journal = open_journal(url, LEASE_RECORDS)
     leadership = await lead(journal, "http://10.0.1.1:7400")
     records = (
         TookOver(leadership=leadership, promise_ns=5, manager="http://10.0.1.1:7400"),
@@ -62,13 +63,15 @@ async def manager(url: str) -> AsyncIterator[Journal]:
 
 
 @pytest_asyncio.fixture
-async def copy(manager: Journal, url: str) -> AsyncIterator[Restorable]:
-    journal = open_copy(url)
+async def copy(
+    manager: Journal[AnyRecord, State], url: str
+) -> AsyncIterator[Restorable[AnyRecord, State]]:
+    journal = open_copy(url, LEASE_RECORDS)
     yield journal
     await journal.close()
 
 
-async def test_it_is_watched_then_restored(copy: Restorable) -> None:
+async def test_it_is_watched_then_restored(copy: Restorable[AnyRecord, State]) -> None:
     watcher, found = Watcher(), await read_copy(copy)
     identity = await watcher.restore(copy, found)
     vigil = Vigil(watcher.clock(), found.seat)
@@ -80,7 +83,9 @@ async def test_it_is_watched_then_restored(copy: Restorable) -> None:
     assert now.history.tables["rooms"].members == {}
 
 
-async def test_a_manager_that_beats_is_named(manager: Journal, copy: Restorable) -> None:
+async def test_a_manager_that_beats_is_named(
+    manager: Journal[AnyRecord, State], copy: Restorable[AnyRecord, State]
+) -> None:
     watcher, found = Watcher(), await read_copy(copy)
     watcher.meanwhile = lambda passed: manager.beat(1, 9) if passed > 10 else None
     with pytest.raises(JournalError, match=r"the manager http://10.0.1.1:7400 beats") as caught:
@@ -91,7 +96,9 @@ async def test_a_manager_that_beats_is_named(manager: Journal, copy: Restorable)
     assert await manager.beat(1, 10)
 
 
-async def test_one_that_beats_at_the_last_moment_is_named(url: str, copy: Restorable) -> None:
+async def test_one_that_beats_at_the_last_moment_is_named(
+    url: str, copy: Restorable[AnyRecord, State]
+) -> None:
     """After the last look, and before the change."""
     watcher, found = Watcher(), await read_copy(copy)
     over_at = Vigil(watcher.clock(), found.seat).over_at
@@ -108,7 +115,9 @@ async def test_one_that_beats_at_the_last_moment_is_named(url: str, copy: Restor
     assert (await read_copy(copy)).journal == found.journal
 
 
-async def test_a_manager_that_stood_by_is_stopped_by_it(manager: Journal, copy: Restorable) -> None:
+async def test_a_manager_that_stood_by_is_stopped_by_it(
+    manager: Journal[AnyRecord, State], copy: Restorable[AnyRecord, State]
+) -> None:
     seat = await manager.read_seat()
     await Watcher().restore(copy, await read_copy(copy))
     with pytest.raises(JournalDamaged, match="replaced while it was in use"):
@@ -118,8 +127,8 @@ async def test_a_manager_that_stood_by_is_stopped_by_it(manager: Journal, copy: 
 async def test_a_copy_without_pools_is_not_worth_it(tmp_path: Path) -> None:
     """And would, once restored, look to a manager as a new one."""
     url = f"sqlite:{tmp_path}/empty.sqlite"
-    await open_journal(url).close()
-    journal = open_copy(url)
+    await open_journal(url, LEASE_RECORDS).close()
+    journal = open_copy(url, LEASE_RECORDS)
     try:
         with pytest.raises(ConfigurationError, match="knows no pool"):
             await read_copy(journal)
@@ -139,10 +148,10 @@ async def test_a_copy_without_pools_is_not_worth_it(tmp_path: Path) -> None:
 )
 async def test_what_cannot_be_restored_is_refused(url: str, why: str) -> None:
     with pytest.raises(ConfigurationError, match=why):
-        open_copy(url)
+        open_copy(url, LEASE_RECORDS)
 
 
 async def test_where_no_file_is_none_is_made(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=f"there is no file {tmp_path}/journal.sqlite"):
-        open_copy(f"sqlite:{tmp_path}/journal.sqlite")
+        open_copy(f"sqlite:{tmp_path}/journal.sqlite", LEASE_RECORDS)
     assert os.listdir(tmp_path) == []  # noqa: PTH208 - in a coroutine, where there is no other

@@ -18,7 +18,9 @@ from tenure.manager.service import ManagerService
 from tenure.protocol.lease.leader.events import CreatePool, ListPools
 from tenure.protocol.lease.leader.receipts import Receipt, sealed
 from tenure.protocol.lease.messages import LeaseRequest
+from tenure.protocol.lease.records import AnyRecord, State
 from tenure.wire.lease import encode
+from tenure.wire.lease_records import LEASE_RECORDS
 from tenure.wire.versions import NEWEST
 from tests.unit.manager.serving import Events, serving
 
@@ -30,7 +32,7 @@ def names(directory: Path) -> list[str]:
 
 
 async def test_a_stopped_manager_has_resigned_and_let_its_port_go() -> None:
-    journal = MemoryJournal()
+    journal = MemoryJournal(LEASE_RECORDS)
     async with serving(journal) as manager:
         await Events(manager.service.observer).wait_for("leading")
         port = int(manager.service.url.rpartition(":")[2])
@@ -68,7 +70,7 @@ async def test_a_port_in_use_is_found_before_a_journal_is_made(tmp_path: Path) -
 
 
 async def test_pools_from_the_configuration_are_there_and_conflicts_are_told() -> None:
-    journal = MemoryJournal()
+    journal = MemoryJournal(LEASE_RECORDS)
     async with serving(journal, pools=(CreatePool("docs", "ordered", (b"g",)),)) as manager:
         await Events(manager.service.observer).wait_for("pool created")
     other = (CreatePool("docs", "hashed"), CreatePool("rooms", "hashed"))
@@ -82,18 +84,18 @@ async def test_pools_from_the_configuration_are_there_and_conflicts_are_told() -
 
 
 async def test_a_journal_that_contradicts_itself_ends_the_manager() -> None:
-    class Contradicting(MemoryJournal):
+    class Contradicting(MemoryJournal[AnyRecord, State]):
         async def beat(self, leadership: int, beat: int) -> NoReturn:
             raise JournalDamaged("this disk forgets")
 
-    async with serving(Contradicting()) as manager:
+    async with serving(Contradicting(LEASE_RECORDS)) as manager:
         with pytest.raises(JournalDamaged, match="this disk forgets"):
             await manager.service.wait()
 
 
 async def test_a_journal_that_went_back_ends_the_manager() -> None:
     """A peer has the receipt of a later leader of this very journal, and the next beat holds."""
-    async with serving(MemoryJournal()) as manager:
+    async with serving(MemoryJournal(LEASE_RECORDS)) as manager:
         events = Events(manager.service.observer)
         await events.wait_for("leading")
         leader = manager.service.engine._machine.leader
@@ -135,9 +137,9 @@ async def test_a_broken_invariant_ends_the_manager_and_not_only_a_connection() -
 
 
 async def test_what_is_asked_while_a_manager_stops_is_answered() -> None:
-    class Slow(MemoryJournal):
+    class Slow(MemoryJournal[AnyRecord, State]):
         def __init__(self) -> None:
-            super().__init__()
+            super().__init__(LEASE_RECORDS)
             self.resigning = asyncio.Event()
             self.may_go_on = asyncio.Event()
 
@@ -165,12 +167,12 @@ async def test_a_question_that_nobody_can_answer_is_given_up(
     monkeypatch.setattr("tenure.manager.engine.ANSWER_SECONDS", 0.01)
     monkeypatch.setattr("tenure.manager.engine.RESIGN_SECONDS", 0.01)
 
-    class Silent(MemoryJournal):
+    class Silent(MemoryJournal[AnyRecord, State]):
         async def append(self, *_: object) -> NoReturn:
             await asyncio.Event().wait()
             raise AssertionError
 
-    async with serving(Silent()) as manager:
+    async with serving(Silent(LEASE_RECORDS)) as manager:
         await Events(manager.service.observer).wait_for("leading")
         with pytest.raises(TimeoutError):
             await manager.service.engine.ask(ListPools())

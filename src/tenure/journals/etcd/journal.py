@@ -11,42 +11,48 @@ pieces. Each is guarded by itself, so nothing depends on their order.
 """
 
 import asyncio
+from typing import Generic
 
 from tenure.errors import JournalError
 from tenure.journals.contract import FATAL, Beginning, Tail, WholeLog, check_campaign
 from tenure.journals.etcd.gateway import Gateway
 from tenure.journals.etcd.health import EtcdHealth, health
-from tenure.journals.etcd.log import load, load_after
+from tenure.journals.etcd.log import EtcdLog
 from tenure.journals.etcd.restore import restore
 from tenure.journals.etcd.store import EtcdStore
 from tenure.journals.etcd.url import EtcdOptions, parse_etcd_url
 from tenure.journals.etcd.values import to_json
 from tenure.journals.etcd.wire import put, value_is
 from tenure.journals.etcd.writes import AppendCall, compact
-from tenure.protocol.lease.records import AnyRecord, State
-from tenure.protocol.log.journal import AppendResult, Seat, Unknown
-from tenure.wire.journal_codec import encode_record
+from tenure.protocol.log.journal import AppendResult, R, S, Seat, Unknown
+from tenure.wire.journal_codec import JournalCodec
 
 
-class EtcdJournal:
+class EtcdJournal(Generic[R, S]):
     """A `Journal` in etcd, for one event loop."""
 
-    def __init__(self, options: EtcdOptions, *, makes: bool = True) -> None:
+    def __init__(
+        self, options: EtcdOptions, codec: JournalCodec[R, S], *, makes: bool = True
+    ) -> None:
         """With `makes` a missing journal is begun.
 
         Raises ConfigurationError for certificates that cannot be used.
         """
         self.options = options
+        self._codec = codec
         self._gateway = Gateway(options)
         self._store = EtcdStore(self._gateway, options.prefix, makes=makes)
+        self._log = EtcdLog(self._store, codec)
         self._seat_turn = asyncio.Lock()
         self._append_turn = asyncio.Lock()
         self._compact_turn = asyncio.Lock()
 
     @classmethod
-    def open(cls, url: str, *, makes: bool = True) -> "EtcdJournal":
+    def open(
+        cls, url: str, codec: JournalCodec[R, S], *, makes: bool = True
+    ) -> "EtcdJournal[R, S]":
         """The journal that `url` names. Raises ConfigurationError; asks etcd nothing yet."""
-        return cls(parse_etcd_url(url), makes=makes)
+        return cls(parse_etcd_url(url), codec, makes=makes)
 
     async def read_seat(self) -> Seat:
         """See `Journal.read_seat`."""
@@ -78,19 +84,17 @@ class EtcdJournal:
         async with self._seat_turn:
             await store.write(store.leads(leadership), [put(store.keys.manager, to_json(""))])
 
-    async def load(self) -> WholeLog:
+    async def load(self) -> WholeLog[R, S]:
         """See `Journal.load`."""
-        return await load(self._store)
+        return await self._log.load()
 
-    async def load_after(self, journal: int, lsn: int) -> WholeLog | Tail:
+    async def load_after(self, journal: int, lsn: int) -> WholeLog[R, S] | Tail[R]:
         """See `Journal.load_after`."""
-        return await load_after(self._store, journal, lsn)
+        return await self._log.load_after(journal, lsn)
 
-    async def append(
-        self, leadership: int, after_lsn: int, records: tuple[AnyRecord, ...]
-    ) -> AppendResult:
+    async def append(self, leadership: int, after_lsn: int, records: tuple[R, ...]) -> AppendResult:
         """See `Journal.append`."""
-        encoded = [encode_record(record) for record in records]
+        encoded = [self._codec.encode_record(record) for record in records]
         async with self._append_turn:
             try:
                 return await AppendCall(self._store, leadership, after_lsn, encoded)()
@@ -99,15 +103,18 @@ class EtcdJournal:
             except JournalError as error:
                 return Unknown(str(error))
 
-    async def compact(self, leadership: int, lsn: int, state: State) -> bool:
+    async def compact(self, leadership: int, lsn: int, state: S) -> bool:
         """See `Journal.compact`."""
+        data = await asyncio.to_thread(self._codec.encode_state, state)
         async with self._compact_turn:
-            return await compact(self._store, leadership, lsn, state)
+            return await compact(self._store, leadership, lsn, data)
 
-    async def restore(self, seen: Seat, lsn: int, beginning: Beginning) -> bool:
+    async def restore(self, seen: Seat, lsn: int, beginning: Beginning[S]) -> bool:
         """See `Restorable.restore`."""
+        data = await asyncio.to_thread(self._codec.encode_state, beginning.state)
+        identity, seat = beginning.journal, beginning.seat
         async with self._seat_turn, self._append_turn, self._compact_turn:
-            return await restore(self._store, seen, lsn, beginning)
+            return await restore(self._store, seen, lsn, identity, seat, data)
 
     async def health(self) -> EtcdHealth:
         """How etcd's members are."""

@@ -4,30 +4,27 @@ Its snapshot is written ahead, as every snapshot. Then one transaction changes i
 head, and sweeps the old records away, if the seat and the log's end are as they were read.
 """
 
-import asyncio
-
-from tenure.journals.contract import Beginning
 from tenure.journals.etcd.store import EtcdStore
 from tenure.journals.etcd.values import FORMAT, Head, JournalIdentity, sealed, to_json
 from tenure.journals.etcd.wire import put, value_is
 from tenure.journals.etcd.writes import sweep
 from tenure.protocol.log.journal import Seat
-from tenure.wire.journal_codec import encode_state
 
 
-async def restore(store: EtcdStore, seen: Seat, lsn: int, beginning: Beginning) -> bool:
+async def restore(
+    store: EtcdStore, seen: Seat, lsn: int, journal: int, seat: Seat, state: bytes
+) -> bool:
     """See `Restorable.restore`. Each transaction compares the identity too, as all of the store."""
     keys = store.keys
-    data = await asyncio.to_thread(encode_state, beginning.state)
     guard = [value_is(key, value) for key, value in keys.seat_values(seen).items()]
     guard.append(value_is(keys.end, to_json(lsn)))
-    pieces = await store.write_pieces(guard, keys.snapshots, lsn, data)
+    pieces = await store.write_pieces(guard, keys.snapshots, lsn, state)
     if pieces is None:
         return False
     puts = {
-        keys.identity: to_json(JournalIdentity(FORMAT, beginning.journal)),
+        keys.identity: to_json(JournalIdentity(FORMAT, journal)),
         keys.head: sealed(Head(lsn, pieces)),
-        **keys.seat_values(beginning.seat),
+        **keys.seat_values(seat),
     }
     refused = await store.write(
         [*guard, store.still_there(pieces)],

@@ -1,6 +1,5 @@
 """What a leader writes to an etcd journal: appends, and snapshots in the place of records."""
 
-import asyncio
 from collections.abc import Sequence
 
 from tenure.errors import JournalError
@@ -24,9 +23,7 @@ from tenure.journals.etcd.wire import (
     put,
     value_is,
 )
-from tenure.protocol.lease.records import State
 from tenure.protocol.log.journal import AppendResult, Committed, Deposed
-from tenure.wire.journal_codec import encode_state
 
 
 class AppendCall:
@@ -102,9 +99,8 @@ class AppendCall:
         ]
 
 
-async def compact(store: EtcdStore, leadership: int, lsn: int, state: State) -> bool:
+async def compact(store: EtcdStore, leadership: int, lsn: int, data: bytes) -> bool:
     """See `Journal.compact`."""
-    data = await asyncio.to_thread(encode_state, state)
     for _ in range(ATTEMPTS):
         done = await _compact(store, leadership, lsn, data)
         if done is not None:

@@ -33,11 +33,13 @@ from tenure.journals.contract import draw_identity
 from tenure.journals.sqlite.errors import replaced, translated, unwritable
 from tenure.journals.sqlite.filesystems import refuse_shared
 from tenure.journals.sqlite.rows import TABLES, begin, damaged, history
+from tenure.protocol.log.journal import R, S
+from tenure.wire.journal_codec import JournalCodec
 
 APPLICATION_ID: Final = 0x6C686C64
 """In the file's header: which program it belongs to."""
 VERSION: Final = 1
-"""Of the tables; that of what is in them is `journal_codec.FORMAT`."""
+"""Of the tables; what is in them has a format of its own."""
 
 BUSY_SECONDS: Final = 1.0
 """How long to wait for another process's write: longer than a sync takes on a disk worth using,
@@ -70,7 +72,7 @@ def connect(path: Path, mode: str = "rw") -> sqlite3.Connection:
     return sqlite3.connect(uri, uri=True, isolation_level=None, timeout=BUSY_SECONDS)
 
 
-def prepare(given: Path) -> Path:
+def prepare(given: Path, codec: JournalCodec[R, S]) -> Path:
     """Make the journal `given` if it is missing, otherwise check it; its real path.
 
     Raises ConfigurationError or JournalError, and then has changed nothing.
@@ -82,17 +84,18 @@ def prepare(given: Path) -> Path:
     refuse_shared(path.parent)
     with _system_errors(path):
         if not _exists(path):
-            _make(path)
+            _make(path, codec.encode_state(codec.empty))
     _check_permissions(path)
-    _read_through(path)
+    _read_through(path, codec)
     return path
 
 
-def _read_through(path: Path) -> None:
+def _read_through(path: Path, codec: JournalCodec[R, S]) -> None:
     had_log = Path(f"{path}-wal").exists()
     try:
         with translated(path), closing(connect(path, "ro")) as connection:
             _inspect(connection, path)
+            history(connection, path, codec)
     except JournalError:
         if not had_log:  # reading has made an empty one, which whoever closes last removes
             with suppress(sqlite3.Error), closing(connect(path)) as connection:
@@ -142,16 +145,15 @@ def _inspect(connection: sqlite3.Connection, path: Path) -> None:
     missing = sorted(TABLES.keys() - tables)
     if missing:
         raise damaged(path, f"it has no table {' and no table '.join(missing)}")
-    history(connection, path)
 
 
-def _make(path: Path) -> None:
+def _make(path: Path, state: bytes) -> None:
     _make_directory(path.parent)
     place = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
         draft = place / "journal"
         with translated(path):
-            _write(draft)
+            _write(draft, state)
         _sync(draft)
         try:
             os.link(draft, path)
@@ -162,14 +164,14 @@ def _make(path: Path) -> None:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _write(draft: Path) -> None:
+def _write(draft: Path, state: bytes) -> None:
     with closing(connect(draft, "rwc")) as connection:
         draft.chmod(0o600)  # it holds the nonces that messages are sealed with
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
-        begin(connection, draw_identity())
+        begin(connection, draw_identity(), state)
 
 
 def _make_directory(directory: Path) -> None:

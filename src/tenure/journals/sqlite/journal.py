@@ -10,28 +10,28 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Generic, ParamSpec, TypeVar
 
 from tenure.errors import ClosedError
 from tenure.journals.contract import Beginning, Tail, WholeLog
 from tenure.journals.sqlite.store import SqliteStore
-from tenure.protocol.lease.records import AnyRecord, State
-from tenure.protocol.log.journal import AppendResult, Seat
+from tenure.protocol.log.journal import AppendResult, R, S, Seat
+from tenure.wire.journal_codec import JournalCodec
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class SqliteJournal:
+class SqliteJournal(Generic[R, S]):
     """A `Journal` in a file."""
 
-    def __init__(self, store: SqliteStore, thread: ThreadPoolExecutor) -> None:
+    def __init__(self, store: SqliteStore[R, S], thread: ThreadPoolExecutor) -> None:
         self._store = store
         self._thread = thread
         self._closed = False
 
     @classmethod
-    def open(cls, path: Path) -> "SqliteJournal":
+    def open(cls, path: Path, codec: JournalCodec[R, S]) -> "SqliteJournal[R, S]":
         """The journal at `path`; a missing one is made. Blocks until it is read through.
 
         Raises ConfigurationError for a path where none can be, and JournalError (damaged, too new,
@@ -39,7 +39,7 @@ class SqliteJournal:
         """
         thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tenure-journal")
         try:
-            return cls(thread.submit(SqliteStore, path).result(), thread)
+            return cls(thread.submit(SqliteStore, path, codec).result(), thread)
         except BaseException:
             thread.shutdown(wait=False)
             raise
@@ -60,25 +60,23 @@ class SqliteJournal:
         """See `Journal.resign`."""
         await self._call(self._store.resign, leadership)
 
-    async def load(self) -> WholeLog:
+    async def load(self) -> WholeLog[R, S]:
         """See `Journal.load`."""
         return await self._call(self._store.load)
 
-    async def load_after(self, journal: int, lsn: int) -> WholeLog | Tail:
+    async def load_after(self, journal: int, lsn: int) -> WholeLog[R, S] | Tail[R]:
         """See `Journal.load_after`."""
         return await self._call(self._store.load_after, journal, lsn)
 
-    async def append(
-        self, leadership: int, after_lsn: int, records: tuple[AnyRecord, ...]
-    ) -> AppendResult:
+    async def append(self, leadership: int, after_lsn: int, records: tuple[R, ...]) -> AppendResult:
         """See `Journal.append`."""
         return await self._call(self._store.append, leadership, after_lsn, records)
 
-    async def compact(self, leadership: int, lsn: int, state: State) -> bool:
+    async def compact(self, leadership: int, lsn: int, state: S) -> bool:
         """See `Journal.compact`."""
         return await self._call(self._store.compact, leadership, lsn, state)
 
-    async def restore(self, seen: Seat, lsn: int, beginning: Beginning) -> bool:
+    async def restore(self, seen: Seat, lsn: int, beginning: Beginning[S]) -> bool:
         """See `Restorable.restore`."""
         return await self._call(self._store.restore, seen, lsn, beginning)
 

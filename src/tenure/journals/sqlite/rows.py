@@ -14,9 +14,8 @@ import msgspec
 from tenure.base.numbers import JournalId, Number
 from tenure.errors import JournalDamaged
 from tenure.journals.contract import Tail, WholeLog
-from tenure.protocol.lease.records import AnyRecord, State
-from tenure.protocol.log.journal import Seat
-from tenure.wire.journal_codec import WAY_OUT, decode_record, decode_state, encode_state
+from tenure.protocol.log.journal import R, S, Seat
+from tenure.wire.journal_codec import WAY_OUT, JournalCodec
 
 TABLES: Final = {
     "seat": """
@@ -51,12 +50,12 @@ class SeatRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return self.leadership == leadership and self.manager != ""
 
 
-def begin(connection: sqlite3.Connection, journal: int) -> None:
+def begin(connection: sqlite3.Connection, journal: int, state: bytes) -> None:
     """Make the tables of a new journal with that identity."""
     for statement in TABLES.values():
         connection.execute(statement)
     connection.execute("INSERT INTO seat VALUES (1, ?, 0, 0, '', 0)", (journal,))
-    connection.execute("INSERT INTO snapshot VALUES (1, 0, ?)", (encode_state(State()),))
+    connection.execute("INSERT INTO snapshot VALUES (1, 0, ?)", (state,))
 
 
 def seat_row(connection: sqlite3.Connection, path: Path) -> SeatRow:
@@ -70,25 +69,30 @@ def seat_row(connection: sqlite3.Connection, path: Path) -> SeatRow:
         raise damaged(path, f"its seat reads {row}") from error
 
 
-def history(connection: sqlite3.Connection, path: Path) -> WholeLog:
+def history(
+    connection: sqlite3.Connection, path: Path, codec: JournalCodec[R, S]
+) -> WholeLog[R, S]:
     """All that was committed. Raises JournalDamaged, and JournalTooNew for a format of later."""
     journal = seat_row(connection, path).journal
     match connection.execute("SELECT lsn, state FROM snapshot").fetchone():
         case (int(lsn), bytes(data)):
-            state = decode_state(data, f"the snapshot of LSN {lsn} in {path}")
+            state = codec.decode_state(data, f"the snapshot of LSN {lsn} in {path}")
         case row:
             raise damaged(path, f"its snapshot is a {type(row).__name__}")
-    return WholeLog(journal, state, lsn, tail(connection, path, lsn).records)
+    return WholeLog(journal, state, lsn, tail(connection, path, codec, lsn).records)
 
 
-def tail(connection: sqlite3.Connection, path: Path, lsn: int) -> Tail:
+def tail(
+    connection: sqlite3.Connection, path: Path, codec: JournalCodec[R, S], lsn: int
+) -> Tail[R]:
     """What comes after `lsn`. Raises JournalDamaged."""
-    records: list[AnyRecord] = []
+    records: list[R] = []
     wanted = "SELECT lsn, record FROM records WHERE lsn > ? ORDER BY lsn"
     for found, data in connection.execute(wanted, (lsn,)):
         if found != lsn + len(records) + 1:
             raise damaged(path, f"after LSN {lsn + len(records)} comes {found}")
-        records.append(_record(data, f"LSN {found} of {path}"))
+        raw = data if isinstance(data, bytes) else b""
+        records.append(codec.decode_record(raw, f"LSN {found} of {path}"))
     return Tail(lsn, tuple(records))
 
 
@@ -116,7 +120,3 @@ def records_after(
 def damaged(path: Path, what: str) -> JournalDamaged:
     """The error for rows that cannot be so."""
     return JournalDamaged(f"the journal {path} cannot be read back: {what}. {WAY_OUT}")
-
-
-def _record(data: object, where: str) -> AnyRecord:
-    return decode_record(data if isinstance(data, bytes) else b"", where)

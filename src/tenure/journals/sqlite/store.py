@@ -18,6 +18,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
+from typing import Generic
 
 from tenure.errors import JournalError, JournalUnwritable
 from tenure.journals.contract import (
@@ -40,19 +41,19 @@ from tenure.journals.sqlite.rows import (
     snapshot_lsn,
     tail,
 )
-from tenure.protocol.lease.records import AnyRecord, State
-from tenure.protocol.log.journal import AppendResult, Committed, Deposed, Seat, Unknown
-from tenure.wire.journal_codec import encode_record, encode_state
+from tenure.protocol.log.journal import AppendResult, Committed, Deposed, R, S, Seat, Unknown
+from tenure.wire.journal_codec import JournalCodec
 
 _WAL_BYTES = 16 << 20  # what a checkpoint leaves of the log's file, for the next records to reuse
 
 
-class SqliteStore:
+class SqliteStore(Generic[R, S]):
     """An open journal file, for one thread."""
 
-    def __init__(self, given: Path) -> None:
+    def __init__(self, given: Path, codec: JournalCodec[R, S]) -> None:
         """Open the journal, make it if it is missing, and read it through. Raises as `prepare`."""
-        self._path = prepare(given)
+        self._path = prepare(given, codec)
+        self._codec = codec
         with ExitStack() as stack, translated(self._path):
             self._main = stack.enter_context(closing(connect(self._path)))
             self._beats = stack.enter_context(closing(connect(self._path)))
@@ -112,26 +113,24 @@ class SqliteStore:
             if row.leads(leadership):
                 connection.execute("UPDATE seat SET manager = ''")
 
-    def load(self) -> WholeLog:
+    def load(self) -> WholeLog[R, S]:
         """See `Journal.load`."""
         with self._reading() as (connection, _):
-            return history(connection, self._path)
+            return history(connection, self._path, self._codec)
 
-    def load_after(self, journal: int, lsn: int) -> WholeLog | Tail:
+    def load_after(self, journal: int, lsn: int) -> WholeLog[R, S] | Tail[R]:
         """See `Journal.load_after`."""
         with self._reading() as (connection, row):
             if row.journal != journal or lsn < snapshot_lsn(connection):
-                return history(connection, self._path)
+                return history(connection, self._path, self._codec)
             last = last_lsn(connection)
             if lsn > last:
                 raise went_back(lsn, last)
-            return tail(connection, self._path, lsn)
+            return tail(connection, self._path, self._codec, lsn)
 
-    def append(
-        self, leadership: int, after_lsn: int, records: tuple[AnyRecord, ...]
-    ) -> AppendResult:
+    def append(self, leadership: int, after_lsn: int, records: tuple[R, ...]) -> AppendResult:
         """See `Journal.append`."""
-        encoded = [encode_record(record) for record in records]
+        encoded = [self._codec.encode_record(record) for record in records]
         rows = [(after_lsn + i, leadership, data) for i, data in enumerate(encoded, 1)]
         try:
             return self._append(leadership, after_lsn, rows)
@@ -153,9 +152,9 @@ class SqliteStore:
                 raise wrong_end(after_lsn, last, leadership)
         return Committed(after_lsn + len(rows))
 
-    def compact(self, leadership: int, lsn: int, state: State) -> bool:
+    def compact(self, leadership: int, lsn: int, state: S) -> bool:
         """See `Journal.compact`."""
-        data = encode_state(state)
+        data = self._codec.encode_state(state)
         with self._writing(self._main) as (connection, row):
             if not row.leads(leadership):
                 return False
@@ -168,9 +167,9 @@ class SqliteStore:
             connection.execute("DELETE FROM records WHERE lsn <= ?", (lsn,))
         return True
 
-    def restore(self, seen: Seat, lsn: int, beginning: Beginning) -> bool:
+    def restore(self, seen: Seat, lsn: int, beginning: Beginning[S]) -> bool:
         """See `Restorable.restore`."""
-        data, seat = encode_state(beginning.state), beginning.seat
+        data, seat = self._codec.encode_state(beginning.state), beginning.seat
         with self._writing(self._main) as (connection, row):
             if row.seat != seen or last_lsn(connection) != lsn:
                 return False

@@ -9,7 +9,6 @@ from typing import Any
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.machine import Output
 from tenure.base.rangemap import RangeMap
-from tenure.journals.memory import JournalContents
 from tenure.protocol.lease.attestation import Sight
 from tenure.protocol.lease.leader.change_log import ChangeLog
 from tenure.protocol.lease.leader.leader import Leader
@@ -33,6 +32,7 @@ from tenure.protocol.log.journal import (
     Committed,
 )
 from tenure.protocol.log.leadership import Leadership, SeatAction
+from tenure.sim.journal import LeaseContents
 
 
 def term_from_receipt(self: OwnerMachine, now: int, sent_at: int, term_ns: int) -> Instant:
@@ -199,7 +199,7 @@ def all_that_is_known(self: LookupMachine, *_: object) -> list[Any]:
     return [piece for piece, known in self.table if known.number != UNKNOWN]
 
 
-def any_append_lands(self: JournalContents, action: Append[AnyRecord]) -> Committed:
+def any_append_lands(self: LeaseContents, action: Append[AnyRecord]) -> Committed:
     """At the end, whoever sent it; only that it is repeated is still noticed."""
     if not self.has(action):
         self.write(action)

@@ -12,7 +12,6 @@ from tenure.base.instants import in_seconds
 from tenure.base.keys import Key
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import WHOLE, KeyRange
-from tenure.journals.memory import JournalContents
 from tenure.protocol.lease.history import LeaseHistory
 from tenure.protocol.lease.leader.leader import Leader
 from tenure.protocol.lease.lookup.events import RoutingTable
@@ -20,6 +19,7 @@ from tenure.protocol.lease.messages import Entry, Leased
 from tenure.protocol.lease.owner.events import Holdings
 from tenure.protocol.lease.records import AnyRecord, Changed, Left, State, TookOver
 from tenure.protocol.lease.table import NOBODY
+from tenure.sim.journal import LeaseContents
 from tenure.sim.kernel.checkers import InvariantChecker, Violation
 from tenure.sim.kernel.process import SimProcess
 from tenure.sim.lease.beliefs import added, believes
@@ -50,7 +50,7 @@ class Checkers(InvariantChecker):
         self._checked: dict[int, int] = {}
         """The LSN at which a leader's invariants were last checked."""
 
-    def begin_history(self, journal: JournalContents) -> None:
+    def begin_history(self, journal: LeaseContents) -> None:
         """Another journal is in place: what is compared with it begins anew."""
         self.committed_of = journal.journal
         self.committed = LeaseHistory(journal.state, journal.state_lsn)
@@ -142,7 +142,7 @@ class Checkers(InvariantChecker):
 
     # --- S4 and early freeing: what is committed ---
 
-    def on_commit(self, journal: JournalContents, record: AnyRecord) -> None:
+    def on_commit(self, journal: LeaseContents, record: AnyRecord) -> None:
         """A record is durable."""
         if journal.journal != self.committed_of:
             self.begin_history(journal)

@@ -17,11 +17,12 @@ from typing import Any, NamedTuple
 
 from tenure.base.rangemap import RangeMap
 from tenure.errors import JournalDamaged
-from tenure.journals.memory import JournalContents
 from tenure.protocol.balance.policy import NOBODY, Plan, Policy, Situation
 from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
 from tenure.protocol.lease.owner.events import OwnerConfig
 from tenure.protocol.lease.owner.machine import OwnerMachine
+from tenure.protocol.lease.records import State
+from tenure.sim.journal import LeaseContents
 from tenure.sim.kernel.checkers import Violation
 from tenure.sim.kernel.memo import Dice, Memory
 from tenure.sim.lease.canaries import NONE, Canary
@@ -127,7 +128,7 @@ def _maker(names: tuple[str, str], broken: Canary) -> Any:
 
 def _beginning(moves: Moves) -> SmallWorld:
     """Both managers up, the first leading, and one owner starting."""
-    journal = JournalContents(Dice(1), _nothing)
+    journal = LeaseContents(Dice(1), State(), _nothing)
     world = SmallWorld(
         tick=0,
         lives=(Life(), Life(), Life(), Life()),

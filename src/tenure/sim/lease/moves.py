@@ -3,13 +3,12 @@
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from tenure.journals.memory import JournalContents
 from tenure.protocol.lease.client_events import ManagerSaid, TellManager
 from tenure.protocol.lease.leader import events as manager_events
 from tenure.protocol.lease.owner import events as owner_events
 from tenure.protocol.lease.records import AnyRecord, Changed, Left
 from tenure.protocol.log.journal import LOG_ACTIONS
-from tenure.sim.journal import failure_of
+from tenure.sim.journal import LeaseContents, failure_of
 from tenure.sim.kernel.checkers import Violation
 from tenure.sim.kernel.memo import Memory
 from tenure.sim.lease.small import (
@@ -295,7 +294,7 @@ class Moves:
         return told, world._replace(journal=journal), answer
 
     def _effect(self, journal: int, call: int) -> tuple[int, int | None, tuple[AnyRecord, ...]]:
-        contents: JournalContents = self.memory.thing(journal)
+        contents: LeaseContents = self.memory.thing(journal)
         before = contents.lsn
         event = contents.carry_out(self.memory.thing(call))
         new = contents.lsn - before
@@ -304,7 +303,7 @@ class Moves:
         return self.memory.number(contents), answer, records
 
     def _vacate(self, world: SmallWorld) -> Branches:
-        contents: JournalContents = self.memory.thing(world.journal)
+        contents: LeaseContents = self.memory.thing(world.journal)
         contents.vacate()
         yield (), world._replace(journal=self.memory.number(contents))
 

@@ -10,7 +10,6 @@ from tenure.base.keys import Key
 from tenure.base.noted import Noted
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
-from tenure.journals.memory import JournalContents
 from tenure.protocol.balance.planning import Planning
 from tenure.protocol.lease.client_events import ManagerLost, ManagerSaid, TellManager
 from tenure.protocol.lease.history import LeaseHistory
@@ -27,6 +26,7 @@ from tenure.protocol.lease.owner.machine import OwnerMachine
 from tenure.protocol.lease.records import JournalAction
 from tenure.protocol.lease.timing import Timing
 from tenure.protocol.log.journal import LOG_ACTIONS
+from tenure.sim.journal import LeaseContents
 from tenure.sim.kernel.clocks import SimClock
 from tenure.sim.kernel.hosts import HostProcess, Hosts
 from tenure.sim.kernel.network import Network
@@ -137,7 +137,7 @@ class LeaseSite(Site):
     checkers: Watcher
     workload: Users
     states: StateMoves
-    journal: JournalContents
+    journal: LeaseContents
     taken_over_at = 0
     """When a manager last began to lead."""
 

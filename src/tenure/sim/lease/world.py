@@ -8,7 +8,6 @@ import msgspec
 from tenure.base.instants import MILLISECOND_NS, SECOND_NS
 from tenure.base.keys import PoolKind
 from tenure.errors import JournalDamaged
-from tenure.journals.memory import JournalContents
 from tenure.protocol.balance.deal import Deal
 from tenure.protocol.balance.planning import Planning
 from tenure.protocol.balance.policy import Policy
@@ -24,11 +23,11 @@ from tenure.protocol.lease.lookup.events import LookupConfig
 from tenure.protocol.lease.lookup.machine import LookupMachine
 from tenure.protocol.lease.owner.events import Look, Looked, OwnerConfig
 from tenure.protocol.lease.owner.machine import OwnerMachine
-from tenure.protocol.lease.records import AnyRecord, JournalAction
+from tenure.protocol.lease.records import AnyRecord, JournalAction, State
 from tenure.protocol.lease.restoration import restored
 from tenure.protocol.lease.table import LeaseTable
 from tenure.protocol.lease.timing import Timing
-from tenure.sim.journal import LATENCY_NS, failure_of
+from tenure.sim.journal import LATENCY_NS, LeaseContents, failure_of
 from tenure.sim.kernel.clocks import SimClock
 from tenure.sim.kernel.hosts import Hosts
 from tenure.sim.kernel.network import Network
@@ -134,7 +133,7 @@ class LeaseWorld(World, LeaseSite):
         self.strikes = LeaseStrikes(
             self, self.clocks, self.operator, self.traffic, self.spare_slots()
         )
-        self.journal = JournalContents(self.random, self._on_commit)
+        self.journal = LeaseContents(self.random, State(), self._on_commit)
 
     def _draw(self) -> None:
         """What this seed's world is like."""
@@ -233,7 +232,7 @@ class LeaseWorld(World, LeaseSite):
 
     def _make_manager(self, slot: str) -> ManagerProcess:
         if self.journal_kind == "memory":
-            self.journal = JournalContents(self.random, self._on_commit)
+            self.journal = LeaseContents(self.random, State(), self._on_commit)
         timing = self.manager_timing
         if self.random.random() < self.mix.rates.get(SHORTER_PRESET.name, 0.0):
             self.faults.counts[SHORTER_PRESET.name] += 1
@@ -347,7 +346,7 @@ class LeaseWorld(World, LeaseSite):
             (manager, action, effective, answered),
         )
 
-    def _on_commit(self, journal: JournalContents, record: AnyRecord) -> None:
+    def _on_commit(self, journal: LeaseContents, record: AnyRecord) -> None:
         self.checkers.on_commit(journal, record)
         self.traffic.on_commit(record)
 
@@ -363,7 +362,7 @@ class LeaseWorld(World, LeaseSite):
         if self.journal_kind == "memory":
             return  # that is what happens whenever its manager ends
         seat = self.journal.seat
-        self.journal = JournalContents(self.random, self._on_commit)
+        self.journal = LeaseContents(self.random, State(), self._on_commit)
         if copy is not None:
             self.journal.seat, self.journal.state = restored(copy, seat)
             self.journal.state_lsn = copy.lsn

@@ -37,7 +37,7 @@ from tenure.protocol.lease.records import (
 )
 from tenure.protocol.log.journal import Committed, Deposed, Seat
 
-MakeJournal: TypeAlias = Callable[[], Journal]
+MakeJournal: TypeAlias = Callable[[], Journal[AnyRecord, State]]
 
 STEERING = Steering(
     cordoned=("a",),
@@ -135,7 +135,7 @@ def numbered(first: int, count: int) -> tuple[AnyRecord, ...]:
     return tuple(Left(pool="rooms", incarnation=i, entries=()) for i in range(first, first + count))
 
 
-async def lead(journal: Journal, manager: str = "http://a") -> int:
+async def lead(journal: Journal[AnyRecord, State], manager: str = "http://a") -> int:
     """Take the seat, and return the leadership."""
     seen = await journal.read_seat()
     assert await journal.campaign(seen, taken_by(manager, seen))
@@ -342,7 +342,7 @@ class JournalContract:
                 await asyncio.sleep(0)  # a journal that never waits would write for ever
             return lsn
 
-        async def take_over() -> WholeLog:
+        async def take_over() -> WholeLog[AnyRecord, State]:
             await lead(new, "http://b")
             return await new.load()
 

@@ -8,7 +8,7 @@ import asyncio
 from tenure.errors import JournalDamaged
 from tenure.journals.contract import Beginning, Journal, Restorable, Tail, WholeLog
 from tenure.protocol.lease.messages import Entry
-from tenure.protocol.lease.records import PoolState, State
+from tenure.protocol.lease.records import AnyRecord, PoolState, State
 from tenure.protocol.log.journal import Committed, Deposed, Seat
 from tenure.testing.contracts.journal import (
     A_STATE,
@@ -24,14 +24,14 @@ from tenure.testing.contracts.journal import (
 BEGINNING = Beginning(77, Seat(leadership=1_000), A_STATE)
 
 
-def restorable(make_journal: MakeJournal) -> Restorable:
+def restorable(make_journal: MakeJournal) -> Restorable[AnyRecord, State]:
     """Another handle, with all that it can do."""
-    journal: Journal = make_journal()
+    journal: Journal[AnyRecord, State] = make_journal()
     assert hasattr(journal, "restore"), f"{journal} cannot be restored"
     return journal  # type: ignore[return-value]  # seen to by the line above
 
 
-async def restored(make_journal: MakeJournal, records: int = 3) -> Restorable:
+async def restored(make_journal: MakeJournal, records: int = 3) -> Restorable[AnyRecord, State]:
     """A journal with so many records, restored."""
     journal = restorable(make_journal)
     leadership = await lead(journal)
@@ -122,7 +122,9 @@ class RestorableJournalContract(JournalContract):
             await manager.read_seat()
             beginning = Beginning(100 + round_number, Seat(seat.leadership + 10), State())
 
-            async def campaign(manager: Journal = manager, seat: Seat = seat) -> bool:
+            async def campaign(
+                manager: Journal[AnyRecord, State] = manager, seat: Seat = seat
+            ) -> bool:
                 try:
                     return await manager.campaign(seat, taken_by("http://b", seat))
                 except JournalDamaged:

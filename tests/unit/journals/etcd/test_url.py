@@ -8,6 +8,7 @@ import pytest
 from tenure.errors import ConfigurationError
 from tenure.journals import EtcdJournal, open_journal
 from tenure.journals.etcd.url import EtcdOptions, parse_etcd_url
+from tenure.wire.lease_records import LEASE_RECORDS
 
 PASSWORD_FILE = "/p"  # noqa: S105 - a path, not a password
 
@@ -65,12 +66,12 @@ def test_every_option_can_be_given() -> None:
 )
 def test_what_cannot_be_is_refused(url: str, why: str) -> None:
     with pytest.raises(ConfigurationError, match=why) as caught:
-        open_journal(url)
+        open_journal(url, LEASE_RECORDS)
     assert "secret" not in str(caught.value)
 
 
 def test_opening_asks_etcd_nothing() -> None:
-    journal = open_journal("etcd:http://127.0.0.1:1")
+    journal = open_journal("etcd:http://127.0.0.1:1", LEASE_RECORDS)
     assert isinstance(journal, EtcdJournal)
     asyncio.run(journal.close())
 

@@ -8,15 +8,17 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from tenure.journals.sqlite.store import SqliteStore
+from tenure.protocol.lease.records import AnyRecord, State
 from tenure.protocol.log.journal import Seat
+from tenure.wire.lease_records import LEASE_RECORDS
 
 NOBODY = 65534  # a user without rights, on every Unix
 SEAT = Seat(1, 0, "http://a", 1_625_000_000)
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[SqliteStore]:
-    store = SqliteStore(path)
+def opened(path: Path) -> Iterator[SqliteStore[AnyRecord, State]]:
+    store = SqliteStore(path, LEASE_RECORDS)
     try:
         yield store
     finally:

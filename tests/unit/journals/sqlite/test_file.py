@@ -18,6 +18,7 @@ from tenure.errors import (
 from tenure.journals.sqlite import file as sqlite_file
 from tenure.journals.sqlite.store import SqliteStore
 from tenure.protocol.log.journal import Seat
+from tenure.wire.lease_records import LEASE_RECORDS
 from tests.unit.journals.sqlite.disk import execute, files_of_at_most, opened, without_rights
 
 
@@ -37,7 +38,7 @@ def test_where_making_one_is_cut_short_there_is_none(
 
     monkeypatch.setattr(os, "link", killed)
     with pytest.raises(KeyboardInterrupt):
-        SqliteStore(tmp_path / "journal.sqlite")
+        SqliteStore(tmp_path / "journal.sqlite", LEASE_RECORDS)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -69,7 +70,7 @@ def test_a_journal_may_be_reached_by_a_symbolic_link(path: Path, tmp_path: Path)
 
 def test_a_directory_is_not_a_journal(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="is not a file; name one, such as"):
-        SqliteStore(tmp_path)
+        SqliteStore(tmp_path, LEASE_RECORDS)
 
 
 # --- damaged, foreign, too new --------------------------------------------------------------------
@@ -79,7 +80,7 @@ def refused(path: Path, kind: type[JournalError]) -> str:
     """The error that opening raises, and that it left the file as it was."""
     before, beside = path.read_bytes(), sorted(path.parent.iterdir())
     with pytest.raises(kind) as caught:
-        SqliteStore(path)
+        SqliteStore(path, LEASE_RECORDS)
     assert (path.read_bytes(), sorted(path.parent.iterdir())) == (before, beside)
     assert type(caught.value) is kind
     assert str(path) in str(caught.value)
@@ -182,7 +183,7 @@ def test_a_journal_that_is_refused_keeps_its_log(tmp_path: Path) -> None:
     log = Path(f"{crashed}-wal")
     before = crashed.read_bytes(), log.read_bytes()
     with pytest.raises(JournalTooNew):
-        SqliteStore(crashed)
+        SqliteStore(crashed, LEASE_RECORDS)
     assert (crashed.read_bytes(), log.read_bytes()) == before
 
 
@@ -225,16 +226,16 @@ def test_no_journal_is_made_in_a_directory_that_is_read_only(open_to_all: Path) 
     open_to_all.chmod(0o555)
     for path in (open_to_all / "journal.sqlite", open_to_all / "a" / "journal.sqlite"):
         with without_rights(), pytest.raises(JournalUnwritable, match="cannot be made"):
-            SqliteStore(path)
+            SqliteStore(path, LEASE_RECORDS)
     assert list(open_to_all.iterdir()) == []
 
 
 def test_no_journal_is_made_below_a_file(path: Path) -> None:
     with pytest.raises(JournalUnwritable, match="cannot be made"):
-        SqliteStore(path / "journal.sqlite")
+        SqliteStore(path / "journal.sqlite", LEASE_RECORDS)
 
 
 def test_no_journal_is_made_on_a_full_disk(tmp_path: Path) -> None:
     with files_of_at_most(5000), pytest.raises(JournalUnwritable, match="Make room"):
-        SqliteStore(tmp_path / "journal.sqlite")
+        SqliteStore(tmp_path / "journal.sqlite", LEASE_RECORDS)
     assert list(tmp_path.iterdir()) == []

@@ -12,12 +12,13 @@ from tenure.errors import (
 )
 from tenure.journals import SqliteJournal
 from tenure.protocol.lease.records import Left
+from tenure.wire.lease_records import LEASE_RECORDS
 from tests.unit.journals.sqlite.disk import opened
 
 
 def test_a_closed_journal_says_so(path: Path) -> None:
     async def use_after_close() -> None:
-        journal = SqliteJournal.open(path)
+        journal = SqliteJournal.open(path, LEASE_RECORDS)
         await journal.close()
         await journal.close()
         await journal.read_seat()
@@ -30,10 +31,11 @@ WRITER = """
 import sys
 from pathlib import Path
 from tenure.journals.sqlite.store import SqliteStore
+from tenure.wire.lease_records import LEASE_RECORDS
 from tenure.protocol.log.journal import Committed, Seat
 from tenure.protocol.lease.records import Left, State
 
-store = SqliteStore(Path(sys.argv[1]))
+store = SqliteStore(Path(sys.argv[1]), LEASE_RECORDS)
 seat = store.read_seat()
 leadership = seat.leadership + 1
 assert store.campaign(seat, Seat(leadership, 0, "http://writer"))
@@ -79,11 +81,12 @@ RACER = """
 import sys
 from pathlib import Path
 from tenure.journals.sqlite.store import SqliteStore
+from tenure.wire.lease_records import LEASE_RECORDS
 from tenure.protocol.log.journal import Seat
 
 print("ready", flush=True)
 sys.stdin.readline()
-store = SqliteStore(Path(sys.argv[1]))
+store = SqliteStore(Path(sys.argv[1]), LEASE_RECORDS)
 for _ in range(20):
     seat = store.read_seat()
     if store.campaign(seat, Seat(seat.leadership + 1, 0, "http://racer")):

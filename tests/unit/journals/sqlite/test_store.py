@@ -15,7 +15,7 @@ from tenure.errors import (
 )
 from tenure.journals.sqlite import file as sqlite_file
 from tenure.journals.sqlite.store import SqliteStore
-from tenure.protocol.lease.records import PoolCreated, State
+from tenure.protocol.lease.records import AnyRecord, PoolCreated, State
 from tenure.protocol.log.journal import Committed, Deposed, Seat, Unknown
 from tenure.testing.contracts.journal import numbered
 from tests.unit.journals.sqlite.disk import execute, files_of_at_most, opened
@@ -136,7 +136,7 @@ def test_on_a_full_disk_a_leader_beats_on_in_the_room_that_its_log_has(path: Pat
         assert store.beat(1, 1_000)
 
 
-def beats(store: SqliteStore, beat: int) -> bool:
+def beats(store: SqliteStore[AnyRecord, State], beat: int) -> bool:
     try:
         return store.beat(1, beat)
     except JournalUnwritable:

@@ -5,7 +5,6 @@ from random import Random
 
 from tenure.base.instants import Instant, seconds
 from tenure.base.noted import Noted
-from tenure.journals.memory import JournalContents
 from tenure.protocol.balance.planning import Planning
 from tenure.protocol.lease.answers import Answer
 from tenure.protocol.lease.leader.events import (
@@ -26,7 +25,7 @@ from tenure.protocol.lease.messages import (
     Join,
     ToManager,
 )
-from tenure.protocol.lease.records import JournalAction
+from tenure.protocol.lease.records import JournalAction, State
 from tenure.protocol.lease.timing import DEFAULT
 from tenure.protocol.log.journal import (
     LOG_ACTIONS,
@@ -37,6 +36,7 @@ from tenure.protocol.log.journal import (
     ReadSeat,
     Resign,
 )
+from tenure.sim.journal import LeaseContents
 
 T0 = Instant(0)
 CLIENT = 5
@@ -52,11 +52,11 @@ class Driven:
     def __init__(
         self,
         *,
-        journal: JournalContents | None = None,
+        journal: LeaseContents | None = None,
         held: tuple[type, ...] = (),
         **config: object,
     ) -> None:
-        self.journal = journal or JournalContents(Random(1), lambda *_: None)
+        self.journal = journal or LeaseContents(Random(1), State(), lambda *_: None)
         made = ManagerConfig(**({"url": "m", "timing": DEFAULT, "first_start": True} | config))  # type: ignore[arg-type]
         self.machine = Manager(made, Random(2))
         self.held = held

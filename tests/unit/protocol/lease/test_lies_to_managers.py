@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from tenure.base.instants import Instant, seconds
 from tenure.base.machine import Output
-from tenure.journals.memory import JournalContents
 from tenure.protocol.lease.leader import events as manager_events
 from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
 from tenure.protocol.lease.messages import (
@@ -21,7 +20,7 @@ from tenure.protocol.lease.messages import (
     ToLookup,
     ToManager,
 )
-from tenure.protocol.lease.records import JournalAction, JournalEvent
+from tenure.protocol.lease.records import JournalAction, JournalEvent, State
 from tenure.protocol.lease.steering_events import PinKey
 from tenure.protocol.lease.timing import TEST
 from tenure.protocol.log.journal import (
@@ -36,9 +35,9 @@ from tenure.protocol.log.journal import (
     SeatRead,
     Unknown,
 )
-from tenure.sim.journal import failure_of
-from tenure.wire.journal_codec import decode_record, decode_state, encode_record, encode_state
+from tenure.sim.journal import LeaseContents, failure_of
 from tenure.wire.lease import decode_to_lookup, decode_to_manager, decode_to_owner, encode
+from tenure.wire.lease_records import LEASE_RECORDS
 from tenure.wire.versions import NEWEST
 from tests.unit.protocol.lease.lies import (
     ADDRESSES,
@@ -121,7 +120,7 @@ def given_to(lies: Lies, manager: Manager, pool: str, incarnation: int) -> tuple
     return tuple(item for item in there.table.held_by(incarnation) if lies.number(9))
 
 
-def answer_of(lies: Lies, journal: JournalContents, action: JournalAction) -> JournalEvent | None:
+def answer_of(lies: Lies, journal: LeaseContents, action: JournalAction) -> JournalEvent | None:
     """Mostly the true one."""
     if lies.number(9) == 0:
         return failure_of(action, "no answer came")
@@ -161,9 +160,14 @@ def check_can_be_said(actions: list[manager_events.ManagerAction]) -> None:
                 assert receive(encode(message, NEWEST), NEWEST) == message
             case Append(records=records):
                 for record in records:
-                    assert decode_record(encode_record(record), "here") == record
+                    assert (
+                        LEASE_RECORDS.decode_record(LEASE_RECORDS.encode_record(record), "here")
+                        == record
+                    )
             case Compact(state=state):
-                assert decode_state(encode_state(state), "here") == state
+                assert (
+                    LEASE_RECORDS.decode_state(LEASE_RECORDS.encode_state(state), "here") == state
+                )
             case _:
                 pass
 
@@ -177,7 +181,7 @@ class Managed:
             url="m", timing=TEST, compact_after=lies.number(5) + 1, first_start=lies.coin()
         )
         self.manager = Manager(self.config, Random(1))
-        self.journal = JournalContents(Random(2), lambda *_: None)
+        self.journal = LeaseContents(Random(2), State(), lambda *_: None)
         self.now, self.wake_at = Instant(0), Instant(0)
         self.gave_up = False
 

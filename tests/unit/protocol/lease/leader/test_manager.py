@@ -7,7 +7,6 @@ import pytest
 
 from tenure.base.instants import FAR_FUTURE, Instant, seconds
 from tenure.base.keys import KEY_BYTES
-from tenure.journals.memory import JournalContents
 from tenure.protocol.lease.answers import Impossible, NotLeading, PoolMade
 from tenure.protocol.lease.leader.events import (
     ClientLost,
@@ -28,7 +27,7 @@ from tenure.protocol.lease.messages import (
     SyncRefusal,
     ToManager,
 )
-from tenure.protocol.lease.records import PoolCreated, TookOver, WaitedOut
+from tenure.protocol.lease.records import PoolCreated, State, TookOver, WaitedOut
 from tenure.protocol.lease.timing import DEFAULT
 from tenure.protocol.log.journal import (
     Append,
@@ -44,12 +43,13 @@ from tenure.protocol.log.journal import (
     Seat,
     Unknown,
 )
+from tenure.sim.journal import LeaseContents
 from tests.unit.protocol.lease.driven_manager import CLIENT, Driven, at
 
 
 def standing_by() -> Driven:
     """Somebody else leads, and beats."""
-    journal = JournalContents(Random(1), lambda *_: None)
+    journal = LeaseContents(Random(1), State(), lambda *_: None)
     journal.seat = Seat(4, 1, "other", seconds(2))
     return Driven(journal=journal)
 

@@ -32,7 +32,7 @@ from tenure.protocol.lease.steering_events import (
     UnpinKey,
 )
 from tenure.protocol.lease.timing import DEFAULT
-from tenure.wire.journal_codec import decode_record, encode_record
+from tenure.wire.lease_records import LEASE_RECORDS
 from tests.unit.protocol.lease.desk import HIGH, LOW, T0, Desk, at, listed, marks
 
 A, B = 101, 102  # nonces, and connections
@@ -375,7 +375,7 @@ def test_steering_is_a_record_that_reads_back_and_a_part_of_the_snapshot() -> No
     steering = Steering(drained=("a",), pins=((b"k", "b"),))
     record = desk.records[-1]
     assert record == Changed(pool="p", entries=(), steering=steering)
-    assert decode_record(encode_record(record), "here") == record
+    assert LEASE_RECORDS.decode_record(LEASE_RECORDS.encode_record(record), "here") == record
     [pool] = desk.context.history.state().pools
     assert pool.steering == steering
     later = Desk(Halves(), state=desk.context.history.state())

@@ -10,8 +10,8 @@ from tenure.errors import JournalDamaged, JournalTooNew, LocalProtocolError
 from tenure.protocol.lease.messages import Entry, Held
 from tenure.protocol.lease.records import AnyRecord, Changed, Joined, PoolCreated, State
 from tenure.testing.contracts.journal import A_STATE, EVERY_RECORD
-from tenure.wire import journal_codec
-from tenure.wire.journal_codec import decode_record, decode_state, encode_record, encode_state
+from tenure.wire.journal_codec import checksum
+from tenure.wire.lease_records import LEASE_RECORDS
 
 WHERE = "LSN 12 of journal.sqlite"
 
@@ -19,46 +19,46 @@ WHERE = "LSN 12 of journal.sqlite"
 def sealed(version: int, value: object) -> bytes:
     """What a tenure of that format may have written."""
     body = msgspec.msgpack.encode(value)
-    return bytes([version]) + journal_codec._checksum(version, body) + body
+    return bytes([version]) + checksum(version, body) + body
 
 
 @pytest.mark.parametrize("record", EVERY_RECORD)
 def test_a_record_survives_its_bytes(record: AnyRecord) -> None:
-    assert decode_record(encode_record(record), WHERE) == record
+    assert LEASE_RECORDS.decode_record(LEASE_RECORDS.encode_record(record), WHERE) == record
 
 
 @pytest.mark.parametrize("state", [State(), A_STATE])
 def test_a_snapshot_survives_its_bytes(state: State) -> None:
-    assert decode_state(encode_state(state), WHERE) == state
+    assert LEASE_RECORDS.decode_state(LEASE_RECORDS.encode_state(state), WHERE) == state
 
 
 @pytest.mark.parametrize("record", EVERY_RECORD)
 def test_every_flipped_bit_is_damage(record: AnyRecord) -> None:
-    data = encode_record(record)
+    data = LEASE_RECORDS.encode_record(record)
     for place in range(len(data)):
         for bit in range(8):
             flipped = bytearray(data)
             flipped[place] ^= 1 << bit
             with pytest.raises(JournalDamaged, match=WHERE):
-                decode_record(bytes(flipped), WHERE)
+                LEASE_RECORDS.decode_record(bytes(flipped), WHERE)
 
 
 def test_every_truncation_is_damage() -> None:
-    data = encode_state(A_STATE)
+    data = LEASE_RECORDS.encode_state(A_STATE)
     for length in range(len(data)):
         with pytest.raises(JournalDamaged, match=WHERE):
-            decode_state(data[:length], WHERE)
+            LEASE_RECORDS.decode_state(data[:length], WHERE)
 
 
 @given(st.binary(max_size=100))
 def test_any_bytes_are_damage(data: bytes) -> None:
     with pytest.raises(JournalDamaged):
-        decode_record(data, WHERE)
+        LEASE_RECORDS.decode_record(data, WHERE)
 
 
 def test_a_later_format_says_which_and_what_to_do() -> None:
     with pytest.raises(JournalTooNew) as caught:
-        decode_record(sealed(3, ["Merged", "rooms", 5]), WHERE)
+        LEASE_RECORDS.decode_record(sealed(3, ["Merged", "rooms", 5]), WHERE)
     assert str(caught.value) == (
         "LSN 12 of journal.sqlite is of format 3, and this tenure reads 1: run the tenure "
         "that wrote it, or a later one; nothing was touched"
@@ -79,12 +79,12 @@ def test_a_later_format_says_which_and_what_to_do() -> None:
 )
 def test_what_is_whole_and_yet_no_record_is_damage(value: list[object]) -> None:
     with pytest.raises(JournalDamaged, match=WHERE):
-        decode_record(sealed(1, value), WHERE)
+        LEASE_RECORDS.decode_record(sealed(1, value), WHERE)
 
 
 def test_what_an_earlier_tenure_wrote_has_defaults() -> None:
     changed = sealed(1, ["Changed", "rooms", [[b"", b"a", 1, 2, 1]]])
-    assert decode_record(changed, WHERE) == Changed(
+    assert LEASE_RECORDS.decode_record(changed, WHERE) == Changed(
         pool="rooms", entries=(Entry(start=b"", end=b"a", owner=1, number=2, since=1),), handed=0
     )
 
@@ -94,7 +94,7 @@ def test_a_snapshot_whose_handed_ranges_overlap_is_damage() -> None:
     handed = (Held(start=b"", end=b"g", number=4), Held(start=b"c", end=None, number=3))
     broken = msgspec.structs.replace(A_STATE, pools=(msgspec.structs.replace(pool, handed=handed),))
     with pytest.raises(LocalProtocolError, match="nothing was written: a range begins at 63"):
-        encode_state(broken)
+        LEASE_RECORDS.encode_state(broken)
 
 
 @pytest.mark.parametrize(
@@ -110,4 +110,4 @@ def test_a_snapshot_whose_handed_ranges_overlap_is_damage() -> None:
 )
 def test_what_could_not_be_read_back_is_not_written(record: AnyRecord) -> None:
     with pytest.raises(LocalProtocolError, match="nothing was written: "):
-        encode_record(record)
+        LEASE_RECORDS.encode_record(record)
