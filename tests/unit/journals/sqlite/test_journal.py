@@ -41,7 +41,7 @@ leadership = seat.leadership + 1
 assert store.campaign(seat, Seat(leadership, 0, "http://writer"))
 lsn = store.load().lsn
 while True:
-    batch = tuple(Left("rooms", lsn + i, ()) for i in range(lsn % 5 + 1))
+    batch = tuple(Left(pool="rooms", incarnation=lsn + i, entries=()) for i in range(lsn % 5 + 1))
     assert store.append(leadership, lsn, batch) == Committed(lsn + len(batch))
     lsn += len(batch)
     print(lsn, flush=True)
