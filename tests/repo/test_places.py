@@ -9,11 +9,12 @@ import pytest
 from tests.repo.reading import ROOT, files, modules, report
 
 DOCUMENT = "docs/internals/protocol.md"
-DOCUMENTS = (DOCUMENT, "docs/internals/architecture.md", "docs/concepts/papers.md")
+VOLUMES = "docs/internals/volumes.md"
+DOCUMENTS = (DOCUMENT, VOLUMES, "docs/internals/architecture.md", "docs/concepts/papers.md")
 PATH = re.compile(r"`((?:[\w-]+/)*[\w-]+\.py)`")
 MEMBER = re.compile(r"`([A-Z]\w+)\.(\w+)`")
 TEST = re.compile(r"`(test_\w+)`")
-RULE = re.compile(r"\bP(\d+)\b")
+RULE = re.compile(r"\b([PV]\d+)\b")
 
 
 @cache
@@ -60,7 +61,8 @@ def test_what_a_document_names_is_there(document: str) -> None:
 
 
 def test_every_rule_that_code_names_is_described() -> None:
-    described = set(RULE.findall((ROOT / DOCUMENT).read_text("utf-8")))
+    texts = [(ROOT / document).read_text("utf-8") for document in (DOCUMENT, VOLUMES)]
+    described = {rule for text in texts for rule in RULE.findall(text)}
     named = {rule for module in modules() for rule in RULE.findall(module.text)}
     assert named - described == set()
 

@@ -1,0 +1,273 @@
+"""What a client asks of servers, and when: fetches, renewals, and to be put on record.
+
+Every question has a number that rises. One that is not answered in time is asked again, under a new
+number, and then only that is waited for (V2).
+"""
+
+from random import Random
+
+from tenure.base.instants import FAR_FUTURE, Instant
+from tenure.base.keys import Key
+from tenure.base.noted import Noted
+from tenure.base.rangemap import RangeMap
+from tenure.protocol.volume.client_events import (
+    Believe,
+    CacheAction,
+    CacheConfig,
+    DoubtEntries,
+    TellReaders,
+    TellServer,
+)
+from tenure.protocol.volume.contacts import NOBODY, Contact
+from tenure.protocol.volume.fetches import Fetches, Flight, OwnWrite, Question
+from tenure.protocol.volume.limits import LISTED
+from tenure.protocol.volume.messages import AsOf, Fetch, Listed, Reconnect, Renew, Write
+from tenure.protocol.volume.noted import CacheKind
+from tenure.protocol.volume.readers import NONCE_LIMIT
+
+
+class Remembered:
+    """What the machine knows of an entry; its value is with whoever runs the machine."""
+
+    __slots__ = ("as_of", "is_live", "reader", "server", "until")
+
+    def __init__(self, server: str, reader: int, until: Instant, as_of: AsOf) -> None:
+        self.server = server
+        self.reader = reader
+        self.until = until
+        self.as_of = as_of
+        self.is_live = True
+        """Otherwise it is suspect."""
+
+
+class Asks:
+    """The state of a client, and its questions."""
+
+    def __init__(self, config: CacheConfig, random: Random) -> None:
+        self.config = config
+        self.random = random
+        self.nonce = random.randrange(1, NONCE_LIMIT)
+        self.sequence = 0
+        self.history = 0
+        """Of the versions that are known; 0 before the first."""
+        self.routes: RangeMap[str | None] = RangeMap(None)
+        self.contacts: dict[str, Contact] = {}
+        self.entries: dict[Key, Remembered] = {}
+        self.fetches = Fetches()
+        self._actions: list[CacheAction] = []
+
+    def next_sequence(self) -> int:
+        """The number of the next question."""
+        self.sequence += 1
+        return self.sequence
+
+    def contact(self, server: str) -> Contact:
+        """What there is of a server."""
+        found = self.contacts.get(server)
+        if found is None:
+            found = self.contacts[server] = Contact(server)
+        return found
+
+    def answers(self, asking: Question, sequence: int) -> bool:
+        """Whether that is the number of this question, which is the newest of its kind (V2)."""
+        return asking.sequence == sequence
+
+    def is_newest(self, contact: Contact, sequence: int) -> bool:
+        """Whether any question to this server that is to be answered has that number."""
+        if contact.renewing is not None and contact.renewing.sequence == sequence:
+            return True
+        asked: list[Flight | OwnWrite] = [
+            *self.fetches.flights.values(),
+            *self.fetches.writes.values(),
+        ]
+        return any(
+            each.server == contact.server
+            and each.asking is not None
+            and each.asking.sequence == sequence
+            for each in asked
+        )
+
+    # --- entries ---
+
+    def remember(self, key: Key, contact: Contact, until: Instant, as_of: AsOf) -> None:
+        """A new entry, in the place of the one that is there."""
+        self.entries[key] = Remembered(contact.server, contact.reader, until, as_of)
+
+    def is_hit(self, now: Instant, key: Key) -> bool:
+        """Whether a reader may take the entry now."""
+        entry = self.entries.get(key)
+        if entry is None or not entry.is_live or now >= entry.until:
+            return False
+        contact = self.contacts.get(entry.server)
+        return contact is not None and contact.reader == entry.reader and contact.runs(now)
+
+    def doubt(self, keys: tuple[Key, ...]) -> None:
+        """Keep these only to ask about."""
+        for key in keys:
+            self.entries[key].is_live = False
+        if keys:
+            self._actions.append(DoubtEntries(keys))
+
+    def doubt_all(self, contact: Contact) -> None:
+        """Nothing of this server is live any more, and its volume lease has ended (V8)."""
+        if contact.reader == NOBODY:
+            return
+        live = (each for each in self.entries.items() if each[1].is_live)
+        self.doubt(tuple(key for key, entry in live if entry.reader == contact.reader))
+        self._actions.append(Believe(contact.server, contact.reader, Instant(0)))
+        contact.reader, contact.until = NOBODY, Instant(0)
+        contact.ask_use_at = FAR_FUTURE
+
+    # --- reading ---
+
+    def serve(self, now: Instant, key: Key, ticket: int) -> None:
+        """A reader wants an object."""
+        if self.is_hit(now, key):
+            self.tell_hit((ticket,), key)
+            return
+        flight = self.fetches.flights.get(key)
+        if flight is not None:
+            flight.join(ticket)
+            return
+        flight = self.fetches.flights[key] = Flight(key, now)
+        flight.join(ticket)
+        entry = self.entries.get(key)
+        if entry is not None and entry.is_live and now < entry.until:
+            contact = self.contacts.get(entry.server)
+            if contact is not None and contact.reader == entry.reader:
+                self._wait_for_lease(now, contact, flight)
+                return
+        self.send_fetch(now, flight)
+
+    def _wait_for_lease(self, now: Instant, contact: Contact, flight: Flight) -> None:
+        """Only the volume lease is over: its renewal serves all entries at once."""
+        flight.server = contact.server
+        flight.retry_at = Instant(now + self.config.retry_ns)
+        self.fetches.due_by(flight.retry_at)
+        contact.used = True
+        self.get_lease(now, contact)
+
+    def tell_hit(self, tickets: tuple[int, ...], key: Key) -> None:
+        """The entry may be taken."""
+        self._actions.append(TellReaders(tickets, key, "hit", b"", self.entries[key].as_of))
+
+    def patience_ends(self, flight: Flight) -> Instant:
+        """When its readers are told that nobody answers (V19)."""
+        return Instant(flight.asked_at + self.config.patience_ns)
+
+    def send_fetch(self, now: Instant, flight: Flight) -> None:
+        """Ask for an object; for a place on record first, where there is none."""
+        server = self.routes[flight.key]
+        flight.server = server or ""
+        flight.retry_at = Instant(now + self.config.retry_ns)
+        self.fetches.due_by(min(flight.retry_at, self.patience_ends(flight)))
+        if server is None:
+            return
+        contact = self.contact(server)
+        if contact.reader == NOBODY:
+            self.get_lease(now, contact)
+            return
+        entry = self.entries.get(flight.key)
+        flight.as_of = entry.as_of if entry is not None else None
+        asking = flight.asking = Question(self.next_sequence(), now, (flight.key,))
+        fetch = Fetch(
+            client=self.nonce,
+            epoch=contact.epoch,
+            reader=contact.reader,
+            sequence=asking.sequence,
+            key=flight.key,
+            as_of=flight.as_of,
+        )
+        self._actions.append(TellServer(server, fetch))
+
+    def write_message(self, contact: Contact, write: OwnWrite) -> Write:
+        """A write, under its number."""
+        assert write.asking is not None
+        sequence = write.asking.sequence
+        return Write(
+            client=self.nonce,
+            epoch=contact.epoch,
+            reader=contact.reader,
+            sequence=sequence,
+            key=write.key,
+            value=write.value,
+        )
+
+    # --- volume leases ---
+
+    def get_lease(self, now: Instant, contact: Contact) -> None:
+        """Ask for a volume lease, unless it is asked for."""
+        if contact.reader == NOBODY:
+            if contact.reconnecting is None:
+                self.reconnect(now, contact)
+        elif contact.renewing is None:
+            self.renew(now, contact)
+
+    def renew(self, now: Instant, contact: Contact) -> None:
+        """Another volume lease, and object leases for entries that are used."""
+        listed = self._listed(contact.keys_used)
+        asking = Question(self.next_sequence(), now, tuple(each.key for each in listed))
+        contact.renewing = asking
+        contact.again_at = Instant(now + self.config.retry_ns)
+        message = Renew(
+            client=self.nonce,
+            epoch=contact.epoch,
+            reader=contact.reader,
+            sequence=asking.sequence,
+            history=self.history,
+            listed=listed,
+        )
+        self._actions.append(TellServer(contact.server, message))
+
+    def reconnect(self, now: Instant, contact: Contact) -> None:
+        """Ask to be put on record, and which suspects are live."""
+        self.doubt_all(contact)
+        contact.renewing = None
+        suspects = (
+            key
+            for key, entry in self.entries.items()
+            if not entry.is_live and self.routes[key] == contact.server
+        )
+        listed = self._listed(tuple(suspects))
+        asking = Question(self.next_sequence(), now, tuple(each.key for each in listed))
+        contact.reconnecting = asking
+        contact.again_at = Instant(now + self.config.retry_ns)
+        message = Reconnect(
+            client=self.nonce, sequence=asking.sequence, history=self.history, listed=listed
+        )
+        self._actions.append(TellServer(contact.server, message))
+
+    def _listed(self, keys: tuple[Key, ...]) -> tuple[Listed, ...]:
+        known = ((key, self.entries.get(key)) for key in keys)
+        found = (
+            Listed(key=key, number=entry.as_of.number, count=entry.as_of.count)
+            for key, entry in known
+            if entry is not None
+        )
+        return tuple(found)[:LISTED]
+
+    def ask_again(self, now: Instant, contact: Contact) -> None:
+        """Nobody answered: ask again, as long as somebody waits for it."""
+        contact.again_at = FAR_FUTURE
+        if contact.reader == NOBODY:
+            if self.is_waited_for(contact):
+                self.reconnect(now, contact)
+            else:
+                contact.reconnecting = None
+        elif contact.used and (contact.runs(now) or self.is_waited_for(contact)):
+            self.renew(now, contact)
+        else:
+            contact.used, contact.renewing = False, None
+
+    def is_waited_for(self, contact: Contact) -> bool:
+        """Whether a read or a write waits until this server has put us on record."""
+        server = contact.server
+        asked: list[Flight | OwnWrite] = [
+            *self.fetches.flights.values(),
+            *self.fetches.writes.values(),
+        ]
+        return any(each.asking is None and self.routes[each.key] == server for each in asked)
+
+    def note(self, kind: CacheKind, detail: str = "") -> None:
+        """Tell of something."""
+        self._actions.append(Noted(kind, "", detail))

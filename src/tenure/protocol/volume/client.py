@@ -1,0 +1,457 @@
+"""The client of volumes: what a cache may believe of its entries, and until when.
+
+It counts leases from when it asked for them (V3), and takes an answer only to its newest question
+(V2). An answer's items are applied first, then its lease is believed, then what it brings is kept,
+then the items are acknowledged (V1, V4). What is kept must be as of the mark that invalidations
+have left meanwhile (V7).
+
+A server that does not know it answers so, and then every entry of that server is suspect: one
+exchange, `Reconnect`, says which of them are live (V8).
+"""
+
+from random import Random
+from typing import assert_never
+
+from tenure.base.instants import FAR_FUTURE, Instant
+from tenure.base.keys import Key
+from tenure.base.machine import Output
+from tenure.base.rangemap import RangeMap
+from tenure.protocol.volume.client_events import (
+    AskWhetherUsed,
+    CacheAction,
+    CacheConfig,
+    CacheEvent,
+    CacheView,
+    DropEntries,
+    Evicted,
+    LeaveAsked,
+    ObjectWanted,
+    Outcome,
+    RoutesChanged,
+    Saw,
+    ServerSaid,
+    TellReaders,
+    TellServer,
+    WasUsed,
+    WriteOutcome,
+    WriteWanted,
+)
+from tenure.protocol.volume.contacts import NOBODY, Contact
+from tenure.protocol.volume.fetches import Flight
+from tenure.protocol.volume.messages import (
+    AsOf,
+    Bye,
+    Elsewhere,
+    Fetched,
+    Invalidate,
+    Reconnected,
+    Renewed,
+    RequestRefused,
+    ToCache,
+    UnknownReader,
+    Value,
+    WriteDone,
+)
+from tenure.protocol.volume.noted import CacheKind
+from tenure.protocol.volume.own_writes import OwnWriting
+
+
+class CacheMachine(OwnWriting):
+    """The machine of a cache."""
+
+    def __init__(self, config: CacheConfig, random: Random) -> None:
+        super().__init__(config, random)
+        if config.server:
+            self.routes = RangeMap(config.server)
+
+    # --- the door ---
+
+    def handle(self, now: Instant, event: CacheEvent) -> Output[CacheAction]:
+        """Do what is due, then take an event."""
+        self._advance(now)
+        match event:
+            case ServerSaid(server=server, message=message):
+                self._on_message(now, server, message)
+            case ObjectWanted(ticket=ticket, key=key):
+                self.serve(now, key, ticket)
+            case WriteWanted():
+                self.on_write_wanted(now, event)
+            case RoutesChanged():
+                self._on_routes(now, event)
+            case WasUsed(server=server, keys=keys):
+                self._on_used(now, server, keys)
+            case Evicted(keys=keys):
+                self._on_evicted(keys)
+            case Saw(key=key, as_of=as_of):
+                self._on_saw(key, as_of)
+            case LeaveAsked():
+                self._on_leave()
+            case _:
+                assert_never(event)
+        return self._output(now)
+
+    def advance(self, now: Instant) -> Output[CacheAction]:
+        """Do what is due."""
+        self._advance(now)
+        return self._output(now)
+
+    def _advance(self, now: Instant) -> None:
+        for contact in self.contacts.values():
+            if now >= contact.ask_use_at:
+                contact.ask_use_at = FAR_FUTURE
+                self._actions.append(AskWhetherUsed(contact.server))
+            if now >= contact.again_at:
+                self.ask_again(now, contact)
+        if now >= self.fetches.next_at:
+            self._look_at_fetches(now)
+
+    def _output(self, now: Instant) -> Output[CacheAction]:
+        wake_at = self.fetches.next_at
+        for contact in self.contacts.values():
+            wake_at = min(wake_at, contact.ask_use_at, contact.again_at)
+        actions, self._actions = self._actions, []
+        return Output(actions, max(wake_at, now))
+
+    def _look_at_fetches(self, now: Instant) -> None:
+        self.fetches.next_at = FAR_FUTURE
+        for flight in list(self.fetches.flights.values()):
+            if now >= flight.asked_at + self.config.patience_ns:
+                self._give_up(flight)
+            elif now >= flight.retry_at:
+                flight.void()
+                self.send_fetch(now, flight)
+            if flight.key in self.fetches.flights:
+                self.fetches.due_by(min(flight.retry_at, self.patience_ends(flight)))
+        for write in list(self.fetches.writes.values()):
+            if now >= write.asked_at + self.config.write_patience_ns:
+                outcome: WriteOutcome = "unreachable" if write.asking is None else "unknown"
+                self.end_write(write, outcome)
+            else:
+                self.fetches.due_by(Instant(write.asked_at + self.config.write_patience_ns))
+
+    def _give_up(self, flight: Flight) -> None:
+        self.note(CacheKind.UNREACHABLE, flight.server)
+        self._answer(flight, (*flight.starters, *flight.joiners), "unreachable")
+
+    # --- what servers say ---
+
+    def _on_message(self, now: Instant, server: str, message: ToCache) -> None:
+        contact = self.contacts.get(server)
+        if contact is None:
+            return
+        match message:
+            case Invalidate():
+                self._on_invalidate(contact, message)
+            case Reconnected():
+                self._on_reconnected(now, contact, message)
+            case Renewed():
+                self._on_renewed(now, contact, message)
+            case Fetched():
+                self._on_fetched(now, contact, message)
+            case WriteDone():
+                self._on_write_done(now, contact, message)
+            case UnknownReader(client=client, sequence=sequence):
+                if client == self.nonce and self.is_newest(contact, sequence):
+                    self._become_unknown(now, contact)
+                else:
+                    self.note(CacheKind.OLD_ANSWER, "unknown")
+            case Elsewhere(client=client, sequence=sequence):
+                if client == self.nonce:
+                    self._on_elsewhere(now, sequence)
+            case RequestRefused(client=client):
+                if client == self.nonce:
+                    self._on_refused(now, contact, message)
+            case _:
+                assert_never(message)
+
+    def is_of_present_reader(
+        self, contact: Contact, message: Invalidate | Renewed | Fetched | WriteDone
+    ) -> bool:
+        """Whether it is meant for what this client is on record as now (V2)."""
+        return (
+            contact.reader != NOBODY
+            and message.epoch == contact.epoch
+            and message.reader == contact.reader
+        )
+
+    def _on_invalidate(self, contact: Contact, message: Invalidate) -> None:
+        """Of a number that is not known here nothing may be acknowledged: it was not applied."""
+        if not self.is_of_present_reader(contact, message):
+            self.note(CacheKind.PAST_READER)
+            return
+        self.apply_items(contact, message.items)
+        self.acknowledge(contact, message.items)
+
+    def _on_reconnected(self, now: Instant, contact: Contact, message: Reconnected) -> None:
+        asking = contact.reconnecting
+        if (
+            asking is None
+            or message.client != self.nonce
+            or not self.answers(asking, message.sequence)
+        ):
+            self.note(CacheKind.OLD_ANSWER, "reconnected")
+            return
+        self.meet_history(message.history)
+        contact.reconnecting = contact.renewing = None
+        contact.epoch, contact.reader, contact.until = message.epoch, message.reader, Instant(0)
+        self.believe(now, contact, asking, message.term_ns)
+        self.revive(contact, asking, message.live, message.lease_ns)
+        self.note(CacheKind.IN_TOUCH, contact.server)
+        self._go_on(now, contact)
+
+    def _on_renewed(self, now: Instant, contact: Contact, message: Renewed) -> None:
+        asking = contact.renewing
+        if (
+            asking is None
+            or not self.is_of_present_reader(contact, message)
+            or not self.answers(asking, message.sequence)
+        ):
+            self.note(CacheKind.OLD_ANSWER, "renewed")
+            return
+        contact.renewing = None
+        self.take(now, contact, asking, message.term_ns, message.items)
+        self.revive(contact, asking, message.live, message.lease_ns)
+        self.acknowledge(contact, message.items)
+        self._go_on(now, contact)
+
+    def _on_fetched(self, now: Instant, contact: Contact, message: Fetched) -> None:
+        flight = self.fetches.flights.get(message.key)
+        asking = None if flight is None else flight.asking
+        if (
+            flight is None
+            or asking is None
+            or flight.server != contact.server
+            or not self.is_of_present_reader(contact, message)
+            or not self.answers(asking, message.sequence)
+        ):
+            self.note(CacheKind.OLD_ANSWER, "fetched")
+            return
+        self.take(now, contact, asking, message.term_ns, message.items)
+        before = self.entries.get(flight.key)
+        if message.kind == "unchanged" and (before is None or before.as_of != flight.as_of):
+            self.note(CacheKind.GONE_VALUE)
+            self.acknowledge(contact, message.items)
+            flight.void()
+            self.send_fetch(now, flight)
+            return
+        as_of = AsOf(history=self.history, number=message.number, count=message.count)
+        kept = message.lease_ns > 0 and self.keeps(asking, message.key, message.version)
+        if kept:
+            self.keep(contact, asking, as_of, message)
+        elif message.lease_ns:
+            self.note(CacheKind.LATE_FILL)
+        self.acknowledge(contact, message.items)
+        self._land(now, contact, flight, message, as_of)
+
+    def _land(
+        self, now: Instant, contact: Contact, flight: Flight, message: Fetched, as_of: AsOf
+    ) -> None:
+        """Those who asked before it was sent get what it brought; the others, if it is live."""
+        joiners = flight.joiners
+        flight.joiners = []
+        takers = list(flight.starters)
+        if self.joiners_may_take(now, contact, flight.key):
+            takers += joiners
+            joiners = []
+        self._answer(flight, tuple(takers), message.kind, message.value, as_of)
+        for ticket in joiners:
+            self.serve(now, flight.key, ticket)
+
+    def joiners_may_take(self, now: Instant, contact: Contact, key: Key) -> bool:
+        """Whether what was fetched is live by now (V10)."""
+        entry = self.entries.get(key)
+        return (
+            entry is not None
+            and entry.is_live
+            and entry.reader == contact.reader
+            and contact.runs(now)
+            and now < entry.until
+        )
+
+    def _on_write_done(self, now: Instant, contact: Contact, message: WriteDone) -> None:
+        write = self.fetches.writes.get(message.sequence)
+        if (
+            write is None
+            or write.asking is None
+            or write.server != contact.server
+            or not self.is_of_present_reader(contact, message)
+        ):
+            self.note(CacheKind.OLD_ANSWER, "write done")
+            return
+        asking = write.asking
+        self.take(now, contact, asking, message.term_ns, message.items)
+        as_of = AsOf(history=self.history, number=message.number, count=message.count)
+        if message.lease_ns and self.keeps(asking, message.key, message.version):
+            self.put(contact, asking, write.key, as_of, message.lease_ns, "value", write.value)
+        self.acknowledge(contact, message.items)
+        self.end_write(write, "written" if message.ok else "failed", as_of, message.detail)
+
+    def _become_unknown(self, now: Instant, contact: Contact) -> None:
+        """The server has nobody of that number: nothing that it gave counts any more (V8)."""
+        self.note(CacheKind.UNKNOWN_THERE, contact.server)
+        contact.renewing = None
+        self.doubt_all(contact)
+        for flight in self.fetches.flights.values():
+            if flight.server == contact.server:
+                flight.void()
+        for write in list(self.fetches.writes.values()):
+            if write.server == contact.server and write.asking is not None:
+                self.end_write(write, "unknown")
+        self.reconnect(now, contact)
+
+    def _on_elsewhere(self, now: Instant, sequence: int) -> None:
+        for flight in self.fetches.flights.values():
+            if flight.asking is not None and flight.asking.sequence == sequence:
+                flight.void()
+                flight.retry_at = Instant(now + self.config.retry_ns)
+                self.fetches.due_by(flight.retry_at)
+                return
+        write = self.fetches.writes.get(sequence)
+        if write is not None and write.asking is not None:
+            self.end_write(write, "elsewhere")
+
+    def _on_refused(self, now: Instant, contact: Contact, message: RequestRefused) -> None:
+        self.note(CacheKind.REFUSED, message.why)
+        sequence = message.sequence
+        again_ns = max(message.again_ns, self.config.retry_ns)
+        if any(asking.sequence == sequence for asking in contact.asked()):
+            contact.again_at = Instant(now + again_ns)
+            for flight in self.fetches.flights.values():
+                if flight.asking is None and contact.reader != NOBODY:
+                    self.send_fetch(now, flight)  # a mute reader reads without leases
+            return
+        for flight in list(self.fetches.flights.values()):
+            if flight.asking is not None and flight.asking.sequence == sequence:
+                if message.why == "load failed":
+                    everybody = (*flight.starters, *flight.joiners)
+                    self._answer(flight, everybody, "failed", detail=message.detail)
+                else:
+                    flight.retry_at = Instant(now + again_ns)
+                return
+        write = self.fetches.writes.get(sequence)
+        if write is not None and write.asking is not None:
+            self.end_write(write, "failed", detail=message.why)
+
+    # --- telling who waits ---
+
+    def _go_on(self, now: Instant, contact: Contact) -> None:
+        """There is a volume lease: serve who waited for it, and send what waited."""
+        contact.again_at = FAR_FUTURE
+        contact.keys_used = ()
+        for flight in list(self.fetches.flights.values()):
+            if flight.asking is not None or self.routes[flight.key] != contact.server:
+                continue
+            if self.is_hit(now, flight.key):
+                as_of = self.entries[flight.key].as_of
+                self._answer(flight, tuple(flight.starters), "hit", as_of=as_of)
+            else:
+                self.send_fetch(now, flight)
+        for write in list(self.fetches.writes.values()):
+            if write.asking is None and self.routes[write.key] == contact.server:
+                self.send_write(now, contact, write)
+
+    def _answer(
+        self,
+        flight: Flight,
+        tickets: tuple[int, ...],
+        outcome: Outcome,
+        value: Value = b"",
+        as_of: AsOf | None = None,
+        detail: str = "",
+    ) -> None:
+        del self.fetches.flights[flight.key]
+        if tickets:
+            said = TellReaders(tickets, flight.key, outcome, value, as_of, detail)
+            self._actions.append(said)
+
+    # --- what the application does ---
+
+    def _on_used(self, now: Instant, server: str, keys: tuple[Key, ...]) -> None:
+        contact = self.contacts.get(server)
+        if contact is None or contact.reader == NOBODY:
+            return
+        contact.used, contact.keys_used = True, keys
+        self.renew(now, contact)
+
+    def _on_evicted(self, keys: tuple[Key, ...]) -> None:
+        for key in keys:
+            self.entries.pop(key, None)
+
+    def _on_saw(self, key: Key, as_of: AsOf) -> None:
+        """What is on its way may be older; what is asked from here on is not (C5)."""
+        if self.history and as_of.history == self.history:
+            self.fetches.raise_to(key, as_of.version)
+        entry = self.entries.get(key)
+        if entry is not None and not entry.as_of.covers(as_of):
+            del self.entries[key]
+            self._actions.append(DropEntries((key,)))
+        flight = self.fetches.flights.get(key)
+        if flight is not None and flight.asking is not None:
+            flight.void()
+            flight.retry_at = Instant(0)
+            self.fetches.next_at = Instant(0)
+
+    def _on_routes(self, now: Instant, event: RoutesChanged) -> None:
+        """Ranges have come to other servers: ask these about what came along."""
+        self.routes = RangeMap.of(event.routes, None)
+        suspects: dict[str, list[Key]] = {}
+        for key, entry in self.entries.items():
+            server = self.routes[key]
+            if server is not None and not entry.is_live:
+                suspects.setdefault(server, []).append(key)
+        for flight in self.fetches.flights.values():
+            if self.routes[flight.key] not in (None, flight.server):
+                flight.void()
+                self.send_fetch(now, flight)
+        self._leave_servers(frozenset(each for each in self.routes.values() if each))
+        for server, keys in suspects.items():
+            contact = self.contact(server)
+            contact.used, contact.keys_used = True, tuple(keys)
+            if contact.reader == NOBODY:
+                self.get_lease(now, contact)
+            else:
+                self.renew(now, contact)
+
+    def _leave_servers(self, serving: frozenset[str]) -> None:
+        """Those that serve nothing: nothing of theirs is live any more."""
+        for server in [each for each in self.contacts if each not in serving]:
+            self._say_bye(self.contacts.pop(server))
+
+    def _say_bye(self, contact: Contact) -> None:
+        reader, epoch = contact.reader, contact.epoch
+        if reader != NOBODY:
+            self.doubt_all(contact)
+            self._actions.append(
+                TellServer(contact.server, Bye(client=self.nonce, epoch=epoch, reader=reader))
+            )
+
+    def _on_leave(self) -> None:
+        for flight in list(self.fetches.flights.values()):
+            self._answer(flight, (*flight.starters, *flight.joiners), "unreachable")
+        for write in list(self.fetches.writes.values()):
+            self.end_write(write, "unknown" if write.asking else "unreachable")
+        for contact in self.contacts.values():
+            self._say_bye(contact)
+        self.contacts.clear()
+
+    # --- what may be read of it ---
+
+    def view(self) -> CacheView:
+        """What whoever runs it may read."""
+        return CacheView(
+            entries=len(self.entries),
+            live=sum(entry.is_live for entry in self.entries.values()),
+            flights=len(self.fetches.flights),
+            writes=len(self.fetches.writes),
+            in_touch=tuple(
+                contact.server for contact in self.contacts.values() if contact.reader != NOBODY
+            ),
+        )
+
+    def invariants(self) -> None:
+        """What is live is so by a present reader number, and whoever waits is waited for."""
+        readers = {contact.reader for contact in self.contacts.values()} - {NOBODY}
+        for key, entry in self.entries.items():
+            assert not entry.is_live or entry.reader in readers, key
+        for flight in self.fetches.flights.values():
+            assert flight.starters or flight.joiners, flight.key

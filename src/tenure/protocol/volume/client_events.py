@@ -1,0 +1,181 @@
+"""What a cache is told, and what it wants done."""
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from tenure.base.instants import Instant, seconds
+from tenure.base.keys import Key
+from tenure.base.noted import Noted
+from tenure.base.ranges import KeyRange
+from tenure.protocol.volume.messages import AsOf, ToCache, ToVolumeServer, Value
+
+Outcome = Literal["hit", "value", "absent", "unchanged", "unreachable", "failed"]
+WriteOutcome = Literal["written", "failed", "elsewhere", "unknown", "unreachable"]
+
+
+class CacheConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """What a cache is told when it is made."""
+
+    server: str = ""
+    """Who serves every key; empty where `Routed` says who serves what."""
+    retry_ns: int = seconds(0.5)
+    """After which a request is repeated, under a new number."""
+    patience_ns: int = seconds(5)
+    """After which a read is told that its server cannot be reached (V19)."""
+    write_patience_ns: int = seconds(30)
+    """After which nobody knows what became of a write."""
+
+
+# --- events -------------------------------------------------------------------------------------
+
+
+class ServerSaid(msgspec.Struct, frozen=True):
+    """A message of a server has arrived."""
+
+    server: str
+    message: ToCache
+
+
+class ObjectWanted(msgspec.Struct, frozen=True):
+    """A reader found no entry that it may take; `ticket` is its own number."""
+
+    ticket: int
+    key: Key
+
+
+class WriteWanted(msgspec.Struct, frozen=True):
+    """The application writes by the server's store."""
+
+    ticket: int
+    key: Key
+    value: Value
+
+
+class RoutesChanged(msgspec.Struct, frozen=True):
+    """Who serves what, from here on; None: nobody is known to."""
+
+    routes: tuple[tuple[KeyRange, str | None], ...]
+
+
+class WasUsed(msgspec.Struct, frozen=True):
+    """There were hits since the last time; `keys`: of entries whose object leases end soon."""
+
+    server: str
+    keys: tuple[Key, ...] = ()
+
+
+class Evicted(msgspec.Struct, frozen=True):
+    """These entries had to make room: their values are gone."""
+
+    keys: tuple[Key, ...]
+
+
+class Saw(msgspec.Struct, frozen=True):
+    """The application has seen the object as of then: it shall not be read older (C5)."""
+
+    key: Key
+    as_of: AsOf
+
+
+class LeaveAsked(msgspec.Struct, frozen=True):
+    """Nobody will read here any more."""
+
+
+CacheEvent: TypeAlias = (
+    ServerSaid | ObjectWanted | WriteWanted | RoutesChanged | WasUsed | Evicted | Saw | LeaveAsked
+)
+
+
+# --- actions ------------------------------------------------------------------------------------
+
+
+class TellServer(msgspec.Struct, frozen=True):
+    """Send a message to a server."""
+
+    server: str
+    message: ToVolumeServer
+
+
+class Believe(msgspec.Struct, frozen=True):
+    """The volume lease of that reader ends then; a reader not met before has begun."""
+
+    server: str
+    reader: int
+    until: Instant
+
+
+class KeepEntry(msgspec.Struct, frozen=True):
+    """A new entry, live by its reader's volume lease and until its own lease ends."""
+
+    key: Key
+    server: str
+    reader: int
+    until: Instant
+    as_of: AsOf
+    kind: Literal["value", "absent", "unchanged"]
+    """`unchanged`: the value of the entry that is there."""
+    value: Value = b""
+
+
+class DropEntries(msgspec.Struct, frozen=True):
+    """These are dead: their values are old, or may be."""
+
+    keys: tuple[Key, ...]
+
+
+class DoubtEntries(msgspec.Struct, frozen=True):
+    """These are suspect: kept only to ask about."""
+
+    keys: tuple[Key, ...]
+
+
+class TellReaders(msgspec.Struct, frozen=True):
+    """What these asked for. A `hit` is to be read from the entry, which is live now."""
+
+    tickets: tuple[int, ...]
+    key: Key
+    outcome: Outcome
+    value: Value = b""
+    as_of: AsOf | None = None
+    detail: str = ""
+
+
+class TellWriter(msgspec.Struct, frozen=True):
+    """What became of a write."""
+
+    ticket: int
+    key: Key
+    outcome: WriteOutcome
+    as_of: AsOf | None = None
+    detail: str = ""
+
+
+class AskWhetherUsed(msgspec.Struct, frozen=True):
+    """Were there hits by this server's leases? Say so, if there were."""
+
+    server: str
+
+
+CacheAction: TypeAlias = (
+    TellServer
+    | Believe
+    | KeepEntry
+    | DropEntries
+    | DoubtEntries
+    | TellReaders
+    | TellWriter
+    | AskWhetherUsed
+    | Noted
+)
+
+
+class CacheView(msgspec.Struct, frozen=True, kw_only=True):
+    """What whoever runs a cache may read of it."""
+
+    entries: int
+    live: int
+    flights: int
+    writes: int
+    in_touch: tuple[str, ...]
+    """Servers whose volume lease runs."""

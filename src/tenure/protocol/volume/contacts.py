@@ -1,0 +1,57 @@
+"""What a client has of one server: a number, a volume lease, and questions on their way."""
+
+from tenure.base.instants import FAR_FUTURE, Instant
+from tenure.base.keys import Key
+from tenure.protocol.volume.fetches import Question
+from tenure.protocol.volume.messages import Item
+
+NOBODY = 0
+
+
+class Contact:
+    """One server, as a client knows it."""
+
+    __slots__ = (
+        "again_at",
+        "ask_use_at",
+        "epoch",
+        "keys_used",
+        "reader",
+        "reconnecting",
+        "renewing",
+        "server",
+        "term_ns",
+        "until",
+        "used",
+    )
+
+    def __init__(self, server: str) -> None:
+        self.server = server
+        self.epoch = 0
+        self.reader = NOBODY
+        """The number that the server drew for us; NOBODY while we are not on record."""
+        self.until = Instant(0)
+        """When the volume lease ends."""
+        self.term_ns = 0
+        self.renewing: Question | None = None
+        self.reconnecting: Question | None = None
+        self.ask_use_at: Instant = FAR_FUTURE
+        """When to ask whether there were hits."""
+        self.used = False
+        """It is, so that the lease is renewed until it is answered, or over."""
+        self.keys_used: tuple[Key, ...] = ()
+        self.again_at: Instant = FAR_FUTURE
+        """When to repeat what was not answered."""
+
+    def runs(self, now: Instant) -> bool:
+        """Whether the volume lease does."""
+        return self.reader != NOBODY and now < self.until
+
+    def asked(self) -> list[Question]:
+        """Its questions."""
+        return [each for each in (self.renewing, self.reconnecting) if each is not None]
+
+    def apply(self, item: Item) -> None:
+        """An invalidation has arrived."""
+        for asking in self.asked():
+            asking.marks.apply(item)

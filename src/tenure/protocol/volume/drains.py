@@ -1,0 +1,80 @@
+"""What a server serves, and ranges that are withdrawn before they go (V12, V13).
+
+A range that goes to another server leaves no lease behind: its holders are told once each, and
+waited for as for a write. Where its state moves along, it is served meanwhile.
+"""
+
+import msgspec
+
+from tenure.base.instants import FAR_FUTURE, Instant
+from tenure.base.keys import Key
+from tenure.base.rangemap import RangeMap
+from tenure.base.ranges import KeyRange
+from tenure.protocol.volume.writes import Acknowledgements
+
+
+class Serving(msgspec.Struct, frozen=True):
+    """Under which number a range is served, and from when on."""
+
+    number: int
+    writes_from: Instant = Instant(0)
+    """When the quiet is over: until then readers of an earlier server may hit (V13, V16)."""
+    reads_from: Instant = Instant(0)
+
+
+ServedRanges = RangeMap[Serving | None]
+
+
+class Draining:
+    """A range that is withdrawn."""
+
+    __slots__ = ("number", "range", "served", "taken_back", "to_come")
+
+    def __init__(self, number: int, key_range: KeyRange, *, served: bool) -> None:
+        self.number = number
+        self.range = key_range
+        self.served = served
+        """Objects are still read and written here until it is drained."""
+        self.to_come = Acknowledgements()
+        self.taken_back = False
+        """The range stays; those who were told are still waited for by whoever writes there."""
+
+
+class Drains:
+    """All of them."""
+
+    def __init__(self) -> None:
+        self._by_number: dict[int, Draining] = {}
+        self.next_at = FAR_FUTURE
+        """When one of them may be due; never later than it is."""
+
+    def __len__(self) -> int:
+        return len(self._by_number)
+
+    def add(self, drain: Draining) -> None:
+        """Another."""
+        self._by_number[drain.number] = drain
+
+    def get(self, number: int) -> Draining | None:
+        """The drain of that number."""
+        return self._by_number.get(number)
+
+    def all(self) -> list[Draining]:
+        """In the order in which they were asked."""
+        return list(self._by_number.values())
+
+    def end(self, drain: Draining) -> None:
+        """It is over."""
+        del self._by_number[drain.number]
+
+    def is_draining(self, key: Key) -> bool:
+        """Whether the key is in a range that goes: it is given no more object leases."""
+        return any(
+            key in drain.range and not drain.taken_back for drain in self._by_number.values()
+        )
+
+    def clear(self) -> list[Draining]:
+        """All that there were."""
+        found = self.all()
+        self._by_number.clear()
+        return found

@@ -1,0 +1,138 @@
+"""A client's fetches and writes on their way, and what they must not bring back (V7, V9, V10).
+
+A request leaves a mark for each object that it asks about. An invalidation of the object that
+arrives meanwhile raises the mark, so that an answer which the server gave before it is not kept,
+however late it comes. Whoever waits gets the answer anyway: its value was current when the server
+read it, and that was after they asked.
+
+Whoever joins a fetch that is under way did not ask before it was sent. A write may have come
+between, of which a client without a volume lease is not told; so they take the answer only where it
+was kept, and otherwise share one more fetch.
+"""
+
+from collections.abc import Iterator
+
+from tenure.base.instants import FAR_FUTURE, Instant
+from tenure.base.keys import Key
+from tenure.protocol.volume.messages import AsOf, Item, Value
+
+Version = tuple[int, int]
+NO_MARK: Version = (0, 0)
+NOTHING_IS_KEPT: Version = (1 << 63, 0)
+
+
+class Marks:
+    """From which version on answers about these objects are kept (V7)."""
+
+    __slots__ = ("keys",)
+
+    def __init__(self, keys: tuple[Key, ...]) -> None:
+        self.keys: dict[Key, Version] = dict.fromkeys(keys, NO_MARK)
+
+    def admits(self, key: Key, version: Version) -> bool:
+        """Whether an answer that is current as of `version` may be kept."""
+        return version >= self.keys.get(key, NOTHING_IS_KEPT)
+
+    def apply(self, item: Item) -> None:
+        """Raise those that an item is about."""
+        if not item.withdrawn:
+            self.raise_to(item.key, item.version)
+            return
+        key_range = item.range
+        for key in self.keys:
+            if key in key_range:
+                self.raise_to(key, item.version)
+
+    def raise_to(self, key: Key, version: Version) -> None:
+        """Nothing below this is kept."""
+        if key in self.keys:
+            self.keys[key] = max(self.keys[key], version)
+
+
+class Question:
+    """A request that is to be answered."""
+
+    __slots__ = ("marks", "sent_at", "sequence")
+
+    def __init__(self, sequence: int, sent_at: Instant, keys: tuple[Key, ...]) -> None:
+        self.sequence = sequence
+        self.sent_at = sent_at
+        """From here the client counts what the answer gives (V3)."""
+        self.marks = Marks(keys)
+
+
+class Flight:
+    """All who wait for one object."""
+
+    __slots__ = ("as_of", "asked_at", "asking", "joiners", "key", "retry_at", "server", "starters")
+
+    def __init__(self, key: Key, now: Instant) -> None:
+        self.key = key
+        self.server = ""
+        self.asking: Question | None = None
+        """None until it is sent, and once its answer is void."""
+        self.as_of: AsOf | None = None
+        """What it asked about."""
+        self.asked_at = now
+        self.retry_at = now
+        self.starters: list[int] = []
+        """They asked before it was sent."""
+        self.joiners: list[int] = []
+
+    def join(self, ticket: int) -> None:
+        """One more."""
+        (self.starters if self.asking is None else self.joiners).append(ticket)
+
+    def void(self) -> None:
+        """Its answer counts no more; all who wait have asked before it is sent again."""
+        self.asking = None
+        self.starters += self.joiners
+        self.joiners = []
+
+
+class OwnWrite:
+    """A write of this client."""
+
+    __slots__ = ("asked_at", "asking", "key", "server", "ticket", "value")
+
+    def __init__(self, ticket: int, key: Key, value: Value, now: Instant) -> None:
+        self.ticket = ticket
+        self.key = key
+        self.value = value
+        self.server = ""
+        self.asked_at = now
+        self.asking: Question | None = None
+        """None until it is sent; it is never sent twice."""
+
+
+class Fetches:
+    """All that is on its way."""
+
+    def __init__(self) -> None:
+        self.flights: dict[Key, Flight] = {}
+        self.writes: dict[int, OwnWrite] = {}
+        self.next_at = FAR_FUTURE
+        """When one of them may be due; never later than it is."""
+
+    def due_by(self, at: Instant) -> None:
+        """Something is due then."""
+        self.next_at = min(self.next_at, at)
+
+    def asked(self) -> Iterator[Question]:
+        """All requests that are to be answered."""
+        for flight in self.flights.values():
+            if flight.asking is not None:
+                yield flight.asking
+        for write in self.writes.values():
+            if write.asking is not None:
+                yield write.asking
+
+    def apply(self, item: Item) -> None:
+        """An invalidation has arrived."""
+        for asking in self.asked():
+            asking.marks.apply(item)
+
+    def raise_to(self, key: Key, version: Version) -> None:
+        """Nothing of the key below this is kept."""
+        for asking in self.asked():
+            asking.marks.raise_to(key, version)

@@ -1,0 +1,143 @@
+"""What a client takes from an answer: items first, then the lease, then the entry (V1, V4, V7).
+
+In this order, and carried out in this order, because a reader may look at any time: what is dead
+must be seen dead before the lease goes on under which it was live.
+"""
+
+from tenure.base.instants import Instant
+from tenure.base.keys import Key
+from tenure.protocol.volume.asking import Asks
+from tenure.protocol.volume.client_events import (
+    Believe,
+    DropEntries,
+    KeepEntry,
+    TellServer,
+)
+from tenure.protocol.volume.contacts import Contact
+from tenure.protocol.volume.fetches import Question
+from tenure.protocol.volume.messages import (
+    Acknowledge,
+    AsOf,
+    Fetched,
+    FetchedKind,
+    Item,
+    Items,
+    Listed,
+    Value,
+)
+from tenure.protocol.volume.noted import CacheKind
+
+
+class Fills(Asks):
+    """How entries come, and go."""
+
+    # --- what is taken from an answer ---
+
+    def take(
+        self, now: Instant, contact: Contact, asking: Question, term_ns: int, items: Items
+    ) -> None:
+        """Items first, then the volume lease (V4)."""
+        self.apply_items(contact, items)
+        self.believe(now, contact, asking, term_ns)
+
+    def apply_items(self, contact: Contact, items: Items) -> None:
+        """Make dead what is written, and suspect what is withdrawn."""
+        for item in items:
+            self.raise_marks(contact, item)
+            if item.withdrawn:
+                self._doubt_withdrawn(contact, item)
+                continue
+            entry = self.entries.get(item.key)
+            if entry is not None and not self._is_newer(entry.as_of, item):
+                del self.entries[item.key]
+                self._actions.append(DropEntries((item.key,)))
+
+    def _is_newer(self, as_of: AsOf, item: Item) -> bool:
+        return as_of.history == self.history and as_of.version >= item.version
+
+    def raise_marks(self, contact: Contact, item: Item) -> None:
+        """Nothing that the server gave before it is kept when it comes (V7)."""
+        self.fetches.apply(item)
+        contact.apply(item)
+
+    def _doubt_withdrawn(self, contact: Contact, item: Item) -> None:
+        key_range = item.range
+        doubted = tuple(
+            key
+            for key, entry in self.entries.items()
+            if entry.is_live
+            and key in key_range
+            and entry.reader == contact.reader
+            and not self._is_newer(entry.as_of, item)
+        )
+        self.doubt(doubted)
+
+    def acknowledge(self, contact: Contact, items: Items) -> None:
+        """What they are about is dead, and no reader takes it any more."""
+        if items:
+            numbers = tuple(item.item for item in items)
+            message = Acknowledge(
+                client=self.nonce, epoch=contact.epoch, reader=contact.reader, items=numbers
+            )
+            self._actions.append(TellServer(contact.server, message))
+
+    def believe(self, now: Instant, contact: Contact, asking: Question, term_ns: int) -> None:
+        until = self.counted_from(asking, now, term_ns)
+        contact.until = max(contact.until, until)
+        contact.term_ns = term_ns or contact.term_ns
+        contact.ask_use_at = max(Instant(asking.sent_at + term_ns // 3), now)
+        self._actions.append(Believe(contact.server, contact.reader, contact.until))
+
+    @staticmethod
+    def counted_from(asking: Question, now: Instant, duration_ns: int) -> Instant:
+        """When a lease ends that an answer gives (V3)."""
+        del now
+        return Instant(asking.sent_at + duration_ns)
+
+    def keeps(self, asking: Question, key: Key, version: tuple[int, int]) -> bool:
+        """Whether nothing that came meanwhile speaks against keeping an answer (V7)."""
+        return asking.marks.admits(key, version)
+
+    def keep(self, contact: Contact, asking: Question, as_of: AsOf, message: Fetched) -> None:
+        self.put(contact, asking, message.key, as_of, message.lease_ns, message.kind, message.value)
+
+    def put(
+        self,
+        contact: Contact,
+        asking: Question,
+        key: Key,
+        as_of: AsOf,
+        lease_ns: int,
+        kind: FetchedKind,
+        value: Value = b"",
+    ) -> None:
+        until = Instant(asking.sent_at + lease_ns)
+        self.remember(key, contact, until, as_of)
+        self._actions.append(
+            KeepEntry(key, contact.server, contact.reader, until, as_of, kind, value)
+        )
+
+    def revive(
+        self, contact: Contact, asking: Question, live: tuple[Listed, ...], lease_ns: int
+    ) -> None:
+        """What the server has found current is live again, as a new entry."""
+        for listed in live:
+            entry = self.entries.get(listed.key)
+            if entry is None or entry.as_of.version > listed.version:
+                continue
+            if self.keeps(asking, listed.key, listed.version):
+                as_of = AsOf(history=self.history, number=listed.number, count=listed.count)
+                self.put(contact, asking, listed.key, as_of, lease_ns, "unchanged")
+
+    def meet_history(self, history: int) -> None:
+        """Nothing of another history can be compared with what is told now (V15)."""
+        if history == self.history:
+            return
+        if self.history:
+            self.note(CacheKind.ANOTHER_HISTORY)
+        self.history = history
+        others = tuple(key for key, e in self.entries.items() if e.as_of.history != history)
+        for key in others:
+            del self.entries[key]
+        if others:
+            self._actions.append(DropEntries(others))

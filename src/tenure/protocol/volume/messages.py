@@ -1,0 +1,266 @@
+"""What caches and servers say to each other.
+
+A request carries the client's nonce, the server's epoch, the reader number that the server drew for
+this client, and a number that rises; its answer repeats that number (V2). Whatever gives a volume
+lease carries every item that its reader has not acknowledged (V4). Values are bytes that nobody
+here looks into.
+
+Messages are made with keywords only. Fields are only ever added at the end, with defaults.
+"""
+
+from typing import Annotated, Literal, TypeAlias
+
+import msgspec
+
+from tenure.base.keys import Key
+from tenure.base.numbers import Nonce, Number
+from tenure.base.ranges import KeyRange
+
+Value: TypeAlias = bytes
+RefusedWhy = Literal["closed", "quiet", "load failed", "too many", "mute"]
+FetchedKind = Literal["value", "absent", "unchanged"]
+Detail: TypeAlias = Annotated[str, msgspec.Meta(max_length=2000)]
+
+
+class VolumeMessage(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """The base of all messages between caches and servers."""
+
+
+class AsOf(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True):
+    """Up to where something is known to be current: comparable within one history only."""
+
+    history: Nonce
+    number: Number
+    """Of the lease under which the server served the object."""
+    count: Number
+    """Of the server's writes."""
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """What is compared within a history."""
+        return self.number, self.count
+
+    def covers(self, other: "AsOf") -> bool:
+        """Whether what is current as of this is no older than as of `other`."""
+        return self.history == other.history and self.version >= other.version
+
+
+class Listed(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True):
+    """An entry that a client asks about, or that is live by the answer."""
+
+    key: Key
+    number: Number
+    count: Number
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """Up to where it is known to be current."""
+        return self.number, self.count
+
+
+class Item(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True):
+    """One invalidation for one reader: of an object, or of a range that is withdrawn."""
+
+    item: Number
+    key: Key
+    number: Number
+    count: Number
+    """What is current as of this count, or later, is not meant."""
+    withdrawn: bool = False
+    """The range from `key` to `end` is withdrawn; otherwise the object is written."""
+    end: Key | None = None
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """What is current as of this is not meant."""
+        return self.number, self.count
+
+    @property
+    def range(self) -> KeyRange:
+        """What is withdrawn."""
+        return KeyRange(self.key, self.end)
+
+
+Items: TypeAlias = tuple[Item, ...]
+
+
+# --- client to server ---------------------------------------------------------------------------
+
+
+class Reconnect(VolumeMessage, frozen=True, kw_only=True):
+    """Put me on record. Everything I had is dead or suspect: this acknowledges every item (V8)."""
+
+    client: Nonce
+    sequence: Number
+    history: Nonce
+    listed: tuple[Listed, ...] = ()
+    """Suspects of that history: which are current?"""
+
+
+class Renew(VolumeMessage, frozen=True, kw_only=True):
+    """Another volume lease, and object leases for what is listed."""
+
+    client: Nonce
+    epoch: Nonce
+    reader: Nonce
+    sequence: Number
+    history: Nonce
+    listed: tuple[Listed, ...] = ()
+
+
+class Fetch(VolumeMessage, frozen=True, kw_only=True):
+    """An object, with leases; only word of it where what the client has is current."""
+
+    client: Nonce
+    epoch: Nonce
+    reader: Nonce
+    sequence: Number
+    key: Key
+    as_of: AsOf | None = None
+    """Of what the client has; None where it has nothing."""
+
+
+class Acknowledge(VolumeMessage, frozen=True, kw_only=True):
+    """What these items are about is dead here."""
+
+    client: Nonce
+    epoch: Nonce
+    reader: Nonce
+    items: tuple[Number, ...]
+
+
+class Write(VolumeMessage, frozen=True, kw_only=True):
+    """Store this. The client's own entry is dead already (V9)."""
+
+    client: Nonce
+    epoch: Nonce
+    reader: Nonce
+    sequence: Number
+    key: Key
+    value: Value
+
+
+class Bye(VolumeMessage, frozen=True, kw_only=True):
+    """Nobody reads here any more."""
+
+    client: Nonce
+    epoch: Nonce
+    reader: Nonce
+
+
+# --- server to client ---------------------------------------------------------------------------
+
+
+class Reconnected(VolumeMessage, frozen=True, kw_only=True):
+    """On record, with no item unacknowledged; what is listed is live."""
+
+    client: Nonce
+    sequence: Number
+    epoch: Nonce
+    history: Nonce
+    reader: Nonce
+    term_ns: Number
+    lease_ns: Number
+    live: tuple[Listed, ...] = ()
+
+
+class Renewed(VolumeMessage, frozen=True, kw_only=True):
+    """A volume lease, from when its request was sent, once the items are applied."""
+
+    epoch: Nonce
+    reader: Nonce
+    sequence: Number
+    term_ns: Number
+    lease_ns: Number
+    live: tuple[Listed, ...] = ()
+    items: Items = ()
+
+
+class Fetched(VolumeMessage, frozen=True, kw_only=True):
+    """An object as it was at an instant between the request and this answer."""
+
+    epoch: Nonce
+    reader: Nonce
+    sequence: Number
+    key: Key
+    kind: FetchedKind
+    value: Value
+    number: Number
+    count: Number
+    term_ns: Number
+    lease_ns: Number
+    """0: it may not be kept."""
+    items: Items = ()
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """As of when it is current."""
+        return self.number, self.count
+
+
+class WriteDone(VolumeMessage, frozen=True, kw_only=True):
+    """The body of the write has ended."""
+
+    epoch: Nonce
+    reader: Nonce
+    sequence: Number
+    key: Key
+    ok: bool
+    detail: Detail
+    number: Number
+    count: Number
+    term_ns: Number
+    lease_ns: Number
+    """0: what was written may not be kept."""
+    items: Items = ()
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """As of when what was written is current."""
+        return self.number, self.count
+
+
+class UnknownReader(VolumeMessage, frozen=True, kw_only=True):
+    """The request's reader is not on record: reconnect."""
+
+    client: Nonce
+    sequence: Number
+
+
+class Elsewhere(VolumeMessage, frozen=True, kw_only=True):
+    """This server does not serve the key, as 421 says in HTTP."""
+
+    client: Nonce
+    sequence: Number
+
+
+class RequestRefused(VolumeMessage, frozen=True, kw_only=True):
+    """The request cannot be answered: why, and when to ask again."""
+
+    client: Nonce
+    sequence: Number
+    why: RefusedWhy
+    detail: Detail = ""
+    again_ns: Number = 0
+
+
+class Invalidate(VolumeMessage, frozen=True, kw_only=True):
+    """Items, unasked. It gives no lease."""
+
+    epoch: Nonce
+    reader: Nonce
+    items: Items
+
+
+Numbered: TypeAlias = Renew | Fetch | Write
+ToVolumeServer: TypeAlias = Reconnect | Renew | Fetch | Acknowledge | Write | Bye
+ToCache: TypeAlias = (
+    Reconnected
+    | Renewed
+    | Fetched
+    | WriteDone
+    | UnknownReader
+    | Elsewhere
+    | RequestRefused
+    | Invalidate
+)

@@ -1,0 +1,304 @@
+"""Who may read what without asking, as the server has it on record (V4 to V9, V17, V20).
+
+A reader is a client under a number that the server drew when the client reconnected. Its volume
+lease and its object leases are counted from when their requests arrived, and for longer than the
+client was told, so that the client always stops first (V3).
+
+An item is kept until it is acknowledged: each message that gives a volume lease carries all of them
+(V4). One object, or one range, has at most one item: a later one says all that the earlier said.
+
+Who is not on record reconnects. So forgetting a reader, the paper's unreachable set, costs nothing
+but one exchange; only readers whose volume lease has ended may be forgotten (V17).
+"""
+
+from collections.abc import Iterable, Iterator
+from random import Random
+
+from tenure.base.instants import FAR_FUTURE, Instant
+from tenure.base.keys import Key
+from tenure.base.ranges import KeyRange
+from tenure.protocol.volume.limits import ITEMS_WHILE_INACTIVE, OBJECT_LEASES
+from tenure.protocol.volume.messages import Item, Items
+from tenure.protocol.volume.terms import Terms
+
+NONCE_LIMIT = 1 << 63
+
+
+class ObjectRight:
+    """An object lease of one reader."""
+
+    __slots__ = ("highest", "until")
+
+    def __init__(self, until: Instant, highest: int) -> None:
+        self.until = until
+        self.highest = highest
+        """The highest of the requests that it was given for (V9)."""
+
+
+class Pending:
+    """An item that is not acknowledged."""
+
+    __slots__ = ("item", "waits")
+
+    def __init__(self, item: Item, waits: list[int]) -> None:
+        self.item = item
+        self.waits = waits
+        """The writes and drains that wait for it."""
+
+
+Target = tuple[Key, Key | None, bool]
+
+
+class ReaderRecord:
+    """What the server knows of one reader."""
+
+    __slots__ = (
+        "by_target",
+        "client",
+        "fetches",
+        "heard_at",
+        "items",
+        "last_write",
+        "leases",
+        "missed",
+        "muted_until",
+        "next_item",
+        "number",
+        "reconnected",
+        "volume_until",
+    )
+
+    def __init__(self, number: int, client: int, sequence: int, now: Instant) -> None:
+        self.number = number
+        self.client = client
+        self.reconnected = sequence
+        """The number of the Reconnect that put it on record."""
+        self.heard_at = now
+        self.volume_until = Instant(0)
+        self.leases: dict[Key, ObjectRight] = {}
+        self.items: dict[int, Pending] = {}
+        self.by_target: dict[Target, int] = {}
+        self.next_item = 1
+        self.last_write = sequence
+        """The number of its last write: a message that comes twice must not write twice."""
+        self.missed = 0
+        """Deadlines, running."""
+        self.muted_until = Instant(0)
+        self.fetches = 0
+        """That wait for a load."""
+
+    def is_active(self, now: Instant) -> bool:
+        """Whether it may hit."""
+        return now < self.volume_until
+
+    def unacknowledged(self) -> Items:
+        """What travels with its next volume lease (V4)."""
+        return tuple(pending.item for pending in self.items.values())
+
+
+class Readers:
+    """All readers of one server, the one that was silent for longest first."""
+
+    def __init__(self, terms: Terms, random: Random, most_leases: int = OBJECT_LEASES) -> None:
+        self.terms = terms
+        self.random = random
+        self.most_leases = most_leases
+        self.leases = 0
+        """Of all readers together."""
+        self._by_number: dict[int, ReaderRecord] = {}
+        self._by_client: dict[int, int] = {}
+        self._holders: dict[Key, dict[int, None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_number)
+
+    def __iter__(self) -> Iterator[ReaderRecord]:
+        return iter(self._by_number.values())
+
+    # --- who is who ---
+
+    def get(self, number: int) -> ReaderRecord | None:
+        """The reader of that number."""
+        return self._by_number.get(number)
+
+    def of_client(self, client: int) -> ReaderRecord | None:
+        """The present reader of a client."""
+        number = self._by_client.get(client)
+        return None if number is None else self._by_number[number]
+
+    def find(self, client: int, number: int) -> ReaderRecord | None:
+        """The reader, if that number is the client's present one (V2)."""
+        reader = self._by_number.get(number)
+        return reader if reader is not None and reader.client == client else None
+
+    def is_newer(self, client: int, sequence: int) -> bool:
+        """Whether a Reconnect is newer than the one that put its client on record (V2)."""
+        present = self.of_client(client)
+        return present is None or sequence > present.reconnected
+
+    def add(self, now: Instant, client: int, sequence: int) -> ReaderRecord:
+        """A new reader; its client's earlier one must be forgotten first."""
+        assert client not in self._by_client
+        number = self.random.randrange(1, NONCE_LIMIT)
+        reader = self._by_number[number] = ReaderRecord(number, client, sequence, now)
+        self._by_client[client] = number
+        return reader
+
+    def hear(self, now: Instant, reader: ReaderRecord) -> None:
+        """It lives: it is silent for the shortest time now."""
+        reader.heard_at = now
+        self._by_number[reader.number] = self._by_number.pop(reader.number)
+
+    def forget(self, reader: ReaderRecord) -> list[tuple[int, int]]:
+        """Know nothing of it any more. Returns its items that something waits for."""
+        for key in list(reader.leases):
+            self.drop_lease(reader, key)
+        del self._by_number[reader.number]
+        del self._by_client[reader.client]
+        return [(wait, n) for n, pending in reader.items.items() for wait in pending.waits]
+
+    # --- leases ---
+
+    def give_volume(self, reader: ReaderRecord, received_at: Instant, told_ns: int) -> None:
+        """It was told of a volume lease: count it from when its request came, and longer (V3)."""
+        until = Instant(received_at + self.terms.held_ns(told_ns))
+        reader.volume_until = max(reader.volume_until, until)
+
+    def give_object(
+        self, reader: ReaderRecord, key: Key, received_at: Instant, sequence: int
+    ) -> None:
+        """It was told of an object lease."""
+        until = Instant(received_at + self.terms.held_ns(self.terms.lease_ns))
+        right = reader.leases.pop(key, None)
+        if right is None:
+            self.leases += 1
+            right = ObjectRight(until, sequence)
+            self._holders.setdefault(key, {})[reader.number] = None
+        right.until = max(right.until, until)
+        right.highest = self.highest(right.highest, sequence)
+        reader.leases[key] = right  # at the end: the one that ends last
+
+    @staticmethod
+    def highest(before: int, sequence: int) -> int:
+        """Which request an object lease is remembered by (V9)."""
+        return max(before, sequence)
+
+    def drop_lease(self, reader: ReaderRecord, key: Key) -> None:
+        """An object lease has ended, or an item takes its place."""
+        del reader.leases[key]
+        self.leases -= 1
+        holders = self._holders[key]
+        del holders[reader.number]
+        if not holders:
+            del self._holders[key]
+
+    def holders(self, key: Key) -> list[ReaderRecord]:
+        """Who has an object lease on a key."""
+        return [self._by_number[number] for number in self._holders.get(key, ())]
+
+    def held_in(self, key_range: KeyRange) -> list[Key]:
+        """The keys of a range on which there are object leases."""
+        return sorted(key for key in self._holders if key in key_range)
+
+    def drop_ended(self, now: Instant, reader: ReaderRecord) -> None:
+        """Drop a reader's object leases that have ended."""
+        for key, right in list(reader.leases.items()):
+            if now < right.until:
+                return
+            self.drop_lease(reader, key)
+
+    def has_room(self, now: Instant) -> bool:
+        """Whether there may be another object lease (V17)."""
+        del now
+        return self.leases < self.most_leases
+
+    def longest_inactive(self, now: Instant) -> ReaderRecord | None:
+        """Who goes first where there are too many object leases (V17)."""
+        return next((each for each in self if each.leases and self.may_forget(now, each)), None)
+
+    # --- items ---
+
+    def add_item(self, reader: ReaderRecord, item: Item, waits: list[int]) -> Item:
+        """Note an invalidation for a reader; it is numbered here."""
+        target = (item.key, item.end, item.withdrawn)
+        before = reader.items.get(reader.by_target.get(target, 0))
+        if before is not None and not before.waits:  # the later one says all that it said
+            del reader.items[before.item.item]
+        number = reader.next_item
+        reader.next_item += 1
+        noted = Item(
+            item=number,
+            key=item.key,
+            number=item.number,
+            count=item.count,
+            withdrawn=item.withdrawn,
+            end=item.end,
+        )
+        reader.items[number] = Pending(noted, waits)
+        reader.by_target[target] = number
+        return noted
+
+    def acknowledged(self, reader: ReaderRecord, numbers: Iterable[int]) -> list[tuple[int, int]]:
+        """A reader has applied these. Returns those that something waits for."""
+        waited: list[tuple[int, int]] = []
+        for number in numbers:
+            pending = reader.items.pop(number, None)
+            if pending is not None:
+                target = (pending.item.key, pending.item.end, pending.item.withdrawn)
+                if reader.by_target[target] == number:
+                    del reader.by_target[target]
+                reader.missed = 0
+                waited.extend((wait, number) for wait in pending.waits)
+        return waited
+
+    def missed(self, now: Instant, reader: ReaderRecord, most: int) -> bool:
+        """A deadline has passed; whether that is one too many (V20)."""
+        reader.missed += 1
+        if reader.missed < most:
+            return False
+        reader.missed = 0
+        reader.muted_until = Instant(now + self.terms.mute_ns)
+        return True
+
+    # --- forgetting ---
+
+    def may_forget(self, now: Instant, reader: ReaderRecord) -> bool:
+        """Only those who cannot hit may be forgotten (V17)."""
+        return not reader.is_active(now)
+
+    def forgettable(self, now: Instant) -> list[ReaderRecord]:
+        """Who was silent for so long that the server shall know nothing of it (C6)."""
+        found = []
+        for reader in self:
+            if now < reader.heard_at + self.terms.known_ns:
+                break
+            if self.may_forget(now, reader):
+                found.append(reader)
+        return found
+
+    def is_overloaded(self, now: Instant, reader: ReaderRecord) -> bool:
+        """Whether its items are too many to be kept: it is not there to take them (V17)."""
+        return len(reader.items) > ITEMS_WHILE_INACTIVE and self.may_forget(now, reader)
+
+    @property
+    def next_at(self) -> Instant:
+        """When the next is to be forgotten, if it is not heard."""
+        first = next(iter(self), None)
+        return FAR_FUTURE if first is None else Instant(first.heard_at + self.terms.known_ns)
+
+    def clear(self) -> None:
+        """Know nobody."""
+        self._by_number.clear()
+        self._by_client.clear()
+        self._holders.clear()
+        self.leases = 0
+
+    def invariants(self) -> None:
+        """Both indexes say the same, and no bound is passed."""
+        assert self.leases == sum(len(each.leases) for each in self)
+        assert self.leases == sum(len(each) for each in self._holders.values())
+        assert len(self._by_client) == len(self._by_number)
+        for reader in self:
+            assert self._by_client[reader.client] == reader.number
+            assert set(reader.by_target.values()) <= set(reader.items)
+            assert all(reader.number in self._holders[key] for key in reader.leases)

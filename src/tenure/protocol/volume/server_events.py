@@ -1,0 +1,249 @@
+"""What a volume's server is told, and what it wants done."""
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from tenure.base.instants import Instant
+from tenure.base.keys import Key
+from tenure.base.noted import Noted
+from tenure.base.ranges import KeyRange
+from tenure.protocol.volume.messages import ToCache, ToVolumeServer, Value
+from tenure.protocol.volume.terms import Terms
+from tenure.protocol.volume.versions import KnownWrites
+
+Remembers = Literal["longest", "latest end", "nothing"]
+"""What survives a server that has no owner's lease: the longest volume lease that it ever gave, or
+the latest instant at which one may end (section 3.1.2 has both)."""
+FailedWhy = Literal["moved", "closed", "too many"]
+
+
+class VolumeMemory(msgspec.Struct, frozen=True, kw_only=True):
+    """What a server without owners keeps, so that the next can wait long enough (V16)."""
+
+    number: int
+    """Of the server's life; the store refuses writes of lower ones (V14)."""
+    longest_ns: int
+    """Of all volume leases that were ever given."""
+    until: Instant = Instant(0)
+    """When the last of them ends at the latest, by the clock of the host; 0 where that is not
+    kept."""
+    boot_id: str = ""
+    """Of the start of the host that `until` counts from."""
+    drained: bool = False
+    """The server closed when nobody held a lease any more."""
+
+
+class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """What a server is told when it is made."""
+
+    terms: Terms = Terms()
+    alone: bool = True
+    """Without owners: it serves every key, once it has opened. Otherwise ranges come and go."""
+    remembers: Remembers = "longest"
+    memory: VolumeMemory | None = None
+    """As it was found; None where there is none."""
+    longest_ns: int = 0
+    """The longest term that any earlier server may have had, where no memory says so; at least the
+    present one."""
+    boot_id: str = ""
+    known_writes: int = 0
+    """How many to remember; 0 for the limit."""
+    most_leases: int = 0
+
+
+# --- events -------------------------------------------------------------------------------------
+
+
+class ClientAsked(msgspec.Struct, frozen=True):
+    """A message of a client has arrived."""
+
+    message: ToVolumeServer
+
+
+class WriteAsked(msgspec.Struct, frozen=True):
+    """The application wants to write these keys; `ticket` is its own number, from 1."""
+
+    ticket: int
+    keys: tuple[Key, ...]
+
+
+class WriteGivenUp(msgspec.Struct, frozen=True):
+    """The application does not want to write any more; of no effect once the body runs."""
+
+    ticket: int
+
+
+class BodyEnded(msgspec.Struct, frozen=True):
+    """The body of a write has ended; `ok` is false if it raised."""
+
+    write: int
+    ok: bool = True
+    detail: str = ""
+
+
+class ObjectLoaded(msgspec.Struct, frozen=True):
+    """A load has ended."""
+
+    load: int
+    value: Value | None
+    """None: there is no such object."""
+    failed: str = ""
+
+
+class TermMoved(msgspec.Struct, frozen=True):
+    """The owner's term ends then, by this process's clock; it has ended if that is past."""
+
+    until: Instant
+
+
+class RangeGranted(msgspec.Struct, frozen=True, kw_only=True):
+    """The owner was granted a range; the same number again ends a drain of it."""
+
+    range: KeyRange
+    number: int
+    history: int
+    quiet_ns: int = 0
+    """For how long readers of the one before may still hit (V13)."""
+    reads_wait: bool = False
+    """The state died too: reading it as lost is a write to those readers."""
+    known: KnownWrites | None = None
+    """What came along with the state; None: nothing did."""
+
+
+class DrainAsked(msgspec.Struct, frozen=True):
+    """A range is to go. `served`: with its state, so that it is served until it is drained."""
+
+    range: KeyRange
+    served: bool
+
+
+class MemoryPersisted(msgspec.Struct, frozen=True):
+    """This memory is durable."""
+
+    memory: VolumeMemory
+
+
+class FenceRaised(msgspec.Struct, frozen=True):
+    """The store refuses writes below `number`; or it refused, because it has seen `refused_by`."""
+
+    number: int
+    refused_by: int = 0
+
+
+class StopAsked(msgspec.Struct, frozen=True):
+    """Close, once nobody holds a lease."""
+
+
+ServerEvent: TypeAlias = (
+    ClientAsked
+    | WriteAsked
+    | WriteGivenUp
+    | BodyEnded
+    | ObjectLoaded
+    | TermMoved
+    | RangeGranted
+    | DrainAsked
+    | MemoryPersisted
+    | FenceRaised
+    | StopAsked
+)
+
+
+# --- actions ------------------------------------------------------------------------------------
+
+
+class TellCache(msgspec.Struct, frozen=True):
+    """Send a message to a client."""
+
+    client: int
+    message: ToCache
+
+
+class LoadObject(msgspec.Struct, frozen=True):
+    """Read an object from the store, and say so."""
+
+    load: int
+    key: Key
+
+
+class RunBody(msgspec.Struct, frozen=True):
+    """Run the body of a write, and say when it has ended."""
+
+    write: int
+    ticket: int
+    """The application's; 0 for a write of a client, whose value is to be stored."""
+    keys: tuple[Key, ...]
+    fence: int
+    """The store refuses a write with a lower one than it has seen (V14)."""
+    waited_ns: int
+    """Since its turn came (C3)."""
+    value: Value = b""
+
+
+class FailWrite(msgspec.Struct, frozen=True):
+    """The body will not run."""
+
+    ticket: int
+    why: FailedWhy
+
+
+class Drained(msgspec.Struct, frozen=True):
+    """Nobody holds a lease on the range, and it is not served here any more."""
+
+    range: KeyRange
+    known: KnownWrites | None = None
+    """To go with the state."""
+
+
+class PersistMemory(msgspec.Struct, frozen=True):
+    """Make this durable, and say so."""
+
+    memory: VolumeMemory
+
+
+class RaiseFence(msgspec.Struct, frozen=True):
+    """Have the store refuse writes below `number`, and say so."""
+
+    number: int
+
+
+class VolumeClosed(msgspec.Struct, frozen=True):
+    """The server has stopped."""
+
+
+ServerAction: TypeAlias = (
+    TellCache
+    | LoadObject
+    | RunBody
+    | FailWrite
+    | Drained
+    | PersistMemory
+    | RaiseFence
+    | VolumeClosed
+    | Noted
+)
+
+
+class ReaderView(msgspec.Struct, frozen=True):
+    """What may be read of a reader."""
+
+    client: int
+    heard_at: Instant
+    volume_until: Instant
+    leases: int
+    items: int
+
+
+class VolumeServerView(msgspec.Struct, frozen=True, kw_only=True):
+    """What whoever runs a server may read of it."""
+
+    epoch: int
+    is_open: bool
+    readers: tuple[ReaderView, ...]
+    leases: int
+    writes: int
+    loads: int
+    drains: int
+    known_writes: int
+    count: int

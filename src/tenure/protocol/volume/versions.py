@@ -1,0 +1,105 @@
+"""What a server knows of the writes of its objects (V15).
+
+It counts its writes, and of the last of them it remembers which object each was of. An entry is
+current if it is as of the last known write of its object or later, and as of the floor of its range
+or later: the floor stands for all writes that are not known, be it that they were forgotten, or
+that another owner did them.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from tenure.base.keys import Key
+from tenure.base.rangemap import RangeMap
+from tenure.base.ranges import WHOLE, KeyRange
+
+Version = tuple[int, int]
+"""A lease number, and a count of writes."""
+NOTHING: Version = (0, 0)
+
+
+class KnownWrites(msgspec.Struct, frozen=True):
+    """The floors and the last writes of a range, as they travel with its state."""
+
+    floors: tuple[tuple[KeyRange, Version], ...]
+    writes: tuple[tuple[Key, Version], ...]
+
+
+class Versions:
+    """The last writes, and the floors of ranges."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.count = 0
+        self._writes: dict[Key, Version] = {}
+        self._floors: RangeMap[Version] = RangeMap(NOTHING)
+
+    def __len__(self) -> int:
+        return len(self._writes)
+
+    def written(self, keys: Iterable[Key], number: int) -> None:
+        """A write of all these has ended, whatever became of it."""
+        self.count += 1
+        for key in keys:
+            self._writes.pop(key, None)
+            self._writes[key] = (number, self.count)
+        while len(self._writes) > self.most:
+            self.forget(next(iter(self._writes)))
+
+    def forget(self, key: Key) -> None:
+        """Know this write no longer: the floor of its range stands for it."""
+        version = self._writes.pop(key)
+        self._raise_floor(self._floors.range_at(key), version)
+
+    def _raise_floor(self, key_range: KeyRange, version: Version) -> None:
+        for piece, floor in list(self._floors.within(key_range)):
+            if floor < version:
+                self._floors.assign(piece, version)
+
+    def last(self, key: Key) -> Version:
+        """As of which an entry must be to be current."""
+        return max(self._writes.get(key, NOTHING), self._floors[key])
+
+    def is_current(self, key: Key, version: Version) -> bool:
+        """Whether an entry that was current as of `version`, in this history, still is."""
+        return version >= self.last(key)
+
+    # --- ranges that come and go ---
+
+    def begin(self, key_range: KeyRange, number: int, known: KnownWrites | None) -> None:
+        """A range is served under `number`. Without word of its writes the number is its floor."""
+        self.end(key_range)
+        if known is None:
+            self._floors.assign(key_range, (number, 0))
+            return
+        for piece, floor in known.floors:
+            common = piece.intersection(key_range)
+            if common is not None:
+                self._floors.assign(common, floor)
+        for key, version in known.writes:
+            if key in key_range:
+                self._writes[key] = version
+        while len(self._writes) > self.most:
+            self.forget(next(iter(self._writes)))
+
+    def end(self, key_range: KeyRange) -> None:
+        """Know nothing of a range."""
+        for key in [key for key in self._writes if key in key_range]:
+            del self._writes[key]
+        self._floors.assign(key_range, NOTHING)
+
+    def known(self, key_range: KeyRange) -> KnownWrites:
+        """What the next owner of a range is told with its state."""
+        writes = tuple((key, v) for key, v in self._writes.items() if key in key_range)
+        return KnownWrites(tuple(self._floors.within(key_range)), writes)
+
+    def clear(self) -> None:
+        """Know nothing. The count goes on, so that no number of it comes twice."""
+        self._writes.clear()
+        self._floors = RangeMap(NOTHING)
+
+    def invariants(self) -> None:
+        """No write is later than the count of its number says, and none is too much."""
+        assert len(self._writes) <= self.most
+        assert list(self._floors.within(WHOLE))

@@ -1,0 +1,476 @@
+"""Schedules of a server's own life: how it begins, what it serves, and what it leaves behind."""
+
+import msgspec
+import pytest
+
+from tenure.base.instants import Instant, seconds
+from tenure.base.ranges import WHOLE
+from tenure.protocol.volume.messages import Listed, Reconnected
+from tenure.protocol.volume.server_events import (
+    DrainAsked,
+    Drained,
+    FailWrite,
+    ObjectLoaded,
+    RangeGranted,
+    ServerConfig,
+    StopAsked,
+    TermMoved,
+    VolumeClosed,
+    VolumeMemory,
+    WriteGivenUp,
+)
+from tenure.protocol.volume.terms import Terms
+from tests.unit.protocol.volume.stage import ALONE, OWNED, K, L, Stage, held, opened
+
+LATEST_END = ServerConfig(remembers="latest end", boot_id="boot")
+
+
+def owned(term_s: float = 12) -> Stage:
+    """An owner's server, with the whole space and one client that holds K."""
+    stage = Stage(config=OWNED)
+    stage.grant(term_s=term_s)
+    assert stage.read("a") == b"old"
+    return stage
+
+
+def drained(stage: Stage) -> list[Drained]:
+    return [each for each in stage.told if isinstance(each, Drained)]
+
+
+# --- 7: starting at once ---
+
+
+def test_starting_at_once() -> None:
+    """The readers of the one before may still hit: nothing is written until they cannot (V16)."""
+    stage = held()
+    stage.pass_(0.1)
+    stage.restart()
+    stage.write()
+    assert not stage.bodies
+    assert stage.hit("a") == b"old"
+    stage.pass_(3.2)
+    stage.wake()
+    assert stage.hit("a") is None
+    stage.pass_(0.06)
+    stage.wake()
+    assert stage.bodies
+
+
+def test_a_server_that_was_drained_leaves_nothing_to_wait_for() -> None:
+    """All leases were taken back before it closed (V16)."""
+    stage = held()
+    stage.tell_server(StopAsked())
+    assert VolumeClosed() not in stage.told
+    stage.settle()
+    assert VolumeClosed() in stage.told
+    assert stage.hit("a") is None
+    stage.restart()
+    stage.write()
+    assert stage.bodies
+
+
+def test_the_longest_that_was_ever_given_is_waited_for() -> None:
+    """Also by a server whose own term is shorter (V16)."""
+    stage = held(terms=Terms(term_ns=seconds(60)))
+    stage.terms = Terms()
+    stage.restart()
+    stage.pass_(60)
+    stage.write()
+    stage.wake()
+    assert not stage.bodies
+    stage.pass_(5.1)
+    stage.wake()
+    assert stage.bodies
+
+
+def test_the_latest_end_is_waited_for_and_no_lease_goes_beyond_it() -> None:
+    """The other way of section 3.1.2: whoever was away for longer need not wait at all."""
+    stage = held(config=LATEST_END)
+    assert stage.memory is not None
+    until = stage.memory.until
+    for _ in range(20):
+        stage.pass_(1)
+        stage.use("a")
+        stage.settle()
+        reader = stage.server.readers.get(stage.reader("a"))
+        assert reader is not None
+        assert stage.memory.until >= reader.volume_until
+    assert stage.memory.until > until
+    stage.pass_(60)
+    stage.restart(LATEST_END)
+    stage.write()
+    assert stage.bodies
+
+
+def test_the_latest_end_of_another_start_of_the_host_says_nothing() -> None:
+    """Its clock began anew: the longest is waited for (3.1.2)."""
+    stage = held(config=LATEST_END)
+    stage.restart(msgspec.structs.replace(LATEST_END, boot_id="another"))
+    stage.write()
+    assert not stage.bodies
+
+
+def test_a_memory_put_back() -> None:
+    """The store has seen a higher number, so what the copy says is not believed (V16)."""
+    stage = held()
+    copy = VolumeMemory(number=0, longest_ns=1, drained=True)
+    stage.start(ServerConfig(memory=copy, longest_ns=seconds(3)), seed=3)
+    stage.write()
+    assert not stage.bodies
+    assert stage.memory is not None
+    assert stage.memory.number == 2
+    stage.pass_(3.3)
+    stage.wake()
+    assert [each.fence for each in stage.bodies] == [2]
+
+
+def test_entries_of_an_earlier_life_are_not_current() -> None:
+    """Even where the count of writes has grown past theirs (V15, V16)."""
+    stage = held()
+    stage.restart()
+    stage.pass_(4)
+    stage.wake()
+    stage.write(K)
+    stage.end_body()
+    stage.use("a")
+    stage.carry("Renew")
+    stage.carry("UnknownReader")
+    stage.settle()
+    assert stage.hit("a") is None
+    assert stage.read("a") == b"new"
+
+
+# --- 8: the end of the term ---
+
+
+def test_a_volume_lease_ends_within_the_owners_term() -> None:
+    """Whatever t_v is (V11)."""
+    stage = owned(term_s=2)
+    stage.pass_(1.84)  # 2 s by the server's clock, which may be faster by a twelfth
+    assert stage.hit("a") == b"old"
+    stage.pass_(0.01)
+    assert stage.hit("a") is None
+
+
+def test_a_stopped_owner_looks_at_its_clock_before_it_answers() -> None:
+    """The end of its term comes before any event (V11)."""
+    stage = owned()
+    stage.pass_(13)
+    stage.use("a")
+    stage.carry("Renew")
+    assert not stage.letters("Renewed")
+    stage.carry("RequestRefused")
+    assert stage.hit("a") is None
+    assert stage.server.view().readers == ()
+
+
+def test_writes_and_drains_end_with_the_term() -> None:
+    """Nobody can hit any more; the range may be somebody else's."""
+    stage = owned()
+    stage.write()
+    stage.tell_server(DrainAsked(WHOLE, served=True))
+    stage.pass_(12)
+    stage.wake()
+    assert FailWrite(1, "moved") in stage.told
+    assert len(drained(stage)) == 1
+    assert not stage.bodies
+
+
+# --- 9: returned undrained ---
+
+
+@pytest.mark.parametrize("served", [True, False])
+def test_returned_undrained(served: bool) -> None:
+    """A range goes when its holders have acknowledged, or can hit no more (V12)."""
+    stage = owned()
+    stage.tell_server(DrainAsked(WHOLE, served=served))
+    assert not drained(stage)
+    stage.carry("Invalidate")
+    stage.carry("Acknowledge")
+    assert len(drained(stage)) == 1
+    assert stage.hit("a") is None
+
+
+def test_the_recall_that_is_never_heard() -> None:
+    """The holder is silent: the range goes when it can hit no more, whatever the deadline (V12)."""
+    stage = owned()
+    stage.tell_server(DrainAsked(WHOLE, served=False))
+    stage.take("Invalidate")
+    for _ in range(13):
+        stage.pass_(0.25)
+        stage.wake()
+        assert not (drained(stage) and stage.hit("a"))
+    assert drained(stage)
+
+
+def test_no_lease_is_given_while_draining() -> None:
+    """Objects are still read, and not kept (V12)."""
+    stage = owned()
+    stage.tell_server(DrainAsked(WHOLE, served=True))
+    stage.take("Invalidate")  # so that it goes on
+    assert stage.read("b") == b"old"
+    assert stage.hit("b") is None
+
+
+def test_what_is_recalled_is_not_served_meanwhile() -> None:
+    """The belief ends at once; only the leases are still out (V12)."""
+    stage = owned()
+    stage.write(L)
+    stage.bodies.clear()
+    stage.tell_server(DrainAsked(WHOLE, served=False))
+    stage.want("b")
+    stage.carry("Reconnect", of="b")
+    stage.carry("Reconnected", to="b")
+    stage.carry("Fetch", of="b")
+    assert stage.letters("Elsewhere", to="b")
+
+
+def test_a_drain_waits_for_the_holders_that_a_write_waits_for() -> None:
+    """They hold no lease by the record any more, and may still hit."""
+    for served in (True, False):
+        stage = owned()
+        stage.write()
+        invalidate = stage.take("Invalidate")
+        stage.tell_server(DrainAsked(WHOLE, served=served))
+        assert not drained(stage)
+        assert stage.hit("a") == b"old"
+        stage.deliver(invalidate)
+        stage.carry("Acknowledge")
+        if served:
+            stage.end_body()  # it was its turn
+        assert len(drained(stage)) == 1
+
+
+def test_a_write_while_draining_waits_for_the_holders_of_the_drain() -> None:
+    """Their leases are off the record, and they may still hit."""
+    stage = owned()
+    stage.tell_server(DrainAsked(WHOLE, served=True))
+    invalidate = stage.take("Invalidate")
+    stage.write()
+    assert not stage.bodies
+    stage.deliver(invalidate)
+    stage.carry("Acknowledge")
+    assert stage.bodies
+
+
+def test_a_drain_that_is_taken_back() -> None:
+    """The range stays; who was told is still waited for by the next write."""
+    stage = owned()
+    stage.tell_server(DrainAsked(WHOLE, served=True))
+    invalidate = stage.take("Invalidate")
+    stage.tell_server(RangeGranted(range=WHOLE, number=7, history=99))
+    assert stage.read("b") == b"old"
+    assert stage.hit("b") == b"old", "leases are given again"
+    stage.write()
+    stage.carry("Invalidate", to="b")
+    stage.carry("Acknowledge", of="b")
+    assert not stage.bodies
+    stage.deliver(invalidate)
+    stage.carry("Acknowledge")
+    assert stage.bodies
+    assert not drained(stage)
+
+
+def test_a_second_order_waits_for_the_holders_of_the_first() -> None:
+    """A hand-off that becomes a recall."""
+    stage = owned()
+    stage.tell_server(DrainAsked(WHOLE, served=True))
+    invalidate = stage.take("Invalidate")
+    stage.tell_server(DrainAsked(WHOLE, served=False))
+    assert not drained(stage)
+    stage.deliver(invalidate)
+    stage.carry("Acknowledge")
+    assert len(drained(stage)) == 2
+
+
+def test_a_write_that_is_given_up_leaves_its_holders_to_the_next() -> None:
+    """They were told, and their leases are off the record; they may still hit."""
+    stage = held()
+    stage.write(ticket=1)
+    invalidate = stage.take("Invalidate")
+    stage.tell_server(WriteGivenUp(1))
+    stage.write(ticket=2)
+    assert not stage.bodies
+    assert stage.hit("a") == b"old"
+    stage.deliver(invalidate)
+    stage.carry("Acknowledge")
+    assert [each.ticket for each in stage.bodies] == [2]
+
+
+# --- 10: dead, and then ---
+
+
+def test_dead_and_then_nothing_is_written_while_its_readers_may_hit() -> None:
+    """A grant carries the quiet (V13); where the state is durable, reads begin at once."""
+    stage = Stage(config=OWNED)
+    stage.grant(quiet_s=3.25)
+    assert stage.read("a") == b"old"
+    assert stage.hit("a") == b"old"
+    stage.write()
+    stage.carry("Invalidate")
+    stage.carry("Acknowledge")
+    assert not stage.bodies
+    stage.pass_(3.26)
+    stage.wake()
+    stage.settle()
+    assert stage.store[K] == b"new"
+
+
+def test_dead_with_its_state_and_then_reads_wait_as_well() -> None:
+    """To read the state as lost is a write to those who still hit the old (V13)."""
+    stage = Stage(config=OWNED, patient=True)
+    stage.grant(quiet_s=3.25, reads_wait=True)
+    stage.want("a")
+    stage.settle()
+    assert not stage.answers["a"]
+    assert not stage.loads
+
+
+def test_granted_twice_the_quiet_is_the_later_ones() -> None:
+    """Another number is another grant, with a quiet of its own (V13)."""
+    stage = Stage(config=OWNED)
+    stage.grant(7)
+    stage.grant(8, quiet_s=3.25)
+    stage.write()
+    assert not stage.bodies
+
+
+# --- 11: the write on the wire ---
+
+
+def test_the_write_on_the_wire() -> None:
+    """Before its first load a server makes the store refuse what its predecessor writes (V14)."""
+    stage = opened()
+    stage.write()
+    (body,) = stage.bodies
+    stage.restart()
+    assert stage.fence > body.fence
+    assert stage.server.view().is_open
+
+
+def test_nothing_is_served_before_the_store_is_fenced() -> None:
+    """Neither read nor written (V14)."""
+    stage = opened()
+    stage.fences = False
+    stage.restart()
+    stage.want("a")
+    stage.carry("Reconnect")
+    assert stage.letters("RequestRefused")
+    stage.write(ticket=4)
+    assert FailWrite(4, "closed") in stage.told
+
+
+# --- 12: as of another owner ---
+
+
+def test_as_of_another_owner() -> None:
+    """The count alone says nothing: it was counted under another number (V15)."""
+    stage = owned()
+    for ticket in range(1, 4):
+        stage.write(L, ticket=ticket)
+        stage.settle()
+    assert stage.server.view().count == 3
+    suspect = stage.as_of("a")
+    next_one = Stage(config=OWNED)
+    next_one.grant(8)
+    next_one.write(K)
+    next_one.settle()
+    assert not next_one.server.versions.is_current(K, (suspect.number, suspect.count + 100))
+
+
+def test_the_number_of_a_grant_is_its_floor() -> None:
+    """Without word of the writes nothing older is current, however unbroken the state (V15)."""
+    stage = owned()
+    suspect = stage.as_of("a")
+    stage.grant(8)
+    assert not stage.server.versions.is_current(K, suspect.version)
+
+
+def test_what_came_along_makes_entries_current() -> None:
+    """One exchange, and a cache is warm (V12, V15)."""
+    stage = owned()
+    stage.read("a", L)
+    stage.write(L)
+    stage.settle()
+    stage.read("a", L)
+    stage.tell_server(DrainAsked(WHOLE, served=True))
+    stage.settle()
+    (known,) = [each.known for each in drained(stage)]
+    assert known is not None
+    assert stage.hit("a") is None
+    other = Stage(config=OWNED)
+    other.grant(8, known=known)
+    suspects = tuple(stage.listed("a"))
+    assert [each.key for each in suspects] == [K, L]
+    old = Listed(key=L, number=7, count=0)
+    answer = other.reconnected((*suspects, old))
+    assert isinstance(answer, Reconnected)
+    assert [each.key for each in answer.live] == [K, L]
+
+
+def test_a_write_that_is_forgotten_raises_the_floor() -> None:
+    """What may have been written is not current (V15)."""
+    stage = opened(config=msgspec.structs.replace(ALONE, known_writes=1))
+    stage.read("a", K)
+    before = stage.as_of("a")
+    for key in (K, L):
+        stage.write(key)
+        stage.settle()
+    assert not stage.server.versions.is_current(K, before.version)
+    assert not stage.server.versions.is_current(b"z", before.version)
+
+
+# --- 13: forgotten while active ---
+
+
+def test_forgotten_while_active() -> None:
+    """Whoever may hit stays on record, however little room there is (V17)."""
+    stage = held("a", config=msgspec.structs.replace(ALONE, most_leases=1))
+    assert stage.read("b", L) == b"old"
+    assert stage.hit("b", L) is None, "there is no room for its lease"
+    stage.write()
+    assert not stage.bodies
+    stage.settle()
+    assert stage.hit("a") is None
+
+
+def test_who_is_inactive_for_longest_makes_room() -> None:
+    """It reconnects, and nothing of its is live without being asked about (V17)."""
+    stage = held("a", config=msgspec.structs.replace(ALONE, most_leases=1))
+    stage.pass_(4)
+    assert stage.read("b", L) == b"old"
+    assert stage.hit("b", L) == b"old"
+    assert len(stage.server.readers) == 1
+
+
+def test_granting_during_a_write() -> None:
+    """No object lease is given while a write of the object has its turn (V5)."""
+    stage = held("a")
+    stage.write()
+    stage.take("Invalidate")
+    stage.want("b")
+    while stage.sent:
+        stage.deliver(stage.sent.pop(0))
+    stage.load()
+    stage.carry("Fetched", to="b")
+    assert stage.value("b") == b"old"
+    assert stage.hit("b") is None
+
+
+# --- relatives ---
+
+
+def test_a_term_that_has_ended_takes_no_grant() -> None:
+    """It was decided before the owner looked at its clock."""
+    stage = Stage(config=OWNED)
+    stage.tell_server(TermMoved(Instant(stage.now("s") + 1)))
+    stage.pass_(1)
+    stage.tell_server(RangeGranted(range=WHOLE, number=7, history=99))
+    assert not stage.server.view().is_open
+
+
+def test_a_load_of_an_earlier_life_is_not_taken() -> None:
+    """It is counted, and that is all."""
+    stage = opened()
+    stage.tell_server(ObjectLoaded(17, b"?"))
+    assert not stage.sent
