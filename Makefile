@@ -12,7 +12,7 @@ FAILOVER := tests/integration/failover
 CODE := src tests benchmarks $(if $(wildcard examples/*.py examples/*/*.py),examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-failover test-others lint types format canaries hunt bench clean
+.PHONY: help setup demo test test-failover test-others lint types format canaries hunt exhaustive bench clean
 
 help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
@@ -53,6 +53,9 @@ canaries: $(READY)  ## hunt every broken machine, from three first seeds (minute
 
 hunt: $(READY)  ## hunt every broken machine once, from one first seed (as CI does)
 	@$(BIN)/python -m tests.simulation.hunt --short
+
+exhaustive: $(READY)  ## search every story of small worlds, in scopes that take minutes
+	@$(BIN)/python -m tests.simulation.exhaustive
 
 bench: $(READY)  ## run the benchmarks (ARGS=name for one, with its options; ARGS=--quick for seconds)
 	@$(BIN)/python -m benchmarks $(ARGS)

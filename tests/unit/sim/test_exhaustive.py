@@ -4,33 +4,36 @@ from collections.abc import Callable
 
 import pytest
 
+from tenure.sim.kernel.exhaustive import Found
 from tenure.sim.lease.canaries import Canary, canary
-from tenure.sim.lease.exhaustive import Found, search
+from tenure.sim.lease.exhaustive import ONE_NAME, TWO_NAMES, in_short, search
 from tenure.sim.lease.small import Limits
 from tests.simulation.blunt import A_NAME_IS_TAKEN, NO_WAIT
-
-ONE_NAME = ("o", "o")
-TWO_NAMES = ("o0", "o1")
 
 
 @pytest.mark.parametrize(
     ("names", "limits"),
     [
-        (TWO_NAMES, Limits(ticks=6, late=1, lose=1)),
-        (TWO_NAMES, Limits(ticks=5, double=1, lose=1)),
-        (TWO_NAMES, Limits(ticks=6, freeze=1)),
-        (TWO_NAMES, Limits(ticks=5, late=1, revoke=1)),
+        (TWO_NAMES, Limits(ticks=3, late=1, lose=1)),
+        (TWO_NAMES, Limits(ticks=3, double=1, lose=1)),
+        (TWO_NAMES, Limits(ticks=5, freeze=1)),
+        (TWO_NAMES, Limits(ticks=3, late=1, revoke=1)),
         (TWO_NAMES, Limits(ticks=3, journal=1)),
-        (TWO_NAMES, Limits(ticks=4, crash=1, lose=1, starts=2)),
-        (ONE_NAME, Limits(ticks=6, late=1, lose=1)),
+        (TWO_NAMES, Limits(ticks=2, crash=1, lose=1, starts=2)),
+        (TWO_NAMES, Limits(ticks=5, manager_crash=1, starts=2)),
+        (TWO_NAMES, Limits(ticks=3, manager_crash=1, lookups=1)),
+        (TWO_NAMES, Limits(ticks=3, late=1, lookups=1)),
+        (TWO_NAMES, Limits(ticks=4, lose=1, lookups=1)),
+        (ONE_NAME, Limits(ticks=5, late=1, lose=1)),
         (ONE_NAME, Limits(ticks=6, freeze=1)),
     ],
-    ids=str,
+    ids=lambda each: in_short(TWO_NAMES, each) if isinstance(each, Limits) else "-".join(each),
 )
 def test_no_story_breaks_a_promise(names: tuple[str, str], limits: Limits) -> None:
+    """More and longer ones: `make exhaustive`."""
     found = search(limits, names=names)
-    print(f"{found.states} states, {found.steps} steps")
-    assert found.violation is None, "\n".join(found.story)
+    print(found)
+    assert found.violation is None
     assert found.complete  # it was not cut off
     assert found.states > 1_000
 
@@ -51,6 +54,16 @@ def test_where_nothing_goes_wrong_the_key_moves_to_the_new_owner() -> None:
         ("answer-before-expiry", Limits(freeze=1), TWO_NAMES, "S3: a number came again"),
         ("answer-before-commit", Limits(ticks=3, journal=1), TWO_NAMES, "S4: told before"),
         (NO_WAIT, Limits(revoke=1), TWO_NAMES, "freed too early"),
+        (NO_WAIT, Limits(manager_crash=1), TWO_NAMES, "freed too early"),
+        ("answer-before-commit", Limits(manager_crash=1), TWO_NAMES, "S4: told before"),
+        ("append-not-guarded", Limits(revoke=1, freeze=1), TWO_NAMES, "freed too early"),
+        (
+            "loss-by-last-flag",
+            Limits(lookups=1, lose=1, starts=2, crash=1),
+            TWO_NAMES,
+            "S2: a loss was not signalled",
+        ),
+        ("loss-signalled-in-vain", Limits(lookups=1), TWO_NAMES, "S2: signalled in vain"),
     ],
 )
 def test_a_broken_machine_has_a_short_story(

@@ -12,4 +12,10 @@ bottom up, and nothing here imports what stands above it:
 - `strikes`: the faults that any world may have;
 - `checkers`: the frame of what watches;
 - `world`: all of it together, in phases of faults and of healing.
+
+Beside it, for what is short instead of deep:
+
+- `memo`: every state of a machine as a number;
+- `exhaustive`: the search through every story, with choices for dice;
+- `small`: a world of few processes that is searched so.
 """

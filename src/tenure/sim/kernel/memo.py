@@ -10,6 +10,7 @@ import io
 import pickle
 from collections.abc import Callable
 from random import Random
+from types import FunctionType
 from typing import Any, NamedTuple
 
 from tenure.base.instants import Instant
@@ -65,12 +66,37 @@ class Memory:
         return Step(self.number(machine), tuple(output.actions), output.wake_at)
 
 
+class _Comparing(pickle.Pickler):
+    """Writes the same for equal things, however their parts are shared.
+
+    Values are written out wherever they occur: the same text may be one object here and two there.
+    What is compared by identity, as parts of a machine are, is written once, and named afterwards.
+    """
+
+    def __init__(self, buffer: io.BytesIO) -> None:
+        super().__init__(buffer, pickle.HIGHEST_PROTOCOL)
+        self.fast = True
+        self._written: dict[int, int] = {}
+
+    def reducer_override(self, thing: Any) -> Any:
+        """How `thing` is written, where it is no plain value."""
+        equal: Any = type(thing).__eq__
+        if equal is not object.__eq__ or isinstance(thing, type | FunctionType):
+            return NotImplemented
+        place = self._written.get(id(thing))
+        if place is None:
+            self._written[id(thing)] = len(self._written)
+            return NotImplemented
+        return _same_as, (place,)
+
+
+def _same_as(place: int) -> None:
+    """What stands for the second occurrence of a thing: it is written to be compared, not read."""
+
+
 def _as_bytes(thing: Any) -> bytes:
-    """Bytes that are the same for equal things, however their parts are shared."""
     buffer = io.BytesIO()
-    pickler = pickle.Pickler(buffer, pickle.HIGHEST_PROTOCOL)
-    pickler.fast = True  # every part is written out, wherever else it may occur
-    pickler.dump(thing)
+    _Comparing(buffer).dump(thing)
     return buffer.getvalue()
 
 
