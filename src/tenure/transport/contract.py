@@ -18,11 +18,13 @@ That a message arrives is not promised, nor that a manager that is gone is notic
 """
 
 from collections.abc import Callable
-from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from tenure.protocol.lease.messages import ToLookup, ToManager, ToOwner
+import msgspec
+
+from tenure.protocol.lease.messages import ToLookup, ToOwner
 from tenure.wire.frame import Bytes
-from tenure.wire.lease import decode_to_lookup, decode_to_owner
+from tenure.wire.lease import decode_to_lookup, decode_to_owner, encode
 
 M = TypeVar("M")
 M_co = TypeVar("M_co", covariant=True)
@@ -37,15 +39,18 @@ or so: when so many wait, the manager has not read for a minute, and they are of
 
 
 class Role(NamedTuple, Generic[M]):
-    """As what a client speaks to managers: where, and what it takes."""
+    """As what a client speaks to servers: where, what it takes, and how what it says is written."""
 
     path: str
     decode: Callable[[Bytes, int], M]
     """From bytes, and the version of the connection on which they came."""
+    encode: Callable[[Any, int], bytes]
+    """From a message, and the version of the connection that it is for. Raises LocalProtocolError
+    if that does not know such messages, or the message is too large."""
 
 
-OWNER: Role[ToOwner] = Role("/v1/owner", decode_to_owner)
-LOOKUP: Role[ToLookup] = Role("/v1/lookup", decode_to_lookup)
+OWNER: Role[ToOwner] = Role("/v1/owner", decode_to_owner, encode)
+LOOKUP: Role[ToLookup] = Role("/v1/lookup", decode_to_lookup, encode)
 
 
 class Transport(Protocol[M_co]):
@@ -55,7 +60,7 @@ class Transport(Protocol[M_co]):
         """Begin, in the running event loop. `deliver` gets a manager's URL and message."""
         ...
 
-    def send(self, manager: str, message: ToManager) -> None:
+    def send(self, manager: str, message: msgspec.Struct) -> None:
         """Send `message` to the manager at the URL. Raises LocalProtocolError if too large."""
         ...
 

@@ -15,7 +15,6 @@ import msgspec
 
 from tenure.base.instants import Instant, seconds
 from tenure.errors import ConfigurationError
-from tenure.protocol.lease.messages import ToManager
 from tenure.runtime.clock import Alarm, Clock, LoopTimers, Timers
 from tenure.transport.contract import Lost, M, Transport
 
@@ -73,7 +72,7 @@ class FaultyTransport(Generic[M]):
 
         self.inner.start(deliver_badly, lost)
 
-    def send(self, manager: str, message: ToManager) -> None:
+    def send(self, manager: str, message: msgspec.Struct) -> None:
         """See `Transport.send`."""
         self._treat(("to", manager), lambda: self.inner.send(manager, message))
 

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Generic, NamedTuple, Protocol
 
+import msgspec
+
 from tenure.errors import RemoteProtocolError
-from tenure.protocol.lease.messages import ToManager
 from tenure.transport.contract import Lost, M, Role
 from tenure.transport.outgoing import Outgoing
 from tenure.wire.versions import NEWEST
@@ -177,9 +178,9 @@ class MemoryTransport(Generic[M]):
         self.loop = asyncio.get_running_loop()
         self._is_open = True
 
-    def send(self, manager: str, message: ToManager) -> None:
+    def send(self, manager: str, message: msgspec.Struct) -> None:
         """See `Transport.send`."""
-        outgoing = Outgoing(message)
+        outgoing = Outgoing(message, self.role.encode)
         if not self._is_open:
             return
         connection = self._connections.get(manager) or self.network.connect(manager, self)

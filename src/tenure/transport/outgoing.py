@@ -1,10 +1,12 @@
 """A client's message between `send` and its connection, whose version may not be known yet."""
 
 import logging
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
 
 from tenure.errors import LocalProtocolError
-from tenure.protocol.lease.messages import ToManager
-from tenure.wire.lease import encode
 from tenure.wire.versions import NEWEST
 
 logger = logging.getLogger("tenure.transport")
@@ -13,10 +15,11 @@ logger = logging.getLogger("tenure.transport")
 class Outgoing:
     """A message to be sent. Raises LocalProtocolError at once if it is too large for any peer."""
 
-    __slots__ = ("_message", "_newest")
+    __slots__ = ("_encode", "_message", "_newest")
 
-    def __init__(self, message: ToManager) -> None:
+    def __init__(self, message: msgspec.Struct, encode: Callable[[Any, int], bytes]) -> None:
         self._message = message
+        self._encode = encode
         self._newest = encode(message, NEWEST)
 
     def data(self, version: int) -> bytes | None:
@@ -24,7 +27,7 @@ class Outgoing:
         if version == NEWEST:
             return self._newest
         try:
-            return encode(self._message, version)
+            return self._encode(self._message, version)
         except LocalProtocolError as error:
             logger.warning("not sent: %s", error)
             return None

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Generic, NoReturn
 
 import aiohttp
+import msgspec
 
 from tenure.errors import RemoteProtocolError
-from tenure.protocol.lease.messages import ToManager
 from tenure.transport.contract import WAITING_MESSAGES, Lost, M, Role
 from tenure.transport.outgoing import Outgoing
 from tenure.wire.limits import MESSAGE_BYTES
@@ -51,9 +51,9 @@ class WebSocketTransport(Generic[M]):
             timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
         )
 
-    def send(self, manager: str, message: ToManager) -> None:
+    def send(self, manager: str, message: msgspec.Struct) -> None:
         """See `Transport.send`."""
-        outgoing = Outgoing(message)
+        outgoing = Outgoing(message, self.role.encode)
         if self._session is None:
             return
         link = self._links.get(manager)

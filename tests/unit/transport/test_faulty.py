@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from random import Random
 
+import msgspec
 import pytest
 
 from tenure.errors import ConfigurationError
-from tenure.protocol.lease.messages import Hello, Poke, ToManager, ToOwner
+from tenure.protocol.lease.messages import Hello, Poke, ToOwner
 from tenure.testing.clock import TurnedClock
 from tenure.transport.contract import Lost
 from tenure.transport.faulty import Faults, FaultyTransport
@@ -25,7 +26,7 @@ class Recorder:
     def start(self, deliver: Callable[[str, ToOwner], None], lost: Lost) -> None:
         self.deliver, self.lost = deliver, lost
 
-    def send(self, manager: str, message: ToManager) -> None:
+    def send(self, manager: str, message: msgspec.Struct) -> None:
         assert isinstance(message, Hello)
         self.sent.append(message.token)
 

@@ -6,13 +6,13 @@ from tenure.errors import LocalProtocolError
 from tenure.protocol.lease.messages import Held, Hello, LeaseRequest
 from tenure.testing.contracts.transport import ATTESTED
 from tenure.transport.outgoing import Outgoing
-from tenure.wire.lease import decode_to_manager
+from tenure.wire.lease import decode_to_manager, encode
 from tenure.wire.limits import REQUEST_BYTES
 from tenure.wire.versions import NEWEST, OLDEST
 
 
 def test_its_bytes_are_those_of_the_connections_version() -> None:
-    outgoing = Outgoing(Hello(pool="rooms", token=1))
+    outgoing = Outgoing(Hello(pool="rooms", token=1), encode)
     for version in range(OLDEST, NEWEST + 1):
         data = outgoing.data(version)
         assert data
@@ -32,14 +32,15 @@ def test_what_is_too_large_is_refused_before_there_is_a_connection() -> None:
                 journal=5,
                 leadership=6,
                 held=held,
-            )
+            ),
+            encode,
         )
 
 
 def test_what_the_connections_version_does_not_know_is_not_sent_and_that_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    assert Outgoing(ATTESTED).data(1) is None
+    assert Outgoing(ATTESTED, encode).data(1) is None
     assert (
         "not sent: Attested is of protocol version 2, and the peer speaks version 1" in caplog.text
     )
