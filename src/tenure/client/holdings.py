@@ -270,7 +270,7 @@ class Board:
     def publish(self, holdings: Holdings) -> bool:
         """Put up what is believed from here on; False where a reader saw the last of it end."""
         with self._lock:
-            if self._is_over or not self._lapse.admits(holdings):
+            if self._is_over or (self._lapse.is_seen and not self._lapse.admits(holdings)):
                 return False
             before = self.current
             same = holdings.leases == before.leases and holdings.journal == before.journal

@@ -63,7 +63,8 @@ class Admission:
         self._pool = pool
         self._belief = belief
         self._copies = copies
-        self._expected: tuple[Expected, ...] = ()
+        self.expected: tuple[Expected, ...] = ()
+        """What the last answer has announced."""
         self.waiting: dict[int, Waiting] = {}
         """Where there is none, there is nothing to decide."""
 
@@ -82,7 +83,7 @@ class Admission:
 
     def expect(self, expected: tuple[Expected, ...]) -> list[OwnerAction]:
         """Take these from here on; forget whatever else is arriving."""
-        self._expected = expected
+        self.expected = expected
         if not self._copies.arriving:
             return []
         known = {Part(each.range, each.number) for each in expected}
@@ -117,7 +118,7 @@ class Admission:
         return None if may_take else "this owner is leaving"
 
     def _not_expected(self, offer: Offer) -> str | None:
-        if offer.secret and any(_is_proven(offer, each) for each in self._expected):
+        if offer.secret and any(_is_proven(offer, each) for each in self.expected):
             return None
         return (
             f"this owner's manager has not announced {offer.range} from incarnation "

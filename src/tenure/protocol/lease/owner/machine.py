@@ -399,7 +399,8 @@ class OwnerMachine:
             self._ask_again = True  # the second exchange shows that it lives (P9)
         if back := self.silence.broken(now, request.sent_at, message.term_ns):
             self._note(OwnerKind.HEARD, back)
-        self._actions.extend(self.news.of(message))
+        if message.cause or message.same_address:
+            self._actions.extend(self.news.of(message))
         expires_at = self.term_ends(now, request.sent_at, message.term_ns)
         actions, asks = self.possession.take(
             now,

@@ -90,9 +90,12 @@ class Possession:
         )
         # What is not taken is not listed next, and free again.
         asks = len(leases) < len(answer.leases) and not self.waits_for_application
-        actions = self.copies.give_way(granted)
+        actions: list[OwnerAction] = []
+        if granted:
+            actions += self.copies.give_way(granted)
         actions += self.copies.settle(asked, answer.copies, leases)
-        actions += self.admission.expect(answer.expected)
+        if answer.expected or self.admission.expected:
+            actions += self.admission.expect(answer.expected)
         actions += self.belief.take(leases)
         actions += self.belief.move_expiry(now, expires_at)
         if now >= expires_at:
