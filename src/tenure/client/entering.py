@@ -1,16 +1,17 @@
-"""Entering and leaving: `async with` and `with`, over one engine.
+"""Entering and leaving: `async with` and `with`, over one shell.
 
 What waits comes in the form in which the thing was entered: entered with `async with`, it is
 awaited; entered with `with`, it blocks, and what it returns need not be awaited.
 """
 
 import asyncio
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from concurrent.futures import Future
 from types import TracebackType
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 
-from tenure.client.engine import Engine
+from tenure.client.forks import Forkable, watch_forks
+from tenure.client.shell import Shell
 from tenure.client.unusable import forked, left, not_entered
 from tenure.errors import UsageError
 from tenure.runtime.loops import take, wait_for
@@ -26,31 +27,50 @@ class Done:
         yield
 
 
-class Entered:
-    """What `Owner` and `Lookup` have in common."""
+class Runs(Protocol):
+    """An engine, as whoever enters it has it."""
 
-    _what: ClassVar[str]
-    _engine: Engine[Any, Any, Any]
+    shell: Shell[Any, Any, Any]
 
-    def __init__(self) -> None:
+
+N = TypeVar("N", bound=Runs)
+
+
+class Mortal(Forkable, Protocol):
+    """What readers read. It dies in a forked child."""
+
+    is_forked: bool
+
+
+class Enterable(Generic[N]):
+    """What `Owner` and `Lookup` have in common: they can be entered, once, and left.
+
+    The engine is made on entering, not before. Until then there is nothing that a forked child may
+    not have a copy of, so servers with worker processes may make theirs before they fork.
+    """
+
+    def __init__(self, what: str, board: Mortal, make: Callable[[], N]) -> None:
+        self._what = what
+        self._readers = board
+        self._make = make
+        self._made: N | None = None
         self._form: Form = "new"
         self._is_left = False
 
     @property
-    def _is_forked(self) -> bool:
-        """Whether this is a copy in a forked child."""
-        raise NotImplementedError
+    def _engine(self) -> N:
+        assert self._made is not None, "not entered yet"
+        return self._made
 
     # --- async with ---
 
     async def __aenter__(self) -> Self:
         self._begin("async")
         try:
-            await wait_for(self._engine.entered)
+            await wait_for(self._engine.shell.entered)
         except BaseException:
             await self.close()
             raise
-        self._have_entered()
         return self
 
     async def __aexit__(
@@ -71,12 +91,10 @@ class Entered:
             )
         self._begin("blocking")
         try:
-            self._engine.entered.result()
+            self._engine.shell.entered.result()
         except BaseException:
             _ = self.close()
-            self._have_left()
             raise
-        self._have_entered()
         return self
 
     def __exit__(
@@ -85,51 +103,50 @@ class Entered:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool | None:
-        try:
-            _ = self.close()
-        finally:
-            self._have_left()
+        _ = self.close()
         return None
 
     # --- both ---
 
-    def _begin(self, form: Form) -> None:
+    def _check_new(self) -> None:
+        """Raise where it cannot be entered."""
         if self._is_forked:
             raise forked(self._what)
         if self._form != "new" or self._is_left:
             raise UsageError(
                 f"this {self._what} was entered already; make another for another time or place"
             )
-        self._before_start(form)
+
+    def _begin(self, form: Form) -> None:
+        self._check_new()
+        watch_forks(self._readers)
+        self._made = self._make()
         self._form = form
-        self._engine.start(in_loop=form == "async")
+        self._made.shell.start(in_loop=form == "async")
 
-    def _before_start(self, form: Form) -> None:
-        """What is to be done before the engine starts."""
+    @property
+    def _is_forked(self) -> bool:
+        """Whether this is a copy, in a forked child, of what the parent has entered."""
+        return self._readers.is_forked
 
-    def _have_entered(self) -> None:
-        """What is to be done when it is entered."""
-
-    def _have_left(self) -> None:
-        """What is to be done in the blocking form when it is left, or could not be entered."""
-
-    def _before_leaving(self) -> None:
-        """What is to be done before the engine leaves."""
+    @property
+    def _gone(self) -> "Future[None] | None":
+        """Done when nothing is left of it; None before it is entered."""
+        return None if self._made is None else self._made.shell.gone
 
     def close(self) -> Awaitable[None]:
         """Leave: what the end of the `with` block does. A second time does nothing.
 
         Begins at once. Blocks in the blocking form; in the async form, await what it returns.
         """
-        return self._close(0.0)
+        return self._leave(None)
 
-    def _close(self, drain_seconds: float) -> Awaitable[None]:
-        first, self._is_left = not self._is_left, True
+    def _leave(self, first: Callable[[], Awaitable[None]] | None) -> Awaitable[None]:
+        """Leave; `first` is done before, while it is still in use."""
+        self._is_left = True
         if self._is_forked or self._form == "new":
             return Done()
-        if first:
-            self._before_leaving()
-        return self._wait(self._engine.leave(drain_seconds))
+        return self._wait(self._engine.shell.leave(first))
 
     def _wait(self, future: "Future[None]") -> Awaitable[None]:
         if self._form == "async":
@@ -147,7 +164,7 @@ class Entered:
     def _check_usable(self) -> None:
         """Raise where it was left, too."""
         self._check_entered()
-        if self._is_left and not self._engine.is_draining:
+        if self._is_left and not self._engine.shell.is_draining:
             raise left(self._what)
 
     @property
@@ -155,15 +172,16 @@ class Entered:
         """In a word or two, for whoever looks at it."""
         if self._is_forked:
             return "in a forked child"
+        if self._made is None:
+            return "left" if self._is_left else "not entered"
+        shell = self._made.shell
         if self._is_left:
-            return "leaving" if self._engine.is_draining else "left"
-        if self._form == "new":
-            return "not entered"
-        return "entered" if self._engine.entered.done() else "entering"
+            return "leaving" if shell.is_draining else "left"
+        return "entered" if shell.entered.done() else "entering"
 
     def stats(self) -> dict[str, int]:
         """How often what happened since it was entered: messages, callbacks, refusals, losses."""
-        return dict(self._engine.counts)
+        return {} if self._made is None else dict(self._made.shell.counts)
 
 
 def _is_in_loop() -> bool:

@@ -1,8 +1,8 @@
 """What happens to the libraries in a child process after `os.fork`.
 
 The child has a copy of everything but the thread that renews: what it believes would silently grow
-old. Had it the thread as well, two processes would renew one lease. So in the child everything that
-was entered in the parent is dead, and says so.
+old. Had it the thread as well, two processes would renew one lease. So what was entered in the
+parent is dead in the child, and says so. What was only made in the parent lives in the child.
 """
 
 import os

@@ -9,10 +9,9 @@ from tenure.base.keys import Key, UserKey, no_utf8
 from tenure.base.ranges import KeyRange
 from tenure.client.arguments import checked_name, checked_seconds
 from tenure.client.callbacks import check_callback
-from tenure.client.entering import Entered
+from tenure.client.entering import Enterable
 from tenure.client.environment import Environment, RealEnvironment
-from tenure.client.forks import watch_forks
-from tenure.client.lookup_engine import LookupEngine
+from tenure.client.lookup_engine import WHAT, LookupEngine
 from tenure.client.managers import find_managers
 from tenure.client.owner import ENTER_SECONDS, OnRanges
 from tenure.client.routes import RouteBoard
@@ -27,7 +26,7 @@ SERVED_AGAIN_SECONDS = 2.0
 """Beyond the hold, until whatever a crashed owner had is served again, when all else is well."""
 
 
-class Lookup(Entered):
+class Lookup(Enterable[LookupEngine]):
     """A process that follows where the keys of `pool` are served, and what was lost.
 
     `managers` are URLs, in a sequence or separated by commas; or "@FILE", with one on each line,
@@ -42,8 +41,6 @@ class Lookup(Entered):
     ConfigurationError for arguments that cannot be used.
     """
 
-    _what = "Lookup"
-
     def __init__(
         self,
         managers: str | Sequence[str] | None = None,
@@ -53,22 +50,18 @@ class Lookup(Entered):
         enter_timeout: float = ENTER_SECONDS,
         _environment: Environment | None = None,
     ) -> None:
-        super().__init__()
         environment = _environment or RealEnvironment()
         check_callback("on_loss", on_loss)
         self._pool = checked_name("pool", pool)
         known = find_managers(managers)
-        self._board = RouteBoard()
-        self._engine: LookupEngine = LookupEngine(
-            LookupConfig(managers=known.urls, pool=self._pool),
-            self._board,
-            on_loss,
-            environment,
-            environment.random(),
-            checked_seconds("enter_timeout", enter_timeout),
-        )
-        self._engine.managers_file = known.file
-        watch_forks(self._board)
+        board = self._board = RouteBoard()
+        config = LookupConfig(managers=known.urls, pool=self._pool)
+        seconds = checked_seconds("enter_timeout", enter_timeout)
+
+        def make() -> LookupEngine:
+            return LookupEngine(config, known, board, on_loss, environment, seconds)
+
+        super().__init__(WHAT, board, make)
 
     @property
     def pool(self) -> str:
@@ -154,7 +147,3 @@ class Lookup(Entered):
         if state == "entered":
             state = "in contact" if self.in_contact else "out of contact"
         return f"<Lookup of pool {self.pool!r}: {state}>"
-
-    @property
-    def _is_forked(self) -> bool:
-        return self._board.is_forked

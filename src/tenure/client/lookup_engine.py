@@ -7,7 +7,6 @@ owner. A watched key hears once of what one message did to it: that it moved, or
 import asyncio
 import logging
 from concurrent.futures import Future
-from random import Random
 from typing import assert_never
 
 from tenure.base.instants import in_seconds
@@ -15,18 +14,18 @@ from tenure.base.keys import Key
 from tenure.base.noted import Noted
 from tenure.base.ranges import WHOLE, KeyRange
 from tenure.client.callbacks import Callback, Job, shown
-from tenure.client.engine import Engine
 from tenure.client.environment import Environment
 from tenure.client.interests import Interests
+from tenure.client.managers import KnownManagers, Managers
 from tenure.client.routes import RouteBoard, Routes
+from tenure.client.shell import Shell, ShellConfig
 from tenure.client.unusable import left
 from tenure.client.watching import AwaitedMove, KeyChange, Watch
 from tenure.errors import PoolError, TenureError
-from tenure.protocol.lease.client_events import ManagerLost, ManagerSaid, ManagersNamed, TellManager
+from tenure.protocol.lease.client_events import ManagerLost, ManagerSaid, TellManager
 from tenure.protocol.lease.lookup.events import (
     LookupAction,
     LookupConfig,
-    LookupEvent,
     Route,
     RoutingTable,
     SignalLoss,
@@ -35,44 +34,40 @@ from tenure.protocol.lease.lookup.machine import LookupMachine
 from tenure.protocol.lease.messages import Standby, SyncRefusal, ToLookup
 from tenure.transport.contract import LOOKUP
 
+WHAT = "Lookup"
+logger = logging.getLogger("tenure.lookup")
 
-class LookupEngine(Engine[LookupEvent, LookupAction, ToLookup]):
-    """Runs a lookup machine."""
 
-    what = "Lookup"
-    logger = logging.getLogger("tenure.lookup")
+class LookupEngine:
+    """Runs a lookup machine in a shell."""
 
     def __init__(
         self,
         config: LookupConfig,
+        managers: Managers,
         board: RouteBoard,
         on_loss: Callback | None,
         environment: Environment,
-        random: Random,
         enter_timeout: float,
     ) -> None:
         name = f"lookup of pool {config.pool!r}"
-        super().__init__(name, LOOKUP, config.managers, environment, enter_timeout)
+        remains = "they may not be called any more"
+        of_shell = ShellConfig(name, environment, logger, enter_timeout, remains)
+        self._managers = KnownManagers(managers, name, logger)
+        self.shell = Shell(of_shell, LOOKUP, self._managers.servers, self)
+        self._enter_timeout = enter_timeout
         self.board = board
         self.on_loss = on_loss
         self.watches: Interests[Watch] = Interests()
         self._moves: Interests[AwaitedMove] = Interests()
-        self._machine = LookupMachine(config, random)
+        self._machine = LookupMachine(config, environment.random())
         self._no_pool: str | None = None
         self._changed: dict[Watch, bool] = {}
         """Watches to be told when the step is over, and whether their keys were lost."""
 
-    def machine(self) -> LookupMachine:
-        """See `Engine.machine`."""
+    async def prepare(self) -> LookupMachine:
+        """See `Engine.prepare`."""
         return self._machine
-
-    def is_searching(self) -> bool:
-        """See `Engine.is_searching`."""
-        return self._machine.view().is_searching
-
-    def on_managers_named(self, managers: tuple[str, ...]) -> None:
-        """See `Engine.on_managers_named`."""
-        self.driver.post(ManagersNamed(managers))
 
     # --- actions ---
 
@@ -80,20 +75,22 @@ class LookupEngine(Engine[LookupEvent, LookupAction, ToLookup]):
         """See `Engine.perform`."""
         match action:
             case TellManager(manager, message):
-                self.transmit(manager, message)
+                self.shell.send(manager, message)
+                if self._managers.file is not None and self._machine.view().is_searching:
+                    self._managers.read_again(self.shell, self._managers.file)
             case Route(changed, table):
                 self._route(changed, table)
             case SignalLoss(ranges, why):
                 self._signal_loss(ranges, why)
             case Noted():
-                self.note(action)
+                self.shell.note(action)
             case _:
                 assert_never(action)
 
     def _route(self, changed: tuple[KeyRange, ...], table: RoutingTable) -> None:
         self.board.publish(Routes(table))
         if table.in_contact:
-            self.have_entered()
+            self.shell.have_entered()
         for watch in self.watches.within(changed):
             self._compare(watch)
         for move in self._moves.within(changed):
@@ -102,11 +99,11 @@ class LookupEngine(Engine[LookupEvent, LookupAction, ToLookup]):
                 self._end_move(move)
 
     def _signal_loss(self, ranges: tuple[KeyRange, ...], why: str) -> None:
-        self.counts["ranges lost"] += len(ranges)
+        self.shell.counts["ranges lost"] += len(ranges)
         about = shown(ranges)
-        self.logger.info("%s: %s (%s)", self.name, about, why)
+        logger.info("%s: %s (%s)", self.shell.name, about, why)
         if self.on_loss is not None:
-            self.callbacks.put(Job("on_loss", self.on_loss, ranges, about))
+            self.shell.callbacks.put(Job("on_loss", self.on_loss, ranges, about))
         for watch in self.watches.within(ranges):
             self._tell_soon(watch, lost=True)
 
@@ -120,7 +117,7 @@ class LookupEngine(Engine[LookupEvent, LookupAction, ToLookup]):
         """
         watch.address = self.board.usable().find(watch.key)
         self.watches.add(watch.key, watch)
-        self.call(lambda: self._compare(watch))
+        self.shell.call(lambda: self._compare(watch))
 
     def _compare(self, watch: Watch) -> None:
         if watch.address != self.board.current.find(watch.key):
@@ -141,15 +138,15 @@ class LookupEngine(Engine[LookupEvent, LookupAction, ToLookup]):
             def call(change: KeyChange, watch: Watch = watch) -> object:
                 return None if watch.is_cancelled else watch.callback(change)
 
-            self.callbacks.put(Job("the callback of watch", call, change, repr(watch.given)))
+            self.shell.callbacks.put(Job("the callback of watch", call, change, repr(watch.given)))
 
     # --- moves that are waited for ---
 
     def wait_for_move(self, key: Key, not_at: str | None, timeout: float) -> "Future[None]":
         """Done when `key` is served, and not at `not_at` any more. In the application's thread."""
         move = AwaitedMove(key, not_at)
-        if not self.call(lambda: self._begin_move(move, timeout)):
-            move.over.set_exception(left(self.what))
+        if not self.shell.call(lambda: self._begin_move(move, timeout)):
+            move.over.set_exception(left(WHAT))
         return move.over
 
     def _begin_move(self, move: AwaitedMove, timeout: float) -> None:
@@ -171,41 +168,40 @@ class LookupEngine(Engine[LookupEvent, LookupAction, ToLookup]):
 
     # --- messages ---
 
-    def on_message(self, manager: str, message: ToLookup) -> None:
-        """See `Engine.on_message`."""
+    def hear(self, server: str, message: ToLookup) -> None:
+        """See `Engine.hear`."""
         match message:
             case Standby(leader=leader):
-                self.reachability.stands_by(manager, leader)
+                self._managers.stands_by(server, leader)
             case SyncRefusal(detail=detail):
                 self._no_pool = detail
-                self.reachability.note(manager, detail)
+                self.shell.servers.note(server, detail)
             case _:
                 pass
-        self.driver.post(ManagerSaid(manager, message))
+        self.shell.driver.post(ManagerSaid(server, message))
 
-    def on_lost(self, manager: str) -> None:
+    def on_lost(self, server: str) -> None:
         """See `Engine.on_lost`."""
-        self.driver.post(ManagerLost(manager))
+        self.shell.driver.post(ManagerLost(server))
 
-    def entering_error(self) -> TenureError:
-        """See `Engine.entering_error`. A pool may yet be created: that is waited for."""
+    def why_not_entered(self) -> TenureError:
+        """See `Engine.why_not_entered`. A pool may yet be created: that is waited for."""
         if self._no_pool is not None:
-            return PoolError(f"{self._no_pool} (waited {self.enter_timeout:g} s for it)")
-        return super().entering_error()
+            return PoolError(f"{self._no_pool} (waited {self._enter_timeout:g} s for it)")
+        return self._managers.none_helped(self._enter_timeout)
 
     # --- leaving ---
 
-    def begin_leaving(self) -> None:
-        """See `Engine.begin_leaving`. A lookup has nothing to return."""
-        self.driver.stop()
-        self.have_left()
+    async def give_back(self) -> None:
+        """See `Engine.give_back`. A lookup has nothing to return."""
+        self.shell.driver.stop()
 
     def end(self) -> None:
         """See `Engine.end`."""
         self.board.close()
         for move in self._moves.within((WHOLE,)):
             if not move.over.done():
-                move.over.set_exception(left(self.what))
+                move.over.set_exception(left(WHAT))
 
     def give_up(self) -> None:
         """See `Engine.give_up`."""

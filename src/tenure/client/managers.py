@@ -1,12 +1,18 @@
-"""Where the managers are, as users say it: in the call, in the environment, or in a file."""
+"""Where the managers are, as users say it: in the call, in the environment, or in a file; and what
+came of asking each.
+"""
 
+import logging
 import os
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tenure.client.manager_url import EXAMPLE, checked, useless
 from tenure.client.managers_file import ManagersFile
-from tenure.errors import ConfigurationError
+from tenure.client.servers import Servers
+from tenure.client.shell import Shell
+from tenure.errors import ConfigurationError, NoManager
+from tenure.protocol.lease.client_events import ManagersNamed
 
 VARIABLE = "TENURE_MANAGERS"
 FILE_VARIABLE = "TENURE_MANAGERS_FILE"
@@ -77,3 +83,40 @@ def manager_urls(managers: str | Sequence[str] | None) -> tuple[str, ...]:
             f'{source} names no manager: {managers!r}; write its URL, for example "{EXAMPLE}"'
         )
     return urls
+
+
+class KnownManagers:
+    """The managers that one client asks."""
+
+    def __init__(self, found: Managers, client: str, logger: logging.Logger) -> None:
+        self.servers = Servers(found.urls)
+        self.file = found.file
+        self._client = client
+        self._log = logger
+
+    def read_again(self, shell: Shell[Any, Any, Any], file: ManagersFile) -> None:
+        """See whether the file names others now; to be done while a leader is looked for."""
+        try:
+            managers = file.news()
+        except ConfigurationError as error:
+            self._log.warning("%s keeps to the managers that it knows: %s", self._client, error)
+            return
+        if managers is not None:
+            self._log.info("%s: the managers are now %s", self._client, ", ".join(managers))
+            shell.counts["managers read"] += 1
+            self.servers.name(managers)
+            shell.driver.post(ManagersNamed(managers))
+
+    def stands_by(self, manager: str, leader: str | None) -> None:
+        """The manager said that it does not lead."""
+        where = f"{leader} leads" if leader else "it knows of no leader"
+        unknown = "" if leader is None or leader in self.servers else ", which is not in the list"
+        self.servers.note(manager, f"stands by; {where}{unknown}")
+
+    def none_helped(self, timeout_seconds: float) -> NoManager:
+        """The error when none did in time."""
+        return NoManager(
+            f"{self._client} found no manager within {timeout_seconds:g} s. Tried {self.servers}. "
+            "See that a manager runs there (`tenure manager`), or name others with managers= or "
+            f"{VARIABLE}"
+        )

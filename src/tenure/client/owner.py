@@ -1,12 +1,15 @@
 """`Owner`: the library in a process that serves keys."""
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from signal import Signals
 from types import TracebackType
-from typing import TypeAlias
+from typing import Any, Self, TypeAlias
 from weakref import ref
+
+import msgspec
 
 from tenure.base.instants import seconds
 from tenure.base.keys import Key, PoolKind, UserKey
@@ -26,9 +29,8 @@ from tenure.client.arguments import (
     drawn_name,
 )
 from tenure.client.callbacks import check_callback
-from tenure.client.entering import Entered, Form
+from tenure.client.entering import Enterable, Form
 from tenure.client.environment import Environment, RealEnvironment
-from tenure.client.forks import watch_forks
 from tenure.client.guard import Guard
 from tenure.client.hand_off.handler import HandOffHandler, check_handler
 from tenure.client.hand_off.keyed_state import KeyedState
@@ -36,7 +38,7 @@ from tenure.client.holdings import Board
 from tenure.client.lease import Lease
 from tenure.client.leave_on import LeaveOn, LeftAtSignal, checked_signals
 from tenure.client.managers import find_managers
-from tenure.client.owner_engine import OwnerEngine
+from tenure.client.owner_engine import WHAT, OwnerEngine
 from tenure.errors import ConfigurationError, TenureError
 from tenure.protocol.lease.owner.events import OwnerConfig
 
@@ -51,7 +53,7 @@ DRAIN_SECONDS = 20.0
 """Most supervisors give a process 30 seconds between asking it to end and ending it."""
 
 
-class Owner(Entered):
+class Owner(Enterable[OwnerEngine]):
     """A process of `pool`, which serves the keys that it holds at `address`.
 
     `managers` are URLs, in a sequence or separated by commas; or "@FILE", with one on each line,
@@ -87,8 +89,6 @@ class Owner(Entered):
     PoolError. Raises ConfigurationError for arguments that cannot be used.
     """
 
-    _what = "Owner"
-
     def __init__(  # noqa: PLR0913  # what an owner is, said once; all but three have a default
         self,
         managers: str | Sequence[str] | None = None,
@@ -111,14 +111,13 @@ class Owner(Entered):
         leave_on: Sequence[Signals] = (),
         _environment: Environment | None = None,
     ) -> None:
-        super().__init__()
         environment = _environment or RealEnvironment()
         random = environment.random()
         check_callback("on_grant", on_grant)
         check_callback("on_revoke", on_revoke)
         where = checked_address(address)
         known = find_managers(managers)
-        self._config = OwnerConfig(
+        config = self._config = OwnerConfig(
             managers=known.urls,
             pool=checked_name("pool", pool),
             name=drawn_name(where, random) if name is None else checked_name("name", name),
@@ -129,41 +128,41 @@ class Owner(Entered):
             watchdog_ns=None
             if watchdog is None
             else seconds(checked_seconds("watchdog", watchdog)),
-            process=environment.own_process(),
         )
-        self._board = Board(checked_kind(kind), environment.clock)
-        self._engine: OwnerEngine = OwnerEngine(
-            self._config,
-            self._board,
-            on_grant,
-            on_revoke,
-            _find_elsewhere(checked_lookup(lookup, self._config.pool), where),
-            environment,
-            random,
-            checked_seconds("enter_timeout", enter_timeout),
-        )
-        self._engine.managers_file = known.file
-        if hand_off is not None:
-            check_handler(hand_off)
-            told = checked_hand_off_address(hand_off_address)
-            listen = checked_listening(hand_off_listen, where, told, insecure=hand_off_insecure)
-            if isinstance(hand_off, KeyedState):
-                hand_off.belong_to(self.name, checked_kind(kind), _ended(ref(self)))
-            self._engine.hand_off_with(hand_off, listen, told)
-        elif hand_off_listen is not None or hand_off_address is not None or hand_off_insecure:
-            raise ConfigurationError(
-                "hand_off_listen, hand_off_address and hand_off_insecure say where state is taken, "
-                "and without hand_off none is: pass hand_off=KeyedState(), or another handler, "
-                "with them"
+        board = self._board = Board(config.kind or "hashed", environment.clock)
+        find = _find_elsewhere(checked_lookup(lookup, config.pool), where)
+        longest = checked_seconds("enter_timeout", enter_timeout)
+        takes = _takes(hand_off, hand_off_listen, hand_off_address, where, hand_off_insecure)
+        if isinstance(hand_off, KeyedState):
+            hand_off.belong_to(config.name, checked_kind(kind), _ended(ref(self)))
+        made_in = os.getpid()
+
+        def make() -> OwnerEngine:
+            changed: dict[str, Any] = {"process": environment.own_process()}
+            if name is None and os.getpid() != made_in:  # a copy in each child has one of its own
+                changed["name"] = drawn_name(where, random)
+            engine = OwnerEngine(
+                msgspec.structs.replace(config, **changed),
+                known,
+                board,
+                on_grant,
+                on_revoke,
+                find,
+                environment,
+                longest,
             )
+            if takes is not None:
+                engine.hand_off_with(*takes)
+            return engine
+
+        super().__init__(WHAT, board, make)
         self._life: asyncio.Task[None] | None = None
         self._leave_on = LeaveOn(checked_signals(leave_on))
-        watch_forks(self._board)
 
     @property
     def name(self) -> str:
         """The name under which it is known: the one given, or the one drawn."""
-        return self._config.name
+        return self._config.name if self._made is None else self._made.config.name
 
     @property
     def pool(self) -> str:
@@ -253,24 +252,35 @@ class Owner(Entered):
         at once. Blocks in the blocking form; in the async form, await what it returns.
         """
         seconds = DRAIN_SECONDS if drain is None else checked_drain(drain)
-        return self._close(seconds)
+        return self._leave((lambda: self._engine.drain(seconds)) if seconds else None)
 
     def alive(self) -> None:
         """Show the watchdog that the application is not hung. Without a watchdog, of no use."""
         self._check_entered()
         self._engine.alive()
 
-    def _before_start(self, form: Form) -> None:
+    def _begin(self, form: Form) -> None:
+        self._check_new()
         self._leave_on.begin(self.close, is_async=form == "async")
-        self._board.open()
+        super()._begin(form)
 
-    def _have_entered(self) -> None:
+    async def __aenter__(self) -> Self:
+        await super().__aenter__()
+        if self._config.watchdog_ns is not None:
+            loop, gone = asyncio.get_running_loop(), self._gone
+            assert gone is not None
+            life = self._life = loop.create_task(self._engine.keep_alive())
+            gone.add_done_callback(lambda _: _call_in(loop, life.cancel))
+        return self
+
+    def __enter__(self) -> Self:
+        try:
+            super().__enter__()
+        except BaseException:
+            self._leave_on.end()
+            raise
         self._leave_on.is_inside = True
-        if self._form == "async" and self._config.watchdog_ns is not None:
-            self._life = asyncio.get_running_loop().create_task(self._engine.keep_alive())
-
-    def _have_left(self) -> None:
-        self._leave_on.end()
+        return self
 
     def __exit__(
         self,
@@ -279,18 +289,31 @@ class Owner(Entered):
         trace: TracebackType | None,
     ) -> bool:
         self._leave_on.is_inside = False
-        super().__exit__(kind, error, trace)
+        try:
+            super().__exit__(kind, error, trace)
+        finally:
+            self._leave_on.end()
         return isinstance(error, LeftAtSignal)
 
-    def _before_leaving(self) -> None:
-        life, gone = self._life, self._engine.gone
-        if life is not None and gone is not None:
-            loop = life.get_loop()
-            gone.add_done_callback(lambda _: _call_in(loop, life.cancel))
 
-    @property
-    def _is_forked(self) -> bool:
-        return self._board.is_forked
+def _takes(
+    handler: HandOffHandler | None,
+    listen: str | None,
+    told: str | None,
+    where: str,
+    insecure: bool,  # noqa: FBT001  # as it was given
+) -> tuple[HandOffHandler, str, str | None] | None:
+    """What has the state that moves, where more of it is taken, and the URL of that."""
+    if handler is not None:
+        check_handler(handler)
+        told = checked_hand_off_address(told)
+        return handler, checked_listening(listen, where, told, insecure=insecure), told
+    if listen is not None or told is not None or insecure:
+        raise ConfigurationError(
+            "hand_off_listen, hand_off_address and hand_off_insecure say where state is taken, and "
+            "without hand_off none is: pass hand_off=KeyedState(), or another handler, with them"
+        )
+    return None
 
 
 def _find_elsewhere(lookup: KeyFinder | None, here: str) -> Callable[[UserKey], str | None]:
@@ -310,7 +333,7 @@ def _ended(owner: "ref[Owner]") -> Callable[[], bool]:
 
     def has_ended() -> bool:
         there = owner()
-        gone = None if there is None else there._engine.gone  # noqa: SLF001  # of its own class
+        gone = None if there is None else there._gone  # noqa: SLF001  # of its own class
         return there is None or (gone is not None and gone.done())
 
     return has_ended

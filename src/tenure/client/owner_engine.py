@@ -9,7 +9,6 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from random import Random
 from threading import Thread
 from typing import assert_never
 
@@ -20,17 +19,18 @@ from tenure.base.keys import UserKey
 from tenure.base.noted import Noted
 from tenure.base.ranges import WHOLE, KeyRange
 from tenure.client.callbacks import Callback, Job, shown
-from tenure.client.engine import Engine
 from tenure.client.environment import Environment
 from tenure.client.guard import Guards
 from tenure.client.hand_off.application import Application
 from tenure.client.hand_off.handler import Granted, HandOffHandler
 from tenure.client.hand_off.transfers import OwnerPort, Transfers
 from tenure.client.holdings import Board
+from tenure.client.managers import KnownManagers, Managers
+from tenure.client.shell import Shell, ShellConfig
 from tenure.client.unusable import left
 from tenure.errors import NameHeld, PoolError, TenureError
 from tenure.protocol.balance.meter import Meter
-from tenure.protocol.lease.client_events import ManagerLost, ManagerSaid, ManagersNamed, TellManager
+from tenure.protocol.lease.client_events import ManagerLost, ManagerSaid, TellManager
 from tenure.protocol.lease.messages import (
     Attest,
     Introduction,
@@ -61,7 +61,6 @@ from tenure.protocol.lease.owner.events import (
     Overtaken,
     OwnerAction,
     OwnerConfig,
-    OwnerEvent,
     Revoke,
     Revoked,
     SendLast,
@@ -77,55 +76,63 @@ RECONNECT_SECONDS = 1.0
 manager that is there should hear of it."""
 
 
-class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
-    """Runs an owner machine."""
+WHAT = "Owner"
+logger = logging.getLogger("tenure.owner")
 
-    what = "Owner"
-    logger = logging.getLogger("tenure.owner")
+
+class OwnerEngine:
+    """Runs an owner machine in a shell."""
 
     def __init__(
         self,
         config: OwnerConfig,
+        managers: Managers,
         board: Board,
         on_grant: Callback | None,
         on_revoke: Callback | None,
         find: Callable[[UserKey], str | None],
         environment: Environment,
-        random: Random,
         enter_timeout: float,
     ) -> None:
         name = f"owner {config.name!r} of pool {config.pool!r}"
-        super().__init__(name, OWNER, config.managers, environment, enter_timeout)
+        remains = "what it held comes free when its hold runs out"
+        of_shell = ShellConfig(name, environment, logger, enter_timeout, remains)
+        self._managers = KnownManagers(managers, name, logger)
+        self.shell = Shell(of_shell, OWNER, self._managers.servers, self)
+        self._enter_timeout = enter_timeout
         self.config = config
         self.board = board
         self.on_grant = on_grant
         self.on_revoke = on_revoke
-        self.guards = Guards(board, self.clock, name, config.pool, find)
+        self.guards = Guards(board, environment.clock, name, config.pool, find)
         self.ready: Future[None] = Future()
         """Done when it holds something for the first time."""
-        self._machine = OwnerMachine(config, random)
+        self._environment = environment
+        self._clock = environment.clock
+        self._machine: OwnerMachine
+        self._random = environment.random()
         self._held_up: Refusal | None = None
         self._held_up_at = 0
         self.transfers: Transfers | None = None
         """Of state; None where the application offers none."""
         self._hand_off_address: str | None = None
-        self._drained: asyncio.Event = asyncio.Event()
+        self._closed = asyncio.Event()
+        """Everything is returned, or cannot be."""
         board.on_lapsed = self.on_reader_lapsed
-        meter = Meter(random, self.clock())
+        board.open()
+        meter = Meter(self._random, self._clock())
         board.sample(meter.sampler)
-        self.reports = LoadReports(meter, self.clock())
+        self.reports = LoadReports(meter, self._clock())
 
-    def machine(self) -> OwnerMachine:
-        """See `Engine.machine`."""
+    async def prepare(self) -> OwnerMachine:
+        """See `Engine.prepare`. An owner that takes state says where when it joins."""
+        config = self.config
+        if self.transfers is not None:
+            url = await asyncio.wrap_future(self.transfers.start(self._environment.runner))
+            self.shell.cleanup.push_async_callback(self.transfers.stop)
+            config = msgspec.structs.replace(config, hand_off=self._hand_off_address or url)
+        self._machine = OwnerMachine(config, self._random)
         return self._machine
-
-    def is_searching(self) -> bool:
-        """See `Engine.is_searching`."""
-        return self._machine.view().is_searching
-
-    def on_managers_named(self, managers: tuple[str, ...]) -> None:
-        """See `Engine.on_managers_named`."""
-        self.driver.post(ManagersNamed(managers))
 
     # --- actions ---
 
@@ -134,8 +141,10 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
         match action:
             case TellManager(manager, message):
                 if isinstance(message, LeaseRequest):
-                    message = self.reports.add_to(message, self.clock(), self.board.tallies)
-                self.transmit(manager, message)
+                    message = self.reports.add_to(message, self._clock(), self.board.tallies)
+                self.shell.send(manager, message)
+                if self._managers.file is not None and self._machine.view().is_searching:
+                    self._managers.read_again(self.shell, self._managers.file)
             case Hold(holdings):
                 self._hold(holdings)
             case Grant(leases):
@@ -152,10 +161,9 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
                 assert self.transfers is not None
                 self.transfers.decide(action)
             case Closed():
-                self._drained.set()
-                self.have_left()
+                self._closed.set()
             case Noted():
-                self.note(action)
+                self.shell.note(action)
             case _:
                 assert_never(action)
 
@@ -166,53 +174,55 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
             self.transfers.know(holdings)
         if before and before != holdings.leases:
             self.guards.tell_losers()
-        if holdings.incarnation != NO_NUMBER and not self.entered.done():
-            self.have_entered()
+        if holdings.incarnation != NO_NUMBER and not self.shell.entered.done():
+            self.shell.have_entered()
         if is_up and holdings.leases and not self.ready.done():
             self.ready.set_result(None)
 
     def _revoke(self, revoke: Revoke) -> None:
         done = Revoked(revoke.revocation)
         revoked = ranges(revoke.leases)
-        self.counts["ranges revoked"] += len(revoke.leases)
+        self.shell.counts["ranges revoked"] += len(revoke.leases)
         job = Job(
             "on_revoke",
             self.on_revoke,
             revoked,
             shown(revoked),
-            then=lambda: self.post(done),
+            then=lambda: self.shell.post(done),
             deadline=revoke.deadline,
         )
         self.guards.keep(revoke.kept)
-        self.guards.when_finished(revoked, lambda: self.call(lambda: self._call_on_revoke(job)))
+        self.guards.when_finished(
+            revoked, lambda: self.shell.call(lambda: self._call_on_revoke(job))
+        )
 
     def _call_on_revoke(self, job: Job) -> None:
         """What was revoked is let go of when `on_revoke` is done, and state is discarded."""
         if self.transfers is None:
-            self.callbacks.put(job)
+            self.shell.callbacks.put(job)
         else:
-            self.callbacks.put(job._replace(then=None))
+            self.shell.callbacks.put(job._replace(then=None))
             self.transfers.application.discard(job.argument, (), job.then or _nothing)
 
     def _overtaken(self, overtaken: tuple[KeyRange, ...]) -> None:
-        self.counts["revocations overtaken"] += 1
+        self.shell.counts["revocations overtaken"] += 1
         self.guards.overtake(overtaken)
-        self.logger.warning(
+        logger.warning(
             "%s has not let go of %s in time: on_revoke, or a callback before it, still runs, and "
             "another owner may serve that from now on",
-            self.name,
+            self.shell.name,
             shown(overtaken),
         )
 
     def _grant(self, leases: tuple[Leased, ...]) -> None:
-        self.counts["ranges granted"] += len(leases)
+        self.shell.counts["ranges granted"] += len(leases)
         with_state = tuple(lease for lease in leases if lease.handed)
         if self.transfers is not None:
             self.transfers.granted(leases)
-            self.counts["ranges granted with state"] += len(with_state)
+            self.shell.counts["ranges granted with state"] += len(with_state)
         if self.on_grant is not None:
             granted = Granted(ranges(leases), ranges(with_state))
-            self.callbacks.put(Job("on_grant", self.on_grant, granted, shown(granted)))
+            self.shell.callbacks.put(Job("on_grant", self.on_grant, granted, shown(granted)))
 
     # --- state that moves with its range ---
 
@@ -230,39 +240,24 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
             case Forget(revocation, key_range, number):
                 served = transfers.served_here(key_range, number)
                 if served:
-                    self.counts["ranges revoked"] += len(served)
-                    self.callbacks.put(Job("on_revoke", self.on_revoke, served, shown(served)))
+                    self.shell.counts["ranges revoked"] += len(served)
+                    self.shell.callbacks.put(
+                        Job("on_revoke", self.on_revoke, served, shown(served))
+                    )
                 done = Revoked(revocation)
-                transfers.forget(key_range, number, lambda: self.post(done))
+                transfers.forget(key_range, number, lambda: self.shell.post(done))
             case _:
                 assert_never(action)
 
     def hand_off_with(self, handler: HandOffHandler, listen: str, address: str | None) -> None:
         """Hand over the state that `handler` has. Before it starts."""
-        application = Application(handler, self.callbacks, self.counts, self.name, self.logger)
+        shell = self.shell
+        application = Application(handler, shell.callbacks, shell.counts, shell.name, logger)
         port = OwnerPort(
-            self.name, self.config.pool, self.environment, self.counts, self.logger, self.post
+            shell.name, self.config.pool, self._environment, shell.counts, logger, shell.post
         )
         self.transfers = Transfers(port, application, listen)
         self._hand_off_address = address
-
-    async def prepare(self) -> None:
-        """See `Engine.prepare`. Where it takes state, it says when it joins."""
-        if self.transfers is None:
-            return
-        try:
-            url = await asyncio.wrap_future(self.transfers.start(self.environment.runner))
-        except TenureError as error:
-            self.transfers = None
-            self.fail_entering(error)
-            return
-        where = self._hand_off_address or url
-        self._machine.config = msgspec.structs.replace(self.config, hand_off=where)
-
-    async def clean_up(self) -> None:
-        """See `Engine.clean_up`."""
-        if self.transfers is not None:
-            await self.transfers.stop()
 
     # --- neighbours ---
 
@@ -270,78 +265,78 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
         """In a thread of its own: files that come from the kernel may keep their reader waiting."""
 
         def body() -> None:
-            sight = self.environment.look(look.question.process)
-            self.post(Looked(look.manager, look.question, sight))
+            sight = self._environment.look(look.question.process)
+            self.shell.post(Looked(look.manager, look.question, sight))
 
         with suppress(RuntimeError):  # no thread any more: who does not look says nothing
-            Thread(target=body, name=f"{self.name} looks", daemon=True).start()
+            Thread(target=body, name=f"{self.shell.name} looks", daemon=True).start()
 
     # --- readers that saw the end of the term ---
 
     def on_reader_lapsed(self) -> None:
         """In the reader's thread: the machine must drop everything before anything is put up."""
-        self.call(self._on_reader_lapsed)
+        self.shell.call(self._on_reader_lapsed)
 
     def _on_reader_lapsed(self) -> None:
-        self.counts["lapsed before a reader"] += 1
-        self.driver.post(Lapsed())  # handled when this returns: nothing is nested in the loop
+        self.shell.counts["lapsed before a reader"] += 1
+        self.shell.driver.post(Lapsed())  # handled when this returns: nothing is nested in the loop
         self.guards.tell_losers()
 
     # --- messages ---
 
-    def on_message(self, manager: str, message: ToOwner) -> None:
-        """See `Engine.on_message`."""
+    def hear(self, server: str, message: ToOwner) -> None:
+        """See `Engine.hear`."""
         match message:
             case Standby(leader=leader):
-                self.reachability.stands_by(manager, leader)
+                self._managers.stands_by(server, leader)
             case Introduction():
-                self.reachability.note(manager, "leads, but has not numbered this owner yet")
+                self.shell.servers.note(server, "leads, but has not numbered this owner yet")
             case LeaseResponse(renew_ns=renew_ns):
                 self.reports.every_ns = renew_ns
             case Refusal() | Poke() | Attest():
                 pass
             case _:
                 assert_never(message)
-        self.driver.post(ManagerSaid(manager, message))
-        if isinstance(message, Refusal) and not self.entered.done():
-            self._on_refused(manager, message)
+        self.shell.driver.post(ManagerSaid(server, message))
+        if isinstance(message, Refusal) and not self.shell.entered.done():
+            self._on_refused(server, message)
 
     def _on_refused(self, manager: str, refusal: Refusal) -> None:
         """While entering. A pool does not change its mind; a name comes free in a while."""
         if refusal is not self._machine.view().refusal:
             return  # it answers an older question
-        self.reachability.note(manager, f"refused: {refusal.detail}")
+        self.shell.servers.note(manager, f"refused: {refusal.detail}")
         match refusal.reason:
             case "no_pool" | "pool_kind":
-                self.fail_entering(PoolError(refusal.detail))
+                self.shell.fail_entering(PoolError(refusal.detail))
             case "name_held":
-                self._held_up, self._held_up_at = refusal, self.clock()
+                self._held_up, self._held_up_at = refusal, self._clock()
             case "past":
                 pass  # it joins anew by itself
 
-    def entering_error(self) -> TenureError:
-        """See `Engine.entering_error`."""
+    def why_not_entered(self) -> TenureError:
+        """See `Engine.why_not_entered`."""
         if self._held_up is None:
-            return super().entering_error()
+            return self._managers.none_helped(self._enter_timeout)
         until = self._held_up_at + self._held_up.retry_after_ns
-        wait = max(in_seconds(until - self.clock()), 0.0)
+        wait = max(in_seconds(until - self._clock()), 0.0)
         return NameHeld(
-            f"{self.name} was not taken within {self.enter_timeout:g} s: {self._held_up.detail}. "
-            f"Enter again in {wait:.1f} s if its process is gone, or leave out name= so that each "
-            "process draws its own",
+            f"{self.shell.name} was not taken within {self._enter_timeout:g} s: "
+            f"{self._held_up.detail}. Enter again in {wait:.1f} s if its process is gone, or leave "
+            "out name= so that each process draws its own",
             wait_seconds=wait,
         )
 
-    def on_lost(self, manager: str) -> None:
+    def on_lost(self, server: str) -> None:
         """See `Engine.on_lost`."""
-        self.driver.post(ManagerLost(manager))
+        self.shell.driver.post(ManagerLost(server))
 
     # --- living and leaving ---
 
     def alive(self) -> None:
         """The application shows that it is not hung. From any thread."""
-        self.counts["alive"] += 1
-        self.post(Alive())
+        self.shell.counts["alive"] += 1
+        self.shell.post(Alive())
 
     async def keep_alive(self) -> None:
         """Show it for the application, from within its event loop."""
@@ -351,81 +346,85 @@ class OwnerEngine(Engine[OwnerEvent, OwnerAction, ToOwner]):
             self.alive()
             await asyncio.sleep(watchdog_ns / SECOND_NS / 4)
 
-    async def finish(self) -> None:
-        """Go on serving until all bodies are done that are to finish, or it takes too long."""
+    async def drain(self, seconds: float) -> None:
+        """Go on serving until all bodies are done that are to finish, and then until everything is
+        handed over, or given back, or that has taken `seconds`.
+        """
         began = asyncio.get_running_loop().time()
+        if self.guards.finishing():
+            await self._finish(seconds)
+        if self.transfers is not None:
+            left_over = seconds - (asyncio.get_running_loop().time() - began)
+            if left_over > 0:
+                await self._hand_over_all(left_over)
+
+    async def _finish(self, seconds: float) -> None:
         finished = asyncio.Event()
-        self.guards.when_finished((WHOLE,), lambda: self.call(finished.set))
+        self.guards.when_finished((WHOLE,), lambda: self.shell.call(finished.set))
         try:
-            async with asyncio.timeout(self.drain_seconds):
+            async with asyncio.timeout(seconds):
                 await finished.wait()
         except TimeoutError:
-            self.logger.warning(
+            logger.warning(
                 "%s leaves before %d guarded bodies that were to finish are done: it has waited "
                 "for them for %g s",
-                self.name,
+                self.shell.name,
                 self.guards.finishing(),
-                self.drain_seconds,
+                seconds,
             )
-        self.drain_seconds -= asyncio.get_running_loop().time() - began
 
-    async def drain(self) -> None:
-        """See `Engine.drain`. Ends when all is handed over, or given back, or it took too long."""
-        if self.guards.finishing():
-            await self.finish()
-        if self.transfers is None or self.drain_seconds <= 0:
-            return
-        limit, view = self.drain_seconds, self._machine.view()
+    async def _hand_over_all(self, seconds: float) -> None:
+        limit, view, counts = seconds, self._machine.view(), self.shell.counts
         if view.is_searching and not (view.listed or view.copies):
             limit = min(limit, RECONNECT_SECONDS)  # nothing to hand over, and nobody to tell
-        handed_before = self.counts["ranges handed over"]
-        self.post(DrainRequested())
+        handed_before = counts["ranges handed over"]
+        self.shell.post(DrainRequested())
         try:
             async with asyncio.timeout(limit):
-                await self._drained.wait()
-            handed = self.counts["ranges handed over"] - handed_before
-            self.logger.info("%s has handed over %d ranges, and leaves", self.name, handed)
+                await self._closed.wait()
+            handed = counts["ranges handed over"] - handed_before
+            logger.info("%s has handed over %d ranges, and leaves", self.shell.name, handed)
         except TimeoutError:
             view = self._machine.view()
             held = view.leases + view.copies
             if not held:
                 return  # its term ran out meanwhile
-            self.counts["drains cut short"] += 1
-            self.logger.warning(
-                "%s could not hand over everything within %g s: it returns %d ranges without their "
-                "state, and their loss is signalled",
-                self.name,
-                self.drain_seconds,
+            counts["drains cut short"] += 1
+            logger.warning(
+                "%s could not hand over everything within %.3g s: it returns %d ranges without "
+                "their state, and their loss is signalled",
+                self.shell.name,
+                seconds,
                 held,
             )
 
-    def begin_leaving(self) -> None:
-        """See `Engine.begin_leaving`. An owner that leaves is not hung."""
+    async def give_back(self) -> None:
+        """See `Engine.give_back`. An owner that leaves is not hung."""
         if self.transfers is not None:
             self.transfers.application.is_leaving = True
-        if self._drained.is_set():
+        if self._closed.is_set():
             return
         self.guards.overtake()
         view = self._machine.view()
         if view.is_searching and not view.listed:
-            self.driver.stop()  # nothing to return, and nobody to tell
-            self.have_left()
+            self.shell.driver.stop()  # nothing to return, and nobody to tell
             return
-        self.driver.post(Alive())
-        self.driver.post(CloseRequested())
+        self.shell.driver.post(Alive())
+        self.shell.driver.post(CloseRequested())
+        await self._closed.wait()
 
     def end(self) -> None:
         """See `Engine.end`."""
         self.board.close()
         if not self.ready.done():
-            self.ready.set_exception(left(self.what))
+            self.ready.set_exception(left(WHAT))
 
     def give_up(self) -> None:
         """See `Engine.give_up`."""
         self.board.close()
         self.guards.overtake()
         self.guards.tell_losers()
-        self._drained.set()
+        self._closed.set()
 
 
 def _nothing() -> None:

@@ -169,7 +169,7 @@ class InProcessCluster:
 
     def crash(self, client: Owner | Lookup) -> None:
         """End an owner's or lookup's engine as kill -9 does: nothing is returned, nobody told."""
-        gone = client._engine.gone  # noqa: SLF001  # there is no public way to crash
+        gone = client._gone  # noqa: SLF001  # there is no public way to crash
         if gone is not None:
             gone.cancel()
 

@@ -104,7 +104,7 @@ async def test_who_waits_for_ready_is_told_that_it_was_left(cluster: InProcessCl
 async def test_leaving_waits_for_callbacks_and_the_manager_only_so_long(
     cluster: InProcessCluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("tenure.client.engine.LEAVE_SECONDS", 0.05)
+    monkeypatch.setattr("tenure.client.shell.LEAVE_SECONDS", 0.05)
     for_ever = asyncio.Event()
 
     async def on_revoke(ranges: tuple[KeyRange, ...]) -> None:
@@ -112,7 +112,7 @@ async def test_leaving_waits_for_callbacks_and_the_manager_only_so_long(
 
     async with cluster.owner(on_revoke=on_revoke):
         await cluster.turn(SOON)
-    assert "leaves after 0.05 s without the manager's word, or with callbacks" in caplog.text
+    assert "leaves after 0.05 s without an answer, or with callbacks" in caplog.text
     for_ever.set()
 
 

@@ -83,7 +83,7 @@ async def test_no_manager_is_said_of_each() -> None:
 async def test_entering_that_takes_long_says_whom_it_asks(
     cluster: InProcessCluster, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tenure.client.engine.SAYS_AFTER_SECONDS", 0.01)
+    monkeypatch.setattr("tenure.client.shell.SAYS_AFTER_SECONDS", 0.01)
     url = cluster.kill_manager()
     with pytest.raises(NoManager):
         async with cluster.lookup(enter_timeout=0.05):

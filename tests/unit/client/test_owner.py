@@ -24,7 +24,7 @@ from tenure.client.holdings import Board
 from tenure.protocol.lease.owner.events import Holdings
 from tenure.protocol.lease.timing import DEFAULT
 from tenure.testing.clock import TurnedClock, come_to_rest
-from tenure.testing.cluster import InProcessCluster
+from tenure.testing.cluster import ClusterEnvironment, InProcessCluster
 
 TERM = 1.2
 """Of the preset `test`, in seconds; a renewal comes every 0.3."""
@@ -93,7 +93,7 @@ async def test_a_manager_that_stands_by_says_who_leads() -> None:
             pool="rooms",
             address="http://a",
             enter_timeout=0.1,
-            _environment=cluster.owner()._engine.environment,
+            _environment=ClusterEnvironment(cluster),
         )
         with pytest.raises(NoManager, match=f"{standby}: stands by; {leader} leads, which is not"):
             async with owner:
@@ -138,8 +138,8 @@ async def test_entering_that_is_cancelled_leaves_nothing_behind(cluster: InProce
     entering.cancel()
     with pytest.raises(asyncio.CancelledError):
         await entering
-    assert owner._engine.gone is not None
-    assert owner._engine.gone.done()
+    assert owner._engine.shell.gone is not None
+    assert owner._engine.shell.gone.done()
 
 
 async def test_the_blocking_form_does_not_block_an_event_loop(cluster: InProcessCluster) -> None:
@@ -329,7 +329,7 @@ async def test_a_callback_that_does_not_return_is_said_to_be_stuck_once(
     monkeypatch: pytest.MonkeyPatch,
     blocks: bool,
 ) -> None:
-    monkeypatch.setattr("tenure.client.engine.STUCK_SECONDS", 0.01)
+    monkeypatch.setattr("tenure.client.shell.STUCK_SECONDS", 0.01)
     done = asyncio.Event()
 
     async def on_grant(ranges: tuple[KeyRange, ...]) -> None:

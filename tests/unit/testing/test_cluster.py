@@ -99,4 +99,4 @@ async def enter(owner: Owner) -> None:
 
 
 def is_in(owner: Owner) -> bool:
-    return owner._engine.entered.done() and owner._engine.entered.exception() is None
+    return owner._engine.shell.entered.done() and owner._engine.shell.entered.exception() is None

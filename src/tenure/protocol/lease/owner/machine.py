@@ -377,13 +377,10 @@ class OwnerMachine:
     def _is_from_our_leader(self, message: LeaseResponse | Refusal) -> bool:
         return message.journal == self.belief.journal and message.leadership == self.leadership
 
-    def _is_for_us(self, message: LeaseResponse) -> bool:
-        """It names the incarnation that asked, or numbers it."""
-        number = self.belief.incarnation
-        return message.incarnation != NO_NUMBER and number in (NO_NUMBER, message.incarnation)
-
     def _on_response(self, now: Instant, message: LeaseResponse) -> None:
-        is_ours = self._is_from_our_leader(message) and self._is_for_us(message)
+        named = message.incarnation  # or numbered, by an answer to the first request
+        is_for_us = named != NO_NUMBER and self.belief.incarnation in (NO_NUMBER, named)
+        is_ours = is_for_us and self._is_from_our_leader(message)
         if not (self.is_answer_to_newest(message) and is_ours):
             self._note(OwnerKind.OLD_ANSWER)
             return

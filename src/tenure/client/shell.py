@@ -1,0 +1,294 @@
+"""What runs the machine of any client: a loop, a driver, contact with servers, the way in and out.
+
+A shell knows no protocol. It is given an *engine*, which says which machine to run, and what its
+actions and the servers' messages mean. The engines of owners and of lookups use it so; a client of
+another protocol uses it in the same way.
+
+Everything happens in the shell's loop, except for `start`, `call`, `post` and `leave`, which come
+from the application's threads.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from contextlib import AsyncExitStack
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+import msgspec
+
+from tenure.base.machine import Machine
+from tenure.base.noted import Level, Noted
+from tenure.client.callbacks import STUCK_SECONDS, Callbacks, Job
+from tenure.client.environment import Environment
+from tenure.client.servers import Servers
+from tenure.errors import TenureError
+from tenure.runtime.driver import Driver
+from tenure.runtime.loops import LoopCalls
+from tenure.transport.contract import Role
+
+E = TypeVar("E")
+E_contra = TypeVar("E_contra", contravariant=True)
+A = TypeVar("A")
+M = TypeVar("M")
+M_contra = TypeVar("M_contra", contravariant=True)
+
+LEAVE_SECONDS = 10.0
+"""How long leaving waits for callbacks and for servers to answer. Most of a hold of the default
+preset: after that the ranges come free by themselves, and waiting gains nothing."""
+
+SAYS_AFTER_SECONDS = 1.0
+"""When entering takes this long, it is told: longer than when all is well, and short for whoever
+watches a terminal in which nothing happens."""
+
+
+class Engine(Protocol[E_contra, A, M_contra]):
+    """What a shell is told by whoever uses it. All of it is called in the shell's loop, except for
+    `end`.
+    """
+
+    async def prepare(self) -> Machine[E_contra, A]:
+        """The machine to run, made when all that it is to be told is known; `shell.cleanup` has
+        what is to be undone. Raises TenureError if the client cannot be entered.
+        """
+        ...
+
+    def perform(self, action: A) -> None:
+        """Carry out an action, perhaps with `shell.send`."""
+        ...
+
+    def hear(self, server: str, message: M_contra) -> None:
+        """A server's message came: hand it to the machine."""
+        ...
+
+    def on_lost(self, server: str) -> None:
+        """The connection to a server is gone: tell the machine."""
+        ...
+
+    def why_not_entered(self) -> TenureError:
+        """Why `shell.have_entered` has not been called in time."""
+        ...
+
+    async def give_back(self) -> None:
+        """Return everything, on the way out; it may be cancelled."""
+        ...
+
+    def end(self) -> None:
+        """From here on every use of the client raises. From any thread, and perhaps twice."""
+        ...
+
+    def give_up(self) -> None:
+        """The machine cannot be run any more: believe nothing, and wait for nothing."""
+        ...
+
+
+class ShellConfig(NamedTuple):
+    """Who is to be run, and where."""
+
+    name: str
+    """As the log has it."""
+    environment: Environment
+    logger: logging.Logger
+    enter_timeout: float
+    remains: str
+    """What becomes of whatever could not be returned in time, for the log."""
+
+
+class Shell(Generic[E, A, M]):
+    """A client's active self."""
+
+    def __init__(
+        self, config: ShellConfig, role: Role[M], servers: Servers, engine: Engine[E, A, M]
+    ) -> None:
+        self.name, self.environment, self._log = config.name, config.environment, config.logger
+        self._config = config
+        self._role = role
+        self._engine = engine
+        self.servers = servers
+        self.clock = self.environment.clock
+        self.counts: Counter[str] = Counter()
+        self.entered: Future[None] = Future()
+        """Done when `have_entered` was called; or with why that failed."""
+        self.gone: Future[None] | None = None
+        """Done when nothing is left of it."""
+        self.callbacks = Callbacks(self.name, self._log, self.clock)
+        self.callbacks.watch = self._say_when_stuck
+        self.cleanup = AsyncExitStack()
+        """What is to be undone at the end, the last first."""
+        self.driver: Driver[E, A]
+        self._transmit: Callable[[str, msgspec.Struct], None]
+        self._calls = LoopCalls()
+        self._leaving = asyncio.Event()
+        self._first: Callable[[], Awaitable[None]] | None = None
+        self.is_draining = False
+        """Whether it is leaving, and still to be used."""
+        self._failed = False
+        self._last_repeated = ""
+
+    # --- from the application's threads ---
+
+    def start(self, *, in_loop: bool) -> None:
+        """Begin; callbacks come in the running event loop, or in a thread of ours."""
+        if in_loop:
+            self.callbacks.start_here()
+        else:
+            self.callbacks.start_thread()
+        self.gone = self.environment.runner.run(self._main(), self.name)
+        self.gone.add_done_callback(self._on_gone)
+
+    def _on_gone(self, gone: "Future[None]") -> None:
+        """However it ended: nobody may wait for ever for its beginning."""
+        self._engine.end()
+        self.callbacks.stop()
+        error = None if gone.cancelled() else gone.exception()
+        if error is not None:
+            self._log.critical("%s has ended", self.name, exc_info=error)
+        if not self.entered.done():
+            self.entered.set_exception(error or TenureError(f"{self.name} was left"))
+
+    def call(self, call: Callable[[], None]) -> bool:
+        """Make `call` in the shell's loop; False where that has ended."""
+        return self._calls.call(call)
+
+    def post(self, event: E) -> None:
+        """Hand the machine an event."""
+        self.call(lambda: self.driver.post(event))
+
+    def leave(self, first: Callable[[], Awaitable[None]] | None = None) -> "Future[None]":
+        """Do `first`, while the client is still in use, and then return everything and go; the
+        future is done when nothing is left.
+        """
+        assert self.gone is not None
+        if not self._leaving.is_set() and first is not None:
+            self._first, self.is_draining = first, True
+        self.call(self._leaving.set)
+        return self.gone
+
+    # --- from beginning to end, in the shell's loop ---
+
+    async def _main(self) -> None:
+        loop = asyncio.get_running_loop()
+        async with self.cleanup:
+            self.cleanup.callback(self._engine.end)
+            transport = self.environment.transport(self._role)
+            self._transmit = transport.send
+            self.cleanup.push_async_callback(transport.close)
+            self.cleanup.callback(self._calls.shut)
+            transport.start(self._on_message, self._on_lost)
+            # These are the application's patience: they go by the loop's clock, not the machine's.
+            for seconds, call in (
+                (SAYS_AFTER_SECONDS, self._say_whom_it_asks),
+                (self._config.enter_timeout, self._on_enter_timeout),
+            ):
+                self.cleanup.callback(loop.call_later(seconds, call).cancel)
+            try:
+                machine = await self._engine.prepare()
+            except TenureError as error:
+                self.fail_entering(error)
+                return
+            await self._run(machine)
+
+    async def _run(self, machine: Machine[E, A]) -> None:
+        timers = self.environment.timers()
+        self.driver = Driver(
+            machine, self.clock, self._engine.perform, timers=timers, fail=self._on_failure
+        )
+        self.cleanup.callback(self.driver.stop)
+        self.driver.start()
+        self._calls.open()
+        try:
+            await self._leaving.wait()
+            if self._first is not None and not self._failed:
+                await self._first()
+        finally:
+            self.is_draining = False
+        try:
+            async with asyncio.timeout(LEAVE_SECONDS):
+                if not self._failed:
+                    await self._engine.give_back()
+                await self._callbacks_made()
+        except TimeoutError:
+            self._log.warning(
+                "%s leaves after %g s without an answer, or with callbacks still running: %s",
+                self.name,
+                LEAVE_SECONDS,
+                self._config.remains,
+            )
+
+    async def _callbacks_made(self) -> None:
+        """All calls that were put are made."""
+        made = asyncio.Event()
+
+        def tell() -> None:
+            self.call(made.set)
+
+        self.callbacks.put(Job("", None, None, "", then=tell))
+        await made.wait()
+
+    def have_entered(self) -> None:
+        """The client can be used from here on."""
+        if not self.entered.done():
+            self.entered.set_result(None)
+
+    def fail_entering(self, error: Exception) -> None:
+        """It can not be entered."""
+        if not self.entered.done():
+            self.entered.set_exception(error)
+
+    def _say_when_stuck(self, say: Callable[[], None]) -> None:
+        def wait() -> None:
+            asyncio.get_running_loop().call_later(STUCK_SECONDS, say)
+
+        self.call(wait)
+
+    def _say_whom_it_asks(self) -> None:
+        if not self.entered.done():
+            self._log.warning(
+                "%s is not entered yet, and waits up to %g s: it asks %s",
+                self.name,
+                self._config.enter_timeout,
+                self.servers,
+            )
+
+    def _on_enter_timeout(self) -> None:
+        if not self.entered.done():
+            self.fail_entering(self._engine.why_not_entered())
+
+    def _on_failure(self, error: Exception) -> None:
+        """A bug: nothing can be believed any more that this machine says."""
+        self._log.critical(
+            "%s stops because of a bug, and holds nothing", self.name, exc_info=error
+        )
+        self.counts["failed"] += 1
+        self._failed = True
+        self._engine.give_up()
+        self.fail_entering(error)
+
+    # --- contact with servers ---
+
+    def send(self, server: str, message: msgspec.Struct) -> None:
+        """Send a message, and count it."""
+        self.counts["sent"] += 1
+        self._transmit(server, message)
+
+    def _on_message(self, server: str, message: M) -> None:
+        self.counts["received"] += 1
+        self._engine.hear(server, message)
+
+    def _on_lost(self, server: str, why: str) -> None:
+        self.counts["connections lost"] += 1
+        self.servers.note(server, why)
+        self._log.debug("%s: lost %s: %s", self.name, server, why)
+        self._engine.on_lost(server)
+
+    def note(self, noted: Noted) -> None:
+        """Count what a machine found worth it, and write a line to the log."""
+        kind, detail = noted.kind, noted.detail
+        self.counts[kind.phrase] += 1
+        level = kind.level
+        if kind.repeats:
+            level = Level.DEBUG if detail == self._last_repeated else level
+            self._last_repeated = detail
+        said = detail or f"notes: {kind.phrase}"
+        self._log.log(level, "%s %s%s", self.name, said, noted.because)
