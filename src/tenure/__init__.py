@@ -31,6 +31,8 @@ from tenure.errors import (
     UsageError,
     ValueTypeError,
 )
+from tenure.owned.state import OwnedState
+from tenure.owned.turn import Turn
 from tenure.routing.aiohttp_middleware import route
 from tenure.routing.derived_keys import derived_keys, quorum
 from tenure.routing.httpx_transport import RoutingTransport
@@ -61,11 +63,13 @@ __all__ = [
     "NotOwner",
     "OutcomeUnknown",
     "Overloaded",
+    "OwnedState",
     "Owner",
     "PoolError",
     "ProtocolError",
     "RoutingTransport",
     "TenureError",
+    "Turn",
     "UsageError",
     "UserKey",
     "ValueTypeError",

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from aiohttp import ClientResponseError, ClientSession, web
 
-from tenure import KeyedState, KeyRange, LeaseLost, NotOwner, Owner
+from tenure import KeyedState, KeyRange, LeaseLost, NotOwner, OwnedState, Owner
 from tenure.testing.clock import TurnedClock, come_to_rest
 from tenure.testing.cluster import InProcessCluster
 from tests.repo.reading import ROOT
@@ -81,6 +81,51 @@ async def test_what_the_handover_guide_keeps_moves_and_leaving_loses_nothing() -
         assert dict(other) == {f"user-{i}": ["tea", "cake"] for i in range(100)}
         assert not carts
         await ended(cluster, second.close())
+
+
+async def test_the_guide_to_owned_state_keeps_carts_a_table_and_limits() -> None:
+    names = programs("owned-state.md")
+    async with InProcessCluster(["carts"], clock=TurnedClock()) as cluster:
+        first, other = cluster.owner(hand_off=names["carts"]), OwnedState[list[str]]()
+        await entered(cluster, first)
+        await cluster.turn(1)
+        assert [await names["add"]("ann", each) for each in ("tea", "cake")] == [1, 2]
+        second = cluster.owner(hand_off=other)
+        await entered(cluster, second)
+        await ended(cluster, first.close())
+        async with other.at("ann") as cart:
+            assert cart.value == ["tea", "cake"]
+        refused = SimpleNamespace(match_info={"user": "ann"}, query={"article": "jam"})
+        answer = await names["post"](refused)
+        assert (answer.status, answer.headers["Tenure-Outcome"]) == (421, "not-begun")
+        await ended(cluster, second.close())
+
+
+async def test_the_hash_table_of_figure_4_and_the_limiter_in_the_guide() -> None:
+    names = programs("owned-state.md")
+    table = names["Table"]()
+    async with InProcessCluster(["table"], clock=TurnedClock()) as cluster:
+        owners = [cluster.owner(hand_off=each) for each in (table.values, names["requests"])]
+        await entered(cluster, owners[0])
+        await cluster.turn(1)
+        await table.put("ann", "here")
+        assert (await table.get("ann"), await table.get("bob")) == ("here", None)
+        cluster.kill_manager()
+        await cluster.turn(2)
+        with pytest.raises(NotOwner):
+            await table.get("ann")
+        cluster.start_manager(cluster.urls[0])
+        await cluster.turn(5)
+        assert await table.get("ann") is None, "it was lost, and is never shown again"
+        await ended(cluster, owners[0].close(drain=0))
+        await entered(cluster, owners[1])
+        await cluster.turn(5)
+        assert [await names["allows"]("ann", 2) for _ in range(4)] == [True, True, False, False]
+        await cluster.turn(59)
+        assert not await names["allows"]("ann", 2)
+        await cluster.turn(1)
+        assert await names["allows"]("ann", 2)
+        await ended(cluster, owners[1].close(drain=0))
 
 
 async def test_state_of_ones_own_moves_too() -> None:

@@ -126,6 +126,19 @@ def test_the_examples_run_by_themselves() -> None:
     check_hashtable(run("hashtable.py"))
 
 
+def test_the_carts_have_everything_once_and_the_limit_is_exact() -> None:
+    carts = run("carts.py")
+    moved = re.search(r"(\d+) of 100 carts have moved", carts)
+    assert moved, carts
+    assert 0 < int(moved[1]) < 100
+    assert carts.endswith("100 carts still have the tea\n0 carts have an article twice\n")
+    assert run("limiter.py") == (
+        "of 8 requests of ann at once, 5 are served\n"
+        "after 30 s the next one may come in 30 s\n"
+        "after 60 s it is served\n"
+    )
+
+
 def test_the_examples_run_with_a_manager() -> None:
     with manager("--first-start", preset="default") as running:
         url = running.wait_for("listening")["url"]

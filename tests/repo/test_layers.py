@@ -104,7 +104,7 @@ def allowed(importer: Module, layer: str, target: str) -> bool:
     if target == ERRORS:
         return True
     if target == FACE:  # from below it would be a circle
-        return ROW_OF[layer] > ROW_OF["client"]
+        return ROW_OF[layer] > ROW_OF["owned"]
     return ROW_OF[target] < ROW_OF[layer]
 
 

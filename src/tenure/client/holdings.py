@@ -53,7 +53,16 @@ def digest_of(kind: PoolKind) -> Callable[[bytes], Key]:
 class Snapshot:
     """All that is held, and until when. Nothing in it changes but the counts."""
 
-    __slots__ = ("bounds", "counts", "expires_at", "given", "journal", "leases", "numbers")
+    __slots__ = (
+        "bounds",
+        "counts",
+        "expires_at",
+        "given",
+        "journal",
+        "leases",
+        "numbers",
+        "sinces",
+    )
 
     def __init__(self, leases: tuple[Leased, ...], journal: int, expires_at: int) -> None:
         self.leases = leases
@@ -63,28 +72,31 @@ class Snapshot:
         # returns is the index, without one taken off.
         self.bounds: list[Key] = []
         self.numbers: list[int] = [NOT_HELD]
+        self.sinces: list[int] = [NOT_HELD]
+        """From which number on the state of these keys is unbroken."""
         for lease in leases:
-            self._begin(lease.start, lease.number)
+            self._begin(lease.start, lease.number, lease.since)
             if lease.end is not None:
-                self._begin(lease.end, NOT_HELD)
+                self._begin(lease.end, NOT_HELD, NOT_HELD)
         self.counts = [0] * len(self.numbers)
         """Of checks."""
         self.given: list[float] = [0.0] * len(self.numbers)
         """The load that the application recorded."""
 
-    def _begin(self, start: Key, number: int) -> None:
+    def _begin(self, start: Key, number: int, since: int) -> None:
         """From `start` on the number is `number`."""
         if start == LOWEST or (self.bounds and self.bounds[-1] == start):
-            self.numbers[-1] = number
+            self.numbers[-1], self.sinces[-1] = number, since
         else:
             self.bounds.append(start)
             self.numbers.append(number)
+            self.sinces.append(since)
 
     def renewed(self, expires_at: int) -> "Snapshot":
         """The same until `expires_at`; checks go on being counted where they were."""
         new = Snapshot.__new__(Snapshot)
         new.leases, new.journal, new.expires_at = self.leases, self.journal, expires_at
-        new.bounds, new.numbers = self.bounds, self.numbers
+        new.bounds, new.numbers, new.sinces = self.bounds, self.numbers, self.sinces
         new.counts, new.given = self.counts, self.given
         return new
 
@@ -221,6 +233,15 @@ class Board:
                 self._end(held)
         except AttributeError:
             raise _no_lease(lease) from None
+
+    def since(self, lease: Lease) -> int | None:
+        """From which number on the state of the key of `lease` is unbroken; None where it is not
+        held under that lease any more.
+        """
+        held = self.current
+        i = held.index(lease.key)
+        is_same = held.numbers[i] == lease.number and held.journal == lease.journal
+        return held.sinces[i] if is_same else None
 
     def key(self, key: UserKey) -> Key:
         """What `key` is in the pool's key space."""

@@ -32,8 +32,7 @@ from tenure.client.callbacks import check_callback
 from tenure.client.entering import Enterable, Form
 from tenure.client.environment import Environment, RealEnvironment
 from tenure.client.guard import Guard
-from tenure.client.hand_off.handler import HandOffHandler, check_handler
-from tenure.client.hand_off.keyed_state import KeyedState
+from tenure.client.hand_off.handler import HandOffHandler, OwnersState, check_handler
 from tenure.client.holdings import Board
 from tenure.client.lease import Lease
 from tenure.client.leave_on import LeaveOn, LeftAtSignal, checked_signals
@@ -133,7 +132,7 @@ class Owner(Enterable[OwnerEngine]):
         find = _find_elsewhere(checked_lookup(lookup, config.pool), where)
         longest = checked_seconds("enter_timeout", enter_timeout)
         takes = _takes(hand_off, hand_off_listen, hand_off_address, where, hand_off_insecure)
-        if isinstance(hand_off, KeyedState):
+        if isinstance(hand_off, OwnersState):
             hand_off.belong_to(config.name, checked_kind(kind), _ended(ref(self)))
         made_in = os.getpid()
 

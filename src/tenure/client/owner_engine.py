@@ -22,7 +22,7 @@ from tenure.client.callbacks import Callback, Job, shown
 from tenure.client.environment import Environment
 from tenure.client.guard import Guards
 from tenure.client.hand_off.application import Application
-from tenure.client.hand_off.handler import Granted, HandOffHandler
+from tenure.client.hand_off.handler import Granted, HandOffHandler, OwnersState
 from tenure.client.hand_off.transfers import OwnerPort, Transfers
 from tenure.client.holdings import Board
 from tenure.client.managers import KnownManagers, Managers
@@ -251,6 +251,8 @@ class OwnerEngine:
 
     def hand_off_with(self, handler: HandOffHandler, listen: str, address: str | None) -> None:
         """Hand over the state that `handler` has. Before it starts."""
+        if isinstance(handler, OwnersState):
+            handler.guard_with(self.guards)
         shell = self.shell
         application = Application(handler, shell.callbacks, shell.counts, shell.name, logger)
         port = OwnerPort(

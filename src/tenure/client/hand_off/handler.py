@@ -6,11 +6,14 @@ owner to the other and looks at none.
 """
 
 import inspect
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterable
+from abc import abstractmethod
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
 from typing import Any, Protocol, Self, TypeAlias, TypeVar, cast
 
+from tenure.base.keys import PoolKind
 from tenure.base.ranges import KeyRange
 from tenure.client.callbacks import check_arity
+from tenure.client.guard import Guards
 from tenure.errors import ConfigurationError
 
 Mark: TypeAlias = Any
@@ -46,6 +49,22 @@ class HandOffHandler(Protocol):
     def discard_range(self, key_range: KeyRange) -> object:
         """Drop all that is in the range; also where there is nothing."""
         ...
+
+
+class OwnersState(HandOffHandler):
+    """A handler that is told whose state it is."""
+
+    @abstractmethod
+    def belong_to(self, owner: str, kind: PoolKind, has_ended: Callable[[], bool]) -> None:
+        """Be the state of `owner`, whose pool is of `kind`, until `has_ended`; `Owner` calls it.
+
+        Raises ConfigurationError where it is another owner's: what one of them gives up would be
+        dropped from under the other.
+        """
+
+    @abstractmethod
+    def guard_with(self, guards: Guards) -> None:
+        """The owner is entered, and these are its guards; `Owner` calls it."""
 
 
 class Granted(tuple[KeyRange, ...]):  # noqa: SLOT001  # a tuple takes no slots

@@ -21,11 +21,11 @@ import msgspec
 
 from tenure.base.keys import Key, PoolKind, UserKey, hashed_key, key_function
 from tenure.base.ranges import KeyRange
-from tenure.client.hand_off.handler import Exported
+from tenure.client.guard import Guards
+from tenure.client.hand_off.handler import Exported, OwnersState
 from tenure.client.hand_off.key_index import LEAF_KEYS, KeyIndex, ToKey
-from tenure.client.hand_off.likeness import is_alike
-from tenure.errors import ConfigurationError, UsageError, ValueTypeError
-from tenure.wire.limits import CHUNK_BYTES
+from tenure.client.hand_off.likeness import ValueCodec
+from tenure.errors import ConfigurationError, UsageError
 
 V = TypeVar("V")
 _Keys: TypeAlias = tuple[KeyRange | None, list[UserKey]]
@@ -34,14 +34,12 @@ AIM_BYTES = 1536 * 1024
 """Of a chunk. Some milliseconds to encode, or to decode and insert: what the application's event
 loop is kept for at a time. Each chunk goes from thread to thread several times, and may wait for
 the interpreter's lock each time, so that smaller ones take longer together."""
-ENTRY_BYTES = CHUNK_BYTES - 4096
-"""The most bytes of a key with its value, which are never parted; a leaf's bounds come on top."""
 FIRST_ENTRIES = 64
 """In the first chunk of an export, before it is known how large entries are."""
 MOST_ENTRIES = 8 * LEAF_KEYS
 
 
-class _Place(NamedTuple):
+class Home(NamedTuple):
     """The owner that a state belongs to, and where its pool has each key."""
 
     owner: str
@@ -50,7 +48,7 @@ class _Place(NamedTuple):
     keys: KeyIndex
 
 
-class KeyedState(MutableMapping[UserKey, V], Generic[V]):
+class KeyedState(MutableMapping[UserKey, V], OwnersState, Generic[V]):
     """A dict by key, to be given to one `Owner` as `hand_off`.
 
     Values are what msgspec encodes as msgpack; where they are more than dicts, lists, texts and
@@ -67,23 +65,15 @@ class KeyedState(MutableMapping[UserKey, V], Generic[V]):
 
     def __init__(self, *, value_type: Any = Any) -> None:
         self._values: dict[UserKey, V] = {}
-        self._place: _Place | None = None
+        self._place: Home | None = None
         self._lock = RLock()  # letting go of a mark may happen anywhere, also inside of it
         self._marks: tuple[ref[_Mark], ...] = ()
-        self._type = value_type
+        self._codec: ValueCodec[V] = ValueCodec(value_type, "a KeyedState")
         self._encode = msgspec.msgpack.Encoder().encode
-        try:
-            self._decoder = msgspec.msgpack.Decoder(_Batch[value_type])
-            self._decode_entry = msgspec.msgpack.Decoder(tuple[Any, value_type]).decode
-        except TypeError as error:
-            raise ConfigurationError(f"value_type cannot be {value_type!r}: {error}") from error
+        self._decoder = msgspec.msgpack.Decoder(_Batch[value_type])
 
     def belong_to(self, owner: str, kind: PoolKind, has_ended: Callable[[], bool]) -> None:
-        """Be the state of `owner`, whose pool is of `kind`, until `has_ended`; `Owner` calls it.
-
-        Raises ConfigurationError where it is another owner's: what one of them gives up would be
-        dropped from under the other.
-        """
+        """See `OwnersState`."""
         with self._lock:
             place = self._place
             if place is not None and not place.has_ended():
@@ -93,9 +83,12 @@ class KeyedState(MutableMapping[UserKey, V], Generic[V]):
                 )
             key, index = key_function(kind), KeyIndex()
             index.add_all([(key(each), each) for each in self._values], key)
-            self._place = _Place(owner, has_ended, key, index)
+            self._place = Home(owner, has_ended, key, index)
 
-    def _placed(self) -> _Place:
+    def guard_with(self, guards: Guards) -> None:
+        """See `OwnersState`. Whoever reads and writes guards it."""
+
+    def _placed(self) -> Home:
         if self._place is None:
             raise UsageError(
                 "this KeyedState does not belong to an owner yet, so it has no ranges: pass it to "
@@ -151,33 +144,7 @@ class KeyedState(MutableMapping[UserKey, V], Generic[V]):
 
     def _check(self, user_key: UserKey, value: V) -> None:
         """That the value is still what it is when it has been sent and received."""
-        try:
-            entry = self._encode((user_key, value))
-            came: V = self._decode_entry(entry)[1]
-        except (TypeError, ValueError, OverflowError, RecursionError) as error:
-            raise ValueTypeError(
-                self._refusal(user_key, f"of {_kind_of(value)}: {error}")
-            ) from None
-        if len(entry) > ENTRY_BYTES:
-            raise ValueTypeError(
-                self._refusal(
-                    user_key,
-                    f"of {len(entry)} bytes with its key, where {ENTRY_BYTES} are the most: keep "
-                    "large values elsewhere, by reference",
-                )
-            )
-        if not is_alike(came, value):
-            raise ValueTypeError(
-                self._refusal(
-                    user_key,
-                    f"of {_kind_of(value)}: it would arrive as {came!r:.100}. Say what values are "
-                    "with value_type=, or keep what msgpack has: dicts, lists, texts and numbers",
-                )
-            )
-
-    def _refusal(self, user_key: UserKey, why: str) -> str:
-        state = f"a KeyedState of {_name_of(self._type)}"
-        return f"{state} cannot hand over the value of {user_key!r:.100}, {why}"
+        self._codec.encode(user_key, value)
 
     def _note(self, user_key: UserKey) -> None:
         key = self._placed().key(user_key)
@@ -254,30 +221,32 @@ class KeyedState(MutableMapping[UserKey, V], Generic[V]):
             yield from self._chunks([(leaf, keys[:half])])
             yield from self._chunks([(leaf, keys[half:])])
 
-    def _part(self, leaf: KeyRange | None, keys: list[UserKey]) -> "_Leaf[V]":
+    def _part(self, leaf: KeyRange | None, keys: list[UserKey]) -> "Leaf[V]":
         values = self._values
         start, end = (leaf.start, leaf.end) if leaf else (None, None)
         try:
-            return _Leaf(start, end, keys, [values[key] for key in keys])
+            return Leaf(start, end, keys, [values[key] for key in keys])
         except KeyError:  # some were removed
             entries = [(key, values[key]) for key in keys if key in values]
             there, found = [key for key, _ in entries], [value for _, value in entries]
             removed = [key for key in keys if key not in values]
-            return _Leaf(start, end, there, found, removed)
+            return Leaf(start, end, there, found, removed)
 
     def import_chunk(self, key_range: KeyRange, chunk: bytes) -> None:
         """See `HandOffHandler`. Raises ValueError for a key outside the range, having imported
         nothing: what is there of other ranges is being served.
         """
         place = self._placed()
-        parts = [
-            (part, part.checked(key_range, place.key)) for part in self._decoder.decode(chunk).parts
-        ]
+        parts = [(part, part.checked(key_range, place.key)) for part in self._decoded(chunk)]
         for part, keys in parts:
             with self._lock:
                 self._import(place, part, keys)
 
-    def _import(self, place: _Place, part: "_Leaf[V]", keys: list[Key]) -> None:
+    def _decoded(self, chunk: bytes) -> "list[Leaf[V]]":
+        parts: list[Leaf[V]] = self._decoder.decode(chunk).parts
+        return parts
+
+    def _import(self, place: Home, part: "Leaf[V]", keys: list[Key]) -> None:
         values, to_key = self._values, place.key
         leaf = part.leaf_of(keys)
         if leaf is None or not place.keys.take_leaf(leaf, part.keys):
@@ -304,7 +273,7 @@ class KeyedState(MutableMapping[UserKey, V], Generic[V]):
             self._values.pop(each, None)
 
 
-class _Leaf(msgspec.Struct, Generic[V], array_like=True, gc=False):
+class Leaf(msgspec.Struct, Generic[V], array_like=True, gc=False):
     """Some keys with their values, all of one leaf where that is said; and keys without any."""
 
     start: Key | None
@@ -345,7 +314,7 @@ def _lie_in(key_range: KeyRange, keys: list[Key]) -> bool:
 class _Batch(msgspec.Struct, Generic[V], array_like=True, gc=False):
     """As much as is handed over at a time."""
 
-    parts: list[_Leaf[V]]
+    parts: list[Leaf[V]]
 
 
 class _Mark:
@@ -356,11 +325,3 @@ class _Mark:
     def __init__(self, key_range: KeyRange) -> None:
         self.key_range = key_range
         self.changed: dict[UserKey, None] = {}
-
-
-def _kind_of(value: object) -> str:
-    return f"the type {type(value).__name__}"
-
-
-def _name_of(value_type: object) -> str:
-    return "anything" if value_type is Any else getattr(value_type, "__name__", str(value_type))

@@ -16,8 +16,8 @@ from tenure import ConfigurationError, KeyedState, KeyRange, Owner
 from tenure.base.keys import Key, PoolKind, UserKey, hashed_key, ordered_key
 from tenure.client.hand_off.handler import Mark
 from tenure.client.hand_off.key_index import LEAF_KEYS
-from tenure.client.hand_off.keyed_state import AIM_BYTES, ENTRY_BYTES
-from tenure.client.hand_off.likeness import is_alike
+from tenure.client.hand_off.keyed_state import AIM_BYTES
+from tenure.client.hand_off.likeness import ENTRY_BYTES, is_alike
 from tenure.errors import KeyTypeError, UsageError, ValueTypeError
 from tenure.protocol.balance.policy import only
 from tenure.wire.limits import CHUNK_BYTES

@@ -1,0 +1,1 @@
+"""State that a process has in memory for the keys that it owns, one operation at a time."""

@@ -1,0 +1,195 @@
+"""One turn at a time with each key, in the order in which they were asked for.
+
+The lease keeps other processes away, not the tasks and threads of this one. An operation that waits
+in the middle could store an old value over a new one, so operations on one key take turns. Those
+who wait are tasks of any event loop, and threads; each is woken in its own way.
+
+What waits for itself would wait for ever. Every task and thread waits for one key at most, so it
+takes one step for each of them to look whether the chain of who waits for whom comes back to its
+beginning. Such a wait is refused before it begins.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from threading import Event, Lock, Thread, current_thread
+from typing import Any, TypeAlias
+
+from tenure.base.keys import UserKey
+from tenure.errors import Busy, UsageError
+
+Taker: TypeAlias = "asyncio.Task[Any] | Thread"
+"""Who takes turns."""
+
+
+class InLine:
+    """Somebody in a line: at its head, with the turn, or behind."""
+
+    __slots__ = ("began_at", "key", "taker", "wake")
+
+    def __init__(self, key: UserKey, taker: Taker, wake: Callable[[], object]) -> None:
+        self.key = key
+        self.taker = taker
+        self.wake = wake
+        self.began_at = 0.0
+
+
+class _Line:
+    """Who has the turn with a key, and who comes next."""
+
+    __slots__ = ("head", "waiting")
+
+    def __init__(self, head: InLine) -> None:
+        self.head = head
+        head.began_at = time.monotonic()
+        self.waiting: deque[InLine] = deque()
+
+
+class Turns:
+    """The lines of all keys that somebody has a turn with. From any thread."""
+
+    def __init__(self, most_waiting: int) -> None:
+        self._most_waiting = most_waiting
+        self._lock = Lock()
+        self._lines: dict[UserKey, _Line] = {}
+        self._waits: dict[Taker, UserKey] = {}
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    async def take(self, key: UserKey, seconds: float) -> InLine:
+        """Wait for the turn with `key`, in a task."""
+        task = asyncio.current_task()
+        if task is None:
+            raise UsageError("a turn is taken by a task: enter it in a coroutine that runs as one")
+        place = InLine(key, task, _nobody)
+        if self._begin(place):
+            return place
+        loop = asyncio.get_running_loop()
+        come = loop.create_future()
+        place.wake = lambda: loop.call_soon_threadsafe(_finish, come)
+        if self._join(place, seconds):
+            return place
+        try:
+            async with asyncio.timeout(seconds):
+                await come
+        except BaseException as error:
+            self._leave(place)
+            if isinstance(error, TimeoutError):
+                raise self._late(key, seconds) from None
+            raise
+        return place
+
+    def take_blocking(self, key: UserKey, seconds: float) -> InLine:
+        """Wait for the turn with `key`, in a thread."""
+        woken = Event()
+        place = InLine(key, current_thread(), woken.set)
+        if self._begin(place) or self._join(place, seconds):
+            return place
+        try:
+            has_come = woken.wait(seconds)
+        except BaseException:
+            self._leave(place)
+            raise
+        if not has_come:
+            self._leave(place)
+            raise self._late(key, seconds)
+        return place
+
+    def _begin(self, place: InLine) -> bool:
+        """Whether it is one's turn at once."""
+        with self._lock:
+            if place.key in self._lines:
+                return False
+            self._lines[place.key] = _Line(place)
+            return True
+
+    def _join(self, place: InLine, seconds: float) -> bool:
+        """Stand at the end of the line; True where it is one's turn after all."""
+        with self._lock:
+            line = self._lines.get(place.key)
+            if line is None:
+                self._lines[place.key] = _Line(place)
+                return True
+            self._check_chain(place.key, place.taker)
+            if len(line.waiting) >= self._most_waiting or seconds == 0:
+                raise Busy(f"{len(line.waiting)} wait for their turn with {_said(line.head)}")
+            line.waiting.append(place)
+            self._waits[place.taker] = place.key
+            return False
+
+    def _check_chain(self, key: UserKey, taker: Taker) -> None:
+        """That `taker` would not wait for itself."""
+        chain, at = [key], self._lines[key].head.taker
+        while at is not taker:
+            wanted = self._waits.get(at)
+            if wanted is None:
+                return
+            chain.append(wanted)
+            at = self._lines[wanted].head.taker
+        if len(chain) == 1:
+            raise UsageError(
+                f"{_name(taker)} has the turn with {key!r:.100} already, and would wait for "
+                "itself: pass on what the outer `at` gave, instead of a second turn inside of it"
+            )
+        raise UsageError(
+            f"{_name(taker)} has the turn with {chain[-1]!r:.100} and would wait for itself: who "
+            f"has {key!r:.100} waits for that in turn. Take the turns of several keys in one order "
+            "everywhere, such as sorted"
+        )
+
+    def _leave(self, place: InLine) -> None:
+        """Wait no more. A turn that came meanwhile goes to the next."""
+        with self._lock:
+            line = self._lines.get(place.key)
+            if line is not None and place in line.waiting:
+                line.waiting.remove(place)
+                del self._waits[place.taker]
+                return
+        self.end(place)
+
+    def end(self, place: InLine) -> None:
+        """The turn is over, and the next one begins. Nothing, where it was over already."""
+        while True:
+            with self._lock:
+                line = self._lines.get(place.key)
+                if line is None or line.head is not place:
+                    return
+                if not line.waiting:
+                    del self._lines[place.key]
+                    return
+                line.head = place = line.waiting.popleft()
+                del self._waits[place.taker]
+                place.began_at = time.monotonic()
+            try:
+                place.wake()
+            except RuntimeError:  # its event loop is closed, and it is gone with it
+                continue
+            return
+
+    def _late(self, key: UserKey, seconds: float) -> Busy:
+        with self._lock:
+            line = self._lines.get(key)
+            rest = f"{key!r:.100}" if line is None else _said(line.head)
+        return Busy(f"the turn did not come within {seconds:g} s with {rest}")
+
+
+def _nobody() -> None:
+    """Nobody waits."""
+
+
+def _finish(come: "asyncio.Future[None]") -> None:
+    if not come.done():
+        come.set_result(None)
+
+
+def _said(head: InLine) -> str:
+    lasts = time.monotonic() - head.began_at
+    return f"{head.key!r:.100}, which {_name(head.taker)} has had for {lasts:.1f} s"
+
+
+def _name(taker: Taker) -> str:
+    if isinstance(taker, Thread):
+        return f"the thread {taker.name!r}"
+    return f"the task {taker.get_name()!r}"
