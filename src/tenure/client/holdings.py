@@ -30,7 +30,7 @@ from tenure.base.ranges import LOWEST, KeyRange
 from tenure.client.lease import Lease
 from tenure.client.unusable import forked, not_entered, raising_list
 from tenure.errors import TenureError, UsageError
-from tenure.protocol.balance.meter import Sampler
+from tenure.protocol.balance.meter import RangeTally, Sampler
 from tenure.protocol.lease.messages import Leased
 from tenure.protocol.lease.owner.events import Holdings
 from tenure.protocol.lease.owner.lapse import Lapse
@@ -274,11 +274,16 @@ class Board:
         self.leases()
         return tuple((lease.range, count) for lease, count in self.current.loads())
 
-    def tallies(self) -> list[tuple[KeyRange, int, float]]:
-        """Range, number and load so far of all that is held."""
+    def tallies(self) -> list[RangeTally]:
+        """What was asked so far of all that is held."""
         held = self.current
         counts: list[int] | list[float] = held.given if self.is_load_given else held.counts
-        return [(each.range, each.number, counts[held.index(each.start)]) for each in held.leases]
+        return [
+            RangeTally(
+                each.start, each.end, each.number, counts[bisect_right(held.bounds, each.start)]
+            )
+            for each in held.leases
+        ]
 
     # --- publishing: the thread that renews ---
 

@@ -9,7 +9,7 @@ from math import isfinite
 from typing import Protocol
 
 from tenure.base.keys import KEY_BYTES, Key
-from tenure.protocol.balance.load import HIGHEST_RATE, RANGES_PER_REPORT, is_rate
+from tenure.protocol.balance.load import HIGHEST_RATE, RANGES_PER_REPORT
 from tenure.protocol.lease.messages import LoadReport
 from tenure.wire.limits import (
     KEYS_PER_REPORT,
@@ -97,7 +97,7 @@ def check_load(load: LoadReport) -> None:
     check_keys(each.key for each in load.hottest)
     rates = [each.rate for each in load.ranges]
     for rate in (*rates, *(each.rate for each in load.hottest)):
-        if not is_rate(rate):
+        if not 0 <= rate <= HIGHEST_RATE:
             raise ValueError(f"a rate of {rate}, where 0 to {HIGHEST_RATE:g} is wanted")
 
 

@@ -8,12 +8,12 @@ them is the only one to suffer. Bytes are counted before they are decoded. What 
 checked after that, by the protocol whose message it is. Each protocol has a file of its own here.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, Generic, TypeAlias, TypeVar
 
 import msgspec
 
-from tenure.errors import RemoteProtocolError
+from tenure.errors import LocalProtocolError, RemoteProtocolError
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
 M = TypeVar("M")
@@ -27,6 +27,38 @@ _encoder = msgspec.msgpack.Encoder()
 def framed(message: msgspec.Struct, version: int) -> bytes:
     """The bytes of a message of that version."""
     return _PREFIXES[version] + _encoder.encode(message)
+
+
+class MessageWriter(Generic[M]):
+    """Writes the messages of one protocol.
+
+    `since` says which version brought each type, `limits` how many bytes of it a peer takes.
+    """
+
+    def __init__(self, since: Mapping[type[M], int], limits: Mapping[type[M], int]) -> None:
+        self._since = since
+        self._limits = limits
+
+    def __call__(self, message: M, version: int) -> bytes:
+        """The bytes of a message, for a connection of `version`.
+
+        Raises LocalProtocolError where that version does not know such messages, and if the bytes
+        are more than a peer would take.
+        """
+        since = self._since[type(message)]
+        if since > version:
+            raise LocalProtocolError(
+                f"{type(message).__name__} is of protocol version {since}, and the peer speaks "
+                f"version {version}: upgrade tenure there"
+            )
+        data = _PREFIXES[version] + _encoder.encode(message)
+        if len(data) > self._limits[type(message)]:
+            limit = self._limits[type(message)]
+            raise LocalProtocolError(
+                f"a {type(message).__name__} of {len(data)} bytes, where {limit} are the most: "
+                "use shorter keys as range bounds, or more and smaller pools"
+            )
+        return data
 
 
 def other_version(theirs: int, ours: int) -> str:

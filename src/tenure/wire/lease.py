@@ -10,7 +10,6 @@ from typing import Final
 
 import msgspec
 
-from tenure.errors import LocalProtocolError
 from tenure.protocol.lease.messages import (
     AnyMessage,
     Attest,
@@ -21,7 +20,6 @@ from tenure.protocol.lease.messages import (
     Join,
     LeaseRequest,
     LeaseResponse,
-    Message,
     Poke,
     Refusal,
     Standby,
@@ -39,11 +37,11 @@ from tenure.wire.checks import (
     check_owner,
     check_owners,
 )
-from tenure.wire.frame import Reader, framed
+from tenure.wire.frame import MessageWriter, Reader
 from tenure.wire.limits import MESSAGE_BYTES, REQUEST_BYTES
 from tenure.wire.versions import NEWEST
 
-SINCE: Final[Mapping[type[Message], int]] = {
+SINCE: Final[Mapping[type[AnyMessage], int]] = {
     Hello: 1,
     Join: 1,
     LeaseRequest: 1,
@@ -62,25 +60,16 @@ SINCE: Final[Mapping[type[Message], int]] = {
 """Which version brought each message type."""
 
 
-def encode(message: AnyMessage, version: int) -> bytes:
-    """The bytes of a message, for a connection of `version`.
+_LIMITS: Final[Mapping[type[AnyMessage], int]] = {
+    **dict.fromkeys(SINCE, MESSAGE_BYTES),
+    **dict.fromkeys((Hello, Join, LeaseRequest, Attested, Sync), REQUEST_BYTES),
+}
 
-    Raises LocalProtocolError where that version does not know such messages, and if the bytes are
-    more than a peer would take.
-    """
-    since = SINCE[type(message)]
-    if since > version:
-        raise LocalProtocolError(
-            f"{type(message).__name__} is of protocol version {since}, and the peer speaks "
-            f"version {version}: upgrade tenure there"
-        )
-    data = framed(message, version)
-    if len(data) > REQUEST_BYTES:
-        _check_size_to_send(message, data)
-    return data
+encode = MessageWriter(SINCE, _LIMITS)
+"""The bytes of a message, for a connection of a version."""
 
 
-def _check_known(message: Message, version: int) -> None:
+def _check_known(message: AnyMessage, version: int) -> None:
     since = SINCE[type(message)]
     if since > version:
         name = type(message).__name__
@@ -133,13 +122,3 @@ decode_to_owner = Reader(_for_owner, MESSAGE_BYTES, _check_to_owner)
 """What an owner received."""
 decode_to_lookup = Reader(_for_lookup, MESSAGE_BYTES, _check_to_lookup)
 """What a lookup received."""
-
-
-def _check_size_to_send(message: AnyMessage, data: bytes) -> None:
-    is_request = isinstance(message, Hello | Join | LeaseRequest | Attested | Sync)
-    limit = REQUEST_BYTES if is_request else MESSAGE_BYTES
-    if len(data) > limit:
-        raise LocalProtocolError(
-            f"a {type(message).__name__} of {len(data)} bytes, where {limit} are the most: "
-            "use shorter keys as range bounds, or more and smaller pools"
-        )

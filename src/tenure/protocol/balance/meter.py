@@ -13,10 +13,10 @@ up), for that has to take next to no time.
 from collections import Counter
 from collections.abc import Iterable
 from random import Random
+from typing import NamedTuple
 
 from tenure.base.instants import SECOND_NS, Instant
 from tenure.base.keys import Key
-from tenure.base.ranges import KeyRange
 from tenure.protocol.balance.picture import Measurement, RangeRate
 
 SAMPLES = 256
@@ -66,6 +66,16 @@ class Sampler:
         return [(key, count * gap) for key, count in often if count >= MET_AT_LEAST]
 
 
+class RangeTally(NamedTuple):
+    """What was asked so far of a range that is held."""
+
+    start: Key
+    end: Key | None
+    number: int
+    """Of its lease."""
+    load: float
+
+
 class Meter:
     """From counts that only grow to reports of what was counted between them.
 
@@ -77,21 +87,21 @@ class Meter:
         self._at = now
         self._before: dict[tuple[Key, int], float] = {}
 
-    def report(self, now: Instant, counts: Iterable[tuple[KeyRange, int, float]]) -> Measurement:
-        """What was asked since the last report, from the range, number and count of all held.
+    def report(self, now: Instant, tallies: Iterable[RangeTally]) -> Measurement:
+        """What was asked since the last report, from the tallies of all that is held.
 
         What was not held then is left out: for how long it has been counted is not known here, and
         the manager has the rate that it had at its last owner.
         """
-        found = list(counts)
+        found = list(tallies)
         span = now - self._at
         per_second = SECOND_NS / span if span > 0 else 0.0
         ranges = [
-            RangeRate(each.start, each.end, max(0.0, count - before) * per_second)
-            for each, number, count in found
-            if (before := self._before.get((each.start, number))) is not None
+            RangeRate(each.start, each.end, max(0.0, each.load - before) * per_second)
+            for each in found
+            if (before := self._before.get((each.start, each.number))) is not None
         ]
         self._at = now
-        self._before = {(each.start, number): count for each, number, count in found}
+        self._before = {(each.start, each.number): each.load for each in found}
         hottest = [(key, count * per_second) for key, count in self.sampler.take()]
         return Measurement(span, ranges, hottest)

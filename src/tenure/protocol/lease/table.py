@@ -138,15 +138,18 @@ class LeaseTable:
 
     def held_by(self, incarnation: int) -> tuple[Held, ...]:
         """What the table gives `incarnation`, in order, as its owner would list it."""
-        held = self._held.get(incarnation)
-        if held is None:
-            held = tuple(
-                Held(start=key_range.start, end=key_range.end, number=right.number)
-                for key_range, right in self.rights
-                if right.owner == incarnation
-            )
-            self._held[incarnation] = held
-        return held
+        if incarnation not in self._held:
+            self._list_held(incarnation)
+        return self._held[incarnation]
+
+    def _list_held(self, incarnation: int) -> None:
+        """In one go for all of whom it is not known: after a takeover that is every owner."""
+        found: dict[int, list[Held]] = {incarnation: []}
+        for key_range, right in self.rights:
+            if right.owner not in self._held:
+                held = Held(start=key_range.start, end=key_range.end, number=right.number)
+                found.setdefault(right.owner, []).append(held)
+        self._held.update((owner, tuple(held)) for owner, held in found.items())
 
     def entries(self) -> tuple[Entry, ...]:
         """The whole table."""

@@ -16,7 +16,7 @@ from tenure.base.keys import Key
 from tenure.base.ranges import KeyRange
 from tenure.protocol.balance import ring
 from tenure.protocol.balance import round as weighted
-from tenure.protocol.balance.meter import Meter
+from tenure.protocol.balance.meter import Meter, RangeTally
 from tenure.protocol.balance.policy import NOBODY, Plan, Policy, Situation
 from tenure.protocol.lease.messages import Leased, LeaseRequest
 from tenure.protocol.lease.owner.load_reports import LoadReports, Tallies
@@ -129,8 +129,11 @@ class Counting:
 
         def tallies() -> Tallies:
             self._count(held, now - self._reports.reported_at)
-            numbers = (lease.number for lease in held)
-            return zip(ranges, numbers, self._counts.values(), strict=True)
+            counts = self._counts.values()
+            return [
+                RangeTally(lease.start, lease.end, lease.number, count)
+                for lease, count in zip(held, counts, strict=True)
+            ]
 
         self._reports.every_ns = renew_ns
         return self._reports.add_to(

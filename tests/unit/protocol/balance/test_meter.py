@@ -8,7 +8,7 @@ import pytest
 from tenure.base.instants import Instant, seconds
 from tenure.base.keys import Key
 from tenure.base.ranges import KeyRange
-from tenure.protocol.balance.meter import SAMPLES, TOLD_AT_MOST, Meter, Sampler
+from tenure.protocol.balance.meter import SAMPLES, TOLD_AT_MOST, Meter, RangeTally, Sampler
 from tenure.protocol.balance.picture import RangeRate
 
 LOW, HIGH = KeyRange(b"", b"m"), KeyRange(b"m", None)
@@ -26,25 +26,33 @@ def at(value: float) -> Instant:
     return Instant(seconds(value))
 
 
+def low(number: int, load: float) -> RangeTally:
+    return RangeTally(LOW.start, LOW.end, number, load)
+
+
+def high(number: int, load: float) -> RangeTally:
+    return RangeTally(HIGH.start, HIGH.end, number, load)
+
+
 def test_a_report_says_what_was_counted_since_the_last() -> None:
     meter = Meter(Random(1), at(0))
-    assert meter.report(at(1), [(LOW, 2, 100), (HIGH, 3, 50)]).ranges == []
-    report = meter.report(at(3), [(LOW, 2, 160), (HIGH, 3, 50)])
+    assert meter.report(at(1), [low(2, 100), high(3, 50)]).ranges == []
+    report = meter.report(at(3), [low(2, 160), high(3, 50)])
     assert report.span_ns == seconds(2)
     assert report.ranges == [RangeRate(b"", b"m", 30.0), RangeRate(b"m", None, 0.0)]
 
 
 def test_what_was_granted_meanwhile_is_left_out_of_the_next_report() -> None:
     meter = Meter(Random(1), at(0))
-    meter.report(at(1), [(LOW, 2, 100)])
-    assert meter.report(at(2), [(LOW, 5, 7), (HIGH, 4, 9)]).ranges == []
-    assert meter.report(at(3), [(LOW, 5, 9)]).ranges == [RangeRate(b"", b"m", 2.0)]
+    meter.report(at(1), [low(2, 100)])
+    assert meter.report(at(2), [low(5, 7), high(4, 9)]).ranges == []
+    assert meter.report(at(3), [low(5, 9)]).ranges == [RangeRate(b"", b"m", 2.0)]
 
 
 def test_two_reports_at_one_instant_say_nothing() -> None:
     meter = Meter(Random(1), at(1))
-    meter.report(at(1), [(LOW, 2, 100)])
-    assert meter.report(at(1), [(LOW, 2, 100)]).ranges == [RangeRate(b"", b"m", 0.0)]
+    meter.report(at(1), [low(2, 100)])
+    assert meter.report(at(1), [low(2, 100)]).ranges == [RangeRate(b"", b"m", 0.0)]
 
 
 @pytest.mark.parametrize("checks", [1_000, 100_000])

@@ -1,7 +1,10 @@
 """The lease table: what records make of it, and that a later leader knows the same."""
 
+from collections.abc import Iterator
+
 import pytest
 
+from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
 from tenure.errors import JournalDamaged
 from tenure.protocol.lease.history import LeaseHistory
@@ -144,6 +147,31 @@ def test_what_an_owner_holds_is_one_object_while_it_does_not_change() -> None:
         Changed(pool="p", entries=(Entry(start=b"m", end=None, owner=2, number=3, since=3),))
     )
     assert table.held_by(1) is held
+
+
+class Counted(RangeMap[Right]):
+    """How often it was gone through."""
+
+    times = 0
+
+    def __iter__(self) -> Iterator[tuple[KeyRange, Right]]:
+        Counted.times += 1
+        return super().__iter__()
+
+
+def test_what_all_owners_hold_is_found_in_one_go() -> None:
+    """After a takeover every owner asks, and the table may have a hundred thousand ranges."""
+    table = table_of(*(joined(i, f"o{i}") for i in range(1, 9)))
+    entries = [Entry(start=bytes([i]), end=None, owner=i, number=i, since=i) for i in range(1, 9)]
+    table.apply(Changed(pool="p", entries=tuple(entries)))
+    rights = Counted(Right(0, 0, 0))
+    for key_range, right in table.rights:
+        rights.assign(key_range, right)
+    table.rights, Counted.times = rights, 0
+    for i in range(1, 9):
+        end = None if i == 8 else bytes([i + 1])
+        assert table.held_by(i) == (Held(start=bytes([i]), end=end, number=i),)
+    assert Counted.times == 1
 
 
 def test_ranges_merge_where_owner_number_and_since_agree() -> None:

@@ -13,6 +13,7 @@ from tenure.base.ranges import LOWEST
 from tenure.protocol.balance.planning import Planned, Planning, PlanningFailed
 from tenure.protocol.lease.answers import Connection, Impossible, PoolDeleted, PoolMade, Steered
 from tenure.protocol.lease.leader import questions
+from tenure.protocol.lease.leader.claims import NEVER
 from tenure.protocol.lease.leader.context import LeaderContext
 from tenure.protocol.lease.leader.events import (
     CreatePool,
@@ -135,8 +136,8 @@ class Leader:
             return
         pool = self.pools.get(message.pool)
         if isinstance(message, LeaseRequest):
-            if pool is None or self._claims_too_much(pool, message):
-                self.context.refuse(connection, message, "past", _NEVER, MAX_RETRY_NS)
+            if pool is None:
+                self.context.refuse(connection, message, "past", NEVER, MAX_RETRY_NS)
             else:
                 pool.on_request(now, connection, message)
             return
@@ -230,11 +231,6 @@ class Leader:
         if shown.leadership == seal.leadership:
             return shown.nonce != seal.nonce  # drawn once for each leadership (P2)
         return shown.leadership > seal.leadership or shown.lsn >= self.took_over_lsn
-
-    def _claims_too_much(self, pool: Pool, message: LeaseRequest) -> bool:
-        """Whether the owner claims, without a receipt, what was never so in this journal."""
-        is_later = message.leadership > self.context.seal.leadership
-        return is_later or not pool.may_have_numbered(message)
 
     def on_disconnected(self, now: Instant, connection: Connection) -> None:
         """Push no more there. Leases are not touched: a closed socket proves nothing (P14)."""
@@ -384,12 +380,6 @@ class Leader:
         self.context.ledger.invariants()
         for pool in self.pools.values():
             pool.invariants()
-
-
-_NEVER = (
-    "this journal never numbered such an owner, or never gave it what it lists; what it holds is "
-    "not its own, and it joins anew"
-)
 
 
 def _wrong_name(pool: str) -> str | None:

@@ -144,7 +144,7 @@ class Manager:
     def _advance(self, now: Instant) -> None:
         self._actions.extend(self.leadership.advance(now))
         if self.leader:
-            self.leader.context.is_proven = self._may_speak(now)
+            self._prove(self.leader, now)
             if now >= self._leader_wakes_at:
                 self.leader.advance(now)
 
@@ -167,23 +167,25 @@ class Manager:
             self._actions.append(TellClient(connection, Standby(leader=leader)))
             if isinstance(message, Hello | Sync):
                 self._unanswered[connection] = message
-        elif not self._may_speak(now):
+        elif not self.leader.context.is_proven:
             if not self._is_silent:
                 self._note(LogKind.SILENT)
             self._is_silent = True
         elif self.leader.has_gone_back(message):
             self._doubted_at = now
+            self._prove(self.leader, now)
             self._note(LogKind.DOUBTED)
         else:
             self._is_silent = False
             self.leader.on_message(now, connection, message)
 
-    def _may_speak(self, now: Instant) -> bool:
-        """Whether to answer as the leader: nobody else can be, and the journal is not in doubt."""
-        return self._doubted_at is None and self.leadership.is_proven(now)
+    def _prove(self, leader: Leader, now: Instant) -> None:
+        """Answer as the leader while nobody else can be, and the journal is not in doubt."""
+        is_proven = self._doubted_at is None and self.leadership.is_proven(now)
+        leader.context.is_proven = is_proven
 
     def _on_asked(self, now: Instant, asked: QuestionAsked) -> None:
-        if self.leader and self._may_speak(now):
+        if self.leader and self.leader.context.is_proven:
             self.leader.on_asked(now, asked)
         else:
             leader = self.leadership.leader
@@ -253,6 +255,7 @@ class Manager:
             first_start=self.config.first_start,
             make_policy=self.make_policy,
         )
+        self._prove(self.leader, now)
         self._note(LogKind.LEADING, f"leadership {event.leadership}, LSN {history.lsn}")
         unanswered, self._unanswered = self._unanswered, {}
         for connection, message in unanswered.items():

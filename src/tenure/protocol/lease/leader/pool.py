@@ -21,6 +21,7 @@ from tenure.protocol.balance.policy import NOBODY, Policy
 from tenure.protocol.lease.answers import Connection
 from tenure.protocol.lease.causes import joined
 from tenure.protocol.lease.leader.addresses import Addresses
+from tenure.protocol.lease.leader.claims import NEVER, claims_too_much
 from tenure.protocol.lease.leader.context import LeaderContext
 from tenure.protocol.lease.leader.move_log import MoveLog
 from tenure.protocol.lease.leader.moving import Moving
@@ -101,7 +102,8 @@ class Pool:
             return
         else:
             session = self._number(now, message)
-        self._answer(now, connection, session, message, (), ())
+        given = self.table.held_by(session.incarnation)
+        self._answer(now, connection, session, message, given)
 
     def _number(self, now: Instant, message: Join) -> Session:
         self._forget_the_long_gone(now)
@@ -138,42 +140,25 @@ class Pool:
 
     def on_request(self, now: Instant, connection: Connection, message: LeaseRequest) -> None:
         """Take back what is not listed, then answer with all that the owner may hold."""
-        session = self.session_of(message)
-        if session is None:
-            self.context.refuse(
-                connection,
-                message,
-                "past",
-                "evicted, or a later incarnation or nobody has the name",
-            )
+        is_member = message.incarnation in self.table.members
+        given = self.table.held_by(message.incarnation) if is_member else ()
+        if claims_too_much(self.table, self.context.seal, message, given):
+            self.context.refuse(connection, message, "past", NEVER, MAX_RETRY_NS)
             return
-        differs = message.copies or message.held != self.table.held_by(session.incarnation)
+        session = self.sessions.get(message.incarnation)
+        if (
+            session is None
+            or session.owner_nonce != message.owner_nonce
+            or self._is_evicted(session)
+        ):
+            why = "evicted, or a later incarnation or nobody has the name"
+            self.context.refuse(connection, message, "past", why)
+            return
+        differs = message.copies or message.held != given
         if differs and cuts_too_much(self.table, message):
             self.context.refuse(connection, message, "past", TOO_FINE)
             return
-        self._answer(now, connection, session, message, message.held, message.copies)
-
-    def may_have_numbered(self, message: LeaseRequest) -> bool:
-        """Whether the incarnation, and the numbers of all that it holds, can be of this history.
-
-        Not where another was numbered so: an incarnation and its nonce are journaled together (P9).
-        """
-        table = self.table
-        member = table.members.get(message.incarnation)
-        if message.incarnation >= table.next_incarnation or (
-            member is not None and member.nonce != message.owner_nonce
-        ):
-            return False
-        if message.held == table.held_by(message.incarnation):
-            return True
-        return all(item.number < table.next_number for item in message.held)
-
-    def session_of(self, message: LeaseRequest) -> Session | None:
-        """The session of the very incarnation that sent `message`, if it is its name's last."""
-        session = self.sessions.get(message.incarnation)
-        if session is None or session.owner_nonce != message.owner_nonce:
-            return None
-        return None if self._is_evicted(session) else session
+        self._answer(now, connection, session, message, given)
 
     def _is_evicted(self, session: Session) -> bool:
         return session.incarnation in self.table.steering.evicted
@@ -184,9 +169,11 @@ class Pool:
         connection: Connection,
         session: Session,
         message: Join | LeaseRequest,
-        held: tuple[Held, ...],
-        copies: tuple[Copy, ...],
+        given: tuple[Held, ...],
     ) -> None:
+        """`given` is what the table gives the incarnation; what a request does not list of it is
+        returned.
+        """
         if not session.is_in_order(message.sequence):
             self.context.note(LeaderKind.LATE_REQUEST, self.table.pool, session.name)
             return
@@ -200,7 +187,8 @@ class Pool:
             session.cause = self.context.begin()
         if isinstance(message, LeaseRequest):
             self._note_letting_go(now, session, message.letting_go)
-        given = self.table.held_by(session.incarnation)
+        held = message.held if isinstance(message, LeaseRequest) else ()
+        copies = message.copies if isinstance(message, LeaseRequest) else ()
         missing = [] if held == given else self.not_listed(session, held)
         if isinstance(message, LeaseRequest) and message.load is not None:
             self.planner.load_watch.take(now, message.load, given)
@@ -218,7 +206,8 @@ class Pool:
             returned, giving = self.moving.settle(now, session, missing, copies, self.planner.plan)
             if returned:
                 self._free(now, returned)
-        self._respond(session, *self._may_hold(now, session, giving), copies)
+            given = self.table.held_by(session.incarnation)
+        self._respond(session, *self._may_hold(now, session, given, giving), copies)
         if session.settled and session.proven:
             session.cause = ""
 
@@ -340,9 +329,12 @@ class Pool:
     # --- what may be held ---
 
     def _may_hold(
-        self, now: Instant, session: Session, giving: RangeMap[bool] | None
+        self,
+        now: Instant,
+        session: Session,
+        given: tuple[Held, ...],
+        giving: RangeMap[bool] | None,
     ) -> tuple[tuple[Leased, ...], tuple[HandOff, ...], tuple[Expected, ...]]:
-        given = self.table.held_by(session.incarnation)
         if session.settled and session.renewal[0] is given:
             return session.renewal[1], (), ()
         if giving is None:

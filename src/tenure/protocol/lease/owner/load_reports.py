@@ -11,9 +11,8 @@ from msgspec.structs import replace
 
 from tenure.base.instants import Instant
 from tenure.base.keys import Key
-from tenure.base.ranges import KeyRange
 from tenure.protocol.balance.load import HIGHEST_RATE, RANGES_PER_REPORT
-from tenure.protocol.balance.meter import Meter
+from tenure.protocol.balance.meter import Meter, RangeTally
 from tenure.protocol.balance.picture import Measurement, RangeRate
 from tenure.protocol.lease.messages import KeyLoad, LeaseRequest, LoadReport, RangeLoad
 
@@ -21,8 +20,7 @@ EARLY = 0.9
 """The part of a renewal interval between two reports: two renewals may be a little closer
 together."""
 
-Tallies: TypeAlias = Iterable[tuple[KeyRange, int, float]]
-"""Range, number and load so far of all that is held."""
+Tallies: TypeAlias = Iterable[RangeTally]
 
 
 class LoadReports:
