@@ -23,7 +23,7 @@ from tenure.journals import Journal, open_journal
 from tenure.journals.etcd.values import AppendValue, packed, sealed
 from tenure.protocol.lease.messages import Entry
 from tenure.protocol.lease.records import AnyRecord, Changed, State
-from tenure.protocol.log.journal import Committed, Seat
+from tenure.protocol.log.journal import Committed, Mandate, Seat
 from tenure.wire.lease_records import LEASE_RECORDS
 from tests.integration.etcd.servers import running
 
@@ -65,7 +65,7 @@ class Appends:
     """Appends of one record after another."""
 
     def __init__(
-        self, journal: Journal[AnyRecord, State], leadership: int, lsn: int, record: AnyRecord
+        self, journal: Journal[AnyRecord, State], leadership: Mandate, lsn: int, record: AnyRecord
     ) -> None:
         self._journal = journal
         self._leadership = leadership
@@ -100,12 +100,13 @@ async def measure(directory: Path) -> bool:
     good = True
     async with running(directory, size=3) as cluster:
         journal = open_journal(cluster.journal_url(), LEASE_RECORDS)
-        assert await journal.campaign(Seat(), Seat(1, 0, "http://a", 1))
+        mandate = await journal.campaign(Seat(), Seat(1, 0, "http://a", 1))
+        assert mandate is not None
         lsn = 0
         for entries in ENTRIES:
             record = record_of(entries)
             size = len(sealed(AppendValue(1, 1, packed([LEASE_RECORDS.encode_record(record)]))))
-            append = Appends(journal, 1, lsn, record)
+            append = Appends(journal, mandate, lsn, record)
             appends, bares = await compare(append, cluster.urls[0], bare_transaction(size))
             lsn = append.lsn
             times = ratio(appends, bares)

@@ -28,10 +28,11 @@ LOOK_EVERY = 1_000
 def measure(days: float, directory: Path) -> bool:
     beats = int(days * 24 * 3_600 / in_seconds(PRESETS["default"].beat_ns))
     leader, standby = (SqliteStore(directory / "journal.sqlite", LEASE_RECORDS) for _ in range(2))
-    leader.campaign(Seat(), Seat(1, 0, "http://a", 1))
+    mandate = leader.campaign(Seat(), Seat(1, 0, "http://a", 1))
+    assert mandate is not None
     largest, began = 0, perf_counter()
     for beat in range(1, beats + 1):
-        leader.beat(1, beat)
+        leader.beat(mandate, beat)
         if beat % LOOK_EVERY == 0:
             assert standby.read_seat().beat == beat
             largest = max(largest, leader.file_bytes())

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,9 +18,11 @@ from tenure.protocol.log.journal import (
     Append,
     Beat,
     Campaign,
+    Campaigned,
     Compact,
     Load,
     Loaded,
+    Mandate,
     ReadSeat,
     Resign,
     Seat,
@@ -52,17 +55,20 @@ class TestSqlite(RestorableJournalContract):
             asyncio.run(journal.close())
 
 
+OURS = 0
+"""In a mandate: the journal at hand, whichever that is."""
 SMALL = st.integers(0, 4)
 RECORDS = st.lists(st.builds(PromiseLowered, promise_ns=SMALL), max_size=3).map(tuple)
 SEATS = st.builds(Seat, SMALL, SMALL, st.sampled_from(["", "http://a"]), SMALL)
+MANDATES = st.builds(Mandate, st.sampled_from([OURS, 77]), SMALL)
 ACTIONS = st.one_of(
     st.builds(ReadSeat),
     SEATS.map(lambda seen: Campaign(seen, taken_by("http://b", seen))),
-    st.builds(Beat, SMALL, SMALL),
-    st.builds(Resign, SMALL),
+    st.builds(Beat, MANDATES, SMALL),
+    st.builds(Resign, MANDATES),
     st.builds(Load, SMALL),
-    st.builds(Append, SMALL, SMALL, RECORDS),
-    st.builds(Compact, SMALL, SMALL, st.builds(State, leadership=SMALL)),
+    st.builds(Append, MANDATES, SMALL, RECORDS),
+    st.builds(Compact, MANDATES, SMALL, st.builds(State, leadership=SMALL)),
 )
 # Drawn freely, hardly any campaign sees the seat as it is, and then nobody ever leads.
 LIKELY = st.sampled_from(["take the seat", "append", "compact"])
@@ -75,18 +81,20 @@ async def story(
     told: list[object] = []
     for step in plan:
         seat, history = await journal.read_seat(), await journal.load()
+        mandate = Mandate(history.journal, seat.leadership)
         action: JournalAction
         match step:
             case "take the seat":
                 action = Campaign(seat, taken_by("http://a", seat))
             case "append":
-                action = Append(
-                    seat.leadership, history.lsn, (PromiseLowered(promise_ns=history.lsn),)
-                )
+                action = Append(mandate, history.lsn, (PromiseLowered(promise_ns=history.lsn),))
             case "compact":
-                action = Compact(seat.leadership, history.lsn, State(leadership=history.lsn))
+                action = Compact(mandate, history.lsn, State(leadership=history.lsn))
             case str():
                 raise AssertionError(step)
+            case Beat() | Resign() | Append() | Compact() if step.mandate.journal == OURS:
+                drawn = Mandate(history.journal, step.mandate.leadership)
+                action = msgspec.structs.replace(step, mandate=drawn)
             case _:
                 action = step
         try:
@@ -96,6 +104,8 @@ async def story(
             continue
         if isinstance(event, Loaded):  # the identities differ, as they should
             told.append((event.state, event.state_lsn, event.records))
+        elif isinstance(event, Campaigned):
+            told.append((event.leadership, event.mandate is not None))
         else:
             told.append(event)
     return told

@@ -17,6 +17,7 @@ from tenure.protocol.log.journal import (
     Followed,
     Loaded,
     LogAction,
+    Mandate,
     Seat,
 )
 from tenure.wire.journal_codec import JournalCodec
@@ -102,10 +103,10 @@ async def journal(url: str) -> AsyncIterator[Journal[Change, House]]:
 CHANGES: tuple[Change, ...] = (Painted("north", "red"), Painted("south", "blue"))
 
 
-async def lead(journal: Journal[Change, House]) -> int:
-    seen = await journal.read_seat()
-    assert await journal.campaign(seen, Seat(seen.leadership + 1, 0, "http://a", 1))
-    return seen.leadership + 1
+async def lead(journal: Journal[Change, House]) -> Mandate:
+    mandate = await journal.campaign(Seat(), Seat(1, 0, "http://a", 1))
+    assert mandate is not None
+    return mandate
 
 
 @pytest.mark.asyncio
@@ -117,7 +118,7 @@ async def test_its_records_and_snapshots_come_back(journal: Journal[Change, Hous
     assert await journal.load_after(begun.journal, 1) == Tail(1, CHANGES[1:])
     assert await journal.compact(leadership, 1, {"north": "red"})
     more: LogAction[Change, House] = Append(leadership, 2, (Demolished("north"),))
-    assert await perform(journal, more) == Appended(leadership, 2, Committed(3))
+    assert await perform(journal, more) == Appended(1, 2, Committed(3))
     records = (*CHANGES[1:], Demolished("north"))
     assert await journal.load() == WholeLog(begun.journal, {"north": "red"}, 1, records)
 

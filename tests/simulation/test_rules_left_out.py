@@ -8,7 +8,10 @@ from tenure.protocol.lease.client_events import ManagerLost
 from tenure.protocol.log.journal import Beaten
 from tenure.sim.lease.canaries import BY_SCHEDULE, canary
 from tests.simulation.test_schedules import a_failover_onto_a_shorter_preset
-from tests.simulation.test_schedules_of_journals import a_memory_journal_starts_anew
+from tests.simulation.test_schedules_of_journals import (
+    a_journal_is_replaced_under_its_leader,
+    a_memory_journal_starts_anew,
+)
 from tests.unit.protocol.lease.driven_owner import at, introduction, renewing
 from tests.unit.protocol.lease.leader.test_change_log import (
     test_what_is_forgotten_is_not_told_in_part as what_is_forgotten_is_told_in_part,
@@ -52,6 +55,7 @@ STORIES: dict[str, Callable[[], object]] = {
     "listed-numbers-not-compared": what_is_listed_under_another_number,
     "equal-number-granted": a_number_that_was_seen_is_granted_again,
     "new-journal-waits-a-term": lambda: a_memory_journal_starts_anew(first_start=False),
+    "leads-whatever-journal": a_journal_is_replaced_under_its_leader,
     "change-log-forgets-that-it-forgot": what_is_forgotten_is_told_in_part,
 }
 

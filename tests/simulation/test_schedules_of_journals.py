@@ -3,7 +3,7 @@
 As in `test_schedules`.
 """
 
-from tenure.base.instants import seconds
+from tenure.base.instants import in_seconds, seconds
 from tenure.base.ranges import WHOLE
 from tenure.protocol.lease.leader.leader import Leader
 from tenure.protocol.lease.messages import LeaseRequest, LeaseResponse, Standby
@@ -183,6 +183,62 @@ def test_10_an_owner_and_a_lookup_that_meet_another_journal_begin_anew() -> None
     stage.run_until(lambda: stage.holders(KEY) == ["o"], at_most=70)
     stage.run(1)
     assert lookup.find(KEY) == "o"
+
+
+def a_journal_is_replaced_under_its_leader() -> None:
+    """An empty one is in its place, and b is the first to lead it: under the number that a has in
+    the other. a's beats would keep its owner's leases alive beside those that b grants.
+    """
+    stage = Stage()
+    a = stage.manager("a")
+    stage.run_until(lambda: a.leads)
+    stage.part("b", "o")
+    stage.part("a", "p")
+    o = stage.owner("o")
+    stage.run_until(lambda: stage.holders(KEY) == ["o"])
+    stage.begin_history()
+    b = stage.manager("b", first_start=False)
+    assert b.leads
+    assert b.machine.leadership.leadership == a.machine.leadership.leadership
+    stage.owner("p")
+    stage.run(in_seconds(DEFAULT.longest_hold_ns))
+    assert (o.notes[-1], stage.holders(KEY)) == ("lapsed", ["p"])
+
+
+def test_10_who_leads_another_journal_does_not_lead_this_one() -> None:
+    """P18, P22: leaderships are numbered within a journal; their numbers do not say which."""
+    a_journal_is_replaced_under_its_leader()
+
+
+def test_10_a_late_append_does_not_reach_the_journal_that_came_after() -> None:
+    """As long as the other, and led under the same number."""
+    stage, a, _ = one_owner()
+    appends = stage.hold(Append, sender="a")
+    stage.owner("p")
+    late = appends.last
+    appends.end()
+    stage.begin_history()
+    b = stage.manager("b")
+    stage.owner("q")
+    stage.run_until(lambda: stage.journal.lsn >= late.what.after_lsn)
+    assert b.machine.leadership.leadership == a.machine.leadership.leadership
+    records = stage.journal.records
+    late.deliver()
+    assert stage.journal.records == records
+    assert not a.leads
+
+
+def test_10_a_journal_replaced_between_a_campaign_and_the_reading_is_not_led() -> None:
+    """What was won was won in the other one; and that one is gone."""
+    stage = Stage()
+    loads = stage.hold(Load)
+    a = stage.manager("a")
+    stage.begin_history()
+    loads.end_and_deliver()
+    assert not a.leads
+    stage.run(1)
+    assert a.gave_up is not None
+    assert stage.journal.records == ()
 
 
 def test_10_lsns_that_have_grown_past_the_old_ones_are_of_another_history() -> None:

@@ -4,9 +4,9 @@ A journal is two things in one. A *log* of records with LSNs 1, 2, 3 ..., a pref
 been replaced by a snapshot. And a *seat*, on which one manager at a time leads. They are one thing
 because only the leader may write, and whether it still leads is decided where it writes.
 
-- **Guards.** What carries a leadership does nothing unless that leadership has the seat. An append
-  also says after which LSN; one leader writes one log, so a log that has gone on without it means
-  two writers under one leadership, and is damage.
+- **Mandates.** What carries a mandate does nothing unless this is the journal that it names, and
+  its leadership has the seat. An append also says after which LSN; one leader writes one log, so a
+  log that has gone on without it means two writers under one leadership, and is damage.
 - **All or none, and durable.** What was answered with success outlives the manager, and its host
   where the journal says so.
 - **Repeatable.** After `Unknown`, the same append may be repeated until the answer is known (rule
@@ -27,7 +27,7 @@ import msgspec
 
 from tenure.base.numbers import JournalId, Number
 from tenure.errors import JournalDamaged, JournalTooNew, JournalWentBack
-from tenure.protocol.log.journal import AppendResult, R, S, Seat
+from tenure.protocol.log.journal import AppendResult, Mandate, R, S, Seat
 
 FATAL = (JournalDamaged, JournalTooNew, JournalWentBack)
 """Errors that repeating a call does not mend: a manager that meets one stops, and says so."""
@@ -71,19 +71,19 @@ class Journal(Protocol[R, S]):
         """Which manager leads."""
         ...
 
-    async def campaign(self, seen: Seat, taken: Seat) -> bool:
-        """Put `taken` in the place of the seat if that is exactly as `seen`; whether it was put.
+    async def campaign(self, seen: Seat, taken: Seat) -> Mandate | None:
+        """Put `taken` in the place of the seat if that is exactly as `seen`; None if it is not.
 
         `taken` is of the leadership after `seen`, and names its manager.
         """
         ...
 
-    async def beat(self, leadership: int, beat: int) -> bool:
-        """Show that the leader lives; False if `leadership` does not lead. Need not be durable."""
+    async def beat(self, mandate: Mandate, beat: int) -> bool:
+        """Show that the leader lives; False if it does not lead. Need not be durable."""
         ...
 
-    async def resign(self, leadership: int) -> None:
-        """Leave the seat, if `leadership` has it. From then on that leadership does not lead."""
+    async def resign(self, mandate: Mandate) -> None:
+        """Leave the seat, if the mandate has it. From then on that leadership does not lead."""
         ...
 
     async def load(self) -> WholeLog[R, S]:
@@ -98,16 +98,18 @@ class Journal(Protocol[R, S]):
         """
         ...
 
-    async def append(self, leadership: int, after_lsn: int, records: tuple[R, ...]) -> AppendResult:
-        """Add `records` right after `after_lsn`, all or none, if `leadership` leads.
+    async def append(
+        self, mandate: Mandate, after_lsn: int, records: tuple[R, ...]
+    ) -> AppendResult:
+        """Add `records` right after `after_lsn`, all or none, if the mandate leads.
 
         `Committed` also where those very records already are there, by that leadership. `Unknown`
         for all that may pass: repeat the call. Raises JournalDamaged when the log ends elsewhere.
         """
         ...
 
-    async def compact(self, leadership: int, lsn: int, state: S) -> bool:
-        """Put `state` in the place of the records up to `lsn`; False if `leadership` does not lead.
+    async def compact(self, mandate: Mandate, lsn: int, state: S) -> bool:
+        """Put `state` in the place of the records up to `lsn`; False if the mandate does not lead.
 
         At once or not at all. Nothing happens where a snapshot of `lsn` or later is there already.
         """

@@ -13,6 +13,8 @@ from random import Random, SystemRandom
 from threading import Lock
 from typing import Generic, TypeVar
 
+import msgspec
+
 from tenure.journals.contract import Tail, WholeLog, check_campaign, went_back, wrong_end
 from tenure.protocol.log.journal import (
     Append,
@@ -30,6 +32,7 @@ from tenure.protocol.log.journal import (
     Loaded,
     LogAction,
     LogEvent,
+    Mandate,
     R,
     ReadSeat,
     Resign,
@@ -76,27 +79,29 @@ class JournalContents(Generic[R, S]):
             case Campaign(seen=seen, taken=taken):
                 won = self.seat == seen
                 self.seat = taken if won else self.seat
-                return Campaigned(taken.leadership, won)
-            case Beat(leadership=leadership, beat=beat):
-                kept = self.leads(leadership)
+                mandate = Mandate(self.journal, taken.leadership)
+                return Campaigned(taken.leadership, mandate if won else None)
+            case Beat(mandate=mandate, beat=beat):
+                kept = self.leads(mandate)
                 if kept:
-                    self.seat = Seat(leadership, beat, self.seat.manager, self.seat.watch_ns)
-                return Beaten(leadership, beat, kept)
-            case Resign(leadership=leadership):
-                if self.leads(leadership):
+                    self.seat = msgspec.structs.replace(self.seat, beat=beat)
+                return Beaten(mandate.leadership, beat, kept)
+            case Resign(mandate=mandate):
+                if self.leads(mandate):
                     self.vacate()
                 return None
             case Load():
                 return self._load(action)
-            case Append(leadership=leadership, after_lsn=after_lsn):
-                return Appended(leadership, after_lsn, self._append(action))
+            case Append(mandate=mandate, after_lsn=after_lsn):
+                return Appended(mandate.leadership, after_lsn, self._append(action))
             case Compact():
                 self._compact(action)
                 return None
 
-    def leads(self, leadership: int) -> bool:
-        """Whether this leadership has the seat."""
-        return self.seat.leadership == leadership and self.seat.manager != ""
+    def leads(self, mandate: Mandate) -> bool:
+        """Whether the mandate is of this journal, and has the seat."""
+        has_seat = self.seat.leadership == mandate.leadership and self.seat.manager != ""
+        return self.journal == mandate.journal and has_seat
 
     def vacate(self) -> None:
         """Nobody leads: the leader has resigned, or was revoked early."""
@@ -111,12 +116,12 @@ class JournalContents(Generic[R, S]):
         return Followed(load.leadership, self.journal, load.after_lsn, records)
 
     def _append(self, action: Append[R]) -> AppendResult:
-        if not self.leads(action.leadership):
+        if not self.leads(action.mandate):
             return Deposed()
         if action.after_lsn == self.lsn:
             self.write(action)
         elif not self.has(action):
-            raise wrong_end(action.after_lsn, self.lsn, action.leadership)
+            raise wrong_end(action.after_lsn, self.lsn, action.mandate.leadership)
         return Committed(action.after_lsn + len(action.records))
 
     def has(self, action: Append[R]) -> bool:
@@ -131,17 +136,17 @@ class JournalContents(Generic[R, S]):
             self.on_commit(self, record)
 
     def _compact(self, action: Compact[S]) -> None:
-        if not self.leads(action.leadership):
+        if not self.leads(action.mandate):
             return
         if action.lsn > self.lsn:
-            raise wrong_end(action.lsn, self.lsn, action.leadership)
+            raise wrong_end(action.lsn, self.lsn, action.mandate.leadership)
         if action.lsn > self.state_lsn:
             del self._written[: action.lsn - self.state_lsn]
             self.state, self.state_lsn = action.state, action.lsn
 
 
 def _signed(action: Append[R]) -> list[tuple[int, R]]:
-    return [(action.leadership, record) for record in action.records]
+    return [(action.mandate.leadership, record) for record in action.records]
 
 
 class MemoryJournal(Generic[R, S]):
@@ -155,19 +160,19 @@ class MemoryJournal(Generic[R, S]):
         """See `Journal.read_seat`."""
         return self._ask(ReadSeat(), SeatRead).seat
 
-    async def campaign(self, seen: Seat, taken: Seat) -> bool:
+    async def campaign(self, seen: Seat, taken: Seat) -> Mandate | None:
         """See `Journal.campaign`."""
         check_campaign(seen, taken)
-        return self._ask(Campaign(seen, taken), Campaigned).won
+        return self._ask(Campaign(seen, taken), Campaigned).mandate
 
-    async def beat(self, leadership: int, beat: int) -> bool:
+    async def beat(self, mandate: Mandate, beat: int) -> bool:
         """See `Journal.beat`."""
-        return self._ask(Beat(leadership, beat), Beaten).kept
+        return self._ask(Beat(mandate, beat), Beaten).kept
 
-    async def resign(self, leadership: int) -> None:
+    async def resign(self, mandate: Mandate) -> None:
         """See `Journal.resign`."""
         with self._lock:
-            self._contents.carry_out(Resign(leadership))
+            self._contents.carry_out(Resign(mandate))
 
     async def load(self) -> WholeLog[R, S]:
         """See `Journal.load`."""
@@ -184,15 +189,17 @@ class MemoryJournal(Generic[R, S]):
             raise went_back(lsn, found.lsn)
         return _whole(found)
 
-    async def append(self, leadership: int, after_lsn: int, records: tuple[R, ...]) -> AppendResult:
+    async def append(
+        self, mandate: Mandate, after_lsn: int, records: tuple[R, ...]
+    ) -> AppendResult:
         """See `Journal.append`."""
-        return self._ask(Append(leadership, after_lsn, records), Appended).result
+        return self._ask(Append(mandate, after_lsn, records), Appended).result
 
-    async def compact(self, leadership: int, lsn: int, state: S) -> bool:
+    async def compact(self, mandate: Mandate, lsn: int, state: S) -> bool:
         """See `Journal.compact`."""
         with self._lock:
-            self._contents.carry_out(Compact(leadership, lsn, state))
-            return self._contents.leads(leadership)
+            self._contents.carry_out(Compact(mandate, lsn, state))
+            return self._contents.leads(mandate)
 
     async def close(self) -> None:
         """Nothing: the object may be another manager's too."""

@@ -39,7 +39,7 @@ async def perform(journal: Journal[R, S], action: LogAction[R, S]) -> LogEvent[R
         raise
     except JournalError as error:
         if isinstance(action, Append):
-            return Appended(action.leadership, action.after_lsn, Unknown(str(error)))
+            return Appended(action.mandate.leadership, action.after_lsn, Unknown(str(error)))
         return JournalFailed(action, str(error))
 
 
@@ -49,21 +49,21 @@ async def _perform(journal: Journal[R, S], action: LogAction[R, S]) -> LogEvent[
             return SeatRead(await journal.read_seat())
         case Campaign(seen, taken):
             return Campaigned(taken.leadership, await journal.campaign(seen, taken))
-        case Beat(leadership, beat):
-            return Beaten(leadership, beat, await journal.beat(leadership, beat))
-        case Resign(leadership):
-            await journal.resign(leadership)
+        case Beat(mandate, beat):
+            return Beaten(mandate.leadership, beat, await journal.beat(mandate, beat))
+        case Resign(mandate):
+            await journal.resign(mandate)
             return None
         case Load(leadership, known, after_lsn):
             found = await journal.load_after(known, after_lsn)
             if isinstance(found, Tail):
                 return Followed(leadership, known, after_lsn, found.records)
             return Loaded(leadership, found.journal, found.state, found.state_lsn, found.records)
-        case Append(leadership, after_lsn, records):
-            result = await journal.append(leadership, after_lsn, records)
-            return Appended(leadership, after_lsn, result)
-        case Compact(leadership, lsn, state):
-            await journal.compact(leadership, lsn, state)
+        case Append(mandate, after_lsn, records):
+            result = await journal.append(mandate, after_lsn, records)
+            return Appended(mandate.leadership, after_lsn, result)
+        case Compact(mandate, lsn, state):
+            await journal.compact(mandate, lsn, state)
             return None
         case _:
             assert_never(action)

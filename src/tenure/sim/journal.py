@@ -32,8 +32,8 @@ LATENCY_NS = 2 * MILLISECOND_NS
 def failure_of(action: JournalAction, why: str) -> JournalEvent | None:
     """What a caller hears of a call whose answer is lost."""
     match action:
-        case Append(leadership=leadership, after_lsn=after_lsn):
-            return Appended(leadership, after_lsn, Unknown(why))
+        case Append(mandate=mandate, after_lsn=after_lsn):
+            return Appended(mandate.leadership, after_lsn, Unknown(why))
         case Resign() | Compact():
             return None
         case _:

@@ -21,6 +21,7 @@ from tenure.protocol.log.journal import (
     Campaign,
     Committed,
     JournalFailed,
+    Mandate,
     Seat,
     Unknown,
 )
@@ -91,7 +92,7 @@ async def test_who_is_silent_costs_one_timeout_and_is_then_passed_over(
 async def test_what_was_never_sent_is_told_apart(prefix: str, open_etcd: OpenEtcd) -> None:
     nobody = ",".join(f"http://127.0.0.1:{port}" for port in free_ports(2))
     journal = open_etcd(f"etcd:{nobody}?prefix={prefix}")
-    found = await perform(journal, Append(1, 0, numbered(0, 1)))
+    found = await perform(journal, Append(Mandate(77, 1), 0, numbered(0, 1)))
     assert isinstance(found, Appended)
     assert isinstance(found.result, Unknown)
     assert "nothing was sent" in found.result.why

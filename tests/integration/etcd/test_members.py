@@ -10,7 +10,7 @@ import pytest_asyncio
 from tenure.errors import JournalError
 from tenure.journals.etcd.journal import EtcdJournal
 from tenure.protocol.lease.records import AnyRecord, State
-from tenure.protocol.log.journal import Committed, Seat, Unknown
+from tenure.protocol.log.journal import Committed, Mandate, Seat, Unknown
 from tenure.testing.contracts.journal import WATCH_NS, lead, numbered
 from tests.integration.etcd.servers import Cluster, running, until
 
@@ -27,7 +27,7 @@ async def three(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Clust
 class Writer:
     """A leader that repeats an append until it knows what came of it."""
 
-    def __init__(self, journal: EtcdJournal[AnyRecord, State], leadership: int) -> None:
+    def __init__(self, journal: EtcdJournal[AnyRecord, State], leadership: Mandate) -> None:
         self.journal = journal
         self.leadership = leadership
         self.lsn = 0
@@ -105,4 +105,4 @@ async def test_without_a_majority_nothing_is_known_and_with_it_everything_goes_o
         each.start()
     await writer.write(3)
     assert (await journal.load()).records == numbered(0, 6)
-    assert await journal.read_seat() == Seat(leadership, 0, "http://a", WATCH_NS)
+    assert await journal.read_seat() == Seat(1, 0, "http://a", WATCH_NS)

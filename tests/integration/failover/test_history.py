@@ -9,6 +9,7 @@ import pytest
 
 from tenure.journals.etcd.journal import EtcdJournal
 from tenure.protocol.lease.history import LeaseHistory
+from tenure.protocol.log.journal import Mandate
 from tenure.runtime.clock import boot_clock
 from tenure.wire.lease_records import LEASE_RECORDS
 from tests.integration.etcd.servers import Cluster, until
@@ -31,7 +32,9 @@ async def compacted(etcd: Cluster, leadership: int) -> None:
         history = LeaseHistory(found.state, found.state_lsn)
         for record in found.records:
             history.apply(record)
-        assert await journal.compact(leadership, history.lsn, history.state())
+        assert await journal.compact(
+            Mandate(found.journal, leadership), history.lsn, history.state()
+        )
         assert (await journal.load()).records == ()
     finally:
         await journal.close()

@@ -12,6 +12,7 @@ from tenure.cli.restore import Progress
 from tenure.journals import open_journal
 from tenure.protocol.lease.messages import Entry
 from tenure.protocol.lease.records import Changed, Joined, PoolCreated
+from tenure.protocol.log.journal import Mandate
 from tenure.testing.contracts.journal import lead
 from tenure.wire.lease_records import LEASE_RECORDS
 from tests.unit.cli.test_commands import free_port
@@ -81,12 +82,13 @@ def test_a_manager_that_beats_is_named_and_nothing_is_changed(
 ) -> None:
     async def beaten() -> int:
         opened = open_journal(f"sqlite:{journal}", LEASE_RECORDS)
+        mandate = Mandate((await opened.load()).journal, 1)
         arguments = ["restore", "--journal", f"sqlite:{journal}"]
         ended = asyncio.create_task(asyncio.to_thread(run, arguments))
         beat = 0
         while not ended.done():
             beat += 1
-            assert await opened.beat(1, beat)
+            assert await opened.beat(mandate, beat)
             await asyncio.sleep(0.01)
         await opened.close()
         return await ended

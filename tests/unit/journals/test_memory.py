@@ -3,7 +3,7 @@
 from random import Random
 
 from tenure.protocol.lease.records import AnyRecord, State, WaitedOut
-from tenure.protocol.log.journal import Append, Campaign, Seat
+from tenure.protocol.log.journal import Append, Campaign, Mandate, Seat
 from tenure.sim.journal import LeaseContents
 
 
@@ -12,5 +12,5 @@ def test_every_commit_is_told_once() -> None:
     contents = LeaseContents(Random(1), State(), lambda _, record: told.append(record))
     contents.carry_out(Campaign(Seat(), Seat(1, 0, "m0")))
     for _ in range(2):
-        contents.carry_out(Append(1, 0, (WaitedOut(), WaitedOut())))
+        contents.carry_out(Append(Mandate(contents.journal, 1), 0, (WaitedOut(), WaitedOut())))
     assert told == [WaitedOut(), WaitedOut()]

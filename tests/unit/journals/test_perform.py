@@ -26,6 +26,7 @@ from tenure.protocol.log.journal import (
     JournalFailed,
     Load,
     Loaded,
+    Mandate,
     ReadSeat,
     Resign,
     Seat,
@@ -35,15 +36,16 @@ from tenure.protocol.log.journal import (
 from tenure.wire.lease_records import LEASE_RECORDS
 
 SEAT = Seat(1, 0, "http://a", 5)
+MANDATE = Mandate(77, 1)
 RECORDS = (WaitedOut(), WaitedOut())
 EVERY_ACTION: list[JournalAction] = [
     ReadSeat(),
     Campaign(Seat(), SEAT),
-    Beat(1, 2),
-    Append(1, 0, RECORDS),
-    Compact(1, 1, State(leadership=1)),
+    Beat(MANDATE, 2),
+    Append(MANDATE, 0, RECORDS),
+    Compact(MANDATE, 1, State(leadership=1)),
     Load(1),
-    Resign(1),
+    Resign(MANDATE),
 ]
 
 
@@ -64,6 +66,7 @@ class Refusing(MemoryJournal[AnyRecord, State]):
 def events(actions: list[JournalAction]) -> list[JournalEvent | None]:
     async def one_after_another() -> list[JournalEvent | None]:
         journal = MemoryJournal(LEASE_RECORDS)
+        journal._contents.journal = MANDATE.journal
         return [await perform(journal, action) for action in actions]
 
     return asyncio.run(one_after_another())
@@ -73,7 +76,7 @@ def test_every_action_is_carried_out_and_answered() -> None:
     *before, loaded, resigned = events(EVERY_ACTION)
     assert before == [
         SeatRead(Seat()),
-        Campaigned(1, won=True),
+        Campaigned(1, MANDATE),
         Beaten(1, 2, kept=True),
         Appended(1, 0, Committed(2)),
         None,
@@ -84,8 +87,10 @@ def test_every_action_is_carried_out_and_answered() -> None:
 
 
 def test_what_the_guard_refuses_is_answered() -> None:
-    assert events([Campaign(SEAT, Seat(2, 0, "http://b")), Beat(1, 2), Append(1, 0, RECORDS)]) == [
-        Campaigned(2, won=False),
+    assert events(
+        [Campaign(SEAT, Seat(2, 0, "http://b")), Beat(MANDATE, 2), Append(MANDATE, 0, RECORDS)]
+    ) == [
+        Campaigned(2, None),
         Beaten(1, 2, kept=False),
         Appended(1, 0, Deposed()),
     ]

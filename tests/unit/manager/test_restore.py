@@ -16,6 +16,7 @@ from tenure.journals import Journal, Restorable, open_copy, open_journal
 from tenure.manager.restore import RestoredCopy, read_copy, restore
 from tenure.protocol.lease.records import AnyRecord, Joined, PoolCreated, State, TookOver
 from tenure.protocol.lease.restoration import Vigil
+from tenure.protocol.log.journal import Mandate
 from tenure.testing.clock import TurnedClock
 from tenure.testing.contracts.journal import lead
 from tenure.wire.lease_records import LEASE_RECORDS
@@ -53,7 +54,7 @@ async def manager(url: str) -> AsyncIterator[Journal[AnyRecord, State]]:
     journal = open_journal(url, LEASE_RECORDS)
     leadership = await lead(journal, "http://10.0.1.1:7400")
     records = (
-        TookOver(leadership=leadership, promise_ns=5, manager="http://10.0.1.1:7400"),
+        TookOver(leadership=leadership.leadership, promise_ns=5, manager="http://10.0.1.1:7400"),
         PoolCreated(pool="rooms", kind="hashed"),
         Joined(pool="rooms", incarnation=1, name="a", nonce=7, address="http://10.0.0.7"),
     )
@@ -87,13 +88,15 @@ async def test_a_manager_that_beats_is_named(
     manager: Journal[AnyRecord, State], copy: Restorable[AnyRecord, State]
 ) -> None:
     watcher, found = Watcher(), await read_copy(copy)
-    watcher.meanwhile = lambda passed: manager.beat(1, 9) if passed > 10 else None
+    watcher.meanwhile = lambda passed: (
+        manager.beat(Mandate(found.journal, 1), 9) if passed > 10 else None
+    )
     with pytest.raises(JournalError, match=r"the manager http://10.0.1.1:7400 beats") as caught:
         await watcher.restore(copy, found)
     assert "nothing was changed" in str(caught.value)
     assert 10 < watcher.told[0] - watcher.told[-1] < 11
     assert (await read_copy(copy)).journal == found.journal
-    assert await manager.beat(1, 10)
+    assert await manager.beat(Mandate(found.journal, 1), 10)
 
 
 async def test_one_that_beats_at_the_last_moment_is_named(

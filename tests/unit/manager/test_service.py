@@ -19,6 +19,7 @@ from tenure.protocol.lease.leader.events import CreatePool, ListPools
 from tenure.protocol.lease.leader.receipts import Receipt, sealed
 from tenure.protocol.lease.messages import LeaseRequest
 from tenure.protocol.lease.records import AnyRecord, State
+from tenure.protocol.log.journal import Mandate
 from tenure.wire.lease import encode
 from tenure.wire.lease_records import LEASE_RECORDS
 from tenure.wire.versions import NEWEST
@@ -85,7 +86,7 @@ async def test_pools_from_the_configuration_are_there_and_conflicts_are_told() -
 
 async def test_a_journal_that_contradicts_itself_ends_the_manager() -> None:
     class Contradicting(MemoryJournal[AnyRecord, State]):
-        async def beat(self, leadership: int, beat: int) -> NoReturn:
+        async def beat(self, mandate: Mandate, beat: int) -> NoReturn:
             raise JournalDamaged("this disk forgets")
 
     async with serving(Contradicting(LEASE_RECORDS)) as manager:
@@ -143,10 +144,10 @@ async def test_what_is_asked_while_a_manager_stops_is_answered() -> None:
             self.resigning = asyncio.Event()
             self.may_go_on = asyncio.Event()
 
-        async def resign(self, leadership: int) -> None:
+        async def resign(self, mandate: Mandate) -> None:
             self.resigning.set()
             await self.may_go_on.wait()
-            await super().resign(leadership)
+            await super().resign(mandate)
 
     journal = Slow()
     async with serving(journal) as manager:

@@ -24,7 +24,7 @@ from tenure.journals.etcd.url import EtcdOptions, parse_etcd_url
 from tenure.journals.etcd.values import to_json
 from tenure.journals.etcd.wire import put, value_is
 from tenure.journals.etcd.writes import AppendCall, compact
-from tenure.protocol.log.journal import AppendResult, R, S, Seat, Unknown
+from tenure.protocol.log.journal import AppendResult, Mandate, R, S, Seat, Unknown
 from tenure.wire.journal_codec import JournalCodec
 
 
@@ -59,7 +59,7 @@ class EtcdJournal(Generic[R, S]):
         async with self._seat_turn:
             return (await self._store.front()).seat
 
-    async def campaign(self, seen: Seat, taken: Seat) -> bool:
+    async def campaign(self, seen: Seat, taken: Seat) -> Mandate | None:
         """See `Journal.campaign`."""
         check_campaign(seen, taken)
         keys = self._store.keys
@@ -69,20 +69,21 @@ class EtcdJournal(Generic[R, S]):
                 [put(key, value) for key, value in keys.seat_values(taken).items()],
                 repeatable=False,  # a second one would find the seat as the first one left it
             )
-        return refused is None
+        journal = (await self._store.identity()).journal
+        return Mandate(journal, taken.leadership) if refused is None else None
 
-    async def beat(self, leadership: int, beat: int) -> bool:
+    async def beat(self, mandate: Mandate, beat: int) -> bool:
         """See `Journal.beat`."""
         store = self._store
         async with self._seat_turn:
             beaten = [put(store.keys.beat, to_json(beat))]
-            return await store.write(store.leads(leadership), beaten) is None
+            return await store.write(store.leads(mandate), beaten) is None
 
-    async def resign(self, leadership: int) -> None:
+    async def resign(self, mandate: Mandate) -> None:
         """See `Journal.resign`."""
         store = self._store
         async with self._seat_turn:
-            await store.write(store.leads(leadership), [put(store.keys.manager, to_json(""))])
+            await store.write(store.leads(mandate), [put(store.keys.manager, to_json(""))])
 
     async def load(self) -> WholeLog[R, S]:
         """See `Journal.load`."""
@@ -92,22 +93,24 @@ class EtcdJournal(Generic[R, S]):
         """See `Journal.load_after`."""
         return await self._log.load_after(journal, lsn)
 
-    async def append(self, leadership: int, after_lsn: int, records: tuple[R, ...]) -> AppendResult:
+    async def append(
+        self, mandate: Mandate, after_lsn: int, records: tuple[R, ...]
+    ) -> AppendResult:
         """See `Journal.append`."""
         encoded = [self._codec.encode_record(record) for record in records]
         async with self._append_turn:
             try:
-                return await AppendCall(self._store, leadership, after_lsn, encoded)()
+                return await AppendCall(self._store, mandate, after_lsn, encoded)()
             except FATAL:
                 raise
             except JournalError as error:
                 return Unknown(str(error))
 
-    async def compact(self, leadership: int, lsn: int, state: S) -> bool:
+    async def compact(self, mandate: Mandate, lsn: int, state: S) -> bool:
         """See `Journal.compact`."""
         data = await asyncio.to_thread(self._codec.encode_state, state)
         async with self._compact_turn:
-            return await compact(self._store, leadership, lsn, data)
+            return await compact(self._store, mandate, lsn, data)
 
     async def restore(self, seen: Seat, lsn: int, beginning: Beginning[S]) -> bool:
         """See `Restorable.restore`."""

@@ -54,7 +54,7 @@ from tenure.journals.etcd.wire import (
     value_is,
     value_is_not,
 )
-from tenure.protocol.log.journal import Seat
+from tenure.protocol.log.journal import Mandate, Seat
 
 ATTEMPTS: Final = 5
 """How often something is begun anew because somebody was quicker."""
@@ -120,11 +120,12 @@ class EtcdStore:
         request = Range(key, end, limit, revision)
         return await self.gateway.call(RANGE, request, _ranges, is_large=True)
 
-    def leads(self, leadership: int) -> list[Compare]:
-        """The guard: this leadership has the seat."""
+    def leads(self, mandate: Mandate) -> list[Compare]:
+        """The guard: the mandate is of this journal, and has the seat."""
         keys = self.keys
         return [
-            value_is(keys.leadership, to_json(leadership)),
+            value_is(keys.identity, to_json(JournalIdentity(FORMAT, mandate.journal))),
+            value_is(keys.leadership, to_json(mandate.leadership)),
             value_is_not(keys.manager, to_json("")),
         ]
 

@@ -29,7 +29,7 @@ import msgspec
 from tenure.base.numbers import JournalId, Number
 from tenure.errors import JournalDamaged, JournalTooNew
 from tenure.journals.etcd.wire import RangeAnswer, after_prefix
-from tenure.protocol.log.journal import Seat
+from tenure.protocol.log.journal import Mandate, Seat
 from tenure.wire.journal_codec import WAY_OUT
 
 FORMAT: Final = 1
@@ -157,10 +157,11 @@ class Front:
         """Where the snapshot is. Raises JournalDamaged."""
         return opened(self._keys.head, self.raw_head, Head)
 
-    def leads(self, leadership: int) -> bool:
-        """Whether this leadership has the seat."""
+    def leads(self, mandate: Mandate) -> bool:
+        """Whether the mandate is of this journal, and has the seat."""
         seat = self.seat
-        return seat.leadership == leadership and seat.manager != ""
+        has_seat = seat.leadership == mandate.leadership and seat.manager != ""
+        return self.identity == to_json(JournalIdentity(FORMAT, mandate.journal)) and has_seat
 
 
 def to_json(value: object) -> bytes:

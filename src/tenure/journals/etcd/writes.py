@@ -23,17 +23,17 @@ from tenure.journals.etcd.wire import (
     put,
     value_is,
 )
-from tenure.protocol.log.journal import AppendResult, Committed, Deposed
+from tenure.protocol.log.journal import AppendResult, Committed, Deposed, Mandate
 
 
 class AppendCall:
     """One append: what it wants to write, and where."""
 
     def __init__(
-        self, store: EtcdStore, leadership: int, after_lsn: int, records: Sequence[bytes]
+        self, store: EtcdStore, mandate: Mandate, after_lsn: int, records: Sequence[bytes]
     ) -> None:
         self._store = store
-        self._leadership = leadership
+        self._mandate = mandate
         self._after = after_lsn
         self._records = list(records)
         self._lsn = after_lsn + len(records)
@@ -44,35 +44,39 @@ class AppendCall:
             return await self._write_nothing()
         body = packed(self._records)
         if len(body) <= PIECE_BYTES:
-            return await self._commit(AppendValue(self._leadership, len(self._records), body))
+            return await self._commit(
+                AppendValue(self._mandate.leadership, len(self._records), body)
+            )
         return await self._write_ahead(body)
 
     async def _write_nothing(self) -> AppendResult:
         front = await self._store.front()
-        if not front.leads(self._leadership):
+        if not front.leads(self._mandate):
             return Deposed()
         if front.end != self._after:
-            raise wrong_end(self._after, front.end, self._leadership)
+            raise wrong_end(self._after, front.end, self._mandate.leadership)
         return Committed(self._after)
 
     async def _write_ahead(self, body: bytes) -> AppendResult:
         store = self._store
         front = await store.front()
-        if not front.leads(self._leadership):
+        if not front.leads(self._mandate):
             return Deposed()
         if front.end != self._after:  # what was committed must not be written a second time
             return await self._judge(front)
-        guard = store.leads(self._leadership)
+        guard = store.leads(self._mandate)
         pieces = await store.write_pieces(guard, store.keys.parts, self._lsn, body)
         if pieces is None:
             return Deposed()
-        return await self._commit(AppendValue(self._leadership, len(self._records), b"", pieces))
+        return await self._commit(
+            AppendValue(self._mandate.leadership, len(self._records), b"", pieces)
+        )
 
     async def _commit(self, value: AppendValue) -> AppendResult:
         store, keys = self._store, self._store.keys
         front = await store.write(
             [
-                *store.leads(self._leadership),
+                *store.leads(self._mandate),
                 value_is(keys.end, to_json(self._after)),
                 *([store.still_there(value.pieces)] if value.pieces else []),
             ],
@@ -82,7 +86,7 @@ class AppendCall:
 
     async def _judge(self, front: Front) -> AppendResult:
         """Why it was not written, as of the moment when it was not."""
-        if not front.leads(self._leadership):
+        if not front.leads(self._mandate):
             return Deposed()
         if front.end == self._after:
             raise JournalError("the pieces of a large append were swept away: append it again")
@@ -90,39 +94,39 @@ class AppendCall:
             found = await read_numbered(self._store, self._after, self._lsn, front.revision)
             if self._wanted() == [each for each in found if self._after < each.lsn <= self._lsn]:
                 return Committed(self._lsn)
-        raise wrong_end(self._after, front.end, self._leadership)
+        raise wrong_end(self._after, front.end, self._mandate.leadership)
 
     def _wanted(self) -> list[Numbered]:
         return [
-            Numbered(lsn, self._leadership, data)
+            Numbered(lsn, self._mandate.leadership, data)
             for lsn, data in enumerate(self._records, self._after + 1)
         ]
 
 
-async def compact(store: EtcdStore, leadership: int, lsn: int, data: bytes) -> bool:
+async def compact(store: EtcdStore, mandate: Mandate, lsn: int, data: bytes) -> bool:
     """See `Journal.compact`."""
     for _ in range(ATTEMPTS):
-        done = await _compact(store, leadership, lsn, data)
+        done = await _compact(store, mandate, lsn, data)
         if done is not None:
             return done
     raise JournalError("the snapshot was swept away before it took effect: compact again")
 
 
-async def _compact(store: EtcdStore, leadership: int, lsn: int, data: bytes) -> bool | None:
+async def _compact(store: EtcdStore, mandate: Mandate, lsn: int, data: bytes) -> bool | None:
     keys = store.keys
     front = await store.front()
-    if not front.leads(leadership):
+    if not front.leads(mandate):
         return False
     if lsn > front.end:
-        raise wrong_end(lsn, front.end, leadership)
+        raise wrong_end(lsn, front.end, mandate.leadership)
     if lsn <= front.head.lsn:
         return True
-    pieces = await store.write_pieces(store.leads(leadership), keys.snapshots, lsn, data)
+    pieces = await store.write_pieces(store.leads(mandate), keys.snapshots, lsn, data)
     if pieces is None:
         return False
     refused = await store.write(
         [
-            *store.leads(leadership),
+            *store.leads(mandate),
             value_is(keys.head, front.raw_head),
             store.still_there(pieces),
         ],

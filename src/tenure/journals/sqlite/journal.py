@@ -15,7 +15,7 @@ from typing import Generic, ParamSpec, TypeVar
 from tenure.errors import ClosedError
 from tenure.journals.contract import Beginning, Tail, WholeLog
 from tenure.journals.sqlite.store import SqliteStore
-from tenure.protocol.log.journal import AppendResult, R, S, Seat
+from tenure.protocol.log.journal import AppendResult, Mandate, R, S, Seat
 from tenure.wire.journal_codec import JournalCodec
 
 P = ParamSpec("P")
@@ -48,17 +48,17 @@ class SqliteJournal(Generic[R, S]):
         """See `Journal.read_seat`."""
         return await self._call(self._store.read_seat)
 
-    async def campaign(self, seen: Seat, taken: Seat) -> bool:
+    async def campaign(self, seen: Seat, taken: Seat) -> Mandate | None:
         """See `Journal.campaign`."""
         return await self._call(self._store.campaign, seen, taken)
 
-    async def beat(self, leadership: int, beat: int) -> bool:
+    async def beat(self, mandate: Mandate, beat: int) -> bool:
         """See `Journal.beat`."""
-        return await self._call(self._store.beat, leadership, beat)
+        return await self._call(self._store.beat, mandate, beat)
 
-    async def resign(self, leadership: int) -> None:
+    async def resign(self, mandate: Mandate) -> None:
         """See `Journal.resign`."""
-        await self._call(self._store.resign, leadership)
+        await self._call(self._store.resign, mandate)
 
     async def load(self) -> WholeLog[R, S]:
         """See `Journal.load`."""
@@ -68,13 +68,15 @@ class SqliteJournal(Generic[R, S]):
         """See `Journal.load_after`."""
         return await self._call(self._store.load_after, journal, lsn)
 
-    async def append(self, leadership: int, after_lsn: int, records: tuple[R, ...]) -> AppendResult:
+    async def append(
+        self, mandate: Mandate, after_lsn: int, records: tuple[R, ...]
+    ) -> AppendResult:
         """See `Journal.append`."""
-        return await self._call(self._store.append, leadership, after_lsn, records)
+        return await self._call(self._store.append, mandate, after_lsn, records)
 
-    async def compact(self, leadership: int, lsn: int, state: S) -> bool:
+    async def compact(self, mandate: Mandate, lsn: int, state: S) -> bool:
         """See `Journal.compact`."""
-        return await self._call(self._store.compact, leadership, lsn, state)
+        return await self._call(self._store.compact, mandate, lsn, state)
 
     async def restore(self, seen: Seat, lsn: int, beginning: Beginning[S]) -> bool:
         """See `Restorable.restore`."""

@@ -14,7 +14,7 @@ import msgspec
 from tenure.base.numbers import JournalId, Number
 from tenure.errors import JournalDamaged
 from tenure.journals.contract import Tail, WholeLog
-from tenure.protocol.log.journal import R, S, Seat
+from tenure.protocol.log.journal import Mandate, R, S, Seat
 from tenure.wire.journal_codec import WAY_OUT, JournalCodec
 
 TABLES: Final = {
@@ -46,8 +46,9 @@ class SeatRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     def seat(self) -> Seat:
         return Seat(self.leadership, self.beat, self.manager, self.watch_ns)
 
-    def leads(self, leadership: int) -> bool:
-        return self.leadership == leadership and self.manager != ""
+    def leads(self, mandate: Mandate) -> bool:
+        has_seat = self.leadership == mandate.leadership and self.manager != ""
+        return self.journal == mandate.journal and has_seat
 
 
 def begin(connection: sqlite3.Connection, journal: int, state: bytes) -> None:

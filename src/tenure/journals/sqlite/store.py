@@ -41,7 +41,16 @@ from tenure.journals.sqlite.rows import (
     snapshot_lsn,
     tail,
 )
-from tenure.protocol.log.journal import AppendResult, Committed, Deposed, R, S, Seat, Unknown
+from tenure.protocol.log.journal import (
+    AppendResult,
+    Committed,
+    Deposed,
+    Mandate,
+    R,
+    S,
+    Seat,
+    Unknown,
+)
 from tenure.wire.journal_codec import JournalCodec
 
 _WAL_BYTES = 16 << 20  # what a checkpoint leaves of the log's file, for the next records to reuse
@@ -87,30 +96,30 @@ class SqliteStore(Generic[R, S]):
         with self._reading() as (_, row):
             return row.seat
 
-    def campaign(self, seen: Seat, taken: Seat) -> bool:
+    def campaign(self, seen: Seat, taken: Seat) -> Mandate | None:
         """See `Journal.campaign`."""
         check_campaign(seen, taken)
         with self._writing(self._main) as (connection, row):
             if row.seat != seen:
-                return False
+                return None
             connection.execute(
                 "UPDATE seat SET leadership = ?, beat = ?, manager = ?, watch_ns = ?",
                 (taken.leadership, taken.beat, taken.manager, taken.watch_ns),
             )
-        return True
+        return Mandate(row.journal, taken.leadership)
 
-    def beat(self, leadership: int, beat: int) -> bool:
+    def beat(self, mandate: Mandate, beat: int) -> bool:
         """See `Journal.beat`."""
         with self._writing(self._beats) as (connection, row):
-            if not row.leads(leadership):
+            if not row.leads(mandate):
                 return False
             connection.execute("UPDATE seat SET beat = ?", (beat,))
         return True
 
-    def resign(self, leadership: int) -> None:
+    def resign(self, mandate: Mandate) -> None:
         """See `Journal.resign`."""
         with self._writing(self._main) as (connection, row):
-            if row.leads(leadership):
+            if row.leads(mandate):
                 connection.execute("UPDATE seat SET manager = ''")
 
     def load(self) -> WholeLog[R, S]:
@@ -128,39 +137,39 @@ class SqliteStore(Generic[R, S]):
                 raise went_back(lsn, last)
             return tail(connection, self._path, self._codec, lsn)
 
-    def append(self, leadership: int, after_lsn: int, records: tuple[R, ...]) -> AppendResult:
+    def append(self, mandate: Mandate, after_lsn: int, records: tuple[R, ...]) -> AppendResult:
         """See `Journal.append`."""
         encoded = [self._codec.encode_record(record) for record in records]
-        rows = [(after_lsn + i, leadership, data) for i, data in enumerate(encoded, 1)]
+        rows = [(after_lsn + i, mandate.leadership, data) for i, data in enumerate(encoded, 1)]
         try:
-            return self._append(leadership, after_lsn, rows)
+            return self._append(mandate, after_lsn, rows)
         except FATAL:
             raise
         except JournalError as error:
             return Unknown(str(error))
 
     def _append(
-        self, leadership: int, after_lsn: int, rows: list[tuple[int, int, bytes]]
+        self, mandate: Mandate, after_lsn: int, rows: list[tuple[int, int, bytes]]
     ) -> AppendResult:
         with self._writing(self._main) as (connection, row):
-            if not row.leads(leadership):
+            if not row.leads(mandate):
                 return Deposed()
             last = last_lsn(connection)
             if after_lsn == last:
                 connection.executemany("INSERT INTO records VALUES (?, ?, ?)", rows)
             elif not rows or rows != records_after(connection, after_lsn, len(rows)):
-                raise wrong_end(after_lsn, last, leadership)
+                raise wrong_end(after_lsn, last, mandate.leadership)
         return Committed(after_lsn + len(rows))
 
-    def compact(self, leadership: int, lsn: int, state: S) -> bool:
+    def compact(self, mandate: Mandate, lsn: int, state: S) -> bool:
         """See `Journal.compact`."""
         data = self._codec.encode_state(state)
         with self._writing(self._main) as (connection, row):
-            if not row.leads(leadership):
+            if not row.leads(mandate):
                 return False
             last = last_lsn(connection)
             if lsn > last:
-                raise wrong_end(lsn, last, leadership)
+                raise wrong_end(lsn, last, mandate.leadership)
             connection.execute(
                 "UPDATE snapshot SET lsn = ?, state = ? WHERE lsn < ?", (lsn, data, lsn)
             )

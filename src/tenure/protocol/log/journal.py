@@ -3,9 +3,10 @@
 The journal is the manager's durable, ordered log, and the place where managers compete to lead. The
 words here are all that the deciding code knows of it: a request is an action, its result an event.
 
-An append is guarded by the leadership and by the LSN before it. So it can be repeated after an
-`Unknown` (rule P18): a journal that finds the very records there already, under that leadership,
-answers `Committed`. Nothing rests on a journal's sense of time (P20).
+Whatever a leader writes is guarded by its mandate, and an append also by the LSN before it. So an
+append can be repeated after an `Unknown` (rule P18): a journal that finds the very records there
+already, under that leadership, answers `Committed`. Nothing rests on a journal's sense of time
+(P20).
 """
 
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -32,6 +33,17 @@ class Seat(msgspec.Struct, frozen=True):
     """How long a standby must see no beat, on its own clock, before it may take the seat (P23)."""
 
 
+class Mandate(msgspec.Struct, frozen=True):
+    """What a leader shows with all that it writes: where it leads, and under which number.
+
+    The number alone would not do: leaderships are numbered within a journal, so under a journal
+    that was put in another's place, two leaders can have the same one.
+    """
+
+    journal: JournalId = 0
+    leadership: Number = 0
+
+
 # --- actions ------------------------------------------------------------------------------------
 
 
@@ -47,16 +59,16 @@ class Campaign(msgspec.Struct, frozen=True):
 
 
 class Beat(msgspec.Struct, frozen=True):
-    """Set the seat's beat, if `leadership` still leads. Answered by Beaten."""
+    """Set the seat's beat, if still leading by the mandate. Answered by Beaten."""
 
-    leadership: Number
+    mandate: Mandate
     beat: Number
 
 
 class Resign(msgspec.Struct, frozen=True):
     """Leave the seat: its manager becomes "", and a standby need not wait. Not answered."""
 
-    leadership: Number
+    mandate: Mandate
 
 
 class Load(msgspec.Struct, frozen=True):
@@ -72,9 +84,9 @@ class Load(msgspec.Struct, frozen=True):
 
 
 class Append(msgspec.Struct, Generic[R], frozen=True):
-    """Add `records` after `after_lsn`, all or none, if `leadership` still leads: Appended."""
+    """Add `records` after `after_lsn`, all or none, if still leading by the mandate: Appended."""
 
-    leadership: Number
+    mandate: Mandate
     after_lsn: Number
     records: tuple[R, ...]
 
@@ -82,7 +94,7 @@ class Append(msgspec.Struct, Generic[R], frozen=True):
 class Compact(msgspec.Struct, Generic[S], frozen=True):
     """Put `state` in the place of all records up to `lsn`, if still leading. Not answered."""
 
-    leadership: Number
+    mandate: Mandate
     lsn: Number
     state: S
 
@@ -104,7 +116,8 @@ class Campaigned(msgspec.Struct, frozen=True):
     """The campaign for `leadership` was won or lost. A lost answer is no answer: read the seat."""
 
     leadership: Number
-    won: bool
+    mandate: Mandate | None
+    """None where it was lost."""
 
 
 class Beaten(msgspec.Struct, frozen=True):

@@ -19,6 +19,7 @@ from tenure.protocol.log.journal import (
     Campaign,
     Campaigned,
     JournalFailed,
+    Mandate,
     ReadSeat,
     Resign,
     Seat,
@@ -57,6 +58,8 @@ class Leadership:
         self.seat = Seat()
         self.leadership = 0
         """The one that is held, or campaigned for."""
+        self.mandate = Mandate()
+        """With which it leads, where it does."""
         self.proven_until = LONG_AGO
         self._highest_seen = 0
         """The highest leadership that the seat ever was of: it never goes back (P22)."""
@@ -93,7 +96,7 @@ class Leadership:
             return []
         self._next_at = Instant(now + self.timing.beat_ns)
         if self.phase == "leading":
-            return [self._ask(now, Beat(self.leadership, self.seat.beat + 1))]
+            return [self._ask(now, Beat(self.mandate, self.seat.beat + 1))]
         return [self._ask(now, ReadSeat())]
 
     def _ask(self, now: Instant, action: SeatAction) -> SeatAction:
@@ -146,9 +149,10 @@ class Leadership:
         self._under_way = None
         if self.phase != "campaigning":
             return False
-        if not event.won:
+        if event.mandate is None:
             self.become_standby()
             return False
+        self.mandate = event.mandate
         self.phase = "leading"
         self._highest_seen = self.leadership
         watch_ns = self.timing.on_any_clock(self._patience())
@@ -160,10 +164,11 @@ class Leadership:
 
     def on_beaten(self, event: Beaten) -> bool:
         """Count on the leadership anew, from when the beat was sent; False if it is lost."""
-        if self._under_way != Beat(event.leadership, event.beat):
+        is_ours = event.leadership == self.mandate.leadership
+        if not is_ours or self._under_way != Beat(self.mandate, event.beat):
             return True
         self._under_way = None
-        if self.phase != "leading" or event.leadership != self.leadership:
+        if self.phase != "leading":
             return True
         if not event.kept:
             self.become_standby()
@@ -195,7 +200,7 @@ class Leadership:
         was_leading = self.phase == "leading"
         self.phase = "resigned"
         self.proven_until = LONG_AGO
-        return [Resign(self.leadership)] if was_leading else []
+        return [Resign(self.mandate)] if was_leading else []
 
     def invariants(self) -> None:
         """Only a leader counts on anything."""

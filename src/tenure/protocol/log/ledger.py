@@ -10,7 +10,7 @@ the journal tells a repetition from a second record by the LSN before it.
 from collections import deque
 from typing import Generic, TypeVar
 
-from tenure.protocol.log.journal import Append
+from tenure.protocol.log.journal import Append, Mandate
 
 R = TypeVar("R")
 A = TypeVar("A")
@@ -22,8 +22,8 @@ RECORDS_PER_APPEND = 1000
 class Ledger(Generic[R, A]):
     """Records on their way to the journal, and the actions that wait for them."""
 
-    def __init__(self, leadership: int, lsn: int) -> None:
-        self.leadership = leadership
+    def __init__(self, mandate: Mandate, lsn: int) -> None:
+        self.mandate = mandate
         self.committed = lsn
         self.written = lsn
         self._unsent: deque[R] = deque()
@@ -54,7 +54,7 @@ class Ledger(Generic[R, A]):
     def repeated_append(self) -> Append[R]:
         """The append under way, once more."""
         assert self._under_way
-        return Append(self.leadership, self.committed, self._under_way)
+        return Append(self.mandate, self.committed, self._under_way)
 
     @property
     def is_appending(self) -> bool:

@@ -30,6 +30,7 @@ from tenure.protocol.log.journal import (
     Beaten,
     Campaigned,
     Committed,
+    Mandate,
 )
 from tenure.protocol.log.leadership import Leadership, SeatAction
 from tenure.sim.journal import LeaseContents
@@ -204,6 +205,10 @@ def any_append_lands(self: LeaseContents, action: Append[AnyRecord]) -> Committe
     if not self.has(action):
         self.write(action)
     return Committed(action.after_lsn + len(action.records))
+
+
+def by_number_alone(self: LeaseContents, mandate: Mandate) -> bool:
+    return self.seat.leadership == mandate.leadership and self.seat.manager != ""
 
 
 class LeadershipByWallClock(Leadership):

@@ -281,6 +281,11 @@ BY_SCHEDULE = (
         ((Leader, "__init__", breaks.waits_a_term),),
     ),
     Canary(
+        "leads-whatever-journal",
+        "P18, P22: who leads one journal writes nothing to another",
+        ((JournalContents, "leads", breaks.by_number_alone),),
+    ),
+    Canary(
         "change-log-forgets-that-it-forgot",
         "P15: who was away for longer than changes are kept is given the whole table",
         ((ChangeLog, "forget_before", breaks.forgets_that_it_forgot),),

@@ -35,7 +35,7 @@ from tenure.protocol.lease.records import (
     TookOver,
     WaitedOut,
 )
-from tenure.protocol.log.journal import Committed, Deposed, Seat
+from tenure.protocol.log.journal import Committed, Deposed, Mandate, Seat
 
 MakeJournal: TypeAlias = Callable[[], Journal[AnyRecord, State]]
 
@@ -135,11 +135,18 @@ def numbered(first: int, count: int) -> tuple[AnyRecord, ...]:
     return tuple(Left(pool="rooms", incarnation=i, entries=()) for i in range(first, first + count))
 
 
-async def lead(journal: Journal[AnyRecord, State], manager: str = "http://a") -> int:
-    """Take the seat, and return the leadership."""
+async def lead(journal: Journal[AnyRecord, State], manager: str = "http://a") -> Mandate:
+    """Take the seat."""
     seen = await journal.read_seat()
-    assert await journal.campaign(seen, taken_by(manager, seen))
-    return seen.leadership + 1
+    mandate = await journal.campaign(seen, taken_by(manager, seen))
+    assert mandate is not None
+    assert mandate.leadership == seen.leadership + 1
+    return mandate
+
+
+def under(mandate: Mandate, leadership: int) -> Mandate:
+    """One of the same journal."""
+    return Mandate(mandate.journal, leadership)
 
 
 def taken_by(manager: str, seen: Seat) -> Seat:
@@ -176,9 +183,9 @@ class JournalContract:
     ) -> None:
         journal = make_journal()
         first, second = Seat(1, 0, "http://a", 5), Seat(2, 0, "http://b", 0)
-        assert await journal.campaign(Seat(), first)
+        assert await journal.campaign(Seat(), first) is not None
         assert await journal.read_seat() == first
-        assert await journal.campaign(first, second)
+        assert await journal.campaign(first, second) is not None
         assert await journal.read_seat() == second
 
     async def test_the_seat_is_taken_only_as_it_was_seen(self, make_journal: MakeJournal) -> None:
@@ -193,7 +200,7 @@ class JournalContract:
             Seat(1, 5, "", WATCH_NS),
             Seat(1, 5, "http://a", 0),
         ):
-            assert not await journal.campaign(seen, taken_by("http://b", seen))
+            assert await journal.campaign(seen, taken_by("http://b", seen)) is None
             assert await journal.read_seat() == seat
 
     async def test_of_many_that_race_for_the_seat_one_wins(self, make_journal: MakeJournal) -> None:
@@ -207,8 +214,9 @@ class JournalContract:
                     for i, each in enumerate(journals)
                 )
             )
-            assert sum(won) == 1
-            winner = taken_by(f"http://{won.index(True)}", seen)
+            [(winning, mandate)] = [(i, each) for i, each in enumerate(won) if each is not None]
+            assert mandate.leadership == leadership + 1
+            winner = taken_by(f"http://{winning}", seen)
             assert [await each.read_seat() for each in journals] == [winner] * len(journals)
 
     async def test_a_beat_is_seen_by_others(self, make_journal: MakeJournal) -> None:
@@ -216,35 +224,56 @@ class JournalContract:
         leadership = await lead(leader)
         for beat in (1, 2, 1 << 62):
             assert await leader.beat(leadership, beat)
-            assert await standby.read_seat() == Seat(leadership, beat, "http://a", WATCH_NS)
+            assert await standby.read_seat() == Seat(
+                leadership.leadership, beat, "http://a", WATCH_NS
+            )
 
     async def test_only_the_leader_beats(self, make_journal: MakeJournal) -> None:
         journal = make_journal()
-        assert not await journal.beat(0, 1)
+        identity = (await journal.load()).journal
+        assert not await journal.beat(Mandate(identity, 0), 1)
         await lead(journal)
         leadership = await lead(journal, "http://b")
-        for other in (0, leadership - 1, leadership + 1):
-            assert not await journal.beat(other, 7)
-        assert await journal.read_seat() == Seat(leadership, 0, "http://b", WATCH_NS)
+        for other in (0, 1, 3):
+            assert not await journal.beat(under(leadership, other), 7)
+        assert await journal.read_seat() == Seat(2, 0, "http://b", WATCH_NS)
 
     async def test_who_resigned_leads_no_longer(self, make_journal: MakeJournal) -> None:
         journal = make_journal()
         leadership = await lead(journal)
         assert await journal.beat(leadership, 3)
         await journal.resign(leadership)
-        assert await journal.read_seat() == Seat(leadership, 3, "", WATCH_NS)
+        assert await journal.read_seat() == Seat(1, 3, "", WATCH_NS)
         assert not await journal.beat(leadership, 4)
         assert await journal.append(leadership, 0, numbered(0, 1)) == Deposed()
         assert not await journal.compact(leadership, 0, A_STATE)
-        assert await lead(journal, "http://b") == leadership + 1
+        assert await lead(journal, "http://b") == under(leadership, 2)
+
+    async def test_who_leads_another_journal_under_the_same_number_does_not_lead_this(
+        self, make_journal: MakeJournal
+    ) -> None:
+        """Another journal is in the place of the one that it won: both number from 1."""
+        journal = make_journal()
+        mandate = await lead(journal)
+        await journal.append(mandate, 0, numbered(0, 2))
+        other = Mandate(mandate.journal ^ 1, mandate.leadership)
+        assert not await journal.beat(other, 1)
+        assert await journal.append(other, 2, numbered(2, 1)) == Deposed()
+        assert await journal.append(other, 0, numbered(0, 2)) == Deposed()
+        assert await journal.append(other, 2, ()) == Deposed()
+        assert not await journal.compact(other, 2, A_STATE)
+        await journal.resign(other)
+        assert await journal.read_seat() == Seat(1, 0, "http://a", WATCH_NS)
+        assert (await journal.load()).records == numbered(0, 2)
+        assert await journal.beat(mandate, 1)
 
     async def test_who_does_not_lead_cannot_resign(self, make_journal: MakeJournal) -> None:
         journal = make_journal()
         first = await lead(journal)
         second = await lead(journal, "http://b")
         await journal.resign(first)
-        await journal.resign(second + 1)
-        assert await journal.read_seat() == Seat(second, 0, "http://b", WATCH_NS)
+        await journal.resign(under(second, 3))
+        assert await journal.read_seat() == Seat(2, 0, "http://b", WATCH_NS)
 
     # --- the log ----------------------------------------------------------------------------
 
@@ -308,11 +337,10 @@ class JournalContract:
 
     async def test_only_the_leader_writes(self, make_journal: MakeJournal) -> None:
         journal = make_journal()
-        assert await journal.append(0, 0, numbered(0, 1)) == Deposed()
         first = await lead(journal)
         await journal.append(first, 0, numbered(0, 1))
         second = await lead(make_journal(), "http://b")
-        for other in (0, first, second + 1):
+        for other in (under(first, 0), first, under(second, 3)):
             assert await journal.append(other, 1, numbered(1, 1)) == Deposed()
             assert await journal.append(other, 0, numbered(0, 1)) == Deposed()
             assert not await journal.compact(other, 1, A_STATE)

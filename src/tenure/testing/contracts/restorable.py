@@ -9,7 +9,7 @@ from tenure.errors import JournalDamaged
 from tenure.journals.contract import Beginning, Journal, Restorable, Tail, WholeLog
 from tenure.protocol.lease.messages import Entry
 from tenure.protocol.lease.records import AnyRecord, PoolState, State
-from tenure.protocol.log.journal import Committed, Deposed, Seat
+from tenure.protocol.log.journal import Committed, Deposed, Mandate, Seat
 from tenure.testing.contracts.journal import (
     A_STATE,
     EVERY_RECORD,
@@ -19,6 +19,7 @@ from tenure.testing.contracts.journal import (
     lead,
     numbered,
     taken_by,
+    under,
 )
 
 BEGINNING = Beginning(77, Seat(leadership=1_000), A_STATE)
@@ -57,7 +58,7 @@ class RestorableJournalContract(JournalContract):
         await restored(make_journal)
         journal = make_journal()
         leadership = await lead(journal, "http://b")
-        assert leadership == BEGINNING.seat.leadership + 1
+        assert leadership == Mandate(77, BEGINNING.seat.leadership + 1)
         assert await journal.append(leadership, 3, EVERY_RECORD) == Committed(3 + len(EVERY_RECORD))
         assert await make_journal().load_after(77, 3) == Tail(3, EVERY_RECORD)
         assert (await journal.load()).records == EVERY_RECORD
@@ -107,11 +108,19 @@ class RestorableJournalContract(JournalContract):
         assert await make_journal().load() == WholeLog(77, A_STATE, 3, ())
 
     async def test_the_leadership_before_does_not_lead_it(self, make_journal: MakeJournal) -> None:
-        await restored(make_journal)
-        journal = make_journal()
-        for leadership in (1, BEGINNING.seat.leadership):
-            assert await journal.append(leadership, 3, numbered(3, 1)) == Deposed()
-            assert not await journal.beat(leadership, 1)
+        journal = restorable(make_journal)
+        former = await lead(journal)
+        await journal.append(former, 0, numbered(0, 3))
+        assert await journal.restore(await journal.read_seat(), 3, BEGINNING)
+        nobody = Mandate(BEGINNING.journal, BEGINNING.seat.leadership)
+        for each in (journal, make_journal()):
+            for mandate in (former, under(nobody, 1), nobody):
+                assert await each.append(mandate, 3, numbered(3, 1)) == Deposed()
+                assert not await each.beat(mandate, 1)
+        present = await lead(journal, "http://b")
+        former = under(former, present.leadership)
+        assert await journal.append(former, 3, numbered(3, 1)) == Deposed()
+        assert not await journal.beat(former, 1)
 
     async def test_of_a_restoration_and_a_campaign_one_wins(
         self, make_journal: MakeJournal
@@ -126,7 +135,7 @@ class RestorableJournalContract(JournalContract):
                 manager: Journal[AnyRecord, State] = manager, seat: Seat = seat
             ) -> bool:
                 try:
-                    return await manager.campaign(seat, taken_by("http://b", seat))
+                    return bool(await manager.campaign(seat, taken_by("http://b", seat)))
                 except JournalDamaged:
                     return False
 

@@ -7,7 +7,7 @@ import pytest
 from tenure.protocol.lease.records import State
 from tenure.protocol.log.journal import Committed, Seat
 from tenure.testing.contracts.journal import numbered
-from tests.unit.journals.sqlite.disk import SEAT, opened
+from tests.unit.journals.sqlite.disk import SEAT, first, opened
 
 
 @pytest.fixture
@@ -16,6 +16,6 @@ def path(tmp_path: Path) -> Path:
     path = tmp_path / "journal.sqlite"
     with opened(path) as store:
         assert store.campaign(Seat(), SEAT)
-        assert store.append(1, 0, numbered(0, 5)) == Committed(5)
-        assert store.compact(1, 2, State(leadership=1))
+        assert store.append(first(store), 0, numbered(0, 5)) == Committed(5)
+        assert store.compact(first(store), 2, State(leadership=1))
     return path

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tenure.journals.sqlite.store import SqliteStore
 from tenure.protocol.lease.records import AnyRecord, State
-from tenure.protocol.log.journal import Seat
+from tenure.protocol.log.journal import Mandate, Seat
 from tenure.wire.lease_records import LEASE_RECORDS
 
 NOBODY = 65534  # a user without rights, on every Unix
@@ -23,6 +23,11 @@ def opened(path: Path) -> Iterator[SqliteStore[AnyRecord, State]]:
         yield store
     finally:
         store.close()
+
+
+def first(store: SqliteStore[AnyRecord, State], leadership: int = 1) -> Mandate:
+    """Of the first leadership in the journal, or of another; also where the journal is unusable."""
+    return Mandate(store._journal, leadership)
 
 
 def execute(path: Path, statement: str, *values: object) -> None:

@@ -38,16 +38,16 @@ from tenure.protocol.lease.records import Left, State
 store = SqliteStore(Path(sys.argv[1]), LEASE_RECORDS)
 seat = store.read_seat()
 leadership = seat.leadership + 1
-assert store.campaign(seat, Seat(leadership, 0, "http://writer"))
+mandate = store.campaign(seat, Seat(leadership, 0, "http://writer"))
 lsn = store.load().lsn
 while True:
     batch = tuple(Left(pool="rooms", incarnation=lsn + i, entries=()) for i in range(lsn % 5 + 1))
-    assert store.append(leadership, lsn, batch) == Committed(lsn + len(batch))
+    assert store.append(mandate, lsn, batch) == Committed(lsn + len(batch))
     lsn += len(batch)
     print(lsn, flush=True)
-    store.beat(leadership, lsn)
+    store.beat(mandate, lsn)
     if lsn % 7 == 0:
-        store.compact(leadership, lsn - 3, State(leadership=lsn - 3))
+        store.compact(mandate, lsn - 3, State(leadership=lsn - 3))
 """
 
 

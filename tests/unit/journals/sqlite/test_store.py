@@ -18,7 +18,7 @@ from tenure.journals.sqlite.store import SqliteStore
 from tenure.protocol.lease.records import AnyRecord, PoolCreated, State
 from tenure.protocol.log.journal import Committed, Deposed, Seat, Unknown
 from tenure.testing.contracts.journal import numbered
-from tests.unit.journals.sqlite.disk import execute, files_of_at_most, opened
+from tests.unit.journals.sqlite.disk import execute, files_of_at_most, first, opened
 from tests.unit.journals.sqlite.syncs import counted
 
 BIG = tuple(
@@ -34,13 +34,13 @@ def test_an_append_that_does_not_fit_is_unknown_and_goes_through_when_there_is_r
         store._main.execute(f"PRAGMA max_page_count = {pages}")
         before = store.load()
         for _ in range(2):
-            result = store.append(1, 5, BIG)
+            result = store.append(first(store), 5, BIG)
             assert isinstance(result, Unknown)
             assert "Make room" in result.why
             assert store.load() == before
-        assert store.beat(1, 1)
+        assert store.beat(first(store), 1)
         store._main.execute("PRAGMA max_page_count = 1000000")
-        assert store.append(1, 5, BIG) == Committed(205)
+        assert store.append(first(store), 5, BIG) == Committed(205)
 
 
 def test_an_append_that_the_system_cuts_short_leaves_nothing_half_written(path: Path) -> None:
@@ -48,13 +48,13 @@ def test_an_append_that_the_system_cuts_short_leaves_nothing_half_written(path: 
         before = store.load()
         size = Path(f"{path}-wal").stat().st_size
         with files_of_at_most(size + 50_000):
-            result = store.append(1, 5, BIG)
+            result = store.append(first(store), 5, BIG)
             assert isinstance(result, Unknown)
             assert "cannot be written" in result.why
             assert store.load() == before
         with opened(path) as other:
             assert other.load() == before
-        assert store.append(1, 5, BIG) == Committed(205)
+        assert store.append(first(store), 5, BIG) == Committed(205)
     with opened(path) as store:
         assert store.load().records == (*before.records, *BIG)
 
@@ -66,7 +66,7 @@ def test_a_campaign_or_a_compaction_that_does_not_fit_changes_nothing(path: Path
             with pytest.raises(JournalUnwritable):
                 store.campaign(seat, Seat(2, 0, "http://b"))
             with pytest.raises(JournalUnwritable):
-                store.compact(1, 5, State())
+                store.compact(first(store), 5, State())
         assert (store.load(), store.read_seat()) == (before, seat)
 
 
@@ -76,14 +76,14 @@ def test_a_locked_journal_is_waited_for_and_then_left(
     monkeypatch.setattr(sqlite_file, "BUSY_SECONDS", 0.0)
     with opened(path) as store, closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        result = store.append(1, 5, numbered(5, 1))
+        result = store.append(first(store), 5, numbered(5, 1))
         assert isinstance(result, Unknown)
         assert "is locked" in result.why
         with pytest.raises(JournalError, match="is locked"):
-            store.beat(1, 1)
+            store.beat(first(store), 1)
         assert store.load().lsn == 5
         other.execute("ROLLBACK")
-        assert store.append(1, 5, numbered(5, 1)) == Committed(6)
+        assert store.append(first(store), 5, numbered(5, 1)) == Committed(6)
 
 
 def test_what_is_acknowledged_was_synced_and_a_beat_was_not(path: Path) -> None:
@@ -91,10 +91,10 @@ def test_what_is_acknowledged_was_synced_and_a_beat_was_not(path: Path) -> None:
     with counted() as syncs, opened(path) as store:
         assert store._main.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
         writes: list[Callable[[], object]] = [
-            lambda: store.append(1, 5, numbered(5, 1)),
-            lambda: store.append(1, 6, numbered(6, 1)),
-            lambda: store.compact(1, 7, State()),
-            lambda: store.resign(1),
+            lambda: store.append(first(store), 5, numbered(5, 1)),
+            lambda: store.append(first(store), 6, numbered(6, 1)),
+            lambda: store.compact(first(store), 7, State()),
+            lambda: store.resign(first(store)),
             lambda: store.campaign(Seat(1, 0, "", 1_625_000_000), Seat(2, 0, "http://b")),
         ]
         for write in writes:
@@ -102,7 +102,7 @@ def test_what_is_acknowledged_was_synced_and_a_beat_was_not(path: Path) -> None:
             assert write() != Deposed()
             assert syncs.of["-wal"] > before
         before = syncs.of["-wal"]
-        assert store.beat(2, 1)
+        assert store.beat(first(store, 2), 1)
         assert syncs.of["-wal"] == before
 
 
@@ -118,7 +118,7 @@ AT_REST_BYTES = 5 << 20
 def test_a_journal_at_rest_stays_small_however_long_its_leader_beats(path: Path) -> None:
     with opened(path) as leader, opened(path) as standby:
         for beat in range(1, BEATS):
-            assert leader.beat(1, beat)
+            assert leader.beat(first(leader), beat)
             if beat % 5 == 0:
                 assert standby.read_seat().beat == beat
         assert leader.file_bytes() < AT_REST_BYTES
@@ -127,18 +127,18 @@ def test_a_journal_at_rest_stays_small_however_long_its_leader_beats(path: Path)
 def test_on_a_full_disk_a_leader_beats_on_in_the_room_that_its_log_has(path: Path) -> None:
     with opened(path) as store:
         for beat in range(10):
-            assert store.beat(1, beat)
+            assert store.beat(first(store), beat)
         with files_of_at_most(Path(f"{path}-wal").stat().st_size):
             with pytest.raises(JournalUnwritable, match="Make room"):
-                store.beat(1, 10)
+                store.beat(first(store), 10)
             failed = sum(not beats(store, beat) for beat in range(11, 1_000))
             assert failed < 200  # each time that the log is at its end again
-        assert store.beat(1, 1_000)
+        assert store.beat(first(store), 1_000)
 
 
 def beats(store: SqliteStore[AnyRecord, State], beat: int) -> bool:
     try:
-        return store.beat(1, beat)
+        return store.beat(first(store), beat)
     except JournalUnwritable:
         return False
 
@@ -177,11 +177,11 @@ def test_files_that_were_deleted_or_replaced_are_noticed_by_every_call(
         for call in (
             store.read_seat,
             store.load,
-            lambda: store.append(1, 5, numbered(5, 1)),
-            lambda: store.beat(1, 1),
+            lambda: store.append(first(store), 5, numbered(5, 1)),
+            lambda: store.beat(first(store), 1),
             lambda: store.campaign(seat, Seat(2, 0, "http://b")),
-            lambda: store.resign(1),
-            lambda: store.compact(1, 5, State()),
+            lambda: store.resign(first(store)),
+            lambda: store.compact(first(store), 5, State()),
         ):
             with pytest.raises(JournalDamaged, match="deleted or replaced"):
                 call()
@@ -199,11 +199,11 @@ def test_a_replacement_in_the_middle_of_an_append_is_noticed_before_it_is_answer
 
         monkeypatch.setattr(store._watch, "check", checked_too_early)
         with pytest.raises(JournalDamaged, match="deleted or replaced"):
-            store.append(1, 5, numbered(5, 1))
+            store.append(first(store), 5, numbered(5, 1))
 
 
 def test_a_leader_that_was_overtaken_is_told_by_the_file(path: Path) -> None:
     with opened(path) as old, opened(path) as new:
         assert new.campaign(new.read_seat(), Seat(2, 0, "http://b"))
-        assert old.append(1, 5, numbered(5, 1)) == Deposed()
-        assert new.append(2, 5, numbered(5, 1)) == Committed(6)
+        assert old.append(first(old), 5, numbered(5, 1)) == Deposed()
+        assert new.append(first(new, 2), 5, numbered(5, 1)) == Committed(6)

@@ -32,6 +32,7 @@ from tenure.protocol.log.journal import (
     Committed,
     Compact,
     Deposed,
+    Mandate,
     SeatRead,
     Unknown,
 )
@@ -136,7 +137,7 @@ def lie_of_a_journal(lies: Lies, manager: Manager) -> JournalEvent:
         case 0:
             return SeatRead(manager.leadership.seat)
         case 1:
-            return Campaigned(leadership, lies.coin())
+            return Campaigned(leadership, Mandate(7, leadership) if lies.coin() else None)
         case 2:
             return Beaten(leadership, lies.near(manager.leadership.seat.beat + 1), lies.coin())
         case 3:

@@ -12,6 +12,7 @@ from tenure.protocol.log.journal import (
     Followed,
     JournalFailed,
     Load,
+    Mandate,
     ReadSeat,
     Seat,
     SeatRead,
@@ -24,7 +25,7 @@ SEAT = Seat(1, 0, "a", 1)
 DEAD = Noted(LogKind.JOURNAL_FAILED, detail="dead")
 UNKNOWN = Noted(LogKind.APPEND_UNKNOWN, detail="full")
 BACK = Noted(LogKind.JOURNAL_BACK)
-BEAT_FAILED: JournalEvent = JournalFailed(Beat(1, 1), "dead")
+BEAT_FAILED: JournalEvent = JournalFailed(Beat(Mandate(77, 1), 1), "dead")
 BEATEN: JournalEvent = Beaten(1, 1, kept=True)
 APPEND_FAILED: JournalEvent = Appended(1, 0, Unknown("full"))
 COMMITTED: JournalEvent = Appended(1, 0, Committed(1))
@@ -52,7 +53,7 @@ def test_a_seat_that_can_be_read_does_not_say_that_it_can_be_taken() -> None:
     lost: JournalEvent = JournalFailed(Campaign(SEAT, SEAT), "dead")
     nothing_new: JournalEvent = Followed(0, 7, 3, ())
     assert told(*[lost, SeatRead(SEAT), nothing_new] * 3) == [DEAD]
-    assert told(lost, SeatRead(SEAT), Campaigned(2, won=False)) == [DEAD, BACK]
+    assert told(lost, SeatRead(SEAT), Campaigned(2, None)) == [DEAD, BACK]
     assert told(lost, Followed(0, 7, 3, (WaitedOut(),))) == [DEAD, BACK]
 
 

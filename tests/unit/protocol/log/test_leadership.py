@@ -16,6 +16,7 @@ from tenure.protocol.log.journal import (
     Compact,
     JournalFailed,
     Load,
+    Mandate,
     ReadSeat,
     Resign,
     Seat,
@@ -24,6 +25,7 @@ from tenure.protocol.log.journal import (
 from tenure.protocol.log.leadership import Leadership
 
 T0 = Instant(0)
+MANDATE = Mandate(77, 1)
 OTHER = Seat(4, 7, "other", seconds(3))
 
 
@@ -45,13 +47,13 @@ def campaigning() -> Leadership:
 
 def leading() -> Leadership:
     leadership = campaigning()
-    assert leadership.on_campaigned(Campaigned(1, won=True))
+    assert leadership.on_campaigned(Campaigned(1, MANDATE))
     return leadership
 
 
 def beating() -> Leadership:
     leadership = leading()
-    assert leadership.advance(at(0.3)) == [Beat(1, 1)]
+    assert leadership.advance(at(0.3)) == [Beat(MANDATE, 1)]
     return leadership
 
 
@@ -65,18 +67,18 @@ PHASES = (standing_by, campaigning, leading, beating, resigned)
 FAILED: tuple[JournalAction, ...] = (
     ReadSeat(),
     Campaign(Seat(), Seat(1, 0, "me")),
-    Beat(1, 1),
+    Beat(MANDATE, 1),
     Load(1),
-    Append(1, 0, ()),
-    Compact(1, 0, State()),
-    Resign(1),
+    Append(MANDATE, 0, ()),
+    Compact(MANDATE, 0, State()),
+    Resign(MANDATE),
 )
 EVENTS: tuple[Callable[[Leadership], object], ...] = (
     *(lambda x, s=seat: x.on_seat_read(at(1), SeatRead(s)) for seat in (Seat(), OTHER)),
     *(
         lambda x, n=number, won=won: x.on_campaigned(Campaigned(n, won))
         for number in (1, 2)
-        for won in (True, False)
+        for won in (Mandate(77, number), None)
     ),
     *(
         lambda x, n=number, kept=kept: x.on_beaten(Beaten(n, 1, kept))
@@ -154,7 +156,7 @@ def test_a_resigned_seat_need_not_be_watched() -> None:
 
 def test_leadership_counts_from_when_the_campaign_was_sent() -> None:
     leadership = campaigning()
-    leadership.on_campaigned(Campaigned(1, won=True))
+    leadership.on_campaigned(Campaigned(1, MANDATE))
     assert leadership.is_proven(Instant(DEFAULT.leadership_ns - 1))
     assert not leadership.is_proven(Instant(DEFAULT.leadership_ns))
 
@@ -171,7 +173,7 @@ def test_a_failed_compaction_does_not_move_the_beat_under_way() -> None:
     been sent then, the answer to the first would count from the second.
     """
     leadership = beating()
-    leadership.on_failed(JournalFailed(Compact(1, 5, State()), "full"))
+    leadership.on_failed(JournalFailed(Compact(MANDATE, 5, State()), "full"))
     assert leadership.advance(at(1.2)) == [], "a beat is under way"
     leadership.on_beaten(Beaten(1, 1, kept=True))
     assert leadership.proven_until == at(0.3) + DEFAULT.leadership_ns
@@ -180,8 +182,8 @@ def test_a_failed_compaction_does_not_move_the_beat_under_way() -> None:
 def test_an_answer_to_another_beat_proves_nothing() -> None:
     """The journal's answer to the first beat comes after its failure: the second is under way."""
     leadership = beating()
-    leadership.on_failed(JournalFailed(Beat(1, 1), "slow"))
-    assert leadership.advance(at(0.6)) == [Beat(1, 1)]
+    leadership.on_failed(JournalFailed(Beat(MANDATE, 1), "slow"))
+    assert leadership.advance(at(0.6)) == [Beat(MANDATE, 1)]
     leadership.on_beaten(Beaten(1, 0, kept=True))
     assert leadership.proven_until == DEFAULT.leadership_ns
 
@@ -194,7 +196,7 @@ def test_a_refused_beat_ends_the_leadership() -> None:
 
 def test_a_lost_campaign_is_followed_by_a_look_at_the_seat() -> None:
     leadership = campaigning()
-    assert not leadership.on_campaigned(Campaigned(1, won=False))
+    assert not leadership.on_campaigned(Campaigned(1, None))
     assert leadership.wake_at <= T0
     assert leadership.advance(at(0.001)) == [ReadSeat()]
 
@@ -217,7 +219,7 @@ def test_a_journal_that_refuses_campaigns_is_not_asked_in_a_busy_loop() -> None:
 
 def test_who_resigned_asks_for_nothing_more() -> None:
     leadership = beating()
-    assert leadership.resign() == [Resign(1)]
+    assert leadership.resign() == [Resign(MANDATE)]
     leadership.on_beaten(Beaten(1, 1, kept=True))
     assert (leadership.wake_at, leadership.advance(at(99))) == (FAR_FUTURE, [])
     assert leadership.resign() == []

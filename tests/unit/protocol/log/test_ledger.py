@@ -3,8 +3,10 @@
 import pytest
 
 from tenure.protocol.lease.records import AnyRecord, Left
-from tenure.protocol.log.journal import Append
+from tenure.protocol.log.journal import Append, Mandate
 from tenure.protocol.log.ledger import RECORDS_PER_APPEND, Ledger
+
+MANDATE = Mandate(77, 2)
 
 
 def record(i: int) -> AnyRecord:
@@ -13,7 +15,7 @@ def record(i: int) -> AnyRecord:
 
 def ledger() -> Ledger[AnyRecord, str]:
     """Of leadership 2, at LSN 10."""
-    return Ledger(2, 10)
+    return Ledger(MANDATE, 10)
 
 
 def test_nothing_waits_where_nothing_is_written() -> None:
@@ -25,12 +27,12 @@ def test_what_is_written_while_an_append_is_under_way_goes_with_the_next() -> No
     """Group commit: many changes, one fsync."""
     book = ledger()
     assert [book.write(record(i)) for i in (1, 2)] == [11, 12]
-    assert book.next_append() == Append(2, 10, (record(1), record(2)))
+    assert book.next_append() == Append(MANDATE, 10, (record(1), record(2)))
     for i in (3, 4, 5):
         book.write(record(i))
         assert book.next_append() is None
     book.on_committed(12)
-    assert book.next_append() == Append(2, 12, (record(3), record(4), record(5)))
+    assert book.next_append() == Append(MANDATE, 12, (record(3), record(4), record(5)))
     book.invariants()
 
 
@@ -69,7 +71,7 @@ def test_an_append_is_not_longer_than_a_store_takes() -> None:
     book.on_committed(10 + RECORDS_PER_APPEND)
     assert not book.settled
     rest = book.next_append()
-    assert rest == Append(2, 10 + RECORDS_PER_APPEND, (record(RECORDS_PER_APPEND),))
+    assert rest == Append(MANDATE, 10 + RECORDS_PER_APPEND, (record(RECORDS_PER_APPEND),))
     book.on_committed(11 + RECORDS_PER_APPEND)
     assert book.settled
 

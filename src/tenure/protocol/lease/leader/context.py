@@ -34,7 +34,7 @@ from tenure.protocol.lease.messages import (
 )
 from tenure.protocol.lease.records import AnyRecord
 from tenure.protocol.lease.timing import Timing
-from tenure.protocol.log.journal import Append, Committed, Deposed, Unknown
+from tenure.protocol.log.journal import Append, Committed, Deposed, Mandate, Unknown
 from tenure.protocol.log.ledger import Ledger
 
 PLANS_AT_ONCE = 1_000
@@ -64,7 +64,9 @@ class LeaderContext:
         self.timing = timing
         self.history = history
         self.plans_at_once = plans_at_once
-        self.ledger: Ledger[AnyRecord, ManagerAction] = Ledger(seal.leadership, history.lsn)
+        self.ledger: Ledger[AnyRecord, ManagerAction] = Ledger(
+            Mandate(seal.journal, seal.leadership), history.lsn
+        )
         self.may_grant = history.waited_out
         self.inherited_until = Instant(0)
         self.repeat_at = FAR_FUTURE

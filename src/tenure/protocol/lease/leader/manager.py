@@ -238,7 +238,10 @@ class Manager:
         if self.follower.has_gone_back(event):
             self._actions.append(GONE_BACK)
         elif self.follower.on_read(event) and self._is_current(event.leadership):
-            self._lead(now, event)
+            if event.journal == self.leadership.mandate.journal:
+                self._lead(now, event)
+            else:  # it was won in the journal that was there before
+                self.leadership.become_standby()
 
     def _lead(self, now: Instant, event: Loaded[AnyRecord, State] | Followed[AnyRecord]) -> None:
         assert self.leader is None
@@ -285,7 +288,7 @@ class Manager:
         lsn = context.history.lsn
         if context.ledger.settled and lsn >= self._compacted_lsn + self.config.compact_after:
             self._compacted_lsn = lsn
-            self._actions.append(Compact(context.seal.leadership, lsn, context.history.state()))
+            self._actions.append(Compact(context.ledger.mandate, lsn, context.history.state()))
 
     def _step_down(self, why: LogKind) -> None:
         """Forget all that was decided and not committed, and tell clients to look elsewhere."""

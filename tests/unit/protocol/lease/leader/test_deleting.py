@@ -115,7 +115,9 @@ def test_numbers_go_on_when_it_is_created_again(what: str) -> None:
         if what.startswith("compaction"):
             assert driven.machine.leader
             history = driven.machine.leader.context.history
-            driven.journal.carry_out(Compact(1, history.lsn, history.state()))
+            driven.journal.carry_out(
+                Compact(driven.machine.leadership.mandate, history.lsn, history.state())
+            )
             assert not driven.journal.records
         driven = Driven(journal=driven.journal)
         driven.run(at(60))

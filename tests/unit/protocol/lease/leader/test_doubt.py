@@ -23,6 +23,7 @@ from tenure.protocol.log.journal import (
     Beat,
     Beaten,
     JournalFailed,
+    Mandate,
     Seat,
 )
 from tests.unit.protocol.lease.driven_manager import Driven, at
@@ -227,7 +228,7 @@ def test_a_beat_that_was_sent_before_the_doubt_decides_nothing() -> None:
     [beat] = driven.waiting
     assert isinstance(beat, Beat)
     driven.waiting.clear()
-    driven.take(Beaten(beat.leadership, beat.beat, kept=True))
+    driven.take(Beaten(beat.mandate.leadership, beat.beat, kept=True))
     assert not driven.gave_up
 
 
@@ -239,7 +240,7 @@ def test_an_answer_to_another_beat_decides_nothing(leadership: int, beat: int) -
     doubting(driven)
     driven.held = (Beat,)
     driven.run(at(0.7))
-    assert driven.waiting[-1] == Beat(1, 2)
+    assert driven.waiting[-1] == Beat(Mandate(driven.journal.journal, 1), 2)
     driven.take(Beaten(leadership, beat, kept=True))
     assert not driven.gave_up
 

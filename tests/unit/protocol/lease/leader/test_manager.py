@@ -39,6 +39,7 @@ from tenure.protocol.log.journal import (
     JournalFailed,
     Load,
     Loaded,
+    Mandate,
     Resign,
     Seat,
     Unknown,
@@ -319,7 +320,7 @@ def test_an_append_of_unknown_fate_is_repeated_at_a_beats_pace() -> None:
         [append] = driven.waiting
         assert isinstance(append, Append)
         driven.waiting.clear()
-        driven.take(Appended(append.leadership, append.after_lsn, Unknown("full")))
+        driven.take(Appended(append.mandate.leadership, append.after_lsn, Unknown("full")))
         assert not driven.waiting
         driven.run(Instant(driven.now + DEFAULT.beat_ns))
     appends = [call for call in driven.calls if isinstance(call, Append)]
@@ -332,7 +333,10 @@ def test_who_stops_resigns_and_answers_nobody() -> None:
     driven.hear(Hello(pool="p", token=1))
     driven.said = []
     driven.take(StopRequested())
-    assert (driven.calls[-1], driven.said) == (Resign(1), [Standby(leader=None)])
+    assert (driven.calls[-1], driven.said) == (
+        Resign(Mandate(driven.journal.journal, 1)),
+        [Standby(leader=None)],
+    )
     assert driven.hear(Hello(pool="p", token=1)) == [Standby(leader=None)]
     assert driven.wake_at == FAR_FUTURE
     assert driven.journal.seat.manager == ""
