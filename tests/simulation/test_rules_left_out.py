@@ -8,7 +8,7 @@ from tenure.protocol.lease.client_events import ManagerLost
 from tenure.protocol.log.journal import Beaten
 from tenure.sim.lease.canaries import BY_SCHEDULE, canary
 from tests.simulation.test_schedules import a_failover_onto_a_shorter_preset
-from tests.simulation.test_schedules_of_journals import (
+from tests.simulation.test_schedules_of_histories import (
     a_journal_is_replaced_under_its_leader,
     a_memory_journal_starts_anew,
 )

@@ -25,7 +25,8 @@ from tenure.protocol.log.journal import (
     Seat,
     Unknown,
 )
-from tenure.testing.contracts.journal import A_STATE, lead, numbered, taken_by
+from tenure.testing.contracts.journal import lead, taken_by
+from tenure.testing.contracts.records import A_STATE, numbered
 from tests.integration.etcd.keys import delete, key_of, keys_under, put
 from tests.integration.etcd.proxy import proxy_to
 from tests.integration.etcd.servers import Cluster, free_ports, running, until

@@ -11,7 +11,8 @@ from tenure.journals import Tail
 from tenure.journals.etcd.journal import EtcdJournal
 from tenure.protocol.lease.records import AnyRecord, State
 from tenure.protocol.log.journal import Committed
-from tenure.testing.contracts.journal import A_STATE, lead, numbered
+from tenure.testing.contracts.journal import lead
+from tenure.testing.contracts.records import A_STATE, numbered
 from tests.integration.etcd.proxy import proxy_to
 from tests.integration.etcd.servers import Cluster, running, until
 

@@ -13,7 +13,8 @@ from tenure.journals.etcd.writes import compact
 from tenure.protocol.lease.messages import Entry
 from tenure.protocol.lease.records import AnyRecord, Changed, PoolState, State
 from tenure.protocol.log.journal import Committed, Deposed
-from tenure.testing.contracts.journal import A_STATE, lead, numbered
+from tenure.testing.contracts.journal import lead
+from tenure.testing.contracts.records import A_STATE, numbered
 from tenure.wire.lease_records import LEASE_RECORDS
 from tests.integration.etcd.keys import keys_under
 from tests.integration.etcd.servers import Cluster

@@ -11,7 +11,8 @@ from tenure.errors import JournalError
 from tenure.journals.etcd.journal import EtcdJournal
 from tenure.protocol.lease.records import AnyRecord, State
 from tenure.protocol.log.journal import Committed, Mandate, Seat, Unknown
-from tenure.testing.contracts.journal import WATCH_NS, lead, numbered
+from tenure.testing.contracts.journal import WATCH_NS, lead
+from tenure.testing.contracts.records import numbered
 from tests.integration.etcd.servers import Cluster, running, until
 
 OpenEtcd = Callable[[str], EtcdJournal[AnyRecord, State]]

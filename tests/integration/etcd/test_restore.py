@@ -12,7 +12,8 @@ from tenure.journals.etcd.journal import EtcdJournal
 from tenure.manager.restore import read_copy
 from tenure.protocol.lease.records import AnyRecord, State
 from tenure.protocol.log.journal import Seat
-from tenure.testing.contracts.journal import EVERY_RECORD, lead
+from tenure.testing.contracts.journal import lead
+from tenure.testing.contracts.records import EVERY_RECORD
 from tenure.wire.lease_records import LEASE_RECORDS
 from tests.integration.etcd.keys import keys_under, put
 from tests.integration.etcd.servers import Cluster

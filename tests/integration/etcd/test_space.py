@@ -13,7 +13,8 @@ from tenure.errors import JournalUnwritable
 from tenure.journals.etcd.journal import EtcdJournal
 from tenure.protocol.lease.records import AnyRecord, State
 from tenure.protocol.log.journal import Committed, Unknown
-from tenure.testing.contracts.journal import A_STATE, lead, numbered
+from tenure.testing.contracts.journal import lead
+from tenure.testing.contracts.records import A_STATE, numbered
 from tests.integration.etcd.servers import Cluster, EtcdSays, etcdctl_binary, running, until
 from tests.repo.reading import ROOT
 

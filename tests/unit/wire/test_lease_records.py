@@ -9,7 +9,7 @@ from tenure.base.keys import KEY_BYTES
 from tenure.errors import JournalDamaged, JournalTooNew, LocalProtocolError
 from tenure.protocol.lease.messages import Entry, Held
 from tenure.protocol.lease.records import AnyRecord, Changed, Joined, PoolCreated, State
-from tenure.testing.contracts.journal import A_STATE, EVERY_RECORD
+from tenure.testing.contracts.records import A_STATE, EVERY_RECORD
 from tenure.wire.journal_codec import checksum
 from tenure.wire.lease_records import LEASE_RECORDS
 

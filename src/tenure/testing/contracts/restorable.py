@@ -11,16 +11,14 @@ from tenure.protocol.lease.messages import Entry
 from tenure.protocol.lease.records import AnyRecord, PoolState, State
 from tenure.protocol.log.journal import Committed, Deposed, Mandate, Seat
 from tenure.testing.contracts.journal import (
-    A_STATE,
-    EVERY_RECORD,
     JournalContract,
     MakeJournal,
     damage,
     lead,
-    numbered,
     taken_by,
     under,
 )
+from tenure.testing.contracts.records import A_STATE, EVERY_RECORD, numbered
 
 BEGINNING = Beginning(77, Seat(leadership=1_000), A_STATE)
 

@@ -6,7 +6,7 @@ import pytest
 
 from tenure.protocol.lease.records import State
 from tenure.protocol.log.journal import Committed, Seat
-from tenure.testing.contracts.journal import numbered
+from tenure.testing.contracts.records import numbered
 from tests.unit.journals.sqlite.disk import SEAT, first, opened
 
 

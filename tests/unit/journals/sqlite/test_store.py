@@ -17,7 +17,7 @@ from tenure.journals.sqlite import file as sqlite_file
 from tenure.journals.sqlite.store import SqliteStore
 from tenure.protocol.lease.records import AnyRecord, PoolCreated, State
 from tenure.protocol.log.journal import Committed, Deposed, Seat, Unknown
-from tenure.testing.contracts.journal import numbered
+from tenure.testing.contracts.records import numbered
 from tests.unit.journals.sqlite.disk import execute, files_of_at_most, first, opened
 from tests.unit.journals.sqlite.syncs import counted
 
