@@ -16,4 +16,5 @@ class ServiceKind(NotedKind):
     OVERSIZED = "oversized message", Level.WARNING
     NOT_ENCODED = "message not encoded", Level.ERROR
     SLOW_PEER = "slow peer disconnected", Level.WARNING
+    SILENT_PEER = "silent peer disconnected", Level.WARNING, True
     POOL_REFUSED = "pool from the configuration refused", Level.ERROR

@@ -19,6 +19,7 @@ from tenure.errors import RemoteProtocolError
 from tenure.manager.api import Api
 from tenure.manager.engine import ManagerEngine
 from tenure.manager.http_errors import HttpRefusal, errors_as_json
+from tenure.manager.newcomers import Newcomers
 from tenure.manager.noted import ServiceKind
 from tenure.manager.peers import Peers
 from tenure.protocol.lease.answers import Connection
@@ -56,11 +57,21 @@ class Socket(web.WebSocketResponse):
 class Server:
     """The aiohttp application around an engine."""
 
-    def __init__(self, engine: ManagerEngine, peers: Peers, api: Api, *, is_loopback: bool) -> None:
+    def __init__(
+        self,
+        engine: ManagerEngine,
+        peers: Peers,
+        api: Api,
+        newcomers: Newcomers,
+        *,
+        is_loopback: bool,
+    ) -> None:
         self.engine = engine
+        self.newcomers = newcomers
         self.peers = peers
         self.app = web.Application(
-            middlewares=[errors_as_json, self._refuse_pages], client_max_size=BODY_BYTES
+            middlewares=[self._hear, errors_as_json, self._refuse_pages],
+            client_max_size=BODY_BYTES,
         )
         self.app.router.add_get("/v1/owner", self._on_owner)
         self.app.router.add_get("/v1/lookup", self._on_lookup)
@@ -153,7 +164,13 @@ class Server:
         with suppress(ConnectionError):
             await socket.close(code=code, message=_reason(why))
 
-    # --- pages ---
+    # --- all requests ---
+
+    @web.middleware
+    async def _hear(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.transport is not None:
+            self.newcomers.spoke(request.transport)
+        return await handler(request)
 
     @web.middleware
     async def _refuse_pages(self, request: web.Request, handler: Handler) -> web.StreamResponse:

@@ -7,6 +7,7 @@ clients to look elsewhere, let go of the journal.
 """
 
 import asyncio
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -18,7 +19,8 @@ from tenure.journals import Journal, open_journal
 from tenure.manager.api import Api
 from tenure.manager.config import ManagerSettings
 from tenure.manager.engine import ManagerEngine
-from tenure.manager.listening import Listening, listen
+from tenure.manager.listening import BACKLOG, Listening, listen
+from tenure.manager.newcomers import IDLE_SECONDS, Newcomers
 from tenure.manager.noted import ServiceKind
 from tenure.manager.peers import Peers
 from tenure.manager.server import Server
@@ -50,6 +52,8 @@ class ManagerService:
         self._given_journal = journal
         self._engine: ManagerEngine | None = None
         self._runner: web.AppRunner | None = None
+        self._newcomers = Newcomers(self.observer)
+        self._door: asyncio.Server | None = None
         self._creating: asyncio.Task[None] | None = None
 
     @property
@@ -87,11 +91,23 @@ class ManagerService:
         self._engine = ManagerEngine(config, journal, self.observer, peers)
         self.observer.subscribe(self._on_noted)
         api = Api(self._engine, peers, self.journal_url)
-        server = Server(self._engine, peers, api, is_loopback=listening.is_loopback)
-        self._runner = web.AppRunner(server.app, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
+        server = Server(
+            self._engine, peers, api, self._newcomers, is_loopback=listening.is_loopback
+        )
+        self._runner = web.AppRunner(
+            server.app,
+            access_log=None,
+            shutdown_timeout=SHUTDOWN_SECONDS,
+            keepalive_timeout=IDLE_SECONDS,
+        )
         await self._runner.setup()
         self._engine.start()
-        await web.SockSite(self._runner, listening.socket).start()
+        assert self._runner.server is not None
+        self._door = await asyncio.get_running_loop().create_server(
+            partial(self._newcomers.arriving, self._runner.server),
+            sock=listening.socket,
+            backlog=BACKLOG,
+        )
 
     def _config(self, listening: Listening) -> ManagerConfig:
         settings = self.settings
@@ -115,6 +131,9 @@ class ManagerService:
         if self._creating:
             self._creating.cancel()
         await self._engine.stop()
+        if self._door:
+            self._door.close()
+        self._newcomers.close()
         await runner.cleanup()
         await self._engine.journal.close()
         if self._engine.failed.done():

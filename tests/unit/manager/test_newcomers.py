@@ -1,0 +1,84 @@
+"""Who connects and says nothing is let go, and keeps nobody else out."""
+
+import asyncio
+import resource
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import pytest
+
+from tenure.manager import newcomers
+from tenure.manager.newcomers import Newcomers
+from tenure.observe.events import Observer
+from tests.unit.manager.serving import DEADLINE_SECONDS, Serving, serving
+
+pytestmark = pytest.mark.asyncio
+
+
+class Stream(NamedTuple):
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+    async def get(self, host: str) -> bytes:
+        self.writer.write(f"GET /healthz HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+        return await self.reader.readuntil(b"\r\n")
+
+    async def ended(self) -> bool:
+        """Whether it is closed; waits for that, or for something said."""
+        with suppress(ConnectionError):
+            return await self.reader.read(1) == b""
+        return True
+
+
+@asynccontextmanager
+async def silent(manager: Serving, count: int) -> AsyncIterator[list[Stream]]:
+    parts = urlsplit(manager.service.url)
+    streams = [
+        Stream(*await asyncio.open_connection(parts.hostname, parts.port)) for _ in range(count)
+    ]
+    try:
+        yield streams
+    finally:
+        for stream in streams:
+            stream.writer.close()
+
+
+async def test_of_one_peer_only_so_many_are_silent_and_the_oldest_gives_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(newcomers, "silent_of_a_peer", lambda: 3)
+    async with serving() as manager, silent(manager, 3) as (spoke, first, second):
+        host = urlsplit(manager.service.url).netloc
+        assert await spoke.get(host) == b"HTTP/1.1 200 OK\r\n"
+        async with silent(manager, 2) as later:
+            assert await first.ended()
+            assert manager.counted("silent peer disconnected") == 1
+            for each in (second, *later):
+                assert await each.get(host) == b"HTTP/1.1 200 OK\r\n"
+        assert manager.counted("silent peer disconnected") == 1
+        assert (await manager.get("/healthz"))[0] == 200
+
+
+async def test_who_says_half_a_request_is_as_silent() -> None:
+    """A byte at a time takes a connection for as long."""
+    observer = Observer("tenure.test")
+    made = Newcomers(observer, seconds=0.05)
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        server = await loop.create_server(partial(made.arriving, asyncio.Protocol), "127.0.0.1", 0)
+        async with server:
+            port = server.sockets[0].getsockname()[1]
+            stream = Stream(*await asyncio.open_connection("127.0.0.1", port))
+            stream.writer.write(b"GET / HT")
+            assert await stream.ended()
+            stream.writer.close()
+    assert observer.counters["silent peer disconnected"] == 1
+
+
+async def test_a_quarter_of_the_files_is_the_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    for files, most in ((1024, 256), (1 << 20, 2048), (-1, 2048)):
+        monkeypatch.setattr(resource, "getrlimit", lambda _, n=files: (n, n))
+        assert newcomers.silent_of_a_peer() == most
