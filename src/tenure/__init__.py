@@ -31,11 +31,16 @@ from tenure.errors import (
     UsageError,
     ValueTypeError,
 )
+from tenure.member.member import Member
+from tenure.member.relay import Relay
 from tenure.owned.state import OwnedState
 from tenure.owned.turn import Turn
 from tenure.routing.aiohttp_middleware import route
 from tenure.routing.derived_keys import derived_keys, quorum
 from tenure.routing.httpx_transport import RoutingTransport
+
+# Last: importing the package `tenure.owned` gives its name to the module.
+from tenure.member.dependency import owned  # isort: skip
 
 __version__ = "0.1.0"
 
@@ -56,6 +61,7 @@ __all__ = [
     "Lease",
     "LeaseLost",
     "Lookup",
+    "Member",
     "NameHeld",
     "NoManager",
     "NoOwner",
@@ -67,6 +73,7 @@ __all__ = [
     "Owner",
     "PoolError",
     "ProtocolError",
+    "Relay",
     "RoutingTransport",
     "TenureError",
     "Turn",
@@ -76,6 +83,7 @@ __all__ = [
     "Watch",
     "__version__",
     "derived_keys",
+    "owned",
     "quorum",
     "refusal",
     "route",

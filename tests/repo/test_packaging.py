@@ -19,7 +19,13 @@ CLI_ONLY = ("cyclopts", "rich")
 # What `import tenure` may not bring in, for it would be felt by every process of a pool.
 HEAVY = {
     *CLI_ONLY,
+    "aiohttp.web",
+    "fastapi",
+    "httpx",
+    "httpx2",
     "sqlite3",
+    "starlette",
+    "uvicorn",
     "tenure.cli",
     "tenure.dashboard",
     "tenure.manager",

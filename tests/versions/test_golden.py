@@ -22,7 +22,10 @@ from tenure.wire.lease_records import LEASE_RECORDS
 from tests.versions.old import HERE, run_old
 
 GOLDEN = json.loads((HERE / "golden-1.json").read_text("utf-8"))
+RENAMED = {"MemberRecord": "Member"}
+"""What has another name today. No name of these is on the wire."""
 NAMES: dict[str, Any] = {**vars(messages), **vars(records)}
+NAMES |= {then: NAMES[now] for now, then in RENAMED.items()}
 
 STEERING = records.Steering(
     cordoned=("ann",),
@@ -101,7 +104,7 @@ def filled(thing: Any) -> Any:  # noqa: ANN401 - any struct, or what may be in o
         return tuple(filled(each) for each in thing)
     if not isinstance(thing, msgspec.Struct):
         return thing
-    name = type(thing).__name__
+    name = RENAMED.get(type(thing).__name__, type(thing).__name__)
     known = GOLDEN["fields"][name]
     old = {field: filled(getattr(thing, field)) for field in known}
     new = {field: ADDED[f"{name}.{field}"] for field in thing.__struct_fields__[len(known) :]}

@@ -10,7 +10,16 @@ twice.
 from math import ceil
 from typing import NamedTuple
 
-from tenure.errors import Busy, Fenced, Full, LeaseLost, NotOwner, OutcomeUnknown, Overloaded
+from tenure.errors import (
+    Busy,
+    Fenced,
+    Full,
+    LeaseLost,
+    NoOwner,
+    NotOwner,
+    OutcomeUnknown,
+    Overloaded,
+)
 
 OUTCOME_HEADER = "Tenure-Outcome"
 UNKNOWN = "unknown"
@@ -46,6 +55,8 @@ def refusal(error: BaseException) -> HttpAnswer | None:
             return HttpAnswer(503, {OUTCOME_HEADER: UNKNOWN}, text)
         case Busy():
             return HttpAnswer(503, _not_begun(error.retry_after), "too many wait for the key")
+        case NoOwner():
+            return HttpAnswer(503, _not_begun(1.0), "no owner of the key took the request")
         case Overloaded():
             return HttpAnswer(503, _not_begun(1.0), "the owner of the key is overloaded")
         case Fenced():

@@ -16,21 +16,16 @@ from aiohttp.client_exceptions import ClientConnectorError, ConnectionTimeoutErr
 from aiohttp.payload import BytesPayload, IOBasePayload, Payload
 from yarl import URL
 
-from tenure.base.keys import UserKey
 from tenure.routing.attempt_limit import AttemptLimit
-from tenure.routing.changes import Finder, elsewhere
+from tenure.routing.finder import Finder
 from tenure.routing.outstanding import MOST_OUTSTANDING
 from tenure.routing.router import Router
 from tenure.routing.template import PathKey
 from tenure.routing.trying import (
     IDEMPOTENCY_KEY,
     Attempted,
-    Fail,
     InDoubt,
-    Pause,
-    Send,
-    Step,
-    Trying,
+    Refused,
     Unsent,
     Wanted,
     judge,
@@ -77,36 +72,22 @@ class AiohttpRoute:
             return await handler(request)
         key = router.templates.need_raw(url.raw_path)
         wanted = Wanted(key, request.method, url.raw_path, IDEMPOTENCY_KEY in request.headers)
-        loop = asyncio.get_running_loop()
-        trying = router.begin(wanted, loop.time())
-        step: Step = trying.begin(router.find(key))
+
+        async def attempt(address: str, deadline: float) -> ClientResponse | Attempted:
+            request.url = self._at(address, url)
+            limit = AttemptLimit(router.lookup, wanted, address, deadline)
+            came = await sent(limit, request, handler)
+            if isinstance(came, Refused | InDoubt):
+                await request.close()  # before it is sent again, nothing may still write its body
+            return came
+
+        def has_body(came: Attempted) -> bool:
+            return isinstance(came, Unsent) or not is_spent(request.body)
+
         try:
-            while True:
-                match step:
-                    case Send(address):
-                        request.url = self._at(address, url)
-                        limit = AttemptLimit(router.lookup, wanted, address, trying.deadline)
-                        with router.outstanding.at(address):
-                            came = await attempt(limit, request, handler)
-                        if isinstance(came, ClientResponse):
-                            return came
-                        step = await self._after(trying, came, request, key)
-                    case Pause(seconds, not_at):
-                        found = await elsewhere(router.lookup, key, not_at, seconds)
-                        step = trying.resume(loop.time(), found)
-                    case Fail(error):
-                        raise error
+            return await router.ask(wanted, attempt, has_body)
         finally:
             request.url = url
-
-    async def _after(
-        self, trying: Trying, came: Attempted, request: ClientRequest, key: UserKey
-    ) -> Step:
-        if not isinstance(came, Unsent):
-            await request.close()  # what still writes the body must be done before it is sent again
-        has_body = isinstance(came, Unsent) or not is_spent(request.body)
-        now = asyncio.get_running_loop().time()
-        return trying.after(came, now, self._router.find(key), has_body=has_body)
 
     def _at(self, address: str, url: URL) -> URL:
         origin = self._router.origin(address)
@@ -127,7 +108,7 @@ def is_spent(body: object) -> bool:
     return isinstance(body, Payload) and not isinstance(body, BytesPayload)
 
 
-async def attempt(
+async def sent(
     limit: AttemptLimit, request: ClientRequest, handler: Handler
 ) -> ClientResponse | Attempted:
     """Send it once: the answer, or what came of it."""

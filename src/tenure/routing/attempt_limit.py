@@ -10,7 +10,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
-from tenure.routing.changes import Finder, Watching
+from tenure.routing.finder import Finder, Watching
 from tenure.routing.trying import InDoubt, Wanted
 
 LOOKS_AFTER_SECONDS = 0.5
@@ -31,7 +31,9 @@ class AttemptLimit:
         "_watch",
     )
 
-    def __init__(self, lookup: Finder, wanted: Wanted, address: str, deadline: float) -> None:
+    def __init__(
+        self, lookup: Finder, wanted: Wanted, address: str, deadline: float | None
+    ) -> None:
         self._lookup = lookup
         self._wanted = wanted
         self._address = address
@@ -63,7 +65,7 @@ class AttemptLimit:
         """What came of the attempt where this has ended it; None where it did not."""
         if not self._limit.expired():
             return None
-        is_late = self._loop.time() >= self._deadline
+        is_late = self._deadline is not None and self._loop.time() >= self._deadline
         why = "the deadline has come" if is_late else "the key is elsewhere by now"
         return InDoubt(f"it had not answered when it was given up, because {why}")
 

@@ -7,7 +7,6 @@ client sees the URL that was asked for, and the owner the Host that goes with it
 `aiohttp_middleware`.
 """
 
-import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,21 +14,15 @@ from importlib import import_module
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from tenure.base.keys import UserKey
 from tenure.routing.attempt_limit import AttemptLimit
-from tenure.routing.changes import Finder, elsewhere, elsewhere_blocking
+from tenure.routing.finder import Finder
 from tenure.routing.outstanding import MOST_OUTSTANDING
 from tenure.routing.router import Router
 from tenure.routing.template import PathKey
 from tenure.routing.trying import (
     IDEMPOTENCY_KEY,
     Attempted,
-    Fail,
     InDoubt,
-    Pause,
-    Send,
-    Step,
-    Trying,
     Unsent,
     Wanted,
     judge,
@@ -92,21 +85,12 @@ class RoutingTransport(AnyTransport):
         if not self._routes(url):
             return inner.handle_request(request)
         wanted = self._wanted(request)
-        trying = router.begin(wanted, time.monotonic())
-        step: Step = trying.begin(router.find(wanted.key))
-        while True:
-            match step:
-                case Send(address):
-                    with router.outstanding.at(address), self._addressed(request, address):
-                        came = self._attempt(inner, request, wanted, address, trying.deadline)
-                    if not isinstance(came, Attempted):
-                        return came
-                    step = self._after(trying, came, request, wanted.key, time.monotonic())
-                case Pause(seconds, not_at):
-                    found = elsewhere_blocking(router.lookup, wanted.key, not_at, seconds)
-                    step = trying.resume(time.monotonic(), found)
-                case Fail(error):
-                    raise error
+
+        def attempt(address: str, deadline: float) -> Any:
+            with self._addressed(request, address):
+                return self._attempt(inner, request, wanted, address, deadline)
+
+        return router.ask_blocking(wanted, attempt, lambda came: self._has_body(came, request))
 
     def _attempt(
         self,
@@ -143,7 +127,7 @@ class RoutingTransport(AnyTransport):
         return came
 
     def _has_moved(self, wanted: Wanted, address: str) -> bool:
-        return self._router.find(wanted.key) not in (None, address)
+        return self._router.lookup.find(wanted.key) not in (None, address)
 
     # --- in an event loop ---
 
@@ -154,23 +138,13 @@ class RoutingTransport(AnyTransport):
         if not self._routes(url):
             return await inner.handle_async_request(request)
         wanted = self._wanted(request)
-        loop = asyncio.get_running_loop()
-        trying = router.begin(wanted, loop.time())
-        step: Step = trying.begin(router.find(wanted.key))
-        while True:
-            match step:
-                case Send(address):
-                    limit = AttemptLimit(router.lookup, wanted, address, trying.deadline)
-                    with router.outstanding.at(address), self._addressed(request, address):
-                        came = await self._attempt_async(inner, request, limit)
-                    if not isinstance(came, Attempted):
-                        return came
-                    step = self._after(trying, came, request, wanted.key, loop.time())
-                case Pause(seconds, not_at):
-                    found = await elsewhere(router.lookup, wanted.key, not_at, seconds)
-                    step = trying.resume(loop.time(), found)
-                case Fail(error):
-                    raise error
+
+        async def attempt(address: str, deadline: float) -> Any:
+            with self._addressed(request, address):
+                limit = AttemptLimit(router.lookup, wanted, address, deadline)
+                return await self._attempt_async(inner, request, limit)
+
+        return await router.ask(wanted, attempt, lambda came: self._has_body(came, request))
 
     async def _attempt_async(self, inner: Any, request: Any, limit: AttemptLimit) -> Any:
         try:
@@ -218,18 +192,9 @@ class RoutingTransport(AnyTransport):
         finally:
             request.url = url
 
-    def _after(
-        self,
-        trying: Trying,
-        came: Attempted,
-        request: Any,
-        key: UserKey,
-        now: float,
-    ) -> Step:
+    def _has_body(self, came: Attempted, request: Any) -> bool:
         assert self._library is not None
-        is_bytes = isinstance(request.stream, self._library.ByteStream)
-        has_body = isinstance(came, Unsent) or is_bytes
-        return trying.after(came, now, self._router.find(key), has_body=has_body)
+        return isinstance(came, Unsent) or isinstance(request.stream, self._library.ByteStream)
 
     def _inner_of(self, request: Any, kind: str) -> Any:
         if self._library is None:

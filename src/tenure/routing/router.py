@@ -1,19 +1,26 @@
-"""What all routing clients share: the options, checked, and a request's way to an owner's URL."""
+"""What all routing clients share: the options, checked, and the loop that carries out what `Trying`
+decides, once for event loops and once for threads.
+"""
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from random import SystemRandom
-from typing import NamedTuple
+from time import monotonic
+from typing import NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
-from tenure.base.keys import UserKey
 from tenure.client.arguments import checked_seconds
 from tenure.errors import ConfigurationError, UsageError
-from tenure.routing.changes import Finder
+from tenure.routing.finder import Finder
 from tenure.routing.outstanding import Outstanding
 from tenure.routing.template import PathKey, Templates
-from tenure.routing.trying import Trying, Wanted
+from tenure.routing.trying import Attempted, Fail, Pause, Send, Step, Trying, Wanted
+from tenure.runtime.loops import take, wait_for
 
 HOLDS_IN_A_DEADLINE = 2
 """The keys of an owner that crashed are served again two seconds after the first of them."""
+Answer = TypeVar("Answer")
+
 MOST_ORIGINS = 10_000
 """Parsed addresses that are kept: more than a pool has owners at a time."""
 
@@ -53,9 +60,56 @@ class Router:
         only = self._only
         return only is None or (scheme, host, port) == (only.scheme, only.host, only.port)
 
-    def begin(self, wanted: Wanted, now: float) -> Trying:
-        """The attempts of one request that begins now."""
-        return Trying(wanted, now + self.limit, self._random)
+    async def ask(
+        self,
+        wanted: Wanted,
+        attempt: Callable[[str, float], Awaitable[Answer | Attempted]],
+        has_body: Callable[[Attempted], bool],
+    ) -> Answer:
+        """The answer of the owner. `attempt` sends the request once, to an address, and not beyond
+        a time of the running loop; `has_body` says whether it could be sent again after that.
+        """
+        loop = asyncio.get_running_loop()
+        trying = Trying(wanted, loop.time() + self.limit, self._random)
+        step: Step = trying.begin(self.lookup.find(wanted.key))
+        while True:
+            match step:
+                case Send(address):
+                    with self.outstanding.at(address):
+                        came = await attempt(address, trying.deadline)
+                    if not isinstance(came, Attempted):
+                        return came
+                    found = self.lookup.find(wanted.key)
+                    step = trying.after(came, loop.time(), found, has_body=has_body(came))
+                case Pause(seconds, not_at):
+                    await wait_for(self.lookup.moved(wanted.key, not_at, seconds))
+                    step = trying.resume(loop.time(), self.lookup.find(wanted.key))
+                case Fail(error):
+                    raise error
+
+    def ask_blocking(
+        self,
+        wanted: Wanted,
+        attempt: Callable[[str, float], Answer | Attempted],
+        has_body: Callable[[Attempted], bool],
+    ) -> Answer:
+        """The same in a thread; times are those of `time.monotonic`."""
+        trying = Trying(wanted, monotonic() + self.limit, self._random)
+        step: Step = trying.begin(self.lookup.find(wanted.key))
+        while True:
+            match step:
+                case Send(address):
+                    with self.outstanding.at(address):
+                        came = attempt(address, trying.deadline)
+                    if not isinstance(came, Attempted):
+                        return came
+                    found = self.lookup.find(wanted.key)
+                    step = trying.after(came, monotonic(), found, has_body=has_body(came))
+                case Pause(seconds, not_at):
+                    take(self.lookup.moved(wanted.key, not_at, seconds))
+                    step = trying.resume(monotonic(), self.lookup.find(wanted.key))
+                case Fail(error):
+                    raise error
 
     @property
     def limit(self) -> float:
@@ -74,10 +128,6 @@ class Router:
             except ConfigurationError as error:
                 raise UsageError(f"an owner cannot be reached by routing: {error}") from None
         return found
-
-    def find(self, key: UserKey) -> str | None:
-        """Where the lookup has the key now."""
-        return self.lookup.find(key)
 
 
 def parse(url: str, what: str) -> Origin:

@@ -7,6 +7,7 @@ from tenure import (
     Fenced,
     Full,
     LeaseLost,
+    NoOwner,
     NotOwner,
     OutcomeUnknown,
     Overloaded,
@@ -24,6 +25,7 @@ from tenure import (
         (Busy("no"), 503, {"Tenure-Outcome": "not-begun", "Retry-After": "1"}),
         (Busy("no", retry_after=0.0), 503, {"Tenure-Outcome": "not-begun", "Retry-After": "1"}),
         (Busy("no", retry_after=2.1), 503, {"Tenure-Outcome": "not-begun", "Retry-After": "3"}),
+        (NoOwner("no"), 503, {"Tenure-Outcome": "not-begun", "Retry-After": "1"}),
         (Overloaded("no"), 503, {"Tenure-Outcome": "not-begun", "Retry-After": "1"}),
         (Fenced("no"), 412, {"Tenure-Outcome": "not-begun"}),
         (Full("no"), 507, {}),
@@ -39,7 +41,7 @@ def test_every_outcome_has_its_answer(
 
 
 def test_only_what_was_not_begun_is_421() -> None:
-    errors = (LeaseLost, OutcomeUnknown, Busy, Overloaded, Fenced, Full)
+    errors = (LeaseLost, OutcomeUnknown, Busy, NoOwner, Overloaded, Fenced, Full)
     answers = [refusal(each("no")) for each in errors]
     assert all(answer is not None and answer.status != 421 for answer in answers)
 

@@ -20,7 +20,7 @@ from tenure import TenureError, route
 from tenure.base.instants import in_seconds
 from tenure.cli.demo.presence import Answered, Status
 from tenure.cli.demo.reports import POOL
-from tenure.routing.changes import Finder
+from tenure.routing.finder import Finder
 from tenure.runtime.clock import boot_clock
 
 HOLDS_IN_A_DEADLINE = 2

@@ -125,7 +125,7 @@ class Changed(Record, frozen=True, kw_only=True):
 AnyRecord: TypeAlias = TookOver | PromiseLowered | WaitedOut | PoolCreated | Joined | Left | Changed
 
 
-class Member(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+class MemberRecord(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """An incarnation that may hold ranges."""
 
     incarnation: Number
@@ -147,7 +147,7 @@ class PoolState(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     next_number: Number
     next_incarnation: Number
     entries: tuple[Entry, ...]
-    members: tuple[Member, ...]
+    members: tuple[MemberRecord, ...]
     numbered: tuple[tuple[Name, Number, Nonce], ...]
     """The last incarnation and nonce of every name that is remembered (`LeaseTable.forget`)."""
     handed: tuple[Held, ...] = ()

@@ -22,7 +22,7 @@ from tenure.protocol.lease.records import (
     Changed,
     Joined,
     Left,
-    Member,
+    MemberRecord,
     PoolCreated,
     PoolState,
 )
@@ -60,7 +60,7 @@ class LeaseTable:
         """Where a range was granted with its state: the number under which that was served last.
         It names the one copy that belongs to the grant (P13)."""
         self.steering = UNSTEERED
-        self.members: dict[int, Member] = {}
+        self.members: dict[int, MemberRecord] = {}
         self.characters = 0
         """Of all members' names and addresses."""
         self.numbered: dict[str, tuple[int, int]] = {}
@@ -95,7 +95,7 @@ class LeaseTable:
 
     def _join(self, record: Joined) -> None:
         self.is_deleted = False
-        self.members[record.incarnation] = Member(
+        self.members[record.incarnation] = MemberRecord(
             incarnation=record.incarnation,
             name=record.name,
             nonce=record.nonce,
@@ -217,7 +217,7 @@ class LeaseTable:
         assert set(self.steering.evicted) <= self.members.keys(), self.steering
 
 
-def _characters(member: Member) -> int:
+def _characters(member: MemberRecord) -> int:
     return len(member.name) + len(member.address)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from tenure.protocol.lease.leader.events import QuestionAsked
 from tenure.protocol.lease.leader.policies import POLICIES
-from tenure.protocol.lease.records import Member
+from tenure.protocol.lease.records import MemberRecord
 from tenure.protocol.lease.steering_events import (
     ChoosePolicy,
     Cordon,
@@ -82,7 +82,7 @@ class Operator:
         if steering.frozen:
             yield Unfreeze(pool=pool)
 
-    def is_dead(self, member: Member) -> bool:
+    def is_dead(self, member: MemberRecord) -> bool:
         """Whether that very process is gone: the address is of one process only."""
         process = self.site.owner_at(member.address)
         return process is None or not process.alive

@@ -6,7 +6,7 @@ from tenure.protocol.lease.records import (
     Changed,
     Joined,
     Left,
-    Member,
+    MemberRecord,
     PoolCreated,
     PoolState,
     PromiseLowered,
@@ -92,7 +92,7 @@ A_STATE = State(
                 Entry(start=b"g", end=None, owner=0, number=3, since=3),
             ),
             members=(
-                Member(
+                MemberRecord(
                     incarnation=1, name="a", nonce=7, address="http://10.0.0.7", process=A_PROCESS
                 ),
             ),

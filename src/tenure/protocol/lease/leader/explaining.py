@@ -23,7 +23,7 @@ from tenure.protocol.lease.answers import (
 from tenure.protocol.lease.leader.move_log import LoggedMove
 from tenure.protocol.lease.leader.policies import policy_name
 from tenure.protocol.lease.leader.pool import Pool
-from tenure.protocol.lease.records import Member, Steering
+from tenure.protocol.lease.records import MemberRecord, Steering
 from tenure.protocol.lease.steering_events import ExplainKey
 
 MOVES_TOLD = 100
@@ -129,7 +129,7 @@ def flows(
     )
 
 
-def named(member: Member) -> NamedOwner:
+def named(member: MemberRecord) -> NamedOwner:
     """Which owner a member is."""
     return NamedOwner(incarnation=member.incarnation, name=member.name, address=member.address)
 

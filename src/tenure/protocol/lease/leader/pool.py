@@ -42,7 +42,7 @@ from tenure.protocol.lease.messages import (
     LeaseResponse,
     Refusal,
 )
-from tenure.protocol.lease.records import Changed, Joined, Left, Member
+from tenure.protocol.lease.records import Changed, Joined, Left, MemberRecord
 from tenure.protocol.lease.table import LeaseTable
 
 MAX_RETRY_NS = 1_000_000_000
@@ -67,7 +67,7 @@ class Pool:
         for member in table.members.values():
             self._inherit(member)
 
-    def _inherit(self, member: Member) -> None:
+    def _inherit(self, member: MemberRecord) -> None:
         """A predecessor's owner: it keeps its ranges for as long as anything may be believed (P19).
 
         It is planned for although it has not spoken: else a new leader would begin by recalling

@@ -2,7 +2,7 @@
 
 from tenure.base.instants import Instant, seconds
 from tenure.protocol.lease.messages import Entry, Held, LeaseResponse
-from tenure.protocol.lease.records import Joined, Member, PoolState, State
+from tenure.protocol.lease.records import Joined, MemberRecord, PoolState, State
 from tests.unit.protocol.lease.desk import (
     HIGH,
     LOW,
@@ -30,8 +30,8 @@ INHERITED = State(
                 Entry(start=b"m", end=None, owner=2, number=6, since=6),
             ),
             members=(
-                Member(incarnation=1, name="a", nonce=A, address="http://a"),
-                Member(incarnation=2, name="b", nonce=B, address="http://b"),
+                MemberRecord(incarnation=1, name="a", nonce=A, address="http://a"),
+                MemberRecord(incarnation=2, name="b", nonce=B, address="http://b"),
             ),
             numbered=(("a", 1, A), ("b", 2, B)),
         ),

@@ -1,0 +1,100 @@
+"""The words of ASGI, and the headers that members add to what they relay."""
+
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import Any, NamedTuple, TypeAlias
+
+from tenure.client.refusals import HttpAnswer
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+RawHeaders: TypeAlias = Iterable[tuple[bytes, bytes]]
+
+RELAYED = b"tenure-relayed"
+"""On what a member relays: `MEMBER HOST PORT SCHEME`, its address and who asked."""
+SERVICE_RESTART = 1012
+"""The code with which a WebSocket is closed whose key goes elsewhere: connect again."""
+
+HOP_BY_HOP = frozenset(
+    (
+        b"connection",
+        b"keep-alive",
+        b"proxy-authenticate",
+        b"proxy-authorization",
+        b"te",
+        b"trailer",
+        b"transfer-encoding",
+        b"upgrade",
+        b"expect",
+        RELAYED,
+    )
+)
+"""What concerns one connection, and is not relayed (RFC 9110, 7.6.1)."""
+
+
+class Relayed(NamedTuple):
+    """What a member says on what it relays."""
+
+    member: str
+    """Its address."""
+    host: str
+    """Of the client; "-" where that has no address."""
+    port: int
+    scheme: str
+
+    @classmethod
+    def by(cls, member: str, scope: Scope) -> "Relayed":
+        """For what `member` relays."""
+        host, port = scope.get("client") or ("-", 0)
+        return cls(member, host, port or 0, scope["scheme"])
+
+    @classmethod
+    def read(cls, value: bytes) -> "Relayed | None":
+        """What a header says; None if no member can have written it."""
+        parts = value.decode("latin-1").split(" ")
+        if len(parts) != len(cls._fields) or not (parts[2].isascii() and parts[2].isdecimal()):
+            return None
+        return cls(parts[0], parts[1], int(parts[2]), parts[3])
+
+    def __str__(self) -> str:
+        return " ".join(map(str, self))
+
+
+def end_to_end(headers: RawHeaders) -> list[tuple[bytes, bytes]]:
+    """Those of the headers, with names in lower case, that go from end to end."""
+    all_of_them, named = list(headers), HOP_BY_HOP
+    for name, value in all_of_them:
+        if name == b"connection" and value.lower() not in (b"keep-alive", b"close", b"upgrade"):
+            named = named | {each.strip() for each in value.lower().split(b",")}
+    return [(name, value) for name, value in all_of_them if name not in named]
+
+
+def header(headers: RawHeaders, wanted: bytes) -> bytes | None:
+    """The first header of this name, in lower case."""
+    return next((value for name, value in headers if name == wanted), None)
+
+
+async def respond(send: Send, answer: HttpAnswer) -> None:
+    """Answer an HTTP request, and nothing else."""
+    await _respond(send, answer, "http.response")
+
+
+async def deny(scope: Scope, send: Send, answer: HttpAnswer) -> None:
+    """Refuse a WebSocket that is not accepted yet."""
+    if "websocket.http.response" in (scope.get("extensions") or {}):
+        await _respond(send, answer, "websocket.http.response")
+    else:
+        await send({"type": "websocket.close", "code": SERVICE_RESTART, "reason": ""})
+
+
+async def _respond(send: Send, answer: HttpAnswer, kind: str) -> None:
+    body = answer.text.encode()
+    headers = [(name.lower().encode(), value.encode()) for name, value in answer.headers.items()]
+    headers += [
+        (b"content-type", b"text/plain; charset=utf-8"),
+        (b"content-length", b"%d" % len(body)),
+    ]
+    await send({"type": f"{kind}.start", "status": answer.status, "headers": headers})
+    await send({"type": f"{kind}.body", "body": body})

@@ -1,0 +1,222 @@
+"""`Member`: one process of a web service, whose server may have several.
+
+It is an Owner and a Lookup of one pool, and a listener at which the other members find it: the
+address of the Owner is the listener's. What another member has is relayed there by `Relay`, so that
+a client may ask any process, through the one port that they share.
+
+A Member may be made when a module is imported, before a server forks its workers: it makes its
+Owner, and everything else that is one process's, when it is entered.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, TypedDict, Unpack
+
+from aiohttp import ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
+
+from tenure.base.keys import PoolKind, UserKey
+from tenure.client.arguments import checked_address, checked_drain, checked_name
+from tenure.client.hand_off.handler import HandOffHandler
+from tenure.client.lease import Lease
+from tenure.client.lookup import Lookup, OnChange
+from tenure.client.owner import DRAIN_SECONDS, OnRanges, Owner
+from tenure.client.watching import Watch
+from tenure.errors import ClosedError, UsageError
+from tenure.member.asgi import App, Receive, Scope, Send
+from tenure.member.listener import OwnListener, bound, checked_listen, url_of
+
+PRIVATE = "tenure.private"
+"""In the scope of what comes through the member's own listener."""
+KEEP_ALIVE_SECONDS = 4.0
+"""Less than the listener keeps an idle connection (5 s): it is not closed while it is chosen."""
+
+
+class MemberOptions(TypedDict, total=False):
+    """What `Member` passes on to its Owner."""
+
+    kind: PoolKind
+    name: str | None
+    capacity: float
+    labels: Mapping[str, str] | None
+    watchdog: float | None
+    on_grant: OnRanges | None
+    on_revoke: OnRanges | None
+    hand_off: HandOffHandler | None
+    hand_off_listen: str | None
+    hand_off_address: str | None
+    hand_off_insecure: bool
+    enter_timeout: float
+
+
+class Member:
+    """One process of `pool`, behind a server that may have several processes.
+
+    `managers` are given as to Owner. `listen` ("HOST:PORT") is where the other members reach it: by
+    default a free port on loopback, for servers whose processes are all on one machine. Where other
+    machines reach it, `insecure` must say that everybody there is trusted, and `address` is its URL
+    if that is another than where it listens. `drain` is for how many seconds it hands over when it
+    leaves. `on_loss` and all other options are those of Lookup and Owner.
+
+    Enter it with the application: `FastAPI(lifespan=member.lifespan)`, or
+    `async with member.serving(app)`. It can be entered once at a time, in as many processes as have
+    forked. Raises ConfigurationError for arguments that cannot be used.
+    """
+
+    def __init__(
+        self,
+        pool: str,
+        managers: str | Sequence[str] | None = None,
+        *,
+        listen: str = "127.0.0.1:0",
+        address: str | None = None,
+        insecure: bool = False,
+        drain: float = DRAIN_SECONDS,
+        on_loss: OnRanges | None = None,
+        **options: Unpack[MemberOptions],
+    ) -> None:
+        self.pool = checked_name("pool", pool)
+        self._managers = managers
+        self._listen = checked_listen(listen, address, insecure=insecure)
+        self._address = None if address is None else checked_address(address)
+        self._drain = checked_drain(drain)
+        self._on_loss = on_loss
+        self._options = options
+        self._owner: Owner | None = None
+        self._lookup: Lookup | None = None
+        self._session: ClientSession | None = None
+        self._listener: OwnListener
+        self._is_entered = False
+        self.state: Mapping[str, Any] = {}
+        """What the application's lifespan has put into the state of requests."""
+
+    # --- what is held ---
+
+    @property
+    def owner(self) -> Owner:
+        """Its Owner. Raises ClosedError where the member is not entered."""
+        if self._owner is None:
+            raise _not_entered()
+        return self._owner
+
+    @property
+    def lookup(self) -> Lookup:
+        """Its Lookup. Raises ClosedError where the member is not entered."""
+        if self._lookup is None:
+            raise _not_entered()
+        return self._lookup
+
+    @property
+    def session(self) -> ClientSession:
+        """With which it relays."""
+        if self._session is None:
+            raise _not_entered()
+        return self._session
+
+    def check(self, key: UserKey) -> Lease | None:
+        """As `Owner.check`; None where the member is not entered yet."""
+        return self.owner.check(key) if self._is_entered else None
+
+    # --- where the others' keys are, as a Lookup says it ---
+
+    def find(self, key: UserKey, /) -> str | None:
+        """As `Lookup.find`."""
+        return self.lookup.find(key)
+
+    def watch(self, key: UserKey, callback: OnChange) -> Watch:
+        """As `Lookup.watch`."""
+        return self.lookup.watch(key, callback)
+
+    def moved(self, key: UserKey, not_at: str | None, timeout: float) -> "Future[None]":
+        """As `Lookup.moved`."""
+        return self.lookup.moved(key, not_at, timeout)
+
+    @property
+    def hold(self) -> float:
+        """As `Lookup.hold`."""
+        return self.lookup.hold
+
+    @property
+    def is_entered(self) -> bool:
+        """Whether it can serve and relay: entered, and not left yet."""
+        return self._is_entered
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it holds keys, and does not hand them over to leave: for a readiness probe."""
+        return self._is_entered and bool(self.owner.ranges)
+
+    def __repr__(self) -> str:
+        held = repr(self._owner) if self._owner is not None else "not entered"
+        return f"<Member of pool {self.pool!r}: {held}>"
+
+    # --- living ---
+
+    @asynccontextmanager
+    async def lifespan(self, app: Any) -> AsyncIterator[None]:  # noqa: ANN401  # of any framework
+        """The lifespan of an ASGI application: `FastAPI(lifespan=member.lifespan)`."""
+        async with self.serving(app):
+            yield
+
+    @asynccontextmanager
+    async def serving(self, app: App) -> AsyncIterator["Member"]:
+        """Be a member, and serve `app` at the member's own listener, until the block ends.
+
+        Leaving hands everything over, and serves it until that is done; see `Owner.close`.
+        """
+        if self._owner is not None:
+            raise UsageError(
+                "this Member is entered already; a process that serves two applications has a "
+                "Member for each"
+            )
+        async with AsyncExitStack() as stack:
+            listening = bound(self._listen)
+            listener = self._listener = OwnListener(self._own_door(app), listening)
+            stack.push_async_callback(listener.stop)
+            address = self._address or url_of(listening)
+            lookup = Lookup(self._managers, pool=self.pool, on_loss=self._on_loss)
+            owner = Owner(
+                self._managers, pool=self.pool, address=address, lookup=lookup, **self._options
+            )
+            stack.callback(self._forget)
+            self._owner, self._lookup = owner, lookup
+            await listener.start()
+            self._session = await stack.enter_async_context(_session())
+            await stack.enter_async_context(owner)  # which creates the pool, where there is none
+            await stack.enter_async_context(lookup)
+            stack.push_async_callback(self._leave)
+            self._is_entered = True
+            yield self
+
+    async def _leave(self) -> None:
+        await self.owner.close(drain=self._drain)
+
+    def _forget(self) -> None:
+        self._is_entered = False
+        self._owner = self._lookup = self._session = None
+
+    def _own_door(self, app: App) -> App:
+        """What the listener serves: the application, told where the request came in."""
+
+        async def door(scope: Scope, receive: Receive, send: Send) -> None:
+            scope[PRIVATE] = True
+            scope["state"] = dict(self.state)
+            await app(scope, receive, send)
+
+        return door
+
+
+def _session() -> ClientSession:
+    return ClientSession(
+        connector=TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_SECONDS),
+        cookie_jar=DummyCookieJar(),
+        auto_decompress=False,
+        timeout=ClientTimeout(total=None),
+    )
+
+
+def _not_entered() -> ClosedError:
+    return ClosedError(
+        "this Member is not entered: pass its lifespan to the application, as in "
+        "FastAPI(lifespan=member.lifespan), or use `async with member.serving(app)`"
+    )

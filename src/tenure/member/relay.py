@@ -1,0 +1,278 @@
+"""`Relay`: has each request served by the process that owns its key.
+
+It stands around an ASGI application, outermost. What this member holds, the application serves at
+once. What another has is relayed to that member's listener and answered from there: once, and never
+on. So the client, or a load balancer that knows nothing of keys, may ask any process.
+
+What is refused is refused truthfully: 421 where nothing was begun, 503 with `Tenure-Outcome:
+unknown` where the lease was lost in the middle. An application raises NotOwner, LeaseLost and the
+like, and Relay answers.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from tenure.base.keys import UserKey
+from tenure.client.refusals import NOT_BEGUN, OUTCOME_HEADER, RETRY_HEADER, HttpAnswer, refusal
+from tenure.errors import KeyTypeError, LeaseLost, NotOwner, TenureError
+from tenure.member.asgi import (
+    RELAYED,
+    SERVICE_RESTART,
+    App,
+    Message,
+    Receive,
+    Relayed,
+    Scope,
+    Send,
+    deny,
+    respond,
+)
+from tenure.member.http_relay import relay_http
+from tenure.member.member import PRIVATE, Member
+from tenure.member.websocket_relay import relay_websocket
+from tenure.routing.outstanding import MOST_OUTSTANDING
+from tenure.routing.router import Router
+from tenure.routing.template import PathKey, Templates
+
+MEMBER = "tenure.member"
+"""In the scope of what Relay passes on to the application."""
+ENDS_WITHIN_SECONDS = 5.0
+"""After the disconnection of a WebSocket whose lease is lost, before its handler is cancelled."""
+Refuse = Callable[[HttpAnswer], Awaitable[None]]
+
+
+class Relay:
+    """ASGI middleware: `app.add_middleware(Relay, member=member, key="/carts/{user}")`.
+
+    `key` says where the key stands in the path; see `route`. Paths without a key are served here.
+    With `relay=False`, what another member has is refused with 421, which names it. `ready` is a
+    path to be answered 200 while this member holds keys, and 503 otherwise. A request that cannot
+    be relayed is tried for `deadline` seconds, by default two holds; `outstanding` requests may
+    wait for one member. Raises ConfigurationError for arguments that cannot be used.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        *,
+        member: Member,
+        key: PathKey,
+        relay: bool = True,
+        ready: str | None = None,
+        deadline: float | None = None,
+        outstanding: int = MOST_OUTSTANDING,
+    ) -> None:
+        self._app = app
+        self._member = member
+        self._templates = Templates(key)
+        self._relays = relay
+        self._ready = ready
+        self._router = Router(member, key, deadline=deadline, outstanding=outstanding, origin=None)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request, WebSocket, or lifespan."""
+        if scope["type"] not in ("http", "websocket"):
+            if scope["type"] == "lifespan":
+                self._member.state = scope.get("state", {})
+            await self._app(scope, receive, send)
+            return
+        scope = dict(scope)
+        relayed = _unmark(scope)
+        scope[MEMBER] = self._member
+        path = scope["path"].removeprefix(scope.get("root_path") or "")
+
+        async def refuse(answer: HttpAnswer) -> None:
+            if scope["type"] == "http":
+                await respond(send, answer)
+            else:
+                await deny(scope, send, answer)
+
+        if path == self._ready:
+            await refuse(self._readiness())
+        elif (key := self._templates.find(path)) is None:
+            await self._app(scope, receive, send)
+        elif not self._member.is_entered:
+            await refuse(_not_yet())
+        elif relayed is not None and not scope.get(PRIVATE) and self._is_member(relayed.member):
+            await refuse(_loop(relayed.member))
+        else:
+            await self._by_key(scope, receive, send, key, refuse)
+
+    async def _by_key(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        key: UserKey,
+        refuse: Refuse,
+    ) -> None:
+        member = self._member
+        try:
+            is_ours = member.check(key) is not None
+        except KeyTypeError as error:
+            await refuse(HttpAnswer(400, {}, str(error)))
+            return
+        serve = self._serve_http if scope["type"] == "http" else self._serve_websocket
+
+        async def serve_here(receive: Receive) -> None:
+            member.owner.record_load(key, 1)
+            await serve(scope, receive, send, key, refuse)
+
+        if is_ours:
+            await serve_here(receive)
+        elif scope.get(PRIVATE) or not self._relays:
+            await refuse(_refused(self._not_owner(key)))
+        elif scope["type"] == "http":
+            await relay_http(member, self._router, scope, receive, send, key, serve_here)
+        else:
+            await relay_websocket(member, self._router, scope, receive, send, key, serve_here)
+
+    def _is_member(self, address: str) -> bool:
+        return any(address == each for _, each in self._member.lookup.table())
+
+    def _not_owner(self, key: UserKey) -> NotOwner:
+        found = self._member.lookup.find(key)
+        elsewhere = None if found == self._member.owner.address else found
+        return NotOwner(f"{key!r} is not held here", address=elsewhere)
+
+    def _readiness(self) -> HttpAnswer:
+        if self._member.is_ready:
+            return HttpAnswer(200, {}, "ready")
+        return HttpAnswer(503, {}, "this member holds no keys")
+
+    # --- what is ours ---
+
+    async def _serve_http(
+        self, scope: Scope, receive: Receive, send: Send, key: UserKey, refuse: Refuse
+    ) -> None:
+        del key
+        has_begun = False
+
+        async def sending(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, sending)
+        except TenureError as error:
+            answer = refusal(error)
+            if answer is None or has_begun:
+                raise
+            await refuse(answer)
+
+    async def _serve_websocket(
+        self, scope: Scope, receive: Receive, send: Send, key: UserKey, refuse: Refuse
+    ) -> None:
+        served = ServedWebSocket(self._member, key, receive, send)
+        watching = asyncio.ensure_future(served.watch())
+        try:
+            async with served.limit:
+                await self._app(scope, served.receive, served.send)
+        except TimeoutError:
+            if not served.limit.expired():
+                raise
+        except TenureError as error:
+            answer = refusal(error)
+            if answer is None:
+                raise
+            if served.is_accepted:
+                await served.close()
+            else:
+                await refuse(answer)
+        finally:
+            watching.cancel()
+            await asyncio.wait({watching})
+
+
+class ServedWebSocket:
+    """A WebSocket that is served here: closed with 1012 when the lease of its key is lost."""
+
+    def __init__(self, member: Member, key: UserKey, receive: Receive, send: Send) -> None:
+        self._member = member
+        self._key = key
+        self._receive = receive
+        self._send = send
+        self._is_lost = asyncio.Event()
+        self._is_closed = False
+        self.is_accepted = False
+        self.limit = asyncio.timeout(None)
+        """Ends the application's handler, where it goes on after the disconnection."""
+
+    async def watch(self) -> None:
+        """Wait until the lease is lost, and close."""
+        try:
+            async with self._member.owner.guard(self._key):
+                await asyncio.Event().wait()
+        except (NotOwner, LeaseLost):
+            self._is_lost.set()
+            if self.is_accepted:
+                await self.close()
+            self.limit.reschedule(asyncio.get_running_loop().time() + ENDS_WITHIN_SECONDS)
+
+    async def close(self) -> None:
+        """Tell the client to connect again."""
+        if not self._is_closed:
+            self._is_closed = True
+            await self._send({"type": "websocket.close", "code": SERVICE_RESTART, "reason": ""})
+
+    async def send(self, message: Message) -> None:
+        """What the application sends; nothing goes out when it is closed."""
+        if self._is_lost.is_set() and message["type"] == "websocket.accept":
+            raise NotOwner(f"{self._key!r} was lost before its WebSocket was accepted")
+        if self._is_closed:
+            return
+        self._is_closed = message["type"] == "websocket.close"
+        self.is_accepted = self.is_accepted or message["type"] == "websocket.accept"
+        await self._send(message)
+
+    async def receive(self) -> Message:
+        """What the client sends, or that it has gone because the lease is lost."""
+        lost = asyncio.ensure_future(self._is_lost.wait())
+        getting = asyncio.ensure_future(self._receive())
+        try:
+            await asyncio.wait({lost, getting}, return_when=asyncio.FIRST_COMPLETED)
+            if self._is_lost.is_set():
+                return {"type": "websocket.disconnect", "code": SERVICE_RESTART, "reason": ""}
+            message = getting.result()
+        finally:
+            lost.cancel()
+            getting.cancel()
+        if message["type"] == "websocket.receive":
+            self._member.owner.record_load(self._key, 1)
+        return message
+
+
+def _unmark(scope: Scope) -> Relayed | None:
+    """Take our header out of a scope: what a member said in it, or somebody who pretends to be one.
+
+    Only what comes by the member's own listener is believed to tell who asked.
+    """
+    marks = [value for name, value in scope["headers"] if name == RELAYED]
+    if not marks:
+        return None
+    scope["headers"] = [each for each in scope["headers"] if each[0] != RELAYED]
+    relayed = Relayed.read(marks[0])
+    if relayed is not None and scope.get(PRIVATE):
+        scope["client"] = None if relayed.host == "-" else (relayed.host, relayed.port)
+        scope["scheme"] = relayed.scheme
+    return relayed
+
+
+def _refused(error: TenureError) -> HttpAnswer:
+    answer = refusal(error)
+    assert answer is not None, error
+    return answer
+
+
+def _not_yet() -> HttpAnswer:
+    headers = {OUTCOME_HEADER: NOT_BEGUN, RETRY_HEADER: "1"}
+    return HttpAnswer(503, headers, "this process is starting or ending")
+
+
+def _loop(member: str) -> HttpAnswer:
+    text = (
+        f"this was relayed by {member} to a port that several processes share: give Member an "
+        "address at which this process alone is reached"
+    )
+    return HttpAnswer(508, {OUTCOME_HEADER: NOT_BEGUN}, text)

@@ -1,0 +1,131 @@
+"""A WebSocket, relayed to the member that owns its key, frame by frame until one side closes.
+
+When the owner closes with 1012 because the key goes elsewhere, or is gone without a word, the
+client is closed with 1012 too, which asks it to connect again: it is never continued silently.
+"""
+
+import asyncio
+from typing import Any
+
+from aiohttp import ClientError, ClientWebSocketResponse, WSMsgType, WSServerHandshakeError
+from aiohttp.client_exceptions import ClientConnectorError
+
+from tenure.base.keys import UserKey
+from tenure.client.refusals import HttpAnswer, refusal
+from tenure.errors import TenureError
+from tenure.member.asgi import SERVICE_RESTART, Receive, Scope, Send, deny, header
+from tenure.member.http_relay import ServeHere, headers_for, url_at
+from tenure.member.member import Member
+from tenure.routing.router import Router
+from tenure.routing.trying import Attempted, InDoubt, Refused, Unsent, Wanted, judge
+
+HANDSHAKE = "sec-websocket-"
+"""How the headers begin that are between two ends of one connection."""
+PROTOCOL = b"sec-websocket-protocol"
+OPENING = "GET"
+"""The method by which a WebSocket is opened; doing so twice is harmless."""
+ABNORMAL = 1006
+NO_CODE = 1005
+"""What libraries report where the other side sent no code, and no side may send."""
+
+
+async def relay_websocket(
+    member: Member,
+    router: Router,
+    scope: Scope,
+    receive: Receive,
+    send: Send,
+    key: UserKey,
+    serve_here: ServeHere,
+) -> None:
+    """Have it served by the owner of `key`; by `serve_here` where that is this member by then."""
+    try:
+        came = await opened(member, router, scope, key)
+    except WSServerHandshakeError as error:
+        await deny(scope, send, HttpAnswer(error.status, {}, "refused by the owner of the key"))
+        return
+    except TenureError as error:
+        answer = refusal(error)
+        if answer is None:
+            raise
+        await deny(scope, send, answer)
+        return
+    if came is None:
+        await serve_here(receive)
+        return
+    async with came as socket:
+        await receive()  # websocket.connect
+        await send({"type": "websocket.accept", "subprotocol": socket.protocol, "headers": []})
+        await to_and_fro(socket, receive, send)
+
+
+async def opened(
+    member: Member, router: Router, scope: Scope, key: UserKey
+) -> "ClientWebSocketResponse[Any] | None":
+    """A WebSocket to the owner; None where this member owns the key by now."""
+    wanted = Wanted(key, OPENING, scope["path"], has_idempotency_key=False)
+
+    async def attempt(address: str, _: float) -> "ClientWebSocketResponse[Any] | Attempted | None":
+        if member.check(key) is not None:
+            return None
+        if address == member.owner.address:
+            return Refused(None)
+        return await opened_at(member, router, scope, address)
+
+    return await router.ask(wanted, attempt, lambda _: True)
+
+
+async def opened_at(
+    member: Member, router: Router, scope: Scope, address: str
+) -> "ClientWebSocketResponse[Any] | Attempted":
+    """Open it once."""
+    protocols = (header(scope["headers"], PROTOCOL) or b"").decode("latin-1").split(",")
+    headers = [each for each in headers_for(member, scope) if not each[0].startswith(HANDSHAKE)]
+    try:
+        return await member.session.ws_connect(
+            url_at(router, address, scope),
+            headers=dict(headers),
+            protocols=[each.strip() for each in protocols if each.strip()],
+            max_msg_size=0,  # both servers have bounds of their own
+            compress=0,
+        )
+    except WSServerHandshakeError as error:
+        came = judge(error.status, error.headers or {})
+        if came is None:
+            raise
+        return came
+    except ClientConnectorError as error:
+        return Unsent(str(error))
+    except (ClientError, OSError) as error:
+        return InDoubt(f"the connection broke: {error!r}")
+
+
+async def to_and_fro(socket: "ClientWebSocketResponse[Any]", receive: Receive, send: Send) -> None:
+    """Pass frames on until one side closes."""
+    there = asyncio.ensure_future(_to_owner(socket, receive))
+    try:
+        async for message in socket:
+            kind = "text" if message.type is WSMsgType.TEXT else "bytes"
+            await send({"type": "websocket.send", kind: message.data})
+        if not there.done():
+            code = socket.close_code
+            told = SERVICE_RESTART if code in (None, ABNORMAL) else code
+            told = 1000 if told == NO_CODE else told
+            await send({"type": "websocket.close", "code": told, "reason": ""})
+    finally:
+        there.cancel()
+        await asyncio.wait({there})
+
+
+async def _to_owner(socket: "ClientWebSocketResponse[Any]", receive: Receive) -> None:
+    while (message := await receive())["type"] == "websocket.receive":
+        text = message.get("text")
+        try:
+            if text is not None:
+                await socket.send_str(text)
+            else:
+                await socket.send_bytes(message["bytes"])
+        except (ClientError, ConnectionError):
+            return  # the loop that reads finds out why, and tells the client
+    code = message.get("code") or 1000
+    await socket.close(code=1000 if code in (NO_CODE, ABNORMAL) else code)
