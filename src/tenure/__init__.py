@@ -31,6 +31,9 @@ from tenure.errors import (
     UsageError,
     ValueTypeError,
 )
+from tenure.fencing.fence import Fence
+from tenure.fencing.postgres_fence import PostgresFence
+from tenure.fencing.sqlite_fence import SqliteFence
 from tenure.member.member import Member
 from tenure.member.relay import Relay
 from tenure.owned.state import OwnedState
@@ -48,6 +51,7 @@ __all__ = [
     "Busy",
     "ClosedError",
     "ConfigurationError",
+    "Fence",
     "Fenced",
     "ForkedError",
     "Full",
@@ -72,9 +76,11 @@ __all__ = [
     "OwnedState",
     "Owner",
     "PoolError",
+    "PostgresFence",
     "ProtocolError",
     "Relay",
     "RoutingTransport",
+    "SqliteFence",
     "TenureError",
     "Turn",
     "UsageError",

@@ -11,7 +11,17 @@ from typing import Any
 import pytest
 from aiohttp import ClientResponseError, ClientSession, web
 
-from tenure import KeyedState, KeyRange, LeaseLost, NotOwner, OwnedState, Owner
+from tenure import (
+    Fenced,
+    KeyedState,
+    KeyRange,
+    Lease,
+    LeaseLost,
+    NotOwner,
+    OwnedState,
+    Owner,
+    SqliteFence,
+)
 from tenure.testing.clock import TurnedClock, come_to_rest
 from tenure.testing.cluster import InProcessCluster
 from tests.repo.reading import ROOT
@@ -126,6 +136,36 @@ async def test_the_hash_table_of_figure_4_and_the_limiter_in_the_guide() -> None
         await cluster.turn(1)
         assert await names["allows"]("ann", 2)
         await ended(cluster, owners[1].close(drain=0))
+
+
+async def test_the_guide_to_fencing_refuses_what_comes_late() -> None:
+    names = programs("fencing.md")
+    database = sqlite3.connect(":memory:")
+    database.execute("CREATE TABLE orders (user TEXT, text TEXT)")
+    _ = SqliteFence(database).create_tables()
+    sent: list[dict[str, str]] = []
+
+    class Client:
+        async def post(self, url: str, *, json: object, headers: dict[str, str]) -> None:
+            sent.append(headers)
+            names["store"](database, headers, "ann", str(json))
+
+    async with InProcessCluster(["carts"], clock=TurnedClock()) as cluster:
+        owner = cluster.owner(hand_off=names["carts"])
+        await entered(cluster, owner)
+        await cluster.turn(1)
+        await names["order"](Client(), "ann")
+        await ended(cluster, owner.close(drain=0))
+    newer = Lease.of(sent[0])
+    newer = Lease(newer.key, newer.number + 1, newer.journal, newer.pool)
+    names["store"](database, newer.headers(), "ann", "newer")
+    with pytest.raises(Fenced):
+        names["store"](database, sent[0], "ann", "late")
+    names["after_a_restore"](database)
+    with pytest.raises(Fenced, match="was replaced"):
+        names["store"](database, newer.headers(), "ann", "late")
+    assert database.execute("SELECT text FROM orders").fetchall() == [("None",), ("newer",)]
+    database.close()
 
 
 async def test_state_of_ones_own_moves_too() -> None:

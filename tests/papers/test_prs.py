@@ -167,7 +167,7 @@ async def test_a_handle_is_a_key_a_number_and_the_managers_incarnation(
     async with cluster.owner() as owner:
         await cluster.turn(SOON)
         lease = held(owner, "ann")
-        assert lease == Lease(hashed_key("ann"), lease.number, lease.journal)
+        assert lease == Lease(hashed_key("ann"), lease.number, lease.journal, "presence")
         url = cluster.kill_manager()
         cluster.start_manager(url)
         await cluster.turn(5)  # many terms: it has been renewed by the new leadership

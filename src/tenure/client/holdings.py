@@ -148,6 +148,7 @@ class Board:
         "_is_over",
         "_lapse",
         "_lock",
+        "_pool",
         "_sampler_of_checks",
         "_to_key",
         "current",
@@ -157,7 +158,8 @@ class Board:
         "sampler",
     )
 
-    def __init__(self, kind: PoolKind, clock: Clock) -> None:
+    def __init__(self, kind: PoolKind, clock: Clock, pool: str = "") -> None:
+        self._pool = pool
         self.current = unusable(lambda: not_entered(WHAT))
         self.on_lapsed: Callable[[], None] = _nobody
         self._clock = clock
@@ -193,7 +195,7 @@ class Board:
                 sampler.left -= 1
                 if sampler.left < 0:
                     sampler.meet(key)
-                return Lease(key, number, held.journal)
+                return Lease(key, number, held.journal, self._pool)
             self._end(held)
 
     def record_load(self, key: UserKey, amount: float) -> None:

@@ -3,9 +3,13 @@
 The lease number and ownership handle of the papers (Centrifuge 3.2, PRS 2.2).
 """
 
+from collections.abc import Mapping
+from typing import Self
+
 import msgspec
 
 from tenure.base.keys import Key
+from tenure.client.lease_header import LEASE_HEADER, LeaseParts, encoded, found_in
 
 
 class Lease(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -22,6 +26,22 @@ class Lease(msgspec.Struct, frozen=True, gc=False, array_like=True):
     number: int
     journal: int
     """The identity of the manager's journal: numbers of two journals cannot be compared."""
+    pool: str = ""
+
+    def headers(self) -> dict[str, str]:
+        """What to send along with a request, so that a fence there refuses it once a newer owner of
+        the key has been there. Raises UsageError for a key that is too long.
+        """
+        parts = LeaseParts(self.key, self.number, self.journal, self.pool)
+        return {LEASE_HEADER: encoded(parts)}
+
+    @classmethod
+    def of(cls, headers: Mapping[str, str]) -> Self:
+        """The lease that a request's headers name. Raises RemoteProtocolError where they name none.
+
+        A fence does this by itself. What a header says is not proven: take it from owners only.
+        """
+        return cls(*found_in(headers))
 
     def __repr__(self) -> str:
         is_text = self.key.isascii() and self.key.decode("ascii").isprintable()

@@ -128,7 +128,7 @@ class Owner(Enterable[OwnerEngine]):
             if watchdog is None
             else seconds(checked_seconds("watchdog", watchdog)),
         )
-        board = self._board = Board(config.kind or "hashed", environment.clock)
+        board = self._board = Board(config.kind or "hashed", environment.clock, config.pool)
         find = _find_elsewhere(checked_lookup(lookup, config.pool), where)
         longest = checked_seconds("enter_timeout", enter_timeout)
         takes = _takes(hand_off, hand_off_listen, hand_off_address, where, hand_off_insecure)

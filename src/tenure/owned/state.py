@@ -18,10 +18,10 @@ from tenure.client.forks import watch_forks
 from tenure.client.guard import Guards
 from tenure.client.hand_off.handler import Exported, Mark, OwnersState
 from tenure.client.hand_off.likeness import ValueCodec
+from tenure.client.turns import Turns
 from tenure.errors import ConfigurationError, UsageError
 from tenure.owned.entries import StoredEntries
 from tenure.owned.turn import Turn
-from tenure.owned.turns import Turns
 
 V = TypeVar("V")
 

@@ -20,9 +20,9 @@ from tenure.base.keys import UserKey
 from tenure.client.arguments import checked_seconds
 from tenure.client.guard import Guard
 from tenure.client.lease import Lease
+from tenure.client.turns import InLine
 from tenure.errors import UsageError
 from tenure.owned.entries import NEVER, Stored
-from tenure.owned.turns import InLine
 
 if TYPE_CHECKING:
     from tenure.owned.state import OwnedState

@@ -12,11 +12,10 @@ beginning. Such a wait is refused before it begins.
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from threading import Event, Lock, Thread, current_thread
 from typing import Any, TypeAlias
 
-from tenure.base.keys import UserKey
 from tenure.errors import Busy, UsageError
 
 Taker: TypeAlias = "asyncio.Task[Any] | Thread"
@@ -28,7 +27,7 @@ class InLine:
 
     __slots__ = ("began_at", "key", "taker", "wake")
 
-    def __init__(self, key: UserKey, taker: Taker, wake: Callable[[], object]) -> None:
+    def __init__(self, key: Hashable, taker: Taker, wake: Callable[[], object]) -> None:
         self.key = key
         self.taker = taker
         self.wake = wake
@@ -52,13 +51,13 @@ class Turns:
     def __init__(self, most_waiting: int) -> None:
         self._most_waiting = most_waiting
         self._lock = Lock()
-        self._lines: dict[UserKey, _Line] = {}
-        self._waits: dict[Taker, UserKey] = {}
+        self._lines: dict[Hashable, _Line] = {}
+        self._waits: dict[Taker, Hashable] = {}
 
     def __len__(self) -> int:
         return len(self._lines)
 
-    async def take(self, key: UserKey, seconds: float) -> InLine:
+    async def take(self, key: Hashable, seconds: float) -> InLine:
         """Wait for the turn with `key`, in a task."""
         task = asyncio.current_task()
         if task is None:
@@ -81,7 +80,7 @@ class Turns:
             raise
         return place
 
-    def take_blocking(self, key: UserKey, seconds: float) -> InLine:
+    def take_blocking(self, key: Hashable, seconds: float) -> InLine:
         """Wait for the turn with `key`, in a thread."""
         woken = Event()
         place = InLine(key, current_thread(), woken.set)
@@ -119,7 +118,7 @@ class Turns:
             self._waits[place.taker] = place.key
             return False
 
-    def _check_chain(self, key: UserKey, taker: Taker) -> None:
+    def _check_chain(self, key: Hashable, taker: Taker) -> None:
         """That `taker` would not wait for itself."""
         chain, at = [key], self._lines[key].head.taker
         while at is not taker:
@@ -168,7 +167,7 @@ class Turns:
                 continue
             return
 
-    def _late(self, key: UserKey, seconds: float) -> Busy:
+    def _late(self, key: Hashable, seconds: float) -> Busy:
         with self._lock:
             line = self._lines.get(key)
             rest = f"{key!r:.100}" if line is None else _said(line.head)

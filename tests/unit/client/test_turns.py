@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tenure import Busy, UsageError
-from tenure.owned.turns import InLine, Turns
+from tenure.client.turns import InLine, Turns
 from tenure.testing.clock import come_to_rest
 
 LONG = 30.0

@@ -1,0 +1,1 @@
+"""Stores that refuse what an earlier owner of a key sends late."""
