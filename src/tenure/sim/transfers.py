@@ -188,14 +188,14 @@ class GivingEnd(End[giving.Giving]):
     def __init__(
         self, process: OwnerProcess, order: HandOff, ends_of: Callable[[OwnerProcess], Ends]
     ) -> None:
-        belief = process.machine.belief
+        seen = process.machine.view()
         offer = Offer(
-            pool=process.machine.config.pool,
-            journal=belief.journal,
+            pool=seen.config.pool,
+            journal=seen.journal,
             start=order.start,
             end=order.end,
             number=order.number,
-            source=belief.incarnation,
+            source=seen.incarnation,
             taker=order.taker,
             secret=order.secret,
         )

@@ -262,7 +262,7 @@ def _unknown(
 ) -> str | None:
     """What the lookup does not find of what owners believe, by the table it has published."""
     for start, end, owner in believed:
-        address = owner.machine.config.address
+        address = owner.machine.view().config.address
         if any(found != address for found in lookup.found_in(start, end)):
             return f"{lookup.slot} does not find {owner.slot} in {KeyRange(start, end)}"
     return None

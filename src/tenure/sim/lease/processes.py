@@ -205,7 +205,7 @@ class LeaseSite(Site):
     def owner_at(self, address: str) -> "OwnerProcess | None":
         """The owner that serves at an address, if that very process is still there."""
         process = self.slots.get(address.partition("/")[0])
-        if isinstance(process, OwnerProcess) and process.machine.config.address == address:
+        if isinstance(process, OwnerProcess) and process.machine.view().config.address == address:
             return process
         return None
 
@@ -299,7 +299,7 @@ class OwnerProcess(LeaseProcess):
         match action:
             case TellManager(manager=manager, message=message):
                 if self.counting is not None and isinstance(message, LeaseRequest):
-                    renew_ns = self.machine.renew_ns
+                    renew_ns = self.machine.view().renew_ns
                     message = self.counting.add_load(message, self.now(), renew_ns)
                 self.site.network.to_address(self, manager, message)
             case owner_events.Hold(holdings=holdings):

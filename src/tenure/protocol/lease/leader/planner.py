@@ -170,6 +170,14 @@ class Planner:
         else:
             self.follow(now, work, made)
 
+    def steer(self, now: Instant, work: Planning, made: Planned | PlanningFailed) -> None:
+        """What was asked for a command is carried out, by the policy that the command wants."""
+        self.policy = work.policy
+        if isinstance(made, PlanningFailed):
+            self.on_failed(now, made)
+        else:
+            self.follow(now, work, made)
+
     def _goes(self, candidate: Candidate) -> bool:
         session = self.sessions.get(candidate.incarnation)
         return session is None or session.leaving

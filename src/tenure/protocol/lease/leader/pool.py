@@ -464,10 +464,7 @@ class Pool:
         for incarnation in work.steering.evicted:
             self.sessions[incarnation].leaving = True
             self._tell_past(self.sessions[incarnation], LeaderKind.EVICTED.phrase)
-        if isinstance(made, PlanningFailed):
-            self.planner.on_failed(now, made)
-        else:
-            self.planner.follow(now, work, made)
+        self.planner.steer(now, work, made)
 
     def _tell_past(self, session: Session, why: str) -> None:
         """An owner takes this as the answer to whatever it asked, or unasked: nothing undoes it."""

@@ -82,7 +82,6 @@ def steer(
         return answer
     pool.context.begin()
     pool.context.note(LeaderKind.STEERED, table.pool, _in_words(command))
-    pool.planner.policy = work.policy
     session = pool.sessions.get(_gone(command))
     if _is_of_the_dead(command) and session is not None:
         pool.on_death(now, session, LeaderKind.EVICTED)

@@ -69,6 +69,7 @@ class Holdings(msgspec.Struct, frozen=True):
 class OwnerView(msgspec.Struct, frozen=True, kw_only=True):
     """What whoever runs an owner machine may read of it, beside what its actions say."""
 
+    config: OwnerConfig
     phase: Phase
     journal: int
     incarnation: int

@@ -174,6 +174,7 @@ class OwnerMachine:
     def view(self) -> OwnerView:
         """What whoever runs it may read."""
         return OwnerView(
+            config=self.config,
             phase=self.phase,
             journal=self.belief.journal,
             incarnation=self.belief.incarnation,
