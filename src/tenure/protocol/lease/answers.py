@@ -240,16 +240,9 @@ class PastMove(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class KeyExplained(msgspec.Struct, frozen=True, kw_only=True):
+class KeyExplained(Location, frozen=True, kw_only=True):
     """Which owner has a key, and how it came there."""
 
-    pool: str
-    key: SpelledKey
-    start: SpelledKey
-    end: SpelledKey | None
-    owner: NamedOwner | None
-    number: int
-    since: int
     joined_seconds_ago: float | None
     """When the owner joined; None where that was before the leader remembers anything."""
     planned: str | None

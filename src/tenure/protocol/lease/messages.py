@@ -45,12 +45,11 @@ class Message(msgspec.Struct, frozen=True, array_like=True, tag=True, omit_defau
     """The base of all messages: compact arrays on the wire, told apart by their name."""
 
 
-class Held(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True):
-    """A range that an owner lists in its request, with the number it holds it under."""
+class RangeItem(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True):
+    """The base of all that messages say of one range."""
 
     start: Key
     end: EndKey
-    number: Number
 
     @property
     def range(self) -> KeyRange:
@@ -58,45 +57,35 @@ class Held(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True)
         return KeyRange(self.start, self.end)
 
 
-class Leased(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True):
+class Held(RangeItem, frozen=True, kw_only=True):
+    """A range that an owner lists in its request, with the number it holds it under."""
+
+    number: Number
+
+
+class Leased(RangeItem, frozen=True, kw_only=True):
     """A range that an owner may hold, as the manager's answer lists it."""
 
-    start: Key
-    end: EndKey
     number: Number
     since: Number
     mark: Mark
     handed: Number = 0
     """For a grant with state: the number under which the state was served last; otherwise 0."""
 
-    @property
-    def range(self) -> KeyRange:
-        """The range itself."""
-        return KeyRange(self.start, self.end)
 
-
-class Copy(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True):
+class Copy(RangeItem, frozen=True, kw_only=True):
     """The whole state of a range, as the lease of that number left it, with an owner that does not
     serve it (P13): who served it last, or who is to serve it next.
     """
 
-    start: Key
-    end: EndKey
     number: Number
     taker: Number = 0
     """The incarnation that has all of it and may be granted the range; 0 while it is given over."""
 
-    @property
-    def range(self) -> KeyRange:
-        """The range itself."""
-        return KeyRange(self.start, self.end)
 
-
-class HandOff(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True):
+class HandOff(RangeItem, frozen=True, kw_only=True):
     """A range that its owner is asked to hand over, with its state, while it goes on serving it."""
 
-    start: Key
-    end: EndKey
     number: Number
     """Under which it is served now."""
     taker: Number
@@ -107,17 +96,10 @@ class HandOff(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=Tr
     """Drawn for this order, and told to the two owners alone: the source shows it to the taker. 0
     from a manager that draws none."""
 
-    @property
-    def range(self) -> KeyRange:
-        """The range itself."""
-        return KeyRange(self.start, self.end)
 
-
-class Expected(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True):
+class Expected(RangeItem, frozen=True, kw_only=True):
     """A range whose state its owner was ordered to hand over to whoever is told this."""
 
-    start: Key
-    end: EndKey
     number: Number
     """Under which it is served now."""
     source: Number
@@ -125,26 +107,14 @@ class Expected(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=T
     secret: Nonce
     """Whoever knows it was ordered to."""
 
-    @property
-    def range(self) -> KeyRange:
-        """The range itself."""
-        return KeyRange(self.start, self.end)
 
-
-class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True):
+class Entry(RangeItem, frozen=True, kw_only=True):
     """A range of the lease table as lookups see it: who has it, and since when it is unbroken."""
 
-    start: Key
-    end: EndKey
     owner: Number
     """The owner's incarnation; 0 where nobody has it."""
     number: Number
     since: Number
-
-    @property
-    def range(self) -> KeyRange:
-        """The range itself."""
-        return KeyRange(self.start, self.end)
 
 
 class OwnerInfo(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True):
@@ -203,11 +173,9 @@ class Join(Message, frozen=True, kw_only=True):
     """Where it takes the state of ranges from other owners; None where it cannot."""
 
 
-class RangeLoad(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True):
+class RangeLoad(RangeItem, frozen=True, kw_only=True):
     """What was asked of one range."""
 
-    start: Key
-    end: EndKey
     rate: float
     """A second: checks, or whatever the owner records."""
 

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable
 
+from msgspec.structs import asdict
+
 from tenure.base.instants import Instant, in_seconds
-from tenure.base.keys import PoolKind
+from tenure.base.keys import Key, PoolKind
 from tenure.protocol.balance.load import share_of
 from tenure.protocol.balance.planning import Planned, PlanningFailed
 from tenure.protocol.balance.policy import NOBODY, PlannedMove
@@ -12,6 +14,7 @@ from tenure.protocol.lease.answers import (
     HeldBackMove,
     Impossible,
     KeyExplained,
+    Location,
     NamedOwner,
     PastMove,
     PinnedKey,
@@ -30,15 +33,12 @@ MOVES_TOLD = 100
 """Of one key: more is no explanation."""
 
 
-def explain(now: Instant, pool: Pool, question: ExplainKey) -> KeyExplained:
-    """Which owner has a key, and how it came there."""
-    key, table, log = question.key, pool.table, pool.move_log
+def location(pool: Pool, key: Key) -> Location:
+    """The range around a key, and who has it."""
+    table = pool.table
     right, key_range = table.rights[key], table.rights.range_at(key)
     member = table.members.get(right.owner)
-    joined = log.joined.get(right.owner)
-    begins_at = now if log.begins_at is None else log.begins_at
-    moves = [_past(now, move) for move, _ in zip(log.of(key), range(MOVES_TOLD), strict=False)]
-    return KeyExplained(
+    return Location(
         pool=table.pool,
         key=spelled(key, table.kind),
         start=spelled(key_range.start, table.kind),
@@ -46,6 +46,17 @@ def explain(now: Instant, pool: Pool, question: ExplainKey) -> KeyExplained:
         owner=named(member) if member else None,
         number=right.number,
         since=right.since,
+    )
+
+
+def explain(now: Instant, pool: Pool, question: ExplainKey) -> KeyExplained:
+    """Which owner has a key, and how it came there."""
+    key, table, log = question.key, pool.table, pool.move_log
+    joined = log.joined.get(table.rights[key].owner)
+    begins_at = now if log.begins_at is None else log.begins_at
+    moves = [_past(now, move) for move, _ in zip(log.of(key), range(MOVES_TOLD), strict=False)]
+    return KeyExplained(
+        **asdict(location(pool, key)),
         joined_seconds_ago=None if joined is None else in_seconds(now - joined),
         planned=name_of(pool, pool.planner.plan[key]),
         pinned_to=dict(table.steering.pins).get(key),

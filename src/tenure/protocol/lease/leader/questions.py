@@ -4,12 +4,11 @@ from collections.abc import Mapping
 from typing import assert_never
 
 from tenure.base.instants import Instant, in_seconds
-from tenure.base.keys import Key, PoolKind
+from tenure.base.keys import PoolKind
 from tenure.protocol.balance.load import share_of
 from tenure.protocol.lease.answers import (
     Answer,
     Impossible,
-    Location,
     Owners,
     OwnerSummary,
     Pools,
@@ -20,7 +19,7 @@ from tenure.protocol.lease.answers import (
     spelled_end,
 )
 from tenure.protocol.lease.leader.events import ListOwners, ListPools, Locate, Reading, ReadTable
-from tenure.protocol.lease.leader.explaining import explain, named
+from tenure.protocol.lease.leader.explaining import explain, location, named
 from tenure.protocol.lease.leader.pool import Pool
 from tenure.protocol.lease.leader.session import NOT_RECALLED, Session
 from tenure.protocol.lease.messages import Entry
@@ -42,7 +41,7 @@ def answer(now: Instant, pools: Mapping[str, Pool], question: Reading) -> Answer
             is_ours = journal in (None, pool.context.seal.journal)
             return _table(pool, since if is_ours else None)
         case Locate(key=key):
-            return _location(pool, key)
+            return location(pool, key)
         case ExplainKey():
             return explain(now, pool, question)
         case _:
@@ -133,19 +132,4 @@ def _table_range(entry: Entry, kind: PoolKind) -> TableRange:
         owner=entry.owner or None,
         number=entry.number,
         since=entry.since,
-    )
-
-
-def _location(pool: Pool, key: Key) -> Location:
-    table = pool.table
-    right, key_range = table.rights[key], table.rights.range_at(key)
-    member = table.members.get(right.owner)
-    return Location(
-        pool=table.pool,
-        key=spelled(key, table.kind),
-        start=spelled(key_range.start, table.kind),
-        end=spelled_end(key_range.end, table.kind),
-        owner=named(member) if member else None,
-        number=right.number,
-        since=right.since,
     )
