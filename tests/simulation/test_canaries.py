@@ -35,6 +35,9 @@ class Known(NamedTuple):
 
 
 KNOWN = {
+    "renumbered-with-since": Known(
+        3, ("S2: what was lost came back", "S2: signalled in vain", "S2: a loss was not signalled")
+    ),
     "no-hold-margin": Known(4, (FREED, TWO)),
     "term-from-receipt": Known(48, (FREED, TWO), "skew,delay,one-way cut", 3),
     "requests-in-any-order": Known(3, (FREED, TWO)),

@@ -52,6 +52,7 @@ ADDED: dict[str, object] = {
     "TookOver.secret": b"secret",
     "Changed.deleted": True,
     "Changed.handed": 7,
+    "Changed.renumbers": True,
     "Changed.steering": STEERING,
     "Join.hand_off": "ws://a",
     "Join.process": A_PROCESS,
@@ -71,10 +72,13 @@ ADDED: dict[str, object] = {
     "LeaseResponse.hand_offs": (
         messages.HandOff(start=b"a", end=b"b", number=5, taker=2, address="ws://a", secret=7),
     ),
+    "LeaseRequest.knows_former": True,
+    "Leased.former": 4,
     "Leased.handed": 7,
     "Member.hand_off": "ws://a",
     "Member.process": A_PROCESS,
     "PoolState.deleted": True,
+    "PoolState.former": (messages.Held(start=b"a", end=b"b", number=5),),
     "PoolState.handed": (messages.Held(start=b"a", end=b"b", number=5),),
     "PoolState.steering": STEERING,
 }

@@ -26,12 +26,13 @@ from threading import RLock
 from xxhash import xxh3_64_digest
 
 from tenure.base.keys import Key, PoolKind, UserKey, key_function, no_utf8
+from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import LOWEST, KeyRange
 from tenure.client.lease import Lease
 from tenure.client.unusable import forked, not_entered, raising_list
 from tenure.errors import TenureError, UsageError
 from tenure.protocol.balance.meter import RangeTally, Sampler
-from tenure.protocol.lease.messages import Leased
+from tenure.protocol.lease.messages import Held, Leased
 from tenure.protocol.lease.owner.events import Holdings
 from tenure.protocol.lease.owner.lapse import Lapse
 from tenure.runtime.clock import Clock
@@ -57,6 +58,7 @@ class Snapshot:
         "bounds",
         "counts",
         "expires_at",
+        "firsts",
         "given",
         "journal",
         "leases",
@@ -64,8 +66,18 @@ class Snapshot:
         "sinces",
     )
 
-    def __init__(self, leases: tuple[Leased, ...], journal: int, expires_at: int) -> None:
+    def __init__(
+        self,
+        leases: tuple[Leased, ...],
+        journal: int,
+        expires_at: int,
+        unbroken: tuple[Held, ...] = (),
+    ) -> None:
         self.leases = leases
+        renumbered = ((each.range, each.number) for each in unbroken)
+        self.firsts = RangeMap.of(renumbered, NOT_HELD) if unbroken else None
+        """Where what is held was renumbered: the number from which it was never interrupted. It is
+        the one that readers are shown, so theirs changes only where something was."""
         self.journal = journal
         self.expires_at = expires_at
         # numbers[i] is that of the keys from bounds[i - 1] up to bounds[i]: what `bisect_right`
@@ -97,6 +109,7 @@ class Snapshot:
         new = Snapshot.__new__(Snapshot)
         new.leases, new.journal, new.expires_at = self.leases, self.journal, expires_at
         new.bounds, new.numbers, new.sinces = self.bounds, self.numbers, self.sinces
+        new.firsts = self.firsts
         new.counts, new.given = self.counts, self.given
         return new
 
@@ -112,6 +125,11 @@ class Snapshot:
     def loads(self) -> list[tuple[Leased, int]]:
         """The checks of each range."""
         return [(lease, self.counts[self.index(lease.start)]) for lease in self.leases]
+
+    def number(self, key: Key) -> int:
+        """Of the lease for `key`, as readers are shown it."""
+        number = self.numbers[bisect_right(self.bounds, key)]
+        return number if self.firsts is None else self.firsts[key] or number
 
     def index(self, key: Key) -> int:
         """Where the number and the counts of `key` are."""
@@ -195,6 +213,8 @@ class Board:
                 sampler.left -= 1
                 if sampler.left < 0:
                     sampler.meet(key)
+                if held.firsts is not None:
+                    number = held.firsts[key] or number
                 return Lease(key, number, held.journal, self._pool)
             self._end(held)
 
@@ -226,7 +246,7 @@ class Board:
         try:
             while True:
                 held = self.current
-                if held.numbers[bisect_right(held.bounds, lease.key)] != lease.number:
+                if held.number(lease.key) != lease.number:
                     return False
                 if held.journal != lease.journal:
                     return False
@@ -242,7 +262,7 @@ class Board:
         """
         held = self.current
         i = held.index(lease.key)
-        is_same = held.numbers[i] == lease.number and held.journal == lease.journal
+        is_same = held.number(lease.key) == lease.number and held.journal == lease.journal
         return held.sinces[i] if is_same else None
 
     def key(self, key: UserKey) -> Key:
@@ -305,7 +325,9 @@ class Board:
             if same:
                 self.current = before.renewed(holdings.expires_at) if before.leases else before
                 return True
-            new = Snapshot(holdings.leases, holdings.journal, holdings.expires_at)
+            new = Snapshot(
+                holdings.leases, holdings.journal, holdings.expires_at, holdings.unbroken
+            )
             if holdings.journal == before.journal:
                 new.take_counts(before)
             self.current = new

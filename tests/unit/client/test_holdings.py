@@ -12,7 +12,7 @@ from tenure.base.keys import UserKey, hashed_key
 from tenure.client.holdings import Board
 from tenure.client.lease import Lease
 from tenure.errors import ClosedError, ForkedError, KeyTypeError, UsageError
-from tenure.protocol.lease.messages import Leased
+from tenure.protocol.lease.messages import Held, Leased
 from tenure.protocol.lease.owner.events import Holdings
 from tenure.testing.clock import TurnedClock
 
@@ -144,6 +144,23 @@ def test_it_holds_what_a_naive_search_finds(
 
 
 # --- continuity -----------------------------------------------------------------------------------
+
+
+def test_a_lease_holds_over_renumbering_and_not_over_what_was_before_its_grant(
+    stage: Stage,
+) -> None:
+    """P11: the right was not interrupted, only its number is another."""
+    stage.hold(leased(b"a", b"m", 5), leased(b"m", b"z", 7))
+    first, other = stage.check("b"), stage.check("n")
+    unbroken = (Held(start=b"a", end=b"m", number=5),)
+    now = (leased(b"a", b"m", 9), leased(b"m", b"z", 9))
+    until = Instant(stage.clock.after(10))
+    assert stage.board.publish(Holdings(JOURNAL, 1, now, until, unbroken))
+    assert (stage.check("b"), stage.board.holds(first)) == (first, True)
+    assert not stage.board.holds(other)  # which was lost, and granted again
+    assert stage.check("n").number == 9
+    stage.hold(leased(b"m", b"z", 9))
+    assert not stage.board.holds(first)
 
 
 def test_a_lease_holds_over_renewals_trims_and_other_grants(stage: Stage) -> None:

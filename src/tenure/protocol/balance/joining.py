@@ -2,9 +2,10 @@
 
 A key that moved alone goes back to its neighbours when it has been cold for a while. Where there
 are too many ranges, the smallest are joined to their neighbours. Either makes one range in the
-plan. In the table it makes one entry only where the state is as old: a range that was given away
-without its state comes back younger than what is beside it. So where there are too many entries,
-what one owner has side by side moves as a whole, and is one entry when it is granted.
+plan. In the table it makes one entry only where the state is as old; then the leader renumbers it.
+A range that was given away without its state comes back younger than what is beside it. So where
+there are too many entries, what one owner has side by side moves as a whole, and is one entry when
+it is granted.
 """
 
 from itertools import groupby, pairwise

@@ -71,6 +71,9 @@ class Leased(RangeItem, frozen=True, kw_only=True):
     mark: Mark
     handed: Number = 0
     """For a grant with state: the number under which the state was served last; otherwise 0."""
+    former: Number = 0
+    """For a range that was renumbered while it was held: the number before; otherwise 0. The owner
+    goes on holding it, under `number`."""
 
 
 class Copy(RangeItem, frozen=True, kw_only=True):
@@ -217,6 +220,8 @@ class LeaseRequest(Message, frozen=True, kw_only=True):
     letting_go: tuple[Held, ...] = ()
     """Ranges, numbered 0, that the application had and has not let go of: a grant of one of them is
     not taken."""
+    knows_former: bool = False
+    """Its owner reads `Leased.former`, so that what it holds may be renumbered (P11)."""
 
 
 class Attested(Message, frozen=True, kw_only=True):

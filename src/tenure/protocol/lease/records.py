@@ -120,6 +120,8 @@ class Changed(Record, frozen=True, kw_only=True):
     """The pool is gone, but for its numbers, which go on if it is created again. To older managers,
     which pass over this field, it is an empty pool; if one lets an owner join, it is there again.
     """
+    renumbers: bool = False
+    """The entries' owners have had the ranges all along, and only the numbers are new (P11)."""
 
 
 AnyRecord: TypeAlias = TookOver | PromiseLowered | WaitedOut | PoolCreated | Joined | Left | Changed
@@ -154,6 +156,8 @@ class PoolState(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """Ranges that were granted with their state, by the number under which that was served last."""
     steering: Steering = UNSTEERED
     deleted: bool = False
+    former: tuple[Held, ...] = ()
+    """Ranges that were renumbered while they were held, by the number before."""
 
 
 class State(msgspec.Struct, frozen=True, array_like=True, kw_only=True):

@@ -30,6 +30,7 @@ from tenure.protocol.lease.records import (
 NOBODY = 0
 FIRST_NUMBER = 1
 NOT_HANDED = 0
+NOT_RENUMBERED = 0
 
 
 class Right(NamedTuple):
@@ -59,6 +60,9 @@ class LeaseTable:
         self.handed: RangeMap[int] = RangeMap(NOT_HANDED)
         """Where a range was granted with its state: the number under which that was served last.
         It names the one copy that belongs to the grant (P13)."""
+        self.former: RangeMap[int] = RangeMap(NOT_RENUMBERED)
+        """Where a range was renumbered while it was held: the number before. Its owner may not have
+        been told, and goes on listing that (P11)."""
         self.steering = UNSTEERED
         self.members: dict[int, MemberRecord] = {}
         self.characters = 0
@@ -76,7 +80,7 @@ class LeaseTable:
         """Make `record` so."""
         match record:
             case Changed(entries=entries, handed=handed, steering=steering, deleted=deleted):
-                self._lay(entries, handed)
+                self._lay(entries, handed, renumbers=record.renumbers)
                 self.is_deleted = deleted
                 self.steering = self.steering if steering is None else steering
             case Joined():
@@ -109,11 +113,12 @@ class LeaseTable:
         self.numbered[record.name] = (record.incarnation, record.nonce)
         self.next_incarnation = max(self.next_incarnation, record.incarnation + 1)
 
-    def _lay(self, entries: Iterable[Entry], handed: int) -> None:
+    def _lay(self, entries: Iterable[Entry], handed: int, *, renumbers: bool = False) -> None:
         self._entries = None
         for entry in entries:
-            for _, right in self.rights.within(entry.range):
+            for piece, right in list(self.rights.within(entry.range)):
                 self._held.pop(right.owner, None)
+                self.former.assign(piece, right.number if renumbers else NOT_RENUMBERED)
             self._held.pop(entry.owner, None)
             self.rights.assign(entry.range, Right(entry.owner, entry.number, entry.since))
             self.handed.assign(entry.range, handed)
@@ -151,6 +156,26 @@ class LeaseTable:
                 found.setdefault(right.owner, []).append(held)
         self._held.update((owner, tuple(held)) for owner, held in found.items())
 
+    def not_listed(self, incarnation: int, held: tuple[Held, ...]) -> list[KeyRange]:
+        """What `incarnation` has and `held` does not name, by range and number. What was renumbered
+        is named by the number before, until its owner has heard of that (P11).
+        """
+        listed = RangeMap.of(((item.range, item.number) for item in held), 0)
+        return [
+            part
+            for item in self.held_by(incarnation)
+            for piece, number in listed.within(item.range)
+            if number != item.number
+            for part, former in self.former.within(piece)
+            if former == NOT_RENUMBERED or number != former
+        ]
+
+    def goes_by(self, key: Key) -> tuple[int, ...]:
+        """The numbers under which its owner may list the range that the key is in."""
+        former = self.former[key]
+        number = self.rights[key].number
+        return (number,) if former == NOT_RENUMBERED else (number, former)
+
     def entries(self) -> tuple[Entry, ...]:
         """The whole table."""
         if self._entries is None:
@@ -185,6 +210,11 @@ class LeaseTable:
             ),
             steering=self.steering,
             deleted=self.is_deleted,
+            former=tuple(
+                Held(start=key_range.start, end=key_range.end, number=number)
+                for key_range, number in self.former
+                if number != NOT_RENUMBERED
+            ),
         )
 
     @classmethod
@@ -196,6 +226,8 @@ class LeaseTable:
             [Right(entry.owner, entry.number, entry.since) for entry in state.entries],
         )
         table.handed = RangeMap.of(((item.range, item.number) for item in state.handed), NOT_HANDED)
+        former = ((item.range, item.number) for item in state.former)
+        table.former = RangeMap.of(former, NOT_RENUMBERED)
         table.members = {member.incarnation: member for member in state.members}
         table.characters = sum(map(_characters, state.members))
         table.numbered = {name: (number, nonce) for name, number, nonce in state.numbered}

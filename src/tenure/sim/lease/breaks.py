@@ -16,6 +16,7 @@ from tenure.protocol.lease.leader.manager import Manager
 from tenure.protocol.lease.leader.moving import Moving
 from tenure.protocol.lease.leader.noted import LeaderKind
 from tenure.protocol.lease.leader.pool import Pool
+from tenure.protocol.lease.leader.renumbering import Renumbering
 from tenure.protocol.lease.leader.session import NOT_RECALLED, Session
 from tenure.protocol.lease.leader.witnesses import Witnesses
 from tenure.protocol.lease.lookup.machine import UNKNOWN, LookupMachine
@@ -23,7 +24,7 @@ from tenure.protocol.lease.messages import Held, Process
 from tenure.protocol.lease.owner.belief import Belief
 from tenure.protocol.lease.owner.machine import OwnerMachine
 from tenure.protocol.lease.records import AnyRecord
-from tenure.protocol.lease.table import FIRST_NUMBER, NOBODY, LeaseTable
+from tenure.protocol.lease.table import FIRST_NUMBER, NOBODY, LeaseTable, Right
 from tenure.protocol.lease.timing import Timing
 from tenure.protocol.log.journal import (
     Append,
@@ -297,3 +298,13 @@ def end_it_for_nobody(self: Belief, key_range: Any) -> Any:
 def all_of_them(self: Moving, copies: Any) -> tuple[Held, ...]:
     del self
     return tuple(Held(start=copy.start, end=copy.end, number=copy.number) for copy in copies)
+
+
+_original_runs: Callable[..., Any] = Renumbering.runs
+
+
+def whatever_its_since(rights: RangeMap[Right], number: int) -> Any:
+    """What one owner has side by side as if all of it were as young as the youngest."""
+    youngest = max(right.since for right in rights.values())
+    rights_of = [right._replace(since=youngest) for right in rights.values()]
+    return _original_runs(zip([each for each, _ in rights], rights_of, strict=True), number)

@@ -19,6 +19,7 @@ from tenure.protocol.lease.leader.leader import Leader
 from tenure.protocol.lease.leader.manager import Manager
 from tenure.protocol.lease.leader.moving import Moving
 from tenure.protocol.lease.leader.pool import Pool
+from tenure.protocol.lease.leader.renumbering import Renumbering
 from tenure.protocol.lease.leader.session import Session
 from tenure.protocol.lease.leader.witnesses import Witnesses
 from tenure.protocol.lease.lookup.machine import LookupMachine
@@ -173,6 +174,11 @@ CANARIES = (
         "loss-signalled-in-vain",
         "P16: only what was known under a number below `since` is lost",
         ((LookupMachine, "lost_by", breaks.all_that_is_known),),
+    ),
+    Canary(
+        "renumbered-with-since",
+        "P11: what is renumbered keeps its `since`, or it would seem to be lost",
+        ((Renumbering, "runs", staticmethod(breaks.whatever_its_since)),),
     ),
     Canary(
         "handed-over-while-served",

@@ -15,7 +15,7 @@ from tenure.protocol.balance.ring import Ring
 from tenure.protocol.balance.tuning import Tuning
 from tenure.protocol.balance.weighted import Weighted
 from tenure.protocol.lease.history import LeaseHistory
-from tenure.protocol.lease.leader.context import PLANS_AT_ONCE
+from tenure.protocol.lease.leader.context import FRAGMENTS, PLANS_AT_ONCE
 from tenure.protocol.lease.leader.events import PlanMade
 from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
 from tenure.protocol.lease.leader.policies import policy_name
@@ -155,6 +155,8 @@ class LeaseWorld(World, LeaseSite):
         self.compact_after = random.choice((3, 20, 100, 10_000))
         self.plans_at_once = PLANS_AT_ONCE if trial.seed % 4 else 0
         """In a quarter of all worlds policies are asked beside the machine, and take their time."""
+        self.fragments = FRAGMENTS if trial.seed % 3 else 1
+        """In a third of all worlds whatever can be one entry of the table becomes one."""
         self.hosts = Hosts(random_for(random))
 
     def run_trial(self, tell: Callable[[int], None] = lambda _: None) -> None:
@@ -242,6 +244,7 @@ class LeaseWorld(World, LeaseSite):
             timing=timing,
             compact_after=self.compact_after,
             plans_at_once=self.plans_at_once,
+            fragments=self.fragments,
         )
         machine = Manager(config, random_for(self.random), self._policy)
         clock = self._clock(slot)

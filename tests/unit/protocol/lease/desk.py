@@ -148,6 +148,7 @@ class Desk:
         leaving: bool = False,
         copies: tuple[Copy, ...] = (),
         load: LoadReport | None = None,
+        knows_former: bool = False,
     ) -> LeaseResponse | Refusal | None:
         """An owner asks; the answer."""
         self.sequence += 1
@@ -163,6 +164,7 @@ class Desk:
             leaving=leaving,
             copies=copies,
             load=load,
+            knows_former=knows_former,
         )
         self.advance(now)
         self.pool.on_request(now, nonce, request)

@@ -40,6 +40,9 @@ from tenure.protocol.log.ledger import Ledger
 PLANS_AT_ONCE = 1_000
 """Ranges of a pool that is planned within a step: 25 ms of work at most, where a beat, a renewal or
 a crash that is attested can wait as long."""
+FRAGMENTS = 64
+"""Entries that could be one with a neighbour, before any is renumbered: fewer cost nobody anything.
+"""
 
 
 class Seal(NamedTuple):
@@ -59,11 +62,13 @@ class LeaderContext:
         timing: Timing,
         history: LeaseHistory,
         plans_at_once: int = PLANS_AT_ONCE,
+        fragments: int = FRAGMENTS,
     ) -> None:
         self.seal = seal
         self.timing = timing
         self.history = history
         self.plans_at_once = plans_at_once
+        self.fragments = fragments
         self.ledger: Ledger[AnyRecord, ManagerAction] = Ledger(
             Mandate(seal.journal, seal.leadership), history.lsn
         )

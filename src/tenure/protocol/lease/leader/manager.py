@@ -15,7 +15,7 @@ from tenure.base.machine import Output
 from tenure.base.noted import Noted
 from tenure.protocol.lease.answers import Connection, NotLeading
 from tenure.protocol.lease.history import LeaseHistory
-from tenure.protocol.lease.leader.context import PLANS_AT_ONCE, LeaderContext, Seal
+from tenure.protocol.lease.leader.context import FRAGMENTS, PLANS_AT_ONCE, LeaderContext, Seal
 from tenure.protocol.lease.leader.events import (
     AnswerQuestion,
     ClientLost,
@@ -74,6 +74,7 @@ class ManagerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a pool's first owner creates it."""
     compact_after: int = DEFAULT_COMPACT_AFTER
     plans_at_once: int = PLANS_AT_ONCE
+    fragments: int = FRAGMENTS
     """Ranges of a pool: those of a larger one are planned beside the machine."""
     first_start: bool = False
     """The operator's word that no earlier manager has promised anything to these owners: a new
@@ -251,7 +252,9 @@ class Manager:
         secret = history.secret or self.random.randbytes(SECRET_BYTES)
         self.leader = Leader(
             now,
-            LeaderContext(seal, self.timing, history, self.config.plans_at_once),
+            LeaderContext(
+                seal, self.timing, history, self.config.plans_at_once, self.config.fragments
+            ),
             secret,
             self.config.url,
             create_pools=self.config.create_pools,

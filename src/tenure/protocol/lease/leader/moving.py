@@ -27,7 +27,7 @@ from tenure.protocol.lease.leader.publisher import Publisher
 from tenure.protocol.lease.leader.session import NOT_ORDERED, NOT_RECALLED, Session
 from tenure.protocol.lease.messages import Copy, Entry, Expected, HandOff, Held, Leased, Mark
 from tenure.protocol.lease.records import Changed
-from tenure.protocol.lease.table import NOT_HANDED, LeaseTable, Right
+from tenure.protocol.lease.table import NOT_HANDED, NOT_RENUMBERED, LeaseTable, Right
 
 AT_ONCE = 4
 """How many ranges an owner hands over at a time: enough to hide the round trips, and few enough
@@ -80,7 +80,7 @@ class Moving:
         handing: dict[tuple[int, int], list[KeyRange]] = {}
         copied = RangeMap.of(((copy.range, copy) for copy in copies), None)
         maps: list[RangeMap[Any]] = [session.untold, session.orders, copied, plan]
-        maps += [self.table.rights, self.table.handed]
+        maps += [self.table.rights, self.table.handed, self.table.former]
         for part in (part for key_range in missing for part in _cut(key_range, *maps)):
             copy = copied[part.start]
             if session.untold[part.start]:
@@ -98,8 +98,8 @@ class Moving:
 
     def counts(self, piece: KeyRange, copy: Copy) -> bool:
         """Whether the copy is what the table's own lease of the piece left, or came with it."""
-        number = self.table.rights[piece.start].number
-        return copy.number in (number, self.table.handed[piece.start])
+        goes_by = self.table.goes_by(piece.start)
+        return copy.number in (*goes_by, self.table.handed[piece.start])
 
     def _is_ordered(
         self, now: Instant, session: Session, piece: KeyRange, plan: RangeMap[int]
@@ -151,32 +151,42 @@ class Moving:
         return tuple(
             Held(start=piece.start, end=piece.end, number=copy.number)
             for copy in copies
-            for piece, right in self.table.within(copy.range)
-            if right.number == copy.number
+            for whole, _ in self.table.within(copy.range)
+            for piece, _ in self.table.former.within(whole)
+            if copy.number in self.table.goes_by(piece.start)
         )
 
     # --- what an answer lists ---
 
     def kept(
-        self, now: Instant, session: Session, plan: RangeMap[int], giving: RangeMap[bool]
+        self,
+        now: Instant,
+        session: Session,
+        plan: RangeMap[int],
+        giving: RangeMap[bool],
+        *,
+        is_told: bool,
     ) -> KeptLeases:
         """What the incarnation keeps, what it is to hand over, and what is recalled from it.
 
-        What was recalled is left out after its deadline (P10).
+        What was recalled is left out after its deadline (P10). Until it lists the numbers of the
+        table, it is told those of before too.
         """
+        former = RangeMap(NOT_RENUMBERED) if is_told else self.table.former
         leases: list[Leased] = []
         moves: list[PieceToMove] = []
         for item in self.table.held_by(session.incarnation):
             for key_range, right in self.table.within(item.range):
-                laid = (giving, session.untold, plan, session.recalled, session.orders)
+                laid = (giving, session.untold, plan, session.recalled, session.orders, former)
                 for piece in _cut(key_range, *laid):
                     planned = plan[piece.start]
                     fate = self._fate(now, session, piece, planned)
                     if fate == "moves":
                         moves.append(PieceToMove(piece, right.number, planned))
                     if fate != "left out" and not giving[piece.start]:
-                        leases.append(self._lease(piece, right, fate))
+                        leases.append(self._lease(piece, right, fate, former[piece.start]))
         all_stays = not moves and not session.is_moving
+        all_stays = all_stays and not any(lease.former for lease in leases)
         session.untold = RangeMap(value=False)
         hand_offs = self._orders(now, session, moves)
         self._tell_takers(session, hand_offs)
@@ -258,11 +268,13 @@ class Moving:
         both = (members[session.incarnation], members[taker.incarnation])
         return taker if all(member.hand_off for member in both) else None
 
-    def _lease(self, piece: KeyRange, right: Right, fate: "Fate") -> Leased:
+    def _lease(self, piece: KeyRange, right: Right, fate: "Fate", former: int) -> Leased:
         mark: Mark = "granted" if fate == "granted" else "renewed"
         if fate == "recalled":
             mark = "recalled"
         handed = self.table.handed[piece.start] if fate == "granted" else NOT_HANDED
+        if fate == "granted":
+            former = NOT_RENUMBERED
         return Leased(
             start=piece.start,
             end=piece.end,
@@ -270,6 +282,7 @@ class Moving:
             since=right.since,
             mark=mark,
             handed=handed,
+            former=former,
         )
 
     def _orders(

@@ -28,6 +28,7 @@ from tenure.protocol.lease.leader.moving import Moving
 from tenure.protocol.lease.leader.noted import LeaderKind
 from tenure.protocol.lease.leader.planner import Planner
 from tenure.protocol.lease.leader.publisher import Publisher
+from tenure.protocol.lease.leader.renumbering import Renumbering
 from tenure.protocol.lease.leader.room import FULL, TOO_FINE, cuts_too_much, is_full_for
 from tenure.protocol.lease.leader.session import Session
 from tenure.protocol.lease.messages import (
@@ -61,6 +62,7 @@ class Pool:
         self.move_log = MoveLog(table)
         self.moving = Moving(context, table, self.publisher, self.sessions, self.move_log)
         self.planner = Planner(context, table, policy, self.sessions, self.move_log)
+        self.renumbering = Renumbering(context, table, self.publisher, self.sessions)
         self._next_expiry = FAR_FUTURE
         self._gone: deque[tuple[Instant, str, int]] = deque()
         """Whose names are still remembered, by when they went."""
@@ -186,6 +188,7 @@ class Pool:
         if begins_to_leave:
             session.cause = self.context.begin()
         if isinstance(message, LeaseRequest):
+            session.knows_former = message.knows_former
             self._note_letting_go(now, session, message.letting_go)
         held = message.held if isinstance(message, LeaseRequest) else ()
         copies = message.copies if isinstance(message, LeaseRequest) else ()
@@ -207,7 +210,8 @@ class Pool:
             if returned:
                 self._free(now, returned)
             given = self.table.held_by(session.incarnation)
-        self._respond(session, *self._may_hold(now, session, given, giving), copies)
+        may_hold = self._may_hold(now, session, given, giving, is_told=held == given)
+        self._respond(session, *may_hold, copies)
         if session.settled and session.proven:
             session.cause = ""
 
@@ -282,14 +286,7 @@ class Pool:
 
         By P2 it is not believed and never will be, whatever was answered before.
         """
-        given = self.table.held_by(session.incarnation)
-        listed = RangeMap.of(((item.range, item.number) for item in held), 0)
-        return [
-            piece
-            for item in given
-            for piece, number in listed.within(item.range)
-            if number != item.number
-        ]
+        return self.table.not_listed(session.incarnation, held)
 
     def _free(self, now: Instant, pieces: Sequence[KeyRange]) -> None:
         entries = self._freed(pieces)
@@ -334,12 +331,14 @@ class Pool:
         session: Session,
         given: tuple[Held, ...],
         giving: RangeMap[bool] | None,
+        *,
+        is_told: bool,
     ) -> tuple[tuple[Leased, ...], tuple[HandOff, ...], tuple[Expected, ...]]:
         if session.settled and session.renewal[0] is given:
             return session.renewal[1], (), ()
         if giving is None:
             giving = RangeMap(value=False)
-        kept = self.moving.kept(now, session, self.planner.plan, giving)
+        kept = self.moving.kept(now, session, self.planner.plan, giving, is_told=is_told)
         recalled = sum(lease.mark == "recalled" for lease in kept.leases)
         if recalled:
             self.context.note(
@@ -408,6 +407,7 @@ class Pool:
         if now >= self._next_expiry:
             self._expire(now)
         self.planner.advance(now)
+        self.renumbering.advance(now)
         self.publisher.advance(now)
 
     @property

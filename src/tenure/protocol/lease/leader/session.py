@@ -28,6 +28,7 @@ class Session:
         "heard_at",
         "hold_until",
         "incarnation",
+        "knows_former",
         "leaving",
         "letting_go",
         "letting_go_since",
@@ -67,6 +68,8 @@ class Session:
         self.letting_go_since = FAR_FUTURE
         self.stuck = False
         """It has not let go for so long that others are to have what it had."""
+        self.knows_former = False
+        """What it holds may be renumbered."""
         self.poked = False
         """A poke is on its way; one is enough until the next request."""
         self.settled = False

@@ -6,6 +6,10 @@ requests until the application has let go of it, so that nobody else gets a rang
 being written out (P10).
 """
 
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
 from tenure.base.instants import Instant
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
@@ -13,6 +17,7 @@ from tenure.protocol.lease.messages import Held, Leased
 from tenure.protocol.lease.owner.events import Grant, Hold, Holdings, Overtaken, OwnerAction, Revoke
 
 NO_NUMBER = 0
+NEVER_RENUMBERED = 0
 NOTHING: tuple[Leased, ...] = ()
 
 
@@ -26,6 +31,10 @@ class Belief:
         self.expires_at = Instant(0)
         self._granted = NOTHING
         """What the answer at hand grants; told when the expiry has moved."""
+        self._firsts: RangeMap[int] = RangeMap(NEVER_RENUMBERED)
+        """Where what is held was renumbered: the number under which it was granted."""
+        self._unbroken: tuple[Held, ...] = ()
+        """The same, as readers are told it."""
         self._highest_number = NO_NUMBER
         self._revoking: dict[int, tuple[Held, ...]] = {}
         """By revocation: what is still listed while its callback runs; () where nothing is."""
@@ -58,6 +67,7 @@ class Belief:
         """Believe what is listed and may be taken; drop everything else (P4, P5)."""
         if listed == self.leases and not self._revoking:
             return []
+        self._renumber([lease for lease in listed if lease.former])
         numbers = RangeMap.of(((lease.range, lease.number) for lease in self.leases), NO_NUMBER)
         kept = [
             Leased(
@@ -99,6 +109,47 @@ class Belief:
         """
         return number == lease.number
 
+    def _renumber(self, told: list[Leased]) -> None:
+        """Go on under another number (P11). Nothing ends by that, and nobody is told."""
+        if not told:
+            return
+        newer = RangeMap.of(((lease.range, lease) for lease in told), None)
+        leases = []
+        for lease in self.leases:
+            for piece, said in newer.within(lease.range):
+                number = lease.number
+                if said is not None and said.former == lease.number:
+                    number = said.number
+                    for part, first in list(self._firsts.within(piece)):
+                        self._firsts.assign(part, first or lease.number)
+                leases.append(replace(lease, start=piece.start, end=piece.end, number=number))
+        self.leases = tuple(leases)
+        self._note_firsts()
+        for revocation, revoking in self._revoking.items():
+            self._revoking[revocation] = tuple(
+                Held(
+                    start=piece.start,
+                    end=piece.end,
+                    number=said.number if said and said.former == item.number else item.number,
+                )
+                for item in revoking
+                for piece, said in newer.within(item.range)
+            )
+        self._held = None
+
+    def _forget_firsts(self, ranges: Iterable[KeyRange]) -> None:
+        if self._unbroken:
+            for key_range in ranges:
+                self._firsts.assign(key_range, NEVER_RENUMBERED)
+            self._note_firsts()
+
+    def _note_firsts(self) -> None:
+        self._unbroken = tuple(
+            Held(start=piece.start, end=piece.end, number=first)
+            for piece, first in self._firsts
+            if first
+        )
+
     def _keep_revoking(self, listed: tuple[Leased, ...]) -> list[OwnerAction]:
         """Of what is being given up, only what the manager still lists is listed again."""
         known = RangeMap.of(((lease.range, lease.number) for lease in listed), NO_NUMBER)
@@ -129,7 +180,9 @@ class Belief:
         return actions + (self.drop_all() if now >= expires_at else [])
 
     def _hold(self) -> Hold:
-        return Hold(Holdings(self.journal, self.incarnation, self.leases, self.expires_at))
+        return Hold(
+            Holdings(self.journal, self.incarnation, self.leases, self.expires_at, self._unbroken)
+        )
 
     # --- ceasing to believe ---
 
@@ -152,6 +205,7 @@ class Belief:
         """Believe no more in what is handed over; nothing lists it from here on but its copy."""
         rest = RangeMap.of(((lease.range, lease) for lease in self.leases), None)
         rest.assign(key_range, None)
+        self._forget_firsts([key_range])
         self.leases = tuple(
             Leased(
                 start=piece.start,
@@ -221,6 +275,7 @@ class Belief:
         dropped = _without(old, new)
         if not dropped:
             return []
+        self._forget_firsts(lease.range for lease in dropped)
         still_listed = RangeMap.of(((key_range, True) for key_range in recalled), default=False)
         listed = tuple(
             Held(start=piece.start, end=piece.end, number=lease.number)

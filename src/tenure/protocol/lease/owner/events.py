@@ -13,6 +13,7 @@ from tenure.protocol.lease.client_events import ManagerLost, ManagerSaid, Manage
 from tenure.protocol.lease.messages import (
     Attest,
     HandOff,
+    Held,
     Join,
     Leased,
     Process,
@@ -64,6 +65,9 @@ class Holdings(msgspec.Struct, frozen=True):
     incarnation: int
     leases: tuple[Leased, ...]
     expires_at: Instant
+    unbroken: tuple[Held, ...] = ()
+    """Ranges that were renumbered while they were held, by the number under which they were
+    granted: a lease under that number, or one since, goes on."""
 
 
 class OwnerView(msgspec.Struct, frozen=True, kw_only=True):

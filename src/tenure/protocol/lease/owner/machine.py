@@ -239,6 +239,7 @@ class OwnerMachine:
             copies=copies,
             receipt=self._receipt,
             letting_go=self.belief.letting_go(),
+            knows_former=True,
         )
 
     def _ask_soon(self, now: Instant) -> None:
@@ -262,8 +263,7 @@ class OwnerMachine:
             self._send(manager, Hello(pool=self.config.pool, token=self.token))
         # A search must not cost a short term; nor, where there is none to lose, be too hasty to
         # hear an answer.
-        is_urgent = bool(self.belief.held())
-        longest_ns = self.renew_ns // 2 if is_urgent else LONGEST_SEARCH_PAUSE_NS
+        longest_ns = self.renew_ns // 2 if self.belief.held() else LONGEST_SEARCH_PAUSE_NS
         self.search.asked(now, self._patience, longest_ns)
 
     def _on_introduction(self, now: Instant, manager: str, message: Introduction) -> None:

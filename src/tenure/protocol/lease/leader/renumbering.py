@@ -1,0 +1,77 @@
+"""Renumbering: what one owner has side by side becomes one entry of the table again.
+
+Ranges are one entry only where owner, number and `since` agree (P11). Each move makes a number, so
+the table would have more entries for ever where keys come and go with their state. Now and then the
+leader gives neighbours that differ in nothing else one new number. Their owner is told both numbers
+(`Leased.former`) and goes on holding: nothing moves, ends or is lost by it.
+
+`since` stays as it is. To raise it where neighbours differ in that, too, would be wrong: what was
+written under a lower number counts as lost then, for lookups and for all that keep the number of a
+lease beside what they store.
+"""
+
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+
+from tenure.base.instants import Instant, seconds
+from tenure.base.rangemap import RangeMap
+from tenure.protocol.lease.leader.context import LeaderContext
+from tenure.protocol.lease.leader.publisher import Publisher
+from tenure.protocol.lease.leader.session import Session
+from tenure.protocol.lease.messages import Entry
+from tenure.protocol.lease.records import Changed
+from tenure.protocol.lease.table import NOBODY, LeaseTable, Right
+
+EVERY_NS = seconds(60)
+"""Between two looks at the whole table: often enough for what moves within a policy's budget."""
+RUNS_PER_RECORD = 4_096
+"""Changed at once: a push to lookups and an append that are small beside the table."""
+
+
+class Renumbering:
+    """The renumbering of one pool under a leader."""
+
+    def __init__(
+        self,
+        context: LeaderContext,
+        table: LeaseTable,
+        publisher: Publisher,
+        sessions: Mapping[int, Session],
+    ) -> None:
+        self.context = context
+        self.table = table
+        self.publisher = publisher
+        self.sessions = sessions
+        self.at = Instant(0)
+        """When to look next: with whatever comes then, nobody is woken for it."""
+
+    def advance(self, now: Instant) -> None:
+        """Look whether there are too many entries, where it is time."""
+        if now < self.at or len(self.table.rights) <= self.context.fragments:
+            return
+        self.at = Instant(now + EVERY_NS)
+        found = self.runs(self.table.rights, self.table.next_number)
+        mine = [each for each in found if self._may_change(each[0].owner)][:RUNS_PER_RECORD]
+        if sum(count - 1 for _, count in mine) < self.context.fragments:
+            return
+        entries = tuple(entry for entry, _ in mine)
+        record = Changed(pool=self.table.pool, entries=entries, renumbers=True)
+        self.publisher.add(now, self.context.write(record), entries)
+        for incarnation in sorted({entry.owner for entry in entries}):
+            self.sessions[incarnation].unsettle(self.context)
+
+    def _may_change(self, incarnation: int) -> bool:
+        """Whether the owner lists exactly what the table has, and knows what renumbering is."""
+        session = self.sessions.get(incarnation)
+        return session is not None and session.settled and session.knows_former
+
+    @staticmethod
+    def runs(rights: RangeMap[Right], number: int) -> Iterator[tuple[Entry, int]]:
+        """What could be one entry, under `number`, and how many it is now."""
+        alike = groupby(rights, key=lambda each: (each[1].owner, each[1].since))
+        for (owner, since), group in alike:
+            ranges = [key_range for key_range, _ in group]
+            if owner != NOBODY and len(ranges) > 1:
+                start, end = ranges[0].start, ranges[-1].end
+                entry = Entry(start=start, end=end, owner=owner, number=number, since=since)
+                yield entry, len(ranges)
