@@ -79,6 +79,7 @@ KNOWN = {
     "skew-over-the-bound": Known(
         12, (FREED, TWO), "skew,crash of an owner,one-way cut,two-way cut"
     ),
+    "old-copy-not-noticed": Known(0, ("L1",), "journal put back,crash of a manager", 8),
     "closed-socket-is-death": Known(0, (FREED, TWO)),
     "attested-across-hosts": Known(0, (FREED, TWO)),
     "attested-across-pid-namespaces": Known(3, (FREED, TWO)),

@@ -8,7 +8,7 @@ import pytest
 from tenure.protocol.lease.timing import PRESETS
 from tenure.sim.lease.faults import CALLBACK_HANGS, HAND_OFF_FAULTS
 from tenure.sim.lease.run import run_seed, total
-from tenure.sim.lease.strikes import JOURNALS_CHANGED, KINDS, chosen_kinds
+from tenure.sim.lease.strikes import JOURNALS_CHANGED, KINDS, PUT_BACK, chosen_kinds
 from tenure.sim.lease.trial import Trial
 
 
@@ -48,7 +48,7 @@ def test_where_nothing_may_go_wrong_nothing_does() -> None:
 def test_a_kind_that_is_asked_for_alone_comes_alone(kind: str) -> None:
     of_moves = {each.name for each in (*HAND_OFF_FAULTS, CALLBACK_HANGS)}
     movers = ("burst of joins", "leaving") if kind in of_moves else ()  # otherwise nothing moves
-    rare = {each.name for each in JOURNALS_CHANGED}
+    rare = {each.name for each in (*JOURNALS_CHANGED, PUT_BACK)}
     faults, rate, seeds = (*movers, kind), *((9, 40) if movers or kind in rare else (3, 8))
     plans = [Trial(seed=seed, hours=0.1, faults=faults, fault_rate=rate) for seed in range(seeds)]
     outcomes = [run_seed(plan) for plan in plans]

@@ -50,7 +50,7 @@ class States:
         lost is not.
         """
         for key, written in self.written.items():
-            if key not in lease.range:
+            if key not in lease.range or self.world.is_old_copy:
                 continue
             same = written.journal == owner.holdings.journal and written.number >= lease.since
             should, has = written.version if same else None, owner.store.values.get(key)

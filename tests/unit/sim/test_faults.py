@@ -98,12 +98,26 @@ def test_a_straggler_is_overtaken(kind: str) -> None:
 def test_a_cut_lets_nothing_pass_until_it_is_mended() -> None:
     world = LeaseWorld(Trial(seed=1, faults=()))
     world.network.cut("o0", "m0", 5 * SECOND_NS, both_ways=False)
-    assert world.network.cuts == {("o0", "m0")}
+    assert {*world.network.cuts} == {("o0", "m0")}
     world.network.cut("m0", "l0", 9 * SECOND_NS, both_ways=True)
     world.run_until(6 * SECOND_NS)
-    assert world.network.cuts == {("m0", "l0"), ("l0", "m0")}
+    assert {*world.network.cuts} == {("m0", "l0"), ("l0", "m0")}
     world.end_faults()
-    assert world.network.cuts == set()
+    assert world.network.cuts == {}
+
+
+def test_a_cut_lasts_as_long_as_the_longest_of_those_that_overlap() -> None:
+    world = LeaseWorld(Trial(seed=1, faults=()))
+    for lasts in (5, 9, 2):
+        world.network.cut("o0", "m0", lasts * SECOND_NS, both_ways=False)
+    world.run_until(8 * SECOND_NS)
+    assert ("o0", "m0") in world.network.cuts
+    world.network.cuts.clear()  # all is healed
+    world.network.cut("o0", "m0", 5 * SECOND_NS, both_ways=False)
+    world.run_until(10 * SECOND_NS)
+    assert ("o0", "m0") in world.network.cuts
+    world.run_until(13 * SECOND_NS)
+    assert world.network.cuts == {}
 
 
 @pytest.mark.parametrize(

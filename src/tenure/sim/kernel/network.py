@@ -40,8 +40,8 @@ class Network:
     def __init__(self, site: Site, codec: Codec) -> None:
         self.site = site
         self.codec = codec
-        self.cuts: set[tuple[str, str]] = set()
-        """Pairs of slots, from and to, between which nothing passes."""
+        self.cuts: dict[tuple[str, str], int] = {}
+        """Pairs of slots, from and to, between which nothing passes, and until when."""
         self.messages = 0
         self._last_arrival: dict[tuple[int, str], int] = {}
         self._encoded: tuple[Any, bytes] = (None, b"")
@@ -128,9 +128,11 @@ class Network:
 
     def cut(self, one: str, other: str, real_ns: int, *, both_ways: bool) -> None:
         """Let nothing pass between two slots for a while."""
-        pairs = [(one, other), (other, one)] if both_ways else [(one, other)]
-        self.cuts.update(pairs)
-        self.site.at(self.site.now + real_ns, self._mend, pairs)
+        until = self.site.now + real_ns
+        for pair in ((one, other), (other, one)) if both_ways else ((one, other),):
+            self.cuts[pair] = max(until, self.cuts.get(pair, 0))
+            self.site.at(until, self._mend, pair)
 
-    def _mend(self, pairs: list[tuple[str, str]]) -> None:
-        self.cuts.difference_update(pairs)
+    def _mend(self, pair: tuple[str, str]) -> None:
+        if self.cuts.get(pair, 0) <= self.site.now:  # otherwise it was cut again, for longer
+            self.cuts.pop(pair, None)

@@ -250,6 +250,11 @@ CANARIES = (
         "P14: a process whose first thread has ended may have others",
         ((Sight, "shows_gone", breaks.first_thread_is_all),),
     ),
+    Canary(
+        "old-copy-not-noticed",
+        "P22: what managers, owners and lookups have seen is checked against the journal",
+        ((Leader, "is_missing", breaks.never),),
+    ),
     Canary("skew-over-the-bound", "clock rates within 8.33 %", skew=SKEW_OVER_THE_BOUND),
 )
 BY_SCHEDULE = (

@@ -1,5 +1,7 @@
 """What strikes the journal, hand-offs and witnesses, where those are used anyway."""
 
+from collections.abc import Container
+
 from tenure.sim.journal import JOURNAL
 from tenure.sim.kernel.faults import LATE_TIMER, Fault, FaultDice
 
@@ -21,7 +23,9 @@ SHORTER_PRESET = Fault("shorter preset", lambda strength: 0.2 + 0.6 * strength)
 class LeaseFaults(FaultDice):
     """Strikes what owners and managers do."""
 
-    def of_a_journal_call(self, manager: str, cuts: set[tuple[str, str]]) -> tuple[int, bool, bool]:
+    def of_a_journal_call(
+        self, manager: str, cuts: Container[tuple[str, str]]
+    ) -> tuple[int, bool, bool]:
         """How much later it takes effect, whether it does, and whether an answer comes."""
         if not self.is_on:
             return 0, True, True

@@ -7,6 +7,7 @@ each. The two share nothing but the records.
 from collections.abc import Sequence
 
 from tenure.base.keys import Key
+from tenure.protocol.lease.messages import Entry
 from tenure.protocol.lease.records import AnyRecord, Changed, Joined, Left, PoolCreated, PoolState
 
 Said = tuple[int, int, int]
@@ -16,12 +17,15 @@ Said = tuple[int, int, int]
 class PlainPool:
     """One pool, as its records say it."""
 
-    def __init__(self, keys: Sequence[Key]) -> None:
+    def __init__(self, keys: Sequence[Key], state: PoolState | None = None) -> None:
         self.keys: dict[Key, Said | None] = dict.fromkeys(keys)
         """None: no record has named it yet."""
-        self.highest = 0
+        self.highest = state.next_number - 1 if state else 0
         self.members: dict[int, tuple[str, int]] = {}
         """By incarnation: name and nonce."""
+        for member in state.members if state else ():
+            self.members[member.incarnation] = (member.name, member.nonce)
+        self._lay(state.entries if state else ())
 
     def apply(self, record: Changed | Joined | Left) -> None:
         """The next record."""
@@ -31,7 +35,10 @@ class PlainPool:
                 return
             case Left():
                 self.members.pop(record.incarnation, None)
-        for entry in record.entries:
+        self._lay(record.entries)
+
+    def _lay(self, entries: Sequence[Entry]) -> None:
+        for entry in entries:
             self.highest = max(self.highest, entry.number)
             for key in self.keys:
                 if entry.start <= key and (entry.end is None or key < entry.end):
@@ -60,8 +67,7 @@ class PlainLedger:
 
     def __init__(self, keys: Sequence[Key], restored: Sequence[PoolState] = ()) -> None:
         self.keys = keys
-        self.pools = {each.pool: PlainPool(keys) for each in restored}
-        """A restored journal begins with pools whose owners are all gone."""
+        self.pools = {each.pool: PlainPool(keys, each) for each in restored}
 
     def apply(self, record: AnyRecord) -> None:
         """The next record."""

@@ -51,6 +51,8 @@ class LossChecker:
             return
         self._check_contact(lookup)
         now, site = self.site.now, self.site
+        if site.is_old_copy:
+            return
         for key, reliance in self._relied_on.get(lookup.uid, {}).items():
             if self._is_kept(key, reliance):
                 self._lost_since.pop((lookup.uid, key), None)

@@ -59,6 +59,10 @@ class Operator:
             commands.append(Evict(pool=pool, incarnation=evicted, confirmed_dead=True))
         self._say(random.choice(commands))
 
+    def prod(self) -> None:
+        """Let the leader write: one that leads since before its journal went back notices then."""
+        self._say(Freeze(pool=self.site.pool))
+
     def let_go(self) -> None:
         """Take back all that still holds."""
         table = self._table()

@@ -25,7 +25,7 @@ from tenure.protocol.lease.owner.lapse import Lapse
 from tenure.protocol.lease.owner.machine import OwnerMachine
 from tenure.protocol.lease.records import JournalAction
 from tenure.protocol.lease.timing import Timing
-from tenure.protocol.log.journal import LOG_ACTIONS
+from tenure.protocol.log.journal import LOG_ACTIONS, Seat
 from tenure.sim.journal import LeaseContents
 from tenure.sim.kernel.clocks import SimClock
 from tenure.sim.kernel.hosts import HostProcess, Hosts
@@ -140,6 +140,9 @@ class LeaseSite(Site):
     journal: LeaseContents
     taken_over_at = 0
     """When a manager last began to lead."""
+    is_old_copy = False
+    """Whether the journal is an old copy under its own identity. Until that is noticed and mended,
+    nothing is promised but that it is noticed."""
 
     @property
     @abstractmethod
@@ -155,12 +158,20 @@ class LeaseSite(Site):
         """Ask a policy, in its time."""
 
     @abstractmethod
-    def copied_journal(self) -> "LeaseHistory | None":
+    def copied_journal(self) -> LeaseHistory:
         """A copy of the journal as it is now."""
 
     @abstractmethod
     def begin_journal(self, copy: "LeaseHistory | None") -> None:
         """Another journal is in the place of the present one: empty, or restored from a copy."""
+
+    @abstractmethod
+    def put_back(self, copy: tuple[int, Seat, LeaseHistory]) -> None:
+        """An old copy is in the journal's place, under the very same identity."""
+
+    @abstractmethod
+    def on_gave_up(self) -> None:
+        """A manager will not go on: its operator looks why."""
 
     @abstractmethod
     def look(self, owner: "OwnerProcess", look: owner_events.Look) -> None:
@@ -230,6 +241,11 @@ class ManagerProcess(LeaseProcess):
     machine: Manager
     stops_before = (manager_events.TellClient, manager_events.TellClients, *LOG_ACTIONS)
 
+    def __init__(self, site: LeaseSite, slot: str, clock: SimClock, machine: Manager) -> None:
+        super().__init__(site, slot, clock, machine)
+        self.journal = site.journal.journal
+        """The one that it has opened: journals take nothing from whoever opened another."""
+
     def perform(self, action: Any) -> None:
         """Carry out one action."""
         match action:
@@ -253,6 +269,7 @@ class ManagerProcess(LeaseProcess):
     def give_up(self, why: str) -> None:
         """It ends, until its operator starts it again."""
         self.site.tell(self.slot, "gives up", why)
+        self.site.on_gave_up()
         self.kill()
         self.site.restart_later(self.slot, self.site.timing.renew_ns)
 

@@ -125,6 +125,14 @@ class LeaseStrikes(Strikes):
         at = self.site.now + self.span(0.1, 2.0)
         self.site.at(at, self.site.begin_journal, self.site.copied_journal())
 
+    def journal_put_back(self) -> None:
+        """What is copied now is in its place some time later, under its own identity: an operator
+        has tried a backup out.
+        """
+        site = self.site
+        copy = (site.journal.journal, site.journal.seat, site.copied_journal())
+        site.at(site.now + self.span(0.1, 2.0), site.put_back, copy)
+
     def leadership_revoked(self) -> None:
         """The journal took a leader for dead: the seat is vacant, its holder knows nothing."""
         self.site.journal.vacate()
@@ -195,6 +203,7 @@ JOURNALS_CHANGED = (
     Fault("journal replaced", rarely, LeaseStrikes.journal_replaced),
     Fault("journal restored", rarely, LeaseStrikes.journal_restored),
 )
+PUT_BACK = Fault("journal put back", rarely, LeaseStrikes.journal_put_back)
 CUTS = (
     Fault("one-way cut", terms_apart, LeaseStrikes.one_way_cut),
     Fault("two-way cut", terms_apart, LeaseStrikes.two_way_cut),
@@ -226,6 +235,7 @@ FAULTS = (
     *POINT_FAULTS,
     LATE_TIMER,
     SKEW,
+    PUT_BACK,
 )
 KINDS = tuple(fault.name for fault in FAULTS)
 ALIASES = {
@@ -233,7 +243,7 @@ ALIASES = {
     "pause": PAUSES,
     "cut": CUTS,
     "message": MESSAGE_FAULTS,
-    "journal": (*JOURNAL_FAULTS, *JOURNALS_CHANGED),
+    "journal": (*JOURNAL_FAULTS, *JOURNALS_CHANGED, PUT_BACK),
     "hand-off": HAND_OFF_FAULTS,
     "point": POINT_FAULTS,
     "all": FAULTS,

@@ -27,6 +27,7 @@ from tenure.protocol.lease.records import AnyRecord, JournalAction, State
 from tenure.protocol.lease.restoration import restored
 from tenure.protocol.lease.table import LeaseTable
 from tenure.protocol.lease.timing import Timing
+from tenure.protocol.log.journal import Seat
 from tenure.sim.journal import LATENCY_NS, LeaseContents, failure_of
 from tenure.sim.kernel.clocks import SimClock
 from tenure.sim.kernel.hosts import Hosts
@@ -118,8 +119,8 @@ class LeaseWorld(World, LeaseSite):
         self.takeovers = 0
         self.heals_every_ns = self.timing.renew_ns
         self.phase_ns = self.timing.hold_ns
-        self.is_another_journal = False
-        """Whether the journal was replaced or restored, ever."""
+        self.was_put_back = False
+        """Whether the journal is an old copy, or was one when somebody now at work began."""
         self._clients: dict[int, SimProcess] = {}
         self._draw()
         self.faults = LeaseFaults(self, self.mix, self.timing.term_ns)
@@ -167,17 +168,23 @@ class LeaseWorld(World, LeaseSite):
 
     def while_healing(self) -> None:
         """The operator takes back what it has said, and ends what hangs."""
+        if self.is_old_copy and self.checkers.went_back_unnoticed():
+            self.operator.prod()
         self.operator.let_go()
         self.workload.end_hanging()
 
     def when_well(self, left_ns: int) -> None:
         """Perhaps one trouble alone, once what was promised before is over."""
+        if self.is_old_copy:  # nobody is left who knew more than the copy: it is the journal now
+            self.is_old_copy = False
+            self.checkers.begin_history(self.journal, self.copied_journal())
         if left_ns > 2 * self.promise_ns:
             self.drills.perform(self.promise_ns)
 
     def not_well(self) -> str | None:
         """What is still missing for every key to have an owner that every lookup knows."""
-        return self.operator.still_steers() or self.checkers.not_converged()
+        unnoticed = self.checkers.went_back_unnoticed() if self.is_old_copy else None
+        return unnoticed or self.operator.still_steers() or self.checkers.not_converged()
 
     @property
     def promise_ns(self) -> int:
@@ -353,7 +360,7 @@ class LeaseWorld(World, LeaseSite):
         self.checkers.on_commit(journal, record)
         self.traffic.on_commit(record)
 
-    def copied_journal(self) -> LeaseHistory | None:
+    def copied_journal(self) -> LeaseHistory:
         """A copy of the journal as it is now."""
         copy = LeaseHistory(self.journal.state, self.journal.state_lsn)
         for record in self.journal.records:
@@ -369,20 +376,50 @@ class LeaseWorld(World, LeaseSite):
         if copy is not None:
             self.journal.seat, self.journal.state = restored(copy, seat)
             self.journal.state_lsn = copy.lsn
-        self.is_another_journal = True
-        self.checkers.begin_history(self.journal)
+        self.is_old_copy = self.was_put_back = False
+        self.mended_at = self.now
+        self.checkers.begin_history(self.journal, self.copied_journal())
         self.tell("journal", "replaced" if copy is None else "restored")
+
+    def put_back(self, copy: tuple[int, Seat, LeaseHistory]) -> None:
+        """An old copy is in the journal's place, under the very same identity."""
+        identity, seat, history = copy
+        if self.journal_kind == "memory" or identity != self.journal.journal:
+            return  # there is another journal by now
+        self.journal = LeaseContents(self.random, history.state(), self._on_commit)
+        self.journal.journal, self.journal.seat = identity, seat
+        self.journal.state_lsn = history.lsn
+        self.is_old_copy = self.was_put_back = True
+        self.checkers.begin_history(self.journal, self.copied_journal())
+        self.tell("journal", "put back")
+
+    def on_gave_up(self) -> None:
+        """Where the journal went back, the operator goes on from it as `tenure restore` does."""
+        if self.is_old_copy:
+            identity = self.journal.journal
+            self.at(self.now + self.timing.renew_ns, self._restore, identity)
+
+    def _restore(self, identity: int) -> None:
+        if self.is_old_copy and self.journal.journal == identity:
+            self.begin_journal(self.copied_journal())
+
+    def _opened_another(self, manager: ManagerProcess) -> bool:
+        return self.journal_kind != "memory" and manager.journal != self.journal.journal
 
     def _take_effect(self, call: tuple[Any, ...]) -> None:
         manager, action, effective, answered = call
         if self.journal_kind == "memory" and not manager.alive:
             return
+        if manager.alive and self._opened_another(manager):
+            manager.give_up("another journal is in the place of the one that it has opened")
+        if self._opened_another(manager):
+            return
         try:
             event = self.journal.carry_out(action) if effective else None
         except JournalDamaged as error:
-            if not self.is_another_journal:
+            if not self.was_put_back:
                 raise
-            manager.give_up(str(error))  # it led the journal that was there before
+            manager.give_up(str(error))  # it led the journal that this is a copy of
             return
         if not answered:
             patience = max(self.timing.beat_ns, 100 * MILLISECOND_NS)
