@@ -72,7 +72,9 @@ class Planning:
     def carry_out(self) -> Planned | PlanningFailed:
         """Ask the policy."""
         try:
-            plan = thinned(self.situation.present, self.policy(self.situation))
+            plan = self.policy(self.situation)
+            refuse_nonsense(self.situation, plan)
+            plan = thinned(self.situation.present, plan)
             moves = list(self._moves(plan))
         except Exception as error:  # noqa: BLE001 - it is somebody's policy: anything may come
             return PlanningFailed(f"{type(error).__name__}: {error}")
@@ -97,6 +99,18 @@ class Planning:
             return in_time(policy, situation._replace(present=self.situation.present)).owners
         except Exception:  # noqa: BLE001 - the command may be the way out of a policy that fails
             return owners_of(self.situation.present)
+
+
+def refuse_nonsense(situation: Situation, plan: Plan) -> None:
+    """Raise ValueError for a plan that would take ranges from their owners for nobody, or would
+    have the leader plan again without an end.
+    """
+    known = {NOBODY, *(each.incarnation for each in situation.candidates)}
+    stranger = next((each for each in plan.owners.values() if each not in known), NOBODY)
+    if stranger != NOBODY:
+        raise ValueError(f"it gives ranges to {stranger}, which is no candidate")
+    if plan.again_at <= situation.now:
+        raise ValueError(f"it wants to be asked again at {plan.again_at}, which is not later")
 
 
 def thinned(present: RangeMap[Right], plan: Plan) -> Plan:

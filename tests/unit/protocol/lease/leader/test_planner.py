@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from tenure.base.instants import FAR_FUTURE, Instant, seconds
+from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import WHOLE
 from tenure.protocol.balance.planning import Planning
 from tenure.protocol.balance.policy import NOBODY, Plan, Policy, Situation
@@ -215,6 +216,36 @@ def test_a_policy_that_raises_costs_a_round_and_never_a_leader(plans_at_once: in
         desk.made(now)
     assert desk.planned() == {1, 2}
     assert policy.memories == [None, "kept", None], "its memory may be what it failed at"
+
+
+NONSENSE: list[object] = [
+    None,
+    "all to a",
+    Plan(None, None),  # type: ignore[arg-type]
+    Plan(RangeMap(999), RangeMap(None)),
+    Plan(RangeMap("a"), RangeMap(None)),  # type: ignore[arg-type]
+    Plan(RangeMap(1), RangeMap(None), again_at=T0),
+]
+
+
+@pytest.mark.parametrize("nonsense", NONSENSE, ids=range(len(NONSENSE)))
+@pytest.mark.parametrize("plans_at_once", [0, 1_000])
+def test_a_plan_that_makes_no_sense_costs_a_round_too(plans_at_once: int, nonsense: object) -> None:
+    desk = Beside(HALVES)
+    desk.context.plans_at_once = plans_at_once
+    desk.owner(T0, "a", A)
+    now = Instant(T0 + DEFAULT.gather_ns)
+    desk.advance(now)
+    if desk.asked:
+        desk.made(now)
+    desk.pool.planner.policy = lambda _: nonsense  # type: ignore[assignment]
+    desk.pool.planner.replan(now)
+    desk.commit()
+    if desk.asked:
+        desk.made(now)
+    assert desk.planned() == {1}, "the last plan stays"
+    assert desk.notes.count("policy failed") == 1
+    assert desk.pool.planner.wake_at == now + DEFAULT.renew_ns
 
 
 def test_a_policy_that_raises_is_replaced_by_a_command_all_the_same() -> None:
