@@ -37,6 +37,11 @@ TOPICS = {
             "Run a manager: the service that decides who owns what.",
             "--journal sqlite:/var/lib/tenure/journal.sqlite",
         ),
+        "run": Command(
+            "run:run",
+            "Run a manager beside a command, which finds it by itself.",
+            "-- uvicorn app:app --workers 4",
+        ),
         "status": Command(
             "status:status",
             "Show the state of the managers and of their journal.",

@@ -1,0 +1,108 @@
+"""`tenure run -- COMMAND`: a manager beside any command, for as long as the command runs.
+
+The manager lives in this process and the command in its own, which finds the manager's URL in its
+environment. Signals go to the command, because it is the one that has something to finish: a web
+server hands its keys over while it ends, and needs the manager for that. So the manager goes last.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from asyncio.subprocess import Process
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from tenure.cli.manager import loop_factory, raise_file_limit
+from tenure.client.managers import FILE_VARIABLE, VARIABLE
+from tenure.errors import ConfigurationError, TenureError
+from tenure.manager.config_file import settings_from
+from tenure.manager.service import ManagerService
+
+FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+KILLED = 128
+"""What shells add to the number of the signal that ended a process."""
+MEMORY = "memory"
+
+
+def run(
+    *command: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    journal: str = MEMORY,
+    preset: Literal["paper", "default", "test"] = "default",
+    port: int = 0,
+) -> int:
+    """Run a manager beside a command, which finds its URL in TENURE_MANAGERS.
+
+    Parameters
+    ----------
+    command
+        The command and its arguments, after `--`.
+    journal
+        The manager's journal: memory, which is the default, sqlite:PATH or etcd:URL,URL,...
+    preset
+        How long leases last: paper (60 s), default (12 s), or test (1.2 s).
+    port
+        The manager's port on 127.0.0.1; by default a free one.
+    """
+    if not command:
+        raise ConfigurationError(
+            "which command? Write it after two dashes: tenure run -- uvicorn app:app --workers 4"
+        )
+    for variable in (VARIABLE, FILE_VARIABLE):
+        if os.environ.get(variable):
+            raise ConfigurationError(
+                f"{variable} names managers already: run the command as it is to use those, or "
+                f"unset {variable} to run a manager beside it"
+            )
+    # A journal in memory is new each time, and so are the owners: nobody can hold anything.
+    first = {"first_start": True} if journal == MEMORY else {}
+    settings = settings_from(None, journal=journal, preset=preset, port=port, **first)
+    raise_file_limit()
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        return runner.run(_run(ManagerService(settings), command))
+
+
+async def _run(service: ManagerService, command: tuple[str, ...]) -> int:
+    async with service:
+        print(f"tenure: manager at {service.url}", file=sys.stderr, flush=True)
+        process = await _started(command, {**os.environ, VARIABLE: service.url})
+        _forward_signals(process)
+        ended = asyncio.create_task(process.wait())
+        failed = asyncio.create_task(service.wait())
+        await asyncio.wait({ended, failed}, return_when=asyncio.FIRST_COMPLETED)
+        if not ended.done():  # without a manager its leases run out: end it, and say why
+            with suppress(ProcessLookupError):
+                process.terminate()
+            await ended
+            failed.result()
+        failed.cancel()
+        code = ended.result()
+    return code if code >= 0 else KILLED - code
+
+
+async def _started(command: tuple[str, ...], environment: Mapping[str, str]) -> Process:
+    try:
+        return await asyncio.create_subprocess_exec(*command, env=environment)
+    except FileNotFoundError:
+        where = "" if Path(command[0]).parent == Path() else " there"
+        raise ConfigurationError(f"there is no command {command[0]!r}{where}") from None
+    except OSError as error:
+        raise TenureError(f"{command[0]!r} cannot be run: {error.strerror}") from None
+
+
+def _forward_signals(process: Process) -> None:
+    """To the command; but for what the terminal has sent it already, as it does at Ctrl-C."""
+
+    def forward(number: signal.Signals) -> None:
+        if number is signal.SIGINT and sys.stdin is not None and sys.stdin.isatty():
+            return
+        with suppress(ProcessLookupError):
+            process.send_signal(number)
+
+    loop = asyncio.get_running_loop()
+    for number in FORWARDED:
+        loop.add_signal_handler(number, forward, number)

@@ -1,0 +1,105 @@
+"""`tenure run`: a manager beside a command, and gone after it."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+import pytest
+
+from tests.integration.member.servers import free_port
+from tests.integration.processes import DEADLINE_SECONDS, command, run
+from tests.repo.reading import ROOT
+
+START_SECONDS = 60.0
+"""For three processes, each of which imports FastAPI, beside other tests."""
+ASKS_AT_ITS_END = """
+import os, signal, sys, time, urllib.request
+
+def end(number, frame):
+    with urllib.request.urlopen(os.environ["TENURE_MANAGERS"] + "/v1/status") as answer:
+        sys.exit(5 if answer.status == 200 else 6)
+
+for each in sys.argv[1:]:
+    signal.signal(signal.Signals[each], end)
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+@contextmanager
+def started(*said: str) -> Iterator["subprocess.Popen[str]"]:
+    process = subprocess.Popen(
+        command("run", *said),
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.terminate()
+        process.communicate(timeout=DEADLINE_SECONDS)
+
+
+def test_the_exit_code_is_the_commands() -> None:
+    assert run("run", "--", sys.executable, "-c", "raise SystemExit(7)").returncode == 7
+    assert run("run", "--", "sh", "-c", "kill -9 $$").returncode == 128 + signal.SIGKILL
+
+
+def test_the_command_finds_the_manager_and_its_output_is_its_own() -> None:
+    ended = run("run", "--", "sh", "-c", "echo $TENURE_MANAGERS -- $1", "sh", "--help")
+    url, *rest = ended.stdout.split()
+    assert rest == ["--", "--help"]
+    assert ended.stderr == f"tenure: manager at {url}\n"
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(f"{url}/v1/status")
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1"])
+def test_signals_go_to_the_command_and_the_manager_outlives_it(name: str) -> None:
+    with started("--", sys.executable, "-c", ASKS_AT_ITS_END, name) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.Signals[name])
+        assert process.wait(DEADLINE_SECONDS) == 5
+
+
+def test_what_cannot_be_run_is_said() -> None:
+    nothing = run("run")
+    assert (nothing.returncode, "tenure run -- uvicorn" in nothing.stderr) == (2, True)
+    unknown = run("run", "--", "no-such-command")
+    assert unknown.returncode == 2
+    assert "'no-such-command'" in unknown.stderr
+    forbidden = run("run", "--", "/etc/passwd")
+    assert forbidden.returncode == 1
+    assert "'/etc/passwd' cannot be run" in forbidden.stderr
+    twice = run("run", "--", "true", TENURE_MANAGERS="http://127.0.0.1:7400")
+    assert twice.returncode == 2
+    assert "TENURE_MANAGERS names managers already" in twice.stderr
+
+
+def test_a_web_server_with_workers_runs_beside_it() -> None:
+    port = free_port()
+    carts = f"http://127.0.0.1:{port}/carts/ann"
+    uvicorn = [sys.executable, "-m", "uvicorn", "examples.carts:app"]
+    with started("--", *uvicorn, "--port", str(port), "--workers", "2") as process:
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            assert time.monotonic() < deadline
+            try:
+                if httpx.get(carts, timeout=5).status_code == 200:
+                    break
+            except httpx.HTTPError:
+                pass
+            time.sleep(0.05)
+        for count in range(1, 9):
+            assert httpx.post(carts, params={"article": "tea"}, timeout=5).json() == count
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(DEADLINE_SECONDS) == 0
