@@ -105,7 +105,7 @@ def test_a_journal_without_records_waits_and_says_so_and_first_start_does_not(
         waits = first.wait_for("leading")["grants_in_seconds"]
         assert 60 < waits <= 65
     with manager("--first-start") as second:
-        assert second.wait_for("leading")["grants_in_seconds"] == 0
+        assert second.wait_for("leading")["grants_in_seconds"] <= 1
 
 
 def test_who_stops_in_the_wait_can_still_say_first_start_and_a_successor_need_not(
@@ -116,6 +116,7 @@ def test_who_stops_in_the_wait_can_still_say_first_start_and_a_successor_need_no
         first.send(signal.SIGTERM)
         first.wait_for("stopped")
     with manager("--first-start", journal=journal, preset="paper") as second:
+        assert second.wait_for("leading")["grants_in_seconds"] <= 1
         assert second.wait_for("leading")["grants_in_seconds"] == 0
         second.send(signal.SIGTERM)
         second.wait_for("stopped")

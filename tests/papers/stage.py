@@ -32,7 +32,7 @@ from tenure.protocol.lease.owner.machine import OwnerMachine
 from tenure.protocol.lease.records import State
 from tenure.protocol.lease.table import LeaseTable
 from tenure.protocol.lease.timing import PAPER, Timing
-from tenure.sim.journal import LeaseContents
+from tenure.sim.journal import LeaseContents, waited_out
 
 START = Instant(1_000 * SECOND_NS)
 STEPS_AT_MOST = 200_000
@@ -263,8 +263,8 @@ class Stage:
         self.timing = timing
         self.random = Random(1)
         self.make_policy = make_policy
-        self.first_start = first_start
-        self.journal = LeaseContents(self.random, State(), lambda *_: None)
+        fresh = LeaseContents(self.random, State())
+        self.journal = waited_out(self.random) if first_start else fresh
         self.journal_answers = True
         self.unanswered: list[tuple[ManagerActor, Any]] = []
         self.letters: deque[Letter] = deque()
@@ -281,7 +281,7 @@ class Stage:
     def manager(self, name: str) -> ManagerActor:
         """A manager, that competes to lead."""
         actor = ManagerActor(self, name)
-        config = ManagerConfig(url=name, timing=self.timing, first_start=self.first_start)
+        config = ManagerConfig(url=name, timing=self.timing)
         actor.machine = Manager(config, self.random, self.make_policy)
         self.managers[name] = actor
         return actor

@@ -39,7 +39,7 @@ from tenure.protocol.lease.restoration import restored
 from tenure.protocol.lease.table import LeaseTable, Right
 from tenure.protocol.lease.timing import DEFAULT, Timing
 from tenure.protocol.log.journal import Seat
-from tenure.sim.journal import LeaseContents, failure_of
+from tenure.sim.journal import LeaseContents, failure_of, waited_out
 from tenure.sim.kernel.hosts import HostProcess, Hosts
 from tenure.sim.lease.beliefs import added
 from tenure.sim.lease.hosts import as_process
@@ -204,12 +204,16 @@ class Stage:
         self._steps = 0
         self._last_uid = 0
         self._numbers: RangeMap[int] = RangeMap(0)
-        self.begin_history()
+        self._begin(waited_out(self.random, self._on_commit))
 
-    def begin_history(self) -> None:
-        """An empty journal, with an identity of its own."""
-        self.journal = LeaseContents(self.random, State(), self._on_commit)
-        self.committed = LeaseHistory(State(), 0)
+    def begin_history(self, *, waits: bool = True) -> None:
+        """An empty journal, with an identity of its own: its leader waits before it grants."""
+        fresh = LeaseContents(self.random, State(), self._on_commit)
+        self._begin(fresh if waits else waited_out(self.random, self._on_commit))
+
+    def _begin(self, journal: LeaseContents) -> None:
+        self.journal = journal
+        self.committed = LeaseHistory(journal.state, journal.state_lsn)
         self._numbers = RangeMap(0)
 
     def put_back(self, seat: Seat, state: State, lsn: int) -> None:
@@ -238,7 +242,7 @@ class Stage:
         timing: Timing | None = None,
         rate: int = 0,
         compact_after: int = 1_000,
-        first_start: bool = True,
+        first_start: bool = False,
         create_pools: bool = True,
     ) -> ManagerActor:
         """A manager at the address `slot`; another life of it, if there was one."""

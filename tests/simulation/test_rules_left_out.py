@@ -9,6 +9,7 @@ from tenure.protocol.log.journal import Beaten
 from tenure.sim.lease.canaries import BY_SCHEDULE, canary
 from tests.simulation.test_schedules import a_failover_onto_a_shorter_preset
 from tests.simulation.test_schedules_of_histories import (
+    a_first_start_beside_another_history,
     a_journal_is_replaced_under_its_leader,
     a_memory_journal_starts_anew,
 )
@@ -56,6 +57,7 @@ STORIES: dict[str, Callable[[], object]] = {
     "equal-number-granted": a_number_that_was_seen_is_granted_again,
     "new-journal-waits-a-term": lambda: a_memory_journal_starts_anew(first_start=False),
     "leads-whatever-journal": a_journal_is_replaced_under_its_leader,
+    "other-histories-not-heard": a_first_start_beside_another_history,
     "change-log-forgets-that-it-forgot": what_is_forgotten_is_told_in_part,
 }
 

@@ -3,9 +3,11 @@
 As in `test_schedules`.
 """
 
-from tenure.base.instants import in_seconds
+from tenure.base.instants import in_seconds, seconds
 from tenure.base.ranges import WHOLE
+from tenure.protocol.lease.client_events import ManagerLost
 from tenure.protocol.lease.leader.leader import Leader
+from tenure.protocol.lease.messages import Hello
 from tenure.protocol.lease.owner.machine import OwnerMachine
 from tenure.protocol.lease.timing import DEFAULT
 from tenure.protocol.log.journal import Append, Beat, Load
@@ -20,12 +22,13 @@ from tests.simulation.stories import HIGH, KEY, LOW, ends_badly, one_owner
 
 def a_memory_journal_starts_anew(*, first_start: bool) -> None:
     stage, a, o = one_owner()
-    stage.owner("p")
+    p = stage.owner("p")
     stage.run(1)
     stage.part("o", "a")
     a.kill()
     stage.begin_history()
     stage.manager("a", first_start=first_start)
+    p.post(ManagerLost("a"))
     begin = stage.now
     stage.run_until(lambda: stage.holders(KEY) == ["p"], at_most=80)
     assert stage.now - begin >= DEFAULT.longest_hold_ns
@@ -40,8 +43,85 @@ def test_10_a_journal_without_records_waits_the_longest_hold() -> None:
 
 
 def test_10_the_operators_word_that_nothing_was_promised_must_be_true() -> None:
-    """P22: what would be if it did not wait."""
-    ends_badly(lambda: a_memory_journal_starts_anew(first_start=True), without="none", promise="S1")
+    """P22: what would be if it did not wait, and no owner with the old history reached it."""
+    ends_badly(
+        lambda: a_memory_journal_starts_anew(first_start=True),
+        without="other-histories-not-heard",
+        promise="S1",
+    )
+
+
+def a_first_start_beside_another_history() -> None:
+    """The owner p is the one that reaches the new manager, and it had nothing; o is cut off, and
+    believes in all that it had.
+    """
+    a_memory_journal_starts_anew(first_start=True)
+
+
+def test_10_who_comes_with_another_history_proves_that_it_is_no_first_start() -> None:
+    """P22."""
+    a_first_start_beside_another_history()
+
+
+def test_10_what_proves_it_is_kept_for_the_next_leader() -> None:
+    """P22: by then the owner has met the new journal, and says nothing of the old one."""
+    stage, a, o = one_owner()
+    stage.run(1)
+    a.kill()
+    stage.begin_history()
+    a = stage.manager("a", first_start=True)
+    o.post(ManagerLost("a"))
+    stage.run(2)
+    assert "not the first start" in a.notes
+    assert (o.machine.belief.journal, o.holdings.leases) == (stage.journal.journal, ())
+    a.kill()
+    a = stage.manager("a", first_start=True)
+    begin = stage.now
+    stage.run_until(lambda: stage.holders(KEY) == ["o"], at_most=80)
+    assert stage.now - begin >= DEFAULT.longest_hold_ns
+    assert a.notes.count("not the first start") == 0
+
+
+def test_10_without_another_history_a_first_start_listens_for_a_moment() -> None:
+    stage = Stage()
+    stage.begin_history()
+    a = stage.manager("a", first_start=True)
+    stage.owner("o")
+    assert a.machine.view(a.now).is_listening
+    assert stage.run_until(lambda: stage.holders(KEY) == ["o"], at_most=3) >= 1
+    assert not a.machine.view(a.now).is_listening
+
+
+def test_10_a_history_that_comes_later_delays_nobody() -> None:
+    """A liar can cause one wait, and only at the beginning: ranges have been granted since."""
+    stage = Stage()
+    stage.begin_history()
+    a = stage.manager("a", first_start=True)
+    o = stage.owner("o")
+    stage.run_until(lambda: stage.holders(KEY) == ["o"], at_most=3)
+    stage.send_to_manager(o, "a", Hello(pool="pool", token=5, journal=77, name="liar"))
+    stage.run(1)
+    stage.lookup("l").machine.journal = 77
+    stage.run(1)
+    assert "not the first start" not in a.notes
+    stage.owner("p")
+    o.close()
+    stage.run_until(lambda: stage.holders(KEY) == ["p"], at_most=3)
+
+
+def test_10_one_liar_causes_one_wait() -> None:
+    """However often it lies, and whatever manager leads meanwhile."""
+    stage = Stage()
+    stage.begin_history()
+    a = stage.manager("a", first_start=True)
+    liar = stage.owner("liar")
+    begin = stage.now
+    while stage.holders(KEY) == []:
+        lie = Hello(pool="pool", token=5, journal=77 + stage.now, name="liar")
+        stage.send_to_manager(liar, "a", lie)
+        stage.run(0.5)
+        assert stage.now - begin < DEFAULT.longest_hold_ns + seconds(3)
+    assert a.notes.count("not the first start") == 1
 
 
 def test_10_an_owner_and_a_lookup_that_meet_another_journal_begin_anew() -> None:
@@ -128,7 +208,7 @@ def test_10_lsns_that_have_grown_past_the_old_ones_are_of_another_history() -> N
     stage.run(1)
     mend = stage.part("l", "a")
     a.kill()
-    stage.begin_history()
+    stage.begin_history(waits=False)
     stage.manager("a")
     stage.run_until(lambda: stage.holders(KEY) != [], at_most=10)
     for i in range(5):

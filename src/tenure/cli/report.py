@@ -32,6 +32,8 @@ class ReportedState(NamedTuple):
     leader: str | None
     leadership: int
     waits: bool
+    listens: bool
+    """Whether it waits for a moment only, to hear of an earlier manager."""
 
 
 class ManagerReport(Protocol):
@@ -48,7 +50,8 @@ class ManagerReport(Protocol):
 def view_of(service: ManagerService) -> ReportedState:
     """How the manager is now."""
     view = service.engine.view
-    return ReportedState(view.role, view.leader, view.leadership, view.grants_in_ns > 0)
+    waits = view.grants_in_ns > 0
+    return ReportedState(view.role, view.leader, view.leadership, waits, view.is_listening)
 
 
 async def watch(service: ManagerService, report: ManagerReport) -> None:
@@ -66,7 +69,7 @@ async def watch(service: ManagerService, report: ManagerReport) -> None:
         if view != last and not (view.role == "standing by" and view.leader is None):
             report.changed(view, service)
             last = view
-        if view.waits:
+        if view.waits and not view.listens:
             report.waiting(in_seconds(service.engine.view.grants_in_ns))
         try:
             async with asyncio.timeout(LOOK_SECONDS):
@@ -95,6 +98,9 @@ class LineReport:
     def changed(self, view: ReportedState, service: ManagerService) -> None:
         if view.role == "standing by":
             say(f"standing by: {view.leader} leads")
+        elif view.role == "leading" and view.listens:
+            leads = f"leading (leadership {view.leadership})"
+            say(f"{leads}: it listens for owners of an earlier manager")
         elif view.role == "leading" and view.waits:
             self._waited = True
             self._told_at = in_seconds(service.engine.view.grants_in_ns)
@@ -129,7 +135,7 @@ def _why(seconds: float, *, is_restored: bool) -> str:
     return (
         "the journal knows of no earlier manager, and one that it does not know of may have "
         f"promised keys for up to {seconds:.1f} s. If there was no earlier manager, pass "
-        "--first-start, and it grants at once"
+        "--first-start, and it grants within a second"
     )
 
 

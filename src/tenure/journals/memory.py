@@ -152,9 +152,12 @@ def _signed(action: Append[R]) -> list[tuple[int, R]]:
 class MemoryJournal(Generic[R, S]):
     """A `Journal` that lives as long as the object."""
 
-    def __init__(self, codec: JournalCodec[R, S]) -> None:
+    def __init__(self, codec: JournalCodec[R, S], state: S | None = None) -> None:
+        """A new journal, which begins with a state where one is given."""
         self._lock = Lock()  # managers in several threads, each with a loop of its own
-        self._contents = JournalContents[R, S](SystemRandom(), codec.empty)
+        self._contents = JournalContents[R, S](
+            SystemRandom(), codec.empty if state is None else state
+        )
 
     async def read_seat(self) -> Seat:
         """See `Journal.read_seat`."""

@@ -5,6 +5,8 @@ takes effect and again before its answer arrives, so managers can be stopped, ki
 between; answers get lost, and then it is not known whether the call took effect.
 """
 
+from collections.abc import Callable
+from random import Random
 from typing import TypeAlias
 
 from tenure.base.instants import MILLISECOND_NS
@@ -21,6 +23,16 @@ from tenure.protocol.log.journal import (
 
 LeaseContents: TypeAlias = JournalContents[AnyRecord, State]
 """What a journal of leases holds."""
+
+
+def waited_out(
+    random: Random, on_commit: Callable[[LeaseContents, AnyRecord], None] = lambda *_: None
+) -> LeaseContents:
+    """The contents of a journal before which nothing was promised, so that its leader grants."""
+    contents = LeaseContents(random, State(waited_out=True), on_commit)
+    contents.state_lsn = 1
+    return contents
+
 
 JOURNAL = "journal"
 """Its place in the deployment, which managers may be cut from."""

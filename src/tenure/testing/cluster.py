@@ -41,6 +41,7 @@ from tenure.protocol.lease.attestation import Sight
 from tenure.protocol.lease.leader.events import CreatePool, Question
 from tenure.protocol.lease.leader.manager import ManagerConfig
 from tenure.protocol.lease.messages import Process
+from tenure.protocol.lease.records import State
 from tenure.protocol.lease.timing import TEST, Timing
 from tenure.runtime.clock import Clock, LoopTimers, Timers, boot_clock
 from tenure.runtime.loops import SharedLoop
@@ -110,7 +111,7 @@ class InProcessCluster:
         self.network = MemoryNetwork()
         self.channels = MemoryChannelNetwork()
         """Over which owners hand over state."""
-        self.journal = MemoryJournal(LEASE_RECORDS)
+        self.journal = MemoryJournal(LEASE_RECORDS, State(waited_out=True))
         self.clock: Clock = clock or boot_clock
         self._turned = clock
         self._faults = faults
@@ -196,7 +197,7 @@ class InProcessCluster:
     async def _start(self, url: str) -> None:
         if url in self._managers:
             raise ConfigurationError(f"a manager runs at {url} already")
-        config = ManagerConfig(url=url, timing=self.timing, first_start=True)
+        config = ManagerConfig(url=url, timing=self.timing)
         manager = MemoryManager(
             config, self.journal, self.network, self.draw(), self.clock, self.timers()
         )

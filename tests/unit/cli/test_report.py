@@ -8,7 +8,7 @@ import pytest
 
 from tenure.cli import report
 from tenure.cli.report import BarReport, LineReport, ManagerReport, ReportedState, watch
-from tenure.journals import Journal, SqliteJournal
+from tenure.journals import Journal, MemoryJournal, SqliteJournal
 from tenure.manager.restore import read_copy
 from tenure.protocol.lease.records import AnyRecord, PoolCreated, State
 from tenure.protocol.lease.timing import PRESETS, TEST
@@ -40,7 +40,7 @@ async def watched(
 
         def changed(view: ReportedState, *rest: object) -> None:
             form_changed(view, manager.service)
-            if not view.waits:
+            if view.role == "leading" and not view.waits:
                 granting.set()
 
         form.changed = changed  # type: ignore[assignment, method-assign]
@@ -75,6 +75,14 @@ async def restored(journal: SqliteJournal[AnyRecord, State]) -> SqliteJournal[An
     copy = await read_copy(journal)
     assert await journal.restore(copy.seat, copy.lsn, copy.beginning())
     return journal
+
+
+async def test_lines_of_a_first_start(capsys: Capture) -> None:
+    await watched(LineReport(), MemoryJournal(LEASE_RECORDS), first_start=True)
+    assert capsys.readouterr().out.splitlines()[4:6] == [
+        "leading (leadership 1): it listens for owners of an earlier manager",
+        "leading (leadership 1): it grants",
+    ]
 
 
 async def test_a_restored_journal_is_waited_for_whatever_is_said_and_why_is_told(

@@ -13,13 +13,14 @@ import aiohttp
 from yarl import URL
 
 from tenure.base.noted import Noted
-from tenure.journals import Journal
+from tenure.journals import Journal, MemoryJournal
 from tenure.manager.config import ManagerSettings
 from tenure.manager.service import ManagerService
 from tenure.observe.events import Observer
 from tenure.protocol.lease.messages import ToManager
 from tenure.protocol.lease.records import AnyRecord, State
 from tenure.wire.lease import encode
+from tenure.wire.lease_records import LEASE_RECORDS
 from tenure.wire.versions import NEWEST, SUBPROTOCOLS
 
 DEADLINE_SECONDS = 30.0
@@ -59,6 +60,9 @@ async def serving(
     journal: Journal[AnyRecord, State] | None = None, **said: object
 ) -> AsyncIterator[Serving]:
     told = {"port": 0, "journal": "memory", "first_start": True, **said}
+    is_alone = journal is None
+    if is_alone and told["first_start"]:  # nothing was promised before it: it need not listen
+        journal = MemoryJournal(LEASE_RECORDS, State(waited_out=True))
     settings = ManagerSettings(**told)  # type: ignore[arg-type]
     observer = Observer("tenure.test")
     events = Events(observer)
@@ -67,7 +71,7 @@ async def serving(
         ManagerService(settings, observer, journal) as service,
         aiohttp.ClientSession() as session,
     ):
-        if journal is None:
+        if is_alone:
             await events.wait_for("leading")
         yield Serving(service, session)
 

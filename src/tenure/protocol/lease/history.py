@@ -24,6 +24,8 @@ class LeaseHistory:
         self.promise_ns = state.promise_ns
         self.waited_out = state.waited_out
         self.secret = state.secret
+        self.older = state.older
+        """Another journal, of which clients were heard; 0 for none."""
         """With which receipts are sealed; empty where no leader has drawn one."""
         self.tables = {pool.pool: LeaseTable.from_state(pool) for pool in state.pools}
 
@@ -41,8 +43,9 @@ class LeaseHistory:
                 self.promise_ns = max(self.promise_ns, promise_ns)
                 for table in self.tables.values():
                     table.forget_the_gone()
-            case PromiseLowered(promise_ns=promise_ns):
+            case PromiseLowered(promise_ns=promise_ns, older=older):
                 self.promise_ns = promise_ns
+                self.older = older or self.older
             case WaitedOut():
                 self.waited_out = True
 
@@ -66,6 +69,7 @@ class LeaseHistory:
             waited_out=self.waited_out,
             pools=tuple(self.tables[pool].state() for pool in sorted(self.tables)),
             secret=self.secret,
+            older=self.older,
         )
 
     def invariants(self) -> None:

@@ -155,6 +155,11 @@ class Hello(Message, frozen=True, kw_only=True):
     pool: Name
     token: Nonce
     """Drawn for each Hello and repeated by its answer, so that an answer cannot be an old one."""
+    journal: JournalId = 0
+    """Whose history the owner has met; 0 for none. A manager of a new journal learns from it that
+    there was another one (P22)."""
+    name: Text = ""
+    """The owner's, for the manager's log."""
 
 
 class Join(Message, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from typing import Annotated, TypeAlias
 import msgspec
 
 from tenure.base.keys import Key, PoolKind
-from tenure.base.numbers import Nonce, Number
+from tenure.base.numbers import JournalId, Nonce, Number
 from tenure.protocol.lease.messages import (
     Address,
     Entry,
@@ -45,6 +45,9 @@ class PromiseLowered(Record, frozen=True, kw_only=True):
     """Every longer promise has run out; from here on `promise_ns` is the longest."""
 
     promise_ns: Number
+    older: JournalId = 0
+    """Another journal that a client has the history of: there were managers before this journal,
+    whatever the operator says (P22). 0 where this record says nothing of that."""
 
 
 class WaitedOut(Record, frozen=True, kw_only=True):
@@ -168,6 +171,7 @@ class State(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     waited_out: bool = False
     pools: tuple[PoolState, ...] = ()
     secret: Secret = b""
+    older: JournalId = 0
 
 
 JournalAction: TypeAlias = LogAction[AnyRecord, State]

@@ -148,8 +148,8 @@ def waits_its_own_hold(self: Leader, now: Instant, context: Any, *args: Any, **n
 
 def waits_a_term(self: Leader, now: Instant, context: Any, *args: Any, **named: Any) -> None:
     _original_leader(self, now, context, *args, **named)
-    if self._grants_at != FAR_FUTURE:
-        self._grants_at = Instant(now + context.timing.term_ns)
+    if self.first_start.grants_at != FAR_FUTURE:
+        self.first_start.grants_at = Instant(now + context.timing.term_ns)
 
 
 def ranges_alone(self: Pool, session: Session, held: tuple[Held, ...]) -> list[Any]:

@@ -15,6 +15,7 @@ from tenure.errors import ConfigurationError
 from tenure.journals.memory import JournalContents
 from tenure.protocol.lease.attestation import Sight
 from tenure.protocol.lease.leader.change_log import ChangeLog
+from tenure.protocol.lease.leader.first_start import FirstStart
 from tenure.protocol.lease.leader.leader import Leader
 from tenure.protocol.lease.leader.manager import Manager
 from tenure.protocol.lease.leader.moving import Moving
@@ -295,6 +296,11 @@ BY_SCHEDULE = (
         "leads-whatever-journal",
         "P18, P22: who leads one journal writes nothing to another",
         ((JournalContents, "leads", breaks.by_number_alone),),
+    ),
+    Canary(
+        "other-histories-not-heard",
+        "P22: who comes with another history proves that it is no first start",
+        ((FirstStart, "hear", breaks.never),),
     ),
     Canary(
         "change-log-forgets-that-it-forgot",

@@ -22,10 +22,10 @@ from tenure.protocol.lease.lookup.machine import LookupMachine
 from tenure.protocol.lease.messages import Sync, SyncResponse
 from tenure.protocol.lease.owner import events as owner_events
 from tenure.protocol.lease.owner.machine import OwnerMachine
-from tenure.protocol.lease.records import AnyRecord, Changed, JournalAction, Left, State
+from tenure.protocol.lease.records import AnyRecord, Changed, JournalAction, Left
 from tenure.protocol.lease.timing import Timing
 from tenure.protocol.log.journal import LOG_ACTIONS
-from tenure.sim.journal import LeaseContents, failure_of
+from tenure.sim.journal import LeaseContents, failure_of, waited_out
 from tenure.sim.kernel.checkers import Violation
 from tenure.sim.kernel.memo import Dice
 from tenure.sim.kernel.small import ANYBODY, Move, Packet, SmallWorld
@@ -131,7 +131,7 @@ class SmallPool(SmallWorld):
 
     def begin(self) -> None:
         """Both managers up, the first leading, and the first owner holds the key."""
-        self.journal = self.memory.number(LeaseContents(Dice(1), State(), _nothing))
+        self.journal = self.memory.number(waited_out(Dice(1), _nothing))
         self.judge = SmallJudge((SeenLease(),) * len(OWNERS))
         for slot in (*MANAGERS, OWNERS[0]):
             self.start(slot)
@@ -147,7 +147,7 @@ class SmallPool(SmallWorld):
         """The machine of a new process."""
         dice, managers = Dice(1_000 * uid), tuple(self.slots[each] for each in MANAGERS)
         if slot in MANAGERS:
-            config = ManagerConfig(url=self.slots[slot], timing=self.timing, first_start=True)
+            config = ManagerConfig(url=self.slots[slot], timing=self.timing)
             return Manager(config, dice, policy_of)
         if slot == LOOKUP:
             lookup = lookup_events.LookupConfig(managers=managers, pool=POOL)

@@ -25,7 +25,7 @@ from tenure.protocol.lease.messages import (
     Join,
     ToManager,
 )
-from tenure.protocol.lease.records import JournalAction, State
+from tenure.protocol.lease.records import JournalAction
 from tenure.protocol.lease.timing import DEFAULT
 from tenure.protocol.log.journal import (
     LOG_ACTIONS,
@@ -36,7 +36,7 @@ from tenure.protocol.log.journal import (
     ReadSeat,
     Resign,
 )
-from tenure.sim.journal import LeaseContents
+from tenure.sim.journal import LeaseContents, waited_out
 
 T0 = Instant(0)
 CLIENT = 5
@@ -56,8 +56,8 @@ class Driven:
         held: tuple[type, ...] = (),
         **config: object,
     ) -> None:
-        self.journal = journal or LeaseContents(Random(1), State(), lambda *_: None)
-        made = ManagerConfig(**({"url": "m", "timing": DEFAULT, "first_start": True} | config))  # type: ignore[arg-type]
+        self.journal = journal or waited_out(Random(1))
+        made = ManagerConfig(**({"url": "m", "timing": DEFAULT} | config))  # type: ignore[arg-type]
         self.machine = Manager(made, Random(2))
         self.held = held
         self.waiting: deque[JournalAction] = deque()

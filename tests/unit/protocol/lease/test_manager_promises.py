@@ -1,5 +1,7 @@
 """The manager machine: what it promised and waits for, and what it answers to questions."""
 
+from random import Random
+
 from tenure.base.instants import Instant
 from tenure.protocol.lease.answers import (
     Impossible,
@@ -19,13 +21,14 @@ from tenure.protocol.lease.leader.events import (
     QuestionAsked,
     ReadTable,
 )
-from tenure.protocol.lease.records import PromiseLowered, WaitedOut
+from tenure.protocol.lease.records import PromiseLowered, State, WaitedOut
 from tenure.protocol.lease.timing import DEFAULT, PAPER
 from tenure.protocol.log.journal import (
     Append,
     Seat,
     SeatRead,
 )
+from tenure.sim.journal import LeaseContents
 from tests.unit.protocol.lease.driven_manager import Driven, at
 
 # --- waiting and promising ------------------------------------------------------------------------
@@ -33,7 +36,7 @@ from tests.unit.protocol.lease.driven_manager import Driven, at
 
 def test_a_new_history_waits_before_it_grants() -> None:
     """P22."""
-    driven = Driven(first_start=False)
+    driven = Driven(journal=LeaseContents(Random(1), State()))
     driven.join()
     driven.run(Instant(DEFAULT.longest_hold_ns - 1))
     assert WaitedOut() not in driven.journal.records
@@ -43,10 +46,10 @@ def test_a_new_history_waits_before_it_grants() -> None:
 
 def test_a_wait_that_was_cut_short_is_waited_again() -> None:
     """P22: its leader died; how long it had waited nobody knows."""
-    first = Driven(first_start=False)
+    first = Driven(journal=LeaseContents(Random(1), State()))
     first.run(at(60))
     first.journal.vacate()
-    second = Driven(journal=first.journal, first_start=False)
+    second = Driven(journal=first.journal)
     second.run(at(64))
     assert WaitedOut() not in first.journal.records
     second.run(at(70))
@@ -56,7 +59,7 @@ def test_a_wait_that_was_cut_short_is_waited_again() -> None:
 def test_a_history_that_was_waited_out_is_not_waited_for_again() -> None:
     first = Driven()
     first.journal.vacate()
-    second = Driven(journal=first.journal, first_start=False)
+    second = Driven(journal=first.journal)
     second.run(at(1))
     assert second.machine.leader is not None
     assert second.machine.leader.context.may_grant

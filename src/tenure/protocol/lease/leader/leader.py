@@ -22,6 +22,7 @@ from tenure.protocol.lease.leader.events import (
     QuestionAsked,
 )
 from tenure.protocol.lease.leader.explaining import read_plan
+from tenure.protocol.lease.leader.first_start import FirstStart
 from tenure.protocol.lease.leader.noted import LeaderKind
 from tenure.protocol.lease.leader.policies import PolicyMaker
 from tenure.protocol.lease.leader.pool import MAX_RETRY_NS, Pool
@@ -45,7 +46,6 @@ from tenure.protocol.lease.records import (
     PoolCreated,
     PromiseLowered,
     TookOver,
-    WaitedOut,
 )
 from tenure.protocol.lease.steering_events import ReadPlan, Steer, SteeringCommand
 from tenure.protocol.lease.table import NOBODY, LeaseTable
@@ -80,14 +80,7 @@ class Leader:
             )
         )
         context.inherited_until = self.wait_until(now, inherited_ns)
-        self._grants_at = FAR_FUTURE
-        if not history.waited_out and first_start and not history.has_granted:
-            # What it would wait for came before this history. Of a restored one, that is not so,
-            # whatever the operator says: others of the same history have promised much.
-            context.write(WaitedOut())
-            context.may_grant = True
-        elif not history.waited_out:
-            self._grants_at = Instant(now + timing.longest_hold_ns)
+        self.first_start = FirstStart(now, context, is_said=first_start)
         self._lower_at = FAR_FUTURE
         if inherited_ns > self.promise_ns:
             self._lower_at = context.inherited_until
@@ -114,6 +107,8 @@ class Leader:
     def on_message(self, now: Instant, connection: Connection, message: ToManager) -> None:
         """Answer a client."""
         self.context.cause = ""
+        if not self.context.may_grant:
+            self.first_start.hear(now, message)
         match message:
             case Hello():
                 self._introduce(connection, message)
@@ -346,10 +341,7 @@ class Leader:
     def advance(self, now: Instant) -> None:
         """Do what is due."""
         self.context.advance(now)
-        if now >= self._grants_at:
-            self._grants_at = FAR_FUTURE
-            self.context.write(WaitedOut())
-            self.context.may_grant = True
+        if self.first_start.advance(now):
             for pool in self.pools.values():
                 pool.offer_all()
         if now >= self._lower_at:
@@ -366,13 +358,17 @@ class Leader:
         """When something is due next."""
         wakes = (pool.wake_at for pool in self.pools.values())
         return min(
-            self.context.repeat_at, self._grants_at, self._lower_at, self.witnesses.wake_at, *wakes
+            self.context.repeat_at,
+            self.first_start.grants_at,
+            self._lower_at,
+            self.witnesses.wake_at,
+            *wakes,
         )
 
     @property
     def grants_at(self) -> Instant:
         """When ranges may be granted at all; far in the past, or 0, where they may."""
-        return Instant(0) if self.context.may_grant else self._grants_at
+        return Instant(0) if self.context.may_grant else self.first_start.grants_at
 
     def invariants(self) -> None:
         """Those of its parts."""

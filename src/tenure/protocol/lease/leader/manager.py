@@ -324,6 +324,7 @@ class Manager:
             lsn=leader.context.ledger.committed if leader else self.follower.lsn,
             grants_in_ns=max(grants_at - now, 0) if grants_at < FAR_FUTURE else 0,
             is_restored=leader is not None and leader.context.history.has_granted,
+            is_listening=leader is not None and leader.first_start.is_listening,
             preset=self.timing.name,
             creates_pools=self.config.create_pools,
             pools={name: pool.table.kind for name, pool in leader.pools.items()} if leader else {},

@@ -10,6 +10,7 @@ from tenure.protocol.lease.messages import RefusalReason
 class LeaderKind(NotedKind):
     """All of it."""
 
+    NOT_FIRST = "not the first start", Level.WARNING
     POOL_CREATED = "pool created", Level.INFO
     POOL_DELETED = "pool deleted", Level.INFO
     JOINED = "owner joined", Level.INFO

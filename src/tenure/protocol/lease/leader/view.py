@@ -30,6 +30,8 @@ class ManagerView(msgspec.Struct, frozen=True, kw_only=True):
     """How long until ranges can be granted; 0 where they can, or where it does not lead."""
     is_restored: bool
     """Whether it waits because its journal goes on from an old copy, not because it is new."""
+    is_listening: bool
+    """Whether it waits only to hear whether a client has the history of another journal."""
     preset: str
     creates_pools: bool
     """Whether a pool's first owner creates it."""

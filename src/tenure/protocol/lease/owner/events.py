@@ -14,6 +14,7 @@ from tenure.protocol.lease.messages import (
     Attest,
     HandOff,
     Held,
+    Hello,
     Join,
     Leased,
     Process,
@@ -40,6 +41,10 @@ class OwnerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """This process, if neighbours can be told apart; without it none can attest its death (P14)."""
     hand_off: str | None = None
     """Where it takes the state of ranges from other owners."""
+
+    def hello(self, token: int, journal: int) -> Hello:
+        """The question who leads, of an owner that has met that journal's history."""
+        return Hello(pool=self.pool, token=token, journal=journal, name=self.name)
 
     def join(self, owner_nonce: int, manager_nonce: int, sequence: int) -> Join:
         """The question to be numbered as an incarnation."""

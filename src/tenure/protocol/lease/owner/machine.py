@@ -18,7 +18,6 @@ from tenure.protocol.lease.client_events import ManagerLost, ManagerSaid, Manage
 from tenure.protocol.lease.messages import (
     Attest,
     Copy,
-    Hello,
     Introduction,
     LeaseRequest,
     LeaseResponse,
@@ -259,8 +258,9 @@ class OwnerMachine:
 
     def _ask_who_leads(self, now: Instant) -> None:
         self.token = self.draw_nonce()
+        hello = self.config.hello(self.token, self.belief.journal)
         for manager in self.config.managers:
-            self._send(manager, Hello(pool=self.config.pool, token=self.token))
+            self._send(manager, hello)
         # A search must not cost a short term; nor, where there is none to lose, be too hasty to
         # hear an answer.
         longest_ns = self.renew_ns // 2 if self.belief.held() else LONGEST_SEARCH_PAUSE_NS

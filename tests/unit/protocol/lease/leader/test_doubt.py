@@ -58,7 +58,7 @@ def doubting(driven: Driven) -> None:
 
 SEEN_MORE = pytest.mark.parametrize(
     ("leadership", "lsn"),
-    [(2, 9), (1, 1), (0, 1)],
+    [(2, 9), (1, 1), (0, 2)],
     ids=[
         "a later leadership",
         "another leader under this one",

@@ -27,7 +27,7 @@ from tenure.protocol.lease.messages import (
     SyncRefusal,
     ToManager,
 )
-from tenure.protocol.lease.records import PoolCreated, State, TookOver, WaitedOut
+from tenure.protocol.lease.records import PoolCreated, TookOver
 from tenure.protocol.lease.timing import DEFAULT
 from tenure.protocol.log.journal import (
     Append,
@@ -44,13 +44,13 @@ from tenure.protocol.log.journal import (
     Seat,
     Unknown,
 )
-from tenure.sim.journal import LeaseContents
+from tenure.sim.journal import waited_out
 from tests.unit.protocol.lease.driven_manager import CLIENT, Driven, at
 
 
 def standing_by() -> Driven:
     """Somebody else leads, and beats."""
-    journal = LeaseContents(Random(1), State(), lambda *_: None)
+    journal = waited_out(Random(1))
     journal.seat = Seat(4, 1, "other", seconds(2))
     return Driven(journal=journal)
 
@@ -90,10 +90,10 @@ def test_a_takeover_is_written_before_anybody_is_answered() -> None:
     [append] = driven.waiting
     assert isinstance(append, Append)
     promise_ns = DEFAULT.hold_ns + DEFAULT.on_any_clock(DEFAULT.leadership_ns)
-    takeover, waited_out = append.records
+    [takeover] = append.records
     assert isinstance(takeover, TookOver)
     assert (takeover.leadership, takeover.promise_ns, takeover.manager) == (1, promise_ns, "m")
-    assert (len(takeover.secret), waited_out) == (SECRET_BYTES, WaitedOut())
+    assert len(takeover.secret) == SECRET_BYTES
     assert driven.hear(Hello(pool="p", token=1)) == []
     driven.release()
     [answer] = driven.said

@@ -1,0 +1,84 @@
+"""When the leader of a journal that has not waited anything out may begin to grant (P22).
+
+A journal without records does not know what was promised before it, so its leader waits the longest
+hold that there may be. An operator who knows that there was no manager before can say so. Then the
+leader only listens for a moment: an owner or a lookup that comes with the history of another
+journal proves that there was one. From then on the leader waits as if nothing had been said. The
+journal keeps that, because by the time that another leader takes over, the owner may have met the
+new journal and forgotten the old one.
+
+Whoever lies causes one wait at most. What comes after the moment counts no more: by then ranges may
+have been granted, and there is nothing left to wait for.
+"""
+
+from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, Instant, in_seconds
+from tenure.base.names import shown
+from tenure.protocol.lease.leader.context import LeaderContext
+from tenure.protocol.lease.leader.noted import LeaderKind
+from tenure.protocol.lease.messages import Hello, LeaseRequest, Sync, ToManager
+from tenure.protocol.lease.records import PromiseLowered, WaitedOut
+
+LISTENING_NS = 1_000 * MILLISECOND_NS
+"""Owners that have just lost their manager ask several times a second who leads."""
+
+
+class FirstStart:
+    """What a leader knows of the time before its journal."""
+
+    def __init__(self, now: Instant, context: LeaderContext, *, is_said: bool) -> None:
+        history, timing = context.history, context.timing
+        self._context = context
+        self._longest_at = Instant(now + timing.longest_hold_ns)
+        self._listens_until = now
+        self.grants_at = FAR_FUTURE
+        """When to grant from; far in the future where that is so already."""
+        # Of a restored journal the operator's word is not true, whatever the operator knows: others
+        # of the same history have promised much.
+        if is_said and not (history.waited_out or history.has_granted or history.older):
+            self._listens_until = Instant(now + min(LISTENING_NS, timing.renew_ns))
+            self.grants_at = self._listens_until
+        elif not history.waited_out:
+            self.grants_at = self._longest_at
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether it waits for nothing but to hear that this is no first start."""
+        return self.grants_at == self._listens_until
+
+    def hear(self, now: Instant, message: ToManager) -> None:
+        """Look whether a client brings the history of another journal."""
+        if now >= self._listens_until or not isinstance(message, Hello | LeaseRequest | Sync):
+            return
+        context, older = self._context, message.journal
+        if older in (0, context.seal.journal):
+            return
+        self._listens_until = now
+        self.grants_at = self._longest_at
+        context.write(PromiseLowered(promise_ns=context.history.promise_ns, older=older))
+        context.note(
+            LeaderKind.NOT_FIRST,
+            message.pool,
+            f"{_who(message)} comes with the history of the journal {older}, and this is the "
+            f"journal {context.seal.journal}. So this is not the first start of these owners: "
+            "nothing is granted before whatever the other journal's managers have promised has "
+            f"run out, in {in_seconds(self.grants_at - now):.1f} s",
+        )
+
+    def advance(self, now: Instant) -> bool:
+        """Whether granting begins now."""
+        if now < self.grants_at:
+            return False
+        self._listens_until, self.grants_at = now, FAR_FUTURE
+        self._context.write(WaitedOut())
+        self._context.may_grant = True
+        return True
+
+
+def _who(message: Hello | LeaseRequest | Sync) -> str:
+    match message:
+        case Hello(name=name):
+            return f"the owner {shown(name)}" if name else "an owner"
+        case LeaseRequest(incarnation=incarnation):
+            return f"the owner of incarnation {incarnation}"
+        case Sync():
+            return "a lookup"
