@@ -6,6 +6,8 @@ is deposed; so nothing that it believed in its first time survives into its seco
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from tenure.base.instants import FAR_FUTURE, Instant, in_seconds
 from tenure.base.keys import KEY_BYTES, Key
 from tenure.base.names import shown, wrong_with_name
@@ -175,22 +177,13 @@ class Leader:
 
     def _introduce(self, connection: Connection, message: Hello | Join | LeaseRequest) -> None:
         seal = self.context.seal
+        answer = Introduction(
+            journal=seal.journal, leadership=seal.leadership, manager_nonce=seal.nonce
+        )
         if isinstance(message, Hello):
-            answer = Introduction(
-                journal=seal.journal,
-                leadership=seal.leadership,
-                manager_nonce=seal.nonce,
-                token=message.token,
-            )
+            answer = replace(answer, token=message.token)
         else:
-            answer = Introduction(
-                journal=seal.journal,
-                leadership=seal.leadership,
-                manager_nonce=seal.nonce,
-                token=0,
-                owner_nonce=message.owner_nonce,
-                sequence=message.sequence,
-            )
+            answer = replace(answer, owner_nonce=message.owner_nonce, sequence=message.sequence)
         self.context.send(connection, answer)
 
     def _on_sync(self, now: Instant, connection: Connection, message: Sync) -> None:
