@@ -17,6 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from threading import Lock
 from types import TracebackType
+from typing import Any
 
 from tenure.base.instants import Instant
 from tenure.base.keys import UserKey
@@ -150,7 +151,7 @@ class Guard:
         """Whether the key is held no longer, and nobody else gets it before the body is done."""
         self._key = key
         self._lease: Lease | None = None
-        self._task: asyncio.Task[object] | None = None
+        self._task: asyncio.Task[Any] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._cancelling = 0
         self._is_inside = False
@@ -184,8 +185,7 @@ class Guard:
 
     def _has_lasted(self) -> bool:
         """Whether nobody else can have had the key up to now."""
-        in_time = self._guards.clock() < self._guards.expires_at
-        return self.is_held() or (self.is_kept and in_time)
+        return self.is_held() or (self.is_kept and self._guards.clock() < self._guards.expires_at)
 
     def on_lost(self) -> None:
         """The lease is lost. From the thread that renews, or one that reads."""
@@ -199,10 +199,13 @@ class Guard:
             self._task.cancel(msg="the lease of the guarded body was lost")
 
     async def __aenter__(self) -> Lease:
-        self._task = asyncio.current_task()
-        self._loop = asyncio.get_running_loop()
-        if self._task is not None:
-            self._cancelling = self._task.cancelling()
+        return self.enter_in(asyncio.current_task())
+
+    def enter_in(self, task: "asyncio.Task[Any] | None") -> Lease:
+        """Enter; the body runs in `task`."""
+        if task is not None:
+            self._task, self._loop = task, task.get_loop()
+            self._cancelling = task.cancelling()
         return self._enter()
 
     async def __aexit__(

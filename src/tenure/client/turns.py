@@ -31,18 +31,8 @@ class InLine:
         self.key = key
         self.taker = taker
         self.wake = wake
-        self.began_at = 0.0
-
-
-class _Line:
-    """Who has the turn with a key, and who comes next."""
-
-    __slots__ = ("head", "waiting")
-
-    def __init__(self, head: InLine) -> None:
-        self.head = head
-        head.began_at = time.monotonic()
-        self.waiting: deque[InLine] = deque()
+        self.began_at = time.monotonic()
+        """When the turn began, once it has."""
 
 
 class Turns:
@@ -51,7 +41,8 @@ class Turns:
     def __init__(self, most_waiting: int) -> None:
         self._most_waiting = most_waiting
         self._lock = Lock()
-        self._lines: dict[Hashable, _Line] = {}
+        self._lines: dict[Hashable, deque[InLine]] = {}
+        """The first of a line has the turn."""
         self._waits: dict[Taker, Hashable] = {}
 
     def __len__(self) -> int:
@@ -101,7 +92,7 @@ class Turns:
         with self._lock:
             if place.key in self._lines:
                 return False
-            self._lines[place.key] = _Line(place)
+            self._lines[place.key] = deque((place,))
             return True
 
     def _join(self, place: InLine, seconds: float) -> bool:
@@ -109,24 +100,24 @@ class Turns:
         with self._lock:
             line = self._lines.get(place.key)
             if line is None:
-                self._lines[place.key] = _Line(place)
+                self._lines[place.key] = deque((place,))
                 return True
             self._check_chain(place.key, place.taker)
-            if len(line.waiting) >= self._most_waiting or seconds == 0:
-                raise Busy(f"{len(line.waiting)} wait for their turn with {_said(line.head)}")
-            line.waiting.append(place)
+            if len(line) > self._most_waiting or seconds == 0:
+                raise Busy(f"{len(line) - 1} wait for their turn with {_said(line[0])}")
+            line.append(place)
             self._waits[place.taker] = place.key
             return False
 
     def _check_chain(self, key: Hashable, taker: Taker) -> None:
         """That `taker` would not wait for itself."""
-        chain, at = [key], self._lines[key].head.taker
+        chain, at = [key], self._lines[key][0].taker
         while at is not taker:
             wanted = self._waits.get(at)
             if wanted is None:
                 return
             chain.append(wanted)
-            at = self._lines[wanted].head.taker
+            at = self._lines[wanted][0].taker
         if len(chain) == 1:
             raise UsageError(
                 f"{_name(taker)} has the turn with {key!r:.100} already, and would wait for "
@@ -142,8 +133,8 @@ class Turns:
         """Wait no more. A turn that came meanwhile goes to the next."""
         with self._lock:
             line = self._lines.get(place.key)
-            if line is not None and place in line.waiting:
-                line.waiting.remove(place)
+            if line is not None and line[0] is not place and place in line:
+                line.remove(place)
                 del self._waits[place.taker]
                 return
         self.end(place)
@@ -153,12 +144,13 @@ class Turns:
         while True:
             with self._lock:
                 line = self._lines.get(place.key)
-                if line is None or line.head is not place:
+                if line is None or line[0] is not place:
                     return
-                if not line.waiting:
+                if len(line) == 1:
                     del self._lines[place.key]
                     return
-                line.head = place = line.waiting.popleft()
+                line.popleft()
+                place = line[0]
                 del self._waits[place.taker]
                 place.began_at = time.monotonic()
             try:
@@ -170,7 +162,7 @@ class Turns:
     def _late(self, key: Hashable, seconds: float) -> Busy:
         with self._lock:
             line = self._lines.get(key)
-            rest = f"{key!r:.100}" if line is None else _said(line.head)
+            rest = f"{key!r:.100}" if line is None else _said(line[0])
         return Busy(f"the turn did not come within {seconds:g} s with {rest}")
 
 

@@ -20,7 +20,7 @@ from threading import RLock
 
 import msgspec
 
-from tenure.base.keys import Key, PoolKind, UserKey
+from tenure.base.keys import HASHED_KEY_BYTES, Key, PoolKind, UserKey
 from tenure.base.ranges import WHOLE, KeyRange
 from tenure.client.guard import Guards
 from tenure.client.hand_off.handler import Exported
@@ -86,17 +86,17 @@ class StoredEntries(KeyedState[Stored]):
         """In a forked child: another thread of the parent may have had the lock."""
         self._lock = RLock()
 
-    def put(self, user_key: UserKey, entry: Stored) -> None:
+    def put(self, user_key: UserKey, entry: Stored, now: int) -> None:
         """Store `entry`. Raises Full where there is no room for it, having stored nothing."""
         with self._lock:
-            self.drop_ended()
+            self._drop_ended(now)
             old = self._values.get(user_key)
-            if old is None and self._limit is not None and len(self) >= self._limit:
+            if old is None and self._limit is not None and len(self._values) >= self._limit:
                 raise Full(
                     f"there are {len(self)} entries, as many as limit= allows: {user_key!r:.100} "
                     "was not stored. Remove entries, or give them an end with ttl="
                 )
-            more = _size(user_key, entry) - (_size(user_key, old) if old is not None else 0)
+            more = _size(user_key, entry) if old is None else len(entry.data) - len(old.data)
             most = self._limit_bytes
             if most is not None and more > 0 and self._bytes + more > most:
                 raise Full(
@@ -104,7 +104,13 @@ class StoredEntries(KeyedState[Stored]):
                     f"{more} more, where limit_bytes= allows {most}: it was not stored. Remove "
                     "entries, or give them an end with ttl="
                 )
-            self[user_key] = entry
+            super().__setitem__(user_key, entry)
+            self._bytes += more
+            self._note_end(user_key, entry)
+
+    def found(self, user_key: UserKey) -> Stored | None:
+        """What is stored, whether it counts or not."""
+        return self._values.get(user_key)
 
     def drop(self, user_key: UserKey, entry: Stored) -> None:
         """Remove `entry`, if it is still what is stored."""
@@ -114,16 +120,17 @@ class StoredEntries(KeyedState[Stored]):
 
     def drop_ended(self) -> None:
         """Remove every entry that has ended."""
+        if self._ends:
+            with self._lock:
+                self._drop_ended(self._clock())
+
+    def _drop_ended(self, now: int) -> None:
         ends = self._ends
-        if not ends:
-            return
-        with self._lock:
-            now = self._clock()
-            while ends and ends[0][0] <= now:
-                user_key = heappop(ends)[2]
-                entry = self._values.get(user_key)
-                if entry is not None and entry.ends_at != NEVER and entry.ends_at <= now:
-                    del self[user_key]
+        while ends and ends[0][0] <= now:
+            user_key = heappop(ends)[2]
+            entry = self._values.get(user_key)
+            if entry is not None and entry.ends_at != NEVER and entry.ends_at <= now:
+                del self[user_key]
 
     def size(self) -> int:
         """What keys and values take, as bytes."""
@@ -131,14 +138,6 @@ class StoredEntries(KeyedState[Stored]):
         return self._bytes
 
     # --- the mapping, counting ---
-
-    def __setitem__(self, user_key: UserKey, entry: Stored) -> None:
-        with self._lock:
-            old = self._values.get(user_key)
-            super().__setitem__(user_key, entry)
-            self._count(((user_key, old),), -1)
-            self._count(((user_key, entry),), 1)
-            self._note_end(user_key, entry)
 
     def __delitem__(self, user_key: UserKey) -> None:
         with self._lock:
@@ -201,5 +200,8 @@ class StoredEntries(KeyedState[Stored]):
 
 
 def _size(user_key: UserKey, entry: Stored) -> int:
-    key = user_key.encode() if isinstance(user_key, str) else user_key
-    return len(entry.data) + (len(key) if isinstance(key, bytes) else CLOCK_BYTES)
+    if isinstance(user_key, int):
+        return len(entry.data) + HASHED_KEY_BYTES
+    if isinstance(user_key, str) and not user_key.isascii():
+        user_key = user_key.encode()
+    return len(entry.data) + len(user_key)

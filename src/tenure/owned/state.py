@@ -10,7 +10,6 @@ cart.value = [*(cart.value or []), "tea"]
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, overload
 
-from tenure.base.instants import Instant
 from tenure.base.keys import PoolKind, UserKey
 from tenure.base.ranges import KeyRange
 from tenure.client.arguments import checked_seconds
@@ -24,6 +23,8 @@ from tenure.owned.entries import StoredEntries
 from tenure.owned.turn import Turn
 
 V = TypeVar("V")
+
+_KEYS = (str, bytes, int)
 
 WAIT_SECONDS = 10.0
 """For a turn, unless said otherwise: longer than operations take, and short for whoever waits for
@@ -128,14 +129,13 @@ class OwnedState(OwnersState, Generic[V]):
             )
         return self._guards
 
-    def now(self) -> Instant:
-        """By its owner's clock."""
-        return self.guards.clock()
-
-    def check_usable(self, key: UserKey) -> None:
-        """Raise where no turn can be taken: KeyTypeError, ClosedError, ForkedError."""
-        _ = self.guards.board.current.numbers[0]
-        self.guards.board.key(key)
+    def check_usable(self, key: UserKey) -> Guards:
+        """The owner's guards. Raises where no turn can be taken: KeyTypeError, ForkedError."""
+        guards = self.guards
+        _ = guards.board.current.numbers[0]
+        if type(key) not in _KEYS:  # of those, `check` says what is wrong with them
+            guards.board.key(key)
+        return guards
 
     def on_fork(self) -> None:
         """In a forked child: no lock of the parent's is waited for, and every turn raises."""

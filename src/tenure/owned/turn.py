@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 from tenure.base.instants import SECOND_NS
 from tenure.base.keys import UserKey
 from tenure.client.arguments import checked_seconds
-from tenure.client.guard import Guard
+from tenure.client.guard import Guard, Guards
 from tenure.client.lease import Lease
 from tenure.client.turns import InLine
 from tenure.errors import UsageError
@@ -44,6 +44,7 @@ class Turn(Generic[V]):
     __slots__ = (
         "_ends",
         "_guard",
+        "_guards",
         "_is_assigned",
         "_is_inside",
         "_lease",
@@ -60,6 +61,7 @@ class Turn(Generic[V]):
         self._state = state
         self._wait = wait
         self._guard: Guard | None = None
+        self._guards: Guards
         self._lease: Lease | None = None
         self._place: InLine
         self._stored: Stored | None = None
@@ -74,7 +76,8 @@ class Turn(Generic[V]):
     @property
     def value(self) -> V | None:
         """What is stored for the key; None where nothing is."""
-        self._check_inside()
+        if not self._is_inside:
+            self._check_inside()
         if self._value is _UNREAD:
             stored = self._stored
             self._value = None if stored is None else self._state.codec.decode(stored.data)
@@ -82,7 +85,8 @@ class Turn(Generic[V]):
 
     @value.setter
     def value(self, value: V | None) -> None:
-        self._check_inside()
+        if not self._is_inside:
+            self._check_inside()
         self._value = value
         self._is_assigned = True
 
@@ -105,7 +109,7 @@ class Turn(Generic[V]):
             return self._ends
         if self._stored is None or self._stored.ends_at == NEVER:
             return None
-        return max(self._stored.ends_at - self._state.now(), 1) / SECOND_NS
+        return max(self._stored.ends_at - self._guards.clock(), 1) / SECOND_NS
 
     @ttl.setter
     def ttl(self, seconds: float | None) -> None:
@@ -128,10 +132,11 @@ class Turn(Generic[V]):
 
     async def __aenter__(self) -> Self:
         self._before()
-        self._place = await self._state.turns.take(self.key, self._wait)
+        place = self._place = await self._state.turns.take(self.key, self._wait)
         try:
-            guard = self._guard = Guard(self._state.guards, self.key)
-            self._begin(await guard.__aenter__())
+            guard = self._guard = Guard(self._guards, self.key)
+            assert isinstance(place.taker, asyncio.Task)
+            self._begin(guard.enter_in(place.taker))
         except BaseException:
             self._state.turns.end(self._place)
             raise
@@ -146,7 +151,7 @@ class Turn(Generic[V]):
             )
         self._place = self._state.turns.take_blocking(self.key, self._wait)
         try:
-            guard = self._guard = Guard(self._state.guards, self.key)
+            guard = self._guard = Guard(self._guards, self.key)
             self._begin(guard.__enter__())
         except BaseException:
             self._state.turns.end(self._place)
@@ -191,16 +196,16 @@ class Turn(Generic[V]):
         """Raise what can be known before waiting."""
         if self._guard is not None:
             raise UsageError(f"the turn with {self.key!r:.100} was taken already; call `at` again")
-        self._state.check_usable(self.key)
+        self._guards = self._state.check_usable(self.key)
 
     def _begin(self, lease: Lease) -> None:
         """Steps (1), which the guard has done, and (2)."""
         assert self._guard is not None
         self._lease = lease
-        stored = self._state.entries.get(self.key)
+        stored = self._state.entries.found(self.key)
         if stored is not None:
-            since = self._state.guards.board.since(lease)
-            if since is None or not stored.counts(lease, since, self._state.now()):
+            since = self._guards.board.since(lease)
+            if since is None or not stored.counts(lease, since, self._guards.clock()):
                 self._state.entries.drop(self.key, stored)
                 stored = None
         self._stored = stored
@@ -224,7 +229,8 @@ class Turn(Generic[V]):
             if data is None:
                 state.entries.pop(self.key, None)
             else:
-                state.entries.put(self.key, self._new(data))
+                now = self._guards.clock()
+                state.entries.put(self.key, self._new(data, now), now)
 
     def _outcome(self) -> bytes | None:
         """The value after the body; `stored.data` itself where nothing became of it."""
@@ -240,10 +246,10 @@ class Turn(Generic[V]):
             return stored.data
         return data
 
-    def _new(self, data: bytes) -> Stored:
+    def _new(self, data: bytes, now: int) -> Stored:
         assert self._lease is not None
         seconds = self._state.ttl if self._ends is _UNREAD else self._ends
-        ends_at = NEVER if seconds is None else self._state.now() + int(seconds * SECOND_NS)
+        ends_at = NEVER if seconds is None else now + int(seconds * SECOND_NS)
         return Stored(self._lease.number, self._lease.journal, ends_at, data)
 
 

@@ -56,7 +56,7 @@ def test_threads_and_tasks_of_several_loops_stand_in_one_line() -> None:
         target: Callable[[str], None] = in_loop if i % 2 else in_thread
         threads.append(threading.Thread(target=target, args=(str(i),)))
         threads[-1].start()
-        wait_until(lambda n=i + 1: len(turns._lines["a"].waiting) == n)  # type: ignore[misc]
+        wait_until(lambda n=i + 1: len(turns._lines["a"]) == n + 1)  # type: ignore[misc]
     turns.end(place)
     for each in threads:
         each.join()
@@ -190,7 +190,7 @@ def test_a_turn_that_comes_to_a_closed_loop_goes_on_to_the_next() -> None:
     taken: list[InLine] = []
     thread = threading.Thread(target=lambda: taken.append(turns.take_blocking("a", LONG)))
     thread.start()
-    wait_until(lambda: len(turns._lines["a"].waiting) == 2)
+    wait_until(lambda: len(turns._lines["a"]) == 3)
     turns.end(place)
     thread.join()
     setattr(left, "_log_destroy_pending", False)  # noqa: B010  # the stubs do not have it

@@ -218,7 +218,7 @@ def test_what_is_handed_over_counts_and_what_was_lost_does_not() -> None:
 
 def test_an_entry_of_another_history_reads_as_absent() -> None:
     held = holder(number=5)
-    held.state.entries["ann"] = Stored(9, JOURNAL + 1, 0, b"\x01")
+    held.state.entries.put("ann", Stored(9, JOURNAL + 1, 0, b"\x01"), held.clock())
     assert stored(held.state, "ann") is None
 
 

@@ -19,7 +19,7 @@ V = TypeVar("V")
 ENTRY_BYTES = CHUNK_BYTES - 4096
 """The most bytes of a key with its value, which are never parted; a leaf's bounds come on top."""
 
-_PLAIN = (str, int, bytes, bool, type(None))
+_PLAIN = frozenset((str, int, bytes, bool, type(None)))
 
 
 def is_alike(one: Any, other: Any) -> bool:  # noqa: ANN401  # whatever an application keeps
@@ -29,6 +29,9 @@ def is_alike(one: Any, other: Any) -> bool:  # noqa: ANN401  # whatever an appli
     if type(one) in _PLAIN:
         return bool(one == other)
     if isinstance(one, list | tuple):
+        types = [*map(type, one)]
+        if _PLAIN.issuperset(types):  # all at once: most values are lists of these
+            return types == [*map(type, other)] and bool(one == other)
         return len(one) == len(other) and all(map(is_alike, one, other))
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(is_alike(one[key], other[key]) for key in one)

@@ -1,0 +1,70 @@
+"""Carts over HTTP, twice: in a dict under locks, and in owned state; for the benchmark `owned`."""
+
+import asyncio
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+
+from tenure import OwnedState
+from tenure.protocol.lease.timing import DEFAULT
+from tenure.testing.cluster import InProcessCluster
+
+KEPT = 10
+
+Handler = Callable[[web.Request], Awaitable[web.Response]]
+
+
+def on_a_dict() -> Handler:
+    """As it is without tenure, on one process."""
+    carts: dict[str, list[str]] = {}
+    locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def post(request: web.Request) -> web.Response:
+        user = request.match_info["user"]
+        async with locks[user]:
+            carts[user] = cart = [*carts.get(user, []), request.query["article"]][-KEPT:]
+        return web.json_response(len(cart))
+
+    return post
+
+
+def on_owned_state(carts: OwnedState[list[str]]) -> Handler:
+    """As it is with tenure, on any of several processes."""
+
+    async def post(request: web.Request) -> web.Response:
+        async with carts.at(request.match_info["user"]) as cart:
+            cart.value = kept = [*(cart.value or []), request.query["article"]][-KEPT:]
+        return web.json_response(len(kept))
+
+    return post
+
+
+async def serve() -> None:
+    """Both services, until nobody reads any more."""
+    carts: OwnedState[list[str]] = OwnedState(value_type=list[str], ttl=3600, limit=100_000)
+
+    async def cpu(_: web.Request) -> web.Response:
+        return web.json_response(time.process_time())
+
+    app = web.Application()
+    app.router.add_post("/dict/{user}", on_a_dict())
+    app.router.add_post("/owned/{user}", on_owned_state(carts))
+    app.router.add_get("/cpu", cpu)
+    async with (
+        InProcessCluster(["carts"], timing=DEFAULT) as cluster,
+        cluster.owner(hand_off=carts) as owner,
+    ):
+        await owner.ready()
+        runner = web.AppRunner(app, access_log=None)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        print(runner.addresses[0][1], flush=True)
+        await asyncio.to_thread(sys.stdin.read)
+        await runner.cleanup()
+
+
+if __name__ == "__main__":
+    asyncio.run(serve())
