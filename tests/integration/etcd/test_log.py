@@ -11,14 +11,18 @@ from tenure.journals.etcd.store import EtcdStore
 from tenure.journals.etcd.values import PIECE_BYTES, Keys
 from tenure.journals.etcd.writes import compact
 from tenure.protocol.lease.messages import Entry
-from tenure.protocol.lease.records import AnyRecord, Changed, PoolState, State
+from tenure.protocol.lease.records import AnyRecord, Changed, Joined, PoolState, State
 from tenure.protocol.log.journal import Committed, Deposed
+from tenure.protocol.log.ledger import RECORDS_PER_APPEND
 from tenure.testing.contracts.journal import lead
 from tenure.testing.contracts.records import A_STATE, numbered
 from tenure.wire.lease_records import LEASE_RECORDS
+from tenure.wire.limits import LABEL_CHARACTERS, LABELS_PER_OWNER
 from tests.integration.etcd.keys import keys_under
 from tests.integration.etcd.servers import Cluster
 
+ETCD_REQUEST_BYTES = 3 << 19
+"""What etcd takes in one request, 1.5 MiB, where nothing else is said."""
 OpenEtcd = Callable[[str], EtcdJournal[AnyRecord, State]]
 pytestmark = pytest.mark.asyncio
 
@@ -48,6 +52,42 @@ def large_state(number: int, count: int = 40_000) -> State:
         numbered=(),
     )
     return State(leadership=number, pools=(pool,))
+
+
+async def test_an_append_of_a_thousand_joins_is_larger_than_a_request_and_is_whole(
+    etcd: Cluster, prefix: str, open_etcd: OpenEtcd
+) -> None:
+    """As many records as a leader appends at once, each as large as an owner can make it."""
+    labels = {f"{i:0{LABEL_CHARACTERS}}": "z" * LABEL_CHARACTERS for i in range(LABELS_PER_OWNER)}
+    joins = tuple(
+        Joined(
+            pool="rooms",
+            incarnation=i,
+            name=f"{i:0200}",
+            nonce=i,
+            address="a" * 2_000,
+            labels=labels,
+        )
+        for i in range(1, RECORDS_PER_APPEND + 1)
+    )
+    size = sum(len(LEASE_RECORDS.encode_record(join)) for join in joins)
+    assert size > 10 * ETCD_REQUEST_BYTES
+    journal = open_etcd(etcd.journal_url(prefix=prefix))
+    leadership = await lead(journal)
+    beats = 0
+
+    async def beat_meanwhile() -> None:
+        nonlocal beats
+        while not append.done():
+            beats += 1
+            assert await journal.beat(leadership, beats)
+            await asyncio.sleep(0.05)
+
+    append = asyncio.create_task(journal.append(leadership, 0, joins))
+    await beat_meanwhile()
+    assert await append == Committed(RECORDS_PER_APPEND)
+    assert beats > 1, "the leader shows that it lives while it writes"
+    assert (await open_etcd(etcd.journal_url(prefix=prefix)).load()).records == joins
 
 
 async def test_an_append_larger_than_a_request_is_whole_or_not_there(
