@@ -339,6 +339,29 @@ def test_the_watchdog_stops_renewals_and_life_starts_them_again() -> None:
     assert len(driven.asked()) == 1
 
 
+# --- a term that runs out -------------------------------------------------------------------------
+
+
+def test_who_lapses_asks_at_once_for_new_leases() -> None:
+    """Not at the next renewal: nobody serves meanwhile what it has just let go of."""
+    driven = holding()
+    driven.take(events.Lapsed(), at(1))
+    [request] = driven.asked()
+    assert isinstance(request, LeaseRequest)
+    assert request.held == ()
+
+
+def test_who_lapses_while_a_request_is_under_way_asks_again_when_that_is_answered() -> None:
+    driven = renewing()
+    driven.take(events.Lapsed(), at(3.5))
+    assert driven.asked() == []
+    driven.hear(response(driven, whole()), at(3.5))
+    assert driven.machine.belief.leases == ()
+    [request] = driven.asked()
+    assert isinstance(request, LeaseRequest)
+    assert request.held == ()
+
+
 # --- what it says of silence ----------------------------------------------------------------------
 
 
