@@ -69,6 +69,7 @@ KNOWN = {
     "loss-by-last-flag": Known(0, (UNSIGNALLED,)),
     "loss-signalled-in-vain": Known(0, ("S2: signalled in vain",)),
     "handed-over-while-served": Known(0, ("S2: a write was forgotten",)),
+    "moved-before-it-has-settled": Known(0, ("P13: moved before it had settled",)),
     "granted-without-the-import": Known(13, ("S2: a write was forgotten",)),
     "import-of-an-earlier-number": Known(0, ("S2: what was lost came back",)),
     "import-without-its-grant": Known(2, ("S2: what was lost came back",)),

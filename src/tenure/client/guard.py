@@ -10,10 +10,13 @@ A body that raised an error of its own keeps it: what it says is nearer to the c
 A body that is to finish before its key moves (`finish=True`) goes on when the range is recalled, or
 the owner leaves: from then on nobody begins anything on the key, and it is given back when the body
 is done. The lease of such a body is lost when the manager, or the term, does not wait any longer.
+A range that is to be handed over with its state settles first, in the same way: no such body begins
+there, and it is served until those that run are done, or have had their time.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from contextlib import suppress
 from threading import Lock
 from types import TracebackType
@@ -23,6 +26,7 @@ from tenure.base.instants import Instant
 from tenure.base.keys import UserKey
 from tenure.base.ranges import WHOLE, KeyRange
 from tenure.client.holdings import Board
+from tenure.client.interests import Interests
 from tenure.client.lease import Lease
 from tenure.errors import LeaseLost, NotOwner, UsageError
 from tenure.runtime.clock import Clock
@@ -48,77 +52,103 @@ class Guards:
         self.expires_at = Instant(0)
         """Of all that is held, and of what is being given back."""
         self._lock = Lock()
-        self._entered: dict[Guard, None] = {}
-        self._waiting: list[tuple[tuple[KeyRange, ...], Callable[[], object]]] = []
-        """What is to be done when no body in these ranges is to finish any more."""
+        self._entered: Interests[Guard] = Interests()
+        self._finishing: Interests[Guard] = Interests()
+        """Those whose bodies are to finish before their keys move."""
+        self._waiting: list[tuple[set[Guard], Callable[[], object]]] = []
+        """What is to be done when none of these is to finish any more."""
+        self._settling: list[KeyRange] = []
+        """Where nothing begins that is to finish, because the range is about to move."""
 
-    def add(self, guard: "Guard") -> None:
-        """Tell `guard` when its lease is lost."""
-        with self._lock:
-            self._entered[guard] = None
+    def add(self, guard: "Guard", lease: Lease) -> None:
+        """Tell `guard` when its lease is lost. Raises NotOwner if it is to finish, and its range is
+        about to move.
+        """
+        if guard.finishes:
+            with self._lock:
+                if any(lease.key in each for each in self._settling):
+                    raise self.not_owner(guard.key)
+                self._finishing.add(lease.key, guard)
+        self._entered.add(lease.key, guard)
 
-    def remove(self, guard: "Guard") -> None:
+    def remove(self, guard: "Guard", lease: Lease) -> None:
         """Tell it no more."""
-        with self._lock:
-            self._entered.pop(guard, None)
-        self._go_on()
+        self._entered.remove(lease.key, guard)
+        if guard.finishes:
+            self._waits_no_more(guard, lease)
 
-    def tell_losers(self) -> None:
-        """Something may have been lost: tell those whose lease is. From any thread.
+    def tell_losers(self, ranges: Iterable[KeyRange] = (WHOLE,)) -> None:
+        """Something in these ranges may have been lost: tell those whose lease is. From any thread.
 
         Those that are to finish are told by `keep`, which knows whether anybody else gets the key.
         """
-        for guard in self._all():
+        for guard in self._entered.within(ranges):
             if not guard.finishes and not guard.is_held():
                 guard.on_lost()
 
     # --- bodies that are to finish, for the engine's loop ---
 
-    def _all(self) -> list["Guard"]:
-        with self._lock:
-            return list(self._entered)
-
-    def finishing(self, ranges: tuple[KeyRange, ...] = (WHOLE,)) -> int:
+    def finishing(self, ranges: Iterable[KeyRange] = (WHOLE,)) -> int:
         """How many bodies in these ranges are to finish before their keys move."""
-        return sum(guard.finishes and guard.is_in(ranges) for guard in self._all())
+        return len(self._finishing.within(ranges))
 
-    def keep(self, kept: tuple[KeyRange, ...]) -> None:
-        """Of what is held no longer, nobody else gets these ranges yet: bodies there finish."""
-        for guard in self._all():
-            if guard.finishes and not guard.is_held():
+    def keep(self, revoked: Iterable[KeyRange], kept: tuple[KeyRange, ...]) -> None:
+        """Of what is held no longer, nobody else gets `kept` yet: bodies there finish."""
+        for guard in self._finishing.within(revoked):
+            if not guard.is_held():
                 guard.is_kept = guard.is_kept or guard.is_in(kept)
                 if not guard.is_kept:
                     guard.on_lost()
 
-    def overtake(self, ranges: tuple[KeyRange, ...] = (WHOLE,)) -> None:
+    def overtake(self, ranges: Iterable[KeyRange] = (WHOLE,)) -> None:
         """Nothing in these ranges is waited for any longer."""
-        for guard in self._all():
-            if guard.finishes and guard.is_in(ranges):
-                guard.finishes = guard.is_kept = False
-                if not guard.is_held():
-                    guard.on_lost()
-        self._go_on()
+        for guard in self._finishing.within(ranges):
+            guard.finishes = guard.is_kept = False
+            if not guard.is_held():
+                guard.on_lost()
+            if guard.lease is not None:
+                self._waits_no_more(guard, guard.lease)
 
-    def when_finished(self, ranges: tuple[KeyRange, ...], then: Callable[[], object]) -> None:
-        """Call `then` when no body in these ranges is to finish any more; at once if none is."""
+    def when_finished(self, ranges: Iterable[KeyRange], then: Callable[[], object]) -> None:
+        """Call `then` when no body that has begun in these ranges is to finish any more; at once if
+        there is none.
+        """
         with self._lock:
-            self._waiting.append((ranges, then))
-        self._go_on()
+            left = set(self._finishing.within(ranges))
+            if left:
+                self._waiting.append((left, then))
+        if not left:
+            then()
 
-    def _go_on(self) -> None:
-        if not self._waiting:
-            return
+    def _waits_no_more(self, guard: "Guard", lease: Lease) -> None:
         with self._lock:
-            busy = [guard for guard in self._entered if guard.finishes]
-            waiting, self._waiting = self._waiting, []
-            due = []
-            for ranges, then in waiting:
-                if any(guard.is_in(ranges) for guard in busy):
-                    self._waiting.append((ranges, then))
-                else:
-                    due.append(then)
+            self._finishing.remove(lease.key, guard)
+            for left, _ in self._waiting:
+                left.discard(guard)
+            due = [then for left, then in self._waiting if not left]
+            self._waiting = [wait for wait in self._waiting if wait[0]]
         for then in due:
             then()
+
+    def settle(self, key_range: KeyRange) -> "Future[None]":
+        """Let nothing begin in the range that is to finish, until `resume`; done when all such
+        bodies there are done.
+        """
+        with self._lock:
+            self._settling.append(key_range)
+        settled: Future[None] = Future()
+
+        def end() -> None:
+            if settled.set_running_or_notify_cancel():
+                settled.set_result(None)
+
+        self.when_finished((key_range,), end)
+        return settled
+
+    def resume(self, key_range: KeyRange) -> None:
+        """The range is settled no longer."""
+        with self._lock:
+            self._settling.remove(key_range)
 
     def not_owner(self, key: UserKey) -> NotOwner:
         """The error on entering."""
@@ -149,8 +179,8 @@ class Guard:
         """Whether the body is to finish before the key moves."""
         self.is_kept = False
         """Whether the key is held no longer, and nobody else gets it before the body is done."""
-        self._key = key
-        self._lease: Lease | None = None
+        self.key = key
+        self.lease: Lease | None = None
         self._task: asyncio.Task[Any] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._cancelling = 0
@@ -158,30 +188,31 @@ class Guard:
         self._cancelled = False
 
     def _enter(self) -> Lease:
-        if self._lease is not None:
-            raise UsageError(f"the guard of {self._key!r} was entered already; make another")
-        lease = self._guards.board.check(self._key)
+        if self.lease is not None:
+            raise UsageError(f"the guard of {self.key!r} was entered already; make another")
+        lease = self._guards.board.check(self.key)
         if lease is None:
-            raise self._guards.not_owner(self._key)
-        self._lease = lease
+            raise self._guards.not_owner(self.key)
+        self.lease = lease
+        self._guards.add(self, lease)
         self._is_inside = True
-        self._guards.add(self)
         if not self.is_held():  # lost before anybody would have told us
             self._leave()
-            raise self._guards.not_owner(self._key)
+            raise self._guards.not_owner(self.key)
         return lease
 
     def _leave(self) -> None:
         self._is_inside = False
-        self._guards.remove(self)
+        assert self.lease is not None
+        self._guards.remove(self, self.lease)
 
     def is_held(self) -> bool:
         """Whether the lease with which the body began still is."""
-        return self._lease is not None and self._guards.board.holds(self._lease)
+        return self.lease is not None and self._guards.board.holds(self.lease)
 
     def is_in(self, ranges: tuple[KeyRange, ...]) -> bool:
         """Whether its key lies in any of them."""
-        return self._lease is not None and any(self._lease.key in each for each in ranges)
+        return self.lease is not None and any(self.lease.key in each for each in ranges)
 
     def _has_lasted(self) -> bool:
         """Whether nobody else can have had the key up to now."""
@@ -233,8 +264,8 @@ class Guard:
         self._finish(error, is_replaced=False)
 
     def _finish(self, error: BaseException | None, *, is_replaced: bool) -> None:
-        assert self._lease is not None
+        assert self.lease is not None
         has_lasted = self._has_lasted()
         self._leave()
         if is_replaced or (error is None and not has_lasted):
-            raise self._guards.lease_lost(self._key, self._lease) from error
+            raise self._guards.lease_lost(self.key, self.lease) from error

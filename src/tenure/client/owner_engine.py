@@ -14,9 +14,10 @@ from typing import assert_never
 
 import msgspec
 
-from tenure.base.instants import SECOND_NS, in_seconds
+from tenure.base.instants import SECOND_NS, Instant, in_seconds
 from tenure.base.keys import UserKey
 from tenure.base.noted import Noted
+from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import WHOLE, KeyRange
 from tenure.client.callbacks import Callback, Job, shown
 from tenure.client.environment import Environment
@@ -78,6 +79,10 @@ manager that is there should hear of it."""
 
 WHAT = "Owner"
 logger = logging.getLogger("tenure.owner")
+
+SETTLING_PART = 0.75
+"""Of the time in which a leaving owner hands over: so long it waits for what is to finish. The rest
+is for the state, which would be lost otherwise."""
 
 
 class OwnerEngine:
@@ -168,12 +173,19 @@ class OwnerEngine:
                 assert_never(action)
 
     def _hold(self, holdings: Holdings) -> None:
-        before, self.guards.expires_at = self.board.current.leases, holdings.expires_at
+        before, self.guards.expires_at = self.board.current, holdings.expires_at
         is_up = self.board.publish(holdings)
         if self.transfers is not None:
             self.transfers.know(holdings)
-        if before and before != holdings.leases:
-            self.guards.tell_losers()
+        if before.leases and before.leases != holdings.leases:
+            same = holdings.leases if holdings.journal == before.journal else ()
+            numbers = RangeMap.of(((each.range, each.number) for each in same), NO_NUMBER)
+            self.guards.tell_losers(
+                piece
+                for each in before.leases
+                for piece, number in numbers.within(each.range)
+                if number != each.number
+            )
         if holdings.incarnation != NO_NUMBER and not self.shell.entered.done():
             self.shell.have_entered()
         if is_up and holdings.leases and not self.ready.done():
@@ -191,7 +203,7 @@ class OwnerEngine:
             then=lambda: self.shell.post(done),
             deadline=revoke.deadline,
         )
-        self.guards.keep(revoke.kept)
+        self.guards.keep(revoked, revoke.kept)
         self.guards.when_finished(
             revoked, lambda: self.shell.call(lambda: self._call_on_revoke(job))
         )
@@ -254,7 +266,9 @@ class OwnerEngine:
         if isinstance(handler, OwnersState):
             handler.guard_with(self.guards)
         shell = self.shell
-        application = Application(handler, shell.callbacks, shell.counts, shell.name, logger)
+        application = Application(
+            handler, shell.callbacks, shell.counts, shell.name, logger, self.guards
+        )
         port = OwnerPort(
             shell.name, self.config.pool, self._environment, shell.counts, logger, shell.post
         )
@@ -352,13 +366,15 @@ class OwnerEngine:
         """Go on serving until all bodies are done that are to finish, and then until everything is
         handed over, or given back, or that has taken `seconds`.
         """
-        began = asyncio.get_running_loop().time()
+        loop = asyncio.get_running_loop()
+        ends_at = loop.time() + seconds
         if self.guards.finishing():
-            await self._finish(seconds)
-        if self.transfers is not None:
-            left_over = seconds - (asyncio.get_running_loop().time() - began)
-            if left_over > 0:
-                await self._hand_over_all(left_over)
+            await self._finish(seconds if self.transfers is None else seconds * SETTLING_PART)
+        left_over = ends_at - loop.time()
+        if self.transfers is not None and left_over > 0:
+            settling_ns = int(left_over * SETTLING_PART * SECOND_NS)
+            self.transfers.settle_by = Instant(self._clock() + settling_ns)
+            await self._hand_over_all(left_over)
 
     async def _finish(self, seconds: float) -> None:
         finished = asyncio.Event()

@@ -84,8 +84,14 @@ class States:
         end = self._ends_of(owner).giving.get(order)
         if end is None:
             owner.post(owner_events.HandOffFailed(order))
-        else:
-            end.post(ServingEnded())
+            return
+        if end.body.is_cut_short():
+            raise Violation(
+                "P13: moved before it had settled",
+                f"{owner.slot} ends serving {order.range} under number {order.number} while what "
+                "has begun there goes on, and was to be waited for",
+            )
+        end.post(ServingEnded())
 
     def stop(self, owner: OwnerProcess, order: HandOff) -> None:
         """The source stops: the taker sees its channel end."""

@@ -3,16 +3,20 @@
 A message takes a moment, and arrives after those before it. A channel may break, and an end whose
 process is stopped hears nothing until it goes on. What an application exports, imports and drops
 happens at once, in its dictionary; that it has happened is told a moment later.
+
+In some ranges something has begun when they are to move, which must finish before: it settles in
+its time, or never does. It is judged where serving ends (`SimBody.is_cut_short`).
 """
 
 from collections import deque
 from collections.abc import Callable
 from itertools import count
+from random import Random
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS
+from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, Instant
 from tenure.base.keys import Key
 from tenure.base.machine import Machine
 from tenure.base.ranges import KeyRange
@@ -37,6 +41,9 @@ M = TypeVar("M", bound=Machine[Any, Any])
 
 BREAK_SEEN_NS = 50 * MILLISECOND_NS
 KEYS_PER_CHUNK = 2
+BODIES, HANGING_BODIES = 0.2, 0.1
+"""The part of all hand-offs in which something has begun, and of that, what never ends."""
+LONGEST_BODY_NS = 500 * MILLISECOND_NS
 _channels = count(1)
 
 
@@ -174,6 +181,33 @@ class End(Generic[M]):
         self.world.at(self.world.now + self.a_moment(), self.post, event)
 
 
+class SimBody:
+    """What has begun in a range that is to move, and writes there until it ends."""
+
+    def __init__(self, process: OwnerProcess, order: HandOff) -> None:
+        # A source of its own: what is drawn here does not shift what the seed means elsewhere.
+        random = Random(order.number ^ process.site.now)  # not for secrets
+        self._process = process
+        self._deadline: Instant | None = None
+        """Until when it may be waited for; None where nobody has asked it to end."""
+        lasts = 0
+        if random.random() < BODIES:
+            hangs = process.site.faults.is_on and random.random() < HANGING_BODIES
+            lasts = FAR_FUTURE // 2 if hangs else random.randrange(LONGEST_BODY_NS)
+        self.ends_at = process.site.now + lasts
+
+    def settle(self, deadline: Instant) -> int:
+        """It is to end; the instant at which it will have."""
+        self._deadline = deadline
+        return max(self.ends_at, self._process.site.now + 1)
+
+    def is_cut_short(self) -> bool:
+        """Whether it goes on, and was to be waited for."""
+        process = self._process
+        in_time = self._deadline is None or process.now() < self._deadline
+        return process.site.now < self.ends_at and in_time
+
+
 class Ends:
     """Those that one process has."""
 
@@ -202,6 +236,7 @@ class GivingEnd(End[giving.Giving]):
         super().__init__(process, giving.Giving(order, offer))
         self.order = order
         self._ends_of = ends_of
+        self.body = SimBody(process, order)
         self._sent: Values = {}
         self._to_send: list[Key] = []
 
@@ -220,6 +255,8 @@ class GivingEnd(End[giving.Giving]):
                 self.soon(giving.ExportBegun())
             case giving.MakeChunk():
                 self.soon(giving.ChunkMade(self._chunk()))
+            case giving.Settle(deadline=deadline):
+                self.world.at(self.body.settle(deadline), self.post, giving.Settled())
             case giving.EndServing():
                 self.process.post(owner_events.CopiedAhead(self.order))
             case giving.HaveGiven():

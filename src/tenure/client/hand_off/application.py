@@ -15,7 +15,14 @@ from concurrent.futures import Future
 
 from tenure.base.ranges import KeyRange
 from tenure.client.callbacks import Callbacks, Job
-from tenure.client.hand_off.handler import HandOffHandler, Mark, exported_by, result_of
+from tenure.client.guard import Guards
+from tenure.client.hand_off.handler import (
+    HandOffHandler,
+    Mark,
+    exported_by,
+    result_of,
+    settling,
+)
 from tenure.errors import TenureError
 from tenure.protocol.lease.owner.giving import SMALL_BYTES
 
@@ -50,8 +57,11 @@ class Application:
         counts: Counter[str],
         name: str,
         logger: logging.Logger,
+        guards: Guards,
     ) -> None:
         self._handler = handler
+        self._settles = settling(handler)
+        self._guards = guards
         self._callbacks = callbacks
         self._counts = counts
         self._name = name
@@ -87,6 +97,40 @@ class Application:
             return await anext(chunks, None)
 
         return self._callbacks.run(following)
+
+    async def settle(self, key_range: KeyRange, seconds: float) -> None:
+        """Let what has begun in the range finish: bodies that are to, and what the handler waits
+        for. `resume` is to follow.
+        """
+        handler, waits = self._settles, [self._guards.settle(key_range)]
+
+        async def settle() -> None:
+            assert handler is not None
+            try:
+                await result_of(handler.settle_range(key_range, seconds))
+            except Exception:  # noqa: BLE001  # the application's: the range moves all the same
+                self._log.exception("%s: settle_range failed for %s", self._name, key_range)
+
+        if handler is not None:
+            waits.append(self._callbacks.run(settle))
+        await asyncio.gather(*map(asyncio.wrap_future, waits))
+
+    def resume(self, key_range: KeyRange) -> None:
+        """What was settled, or was to be, moves no more, or has moved."""
+        self._guards.resume(key_range)
+        if self._settles is not None:
+            call = Job("resume_range", self._settles.resume_range, key_range, str(key_range))
+            self._callbacks.put(call)
+
+    def say_unsettled(self, key_range: KeyRange) -> None:
+        """The range is handed over, and what had begun there goes on."""
+        self._counts["ranges not settled"] += 1
+        self._log.warning(
+            "%s hands over %s before everything that was to finish there is done: it has waited "
+            "for as long as it may, and what goes on there has lost its lease",
+            self._name,
+            key_range,
+        )
 
     def close(self, chunks: AsyncIterator[bytes]) -> None:
         """Take no more of them."""

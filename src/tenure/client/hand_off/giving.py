@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import assert_never
 
+from tenure.base.instants import Instant, in_seconds
 from tenure.client.environment import Environment
 from tenure.client.hand_off.application import Application
 from tenure.client.hand_off.handler import Mark
@@ -21,6 +22,8 @@ from tenure.protocol.lease.owner.giving import (
     MakeChunk,
     PeerReached,
     Reach,
+    Settle,
+    Settled,
 )
 from tenure.protocol.lease.owner.transfer import HangUp, Listen, PeerLost, Say
 from tenure.transport.channels import Channels
@@ -43,6 +46,8 @@ class GivingLine(Line):
         self._channels = channels
         self._application = application
         self._report = report
+        self._clock = environment.clock
+        self._is_settling = self._has_settled = False
         self._mark: Mark | None = None
         self._chunks: AsyncIterator[bytes] | None = None
 
@@ -55,7 +60,14 @@ class GivingLine(Line):
                 self.call(self._export)
             case MakeChunk(is_urgent=is_urgent):
                 self.call(partial(self._make_chunk, is_urgent=is_urgent))
-            case EndServing() | HaveGiven() | FailGiving():
+            case Settle(deadline=deadline):
+                self._is_settling = True
+                self.call(partial(self._settle, deadline))
+            case EndServing():
+                if self._is_settling and not self._has_settled:
+                    self._application.say_unsettled(self.order.range)
+                self._report(self, action)
+            case HaveGiven() | FailGiving():
                 self._report(self, action)
             case Say() | Listen() | HangUp():
                 raise AssertionError(action)
@@ -80,8 +92,16 @@ class GivingLine(Line):
         following = self._application.next_of(self._chunks, is_urgent=is_urgent)
         return ChunkMade(await asyncio.wrap_future(following))
 
+    async def _settle(self, deadline: Instant) -> Settled:
+        seconds = max(in_seconds(deadline - self._clock()), 0.0)
+        await self._application.settle(self.order.range, seconds)
+        self._has_settled = True
+        return Settled()
+
     def clean_up(self) -> None:
         """See `Line.clean_up`. The application exports it no more."""
+        if self._is_settling:
+            self._application.resume(self.order.range)
         self._mark = None
         if self._chunks is not None:
             self._application.close(self._chunks)

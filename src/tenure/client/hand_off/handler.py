@@ -51,6 +51,25 @@ class HandOffHandler(Protocol):
         ...
 
 
+class SettlingHandler(HandOffHandler, Protocol):
+    """A handler that has something to finish before a range of its state moves."""
+
+    def settle_range(self, key_range: KeyRange, deadline: float) -> object:
+        """Begin nothing in the range any more that must finish before its keys move, and return, or
+        have the coroutine return, when all that had begun there has finished.
+
+        The range is still served, and it is not handed over before this has returned, or `deadline`
+        seconds have passed: then whatever goes on there has lost its lease.
+        """
+        ...
+
+    def resume_range(self, key_range: KeyRange) -> object:
+        """The hand-off is over, whatever came of it: what may begin in the range is for `check` to
+        say again. Called once for each `settle_range`.
+        """
+        ...
+
+
 class OwnersState(HandOffHandler):
     """A handler that is told whose state it is."""
 
@@ -82,6 +101,8 @@ class Granted(tuple[KeyRange, ...]):  # noqa: SLOT001  # a tuple takes no slots
 
 METHODS = {"export_range": 2, "import_chunk": 2, "discard_range": 1}
 """And how many arguments each is called with."""
+SETTLING = {"settle_range": 2, "resume_range": 1}
+"""Those of a SettlingHandler."""
 
 
 def check_handler(handler: object) -> None:
@@ -97,8 +118,19 @@ def check_handler(handler: object) -> None:
             f"hand_off is asked for state by {', '.join(METHODS)}, and {handler!r} has no "
             f"{', '.join(missing)}; tenure.KeyedState has them all"
         )
-    for name, arguments in METHODS.items():
+    settling = [name for name in SETTLING if callable(getattr(handler, name, None))]
+    if len(settling) == 1:
+        raise ConfigurationError(
+            f"{handler!r} has {settling[0]} alone: a handler that settles a range before it moves "
+            f"has {' and '.join(SETTLING)}"
+        )
+    for name, arguments in {**METHODS, **(SETTLING if settling else {})}.items():
         check_arity(f"hand_off.{name}", getattr(handler, name), arguments)
+
+
+def settling(handler: HandOffHandler) -> SettlingHandler | None:
+    """The handler, if it is one that settles."""
+    return cast("SettlingHandler", handler) if hasattr(handler, "settle_range") else None
 
 
 async def result_of(result: object) -> object:

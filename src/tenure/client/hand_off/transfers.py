@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from itertools import count
 from typing import NamedTuple
 
+from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
 from tenure.client.environment import Environment
@@ -37,6 +38,7 @@ from tenure.protocol.lease.owner.events import (
     TurnAway,
 )
 from tenure.protocol.lease.owner.giving import (
+    SETTLE_NS,
     EndServing,
     FailGiving,
     Giving,
@@ -92,6 +94,8 @@ class Transfers:
         self._journal = self._incarnation = 0
         self._handed: RangeMap[int] = RangeMap(NONE_OF_OURS)
         """Where the state of a range is still here that was served here, and under which number."""
+        self.settle_by: Instant = FAR_FUTURE
+        """Until when a range may be waited for to settle, whose owner leaves."""
         self._said: dict[KeyRange, str] = {}
         """What failed last of each range: it is said loudly once."""
 
@@ -161,7 +165,7 @@ class Transfers:
             secret=order.secret,
         )
         line = GivingLine(
-            Giving(order, offer),
+            Giving(order, offer, self._settle_ns()),
             self._owner.environment,
             self._channels,
             self.application,
@@ -170,6 +174,10 @@ class Transfers:
         self._givings[order] = line
         if not self._calls.call(lambda: self._start(line)):
             self._owner.post(HandOffFailed(order))
+
+    def _settle_ns(self) -> int:
+        now = self._owner.environment.clock()
+        return max(min(SETTLE_NS, self.settle_by - now), 0)
 
     def _start(self, line: GivingLine) -> None:
         task = asyncio.get_running_loop().create_task(line.run())

@@ -27,6 +27,7 @@ from tenure.protocol.lease.lookup.machine import LookupMachine
 from tenure.protocol.lease.messages import Process
 from tenure.protocol.lease.owner.belief import Belief
 from tenure.protocol.lease.owner.copies import Copies
+from tenure.protocol.lease.owner.giving import Giving
 from tenure.protocol.lease.owner.machine import OwnerMachine
 from tenure.protocol.lease.table import LeaseTable
 from tenure.protocol.lease.timing import Timing
@@ -185,6 +186,11 @@ CANARIES = (
         "handed-over-while-served",
         "P13: the source ends its belief before it sends the last difference",
         ((Belief, "hand_over", breaks.end_it_for_nobody),),
+    ),
+    Canary(
+        "moved-before-it-has-settled",
+        "P13: what has begun in a range finishes before the range moves",
+        ((Giving, "is_to_settle", breaks.never),),
     ),
     Canary(
         "granted-without-the-import",

@@ -9,9 +9,12 @@ import pytest
 
 from tenure import Granted, KeyedState, KeyRange, Owner
 from tenure.base.instants import in_seconds
+from tenure.client.guard import Guards
 from tenure.client.hand_off.handler import Exported, Mark
+from tenure.client.holdings import Board
 from tenure.protocol.lease.answers import PlanRead
 from tenure.protocol.lease.steering_events import ChoosePolicy, ReadPlan
+from tenure.runtime.clock import boot_clock
 from tenure.testing.clock import TurnedClock, come_to_rest
 from tenure.testing.cluster import InProcessCluster
 
@@ -20,6 +23,12 @@ T = TypeVar("T")
 KEYS = 300
 STEP = 0.02
 TURNS = 600
+
+
+def guards() -> Guards:
+    """Of an owner that holds nothing."""
+    board = Board("hashed", boot_clock)
+    return Guards(board, boot_clock, "an owner", "rooms", lambda _: None)
 
 
 class State(KeyedState[int]):

@@ -17,6 +17,7 @@ from tenure.client.hand_off.handler import Exported
 from tenure.protocol.lease.owner.giving import SMALL_BYTES
 from tenure.runtime.clock import boot_clock
 from tenure.testing.clock import come_to_rest
+from tests.unit.client.hand_off.stage import guards
 
 pytestmark = pytest.mark.asyncio
 WHOLE = KeyRange(b"", None)
@@ -42,7 +43,7 @@ class Listed:
 def application(handler: Listed) -> tuple[Application, Callbacks]:
     logger = logging.getLogger("test")
     callbacks = Callbacks("an owner", logger, boot_clock)
-    return Application(handler, callbacks, Counter(), "an owner", logger), callbacks
+    return Application(handler, callbacks, Counter(), "an owner", logger, guards()), callbacks
 
 
 async def test_what_is_small_or_waited_for_goes_before_large_chunks_that_wait() -> None:

@@ -31,6 +31,7 @@ from tenure.testing.clock import come_to_rest
 from tenure.transport.channels import Channel
 from tenure.transport.in_process_channels import MemoryChannelNetwork
 from tenure.wire.hand_off import decode_to_source, encode
+from tests.unit.client.hand_off.stage import guards
 
 pytestmark = pytest.mark.asyncio
 FEW, MANY = 3, 24
@@ -84,7 +85,7 @@ class Scene:
         callbacks = Callbacks("an owner", logger, boot_clock)
         callbacks.start_here()
         self.callbacks.append(callbacks)
-        return Application(state, callbacks, Counter(), "an owner", logger)
+        return Application(state, callbacks, Counter(), "an owner", logger, guards())
 
     async def listen(self) -> None:
         application = self.application(self.taker)

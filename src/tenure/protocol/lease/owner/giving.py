@@ -2,8 +2,10 @@
 
 Each order is carried out by a machine of its own, which ends with it. It asks the application for
 chunks, two ahead, and sends them as the taker takes them in. When a difference is small enough, or
-there have been enough of them, it tells the owner machine, which ends the belief; only then comes
-the last difference. Whatever goes wrong ends it: to begin anew is for the owner machine to decide.
+there have been enough of them, the application settles: what has begun in the range, and must
+finish before its keys move, finishes, up to a deadline. Then the owner machine is told, which ends
+the belief; only then comes the last difference. Whatever goes wrong ends it: to begin anew is for
+the owner machine to decide.
 """
 
 from collections import deque
@@ -11,10 +13,11 @@ from typing import Literal, TypeAlias, assert_never
 
 import msgspec
 
-from tenure.base.instants import FAR_FUTURE, Instant, in_seconds
+from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, SECOND_NS, Instant, in_seconds
 from tenure.base.machine import Output
 from tenure.protocol.lease.messages import Address, HandOff
 from tenure.protocol.lease.owner.transfer import (
+    CALL_NS,
     CHUNKS_UNDER_WAY,
     PROGRESS_NS,
     Accepted,
@@ -40,6 +43,12 @@ sent is not caught up with by more of them; the last difference is then what it 
 SMALL_BYTES = 64 * 1024
 """A difference that is sent, or put into the state, in a millisecond or so: as much may be sent
 while nobody serves the range."""
+SETTLE_NS = 10 * SECOND_NS
+"""For what has begun in the range to finish, unless its owner leaves sooner: longer than a request
+takes, and a small part of the time that an order stands."""
+LONG_SETTLE_NS = 100 * MILLISECOND_NS
+"""After so long there is another difference while the range is served: settled or not, it was
+written to meanwhile, and nobody serves it during the last one."""
 CHUNKS_IN_HAND = 2
 """Of the application's, made and not yet sent: it makes one while another waits."""
 
@@ -61,6 +70,10 @@ class ChunkMade(msgspec.Struct, frozen=True):
     data: bytes | None
 
 
+class Settled(msgspec.Struct, frozen=True):
+    """What had begun in the range has finished, and nothing begins there that must finish."""
+
+
 class ServingEnded(msgspec.Struct, frozen=True):
     """The range is not served any more: the next difference is the last."""
 
@@ -77,6 +90,7 @@ GivingEvent: TypeAlias = (
     | ExportBegun
     | ChunkMade
     | CallFailed
+    | Settled
     | ServingEnded
     | GivingStopped
 )
@@ -101,6 +115,14 @@ class MakeChunk(msgspec.Struct, frozen=True):
     is_urgent: bool
 
 
+class Settle(msgspec.Struct, frozen=True):
+    """Let what has begun in the range finish, and say Settled. It is waited for until the deadline;
+    whatever has not finished by then goes on without its lease.
+    """
+
+    deadline: Instant
+
+
 class EndServing(msgspec.Struct, frozen=True):
     """All but the last difference was taken: tell the owner machine CopiedAhead."""
 
@@ -116,29 +138,43 @@ class FailGiving(msgspec.Struct, frozen=True):
 
 
 GivingAction: TypeAlias = (
-    Reach | Say | Listen | Export | MakeChunk | EndServing | HaveGiven | FailGiving | HangUp
+    Reach
+    | Say
+    | Listen
+    | Export
+    | MakeChunk
+    | Settle
+    | EndServing
+    | HaveGiven
+    | FailGiving
+    | HangUp
 )
 Phase: TypeAlias = Literal[
-    "new", "reaching", "offered", "copying", "copied", "ending", "all sent", "over"
+    "new", "reaching", "offered", "copying", "settling", "copied", "ending", "all sent", "over"
 ]
 
 
 class Giving:
     """An order that is carried out."""
 
-    def __init__(self, order: HandOff, offer: Offer) -> None:
+    def __init__(self, order: HandOff, offer: Offer, settle_ns: int = SETTLE_NS) -> None:
         self.order = order
+        self._settle_ns = settle_ns
+        self._settle_from = self._settle_by = FAR_FUTURE
+        self._has_settled = False
         self._offer = offer
         self._phase: Phase = "new"
         self._rounds = 0
         self._bytes = 0
         """Of this round."""
         self._in_hand: deque[bytes] = deque()
-        self._is_making = False
+        self._is_exporting = self._is_making = False
         self._has_made_all = True
         self._under_way = 0
         self._heard_by = FAR_FUTURE
         """When the taker must have said something."""
+        self._called_by = FAR_FUTURE
+        """When the application must have come back: nobody serves the range meanwhile."""
         self._actions: list[GivingAction] = []
 
     # --- the machine ---
@@ -147,7 +183,7 @@ class Giving:
         """Do what is due at `now`, then take `event`."""
         self._advance(now)
         if self._phase != "over":
-            self._take(event)
+            self._take(now, event)
             self._wait(now, has_heard=isinstance(event, PeerReached | PeerSaid))
         return self._output()
 
@@ -161,6 +197,9 @@ class Giving:
         assert 0 <= self._under_way <= CHUNKS_UNDER_WAY
         assert len(self._in_hand) <= CHUNKS_IN_HAND
         assert not self._under_way or self._phase == "over" or self._heard_by < FAR_FUTURE
+        assert (self._phase == "settling") == (self._settle_by < FAR_FUTURE)
+        is_called = self._phase == "ending" and self._is_called
+        assert is_called == (self._called_by < FAR_FUTURE)
 
     def _advance(self, now: Instant) -> None:
         if self._phase == "new":
@@ -169,8 +208,18 @@ class Giving:
             self._wait(now, has_heard=False)
         elif now >= self._heard_by:
             self._fail(f"nothing was heard of it for {in_seconds(PROGRESS_NS):g} s")
+        elif now >= self._called_by:
+            self._fail(
+                f"the application has not given its last difference for {in_seconds(CALL_NS):g} s"
+            )
+        elif now >= self._settle_by:
+            self._end_settling(now)
 
     def _wait(self, now: Instant, *, has_heard: bool) -> None:
+        if self._phase != "ending" or not self._is_called:
+            self._called_by = FAR_FUTURE
+        elif self._called_by == FAR_FUTURE:
+            self._called_by = Instant(now + CALL_NS)
         is_waiting = self._phase in ("reaching", "offered", "all sent") or self._under_way > 0
         if self._phase == "over" or not is_waiting:
             self._heard_by = FAR_FUTURE
@@ -179,37 +228,45 @@ class Giving:
 
     def _output(self) -> Output[GivingAction]:
         actions, self._actions = self._actions, []
-        return Output(actions, self._heard_by)
+        return Output(actions, min(self._heard_by, self._called_by, self._settle_by))
 
-    def _take(self, event: GivingEvent) -> None:
+    def _take(self, now: Instant, event: GivingEvent) -> None:
         match event:
             case PeerReached():
                 self._phase = "offered"
                 self._actions += [Say(self._offer), Listen()]
             case PeerSaid(message=message):
-                self._hear(message)
+                self._hear(now, message)
             case PeerErred(why=why) | PeerLost(why=why) | CallFailed(why=why):
                 self._fail(why)
             case ExportBegun():
+                self._is_exporting, self._called_by = False, FAR_FUTURE
                 self._make_more()
             case ChunkMade(data=data):
-                self._on_made(data)
+                self._on_made(now, data)
+            case Settled():
+                if self._phase == "settling":
+                    self._end_settling(now)
             case ServingEnded():
                 self._phase = "ending"
                 self._begin_round()
             case GivingStopped():
-                self._phase = "over"
+                self._end()
                 self._actions.append(HangUp())
             case _:
                 assert_never(event)
 
+    def _end(self) -> None:
+        self._phase = "over"
+        self._heard_by = self._called_by = self._settle_by = FAR_FUTURE
+
     def _fail(self, why: str) -> None:
-        self._phase, self._heard_by = "over", FAR_FUTURE
+        self._end()
         self._actions += [FailGiving(why), HangUp()]
 
     # --- what the taker says ---
 
-    def _hear(self, message: PeerMessage) -> None:
+    def _hear(self, now: Instant, message: PeerMessage) -> None:
         match message:
             case NotTaken(why=why):
                 self._fail(f"it refused: {why}")
@@ -219,9 +276,9 @@ class Giving:
                 self._begin_round()
             case Taken() if self._under_way > 0:
                 self._under_way -= 1
-                self._send_more()
+                self._send_more(now)
             case Whole() if self._phase == "all sent" and self._under_way == 0:
-                self._phase = "over"
+                self._end()
                 self._actions += [HaveGiven(), HangUp()]
                 return
             case _:
@@ -235,22 +292,28 @@ class Giving:
         self._rounds += 1
         self._bytes = 0
         self._has_made_all = False
+        self._is_exporting = True
         self._actions.append(Export())
+
+    @property
+    def _is_called(self) -> bool:
+        """Whether the application has been asked for something that it has not given yet."""
+        return self._is_exporting or self._is_making
 
     def _make_more(self) -> None:
         if not (self._has_made_all or self._is_making) and len(self._in_hand) < CHUNKS_IN_HAND:
             self._is_making = True
             self._actions.append(MakeChunk(is_urgent=self._phase == "ending"))
 
-    def _on_made(self, data: bytes | None) -> None:
-        self._is_making = False
+    def _on_made(self, now: Instant, data: bytes | None) -> None:
+        self._is_making, self._called_by = False, FAR_FUTURE
         self._has_made_all = data is None
         if data is not None:
             self._in_hand.append(data)
             self._bytes += len(data)
-        self._send_more()
+        self._send_more(now)
 
-    def _send_more(self) -> None:
+    def _send_more(self, now: Instant) -> None:
         is_last = self._phase == "ending"
         while self._in_hand and self._under_way < CHUNKS_UNDER_WAY:
             self._under_way += 1
@@ -262,12 +325,31 @@ class Giving:
             self._phase = "all sent"
             self._actions.append(Say(Last()))
         elif self._phase == "copying" and self._under_way == 0:
-            self._end_round()
+            self._end_round(now)
 
-    def _end_round(self) -> None:
+    def _end_round(self, now: Instant) -> None:
         is_little = self._rounds > 1 and self._bytes <= SMALL_BYTES
-        if is_little or self._rounds > ROUNDS:
-            self._phase = "copied"
-            self._actions.append(EndServing())
-        else:
+        if not (is_little or self._rounds > ROUNDS):
             self._begin_round()
+        elif self.is_to_settle():
+            self._phase, self._settle_from = "settling", now
+            self._settle_by = Instant(now + self._settle_ns)
+            self._actions.append(Settle(self._settle_by))
+        else:
+            self._end_serving()
+
+    def is_to_settle(self) -> bool:
+        """Whether what has begun in the range is still to be waited for."""
+        return not self._has_settled
+
+    def _end_settling(self, now: Instant) -> None:
+        self._has_settled, self._settle_by = True, FAR_FUTURE
+        if now - self._settle_from >= LONG_SETTLE_NS:
+            self._phase = "copying"
+            self._begin_round()
+        else:
+            self._end_serving()
+
+    def _end_serving(self) -> None:
+        self._phase = "copied"
+        self._actions.append(EndServing())

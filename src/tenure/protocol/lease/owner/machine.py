@@ -220,7 +220,8 @@ class OwnerMachine:
         # Said while it still lists something, so that it is given nothing more; but not with an
         # empty list before its callbacks are done: then it would be gone.
         leaving = is_last or (self.is_leaving and self.possession.has_anything)
-        self._send(self.manager, self._request_message(copies, leaving=leaving))
+        message = self._request_message(copies, leaving=leaving)
+        self._actions.append(TellManager(self.manager, message))
 
     def _request_message(self, copies: tuple[Copy, ...], *, leaving: bool) -> ToManager:
         if self.belief.incarnation == NO_NUMBER:
@@ -260,7 +261,7 @@ class OwnerMachine:
         self.token = self.draw_nonce()
         hello = self.config.hello(self.token, self.belief.journal)
         for manager in self.config.managers:
-            self._send(manager, hello)
+            self._actions.append(TellManager(manager, hello))
         # A search must not cost a short term; nor, where there is none to lose, be too hasty to
         # hear an answer.
         longest_ns = self.renew_ns // 2 if self.belief.held() else LONGEST_SEARCH_PAUSE_NS
@@ -307,7 +308,7 @@ class OwnerMachine:
             f"does not follow {manager}, which leads under the same number",
         )
         if message.token:
-            self._send(manager, self._request_message((), leaving=False))
+            self._actions.append(TellManager(manager, self._request_message((), leaving=False)))
 
     def _is_present(self, manager: str, message: Introduction) -> bool:
         """Whether it answers what was asked last, and not something long ago."""
@@ -488,9 +489,6 @@ class OwnerMachine:
         if self.belief.leases:
             self._note(kind, f"no longer holds its {len(self.belief.leases)} ranges: {why}")
         self._actions.extend(self.possession.drop_all())
-
-    def _send(self, manager: str, message: ToManager) -> None:
-        self._actions.append(TellManager(manager, message))
 
     def _note(self, kind: OwnerKind, detail: str = "") -> None:
         self._actions.append(Noted(kind, self.config.pool, detail))

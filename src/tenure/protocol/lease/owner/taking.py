@@ -14,9 +14,10 @@ from typing import Literal, TypeAlias, assert_never
 
 import msgspec
 
-from tenure.base.instants import FAR_FUTURE, SECOND_NS, Instant, in_seconds
+from tenure.base.instants import FAR_FUTURE, Instant, in_seconds
 from tenure.base.machine import Output
 from tenure.protocol.lease.owner.transfer import (
+    CALL_NS,
     PROGRESS_NS,
     Accepted,
     CallFailed,
@@ -35,8 +36,6 @@ from tenure.protocol.lease.owner.transfer import (
     Whole,
 )
 
-CALL_NS = 10 * SECOND_NS
-"""For a call of the application's: twice as long as any source waits for its answer."""
 SHOWN_CHARACTERS = 500
 
 

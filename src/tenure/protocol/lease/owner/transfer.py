@@ -22,6 +22,9 @@ CHUNKS_UNDER_WAY = 4
 PROGRESS_NS = 5 * SECOND_NS
 """Without a word of the other owner: it imports a chunk in milliseconds, and pings are answered in
 half of this. From the last difference on nobody serves the range meanwhile."""
+CALL_NS = 10 * SECOND_NS
+"""For a call of the application's while nobody serves the range: twice as long as any source waits
+for the other owner's answer."""
 
 
 class PeerMessage(msgspec.Struct, frozen=True, array_like=True, tag=True):

@@ -6,7 +6,9 @@ from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.protocol.lease.messages import HandOff
 from tenure.protocol.lease.owner.giving import (
     CHUNKS_IN_HAND,
+    LONG_SETTLE_NS,
     ROUNDS,
+    SETTLE_NS,
     SMALL_BYTES,
     ChunkMade,
     EndServing,
@@ -22,8 +24,11 @@ from tenure.protocol.lease.owner.giving import (
     PeerReached,
     Reach,
     ServingEnded,
+    Settle,
+    Settled,
 )
 from tenure.protocol.lease.owner.transfer import (
+    CALL_NS,
     CHUNKS_UNDER_WAY,
     PROGRESS_NS,
     Accepted,
@@ -51,8 +56,8 @@ LARGE = bytes(SMALL_BYTES + 1)
 class Given:
     """A giving, step by step, at an instant that the test moves."""
 
-    def __init__(self) -> None:
-        self.machine = Giving(ORDER, OFFER)
+    def __init__(self, settle_ns: int = SETTLE_NS) -> None:
+        self.machine = Giving(ORDER, OFFER, settle_ns)
         self.now = Instant(100)
         self.wake_at = FAR_FUTURE
         self.did = self.advance()
@@ -91,11 +96,17 @@ def accepted() -> Given:
     return given
 
 
-def copied() -> Given:
-    """All but the last difference is there."""
+def settling() -> Given:
+    """All but the last difference is there, and what has begun is waited for."""
     given = accepted()
     assert given.gives_round(b"all") == [Export()]
-    assert given.gives_round() == [EndServing()]
+    assert given.gives_round() == [Settle(Instant(given.now + SETTLE_NS))]
+    return given
+
+
+def copied() -> Given:
+    given = settling()
+    assert given.on(Settled()) == [EndServing()]
     return given
 
 
@@ -128,7 +139,63 @@ def test_a_difference_that_is_large_is_followed_by_another_up_to_so_many() -> No
     given = accepted()
     rounds = [given.gives_round(LARGE) for _ in range(ROUNDS)]
     assert rounds == ROUNDS * [[Export()]]
+    assert given.gives_round(LARGE) == [Settle(Instant(given.now + SETTLE_NS))]
+    given.now = Instant(given.now + LONG_SETTLE_NS)
+    assert given.on(Settled()) == [Export()], "what was written meanwhile goes while it is served"
     assert given.gives_round(LARGE) == [EndServing()]
+
+
+# --- settling -------------------------------------------------------------------------------------
+
+
+def test_serving_goes_on_until_what_has_begun_is_done_and_the_taker_may_be_silent() -> None:
+    given = settling()
+    assert given.wake_at == given.now + SETTLE_NS
+    assert given.advance(by=SETTLE_NS - 1) == []
+    assert given.on(Settled()) == [Export()]
+    assert given.gives_round() == [EndServing()]
+
+
+def test_what_never_settles_is_waited_for_until_the_deadline() -> None:
+    given = settling()
+    assert given.advance(by=SETTLE_NS) == [Export()]
+    assert given.on(Settled()) == [], "it comes too late to matter"
+    assert given.gives_round() == [EndServing()]
+
+
+def test_who_leaves_soon_settles_sooner() -> None:
+    given = Given(settle_ns=0)
+    given.on(PeerReached())
+    given.hears(Accepted())
+    given.gives_round(b"all")
+    assert given.gives_round() == [Settle(given.now)]
+    assert given.advance() == [EndServing()]
+
+
+def test_settling_ends_with_the_order_and_with_the_channel() -> None:
+    for event in (GivingStopped(), PeerLost("closed")):
+        given = settling()
+        assert HangUp() in given.on(event)
+        assert given.wake_at == FAR_FUTURE
+        assert given.on(Settled()) == []
+
+
+def test_an_application_that_does_not_give_its_last_difference_is_not_waited_for_without_end() -> (
+    None
+):
+    """Nobody serves the range meanwhile."""
+    for events in ((), (ExportBegun(),), (ExportBegun(), ChunkMade(b"some"))):
+        given = copied()
+        given.on(ServingEnded(), *events)
+        if ChunkMade(b"some") in events:
+            given.hears(Taken())
+        assert given.wake_at == given.now + CALL_NS
+        [failed, _] = given.advance(by=CALL_NS)
+        assert isinstance(failed, FailGiving)
+        assert "has not given its last difference for 10 s" in failed.why
+
+
+# --- limits ---------------------------------------------------------------------------------------
 
 
 def test_only_so_much_is_in_hand_and_under_way() -> None:

@@ -4,7 +4,6 @@ import pytest
 
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.protocol.lease.owner.taking import (
-    CALL_NS,
     SHOWN_CHARACTERS,
     Admitted,
     AskToAdmit,
@@ -21,6 +20,7 @@ from tenure.protocol.lease.owner.taking import (
     TurnedAway,
 )
 from tenure.protocol.lease.owner.transfer import (
+    CALL_NS,
     PROGRESS_NS,
     Accepted,
     CallFailed,
