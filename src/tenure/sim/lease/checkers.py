@@ -6,7 +6,9 @@ workload that drives the run. Each check looks only at what changed, so that a l
 changes in it.
 """
 
+from collections import deque
 from collections.abc import Sequence
+from operator import itemgetter
 
 from tenure.base.instants import in_seconds
 from tenure.base.keys import Key
@@ -44,6 +46,8 @@ class Checkers(InvariantChecker):
         self.committed_of = 0
         self.acknowledged = PlainLedger(())
         """The same once more, by the simplest means."""
+        self.changes: deque[tuple[int, int]] = deque(maxlen=100)
+        """The last changes of the table: the LSN of each, and when it was committed."""
         self._leaders: dict[int, Leader] = {}
         self._known: dict[int, tuple[int, RangeMap[int]]] = {}
         """By lookup: the numbers it knew when it last signalled, and of which journal."""
@@ -55,6 +59,7 @@ class Checkers(InvariantChecker):
         self.committed_of, self.committed = journal.journal, history
         self.acknowledged = PlainLedger(self.site.workload.keys, history.state().pools)
         self.numbers = RangeMap(0)
+        self.changes.clear()
 
     # --- every step ---
 
@@ -154,6 +159,8 @@ class Checkers(InvariantChecker):
                 self._check_not_early(entry)
         self.committed.apply(record)
         self.acknowledged.apply(record)
+        if isinstance(record, Changed | Left) and record.entries:
+            self.changes.append((self.committed.lsn, self.site.now))
 
     def _check_not_early(self, entry: Entry) -> None:
         """No range is freed before its owner's belief in it has ended."""
@@ -216,6 +223,18 @@ class Checkers(InvariantChecker):
             for piece, now_known in machine.table.within(lost):
                 known.assign(piece, now_known.number)
 
+    def check_pushed(self, lookup: LookupProcess, within_ns: int) -> None:
+        """Nothing goes wrong: a lookup knows of each change so soon after it was committed."""
+        seen = lookup.machine.view()
+        for lsn, at in self.changes:
+            late_ns = self.site.now - at
+            if seen.journal == self.committed_of and seen.lsn < lsn and late_ns > within_ns:
+                raise Violation(
+                    "L1: a change was not pushed",
+                    f"{lookup.slot} knows LSN {seen.lsn}, and {lsn} was committed "
+                    f"{in_seconds(late_ns):.3f} s ago",
+                )
+
     # --- L1: after healing ---
 
     def unknown_to(self, lookup: LookupProcess) -> str | None:
@@ -225,12 +244,13 @@ class Checkers(InvariantChecker):
         return _unknown(lookup, self._believed())
 
     def _believed(self) -> list[tuple[Key, Key | None, OwnerProcess]]:
-        return sorted(
+        believed = [
             (lease.start, lease.end, owner)
             for owner in self.site.owners()
             if owner.alive and self.site.now < owner.believes_until
             for lease in owner.holdings.leases
-        )
+        ]
+        return sorted(believed, key=itemgetter(0))  # of an old copy there may be two of a range
 
     def not_converged(self) -> str | None:
         """What is still missing for every key to have an owner that every lookup knows."""

@@ -3,10 +3,12 @@
 While everything fails at once, a loss may take long to be signalled. The promise that users count
 on is the other one: an owner crashes in a healthy pool, and within its hold and two seconds every
 lookup has signalled the loss. And a lookup that was cut off, in a pool where nothing changes, finds
-every key again once it is back.
+every key again once it is back. And what changes is pushed to all lookups at once, not told when
+they happen to ask.
 """
 
-from tenure.base.instants import SECOND_NS, in_seconds
+from tenure.base.instants import MILLISECOND_NS, SECOND_NS, in_seconds
+from tenure.protocol.lease.owner.events import CloseRequested
 from tenure.sim.kernel.checkers import Violation
 from tenure.sim.kernel.clocks import MILLION
 from tenure.sim.lease.checkers import Checkers
@@ -17,6 +19,9 @@ CHANCE = 0.3
 CRASH_BEYOND_HOLD_NS = 2 * SECOND_NS
 RETURN_NS = 5 * SECOND_NS
 """Within which a lookup that can be answered is: twice the longest pause of a search, and more."""
+
+PUSHED_BEYOND_NS = 100 * MILLISECOND_NS
+"""Beside the time that changes are gathered: the journal's answer, the way, and the clocks."""
 
 
 class Drills:
@@ -35,10 +40,7 @@ class Drills:
         site.run_until(site.now + quiet_ns)
         if site.not_well() is not None:
             return  # somebody has left in between who was asked to long ago, or has just joined
-        if self.random.random() < 0.5:
-            self._crash()
-        else:
-            self._cut_off()
+        self.random.choice((self._crash, self._cut_off, self._leave))()
 
     def _crash(self) -> None:
         site = self.site
@@ -52,6 +54,23 @@ class Drills:
         hold_ns = site.timing.hold_ns * MILLION // slowest
         site.run_until(crashed_at + hold_ns + CRASH_BEYOND_HOLD_NS)
         self.checkers.losses.check_crash(owner, crashed_at)
+        site.restart_later(owner.slot, 0)
+
+    def _leave(self) -> None:
+        """An owner leaves, and others are given what it had: each change is pushed."""
+        site = self.site
+        holders = [owner for owner in site.owners() if owner.alive and owner.holdings.leases]
+        within_ns = site.timing.push_ns + PUSHED_BEYOND_NS
+        if not holders:
+            return
+        owner = self.random.choice(holders)
+        site.count_note("drill: leave")
+        owner.post(CloseRequested())
+        ends_at = site.now + 3 * site.timing.renew_ns
+        while site.now < ends_at:
+            site.run_until(site.now + PUSHED_BEYOND_NS // 4)
+            for lookup in site.lookups():
+                self.checkers.check_pushed(lookup, within_ns)
         site.restart_later(owner.slot, 0)
 
     def _cut_off(self) -> None:
