@@ -38,10 +38,12 @@ from tenure.client.lease import Lease
 from tenure.client.leave_on import LeaveOn, LeftAtSignal, checked_signals
 from tenure.client.managers import find_managers
 from tenure.client.owner_engine import WHAT, OwnerEngine
-from tenure.errors import ConfigurationError, TenureError
+from tenure.errors import ConfigurationError, TenureError, UsageError
 from tenure.protocol.lease.owner.events import OwnerConfig
 
 Ranges: TypeAlias = tuple[KeyRange, ...]
+Probe: TypeAlias = Callable[[], Awaitable[object]]
+"""A coroutine function that looks whether the application serves, and raises where it does not."""
 OnRanges: TypeAlias = Callable[[Ranges], object]
 """A function or a coroutine function of the ranges that it is about."""
 
@@ -108,10 +110,12 @@ class Owner(Enterable[OwnerEngine]):
         lookup: KeyFinder | None = None,
         enter_timeout: float = ENTER_SECONDS,
         leave_on: Sequence[Signals] = (),
+        probe: Probe | None = None,
         _environment: Environment | None = None,
     ) -> None:
         environment = _environment or RealEnvironment()
         random = environment.random()
+        self._probe = _checked_probe(probe, watchdog)
         check_callback("on_grant", on_grant)
         check_callback("on_revoke", on_revoke)
         where = checked_address(address)
@@ -124,9 +128,7 @@ class Owner(Enterable[OwnerEngine]):
             kind=checked_kind(kind),
             capacity=checked_capacity(capacity),
             labels=checked_labels(labels),
-            watchdog_ns=None
-            if watchdog is None
-            else seconds(checked_seconds("watchdog", watchdog)),
+            watchdog_ns=_checked_watchdog(watchdog),
         )
         board = self._board = Board(config.kind or "hashed", environment.clock, config.pool)
         find = _find_elsewhere(checked_lookup(lookup, config.pool), where)
@@ -260,6 +262,11 @@ class Owner(Enterable[OwnerEngine]):
 
     def _begin(self, form: Form) -> None:
         self._check_new()
+        if self._probe is not None and form != "async":
+            raise UsageError(
+                "probe is for the async form, because it runs in the event loop. With `with "
+                "Owner(...)`, call alive() whenever the application has shown that it serves"
+            )
         self._leave_on.begin(self.close, is_async=form == "async")
         super()._begin(form)
 
@@ -268,7 +275,7 @@ class Owner(Enterable[OwnerEngine]):
         if self._config.watchdog_ns is not None:
             loop, gone = asyncio.get_running_loop(), self._gone
             assert gone is not None
-            life = self._life = loop.create_task(self._engine.keep_alive())
+            life = self._life = loop.create_task(self._engine.keep_alive(self._probe))
             gone.add_done_callback(lambda _: _call_in(loop, life.cancel))
         return self
 
@@ -313,6 +320,19 @@ def _takes(
             "without hand_off none is: pass hand_off=KeyedState(), or another handler, with them"
         )
     return None
+
+
+def _checked_watchdog(watchdog: object) -> int | None:
+    return None if watchdog is None else seconds(checked_seconds("watchdog", watchdog))
+
+
+def _checked_probe(probe: object, watchdog: object) -> Probe | None:
+    if probe is not None and (watchdog is None or not callable(probe)):
+        raise ConfigurationError(
+            "probe is a coroutine function by which the watchdog finds out whether the "
+            f"application serves: pass watchdog=10.0 with it, or leave it out, not {probe!r}"
+        )
+    return probe
 
 
 def _find_elsewhere(lookup: KeyFinder | None, here: str) -> Callable[[UserKey], str | None]:

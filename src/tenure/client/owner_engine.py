@@ -6,7 +6,7 @@ in the queue, and the range is returned when that is done. What was granted is u
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from threading import Thread
@@ -354,13 +354,22 @@ class OwnerEngine:
         self.shell.counts["alive"] += 1
         self.shell.post(Alive())
 
-    async def keep_alive(self) -> None:
-        """Show it for the application, from within its event loop."""
+    async def keep_alive(self, probe: Callable[[], Awaitable[object]] | None) -> None:
+        """Show it for the application, from within its event loop, where `probe` does not fail."""
         watchdog_ns = self.config.watchdog_ns
         assert watchdog_ns is not None
+        watchdog = watchdog_ns / SECOND_NS
         while True:
-            self.alive()
-            await asyncio.sleep(watchdog_ns / SECOND_NS / 4)
+            try:
+                if probe is not None:
+                    async with asyncio.timeout(watchdog / 2):
+                        await probe()
+            except Exception as error:  # noqa: BLE001  # whatever it is, the application is not well
+                self.shell.counts["probes failed"] += 1
+                logger.warning("%s does not pass its own probe: %r", self.shell.name, error)
+            else:
+                self.alive()
+            await asyncio.sleep(watchdog / 4)
 
     async def drain(self, seconds: float) -> None:
         """Go on serving until all bodies are done that are to finish, and then until everything is

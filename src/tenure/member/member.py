@@ -21,13 +21,19 @@ from tenure.client.hand_off.handler import HandOffHandler
 from tenure.client.lease import Lease
 from tenure.client.lookup import Lookup, OnChange
 from tenure.client.owner import DRAIN_SECONDS, OnRanges, Owner
+from tenure.client.refusals import HttpAnswer
 from tenure.client.watching import Watch
-from tenure.errors import ClosedError, UsageError
-from tenure.member.asgi import App, Receive, Scope, Send
+from tenure.errors import ClosedError, ConfigurationError, UsageError
+from tenure.member.asgi import App, Receive, Scope, Send, respond
 from tenure.member.listener import OwnListener, bound, checked_listen, url_of
 
 PRIVATE = "tenure.private"
 """In the scope of what comes through the member's own listener."""
+PROBE = "/.tenure/probe"
+"""By which a member finds out whether its own listener answers."""
+WATCHDOG_SECONDS = 10.0
+"""After which a member that does not answer its own probe loses its leases: less than a term of the
+preset `default`, and longer than event loops hang that only work."""
 KEEP_ALIVE_SECONDS = 4.0
 """Less than the listener keeps an idle connection (5 s): it is not closed while it is chosen."""
 
@@ -56,7 +62,9 @@ class Member:
     default a free port on loopback, for servers whose processes are all on one machine. Where other
     machines reach it, `insecure` must say that everybody there is trusted, and `address` is its URL
     if that is another than where it listens. `drain` is for how many seconds it hands over when it
-    leaves. `on_loss` and all other options are those of Lookup and Owner.
+    leaves. `on_loss` and all other options are those of Lookup and Owner. `watchdog` is 10 seconds
+    unless given: it asks the member's own listener, so a member that does not serve loses its
+    leases.
 
     Enter it with the application: `FastAPI(lifespan=member.lifespan)`, or
     `async with member.serving(app)`. It can be entered once at a time, in as many processes as have
@@ -82,6 +90,7 @@ class Member:
         self._drain = checked_drain(drain)
         self._on_loss = on_loss
         self._options = options
+        options.setdefault("watchdog", WATCHDOG_SECONDS)
         self._owner: Owner | None = None
         self._lookup: Lookup | None = None
         self._session: ClientSession | None = None
@@ -176,7 +185,12 @@ class Member:
             address = self._address or url_of(listening)
             lookup = Lookup(self._managers, pool=self.pool, on_loss=self._on_loss)
             owner = Owner(
-                self._managers, pool=self.pool, address=address, lookup=lookup, **self._options
+                self._managers,
+                pool=self.pool,
+                address=address,
+                lookup=lookup,
+                probe=self._probe if self._options["watchdog"] else None,
+                **self._options,
             )
             stack.callback(self._forget)
             self._owner, self._lookup = owner, lookup
@@ -195,10 +209,25 @@ class Member:
         self._is_entered = False
         self._owner = self._lookup = self._session = None
 
+    async def _probe(self) -> None:
+        """Ask its own listener who is there. Raises where another process answers, or nobody."""
+        name = self.owner.name
+        async with self.session.get(self.owner.address + PROBE) as response:
+            found = await response.text()
+        if found != name:
+            raise ConfigurationError(
+                f"{self.owner.address} is answered by {found[:100]!r}, and not by {name!r}: a "
+                "member's address must lead to its own listener, not to a shared port"
+            )
+
     def _own_door(self, app: App) -> App:
         """What the listener serves: the application, told where the request came in."""
 
         async def door(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["type"] == "http" and scope["path"] == PROBE:
+                name = self._owner.name if self._owner is not None else ""
+                await respond(send, HttpAnswer(200, {}, name))
+                return
             scope[PRIVATE] = True
             scope["state"] = dict(self.state)
             await app(scope, receive, send)

@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 
 from tenure import (
+    ConfigurationError,
     KeyRange,
     Lease,
     NameHeld,
@@ -410,6 +411,51 @@ async def test_the_applications_event_loop_shows_life_by_itself(cluster: InProce
                 await asyncio.sleep(0)
             await cluster.turn(SOON)
         assert owner.holds(lease)
+
+
+async def test_an_application_that_fails_its_probe_loses_its_leases(
+    cluster: InProcessCluster,
+) -> None:
+    does_serve = True
+
+    async def probe() -> None:
+        if not does_serve:
+            raise ConnectionError("nobody answers")
+
+    owner = Owner(
+        cluster.urls,
+        pool="rooms",
+        address="http://probed.test",
+        watchdog=0.4,
+        probe=probe,
+        _environment=ClusterEnvironment(cluster),
+    )
+    async with asyncio.timeout(60), owner:
+        await cluster.turn(SOON)
+        lease = held(owner)
+        does_serve = False
+        while not owner.stats().get("probes failed"):  # noqa: ASYNC110  # a timer is waited for
+            await asyncio.sleep(0)
+        await cluster.turn(2 * TERM)
+        assert not owner.holds(lease)
+        does_serve = True
+        signs = owner.stats()["alive"]
+        while owner.stats()["alive"] == signs:  # noqa: ASYNC110  # likewise
+            await asyncio.sleep(0)
+        await cluster.turn(SOON)
+        assert held(owner).number > lease.number
+
+
+async def test_a_probe_needs_a_watchdog_and_an_event_loop() -> None:
+    async def probe() -> None: ...
+
+    with pytest.raises(ConfigurationError, match="watchdog"):
+        Owner("http://a:1", pool="rooms", address="http://a", probe=probe)
+    with pytest.raises(ConfigurationError, match="probe"):
+        Owner("http://a:1", pool="rooms", address="http://a", watchdog=1, probe=5)  # type: ignore[arg-type]
+    owner = Owner("http://a:1", pool="rooms", address="http://a", watchdog=1, probe=probe)
+    with pytest.raises(UsageError, match="alive"):
+        await asyncio.to_thread(owner.__enter__)
 
 
 # --- guards ---------------------------------------------------------------------------------------

@@ -207,6 +207,28 @@ async def test_nobody_takes_it_in_time() -> None:
         assert got.headers["Retry-After"] == "1"
 
 
+async def test_a_member_whose_listener_does_not_answer_loses_its_leases() -> None:
+    async with stage() as it:
+        member = Member("carts", it.manager, drain=0, watchdog=0.4)
+        async with member.serving(Shop("x")):
+            await member.owner.ready()
+            await member._probe()
+            await it.crash(member)
+            async with asyncio.timeout(DEADLINE_SECONDS):
+                while member.owner.ranges:  # noqa: ASYNC110  # nobody tells
+                    await asyncio.sleep(0.01)
+            assert member.owner.stats()["probes failed"]
+
+
+async def test_an_address_at_which_another_answers_is_found_by_the_probe() -> None:
+    async with stage() as it:
+        first, _ = await it.member(Shop("first"))
+        member = Member("carts", it.manager, drain=0, address=first.owner.address)
+        async with member.serving(Shop("x")):
+            with pytest.raises(ConfigurationError, match=first.owner.name):
+                await member._probe()
+
+
 async def test_a_member_is_entered_once_at_a_time_and_may_be_again() -> None:
     async with stage() as it:
         member = Member("carts", it.manager, drain=0)
