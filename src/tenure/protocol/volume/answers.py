@@ -169,14 +169,14 @@ class Answering:
             return 0
         if key not in reader.leases:
             self.readers.drop_ended(now, reader)
-            self.make_room(now)
+            self.make_room(now, reader)
             if not self.readers.has_room(now):
                 return 0
         self.readers.give_object(reader, key, received_at, sequence)
         return self.config.terms.lease_ns
 
-    def make_room(self, now: Instant) -> None:
-        """Too many object leases."""
+    def make_room(self, now: Instant, asks: ReaderRecord) -> None:
+        """Too many object leases, and this reader asks for another."""
         raise NotImplementedError
 
     def reads_from(self, key: Key) -> Instant:
@@ -224,8 +224,8 @@ class Answering:
 
     def answer_reconnect(self, now: Instant, reader: ReaderRecord, message: Reconnect) -> None:
         """On record from here on."""
-        live = self._live(now, reader, message)
         term_ns = self.give_volume(now, reader, now)
+        live = self._live(now, reader, message)
         answer = Reconnected(
             client=message.client,
             sequence=message.sequence,
@@ -244,12 +244,13 @@ class Answering:
         if now < reader.muted_until:
             self.refuse(message, "mute", again_ns=reader.muted_until - now)
             return
+        term_ns = self.give_volume(now, reader, now)
         live = self._live(now, reader, message)
         answer = Renewed(
             epoch=self.epoch,
             reader=reader.number,
             sequence=message.sequence,
-            term_ns=self.give_volume(now, reader, now),
+            term_ns=term_ns,
             lease_ns=self.config.terms.lease_ns,
             live=live,
             items=self.items_for(reader),

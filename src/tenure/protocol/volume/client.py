@@ -55,6 +55,11 @@ from tenure.protocol.volume.messages import (
 from tenure.protocol.volume.noted import CacheKind
 from tenure.protocol.volume.own_writes import OwnWriting
 
+SOON_TERMS = 2
+"""An object lease that ends before so many volume leases could is renewed with the next of them:
+the use of an entry is looked at only now and then.
+"""
+
 
 class CacheMachine(OwnWriting):
     """The machine of a cache."""
@@ -79,11 +84,11 @@ class CacheMachine(OwnWriting):
             case RoutesChanged():
                 self._on_routes(now, event)
             case WasUsed(server=server, keys=keys):
-                self._on_used(now, server, keys)
+                self.on_used(now, server, keys)
             case Evicted(keys=keys):
                 self._on_evicted(keys)
             case Saw(key=key, as_of=as_of):
-                self._on_saw(key, as_of)
+                self.on_saw(key, as_of)
             case LeaveAsked():
                 self._on_leave()
             case _:
@@ -98,12 +103,18 @@ class CacheMachine(OwnWriting):
     def _advance(self, now: Instant) -> None:
         for contact in self.contacts.values():
             if now >= contact.ask_use_at:
-                contact.ask_use_at = FAR_FUTURE
-                self._actions.append(AskWhetherUsed(contact.server))
+                contact.ask_use_at = self._next_ask(now, contact)
+                soon = Instant(now + SOON_TERMS * contact.term_ns)
+                self._actions.append(AskWhetherUsed(contact.server, soon))
             if now >= contact.again_at:
                 self.ask_again(now, contact)
         if now >= self.fetches.next_at:
             self._look_at_fetches(now)
+
+    def _next_ask(self, now: Instant, contact: Contact) -> Instant:
+        """Whoever begins to read before the lease is over has it renewed in time."""
+        at = Instant(now + max(contact.term_ns // 6, 1))
+        return at if at < contact.until else FAR_FUTURE
 
     def _output(self, now: Instant) -> Output[CacheAction]:
         wake_at = self.fetches.next_at
@@ -141,7 +152,7 @@ class CacheMachine(OwnWriting):
             return
         match message:
             case Invalidate():
-                self._on_invalidate(contact, message)
+                self.on_invalidate(contact, message)
             case Reconnected():
                 self._on_reconnected(now, contact, message)
             case Renewed():
@@ -174,7 +185,7 @@ class CacheMachine(OwnWriting):
             and message.reader == contact.reader
         )
 
-    def _on_invalidate(self, contact: Contact, message: Invalidate) -> None:
+    def on_invalidate(self, contact: Contact, message: Invalidate) -> None:
         """Of a number that is not known here nothing may be acknowledged: it was not applied."""
         if not self.is_of_present_reader(contact, message):
             self.note(CacheKind.PAST_READER)
@@ -241,32 +252,19 @@ class CacheMachine(OwnWriting):
         elif message.lease_ns:
             self.note(CacheKind.LATE_FILL)
         self.acknowledge(contact, message.items)
-        self._land(now, contact, flight, message, as_of)
+        self.land(now, flight, message, as_of)
 
-    def _land(
-        self, now: Instant, contact: Contact, flight: Flight, message: Fetched, as_of: AsOf
-    ) -> None:
-        """Those who asked before it was sent get what it brought; the others, if it is live."""
-        joiners = flight.joiners
-        flight.joiners = []
-        takers = list(flight.starters)
-        if self.joiners_may_take(now, contact, flight.key):
-            takers += joiners
-            joiners = []
-        self._answer(flight, tuple(takers), message.kind, message.value, as_of)
+    def land(self, now: Instant, flight: Flight, message: Fetched, as_of: AsOf) -> None:
+        """Those who asked before it was sent get what it brought. The others get what is live by
+        now, which may be newer, or share one more (V10).
+        """
+        joiners, flight.joiners = flight.joiners, []
+        self._answer(flight, tuple(flight.starters), message.kind, message.value, as_of)
+        if joiners and self.is_hit(now, flight.key):
+            self.tell_hit(tuple(joiners), flight.key)
+            return
         for ticket in joiners:
             self.serve(now, flight.key, ticket)
-
-    def joiners_may_take(self, now: Instant, contact: Contact, key: Key) -> bool:
-        """Whether what was fetched is live by now (V10)."""
-        entry = self.entries.get(key)
-        return (
-            entry is not None
-            and entry.is_live
-            and entry.reader == contact.reader
-            and contact.runs(now)
-            and now < entry.until
-        )
 
     def _on_write_done(self, now: Instant, contact: Contact, message: WriteDone) -> None:
         write = self.fetches.writes.get(message.sequence)
@@ -366,7 +364,7 @@ class CacheMachine(OwnWriting):
 
     # --- what the application does ---
 
-    def _on_used(self, now: Instant, server: str, keys: tuple[Key, ...]) -> None:
+    def on_used(self, now: Instant, server: str, keys: tuple[Key, ...]) -> None:
         contact = self.contacts.get(server)
         if contact is None or contact.reader == NOBODY:
             return
@@ -377,7 +375,7 @@ class CacheMachine(OwnWriting):
         for key in keys:
             self.entries.pop(key, None)
 
-    def _on_saw(self, key: Key, as_of: AsOf) -> None:
+    def on_saw(self, key: Key, as_of: AsOf) -> None:
         """What is on its way may be older; what is asked from here on is not (C5)."""
         if self.history and as_of.history == self.history:
             self.fetches.raise_to(key, as_of.version)

@@ -155,6 +155,8 @@ class AskWhetherUsed(msgspec.Struct, frozen=True):
     """Were there hits by this server's leases? Say so, if there were."""
 
     server: str
+    ending_before: Instant
+    """Which object leases end soon."""
 
 
 CacheAction: TypeAlias = (

@@ -61,10 +61,10 @@ class Invalidating(Answering):
         for drain in drains.values():  # after the writes: what may still be written is
             self.proceed_draining(now, drain)
 
-    def make_room(self, now: Instant) -> None:
+    def make_room(self, now: Instant, asks: ReaderRecord) -> None:
         """Too many object leases: who was inactive for longest is forgotten (V17)."""
         while not self.readers.has_room(now):
-            reader = self.readers.longest_inactive(now)
+            reader = self.readers.longest_inactive(now, asks)
             if reader is None:
                 self.note(VolumeServerKind.NO_ROOM)
                 return
@@ -83,7 +83,7 @@ class Invalidating(Answering):
             self._add_write(now, ticket, tuple(dict.fromkeys(keys)), None)
 
     def on_write(self, now: Instant, reader: ReaderRecord, message: Write) -> None:
-        if message.sequence <= reader.last_write:
+        if not self.is_new_write(reader, message):
             self.note(VolumeServerKind.OLD_REQUEST, "write")
             return
         reader.last_write = message.sequence
@@ -94,6 +94,10 @@ class Invalidating(Answering):
                 message.client, reader.number, message.sequence, now, message.key, message.value
             )
             self._add_write(now, 0, (message.key,), writer)
+
+    def is_new_write(self, reader: ReaderRecord, message: Write) -> bool:
+        """Whether it was not taken before; what comes twice must not write twice (V2)."""
+        return message.sequence > reader.last_write
 
     def on_given_up(self, now: Instant, ticket: int) -> None:
         """Those whose leases it took are waited for all the same: the next write needs it."""
@@ -132,7 +136,7 @@ class Invalidating(Answering):
                 self._invalidate(now, reader, (key,), item, writing.number, writing.to_come, told)
             for drain in self.drains.all():
                 if key in drain.range:
-                    self._wait_with(drain.to_come, writing.number, writing.to_come)
+                    self.wait_with(drain.to_come, writing.number, writing.to_come)
         self._tell(told)
         self.proceed(now, writing)
 
@@ -171,7 +175,7 @@ class Invalidating(Answering):
         elif self.readers.is_overloaded(now, reader):
             self.forget(now, reader, VolumeServerKind.OVERLOADED)
 
-    def _wait_with(self, other: Acknowledgements, wait: int, to_come: Acknowledgements) -> None:
+    def wait_with(self, other: Acknowledgements, wait: int, to_come: Acknowledgements) -> None:
         """Wait for whom another waits that took leases on the same keys."""
         for (number, item), deadline in other.missing.items():
             reader = self.readers.get(number)
@@ -189,8 +193,8 @@ class Invalidating(Answering):
 
     def proceed(self, now: Instant, writing: Writing) -> None:
         """Run the body, if nothing is left to wait for."""
-        if writing.stage != "waiting":
-            return
+        if writing.stage != "waiting" or self.writes.get(writing.number) is not writing:
+            return  # it has ended, by what another's end has brought about
         if any(self.served[key] is None for key in writing.keys):
             self.fail(writing, "moved")
             self._end_write(now, writing)
@@ -278,7 +282,7 @@ class Invalidating(Answering):
         others: list[Draining | Writing] = [*self.drains.all(), *self.writes.waiting()]
         for each in others:
             if each is not drain and self._concerns(each, key_range):
-                self._wait_with(each.to_come, drain.number, drain.to_come)
+                self.wait_with(each.to_come, drain.number, drain.to_come)
         self._tell(told)
         if not served:
             self._end_belief(now, key_range)

@@ -24,7 +24,7 @@ class Loading:
 
     __slots__ = ("asked", "key", "number", "overtaken")
 
-    def __init__(self, number: int, key: Key, overtaken: bool) -> None:  # noqa: FBT001 - as it is kept
+    def __init__(self, number: int, key: Key, *, overtaken: bool) -> None:
         self.number = number
         self.key = key
         self.asked: list[Asked] = []
@@ -51,7 +51,7 @@ class LoadsUnderWay:
     def begin(self, key: Key, *, overtaken: bool) -> Loading:
         """Another load; `overtaken` if a body runs already."""
         self._last += 1
-        loading = self._by_number[self._last] = Loading(self._last, key, overtaken)
+        loading = self._by_number[self._last] = Loading(self._last, key, overtaken=overtaken)
         if not overtaken:
             self._to_join[key] = loading.number
         return loading

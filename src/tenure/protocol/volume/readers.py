@@ -212,9 +212,10 @@ class Readers:
         del now
         return self.leases < self.most_leases
 
-    def longest_inactive(self, now: Instant) -> ReaderRecord | None:
+    def longest_inactive(self, now: Instant, spared: ReaderRecord) -> ReaderRecord | None:
         """Who goes first where there are too many object leases (V17)."""
-        return next((each for each in self if each.leases and self.may_forget(now, each)), None)
+        others = (each for each in self if each.leases and each is not spared)
+        return next((each for each in others if self.may_forget(now, each)), None)
 
     # --- items ---
 

@@ -50,9 +50,9 @@ class Versions:
     def forget(self, key: Key) -> None:
         """Know this write no longer: the floor of its range stands for it."""
         version = self._writes.pop(key)
-        self._raise_floor(self._floors.range_at(key), version)
+        self.raise_floor(self._floors.range_at(key), version)
 
-    def _raise_floor(self, key_range: KeyRange, version: Version) -> None:
+    def raise_floor(self, key_range: KeyRange, version: Version) -> None:
         for piece, floor in list(self._floors.within(key_range)):
             if floor < version:
                 self._floors.assign(piece, version)

@@ -335,6 +335,10 @@ class Stage:
         self.settle()
         return self.value(name)
 
+    def reads(self, name: str) -> list[TellReaders]:
+        """All that a client's readers were told."""
+        return [each for each in self.answers[name] if isinstance(each, TellReaders)]
+
     def value(self, name: str) -> bytes | None:
         """What a client's readers were told last."""
         answer = self.answers[name][-1]

@@ -10,10 +10,11 @@ import pytest
 
 from tenure.base.instants import Instant
 from tenure.base.ranges import WHOLE
-from tenure.protocol.volume.client_events import KeepEntry
+from tenure.protocol.volume.client_events import KeepEntry, Saw
 from tenure.protocol.volume.entries import CachedObject, Entries, ReadersLease
 from tenure.protocol.volume.messages import AsOf, Value
 from tenure.protocol.volume.server_events import DrainAsked
+from tenure.protocol.volume.terms import Terms
 from tests.unit.protocol.volume.stage import OWNED, K, L, Stage, held, opened
 
 # --- 1: the late fill ---
@@ -135,7 +136,7 @@ def test_two_readers_one_flight() -> None:
     stage.end_body()
     stage.want("a", ticket=2)
     stage.deliver(late)
-    told = [each.tickets for each in stage.answers["a"]]  # type: ignore[union-attr]
+    told = [each.tickets for each in stage.reads("a")]
     assert told == [(1,)]
     stage.settle()
     assert stage.value("a") == b"new"
@@ -315,7 +316,22 @@ def test_an_item_for_a_reader_number_that_is_not_known_yet() -> None:
 
 
 def test_withdrawn_before_the_answer() -> None:
-    """What is asked about is written meanwhile: the late answer makes nothing live (V7)."""
+    """An entry is asked about, and withdrawn: the late answer does not make it live (V7)."""
+    stage = Stage(config=OWNED)
+    stage.grant()
+    stage.read("a")
+    stage.use("a", K)
+    stage.carry("Renew")
+    late = stage.take("Renewed")
+    stage.tell_server(DrainAsked(WHOLE, served=True))
+    stage.carry("Invalidate")
+    stage.carry("Acknowledge")
+    stage.deliver(late)
+    assert stage.hit("a") is None
+
+
+def test_written_before_the_answer() -> None:
+    """As before, by a write (V7)."""
     stage = held()
     stage.use("a", K)
     stage.carry("Renew")
@@ -365,3 +381,85 @@ def test_a_writer_acknowledges_by_writing() -> None:
     stage.end_body()
     stage.carry("WriteDone")
     assert stage.hit("a") == b"own", "the answer fills its entry"
+
+
+def test_joined_and_then_written() -> None:
+    """The entry is live by then, by the client's own write; the fetch brought what was before."""
+    stage = opened(patient=True)
+    stage.read("a", L)
+    stage.want("a", ticket=1)
+    stage.carry("Fetch")
+    stage.load(b"old")
+    late = stage.take("Fetched")
+    stage.write_at("a", b"own")
+    stage.carry("Write")
+    stage.end_body()
+    stage.carry("WriteDone")
+    flight_of = stage.caches["a"].fetches.flights[K]
+    flight_of.join(2)
+    stage.deliver(late)
+    told = [(each.tickets, each.outcome) for each in stage.reads("a") if each.key == K]
+    assert told == [((1,), "value"), ((2,), "hit")]
+    assert stage.hit("a") == b"own"
+
+
+def test_the_reader_that_was_stopped_while_its_client_had_no_lease() -> None:
+    """It looked at an entry that nobody had called back, and the lease goes on meanwhile (V1)."""
+    stage = opened()
+    watched = Watched("", lambda: None)
+    stage.entries["a"] = Entries(watched)
+    assert stage.read("a") == b"old"
+    stage.pass_(4)
+    stage.write()
+    stage.end_body()  # it is inactive: nobody tells it
+
+    def meanwhile() -> None:
+        stage.use("a")
+        stage.settle()
+
+    watched.meanwhile, watched.step = meanwhile, "is_live"
+    assert stage.hit("a") is None
+
+
+def test_an_item_of_a_past_reader() -> None:
+    """Its number is another item's under the present reader: that is not acknowledged (V2)."""
+    stage = held()
+    stage.read("a", L)
+    stage.write(L)
+    late = stage.take("Invalidate")
+    stage.reconnect("a")
+    stage.settle()
+    assert stage.read("a") == b"old"
+    stage.write(K, ticket=2)
+    stage.take("Invalidate")
+    stage.deliver(late)
+    assert not stage.letters("Acknowledge")
+    assert not stage.bodies
+    assert stage.hit("a") == b"old"
+
+
+def test_a_write_that_comes_twice() -> None:
+    """The second time it would undo what was written in between (V2)."""
+    stage = held()
+    stage.write_at("a", b"one")
+    twice = stage.letters("Write")[0]
+    stage.settle()
+    stage.write_at("a", b"two", ticket=10)
+    stage.settle()
+    stage.deliver(twice)
+    stage.settle()
+    assert stage.store[K] == b"two"
+
+
+def test_what_others_saw() -> None:
+    """What the application has seen it never reads older, in any mode (C5)."""
+    stage = held("a", "b", terms=Terms(mode="best effort"))
+    stage.write()
+    stage.end_body()
+    stage.take("Invalidate", to="b")
+    stage.settle()
+    assert stage.read("a") == b"new"
+    assert stage.hit("b") == b"old"
+    stage.tell_cache("b", Saw(K, stage.as_of("a")))
+    assert stage.hit("b") is None
+    assert stage.read("b") == b"new"
