@@ -38,7 +38,8 @@ class Scene:
         while queue and queue[0][0] <= real:
             self.now, _, call, argument = heapq.heappop(queue)
             call(argument)
-        self.now = real
+        # What was called may have let time go on by itself, and further.
+        self.now = max(self.now, real)
 
     def next_uid(self) -> int:
         """A number for a process."""

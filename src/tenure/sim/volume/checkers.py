@@ -1,0 +1,156 @@
+"""The judges of what caches promise, in real time: C1 to C6, after every step."""
+
+from collections.abc import Sequence
+
+from tenure.base.instants import Instant
+from tenure.base.keys import Key
+from tenure.protocol.volume.server_events import RunBody
+from tenure.protocol.volume.terms import Terms
+from tenure.sim.kernel.checkers import InvariantChecker, Violation
+from tenure.sim.kernel.process import SimProcess
+from tenure.sim.volume.history import KeyHistory
+from tenure.sim.volume.processes import CacheProcess, ServerProcess, VolumeSite
+
+CLOCK_NS = 1_000
+"""What a clock and a timer may disagree by."""
+FAST = 1.05
+"""By how much a client's clock may be slow, at most, within the bound."""
+
+
+class VolumeCheckers(InvariantChecker):
+    """All of them."""
+
+    def __init__(self, site: VolumeSite, terms: Terms, keys: Sequence[Key]) -> None:
+        super().__init__()
+        self.site = site
+        self.terms = terms
+        self.histories = {key: KeyHistory(initial(key)) for key in keys}
+        self._replaced: dict[Key, list[tuple[int, bytes]]] = {key: [] for key in keys}
+        """When which value was done with: a later write was done by then."""
+        self._own: dict[tuple[int, Key], tuple[int, int, bytes]] = {}
+        """The last write of a client: from when to when, and of what."""
+        self._heard: dict[tuple[int, int], int] = {}
+        """When a server last heard a client, by its own clock."""
+
+    # --- C1, C4, C5: what is read ---
+
+    def on_write_began(self, key: Key, value: bytes) -> None:
+        """Somebody wants to write a value."""
+        self.histories[key].wrote(value, self.site.now)
+
+    def on_write_done(self, key: Key, value: bytes, began: int, cache: CacheProcess | None) -> None:
+        """It is done."""
+        now = self.site.now
+        self.histories[key].ended(value, began, now)
+        if cache is not None:
+            self._own[cache.uid, key] = (began, now, value)
+
+    def on_saw(self, cache: CacheProcess, key: Key, value: bytes) -> None:
+        """Its application was told that somebody has read this value (C5)."""
+        began = self.histories[key].clusters[value].began
+        own = self._own.get((cache.uid, key))
+        if own is None or own[0] < began:
+            self._own[cache.uid, key] = (began, self.site.now, value)
+
+    def on_read(
+        self, cache: CacheProcess, key: Key, value: bytes, began: int, *, is_hit: bool
+    ) -> None:
+        """A read has returned."""
+        now, history = self.site.now, self.histories[key]
+        who = f"{cache.slot} read {value!r} of {key!r} in {now - began} ns"
+        own = self._own.get((cache.uid, key))
+        wrote = own is not None and own[1] < began and value != own[2]
+        if own is not None and wrote and history.is_before(value, own[0]):
+            raise Violation("C5: older than what it wrote", f"{who}, and had written {own[2]!r}")
+        if not self.terms.is_strong:
+            if is_hit:
+                self._check_age(key, value, began, who)
+            return
+        wrong = history.read(value, began, now)
+        if wrong is not None:
+            raise Violation("C1: a stale read", f"{who}: {wrong.what}")
+
+    def _check_age(self, key: Key, value: bytes, began: int, who: str) -> None:
+        """With best effort, a hit is stale for less than t_v."""
+        history = self.histories[key]
+        oldest = began - round(FAST * self.terms.term_ns)
+        if history.is_stale_since(value, oldest):
+            raise Violation("C4: too old", f"{who}, and it was replaced before {oldest}")
+
+    def check_histories(self) -> None:
+        """Whether there is an order of all that was done (C1)."""
+        if not self.terms.is_strong:
+            return
+        for key, history in self.histories.items():
+            wrong = history.check()
+            if wrong is not None:
+                raise Violation("C1: no order", f"of {key!r}: {wrong.what}")
+
+    # --- C2, C3: what is written ---
+
+    def on_body(self, server: ServerProcess, body: RunBody) -> None:
+        """The body of a write runs: nobody can hit the old value."""
+        self._check_waiting(server, body)
+        if self.terms.is_strong and body.fence >= self.site.store.fence:
+            for key in body.keys:
+                self._nobody_hits(key, "a body of a write runs")
+
+    def on_stored(self, key: Key) -> None:
+        """The store has another value, and its body still runs."""
+        if self.terms.is_strong:
+            self._nobody_hits(key, "its store has another value")
+
+    def _nobody_hits(self, key: Key, why: str) -> None:
+        stored = self.site.store.read(key)
+        for cache in self.site.caches():
+            if cache.alive and cache.entries.would_hit(key, cache.now()):
+                value = cache.entries.objects[key].value
+                if why.startswith("a body") or value != stored:
+                    detail = f"{cache.slot} can hit {value!r} of {key!r}, and {why}"
+                    raise Violation("C2: hit while written", detail)
+
+    def _check_waiting(self, server: ServerProcess, body: RunBody) -> None:
+        terms, now = self.terms, server.now()
+        began = now - body.waited_ns
+        bound = 0
+        if terms.is_strong:
+            bound = terms.held_ns(min(terms.term_ns, terms.lease_ns))
+            quiet = server.machine.opening.quiet_until
+            bound = max(bound, quiet - began) if quiet > began else bound
+        late = 2 * self.site.faults.latest_timer_ns + CLOCK_NS
+        if server.thawed_at >= server.clock.real(Instant(began)):
+            return  # it was stopped meanwhile
+        if body.waited_ns > bound + late:
+            detail = f"{server.slot} waited {body.waited_ns} ns, and {bound} are the most"
+            raise Violation("C3: a write waited too long", detail)
+
+    # --- C6: what a server knows ---
+
+    def on_heard(self, server: ServerProcess, client: int) -> None:
+        """A message of a client has reached its server."""
+        self._heard[server.uid, client] = max(
+            server.now(), self._heard.get((server.uid, client), 0)
+        )
+
+    def on_step(self, process: SimProcess) -> None:
+        """A machine has taken an event."""
+        super().on_step(process)
+        if isinstance(process, ServerProcess):
+            self._check_records(process)
+
+    def _check_records(self, server: ServerProcess) -> None:
+        machine = server.machine
+        now = server.now()
+        for reader in machine.readers:
+            heard = self._heard.get((server.uid, reader.client), 0)
+            # What waits in its sockets while it is stopped was heard later than it arrived.
+            if max(heard, reader.heard_at) + self.terms.known_ns < now:
+                detail = f"{server.slot} still knows {reader.client}, {now - heard} ns after"
+                raise Violation("C6: not forgotten", detail)
+        if machine.readers.leases > machine.readers.most_leases:
+            raise Violation("C6: too many leases", f"{machine.readers.leases}")
+
+
+def initial(key: Key) -> bytes:
+    """What the store has of a key at first."""
+    return b"%s-0" % key

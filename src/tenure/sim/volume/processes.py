@@ -1,0 +1,286 @@
+"""Simulated servers and caches: the machines, with what surrounds them in production."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from tenure.base.instants import MILLISECOND_NS
+from tenure.base.keys import Key
+from tenure.base.noted import Noted
+from tenure.protocol.volume import client_events, server_events
+from tenure.protocol.volume.client import CacheMachine
+from tenure.protocol.volume.server import VolumeServer
+from tenure.sim.kernel.clocks import SimClock
+from tenure.sim.kernel.faults import Fault
+from tenure.sim.kernel.network import Network
+from tenure.sim.kernel.process import SimProcess, Site
+from tenure.sim.volume.store import FencedStore
+from tenure.sim.volume.watching import WatchedEntries
+
+SERVER = "s0"
+STORE_NS = 2 * MILLISECOND_NS
+"""What the store takes, when it is quick."""
+SLOW_STORE = Fault("slow store")
+LOAD_FAILS = Fault("load fails")
+BODY_RAISES = Fault("body raises")
+STOPPED_READER = Fault("stopped reader")
+MOST_USED_KEYS = 8
+
+
+class Judging(Protocol):
+    """Who judges what happens."""
+
+    def on_heard(self, server: "ServerProcess", client: int) -> None:
+        """A message of a client has reached its server."""
+        ...
+
+    def on_body(self, server: "ServerProcess", body: server_events.RunBody) -> None:
+        """The body of a write runs."""
+        ...
+
+    def on_stored(self, key: Key) -> None:
+        """The store has another value."""
+        ...
+
+    def on_saw(self, cache: "CacheProcess", key: Key, value: bytes) -> None:
+        """A client's application was told what somebody has read."""
+        ...
+
+
+class Applications(Protocol):
+    """Who reads and writes."""
+
+    def value_of(self, server: "ServerProcess", body: server_events.RunBody, key: Key) -> bytes:
+        """What a body stores."""
+        ...
+
+    def on_body_ended(
+        self, server: "ServerProcess", body: server_events.RunBody, *, ok: bool, stored: bool
+    ) -> None:
+        """The body of a write of the server's application has ended."""
+        ...
+
+    def on_write_failed(self, server: "ServerProcess", failed: server_events.FailWrite) -> None:
+        """It will not run."""
+        ...
+
+    def on_answer(self, cache: "CacheProcess", answer: client_events.TellReaders) -> None:
+        """Readers have what they asked for."""
+        ...
+
+    def on_written(self, cache: "CacheProcess", answer: client_events.TellWriter) -> None:
+        """A client's write has ended."""
+        ...
+
+
+class VolumeSite(Site):
+    """A world of caches, as everything in it sees it."""
+
+    network: Network
+    store: FencedStore
+    judge: Judging
+    applications: Applications
+    disk: server_events.VolumeMemory | None
+    """What the server's memory is kept in."""
+    earlier: list[server_events.VolumeMemory]
+    """Copies of it, of earlier lives."""
+
+    @abstractmethod
+    def cache_of(self, nonce: int) -> "CacheProcess | None":
+        """The client behind a nonce."""
+
+    @abstractmethod
+    def stop_a_reader(self) -> None:
+        """Perhaps let time go on before a reader takes its next step."""
+
+    def servers(self) -> "list[ServerProcess]":
+        """The servers."""
+        return [each for each in self.slots.values() if isinstance(each, ServerProcess)]
+
+    def caches(self) -> "list[CacheProcess]":
+        """The clients."""
+        return [each for each in self.slots.values() if isinstance(each, CacheProcess)]
+
+    def groups(self) -> Sequence[Sequence[SimProcess]]:
+        """Servers, and clients."""
+        return self.servers(), self.caches()
+
+    def peers(self, process: SimProcess) -> Sequence[SimProcess]:
+        """Clients have connections to servers."""
+        return self.caches() if isinstance(process, ServerProcess) else self.servers()
+
+    def store_ns(self) -> int:
+        """What the store takes now."""
+        if self.faults.strikes(SLOW_STORE):
+            return self.faults.span(0.01, 0.8)
+        return self.random.randrange(1, STORE_NS)
+
+
+class VolumeProcess(SimProcess):
+    """A process in a world of caches."""
+
+    site: VolumeSite
+
+    def note(self, noted: Noted) -> None:
+        """Its machine noted something."""
+        self.site.tell(self.slot, noted.kind.phrase, noted.detail)
+        self.site.count_note(noted.kind.phrase)
+
+    def on_disconnected(self, peer: tuple[str, int]) -> None:
+        """Requests are repeated anyway."""
+
+
+class ServerProcess(VolumeProcess):
+    """A server, its application and its way to the store."""
+
+    machine: VolumeServer
+    stops_before = (
+        server_events.TellCache,
+        server_events.RunBody,
+        server_events.LoadObject,
+        server_events.PersistMemory,
+        server_events.RaiseFence,
+    )
+
+    def on_message(self, sender: SimProcess, message: Any) -> None:
+        """Of a client."""
+        self.site.judge.on_heard(self, message.client)
+        self.post(server_events.ClientAsked(message))
+
+    def perform(self, action: Any) -> None:
+        """Carry out one action."""
+        site = self.site
+        match action:
+            case server_events.TellCache(client=client, message=message):
+                cache = site.cache_of(client)
+                if cache is not None:
+                    site.network.to_process(self, cache, message)
+            case server_events.LoadObject():
+                site.at(site.now + site.store_ns(), self._read, action)
+            case server_events.RunBody():
+                self._run(action)
+            case server_events.FailWrite():
+                site.applications.on_write_failed(self, action)
+            case server_events.PersistMemory(memory=memory):
+                site.at(site.now + site.store_ns(), self._persist, memory)
+            case server_events.RaiseFence(number=number):
+                site.at(site.now + site.store_ns(), self._fence, number)
+            case server_events.VolumeClosed():
+                self.site.tell(self.slot, "closed")
+                self.kill()
+                site.restart_later(self.slot, site.random.randrange(1, MILLISECOND_NS))
+            case Noted():
+                self.note(action)
+
+    def _read(self, load: server_events.LoadObject) -> None:
+        """The store has read it; the answer takes as long again."""
+        value = self.site.store.read(load.key)
+        loaded = server_events.ObjectLoaded(load.load, value)
+        if self.site.faults.strikes(LOAD_FAILS):
+            loaded = server_events.ObjectLoaded(load.load, None, "the store is busy")
+        self.site.at(self.site.now + self.site.store_ns(), self.post, loaded)
+
+    def _run(self, body: server_events.RunBody) -> None:
+        site = self.site
+        site.judge.on_body(self, body)
+        stores = site.now + site.store_ns()
+        raises = site.faults.strikes(BODY_RAISES)
+        stored = not raises or site.random.random() < 0.5
+        values = [(key, site.applications.value_of(self, body, key)) for key in body.keys]
+        if stored:
+            for key, value in values:
+                site.at(stores, self._store, (body.fence, key, value))
+        ends = stores + site.store_ns()
+        site.at(ends, self._end_body, (body, not raises, stored))
+
+    def _store(self, write: tuple[int, Key, bytes]) -> None:
+        """It arrives at the store, wherever its server may be by now."""
+        fence, key, value = write
+        if self.site.store.write(fence, key, value):
+            self.site.judge.on_stored(key)
+        else:
+            self.site.tell("store", "refuses a past server's write", value)
+            self.site.count_note("write of a past server refused")
+
+    def _end_body(self, ended: tuple[server_events.RunBody, bool, bool]) -> None:
+        body, ok, stored = ended
+        if self.alive:
+            self.site.applications.on_body_ended(self, body, ok=ok, stored=stored)
+            self.post(server_events.BodyEnded(body.write, ok))
+
+    def _persist(self, memory: server_events.VolumeMemory) -> None:
+        if self.alive:
+            self.site.disk = memory
+            self.post(server_events.MemoryPersisted(memory))
+
+    def _fence(self, number: int) -> None:
+        if self.alive:
+            refused = self.site.store.raise_fence(number)
+            self.post(server_events.FenceRaised(number, refused))
+
+
+class CacheProcess(VolumeProcess):
+    """A client, and what its readers look at."""
+
+    machine: CacheMachine
+    stops_before = (
+        client_events.TellServer,
+        client_events.Believe,
+        client_events.KeepEntry,
+        client_events.DropEntries,
+        client_events.DoubtEntries,
+        client_events.TellReaders,
+    )
+
+    def __init__(self, site: VolumeSite, slot: str, clock: SimClock, machine: CacheMachine) -> None:
+        super().__init__(site, slot, clock, machine)
+        self.entries = WatchedEntries(site.stop_a_reader)
+        self.pending: dict[int, tuple[Key, int]] = {}
+        """By ticket: what is asked, and since when."""
+
+    def on_message(self, sender: SimProcess, message: Any) -> None:
+        """Of a server."""
+        self.post(client_events.ServerSaid(sender.slot, message))
+
+    def hit(self, key: Key) -> bytes | None:
+        """What a reader finds that asks nobody."""
+        found = self.entries.hit(key, self.now)
+        return None if found is None else found.value or b""
+
+    def evict(self) -> None:
+        """Half of the entries have to make room."""
+        keys = tuple(key for key in self.entries.objects if self.site.random.random() < 0.5)
+        for key in keys:
+            self.entries.objects.pop(key).is_live = False
+        self.post(client_events.Evicted(keys))
+
+    def tell_what_it_saw(self, other: "CacheProcess") -> None:
+        """The other one's application must not read older from here on (C5)."""
+        for key, found in list(self.entries.objects.items()):
+            if other.is_frozen or not found.is_live:
+                continue
+            other.post(client_events.Saw(key, found.as_of))
+            self.site.judge.on_saw(other, key, found.value or b"")
+
+    def perform(self, action: Any) -> None:
+        """Carry out one action."""
+        match action:
+            case client_events.TellServer(server=server, message=message):
+                self.site.network.to_address(self, server, message)
+            case (
+                client_events.Believe()
+                | client_events.KeepEntry()
+                | client_events.DropEntries()
+                | client_events.DoubtEntries()
+            ):
+                self.entries.perform(action)
+            case client_events.TellReaders():
+                self.site.applications.on_answer(self, action)
+            case client_events.TellWriter():
+                self.site.applications.on_written(self, action)
+            case client_events.AskWhetherUsed(server=server, ending_before=soon):
+                if self.entries.was_used(server):
+                    keys = self.entries.ending_soon(server, soon, MOST_USED_KEYS)
+                    self.post(client_events.WasUsed(server, keys))
+            case Noted():
+                self.note(action)

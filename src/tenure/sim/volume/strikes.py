@@ -1,0 +1,160 @@
+"""The table of faults of a world of caches, and the strikes of those that come by themselves."""
+
+from tenure.errors import ConfigurationError
+from tenure.protocol.volume.server_events import StopAsked
+from tenure.sim.kernel.clocks import SimClock
+from tenure.sim.kernel.faults import (
+    LATE_TIMER,
+    MESSAGE_FAULTS,
+    POINT_FAULTS,
+    SKEW,
+    Fault,
+    terms_apart,
+)
+from tenure.sim.kernel.network import Network
+from tenure.sim.kernel.strikes import PAUSE_PAST_THE_TERM, SHORT_PAUSE, SUSPEND, Strikes
+from tenure.sim.volume.processes import (
+    BODY_RAISES,
+    LOAD_FAILS,
+    SLOW_STORE,
+    STOPPED_READER,
+    VolumeSite,
+)
+
+
+class VolumeStrikes(Strikes):
+    """What goes wrong with servers, clients, stores and memories."""
+
+    site: VolumeSite
+
+    def __init__(self, site: VolumeSite, network: Network, clocks: dict[str, SimClock]) -> None:
+        super().__init__(site, network, clocks)
+
+    def crash_of_a_server(self) -> None:
+        """Another comes in its place, with its memory."""
+        self.crash(self.site.servers())
+
+    def quick_restart(self) -> None:
+        """The next one is there at once, while its readers' leases still run."""
+        server = self.any_of(self.site.servers())
+        if server is not None:
+            server.kill()
+            self.site.restart_later(server.slot, self.random.randrange(1, 1_000_000))
+
+    def graceful_stop(self) -> None:
+        """The server takes back every lease, and closes; the next need not wait."""
+        server = self.any_of(self.site.servers())
+        if server is not None:
+            server.post(StopAsked())
+
+    def crash_of_a_client(self) -> None:
+        """Another comes in its place."""
+        self.crash(self.site.caches())
+
+    def _cut(self, *, both_ways: bool) -> None:
+        cache, server = self.any_of(self.site.caches()), self.any_of(self.site.servers())
+        if cache is not None and server is not None:
+            self.cut(cache.slot, server.slot, both_ways=both_ways)
+
+    def one_way_cut(self) -> None:
+        """Between a client and the server."""
+        self._cut(both_ways=False)
+
+    def two_way_cut(self) -> None:
+        """Between a client and the server."""
+        self._cut(both_ways=True)
+
+    def memory_put_back(self) -> None:
+        """The server ends; the next one finds a copy of what an earlier life had kept."""
+        server = self.any_of(self.site.servers())
+        if server is not None and self.site.earlier:
+            self.site.bring_down(server)
+            self.site.disk = self.random.choice(self.site.earlier)
+            self.site.tell("disk", "put back", self.site.disk)
+
+    def memory_lost(self) -> None:
+        """The server ends; the next one finds nothing."""
+        server = self.any_of(self.site.servers())
+        if server is not None:
+            self.site.bring_down(server)
+            self.site.disk = None
+
+    def eviction(self) -> None:
+        """Entries have to make room."""
+        cache = self.any_of(self.site.caches())
+        if cache is not None:
+            cache.evict()
+
+    def word_of_mouth(self) -> None:
+        """One client's application is told what another's has seen."""
+        caches = [cache for cache in self.site.caches() if cache.alive]
+        if len(caches) > 1:
+            one, other = self.random.sample(caches, 2)
+            one.tell_what_it_saw(other)
+
+
+def rarely(strength: float) -> float:
+    """Times a term, for what ends everything that was known."""
+    return float(0.02 * 10**strength)
+
+
+CRASHES = (
+    Fault("crash of a server", terms_apart, VolumeStrikes.crash_of_a_server),
+    Fault("quick restart", terms_apart, VolumeStrikes.quick_restart),
+    Fault("graceful stop", terms_apart, VolumeStrikes.graceful_stop),
+    Fault("crash of a client", terms_apart, VolumeStrikes.crash_of_a_client),
+)
+PAUSES = (SHORT_PAUSE, PAUSE_PAST_THE_TERM, SUSPEND)
+CUTS = (
+    Fault("one-way cut", terms_apart, VolumeStrikes.one_way_cut),
+    Fault("two-way cut", terms_apart, VolumeStrikes.two_way_cut),
+)
+MEMORIES = (
+    Fault("memory put back", rarely, VolumeStrikes.memory_put_back),
+    Fault("memory lost", rarely, VolumeStrikes.memory_lost),
+)
+STORES = (SLOW_STORE, LOAD_FAILS, BODY_RAISES)
+READING = (
+    STOPPED_READER,
+    Fault("eviction", terms_apart, VolumeStrikes.eviction),
+    Fault("word of mouth", terms_apart, VolumeStrikes.word_of_mouth),
+)
+FAULTS = (
+    *CRASHES,
+    *PAUSES,
+    *CUTS,
+    *MEMORIES,
+    *STORES,
+    *READING,
+    *MESSAGE_FAULTS,
+    *POINT_FAULTS,
+    LATE_TIMER,
+    SKEW,
+)
+KINDS = tuple(fault.name for fault in FAULTS)
+ALIASES = {
+    "crash": CRASHES,
+    "pause": PAUSES,
+    "cut": CUTS,
+    "memory": MEMORIES,
+    "store": STORES,
+    "reader": READING,
+    "message": MESSAGE_FAULTS,
+    "point": POINT_FAULTS,
+    "all": FAULTS,
+    "none": (),
+}
+
+
+def chosen_kinds(names: str) -> tuple[str, ...]:
+    """The kinds that a comma-separated list of names and aliases means, in a fixed order."""
+    wanted: set[str] = set()
+    for name in (part.strip() for part in names.split(",")):
+        if name in ALIASES:
+            wanted.update(fault.name for fault in ALIASES[name])
+        elif name in KINDS:
+            wanted.add(name)
+        else:
+            msg = f"no fault is called {name!r}; there are {', '.join((*ALIASES, *KINDS))}"
+            raise ConfigurationError(msg)
+    return tuple(kind for kind in KINDS if kind in wanted)

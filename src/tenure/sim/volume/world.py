@@ -1,0 +1,212 @@
+"""A world of caches: one server after another, its clients, and all that is drawn of them."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from tenure.base.instants import SECOND_NS
+from tenure.base.keys import Key
+from tenure.protocol.volume.client import CacheMachine
+from tenure.protocol.volume.client_events import CacheConfig
+from tenure.protocol.volume.messages import ToCache, ToVolumeServer
+from tenure.protocol.volume.server import VolumeServer
+from tenure.protocol.volume.server_events import ServerConfig, VolumeMemory
+from tenure.sim.kernel.checkers import Violation
+from tenure.sim.kernel.faults import FaultDice
+from tenure.sim.kernel.network import Network
+from tenure.sim.kernel.process import SimProcess
+from tenure.sim.kernel.scene import random_for
+from tenure.sim.kernel.story import Story
+from tenure.sim.kernel.world import World
+from tenure.sim.volume.checkers import VolumeCheckers, initial
+from tenure.sim.volume.processes import (
+    SERVER,
+    STOPPED_READER,
+    CacheProcess,
+    ServerProcess,
+    VolumeSite,
+)
+from tenure.sim.volume.store import FencedStore
+from tenure.sim.volume.strikes import FAULTS, VolumeStrikes
+from tenure.sim.volume.trial import VolumeTrial
+from tenure.sim.volume.workload import CacheWorkload
+
+BOOT = "boot"
+STEADY_TERMS = 4
+"""For how long a cache is watched that is in use while nothing goes wrong (C7)."""
+WARM_TURNS = 3
+"""Until it has everything."""
+
+
+class VolumeCodec:
+    """Messages as bytes."""
+
+    def __init__(self) -> None:
+        self._encoder = msgspec.msgpack.Encoder()
+        self._to_server: msgspec.msgpack.Decoder[ToVolumeServer] = msgspec.msgpack.Decoder(
+            ToVolumeServer
+        )
+        self._to_cache: msgspec.msgpack.Decoder[ToCache] = msgspec.msgpack.Decoder(ToCache)
+
+    def encode(self, message: Any) -> bytes:
+        """The bytes of a message."""
+        return self._encoder.encode(message)
+
+    def decode(self, data: bytes, receiver: SimProcess) -> Any:
+        """As a server or a client reads it."""
+        if isinstance(receiver, ServerProcess):
+            return self._to_server.decode(data)
+        return self._to_cache.decode(data)
+
+
+class VolumeWorld(World, VolumeSite):
+    """Everything there is in one run."""
+
+    judge: VolumeCheckers
+    applications: CacheWorkload
+
+    def __init__(self, trial: VolumeTrial) -> None:
+        super().__init__(trial.seed, FAULTS, trial.faults, trial.fault_rate, Story())
+        self.trial = trial
+        self.disk: VolumeMemory | None = None
+        self.earlier: list[VolumeMemory] = []
+        self.keys: list[Key] = [b"k%d" % i for i in range(trial.keys)]
+        self._nonces: dict[int, CacheProcess] = {}
+        self._reader_is_stopped = False
+        self._draw()
+        self.heals_every_ns = self.terms.term_ns // 4
+        self.phase_ns = self.terms.term_ns
+        self.faults: FaultDice = self.dice(self.terms.term_ns)
+        self.network = Network(self, VolumeCodec())
+        self.store = FencedStore()
+        for key in self.keys:
+            self.store.values[key] = initial(key)
+        self.judge = VolumeCheckers(self, self.terms, self.keys)
+        self.applications = CacheWorkload(self, self.judge, self.keys, self.terms.term_ns)
+        self.strikes = VolumeStrikes(self, self.network, self.clocks)
+
+    def _draw(self) -> None:
+        """What this seed's world is like."""
+        random, terms = self.random, self.trial.terms
+        term = terms.term_ns
+        self.terms = msgspec.structs.replace(
+            terms,
+            lease_ns=random.choice((term // 2, 2 * term, 20 * term, 20 * term)),
+            keep_ns=random.choice((0, term // 2, 2 * term)),
+            mute_ns=2 * term,
+            mode=random.choice((*("strong",) * 7, "best effort")),
+            invalidate=random.choice(("delayed", "delayed", "at once")),
+        )
+        self.remembers = random.choice(("longest", "longest", "latest end", "nothing"))
+        self.known_writes = random.choice((1, 2, 1_000))
+        self.most_leases = random.choice((3, 1_000, 1_000))
+        self.retry_ns = term // random.choice((6, 30))
+        self.patience_ns = term
+
+    def run_trial(self, tell: Callable[[int], None] = lambda _: None) -> None:
+        """Run for as long as the trial says."""
+        self.run(round(self.trial.hours * 3600 * SECOND_NS), tell)
+
+    # --- healing ---
+
+    @property
+    def healing_bound_ns(self) -> int:
+        """A server's quiet, a reader's muteness, and the patience of whoever asks."""
+        return 10 * self.terms.held_ns(self.terms.term_ns)
+
+    def end_faults(self) -> None:
+        """Let nothing more go wrong."""
+        super().end_faults()
+        self.applications.begin_healing()
+
+    def not_well(self) -> str | None:
+        """What is still missing for everybody to read and write (C7)."""
+        for server in self.servers():
+            view = server.machine.view()
+            if not view.is_open:
+                return f"{server.slot} is not open"
+            if server.now() < server.machine.opening.quiet_until:
+                return f"{server.slot} is quiet"
+        return self.applications.missing()
+
+    def when_well(self, left_ns: int) -> None:
+        """Judge what was done; then see that a cache in use needs to wait for nothing."""
+        self.judge.check_histories()
+        term = self.terms.term_ns
+        has_room = self.most_leases > self.trial.clients * self.trial.keys
+        if left_ns > 3 * STEADY_TERMS * term and has_room and self.terms.lease_ns >= 2 * term:
+            self._watch_steady_use()
+
+    def _watch_steady_use(self) -> None:
+        """Nobody writes, one client reads: from the second time on it hits (C7)."""
+        self.applications.is_quiet = True
+        term = self.terms.term_ns
+        self.run_until(self.now + 3 * self.terms.held_ns(term))  # what is under way ends
+        cache = self.random.choice(self.caches())
+        step = min(term, self.terms.lease_ns) // 10
+        for turn in range(STEADY_TERMS * 10):
+            for key in self.keys:
+                if cache.hit(key) is None:
+                    if turn >= WARM_TURNS:
+                        raise Violation("C7: a cache in use waits", f"{cache.slot} for {key!r}")
+                    self.applications.read_now(cache, key)
+            self.run_until(self.now + step)
+        self.applications.is_quiet = False
+
+    # --- processes ---
+
+    def first_slots(self) -> Iterable[str]:
+        """The server, and its clients."""
+        return (SERVER, *(f"c{i}" for i in range(self.trial.clients)))
+
+    def make(self, slot: str) -> SimProcess:
+        """A new life at a slot."""
+        clock = self.clock_of(slot, self.trial.skew)
+        if slot == SERVER:
+            if self.disk is not None and self.disk not in self.earlier:
+                self.earlier.append(self.disk)
+            config = ServerConfig(
+                terms=self.terms,
+                remembers=self.remembers,  # type: ignore[arg-type]
+                memory=self.disk if self.remembers != "nothing" else None,
+                boot_id=BOOT,
+                known_writes=self.known_writes,
+                most_leases=self.most_leases,
+            )
+            server = VolumeServer(config, random_for(self.random))
+            return ServerProcess(self, slot, clock, server)
+        cache = CacheMachine(
+            CacheConfig(
+                server=SERVER,
+                retry_ns=self.retry_ns,
+                patience_ns=self.patience_ns,
+                write_patience_ns=2 * self.patience_ns,
+            ),
+            random_for(self.random),
+        )
+        process = CacheProcess(self, slot, clock, cache)
+        self._nonces[cache.nonce] = process
+        return process
+
+    def cache_of(self, nonce: int) -> CacheProcess | None:
+        """The client behind a nonce."""
+        return self._nonces.get(nonce)
+
+    def on_started(self, process: SimProcess) -> None:
+        """It has an application."""
+        assert isinstance(process, CacheProcess | ServerProcess)
+        self.applications.start(process)
+
+    def on_step(self, process: SimProcess) -> None:
+        """Its machine has taken an event."""
+        self.judge.on_step(process)
+
+    def stop_a_reader(self) -> None:
+        """Perhaps let time go on before a reader takes its next step."""
+        if self._reader_is_stopped or not self.faults.strikes(STOPPED_READER):
+            return
+        self._reader_is_stopped = True
+        short = self.random.random() < 0.5
+        self.run_until(self.now + self.faults.span(0.0001, 0.01 if short else 1.5))
+        self._reader_is_stopped = False

@@ -1,0 +1,100 @@
+"""Every machine of caches that is broken on purpose is caught, and its twin is not.
+
+Each canary has a mix of faults and a seed that find it within seconds, as in `test_canaries.py`.
+"""
+
+from typing import NamedTuple
+
+import pytest
+
+from tenure.errors import ConfigurationError
+from tenure.protocol.volume.entries import Entries
+from tenure.sim.volume.canaries import CANARIES, NONE, cache_canary
+from tenure.sim.volume.run import CacheOutcome, run_caches
+from tenure.sim.volume.strikes import chosen_kinds
+from tenure.sim.volume.trial import VolumeTrial
+
+TRIED = 40
+STALE = ("C1", "C2", "C4", "C5")
+
+
+class Soon(NamedTuple):
+    """How a canary is found soon."""
+
+    seed: int
+    promises: tuple[str, ...] = STALE
+    faults: str = "all"
+    rate: float = 1.0
+
+
+SOON = {
+    "lease-before-items": Soon(8, STALE, "stopped at a point,drop,cut", 8),
+    "acknowledged-before-applied": Soon(4, STALE, "stopped at a point", 8),
+    "older-answer-taken": Soon(0),
+    "counted-from-receipt": Soon(1),
+    "no-margin": Soon(1),
+    "bare-lease": Soon(1),
+    "nobody-waited-for": Soon(1),
+    "half-the-wait": Soon(1),
+    "granted-during-a-write": Soon(1),
+    "waits-for-the-mute": Soon(1, ("C3", "L1")),
+    "late-fills-kept": Soon(1, STALE, "message", 3),
+    "suspects-not-compared": Soon(0),
+    "unknown-and-unimpressed": Soon(0, (*STALE, "invariant")),
+    "writers-never-waited-for": Soon(5),
+    "own-entry-outlives-the-write": Soon(0),
+    "joined-any-answer": Soon(7),
+    "overtaken-load-kept": Soon(0),
+    "overtaken-load-joined": Soon(9),
+    "no-fence": Soon(8),
+    "floors-stay": Soon(5),
+    "writes-not-known": Soon(0),
+    "starts-at-once": Soon(1),
+    "old-memory-believed": Soon(0),
+    "forgotten-while-active": Soon(1),
+    "never-forgotten": Soon(0, ("C6",)),
+    "no-limit": Soon(1, ("C6",)),
+    "never-renewed": Soon(2, ("C7",)),
+    "skew-over-the-bound": Soon(1),
+}
+
+
+def plan(soon: Soon, seed: int) -> VolumeTrial:
+    return VolumeTrial(seed=seed, faults=chosen_kinds(soon.faults), fault_rate=soon.rate)
+
+
+def first_caught(name: str) -> CacheOutcome:
+    soon = SOON[name]
+    for seed in range(soon.seed, soon.seed + TRIED):
+        outcome = run_caches(plan(soon, seed), cache_canary(name))
+        if outcome.violation is not None:
+            return outcome
+    raise AssertionError(f"{name} is not caught by {TRIED} seeds from {soon.seed} on")
+
+
+@pytest.mark.parametrize("name", [each.name for each in CANARIES])
+def test_a_canary_of_caches_is_caught_and_its_twin_is_not(name: str) -> None:
+    caught, soon = first_caught(name), SOON[name]
+    assert caught.violation is not None
+    assert caught.violation.startswith(soon.promises)
+    assert caught.story
+    twin = run_caches(plan(soon, caught.seed))
+    assert twin.violation is None, (twin.violation, *twin.story)
+
+
+def test_every_canary_of_caches_says_what_it_leaves_out() -> None:
+    assert SOON.keys() == {each.name for each in CANARIES}
+    assert all(each.leaves_out for each in CANARIES)
+
+
+def test_a_canary_of_caches_is_broken_only_while_it_runs() -> None:
+    original = Entries.hit
+    with cache_canary("live-before-lease").in_place():
+        assert Entries.hit is not original
+    assert Entries.hit is original
+
+
+def test_an_unknown_canary_of_caches_is_refused_with_the_names_there_are() -> None:
+    with pytest.raises(ConfigurationError, match="bare-lease"):
+        cache_canary("yellow")
+    assert cache_canary("none") is NONE

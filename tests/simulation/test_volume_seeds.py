@@ -1,0 +1,41 @@
+"""Some seeds of caches: every promise is kept, and everything that may go wrong does."""
+
+from collections import Counter
+
+import pytest
+
+from tenure.sim.volume.run import run_caches
+from tenure.sim.volume.strikes import KINDS, chosen_kinds
+from tenure.sim.volume.trial import VolumeTrial
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_every_promise_of_caches_is_kept(seed: int) -> None:
+    outcome = run_caches(VolumeTrial(seed=seed, hours=0.5))
+    assert outcome.violation is None, (outcome.violation, *outcome.story)
+    assert outcome.simulated_hours >= 0.5
+
+
+def test_every_kind_of_fault_happens_within_sixty_seeds() -> None:
+    counts: Counter[str] = Counter()
+    workload: Counter[str] = Counter()
+    for seed in range(60):
+        outcome = run_caches(VolumeTrial(seed=seed, hours=0.1))
+        counts.update(outcome.faults)
+        workload.update(outcome.workload)
+    assert [kind for kind in KINDS if not counts[kind]] == []
+    assert {"hits", "fetched", "found current", "writes done", "own writes written"} <= set(
+        workload
+    )
+
+
+def test_the_same_seed_is_the_same_world() -> None:
+    one, other = (run_caches(VolumeTrial(seed=3, hours=0.2)) for _ in range(2))
+    assert one == other
+
+
+def test_where_nothing_may_go_wrong_nothing_does() -> None:
+    outcome = run_caches(VolumeTrial(seed=1, hours=0.2, faults=chosen_kinds("none")))
+    assert outcome.faults == {}
+    assert outcome.violation is None
+    assert "unreachable" not in outcome.workload
