@@ -121,6 +121,8 @@ class OwnerEngine:
         self.transfers: Transfers | None = None
         """Of state; None where the application offers none."""
         self._hand_off_address: str | None = None
+        self._failed_probe = ""
+        """What was wrong with the last probe: that is said loudly once."""
         self._closed = asyncio.Event()
         """Everything is returned, or cannot be."""
         board.on_lapsed = self.on_reader_lapsed
@@ -356,20 +358,35 @@ class OwnerEngine:
 
     async def keep_alive(self, probe: Callable[[], Awaitable[object]] | None) -> None:
         """Show it for the application, from within its event loop, where `probe` does not fail."""
-        watchdog_ns = self.config.watchdog_ns
-        assert watchdog_ns is not None
-        watchdog = watchdog_ns / SECOND_NS
+        assert self.config.watchdog_ns is not None
+        watchdog = self.config.watchdog_ns / SECOND_NS
         while True:
-            try:
-                if probe is not None:
-                    async with asyncio.timeout(watchdog / 2):
-                        await probe()
-            except Exception as error:  # noqa: BLE001  # whatever it is, the application is not well
-                self.shell.counts["probes failed"] += 1
-                logger.warning("%s does not pass its own probe: %r", self.shell.name, error)
-            else:
-                self.alive()
+            await self.show_life(probe, watchdog / 2)
             await asyncio.sleep(watchdog / 4)
+
+    async def show_life(
+        self, probe: Callable[[], Awaitable[object]] | None, patience: float
+    ) -> None:
+        """Show it once, if `probe` returns in time."""
+        try:
+            if probe is not None:
+                async with asyncio.timeout(patience):
+                    await probe()
+        except Exception as error:  # noqa: BLE001  # whatever it is, the application is not well
+            self.shell.counts["probes failed"] += 1
+            before, self._failed_probe = self._failed_probe, repr(error)
+            logger.log(
+                logging.DEBUG if before == self._failed_probe else logging.WARNING,
+                "%s does not pass its own probe: %r. Its leases are not renewed, and run out, "
+                "until it passes",
+                self.shell.name,
+                error,
+            )
+            return
+        if self._failed_probe:
+            logger.warning("%s passes its own probe again", self.shell.name)
+        self._failed_probe = ""
+        self.alive()
 
     async def drain(self, seconds: float) -> None:
         """Go on serving until all bodies are done that are to finish, and then until everything is
