@@ -127,7 +127,7 @@ def test_the_examples_run_by_themselves() -> None:
 
 
 def test_the_carts_have_everything_once_and_the_limit_is_exact() -> None:
-    carts = run("carts.py")
+    carts = run("moving_carts.py")
     moved = re.search(r"(\d+) of 100 carts have moved", carts)
     assert moved, carts
     assert 0 < int(moved[1]) < 100
