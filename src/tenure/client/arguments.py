@@ -60,7 +60,7 @@ def checked_name(what: str, name: object) -> str:
 def checked_address(address: object) -> str:
     """Where an owner serves: whatever the clients of the pool understand."""
     example = 'address="http://10.0.0.7:8000"'
-    if address is None or address == "":
+    if address is None or (isinstance(address, str) and not address.strip()):
         raise ConfigurationError(
             "an owner needs an address: it is what Lookup.find returns to whoever looks for its "
             f"keys. Pass the one under which this process is reached, for example {example}"
@@ -75,18 +75,19 @@ def checked_address(address: object) -> str:
         )
     if why := wrong_with_text(address):
         raise ConfigurationError(f"address cannot be {shown(address)}: {why}")
-    if is_every_address(host_of(address)):
+    host = host_of(address if "://" in address else f"//{address}", "//")
+    if is_every_address(host) or is_every_address(address):
         raise ConfigurationError(
-            f"address cannot be {address!r}: {host_of(address)} stands for every address of this "
+            f"address cannot be {address!r}: {host or address} stands for every address of this "
             f"machine, and clients need one that they can reach; pass it, for example {example}"
         )
     return address
 
 
-def host_of(address: str) -> str | None:
-    """The host that an address names, where it is a URL."""
+def host_of(address: str, mark: str = "://") -> str | None:
+    """The host that an address names, where it is a URL, which `mark` shows."""
     try:
-        return urlsplit(address).hostname if "://" in address else None
+        return urlsplit(address).hostname if mark in address else None
     except ValueError:
         return None
 
@@ -120,18 +121,29 @@ def checked_kind(kind: object) -> PoolKind:
 
 def checked_seconds(what: str, value: object) -> float:
     """A duration."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not isfinite(value) or value <= 0:  # type: ignore[arg-type, operator]
-        raise ConfigurationError(f"{what} is a number of seconds above 0, not {value!r}")
-    return float(value)  # type: ignore[arg-type]
+    seconds = _as_float(value)
+    if seconds is None or seconds <= 0:
+        raise ConfigurationError(f"{what} is a number of seconds above 0, not {shown(value)}")
+    return seconds
+
+
+def _as_float(value: object) -> float | None:
+    """`value`, if it is a number that time and load can be counted in."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:  # of an int
+        return None
+    return number if isfinite(number) else None
 
 
 def checked_drain(value: object) -> float:
     """How long to hand over before leaving."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not isfinite(value) or value < 0:  # type: ignore[arg-type, operator]
-        raise ConfigurationError(f"drain is a number of seconds, 0 or more, not {value!r}")
-    return float(value)  # type: ignore[arg-type]
+    seconds = _as_float(value)
+    if seconds is None or seconds < 0:
+        raise ConfigurationError(f"drain is a number of seconds, 0 or more, not {shown(value)}")
+    return seconds
 
 
 def checked_listening(
@@ -190,12 +202,13 @@ def checked_hand_off_address(given: object) -> str | None:
 
 def checked_capacity(capacity: object) -> float:
     """How much of the pool an owner can take, beside the others."""
-    is_number = isinstance(capacity, int | float) and not isinstance(capacity, bool)
-    if not is_number or not isfinite(capacity) or capacity <= 0:  # type: ignore[arg-type, operator]
+    number = _as_float(capacity)
+    if number is None or number <= 0:
         raise ConfigurationError(
-            f"capacity is a number above 0, not {capacity!r}: it compares owners, 1 being usual"
+            f"capacity is a number above 0, not {shown(capacity)}: it compares owners, 1 being "
+            "usual"
         )
-    return float(capacity)  # type: ignore[arg-type]
+    return number
 
 
 def checked_labels(labels: Mapping[str, str] | None) -> dict[str, str]:

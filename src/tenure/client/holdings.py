@@ -18,7 +18,7 @@ by who publishes.
 
 from bisect import bisect_right
 from collections.abc import Callable
-from math import inf, isfinite
+from math import inf
 from numbers import Real
 from random import Random
 from threading import RLock
@@ -221,7 +221,7 @@ class Board:
     def record_load(self, key: UserKey, amount: float) -> None:
         """Count `amount` for `key`, where it is held; from the first on, checks are no load."""
         is_number = type(amount) is float or isinstance(amount, Real)
-        if not (is_number and isfinite(amount) and 0 <= amount <= MOST_LOAD):
+        if not (is_number and 0 <= amount <= MOST_LOAD):  # which nan is not
             raise UsageError(
                 f"a load of {amount!r}, where a number from 0 to {MOST_LOAD:g} is wanted"
             )

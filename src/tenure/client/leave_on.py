@@ -15,6 +15,8 @@ from typing import Any
 
 from tenure.errors import ConfigurationError, UsageError
 
+UNHANDLED = (Signals.SIGKILL, Signals.SIGSTOP)
+
 
 class LeftAtSignal(BaseException):
     """Ends the body of the `with` block; the block does not let it out."""
@@ -23,12 +25,18 @@ class LeftAtSignal(BaseException):
 def checked_signals(given: object) -> tuple[Signals, ...]:
     """The signals in `leave_on`."""
     try:
-        return tuple(Signals(each) for each in given)  # type: ignore[attr-defined]
+        signals = tuple(Signals(each) for each in given)  # type: ignore[attr-defined]
     except (TypeError, ValueError):
         raise ConfigurationError(
             f"leave_on is a sequence of signals, not {given!r}; write it like "
             "leave_on=(signal.SIGTERM, signal.SIGINT)"
         ) from None
+    for each in signals:
+        if each in UNHANDLED:
+            raise ConfigurationError(
+                f"leave_on cannot have {each.name}, which no program can handle; leave it out"
+            )
+    return signals
 
 
 class LeaveOn:

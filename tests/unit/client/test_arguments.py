@@ -80,6 +80,12 @@ class NarrowHandler:
         ({"hand_off": NarrowHandler()}, "hand_off.export_range is called with 2 arguments"),
         ({"address": "http://0.0.0.0:80"}, "0.0.0.0 stands for every address of this machine"),
         ({"address": "http://[::]:80"}, ":: stands for every address of this machine"),
+        ({"address": "0.0.0.0:80"}, "0.0.0.0 stands for every address of this machine"),
+        ({"address": "::"}, ":: stands for every address of this machine"),
+        ({"address": "[::]:80"}, ":: stands for every address of this machine"),
+        ({"address": " "}, "an owner needs an address"),
+        ({"capacity": 10**400}, "capacity is a number above 0, not 1000"),
+        ({"watchdog": 10**400}, "watchdog is a number of seconds above 0, not 1000"),
         (
             {"hand_off": KeyedState(), "hand_off_listen": "0.0.0.0:0"},
             "hand_off_listen='0.0.0.0:0' stands for every .* pass it with hand_off_address",
@@ -156,14 +162,14 @@ def test_the_address_is_required_by_the_signature() -> None:
         Owner(URL, pool="rooms")  # type: ignore[call-arg]
 
 
-@pytest.mark.parametrize("drain", [-1, "x", float("nan"), True])
+@pytest.mark.parametrize("drain", [-1, "x", float("nan"), 10**400, True])
 @pytest.mark.parametrize("hand_off", [None, KeyedState()])
 def test_a_drain_that_cannot_be_is_refused_at_once(drain: Any, hand_off: Any) -> None:  # noqa: ANN401
     with pytest.raises(ConfigurationError, match="drain is a number of seconds, 0 or more, not"):
         _ = owner(hand_off=hand_off).close(drain)
 
 
-@pytest.mark.parametrize("amount", ["x", None, -1, float("inf"), [1], 1j])
+@pytest.mark.parametrize("amount", ["x", None, -1, float("inf"), float("nan"), 10**400, [1], 1j])
 def test_a_load_that_cannot_be_is_refused_at_once(amount: Any) -> None:  # noqa: ANN401
     with pytest.raises(UsageError, match=r"a load of .*, where a number from 0"):
         owner().record_load("k", amount)

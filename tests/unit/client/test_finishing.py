@@ -206,7 +206,7 @@ async def test_an_event_loop_has_handlers_of_its_own(cluster: InProcessCluster) 
             pass
 
 
-@pytest.mark.parametrize("given", [5, ["TERM"], [999], None])
+@pytest.mark.parametrize("given", [5, ["TERM"], [999], [signal.SIGKILL], None])
 def test_signals_that_cannot_be(given: list[signal.Signals]) -> None:
     with (
         InProcessCluster(["rooms"]) as cluster,
