@@ -172,6 +172,19 @@ def test_while_the_journal_is_an_old_copy_nothing_is_judged_but_that_it_is_notic
     assert world.not_well() == f"l0 knows LSN {lsn} of a journal that ends at {lsn - 1}"
 
 
+def test_an_old_copy_that_nobody_can_notice_is_the_journal_from_then_on(world: LeaseWorld) -> None:
+    """Its numbers are given again: what was written under the first ones is not asked for."""
+    owner, key = holder(world), world.workload.keys[0]
+    world.states.write(owner, key, 1)
+    copy = (world.journal.journal, world.journal.seat, world.copied_journal())
+    world.put_back(copy)
+    world.when_well(0)
+    assert not world.is_old_copy
+    assert world.states.written == {}
+    with pytest.raises(Violation, match="S1"):
+        believes_too(world)  # and it is judged again
+
+
 def test_what_nobody_owns_and_what_a_lookup_does_not_find_is_missing(world: LeaseWorld) -> None:
     lookup = world.lookups()[0]
     routes, lookup.routes = lookup.routes, None

@@ -31,6 +31,11 @@ class LossChecker:
         self._relied_on: dict[int, dict[Key, Reliance]] = {}
         self._lost_since: dict[tuple[int, Key], int] = {}
 
+    def forget(self) -> None:
+        """The journal is an old copy that nobody could notice: begin anew."""
+        self._relied_on.clear()
+        self._lost_since.clear()
+
     def on_published(self, lookup: LookupProcess, key: Key, owner: OwnerProcess) -> None:
         """A client of the lookup has published there, and relies on it from now on."""
         number = number_of(owner, key)

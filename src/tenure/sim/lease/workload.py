@@ -72,6 +72,11 @@ class Workload:
         for key in [key for key in published if any(key in lost for lost in ranges)]:
             del published[key]
 
+    def forget(self) -> None:
+        """Publish everything again."""
+        for published in self._published.values():
+            published.clear()
+
     def end_hanging(self) -> None:
         """Who runs the pool ends the processes that hang."""
         for owner in self.hanging:

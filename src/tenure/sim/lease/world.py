@@ -178,6 +178,9 @@ class LeaseWorld(World, LeaseSite):
         if self.is_old_copy:  # nobody is left who knew more than the copy: it is the journal now
             self.is_old_copy = False
             self.checkers.begin_history(self.journal, self.copied_journal())
+            self.states.written.clear()  # numbers of the lost part may have been given again
+            self.checkers.losses.forget()
+            self.workload.forget()
         if left_ns > 2 * self.promise_ns:
             self.drills.perform(self.promise_ns)
 
