@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pytest
@@ -13,6 +14,7 @@ from tenure import (
     NotOwner,
     OwnedState,
 )
+from tenure.base.keys import UserKey
 from tenure.owned.entries import Stored
 from tenure.testing.clock import TurnedClock, come_to_rest
 from tests.unit.owned.stage import JOURNAL, TERM, WHOLE, Holder, copied, holder, put, stored
@@ -355,3 +357,52 @@ def test_what_is_handed_over_is_taken_beyond_the_limit_and_counted() -> None:
     with second.state.at("key-1") as it:
         it.value = None
     assert len(second.state) == 199
+
+
+# --- storing, and hand-offs beside it -------------------------------------------------------------
+
+
+class NoLock:
+    """Locks nothing."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def beside_a_hand_off(*, is_locked: bool) -> str:
+    """What is stored in the end where a range leaves and comes back, with a newer value, while a
+    body that was its owner's stands between asking for the lease and storing.
+    """
+    clock = TurnedClock()
+    first, second = holder(clock=clock), Holder("another", clock, OwnedState())
+    if not is_locked:
+        first.state.entries._lock = NoLock()  # type: ignore[assignment]
+    put(first.state, "ann", "first")
+
+    def there_and_back() -> None:
+        move(first, second, number=2)
+        put(second.state, "ann", "newer")
+        move(second, first, number=3)
+
+    moving = threading.Thread(target=there_and_back)
+    store = first.state.entries.put
+
+    def store_slowly(key: UserKey, entry: Stored, now: int) -> None:
+        moving.start()
+        moving.join(0.2)
+        store(key, entry, now)
+
+    first.state.entries.put = store_slowly  # type: ignore[method-assign, assignment]
+    with suppress(LeaseLost):
+        put(first.state, "ann", "late")
+    moving.join()
+    return str(stored(first.state, "ann"))
+
+
+def test_a_hand_off_waits_for_what_is_being_stored() -> None:
+    assert beside_a_hand_off(is_locked=True) == "newer"
+
+
+def test_without_the_lock_an_old_value_is_put_over_a_newer_one() -> None:
+    assert beside_a_hand_off(is_locked=False) == "late"
