@@ -214,7 +214,7 @@ class Guard:
         """Whether its key lies in any of them."""
         return self.lease is not None and any(self.lease.key in each for each in ranges)
 
-    def _has_lasted(self) -> bool:
+    def has_lasted(self) -> bool:
         """Whether nobody else can have had the key up to now."""
         return self.is_held() or (self.is_kept and self._guards.clock() < self._guards.expires_at)
 
@@ -265,7 +265,7 @@ class Guard:
 
     def _finish(self, error: BaseException | None, *, is_replaced: bool) -> None:
         assert self.lease is not None
-        has_lasted = self._has_lasted()
+        has_lasted = self.has_lasted()
         self._leave()
         if is_replaced or (error is None and not has_lasted):
             raise self._guards.lease_lost(self.key, self.lease) from error

@@ -134,7 +134,7 @@ class Turn(Generic[V]):
         self._before()
         place = self._place = await self._state.turns.take(self.key, self._wait)
         try:
-            guard = self._guard = Guard(self._guards, self.key)
+            guard = self._guard = Guard(self._guards, self.key, finish=True)
             assert isinstance(place.taker, asyncio.Task)
             self._begin(guard.enter_in(place.taker))
         except BaseException:
@@ -151,7 +151,7 @@ class Turn(Generic[V]):
             )
         self._place = self._state.turns.take_blocking(self.key, self._wait)
         try:
-            guard = self._guard = Guard(self._guards, self.key)
+            guard = self._guard = Guard(self._guards, self.key, finish=True)
             self._begin(guard.__enter__())
         except BaseException:
             self._state.turns.end(self._place)
@@ -224,7 +224,7 @@ class Turn(Generic[V]):
         if stored is not None and data is stored.data and self._ends is _UNREAD:
             return  # it was looked at
         with state.entries.lock:
-            if not guard.is_held():
+            if not guard.has_lasted():
                 return  # the guard will say so
             if data is None:
                 state.entries.pop(self.key, None)

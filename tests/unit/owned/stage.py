@@ -44,6 +44,7 @@ class Holder:
         """From here on it does not hold this."""
         self.leases.pop(key_range, None)
         self._publish()
+        self.guards.keep((key_range,), ())
 
     def holds(self, key_range: KeyRange) -> bool:
         """Whether it does at this moment."""
@@ -53,7 +54,7 @@ class Holder:
         """Its term has run out: it has noticed, and its state of this is dropped."""
         del self.leases[key_range]
         self.state.discard_range(key_range)
-        self.guards.tell_losers()
+        self.guards.keep((key_range,), ())
 
     def renew(self) -> None:
         """Go on holding what it holds."""
@@ -66,7 +67,6 @@ class Holder:
             for each, (number, since) in sorted(self.leases.items(), key=lambda it: it[0].start)
         )
         assert self.board.publish(Holdings(JOURNAL, 1, leases, self.clock.after(TERM)))
-        self.guards.tell_losers()
 
 
 def holder(

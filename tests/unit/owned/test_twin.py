@@ -261,7 +261,7 @@ class NoLastCheck(Turn[Any]):
         trace: TracebackType | None,
     ) -> None:
         assert self._guard is not None
-        self._guard.is_held = lambda: True  # type: ignore[method-assign]
+        self._guard.has_lasted = lambda: True  # type: ignore[method-assign]
         super().__exit__(kind, error, trace)
 
 
