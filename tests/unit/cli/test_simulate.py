@@ -84,3 +84,29 @@ def test_a_replay_names_the_very_hours() -> None:
     """A rounded span ends another way."""
     verdict = Verdict(Trial(seed=1, hours=0.5000004321), "all", "none")
     assert "--hours 0.5000004321 " in verdict.replay(7)
+
+
+CACHES = ["simulate", "--tier", "cache", "--hours", "0.1", "--workers", "1"]
+
+
+def test_caches_are_simulated_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*CACHES, "--seed", "3", "--seeds", "2", "--faults", "drop,crash"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "caches, seeds 3 to 4"
+    assert lines[-1].startswith("every promise was kept (seeds 3 to 4, fingerprint ")
+    assert run([*CACHES, "--seed", "3", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["tier"], said["seeds"], said["failure"]) == ("cache", 1, None)
+
+
+def test_a_failure_of_caches_is_told_again(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*CACHES, "--canary", "nobody-waited-for", "--seeds", "20"]) == 1
+    out = capsys.readouterr().out
+    broken = next(line for line in out.splitlines() if line.startswith("BROKEN, by seed "))
+    assert run(out.splitlines()[-1].split()[1:]) == 1
+    assert broken in capsys.readouterr().out
+
+
+def test_caches_have_no_preset(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*CACHES, "--preset", "test"]) == 2
+    assert "--tier lease" in capsys.readouterr().err

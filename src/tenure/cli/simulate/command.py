@@ -6,13 +6,14 @@ can be compared. How far it is and how fast it was goes to standard error.
 
 import sys
 import time
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from cyclopts import Parameter
 
 from tenure.base.instants import SECOND_NS
 from tenure.cli.output import say
+from tenure.cli.simulate.caches import CachePlan, simulate_caches
 from tenure.cli.simulate.progress import SimulationProgress
 from tenure.cli.simulate.verdict import Verdict
 from tenure.errors import ConfigurationError
@@ -28,8 +29,12 @@ DEFAULT_SEEDS = 100
 MOST_HOURS = 1e6
 
 
-def simulate(
+def simulate(  # noqa: PLR0913  # a parameter is an option
     *,
+    tier: Annotated[
+        Literal["lease", "cache"],
+        Parameter(help="What is simulated: owners and their leases, or consistent caches."),
+    ] = "lease",
     seeds: int | None = None,
     seed: int | None = None,
     hours: float = 1.0,
@@ -74,14 +79,31 @@ def simulate(
     """
     count = seeds if seeds is not None else (DEFAULT_SEEDS if seed is None else 1)
     _check(count, seed or 0, hours, workers)
+    if tier == "cache":
+        if preset != "paper":
+            raise ConfigurationError("--preset is for --tier lease; caches draw their durations")
+        return simulate_caches(
+            CachePlan(
+                first=seed or 0,
+                count=count,
+                hours=hours,
+                faults=faults,
+                canary=canary,
+                workers=workers,
+                json=json,
+            )
+        )
     canary_called(canary)
     plan = Trial(
         seed=seed or 0, hours=hours, timing=preset_called(preset), faults=chosen_kinds(faults)
     )
     plans = [_with_seed(plan, plan.seed + i) for i in range(count)]
-    verdict = Verdict(plan, faults, canary)
+    return _simulate_leases(plans, Verdict(plan, faults, canary), workers, json=json)
+
+
+def _simulate_leases(plans: list[Trial], verdict: Verdict, workers: int, *, json: bool) -> int:
     began = time.perf_counter()
-    outcomes = _run(plans, canary, workers)
+    outcomes = _run(plans, verdict.canary, workers)
     seconds = time.perf_counter() - began
     if json:
         print(verdict.as_json(outcomes))

@@ -11,7 +11,8 @@ bottom up, and nothing here imports what stands above it:
 - `network`: what passes between processes;
 - `strikes`: the faults that any world may have;
 - `checkers`: the frame of what watches;
-- `world`: all of it together, in phases of faults and of healing.
+- `world`: all of it together, in phases of faults and of healing;
+- `cores`: many seeds at once.
 
 Beside it, for what is short instead of deep:
 

@@ -1,29 +1,22 @@
 """Running seeds: one, or many on all cores, and what came of them."""
 
-import multiprocessing
-import signal
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from os import cpu_count
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from tenure.base.instants import SECOND_NS
 from tenure.errors import JournalDamaged
 from tenure.sim.kernel.checkers import Violation
+from tenure.sim.kernel.cores import Progress, no_progress, run_all
 from tenure.sim.kernel.story import Happening
 from tenure.sim.lease.canaries import NONE, Canary, canary
 from tenure.sim.lease.trial import Trial
 from tenure.sim.lease.world import LeaseWorld
 
 STORY_LINES = 40
-LOOK_SECONDS = 0.2
 ABOUT_LOOKUPS = ("S2", "L1")
 """Promises in whose stories lookups play a part."""
-
-Progress = Callable[[int], None]
-"""Called now and then with the nanoseconds simulated so far, of all seeds together."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -46,10 +39,6 @@ class Outcome(msgspec.Struct, frozen=True):
     def simulated_hours(self) -> float:
         """How long it was, for its world."""
         return self.simulated_ns / SECOND_NS / 3600
-
-
-def no_progress(simulated_ns: int) -> None:
-    """Tell nobody."""
 
 
 def run_seed(trial: Trial, broken: Canary = NONE, tell: Progress = no_progress) -> Outcome:
@@ -96,58 +85,11 @@ def run_seeds(
     tell: Progress = no_progress,
 ) -> Iterator[Outcome]:
     """Simulate many seeds, on all cores unless told otherwise; their outcomes, in order."""
-    workers = min(workers or cpu_count() or 1, len(trials))
-    if workers > 1:
-        yield from _on_cores(trials, broken, workers, tell)
-        return
-    before = 0
-    for trial in trials:
-        outcome = run_seed(trial, canary(broken), lambda now, done=before: tell(done + now))  # type: ignore[misc]
-        before += outcome.simulated_ns
-        yield outcome
+    yield from run_all(_run_named, [(trial, broken) for trial in trials], workers, tell)
 
 
-# --- on many cores ------------------------------------------------------------------------------
-
-
-def _on_cores(
-    trials: Sequence[Trial], broken: str, workers: int, tell: Progress
-) -> Iterator[Outcome]:
-    context = multiprocessing.get_context("spawn")  # a fork would copy threads' locks as they are
-    simulated = context.Value("q", 0)
-    with context.Pool(workers, _begin, (simulated,)) as pool:
-        outcomes = pool.imap(_run_named, [(trial, broken) for trial in trials])
-        for _ in trials:
-            while True:
-                tell(simulated.value)
-                try:
-                    outcome = outcomes.next(timeout=LOOK_SECONDS)
-                except multiprocessing.TimeoutError:
-                    continue
-                break
-            yield outcome
-
-
-_SHARED: dict[str, Any] = {}
-
-
-def _begin(simulated: Any) -> None:
-    """A worker begins; an interrupt is for the process that started it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _SHARED["simulated"] = simulated
-
-
-def _run_named(work: tuple[Trial, str]) -> Outcome:
+def _run_named(work: tuple[Trial, str], tell: Progress) -> Outcome:
     trial, broken = work
-    told = 0
-
-    def tell(now: int) -> None:
-        nonlocal told
-        simulated = _SHARED["simulated"]
-        with simulated.get_lock():
-            simulated.value += now - told
-        told = now
-
     return run_seed(trial, canary(broken), tell)
 
 

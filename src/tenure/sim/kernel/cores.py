@@ -1,0 +1,81 @@
+"""Running many seeds one after another, or on many cores, and telling how far they are."""
+
+import multiprocessing
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from os import cpu_count
+from typing import Any, TypeVar
+
+W = TypeVar("W")
+R = TypeVar("R")
+LOOK_SECONDS = 0.2
+
+Progress = Callable[[int], None]
+"""Called now and then with the nanoseconds simulated so far, of all seeds together."""
+RunSeed = Callable[[W, Progress], R]
+"""Simulates one seed; it tells how far that one is. A function of a module, so that it has a name
+in another process.
+"""
+
+
+def no_progress(simulated_ns: int) -> None:
+    """Tell nobody."""
+
+
+def run_all(
+    run: RunSeed[W, R], works: Sequence[W], workers: int = 0, tell: Progress = no_progress
+) -> Iterator[R]:
+    """What comes of each, in order; on all cores unless told otherwise."""
+    workers = min(workers or cpu_count() or 1, len(works))
+    if workers > 1:
+        yield from _on_cores(run, works, workers, tell)
+        return
+    before, last = 0, 0
+
+    def told(now: int) -> None:
+        nonlocal last
+        last = now
+        tell(before + now)
+
+    for work in works:
+        yield run(work, told)
+        before, last = before + last, 0
+
+
+def _on_cores(run: RunSeed[W, R], works: Sequence[W], workers: int, tell: Progress) -> Iterator[R]:
+    context = multiprocessing.get_context("spawn")  # a fork would copy threads' locks as they are
+    simulated = context.Value("q", 0)
+    with context.Pool(workers, _begin, (simulated,)) as pool:
+        outcomes = pool.imap(_run_here, [(run, work) for work in works])
+        for _ in works:
+            while True:
+                tell(simulated.value)
+                try:
+                    outcome = outcomes.next(timeout=LOOK_SECONDS)
+                except multiprocessing.TimeoutError:
+                    continue
+                break
+            yield outcome
+
+
+_SHARED: dict[str, Any] = {}
+
+
+def _begin(simulated: Any) -> None:
+    """A worker begins; an interrupt is for the process that started it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _SHARED["simulated"] = simulated
+
+
+def _run_here(work: tuple[RunSeed[Any, Any], Any]) -> Any:
+    run, what = work
+    told = 0
+
+    def tell(now: int) -> None:
+        nonlocal told
+        simulated = _SHARED["simulated"]
+        with simulated.get_lock():
+            simulated.value += now - told
+        told = now
+
+    return run(what, tell)
