@@ -204,6 +204,7 @@ class Member:
 
     async def _leave(self) -> None:
         await self.owner.close(drain=self._drain)
+        self._is_entered = False  # before the lookup goes: what comes from here on is refused
 
     def _forget(self) -> None:
         self._is_entered = False

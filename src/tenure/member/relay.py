@@ -92,7 +92,9 @@ class Relay:
         elif (key := self._templates.find(path)) is None:
             await self._app(scope, receive, send)
         elif not self._member.is_entered:
-            await refuse(_not_yet())
+            # A client that knows members, or a member, has others to ask; any other client waits.
+            is_known = scope.get(PRIVATE)
+            await refuse(_refused(NotOwner("it is leaving")) if is_known else _not_yet())
         elif relayed is not None and not scope.get(PRIVATE) and self._is_member(relayed.member):
             await refuse(_loop(relayed.member))
         else:

@@ -184,6 +184,23 @@ async def test_before_and_after_it_is_entered_a_member_refuses() -> None:
         assert (await client.get("/health")).status_code == 200
 
 
+async def test_at_its_own_listener_a_member_that_leaves_sends_clients_on() -> None:
+    """Until its listener is closed, which is the last thing that it does."""
+    async with stage() as it:
+        refused: list[int] = []
+        member = Member("carts", it.manager, drain=0)
+        relay = Relay(Shop("x"), member=member, key=KEY)
+        async with member.serving(relay):
+            await member.owner.ready()
+            door = member._own_door(relay)
+            await member._leave()
+            async with asking(door) as client:
+                refused.append((await client.post("/carts/ann")).status_code)
+        async with asking(door) as client:
+            refused.append((await client.post("/carts/ann")).status_code)
+        assert refused == [421, 421]
+
+
 async def test_a_key_that_cannot_be_one_is_the_clients_mistake() -> None:
     async with stage() as it:
         member = Member("carts", it.manager, drain=0)

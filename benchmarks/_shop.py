@@ -1,0 +1,112 @@
+"""The service behind `workers` and `relay`: carts, in the memory of the workers of one uvicorn."""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Annotated, NamedTuple
+
+import aiohttp
+from fastapi import Depends, FastAPI
+
+from tenure import Lease, Lookup, Member, OwnedState, Relay, owned
+
+POOL = "carts"
+KEY = "/carts/{user}"
+START_SECONDS = 60.0
+
+carts: OwnedState[list[str]] = OwnedState(value_type=list[str])
+member = Member(POOL, hand_off=carts)
+app = FastAPI(lifespan=member.lifespan)
+app.add_middleware(Relay, member=member, key=KEY)
+
+
+@app.get("/pid")
+async def pid() -> int:
+    """The worker that a connection leads to."""
+    return os.getpid()
+
+
+@app.get("/carts/{user}/pid")  # its dependency reads the user
+async def owner_pid(_: Annotated[Lease, Depends(owned("user"))]) -> int:
+    """The worker that has a cart."""
+    return os.getpid()
+
+
+@app.get("/carts/{user}")
+async def get(user: str) -> list[str]:
+    """What is in a cart."""
+    async with carts.at(user) as cart:
+        return cart.value or []
+
+
+@app.post("/carts/{user}")
+async def post(user: str, article: str) -> int:
+    """Put an article in, once, however often it is asked for."""
+    async with carts.at(user) as cart:
+        kept = cart.value or []
+        if article not in kept:
+            cart.value = [*kept, article]
+        return len(cart.value or [])
+
+
+class Shop(NamedTuple):
+    """The running service."""
+
+    url: str
+    process: Process
+    lookup: Lookup
+
+    async def owners(self) -> set[str]:
+        """The addresses of the members that have keys."""
+        return {address for _, address in self.lookup.table() if address}
+
+    async def settled(self, workers: int) -> None:
+        """Wait until so many members share the keys."""
+        async with asyncio.timeout(START_SECONDS):
+            while len(await self.owners()) != workers:  # noqa: ASYNC110  # nobody tells
+                await asyncio.sleep(0.05)
+
+
+@asynccontextmanager
+async def shop(workers: int) -> AsyncIterator[Shop]:
+    """The service, with a manager beside it, until the block ends."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+    server = ("-m", "uvicorn", f"{__name__}:app", "--port", str(port), "--workers", str(workers))
+    tenure = (sys.executable, "-m", "tenure", "run", "--", sys.executable)
+    process = await asyncio.create_subprocess_exec(
+        *(*tenure, *server, "--no-access-log", "--log-level", "error"),
+        *("--timeout-worker-healthcheck", "60"),  # on a busy machine a worker starts slowly
+        stdout=DEVNULL,
+        stderr=PIPE,
+    )
+    try:
+        assert process.stderr is not None
+        manager = (await process.stderr.readline()).split()[-1].decode()
+        draining = asyncio.ensure_future(process.stderr.read())
+        url = f"http://127.0.0.1:{port}"
+        await _answers(url)
+        async with Lookup(manager, pool=POOL) as lookup:
+            found = Shop(url, process, lookup)
+            await found.settled(workers)
+            yield found
+    finally:
+        if process.returncode is None:
+            process.send_signal(signal.SIGTERM)
+        await process.wait()
+        await draining
+
+
+async def _answers(url: str) -> None:
+    async with asyncio.timeout(START_SECONDS), aiohttp.ClientSession() as session:
+        while True:
+            try:
+                async with session.get(f"{url}/pid"):
+                    return
+            except aiohttp.ClientError:
+                await asyncio.sleep(0.05)
