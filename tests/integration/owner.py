@@ -6,6 +6,7 @@ from typing import Self
 
 import aiohttp
 
+from tenure.base.keys import PoolKind
 from tenure.protocol.lease.messages import (
     Held,
     Hello,
@@ -27,9 +28,10 @@ NONCE = 4711
 class WireOwner:
     """One incarnation; it outlives its connections."""
 
-    def __init__(self, name: str = "ann", pool: str = POOL) -> None:
+    def __init__(self, name: str = "ann", pool: str = POOL, kind: PoolKind = "hashed") -> None:
         self.name = name
         self.pool = pool
+        self.kind: PoolKind = kind
         self.incarnation = 0
         self.sequence = 0
         self.leases: tuple[Leased, ...] = ()
@@ -61,7 +63,7 @@ class WireOwner:
         nonce = self.seal.manager_nonce
         join = Join(
             pool=self.pool,
-            kind="hashed",
+            kind=self.kind,
             name=self.name,
             address="http://ann",
             owner_nonce=NONCE,

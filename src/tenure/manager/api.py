@@ -21,7 +21,7 @@ from tenure.manager.http_errors import HttpRefusal, as_json, check_is_json
 from tenure.manager.journal_health import journal_answer
 from tenure.manager.peers import Peers
 from tenure.manager.pool_spec import HexKey, key_of, pool_spec
-from tenure.manager.steering_api import SteeringApi, key_in
+from tenure.manager.steering_api import SteeringApi, asked_key
 from tenure.protocol.lease.answers import (
     Answer,
     Impossible,
@@ -174,7 +174,7 @@ class Api:
     async def locate(self, request: web.Request) -> web.Response:
         """Which owner has a key."""
         pool = request.match_info["pool"]
-        key = key_in(request.query, self.pool_kind(pool))
+        key = asked_key(request, self.pool_kind(pool))
         return as_json(await self.ask(Locate(pool, key), Location))
 
     # --- asking ---
@@ -202,8 +202,8 @@ class Api:
                 create = "create it: POST /v1/pools, or tenure pool create"
                 way_out = "name one of those" if isinstance(question, DeletePool) else create
                 raise HttpRefusal(404, why, way_out)
-            case Impossible(why=why):
-                raise HttpRefusal(409, why, _way_out(question))
+            case Impossible(why=why, way_out=way_out):
+                raise HttpRefusal(409, why, way_out or _way_out(question))
         assert isinstance(answer, wanted), answer
         return answer
 

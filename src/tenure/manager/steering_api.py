@@ -73,7 +73,7 @@ class SteeringApi:
     async def why(self, request: web.Request) -> web.Response:
         """Which owner has a key, and how it came there."""
         pool = request.match_info["pool"]
-        key = key_in(request.query, self.asking.pool_kind(pool))
+        key = asked_key(request, self.asking.pool_kind(pool))
         return as_json(await self.asking.ask(ExplainKey(pool, key), KeyExplained))
 
     async def steer(self, request: web.Request) -> web.Response:
@@ -110,6 +110,17 @@ def _key(given: GivenKey, kind: PoolKind) -> Key:
     return key_in({form: str(value) for form, value in forms.items() if value is not None}, kind)
 
 
+def asked_key(request: web.Request, kind: PoolKind) -> Key:
+    """The key that the parameters of a request name. Raises HttpRefusal as `key_in` does."""
+    _check_once(sum(len(request.query.getall(form, ())) for form in KEY_FORMS))
+    return key_in(request.query, kind)
+
+
+def _check_once(times: int) -> None:
+    if times != 1:
+        raise HttpRefusal(400, f"give a key once; here it is given {times} times", KEY_WAYS)
+
+
 def key_in(given: Mapping[str, str], kind: PoolKind) -> Key:
     """The key that is given in one way. Raises HttpRefusal where it is missing, or no key."""
     try:
@@ -121,8 +132,7 @@ def key_in(given: Mapping[str, str], kind: PoolKind) -> Key:
 def _user_key(given: Mapping[str, str]) -> UserKey:
     """The key as its user has it: text in `key`, bytes in `hex`, a 64-bit key in `int`."""
     ways = [name for name in KEY_FORMS if name in given]
-    if len(ways) != 1:
-        raise HttpRefusal(400, f"give a key once; here it is given {len(ways)} times", KEY_WAYS)
+    _check_once(len(ways))
     written = given[ways[0]]
     match ways[0]:
         case "key":

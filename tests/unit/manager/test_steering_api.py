@@ -126,6 +126,25 @@ async def test_what_cannot_be_is_refused(
         assert problem["way_out"]
 
 
+async def test_the_way_out_of_a_pin_that_is_too_long_is_a_shorter_one() -> None:
+    async with serving() as manager:
+        await manager.post("/v1/pools", {"name": "docs", "kind": "ordered"})
+        owner = WireOwner("ann", pool="docs", kind="ordered")
+        async with owner.connected(manager.service.url):
+            await owner.own_everything()
+            pin = {"key": "x" * 2000, "owner": "ann"}
+            status, problem = await manager.post("/v1/pools/docs/pin", pin)
+    assert (status, problem["way_out"]) == (409, "pin a shorter key")
+    assert "2000 bytes cannot be pinned" in problem["error"]
+
+
+async def test_a_key_given_twice_in_one_form_is_refused() -> None:
+    async with with_ann() as manager:
+        for path in ("locate", "why"):
+            status, problem = await manager.get(f"/v1/pools/rooms/{path}?key=a&key=b")
+            assert (status, problem["error"]) == (400, "give a key once; here it is given 2 times")
+
+
 async def test_a_command_that_is_not_said_to_be_json_is_refused() -> None:
     """A web page can send a form without being asked."""
     async with with_ann() as manager:

@@ -271,6 +271,8 @@ class Impossible(msgspec.Struct, frozen=True):
     why: str
     missing: bool = False
     """Whether what it names does not exist."""
+    way_out: str = ""
+    """Where the kind of the question does not say it."""
 
 
 Told: TypeAlias = Pools | Owners | Table | Location | PlanRead | KeyExplained

@@ -32,6 +32,8 @@ from tenure.protocol.lease.steering_events import ExplainKey
 MOVES_TOLD = 100
 """Of one key: more is no explanation."""
 
+ANOTHER_POLICY = "choose another policy for the pool; the manager's log has the error"
+
 
 def location(pool: Pool, key: Key) -> Location:
     """The range around a key, and who has it."""
@@ -89,7 +91,8 @@ def read_plan(pool: Pool, made: Planned | PlanningFailed) -> PlanRead | Impossib
     table = pool.table
     name = policy_name(table, table.steering.policy)
     if isinstance(made, PlanningFailed):
-        return Impossible(f"the policy {name} of the pool {table.pool!r} failed: {made.why}")
+        why = f"the policy {name} of the pool {table.pool!r} failed: {made.why}"
+        return Impossible(why, way_out=ANOTHER_POLICY)
     return PlanRead(
         pool=table.pool,
         policy=name,

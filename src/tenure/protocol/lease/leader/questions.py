@@ -103,11 +103,12 @@ def _steering(pool: Pool, session: Session) -> str:
     steering = pool.table.steering
     if session.incarnation in steering.evicted:
         return "evicted"
-    if session.name in steering.drained:
-        return "drained"
-    if session.name in steering.cordoned:
-        return "cordoned"
-    return "stuck" if session.stuck else ""
+    states = (
+        ("cordoned", session.name in steering.cordoned),
+        ("drained", session.name in steering.drained),
+        ("stuck", bool(session.stuck)),
+    )
+    return ", ".join(word for word, is_so in states if is_so)
 
 
 def _table(pool: Pool, since: int | None) -> Table:

@@ -14,7 +14,7 @@ from tenure.base.instants import Instant, in_seconds
 from tenure.base.names import shown
 from tenure.protocol.balance.planning import Planned, Planning, PlanningFailed
 from tenure.protocol.lease.answers import Flow, Impossible, Steered
-from tenure.protocol.lease.leader.explaining import flows, summary_of
+from tenure.protocol.lease.leader.explaining import ANOTHER_POLICY, flows, summary_of
 from tenure.protocol.lease.leader.noted import LeaderKind
 from tenure.protocol.lease.leader.policies import POLICIES, PolicyMaker
 from tenure.protocol.lease.leader.pool import Pool
@@ -47,10 +47,11 @@ def planning_to_steer(
     table, before = pool.table, pool.table.steering
     why_not = _wrong(table, command)
     if why_not is not None:
-        return Impossible(why_not)
+        return why_not
     wanted = _wanted(before, command)
     if max(len(wanted.cordoned), len(wanted.drained), len(wanted.pins)) > NAMED_AT_MOST:
-        return Impossible(_too_many(wanted))
+        way_out = "uncordon those that will not come back, or unpin some"
+        return Impossible(_too_many(wanted), way_out=way_out)
     if wanted == before and not _is_of_the_dead(command):
         return _answer(now, pool, command, ())
     policy = None
@@ -70,12 +71,13 @@ def steer(
     table = pool.table
     why_not = _wrong(table, command)
     if why_not is not None:
-        return Impossible(why_not)
+        return why_not
     wanted = _wanted(table.steering, command)
     if wanted != work.steering:
         return None
     if isinstance(made, PlanningFailed) and command.dry_run:
-        return Impossible(f"the policy of the pool {table.pool!r} failed: {made.why}")
+        why = f"the policy of the pool {table.pool!r} failed: {made.why}"
+        return Impossible(why, way_out=ANOTHER_POLICY)
     moves = () if isinstance(made, PlanningFailed) else made.moves
     answer = _answer(now, pool, command, flows(pool, moves, _gone(command)))
     if command.dry_run:
@@ -163,8 +165,8 @@ def _present(table: LeaseTable, name: str) -> int:
 # --- what cannot be -----------------------------------------------------------------------------
 
 
-def _wrong(table: LeaseTable, command: SteeringCommand) -> str | None:
-    """Why it cannot be: it names what there is not."""
+def _wrong(table: LeaseTable, command: SteeringCommand) -> Impossible | None:
+    """Why it cannot be: it names what there is not, or what cannot be pinned."""
     steering, where = table.steering, f"in the pool {table.pool!r}"
     match command:
         case Uncordon(owner=owner) if owner in (*steering.cordoned, *steering.drained):
@@ -173,18 +175,17 @@ def _wrong(table: LeaseTable, command: SteeringCommand) -> str | None:
             Drain(owner=owner) | Cordon(owner=owner) | PinKey(owner=owner) | Uncordon(owner=owner)
         ) if _present(table, owner) == NOBODY:
             there = _listed(member.name for member in table.members.values())
-            return f"there is no owner {shown(owner)} {where}; there are: {there}"
+            return Impossible(f"there is no owner {shown(owner)} {where}; there are: {there}")
         case Evict(incarnation=incarnation) if incarnation not in table.members:
             there = _listed(f"{each.name} ({i})" for i, each in table.members.items())
-            return f"there is no incarnation {incarnation} {where}; there are: {there}"
+            return Impossible(f"there is no incarnation {incarnation} {where}; there are: {there}")
         case PinKey(key=key) if len(key) > PINNED_KEY_BYTES:
-            return (
-                f"a key of {len(key)} bytes cannot be pinned; {PINNED_KEY_BYTES} are the most in "
-                "an ordered pool"
-            )
+            why = f"a key of {len(key)} bytes cannot be pinned; {PINNED_KEY_BYTES} are the most"
+            return Impossible(f"{why} in an ordered pool", way_out="pin a shorter key")
         case ChoosePolicy(policy=policy) if policy not in POLICIES[table.kind]:
             there = ", ".join(POLICIES[table.kind])
-            return f"there is no policy {shown(policy)} for {table.kind} pools; there are: {there}"
+            why = f"there is no policy {shown(policy)} for {table.kind} pools; there are: {there}"
+            return Impossible(why)
         case _:
             pass
     return None
@@ -200,8 +201,7 @@ def _listed(names: Iterable[str]) -> str:
 def _too_many(wanted: Steering) -> str:
     return (
         f"{len(wanted.cordoned)} owners would be cordoned, {len(wanted.drained)} drained and "
-        f"{len(wanted.pins)} keys pinned, and {NAMED_AT_MOST} of each are the most; uncordon those "
-        "that will not come back, or unpin some"
+        f"{len(wanted.pins)} keys pinned, and {NAMED_AT_MOST} of each are the most"
     )
 
 

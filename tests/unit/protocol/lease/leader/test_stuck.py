@@ -7,6 +7,7 @@ from tenure.protocol.lease.answers import KeyExplained, Owners
 from tenure.protocol.lease.leader.events import ListOwners
 from tenure.protocol.lease.leader.questions import answer
 from tenure.protocol.lease.messages import Held, LeaseRequest, LeaseResponse
+from tenure.protocol.lease.records import Changed, Steering
 from tenure.protocol.lease.steering_events import ExplainKey
 from tenure.protocol.lease.timing import DEFAULT
 from tests.unit.protocol.lease.desk import SEAL, Desk, at, marks
@@ -73,6 +74,11 @@ def test_after_a_while_others_are_given_it_and_it_is_shown_as_stuck() -> None:
     owners = answer(at(9), {"p": it.desk.pool}, ListOwners("p"))
     assert isinstance(owners, Owners)
     assert [each.steering for each in owners.owners] == ["stuck", ""]
+    steered = Steering(drained=("a",), cordoned=("b",))
+    it.desk.context.write(Changed(pool="p", entries=(), steering=steered))
+    owners = answer(at(9), {"p": it.desk.pool}, ListOwners("p"))
+    assert isinstance(owners, Owners)
+    assert [each.steering for each in owners.owners] == ["drained, stuck", "cordoned"]
     why = answer(at(9), {"p": it.desk.pool}, ExplainKey(pool="p", key=b"k"))
     assert isinstance(why, KeyExplained)
     assert (why.owner and why.owner.name, why.stuck) == ("b", ("a",))
