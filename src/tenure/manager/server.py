@@ -19,7 +19,7 @@ from tenure.errors import RemoteProtocolError
 from tenure.manager.api import Api
 from tenure.manager.engine import ManagerEngine
 from tenure.manager.http_errors import HttpRefusal, errors_as_json
-from tenure.manager.newcomers import Newcomers
+from tenure.manager.newcomers import SILENT_SECONDS, Newcomers
 from tenure.manager.noted import ServiceKind
 from tenure.manager.peers import Peers
 from tenure.protocol.lease.answers import Connection
@@ -70,7 +70,7 @@ class Server:
         self.newcomers = newcomers
         self.peers = peers
         self.app = web.Application(
-            middlewares=[self._hear, errors_as_json, self._refuse_pages],
+            middlewares=[errors_as_json, self._hear, self._refuse_pages],
             client_max_size=BODY_BYTES,
         )
         self.app.router.add_get("/v1/owner", self._on_owner)
@@ -168,8 +168,16 @@ class Server:
 
     @web.middleware
     async def _hear(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        if request.transport is not None:
-            self.newcomers.spoke(request.transport)
+        """Whoever does not finish a body takes a connection, as whoever is silent does."""
+        try:
+            async with asyncio.timeout(SILENT_SECONDS):
+                await request.read()
+        except TimeoutError:
+            why = f"the body was not here within {SILENT_SECONDS:g} s"
+            raise HttpRefusal(408, why, "send the request as a whole") from None
+        finally:
+            if request.transport is not None:
+                self.newcomers.spoke(request.transport)
         return await handler(request)
 
     @web.middleware

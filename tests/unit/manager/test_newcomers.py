@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tenure.manager import newcomers
+from tenure.manager import newcomers, server
 from tenure.manager.newcomers import Newcomers
 from tenure.observe.events import Observer
 from tests.unit.manager.serving import DEADLINE_SECONDS, Serving, serving
@@ -76,6 +76,32 @@ async def test_who_says_half_a_request_is_as_silent() -> None:
             assert await stream.ended()
             stream.writer.close()
     assert observer.counters["silent peer disconnected"] == 1
+
+
+@pytest.mark.parametrize("first", [b"", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"])
+async def test_who_does_not_finish_a_body_is_let_go(
+    monkeypatch: pytest.MonkeyPatch, first: bytes
+) -> None:
+    """Also after a request that was whole."""
+    monkeypatch.setattr(server, "SILENT_SECONDS", 0.05)
+    half = b"POST /v1/pools HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{"
+    async with serving() as manager, silent(manager, 1) as [stream]:
+        stream.writer.write(first + half)
+        said = await stream.reader.readuntil(b"408 Request Timeout")
+        assert said.startswith(b"HTTP/1.1 200 OK" if first else b"HTTP/1.1 408")
+
+
+async def test_who_does_not_finish_a_body_counts_as_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(newcomers, "silent_of_a_peer", lambda: 2)
+    half = b"POST /v1/pools HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{"
+    async with serving() as manager, silent(manager, 1) as [first]:
+        first.writer.write(half)
+        assert (await manager.get("/healthz"))[0] == 200, "the half request was read before it"
+        async with silent(manager, 2):
+            assert await first.ended()
+        assert manager.counted("silent peer disconnected") == 1
 
 
 async def test_a_quarter_of_the_files_is_the_most(monkeypatch: pytest.MonkeyPatch) -> None:
