@@ -68,7 +68,7 @@ class AiohttpRoute:
     async def __call__(self, request: ClientRequest, handler: Handler) -> ClientResponse:
         """Send it, and send it again, until there is an answer."""
         router, url = self._router, request.url
-        if not router.routes(url.scheme, url.host, url.port):
+        if router.only is not None and not router.routes(url.scheme, url.host, url.port):
             return await handler(request)
         key = router.templates.need_raw(url.raw_path)
         wanted = Wanted(key, request.method, url.raw_path, IDEMPOTENCY_KEY in request.headers)

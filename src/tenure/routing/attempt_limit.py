@@ -39,13 +39,16 @@ class AttemptLimit:
         self._address = address
         self._deadline = deadline
         self._loop = asyncio.get_running_loop()
-        self._limit = asyncio.timeout_at(deadline)
+        self._limit = asyncio.timeout(None)
         self._look: asyncio.TimerHandle | None = None
         self._watch: Watching | None = None
 
     async def __aenter__(self) -> Self:
-        if self._wanted.is_repeatable:
-            self._look = self._loop.call_later(LOOKS_AFTER_SECONDS, self._begin_to_look)
+        # One timer for both, since nearly all attempts are over before it rings.
+        until = self._loop.time() + LOOKS_AFTER_SECONDS
+        if self._deadline is not None:
+            until = min(until, self._deadline)
+        self._look = self._loop.call_at(until, self._begin_to_look)
         await self._limit.__aenter__()
         return self
 
@@ -70,8 +73,10 @@ class AttemptLimit:
         return InDoubt(f"it had not answered when it was given up, because {why}")
 
     def _begin_to_look(self) -> None:
-        self._watch = self._lookup.watch(self._wanted.key, self._on_change)
-        self._give_up_if_moved()
+        self._limit.reschedule(self._deadline)
+        if self._wanted.is_repeatable:
+            self._watch = self._lookup.watch(self._wanted.key, self._on_change)
+            self._give_up_if_moved()
 
     def _on_change(self, _: object) -> None:
         self._loop.call_soon_threadsafe(self._give_up_if_moved)

@@ -4,9 +4,6 @@ An owner that is slow collects requests; without a cap, a client's memory and co
 slowest of all owners. Over the cap a request fails at once, and nothing of it was sent.
 """
 
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from threading import Lock
 
 from tenure.errors import ConfigurationError, Overloaded
@@ -25,23 +22,23 @@ class Outstanding:
             )
         self._most = most
         self._lock = Lock()
-        self._waiting: Counter[str] = Counter()
+        self._waiting: dict[str, int] = {}
 
-    @contextmanager
-    def at(self, address: str) -> Iterator[None]:
-        """Count a request until the block ends. Raises Overloaded if there are too many."""
+    def begin(self, address: str) -> None:
+        """Count a request until `end`. Raises Overloaded if there are too many."""
         with self._lock:
-            if self._waiting[address] >= self._most:
+            waiting = self._waiting.get(address, 0)
+            if waiting >= self._most:
                 raise Overloaded(
                     f"{self._most} requests of this client wait for {address} already, so no "
                     "further one is sent to it; wait for some of them, or allow more with "
                     "outstanding="
                 )
-            self._waiting[address] += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._waiting[address] -= 1
-                if not self._waiting[address]:
-                    del self._waiting[address]
+            self._waiting[address] = waiting + 1
+
+    def end(self, address: str) -> None:
+        """It waits no longer."""
+        with self._lock:
+            waiting = self._waiting.pop(address) - 1
+            if waiting:
+                self._waiting[address] = waiting

@@ -51,13 +51,14 @@ class Router:
         self.templates = Templates(key)
         self._deadline = None if deadline is None else checked_seconds("deadline", deadline)
         self.outstanding = Outstanding(outstanding)
-        self._only = None if origin is None else parse(origin, "origin")
+        self.only = None if origin is None else parse(origin, "origin")
+        """The origin for which requests are routed; None for all."""
         self._origins: dict[str, Origin] = {}
         self._random = SystemRandom()
 
     def routes(self, scheme: str, host: str | None, port: int | None) -> bool:
         """Whether a request that is addressed so is to go to an owner."""
-        only = self._only
+        only = self.only
         return only is None or (scheme, host, port) == (only.scheme, only.host, only.port)
 
     async def ask(
@@ -75,8 +76,11 @@ class Router:
         while True:
             match step:
                 case Send(address):
-                    with self.outstanding.at(address):
+                    self.outstanding.begin(address)
+                    try:
                         came = await attempt(address, trying.deadline)
+                    finally:
+                        self.outstanding.end(address)
                     if not isinstance(came, Attempted):
                         return came
                     found = self.lookup.find(wanted.key)
@@ -99,8 +103,11 @@ class Router:
         while True:
             match step:
                 case Send(address):
-                    with self.outstanding.at(address):
+                    self.outstanding.begin(address)
+                    try:
                         came = attempt(address, trying.deadline)
+                    finally:
+                        self.outstanding.end(address)
                     if not isinstance(came, Attempted):
                         return came
                     found = self.lookup.find(wanted.key)
