@@ -71,7 +71,7 @@ def test_figure_3_a_renewal_of_an_old_epoch_is_answered_with_must_renew_all() ->
     """Whoever was on record before a crash is unreachable afterwards."""
     stage = held("a")
     stage.restart()
-    stage.use("a")
+    stage.use("a", K)
     stage.carry("Renew")
     stage.carry("UnknownReader")
     message = stage.carry("Reconnect")

@@ -368,6 +368,8 @@ class CacheMachine(OwnWriting):
         contact = self.contacts.get(server)
         if contact is None or contact.reader == NOBODY:
             return
+        if not keys and contact.until - now > contact.term_ns * 2 // 3:
+            return  # a fetch has renewed it meanwhile
         contact.used, contact.keys_used = True, keys
         self.renew(now, contact)
 

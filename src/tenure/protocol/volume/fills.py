@@ -85,7 +85,10 @@ class Fills(Asks):
         until = self.counted_from(asking, now, term_ns)
         contact.until = max(contact.until, until)
         contact.term_ns = term_ns or contact.term_ns
-        contact.ask_use_at = max(Instant(asking.sent_at + term_ns // 3), now)
+        # Not put off by each fetch: object leases that end soon are renewed then, too.
+        contact.ask_use_at = min(
+            contact.ask_use_at, max(Instant(asking.sent_at + term_ns // 3), now)
+        )
         self._actions.append(Believe(contact.server, contact.reader, contact.until))
 
     @staticmethod

@@ -313,7 +313,7 @@ class Stage:
         """A client is told that it is not on record, which it may be by now."""
         cache = self.caches[name]
         contact = cache.contacts["s"]
-        self.use(name)
+        self.use(name, K)
         assert contact.renewing is not None
         self.take("Renew", of=name)
         self.tell_cache(

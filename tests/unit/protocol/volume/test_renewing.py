@@ -1,0 +1,48 @@
+"""When a cache renews: while there are hits, in time, and not more often than it must."""
+
+from tenure.base.instants import seconds
+from tenure.protocol.volume.client_events import AskWhetherUsed
+from tests.unit.protocol.volume.stage import K, L, Stage, held, opened
+
+
+def asked_at(stage: Stage, span_s: float, fetch_every_s: float = 0) -> list[float]:
+    """When the machine wants to know whether there were hits, in seconds from now."""
+    found, began = [], stage.real
+    cache = stage.caches["a"]
+    step = 0.05
+    for turn in range(round(span_s / step)):
+        stage.pass_(step)
+        output = cache.advance(stage.now("a"))
+        if any(isinstance(each, AskWhetherUsed) for each in output.actions):
+            found.append(round((stage.real - began) / 1e9, 2))
+        stage.do_cache("a", output)
+        if fetch_every_s and turn % round(fetch_every_s / step) == 0:
+            stage.want("a", b"%d" % turn)
+            stage.settle()
+    return found
+
+
+def test_it_looks_for_hits_from_a_third_of_the_lease_on_until_it_ends() -> None:
+    assert asked_at(held("a"), 4) == [1.0, 1.5, 2.0, 2.5]
+
+
+def test_fetches_of_other_objects_do_not_put_it_off() -> None:
+    """They renew the volume lease; an object lease that ends soon they do not."""
+    asked = asked_at(held("a"), 4, fetch_every_s=0.5)
+    assert max(later - sooner for sooner, later in zip([0, *asked], asked, strict=False)) <= 1.05
+
+
+def test_a_lease_that_a_fetch_has_renewed_is_not_renewed_again() -> None:
+    stage = held("a")
+    stage.pass_(1)
+    stage.read("a", L)
+    stage.use("a")
+    assert not stage.sent
+    stage.use("a", K)
+    assert stage.letters("Renew"), "but object leases that end soon are"
+
+
+def test_nobody_asks_without_a_lease() -> None:
+    stage = opened()
+    assert asked_at(stage, 4) == []
+    assert stage.caches["a"].advance(stage.now("a")).wake_at > stage.now("a") + seconds(1000)
