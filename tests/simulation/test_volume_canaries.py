@@ -28,7 +28,7 @@ class Soon(NamedTuple):
 
 
 SOON = {
-    "lease-before-items": Soon(8, STALE, "stopped at a point,drop,cut", 8),
+    "lease-before-items": Soon(4, STALE, "stopped at a point,drop,reorder,delay", 8),
     "acknowledged-before-applied": Soon(4, STALE, "stopped at a point", 8),
     "older-answer-taken": Soon(0),
     "counted-from-receipt": Soon(1),
@@ -37,7 +37,7 @@ SOON = {
     "nobody-waited-for": Soon(1),
     "half-the-wait": Soon(1),
     "granted-during-a-write": Soon(1),
-    "waits-for-the-mute": Soon(1, ("C3", "L1")),
+    "waits-for-the-mute": Soon(1, ("C3", "C7", "L1")),
     "late-fills-kept": Soon(1, STALE, "message", 3),
     "suspects-not-compared": Soon(0),
     "unknown-and-unimpressed": Soon(0, (*STALE, "invariant")),

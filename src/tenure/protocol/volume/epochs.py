@@ -85,7 +85,12 @@ class Opening:
         terms = self.config.terms
         return now + AHEAD_TERMS * terms.held_ns(terms.term_ns) // 2 > self.ends_by
 
-    def last_memory(self) -> VolumeMemory:
-        """Nobody holds a lease any more."""
-        memory = self.memory(Instant(0))
-        return msgspec.structs.replace(memory, until=Instant(0), drained=True)
+    def last_memory(self, now: Instant) -> VolumeMemory:
+        """Nobody holds a lease of this server any more; of the one before, only once the quiet is
+        over.
+        """
+        if now < self.quiet_until:
+            memory = self.memory(now)
+            until = self.quiet_until if memory.until else Instant(0)
+            return msgspec.structs.replace(memory, until=until)
+        return msgspec.structs.replace(self.memory(now), until=Instant(0), drained=True)

@@ -342,7 +342,7 @@ class Invalidating(Answering):
         self._end_belief(now, drain.range)
         self.note(VolumeServerKind.DRAINED, str(drain.range))
         if self.is_stopping:
-            self.stop()
+            self.stop(now)
         else:
             self._actions.append(Drained(drain.range, known))
 
@@ -354,6 +354,6 @@ class Invalidating(Answering):
         for number, items in told.items():
             self.tell_items(number, items)
 
-    def stop(self) -> None:
+    def stop(self, now: Instant) -> None:
         """Everything is drained, and it is to close."""
         raise NotImplementedError

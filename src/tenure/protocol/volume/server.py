@@ -166,15 +166,15 @@ class VolumeServer(Invalidating):
         self.is_stopping = True
         self.on_drain_asked(now, WHOLE, served=False)
         if not len(self.drains):
-            self.stop()
+            self.stop(now)
 
-    def stop(self) -> None:
+    def stop(self, now: Instant) -> None:
         if not self.config.alone or self.opening.phase != "open":
             self.opening.phase = "stopped"
             self._actions.append(VolumeClosed())
             return
         self.opening.phase = "stopping"
-        self._actions.append(PersistMemory(self.opening.last_memory()))
+        self._actions.append(PersistMemory(self.opening.last_memory(now)))
 
     # --- under an owner's term ---
 

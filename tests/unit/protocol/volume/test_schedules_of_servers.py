@@ -70,6 +70,21 @@ def test_a_server_that_was_drained_leaves_nothing_to_wait_for() -> None:
     assert stage.bodies
 
 
+@pytest.mark.parametrize("config", [ALONE, LATEST_END])
+def test_closed_during_its_quiet(config: ServerConfig) -> None:
+    """It has taken back its own leases; those of the one before still run (V16)."""
+    stage = held(config=config)
+    stage.restart(config)
+    stage.pass_(1)
+    stage.tell_server(StopAsked())
+    stage.settle()
+    assert VolumeClosed() in stage.told
+    stage.restart(config, seed=3)
+    stage.write()
+    assert not stage.bodies
+    assert stage.hit("a") == b"old"
+
+
 def test_the_longest_that_was_ever_given_is_waited_for() -> None:
     """Also by a server whose own term is shorter (V16)."""
     stage = held(terms=Terms(term_ns=seconds(60)))
