@@ -10,7 +10,7 @@ from tenure.base.keys import KEY_BYTES, Key, PoolKind
 from tenure.base.names import shown, wrong_with_name
 from tenure.errors import ConfigurationError
 from tenure.protocol.lease.leader.events import CreatePool
-from tenure.wire.limits import RANGES_PER_MESSAGE
+from tenure.protocol.lease.limits import wrong_with_points
 
 KINDS: tuple[PoolKind, ...] = ("hashed", "ordered")
 
@@ -42,16 +42,14 @@ def check_name(name: Any) -> None:  # noqa: ANN401
 
 def _checked(name: str, split_points: Sequence[Key]) -> tuple[Key, ...]:
     points = tuple(sorted(split_points))
-    if len(points) >= RANGES_PER_MESSAGE:
-        raise ConfigurationError(
-            f"pool {name!r}: {len(points)} split points; {RANGES_PER_MESSAGE - 1} are the most"
-        )
+    if why := wrong_with_points(points):
+        raise ConfigurationError(f"pool {name!r}: {why}")
     for point, following in zip_longest(points, points[1:]):
         if point == following:
             raise ConfigurationError(f"pool {name!r}: the split point {point!r} is there twice")
-        if not 0 < len(point) <= KEY_BYTES:
+        if not point:
             raise ConfigurationError(
-                f"pool {name!r}: a split point of {len(point)} bytes; it has 1 to {KEY_BYTES}"
+                f"pool {name!r}: a split point of 0 bytes; it has 1 to {KEY_BYTES}"
             )
     return points
 

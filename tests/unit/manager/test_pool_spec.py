@@ -6,7 +6,6 @@ from tenure.base.keys import KEY_BYTES
 from tenure.errors import ConfigurationError
 from tenure.manager.pool_spec import HexKey, key_of, pool_spec
 from tenure.protocol.lease.leader.events import CreatePool
-from tenure.wire.limits import RANGES_PER_MESSAGE
 
 
 def test_split_points_are_sorted() -> None:
@@ -27,8 +26,9 @@ def test_split_points_are_sorted() -> None:
         ("a", "hashed", [b"g"], "split points are for ordered pools"),
         ("a", "ordered", [b"g", b"n", b"g"], "the split point b'g' is there twice"),
         ("a", "ordered", [b""], "a split point of 0 bytes"),
+        ("a", "ordered", [b"%d" % i for i in range(65537)], "65537 .* 65536 are the most"),
+        ("a", "ordered", [b"%01024d" % i for i in range(2049)], "2098176 bytes .* 2097152 are the"),
         ("a", "ordered", [b"x" * (KEY_BYTES + 1)], "a split point of 1025 bytes"),
-        ("a", "ordered", [b"%d" % n for n in range(RANGES_PER_MESSAGE)], "are the most"),
     ],
 )
 def test_what_no_pool_can_be_is_refused(

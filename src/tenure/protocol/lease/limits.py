@@ -4,7 +4,9 @@ Whoever asks for more is refused when they ask: a leader that found out later, a
 would end, and so would each of its successors.
 """
 
-from tenure.base.keys import KEY_BYTES
+from collections.abc import Sequence
+
+from tenure.base.keys import KEY_BYTES, Key
 
 RANGES_PER_TABLE = 1 << 17
 """The paper's 2,000 owners with 64 virtual nodes each are 128,000 ranges."""
@@ -28,3 +30,18 @@ SPLIT_POINTS_PER_POOL = 1 << 16
 
 PINNED_KEY_BYTES = KEY_BYTES - 1
 """The range of one key ends at the key that follows it, which is a byte longer."""
+
+
+def wrong_with_points(split_points: Sequence[Key]) -> str | None:
+    """Why a pool cannot be cut at these; None if it can."""
+    if len(split_points) > SPLIT_POINTS_PER_POOL:
+        return f"{len(split_points)} split points, where {SPLIT_POINTS_PER_POOL} are the most"
+    if sum(map(len, split_points)) > BOUND_BYTES_PER_TABLE // 2:
+        return (
+            f"split points of {sum(map(len, split_points))} bytes in all, where "
+            f"{BOUND_BYTES_PER_TABLE // 2} are the most; choose fewer or shorter ones"
+        )
+    longest = max(map(len, split_points), default=0)
+    if longest <= KEY_BYTES:
+        return None
+    return f"a split point of {longest} bytes, where {KEY_BYTES} are the most; choose shorter ones"

@@ -4,12 +4,9 @@ A leader is made when a manager has won the leadership and read the journal, and
 is deposed; so nothing that it believed in its first time survives into its second.
 """
 
-from collections.abc import Sequence
-
 from msgspec.structs import replace
 
 from tenure.base.instants import FAR_FUTURE, Instant, in_seconds
-from tenure.base.keys import KEY_BYTES, Key
 from tenure.base.names import shown, wrong_with_name
 from tenure.base.ranges import LOWEST
 from tenure.protocol.balance.planning import Planned, Planning, PlanningFailed
@@ -31,7 +28,7 @@ from tenure.protocol.lease.leader.pool import MAX_RETRY_NS, Pool
 from tenure.protocol.lease.leader.receipts import Receipt
 from tenure.protocol.lease.leader.steering import planning_to_steer, steer
 from tenure.protocol.lease.leader.witnesses import Witnesses
-from tenure.protocol.lease.limits import BOUND_BYTES_PER_TABLE, SPLIT_POINTS_PER_POOL
+from tenure.protocol.lease.limits import wrong_with_points
 from tenure.protocol.lease.messages import (
     Attested,
     Entry,
@@ -292,7 +289,7 @@ class Leader:
         )
         pool = self.pools.get(question.pool)
         if pool is None:
-            why = _wrong_name(question.pool) or _wrong_points(question.split_points)
+            why = _wrong_name(question.pool) or wrong_with_points(question.split_points)
             if why is not None:
                 return Impossible(why)
             self._create(wanted)
@@ -374,20 +371,6 @@ class Leader:
 def _wrong_name(pool: str) -> str | None:
     why = wrong_with_name(pool)
     return why and f"{shown(pool)} cannot be a pool's name: {why}"
-
-
-def _wrong_points(split_points: Sequence[Key]) -> str | None:
-    if len(split_points) > SPLIT_POINTS_PER_POOL:
-        return f"{len(split_points)} split points, where {SPLIT_POINTS_PER_POOL} are the most"
-    if sum(map(len, split_points)) > BOUND_BYTES_PER_TABLE // 2:
-        return (
-            f"split points of {sum(map(len, split_points))} bytes in all, where "
-            f"{BOUND_BYTES_PER_TABLE // 2} are the most; choose fewer or shorter ones"
-        )
-    longest = max(map(len, split_points), default=0)
-    if longest <= KEY_BYTES:
-        return None
-    return f"a split point of {longest} bytes, where {KEY_BYTES} are the most; choose shorter ones"
 
 
 def _no_pool(pool: str) -> str:
