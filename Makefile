@@ -12,7 +12,7 @@ FAILOVER := tests/integration/failover
 CODE := src tests benchmarks $(if $(wildcard examples/*.py examples/*/*.py),examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-failover test-others lint types format canaries hunt exhaustive bench clean
+.PHONY: help setup demo test test-failover outages test-others lint types format canaries hunt exhaustive bench clean
 
 help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
@@ -33,6 +33,10 @@ test: $(READY)  ## run the tests on all cores (WORKERS=n for fewer)
 
 test-failover: $(READY)  ## real managers, owners and etcd through every fault (minutes)
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal $(FAILOVER) $(ARGS)
+
+outages: $(READY)  ## etcd away for 40 and 120 s, at full length (minutes)
+	@TENURE_TEST_OUTAGES=1 $(BIN)/python -m pytest -q $(FAILOVER)/test_etcd_faults.py -k long_outage \
+		-o faulthandler_timeout=300 $(ARGS)
 
 test-others: $(READY)  ## run the unit tests with the other Pythons (PYTHONS=paths for some)
 	@PYTHONS="$(PYTHONS)" WORKERS="$(WORKERS)" tools/test-others $(ARGS)
