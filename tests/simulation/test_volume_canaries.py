@@ -28,7 +28,6 @@ class Soon(NamedTuple):
 
 
 SOON = {
-    "lease-before-items": Soon(4, STALE, "stopped at a point,drop,reorder,delay", 8),
     "acknowledged-before-applied": Soon(4, STALE, "stopped at a point", 8),
     "older-answer-taken": Soon(0),
     "counted-from-receipt": Soon(1),

@@ -10,6 +10,7 @@ from tests.unit.protocol.volume import test_schedules_of_servers as of_servers
 
 STORIES: dict[str, Callable[[], object]] = {
     "live-before-lease": (schedules.test_the_reader_that_was_stopped_while_its_client_had_no_lease),
+    "lease-before-items": schedules.test_the_order_of_what_an_answer_does,
     "items-of-any-reader": schedules.test_an_item_of_a_past_reader,
     "acknowledged-and-not-applied": (
         schedules.test_an_item_for_a_reader_number_that_is_not_known_yet

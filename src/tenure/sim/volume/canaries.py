@@ -58,11 +58,6 @@ class VolumeCanary(msgspec.Struct, frozen=True):
 NONE = VolumeCanary("none")
 CANARIES = (
     VolumeCanary(
-        "lease-before-items",
-        "V1, V4: items are applied before the lease is believed that they came with",
-        ((Fills, "take", breaks.lease_before_items),),
-    ),
-    VolumeCanary(
         "acknowledged-before-applied",
         "V1: what is acknowledged is dead",
         ((CacheMachine, "on_invalidate", breaks.acknowledged_at_once),),
@@ -201,6 +196,11 @@ CANARIES = (
     VolumeCanary("skew-over-the-bound", "clock rates within 13/12", skew=90_000),
 )
 BY_SCHEDULE = (
+    VolumeCanary(
+        "lease-before-items",
+        "V1, V4: items are applied before the lease is believed that they came with",
+        ((Fills, "take", breaks.lease_before_items),),
+    ),
     VolumeCanary(
         "live-before-lease",
         "V1: the end of the volume lease is read before whether the entry is live",

@@ -10,9 +10,16 @@ import pytest
 
 from tenure.base.instants import Instant
 from tenure.base.ranges import WHOLE
-from tenure.protocol.volume.client_events import KeepEntry, Saw
+from tenure.protocol.volume.client_events import (
+    Believe,
+    DropEntries,
+    KeepEntry,
+    Saw,
+    ServerSaid,
+    TellServer,
+)
 from tenure.protocol.volume.entries import CachedObject, Entries, ReadersLease
-from tenure.protocol.volume.messages import AsOf, Value
+from tenure.protocol.volume.messages import AsOf, Renewed, Value
 from tenure.protocol.volume.server_events import DrainAsked
 from tenure.protocol.volume.terms import Terms
 from tests.unit.protocol.volume.stage import OWNED, K, L, Stage, held, opened
@@ -463,3 +470,18 @@ def test_what_others_saw() -> None:
     stage.tell_cache("b", Saw(K, stage.as_of("a")))
     assert stage.hit("b") is None
     assert stage.read("b") == b"new"
+
+
+def test_the_order_of_what_an_answer_does() -> None:
+    """A reader may look between any two: what is dead is so before the lease goes on (V1, V4)."""
+    stage = held()
+    stage.pass_(4)
+    stage.write()
+    stage.end_body()
+    stage.want("a")
+    stage.carry("Renew")
+    renewed = stage.take("Renewed").message
+    assert isinstance(renewed, Renewed)
+    output = stage.caches["a"].handle(stage.now("a"), ServerSaid("s", renewed))
+    done = [each for each in output.actions if isinstance(each, DropEntries | Believe | TellServer)]
+    assert [type(each) for each in done[:3]] == [DropEntries, Believe, TellServer]
