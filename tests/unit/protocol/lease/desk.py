@@ -149,6 +149,7 @@ class Desk:
         copies: tuple[Copy, ...] = (),
         load: LoadReport | None = None,
         knows_former: bool = False,
+        letting_go: tuple[Held, ...] = (),
     ) -> LeaseResponse | Refusal | None:
         """An owner asks; the answer."""
         self.sequence += 1
@@ -165,6 +166,7 @@ class Desk:
             copies=copies,
             load=load,
             knows_former=knows_former,
+            letting_go=letting_go,
         )
         self.advance(now)
         self.pool.on_request(now, nonce, request)

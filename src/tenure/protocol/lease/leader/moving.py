@@ -257,7 +257,9 @@ class Moving:
     def _can_hand(self, now: Instant, session: Session, piece: KeyRange, planned: int) -> bool:
         deadline = session.orders[piece.start]
         is_late = deadline != NOT_ORDERED and now >= deadline
-        return not is_late and self.taker(session, planned) is not None
+        if is_late or any(piece.overlaps(held.range) for held in session.letting_go):
+            return False  # what an owner has given up it serves no more, and hands over to nobody
+        return self.taker(session, planned) is not None
 
     def taker(self, session: Session, planned: int) -> Session | None:
         """Who is to have what `session` has, if both can hand over."""

@@ -201,6 +201,18 @@ def test_what_takes_too_long_is_recalled() -> None:
     assert right(desk) == Right(0, NUMBER + 1, NUMBER + 1), "the loss is signalled"
 
 
+def test_what_its_owner_has_given_up_is_recalled_although_it_was_ordered() -> None:
+    """Its drain is over and its callback hangs: it serves nothing, so it hands nothing over."""
+    desk = ordered()
+    given_up = (Held(start=b"", end=None, number=0),)
+    answer = desk.ask(at(2), SOURCE, A, HELD, leaving=True, letting_go=given_up)
+    assert isinstance(answer, LeaseResponse)
+    assert (marks(answer), answer.hand_offs) == ([(b"", None, "recalled")], ())
+    freed = 2 + DEFAULT.recall_ns / 1e9
+    taker_asks(desk, freed)
+    assert marks(desk.ask(at(freed), SOURCE, A, HELD, leaving=True, letting_go=given_up)) == []
+
+
 def test_a_recall_that_was_told_stays_one_although_it_could_be_handed_over_now() -> None:
     """P10: the owner has stopped believing."""
     desk = three_owners("a", "b")
