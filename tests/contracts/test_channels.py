@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tenure.testing.clock import come_to_rest
-from tenure.transport import websocket_channels
+from tenure.transport import newcomers, websocket_channels
 from tenure.transport.channels import Channel, ChannelLost, Channels, Serve
 from tenure.transport.in_process_channels import MemoryChannelNetwork
 from tenure.transport.websocket_channels import WebSocketChannels
@@ -168,6 +168,28 @@ async def test_whoever_connects_and_opens_no_channel_is_let_go(
         assert await speaking.receive() == b"still there"
     finally:
         writer.close()
+        await here.close()
+        await there.close()
+
+
+async def test_whoever_opens_many_connections_and_no_channel_keeps_nobody_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nor takes the files that this process may open."""
+    monkeypatch.setattr(newcomers, "silent_of_a_peer", lambda: 2)
+    here, there = WebSocketChannels(), WebSocketChannels()
+    url = await there.listen("127.0.0.1:0", echo)
+    port = int(url.rpartition(":")[2])
+    silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
+    try:
+        async with asyncio.timeout(3):
+            assert await silent[0][0].read() == b""
+            channel = await here.connect(url)
+            await channel.send(b"heard")
+            assert await channel.receive() == b"heard"
+    finally:
+        for _, writer in silent:
+            writer.close()
         await here.close()
         await there.close()
 

@@ -20,7 +20,6 @@ from tenure.manager.api import Api
 from tenure.manager.config import ManagerSettings
 from tenure.manager.engine import ManagerEngine
 from tenure.manager.listening import BACKLOG, Listening, listen
-from tenure.manager.newcomers import IDLE_SECONDS, Newcomers
 from tenure.manager.noted import ServiceKind
 from tenure.manager.peers import Peers
 from tenure.manager.server import Server
@@ -30,6 +29,7 @@ from tenure.protocol.lease.leader.events import CreatePool
 from tenure.protocol.lease.leader.manager import ManagerConfig
 from tenure.protocol.lease.records import AnyRecord, State
 from tenure.protocol.log.noted import LogKind
+from tenure.transport.newcomers import IDLE_SECONDS, Newcomers
 from tenure.wire.lease_records import LEASE_RECORDS
 
 SHUTDOWN_SECONDS = 2.0
@@ -52,7 +52,7 @@ class ManagerService:
         self._given_journal = journal
         self._engine: ManagerEngine | None = None
         self._runner: web.AppRunner | None = None
-        self._newcomers = Newcomers(self.observer)
+        self._newcomers = Newcomers(self._on_silent)
         self._door: asyncio.Server | None = None
         self._creating: asyncio.Task[None] | None = None
 
@@ -108,6 +108,9 @@ class ManagerService:
             sock=listening.socket,
             backlog=BACKLOG,
         )
+
+    def _on_silent(self, who: str) -> None:
+        self.observer.note(Noted(ServiceKind.SILENT_PEER, detail=who))
 
     def _config(self, listening: Listening) -> ManagerConfig:
         settings = self.settings

@@ -6,21 +6,25 @@ Whoever connects and opens no channel is let go after some seconds.
 """
 
 import asyncio
+import logging
 import os
 import socket as sockets
 from contextlib import suppress
+from functools import partial
 
 import aiohttp
 from aiohttp import web
 
 from tenure.transport.channels import Channel, ChannelLost, Serve
+from tenure.transport.newcomers import Newcomers
 from tenure.transport.websocket import CLOSE_SECONDS, CONNECT_SECONDS, PING_SECONDS, reason
 from tenure.wire.limits import HAND_OFF_BYTES
 
+_log = logging.getLogger("tenure.transport")
 PATH = "/v1/hand-off"
 SILENCE_SECONDS = 5.0
-"""A connection that has been without a channel for so long, and up to twice as long, is ended: a
-socket is cheap for whoever connects, and an owner has only so many."""
+"""For a connection to open a channel: a socket is cheap for whoever connects, and an owner has only
+so many."""
 Socket = aiohttp.ClientWebSocketResponse | web.WebSocketResponse
 
 
@@ -31,9 +35,8 @@ class WebSocketChannels:
         self._session: aiohttp.ClientSession | None = None
         self._runner: web.AppRunner | None = None
         self._open: set[_WebSocketChannel] = set()
-        self._speaking: set[object] = set()
-        """The connections with a channel."""
-        self._ending_silent: asyncio.Task[None] | None = None
+        self._newcomers: Newcomers | None = None
+        self._door: asyncio.Server | None = None
 
     async def listen(self, where: str, serve: Serve) -> str:
         """See `Channels.listen`."""
@@ -49,16 +52,17 @@ class WebSocketChannels:
                 await socket.prepare(request)
             except ConnectionResetError:  # who connected has gone already
                 return socket
+            if request.transport is not None:
+                newcomers.spoke(request.transport)
             channel = _WebSocketChannel(socket, self._open, request.remote or "")
-            self._speaking.add(request.protocol)
             try:
                 with suppress(ChannelLost):  # whoever served knows
                     await serve(channel)
             finally:
-                self._speaking.discard(request.protocol)
                 await channel.close()
             return socket
 
+        newcomers = self._newcomers = Newcomers(_log.debug, SILENCE_SECONDS)
         app = web.Application()
         app.router.add_get(PATH, on_request)
         host, _, port = where.rpartition(":")
@@ -68,19 +72,10 @@ class WebSocketChannels:
         await runner.setup()
         self._runner = runner
         assert runner.server is not None
-        ending = self._end_silent(runner.server)
-        self._ending_silent = asyncio.get_running_loop().create_task(ending)
-        await web.TCPSite(runner, host.strip("[]"), int(port)).start()
-        return f"http://{host}:{runner.addresses[0][1]}"
-
-    async def _end_silent(self, server: web.Server) -> None:
-        before: set[web.RequestHandler] = set()
-        while True:
-            await asyncio.sleep(SILENCE_SECONDS)
-            silent = set(server.connections) - self._speaking
-            for connection in silent & before:
-                connection.force_close()
-            before = silent - before
+        self._door = await asyncio.get_running_loop().create_server(
+            partial(newcomers.arriving, runner.server), host.strip("[]"), int(port)
+        )
+        return f"http://{host}:{self._door.sockets[0].getsockname()[1]}"
 
     async def connect(self, url: str) -> Channel:
         """See `Channels.connect`."""
@@ -105,8 +100,10 @@ class WebSocketChannels:
         """See `Channels.close`."""
         for channel in list(self._open):
             await channel.close()
-        if self._ending_silent is not None:
-            self._ending_silent.cancel()
+        if self._door is not None:
+            self._door.close()
+        if self._newcomers is not None:
+            self._newcomers.close()
         if self._runner is not None:
             await self._runner.cleanup()
         if self._session is not None:

@@ -1,20 +1,16 @@
 """Connections that have not yet made a request, and how long and how many of them there may be.
 
 Whoever opens connections and says nothing, or says it a byte at a time, would take the files that
-this process may open until nobody else can connect, and then no owner is renewed. So a connection
-has a few seconds for its first request. Of one peer only so many may be silent at once: the one
-that has been silent for longest gives way, so that the clients of a host that all come at once
-after a failover are let in, since theirs speak at once.
+this process may open until nobody else can connect, nor this process to others; and then no owner
+is renewed. So a connection has a few seconds for its first request. Of one peer only so many may be
+silent at once: the one that has been silent for longest gives way, so that the clients of a host
+that all come at once after a failover are let in, since theirs speak at once.
 """
 
 import asyncio
 import resource
 from collections.abc import Callable
 from typing import cast
-
-from tenure.base.noted import Noted
-from tenure.manager.noted import ServiceKind
-from tenure.observe.events import Observer
 
 SILENT_SECONDS = 10.0
 """For a whole first request: a client's is in its first packet, and slow lines repeat lost ones."""
@@ -36,9 +32,13 @@ class Newcomers:
     """All of one port."""
 
     def __init__(
-        self, observer: Observer, seconds: float = SILENT_SECONDS, most: int | None = None
+        self,
+        let_go: Callable[[str], object],
+        seconds: float = SILENT_SECONDS,
+        most: int | None = None,
     ) -> None:
-        self._observer = observer
+        self._let_go = let_go
+        """Told who was, and why."""
         self._seconds = seconds
         self._most = silent_of_a_peer() if most is None else most
         self._silent: dict[str, dict[asyncio.Transport, asyncio.TimerHandle]] = {}
@@ -77,9 +77,7 @@ class Newcomers:
     def _end(self, transport: asyncio.Transport, why: str) -> None:
         self.spoke(transport)
         if not transport.is_closing():
-            self._observer.note(
-                Noted(ServiceKind.SILENT_PEER, detail=f"{_peer_of(transport)}: {why}")
-            )
+            self._let_go(f"{_peer_of(transport)}: {why}")
             transport.abort()
 
 
