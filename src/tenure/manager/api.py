@@ -21,7 +21,7 @@ from tenure.manager.http_errors import HttpRefusal, as_json, check_is_json
 from tenure.manager.journal_health import journal_answer
 from tenure.manager.peers import Peers
 from tenure.manager.pool_spec import HexKey, key_of, pool_spec
-from tenure.manager.steering_api import SteeringApi, asked_key
+from tenure.manager.steering_api import SteeringApi, asked_key, with_any_pool
 from tenure.protocol.lease.answers import (
     Answer,
     Impossible,
@@ -79,9 +79,9 @@ class Api:
             "/v1/pools/{pool}/owners": self.owners,
         }
         for path, handler in paths.items():
-            router.add_get(path, handler)
+            router.add_get(with_any_pool(path), handler)
         router.add_post("/v1/pools", self.create_pool)
-        router.add_delete("/v1/pools/{pool}", self.delete_pool)
+        router.add_delete(with_any_pool("/v1/pools/{pool}"), self.delete_pool)
         steering = SteeringApi(self).add_routes(router)
         self._paths = sorted([*paths, "/v1/pools/{pool}", *steering, "/v1/owner", "/v1/lookup"])
 

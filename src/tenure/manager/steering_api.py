@@ -59,10 +59,10 @@ class SteeringApi:
             "/v1/pools/{pool}/why": self.why,
         }
         for path, handler in reading.items():
-            router.add_get(path, handler)
+            router.add_get(with_any_pool(path), handler)
         steering = [f"/v1/pools/{{pool}}/{verb}" for verb in VERBS]
         for path in steering:
-            router.add_post(path, self.steer)
+            router.add_post(with_any_pool(path), self.steer)
         return [*reading, *steering]
 
     async def plan(self, request: web.Request) -> web.Response:
@@ -108,6 +108,11 @@ def read_command(
 def _key(given: GivenKey, kind: PoolKind) -> Key:
     forms = dict(zip(KEY_FORMS, (given.key, given.hex, given.number), strict=True))
     return key_in({form: str(value) for form, value in forms.items() if value is not None}, kind)
+
+
+def with_any_pool(path: str) -> str:
+    """For the router, which by itself takes no braces in the name of a pool."""
+    return path.replace("{pool}", "{pool:[^/]+}")
 
 
 def asked_key(request: web.Request, kind: PoolKind) -> Key:

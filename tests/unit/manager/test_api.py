@@ -60,6 +60,15 @@ async def test_a_pool_is_deleted() -> None:
         assert (await manager.post("/v1/pools", DOCUMENTS))[0] == 201
 
 
+async def test_a_pool_with_braces_in_its_name_is_reached() -> None:
+    async with serving() as manager:
+        await manager.post("/v1/pools", {"name": "{a}", "kind": "hashed"})
+        assert (await manager.get("/v1/pools/%7Ba%7D/table"))[1]["pool"] == "{a}"
+        assert (await manager.get("/v1/pools/%7Ba%7D/plan"))[1]["pool"] == "{a}"
+        assert (await manager.post("/v1/pools/%7Ba%7D/freeze", {}))[1]["changed"]
+        assert (await manager.delete("/v1/pools/%7Ba%7D"))[0] == 200
+
+
 async def test_a_pool_that_is_there_and_different_is_a_conflict() -> None:
     async with serving() as manager:
         await with_pools(manager)
