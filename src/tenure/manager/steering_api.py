@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol, TypeAlias, TypeVar
+from urllib.parse import unquote_to_bytes
 
 import msgspec
 from aiohttp import web
@@ -117,6 +118,10 @@ def with_any_pool(path: str) -> str:
 
 def asked_key(request: web.Request, kind: PoolKind) -> Key:
     """The key that the parameters of a request name. Raises HttpRefusal as `key_in` does."""
+    try:
+        unquote_to_bytes(request.rel_url.raw_query_string).decode()
+    except UnicodeDecodeError as error:  # and would be read as another key
+        raise HttpRefusal(400, f"the parameters are not UTF-8: {error}", KEY_WAYS) from error
     _check_once(sum(len(request.query.getall(form, ())) for form in KEY_FORMS))
     return key_in(request.query, kind)
 

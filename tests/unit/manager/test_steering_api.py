@@ -145,6 +145,14 @@ async def test_a_key_given_twice_in_one_form_is_refused() -> None:
             assert (status, problem["error"]) == (400, "give a key once; here it is given 2 times")
 
 
+async def test_a_key_that_is_not_utf_8_is_refused_and_not_read_as_another() -> None:
+    async with with_ann() as manager:
+        for path in ("locate", "why"):
+            status, problem = await manager.get(f"/v1/pools/rooms/{path}?key=%ff")
+            assert (status, problem["error"][:28]) == (400, "the parameters are not UTF-8")
+        assert (await manager.get("/v1/pools/rooms/locate?key=%c3%a9+%25"))[0] == 200
+
+
 async def test_a_command_that_is_not_said_to_be_json_is_refused() -> None:
     """A web page can send a form without being asked."""
     async with with_ann() as manager:
