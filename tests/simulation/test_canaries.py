@@ -51,7 +51,9 @@ KNOWN = {
     "lapsed-lease-not-disclaimed": Known(1, (INVARIANT, "L1", UNSIGNALLED)),
     "answer-before-expiry": Known(32, (AGAIN,), "late timer,drop,delay,one-way cut", 3),
     "answer-before-commit": Known(0, (TOLD, AGAIN)),
-    "recall-outlives-nothing": Known(54, (FREED, TWO)),
+    "recall-outlives-nothing": Known(
+        0, (FREED, TWO), "one-way cut,load,leaving,crash of an owner", 3
+    ),
     "plan-is-a-grant": Known(0, (FREED, TWO)),
     "counter-not-in-snapshot": Known(4, (FORGOTTEN, AGAIN, INVARIANT)),
     "takeover-does-not-wait": Known(
