@@ -163,7 +163,8 @@ def test_sigterm_hands_over_and_closes_sockets(server: WebServer) -> None:
         for socket in sockets:
             with pytest.raises(ConnectionClosed):
                 socket.recv(30)
-        # Hypercorn cancels what it serves, which nothing in the application can see coming.
-        expected = 1011 if server.kind == "hypercorn" else 1012
-        assert {socket.close_code for socket in sockets} == {expected}
+        # Hypercorn cancels what it serves, which nothing in the application can see coming: it
+        # closes with 1011 whatever has not lost its lease by then.
+        codes = {socket.close_code for socket in sockets}
+        assert codes <= ({1011, 1012} if server.kind == "hypercorn" else {1012})
     assert server.owners_with_keys() == []
