@@ -8,7 +8,7 @@ closed the shared port, while the member hands over its keys.
 import asyncio
 import socket
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tenure.client.arguments import LAST_PORT, is_every_address, is_loopback
 from tenure.errors import ConfigurationError
@@ -84,6 +84,7 @@ class OwnListener:
         # What `Server.serve` does, but for the signals: these are the shared server's.
         config = self._server.config
         config.load()
+        _log_no_access(config)
         self._server.lifespan = config.lifespan_class(config)
         await self._server.startup(sockets=[self._listening])
         self._running = asyncio.get_running_loop().create_task(self._server.main_loop())
@@ -101,6 +102,21 @@ class OwnListener:
         await self._server.shutdown(sockets=[self._listening])
 
 
+def _log_no_access(config: Any) -> None:  # noqa: ANN401  # uvicorn types it as a class
+    """What is relayed is in the log of the shared port already, and probes come all the time.
+
+    `access_log=False` would take the handlers from uvicorn's logger, which the shared server uses.
+    """
+    protocol = config.http_protocol_class
+
+    def made(**given: Any) -> Any:  # noqa: ANN401
+        connection = protocol(**given)
+        connection.access_log = False
+        return connection
+
+    config.http_protocol_class = made
+
+
 def _server(app: App) -> "Server":
     try:
         from uvicorn import Config, Server  # noqa: PLC0415  # only members need it
@@ -112,7 +128,6 @@ def _server(app: App) -> "Server":
         app,
         lifespan="off",
         log_config=None,
-        access_log=False,
         proxy_headers=False,
         # The member that relays an answer adds both of these itself.
         server_header=False,

@@ -1,6 +1,7 @@
 """Relay, around applications in this process; the members and the manager are real."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
@@ -273,6 +274,26 @@ async def test_a_member_is_entered_once_at_a_time_and_may_be_again() -> None:
 async def test_arguments_that_cannot_be_used(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match=next(iter(wrong))):
         Member(**{"pool": "carts", **wrong})
+
+
+async def test_the_access_log_of_the_shared_server_is_left_alone() -> None:
+    log, lines = logging.getLogger("uvicorn.access"), list[str]()
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        async with stage() as it:
+            member, _ = await it.member(Shop("x"))
+            assert log.handlers == [handler]
+            assert log.propagate
+            async with httpx.AsyncClient(base_url=member.owner.address) as client:
+                await client.get("/healthy")
+            assert not lines  # a relayed request has its line already, and a probe needs none
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(logging.NOTSET)
+        log.propagate = True
 
 
 async def test_a_port_that_is_taken_is_said() -> None:
