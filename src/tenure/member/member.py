@@ -31,6 +31,10 @@ PRIVATE = "tenure.private"
 """In the scope of what comes through the member's own listener."""
 PROBE = "/.tenure/probe"
 """By which a member finds out whether its own listener answers."""
+HOW_TO_ENTER = (
+    "pass its lifespan to the application, as in FastAPI(lifespan=member.lifespan), or use "
+    "`async with member.serving(app)`"
+)
 WATCHDOG_SECONDS = 10.0
 """After which a member that does not answer its own probe loses its leases: less than a term of the
 preset `default`, and longer than event loops hang that only work."""
@@ -96,6 +100,8 @@ class Member:
         self._session: ClientSession | None = None
         self._listener: OwnListener
         self._is_entered = False
+        self.has_begun = False
+        """Whether anybody has ever entered it here."""
         self.state: Mapping[str, Any] = {}
         """What the application's lifespan has put into the state of requests."""
 
@@ -178,6 +184,7 @@ class Member:
                 "this Member is entered already; a process that serves two applications has a "
                 "Member for each"
             )
+        self.has_begun = True
         async with AsyncExitStack() as stack:
             listening = bound(self._listen)
             listener = self._listener = OwnListener(self._own_door(app), listening)
@@ -246,7 +253,4 @@ def _session() -> ClientSession:
 
 
 def _not_entered() -> ClosedError:
-    return ClosedError(
-        "this Member is not entered: pass its lifespan to the application, as in "
-        "FastAPI(lifespan=member.lifespan), or use `async with member.serving(app)`"
-    )
+    return ClosedError(f"this Member is not entered: {HOW_TO_ENTER}")

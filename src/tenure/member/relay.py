@@ -10,6 +10,7 @@ like, and Relay answers.
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 
 from tenure.base.keys import UserKey
@@ -28,7 +29,7 @@ from tenure.member.asgi import (
     respond,
 )
 from tenure.member.http_relay import relay_http
-from tenure.member.member import PRIVATE, Member
+from tenure.member.member import HOW_TO_ENTER, PRIVATE, Member
 from tenure.member.websocket_relay import relay_websocket
 from tenure.routing.outstanding import MOST_OUTSTANDING
 from tenure.routing.router import Router
@@ -39,6 +40,8 @@ MEMBER = "tenure.member"
 ENDS_WITHIN_SECONDS = 5.0
 """After the disconnection of a WebSocket whose lease is lost, before its handler is cancelled."""
 Refuse = Callable[[HttpAnswer], Awaitable[None]]
+
+logger = logging.getLogger("tenure.member")
 
 
 class Relay:
@@ -67,6 +70,7 @@ class Relay:
         self._templates = Templates(key)
         self._relays = relay
         self._ready = ready
+        self._has_warned = False
         self._router = Router(member, key, deadline=deadline, outstanding=outstanding, origin=None)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -94,11 +98,19 @@ class Relay:
         elif not self._member.is_entered:
             # A client that knows members, or a member, has others to ask; any other client waits.
             is_known = scope.get(PRIVATE)
+            self._warn_if_never_entered()
             await refuse(_refused(NotOwner("it is leaving")) if is_known else _not_yet())
         elif relayed is not None and not scope.get(PRIVATE) and self._is_member(relayed.member):
             await refuse(_loop(relayed.member))
         else:
             await self._by_key(scope, receive, send, key, refuse)
+
+    def _warn_if_never_entered(self) -> None:
+        if not (self._member.has_begun or self._has_warned):
+            self._has_warned = True
+            logger.warning(
+                "%r serves no key, and requests are answered 503: %s", self._member, HOW_TO_ENTER
+            )
 
     async def _by_key(
         self,

@@ -185,6 +185,30 @@ async def test_before_and_after_it_is_entered_a_member_refuses() -> None:
         assert (await client.get("/health")).status_code == 200
 
 
+async def test_a_member_that_nobody_enters_is_warned_of_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    member = Member("carts", "http://127.0.0.1:1")
+    async with asking(Relay(Shop("x"), member=member, key=KEY)) as client:
+        await client.get("/health")
+        assert not caplog.messages
+        for _ in range(2):
+            assert (await client.post("/carts/ann")).status_code == 503
+    [warning] = [each for each in caplog.records if each.name == "tenure.member"]
+    assert "lifespan=member.lifespan" in warning.getMessage()
+
+
+async def test_a_member_that_has_left_is_not_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    async with stage() as it:
+        member = Member("carts", it.manager, drain=0)
+        relay = Relay(Shop("x"), member=member, key=KEY)
+        async with member.serving(relay):
+            pass
+        async with asking(relay) as client:
+            assert (await client.post("/carts/ann")).status_code == 503
+    assert not [each for each in caplog.records if each.name == "tenure.member"]
+
+
 async def test_at_its_own_listener_a_member_that_leaves_sends_clients_on() -> None:
     """Until its listener is closed, which is the last thing that it does."""
     async with stage() as it:
