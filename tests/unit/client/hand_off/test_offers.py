@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -22,7 +23,7 @@ from tenure.protocol.lease.owner.transfer import (
     ToSource,
     Whole,
 )
-from tenure.transport.channels import Channel
+from tenure.transport.channels import Channel, ChannelLost
 from tenure.wire.hand_off import decode_to_source, encode
 from tests.unit.client.hand_off.stage import Stage, on_stage
 
@@ -93,7 +94,8 @@ class Stranger:
     async def says(self, offer: Offer) -> tuple[Channel, ToSource]:
         """An offer, announced or not."""
         channel = await self.stage.cluster.channels.channels().connect(self.url)
-        await channel.send(encode(offer))
+        with suppress(ChannelLost):  # a refusal may be there before the offer is
+            await channel.send(encode(offer))
         return channel, decode_to_source(await self.stage.soon(channel.receive()))
 
 
