@@ -44,5 +44,5 @@ A_NAME_IS_TAKEN = Canary("", patches=((Pool, "_refuse_name", _unseat),))
 ANY_ANSWER = Canary("", patches=((OwnerMachine, "is_answer_to_newest", _answers_any),))
 NO_COUNTER = Canary(
     "",
-    patches=((LeaseTable, "from_state", classmethod(_forget_the_counter)),),  # type: ignore[arg-type]
+    patches=((LeaseTable, "from_state", classmethod(_forget_the_counter)),),
 )

@@ -4,14 +4,10 @@ A checker that has never caught anything may be checking nothing. Each canary is
 rule left out and nothing else changed; its unbroken twin must stay clean on the very same seeds.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
-from tenure.errors import ConfigurationError
 from tenure.journals.memory import JournalContents
 from tenure.protocol.lease.attestation import Sight
 from tenure.protocol.lease.leader.change_log import ChangeLog
@@ -33,10 +29,10 @@ from tenure.protocol.lease.table import LeaseTable
 from tenure.protocol.lease.timing import Timing
 from tenure.protocol.log.leadership import Leadership
 from tenure.protocol.log.ledger import Ledger
+from tenure.sim.kernel.canaries import RuleLeftOut, called
 from tenure.sim.lease import breaks
 from tenure.sim.lease.operator import Operator
 
-Patch = tuple[type, str, Callable[..., Any] | property]
 SKEW_AT_THE_BOUND = 40_000
 """Parts in a million either way: rates of 0.96 and 1.04 are 8.33 % apart, as the paper allows."""
 SKEW_OVER_THE_BOUND = 49_881
@@ -44,12 +40,9 @@ SKEW_OVER_THE_BOUND = 49_881
 
 
 @dataclass(frozen=True)
-class Canary:
+class Canary(RuleLeftOut):
     """One rule left out."""
 
-    name: str
-    leaves_out: str = ""
-    patches: tuple[Patch, ...] = ()
     no_hold_margin: bool = False
     clock_stops_in_suspend: bool = False
     leads_by_wall_clock: bool = False
@@ -60,18 +53,6 @@ class Canary:
         if not self.no_hold_margin:
             return timing
         return msgspec.structs.replace(timing, hold_ns=timing.term_ns + 1)
-
-    @contextmanager
-    def in_place(self) -> Iterator[None]:
-        """While this lasts, the machines of this process are broken."""
-        kept = [(owner, name, owner.__dict__[name]) for owner, name, _ in self.patches]
-        for owner, name, replacement in self.patches:
-            setattr(owner, name, replacement)
-        try:
-            yield
-        finally:
-            for owner, name, original in kept:
-                setattr(owner, name, original)
 
 
 NONE = Canary("none")
@@ -140,7 +121,7 @@ CANARIES = (
     Canary(
         "counter-not-in-snapshot",
         "P21: the snapshot carries the next lease number",
-        ((LeaseTable, "from_state", classmethod(breaks.forget_the_counter)),),  # type: ignore[arg-type]
+        ((LeaseTable, "from_state", classmethod(breaks.forget_the_counter)),),
     ),
     Canary(
         "takeover-does-not-wait",
@@ -319,9 +300,4 @@ BY_SCHEDULE = (
 
 def canary(name: str) -> Canary:
     """The canary called `name`. Raises ConfigurationError, naming those there are."""
-    for candidate in (NONE, *CANARIES, *BY_SCHEDULE):
-        if candidate.name == name:
-            return candidate
-    there = ", ".join(candidate.name for candidate in (NONE, *CANARIES))
-    msg = f"no canary is called {name!r}; there are {there}"
-    raise ConfigurationError(msg)
+    return called(name, (NONE, *CANARIES), BY_SCHEDULE)

@@ -1,13 +1,10 @@
 """Machines of caches with one rule left out, which the checkers must catch."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
 
 import msgspec
 
 from tenure.base.instants import FAR_FUTURE
-from tenure.errors import ConfigurationError
 from tenure.protocol.volume.answers import Answering
 from tenure.protocol.volume.asking import Asks
 from tenure.protocol.volume.client import CacheMachine
@@ -23,36 +20,21 @@ from tenure.protocol.volume.server import VolumeServer
 from tenure.protocol.volume.terms import Terms
 from tenure.protocol.volume.versions import Versions
 from tenure.protocol.volume.writes import Acknowledgements, Writes
+from tenure.sim.kernel.canaries import RuleLeftOut, called
 from tenure.sim.volume import breaks
 from tenure.sim.volume.store import FencedStore
 from tenure.sim.volume.trial import VolumeTrial
 
-CachePatch = tuple[type, str, Any]
 
+@dataclass(frozen=True)
+class VolumeCanary(RuleLeftOut):
+    """A rule of caches left out."""
 
-class VolumeCanary(msgspec.Struct, frozen=True):
-    """A rule left out."""
-
-    name: str
-    leaves_out: str = ""
-    patches: tuple[CachePatch, ...] = ()
     skew: int | None = None
 
     def trial(self, trial: VolumeTrial) -> VolumeTrial:
         """What is simulated, with what it leaves out."""
         return trial if self.skew is None else msgspec.structs.replace(trial, skew=self.skew)
-
-    @contextmanager
-    def in_place(self) -> Iterator[None]:
-        """While this lasts, the machines of this process are broken."""
-        kept = [(owner, name, owner.__dict__[name]) for owner, name, _ in self.patches]
-        for owner, name, replacement in self.patches:
-            setattr(owner, name, replacement)
-        try:
-            yield
-        finally:
-            for owner, name, original in kept:
-                setattr(owner, name, original)
 
 
 NONE = VolumeCanary("none")
@@ -297,8 +279,4 @@ BY_SCHEDULE = (
 
 def cache_canary(name: str) -> VolumeCanary:
     """The canary called `name`. Raises ConfigurationError, naming those there are."""
-    for candidate in (NONE, *CANARIES, *BY_SCHEDULE):
-        if candidate.name == name:
-            return candidate
-    there = ", ".join(candidate.name for candidate in (NONE, *CANARIES))
-    raise ConfigurationError(f"no canary of caches is called {name!r}; there are {there}")
+    return called(name, (NONE, *CANARIES), BY_SCHEDULE)

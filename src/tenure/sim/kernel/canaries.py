@@ -1,0 +1,44 @@
+"""Canaries of any tier: the system with one rule left out and nothing else changed."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+from tenure.errors import ConfigurationError
+
+Patch = tuple[type, str, object]
+"""A class, the name of what it has, and what it has instead."""
+
+
+@dataclass(frozen=True)
+class RuleLeftOut:
+    """One rule left out. A tier says what else can be."""
+
+    name: str
+    leaves_out: str = ""
+    patches: tuple[Patch, ...] = ()
+
+    @contextmanager
+    def in_place(self) -> Iterator[None]:
+        """While this lasts, the machines of this process are broken."""
+        kept = [(owner, name, owner.__dict__[name]) for owner, name, _ in self.patches]
+        for owner, name, replacement in self.patches:
+            setattr(owner, name, replacement)
+        try:
+            yield
+        finally:
+            for owner, name, original in kept:
+                setattr(owner, name, original)
+
+
+C = TypeVar("C", bound=RuleLeftOut)
+
+
+def called(name: str, shown: Sequence[C], others: Sequence[C] = ()) -> C:
+    """The canary of that name. Raises ConfigurationError, which lists those that are `shown`."""
+    for candidate in (*shown, *others):
+        if candidate.name == name:
+            return candidate
+    there = ", ".join(candidate.name for candidate in shown)
+    raise ConfigurationError(f"no canary is called {name!r}; there are {there}")
