@@ -34,16 +34,14 @@ from tenure.errors import (
 from tenure.fencing.fence import Fence
 from tenure.fencing.postgres_fence import PostgresFence
 from tenure.fencing.sqlite_fence import SqliteFence
+from tenure.member.dependency import owned
 from tenure.member.member import Member
 from tenure.member.relay import Relay
-from tenure.owned.state import OwnedState
-from tenure.owned.turn import Turn
+from tenure.owned_state.state import OwnedState
+from tenure.owned_state.turn import Turn
 from tenure.routing.aiohttp_middleware import route
 from tenure.routing.derived_keys import derived_keys, quorum
 from tenure.routing.httpx_transport import RoutingTransport
-
-# Last: importing the package `tenure.owned` gives its name to the module.
-from tenure.member.dependency import owned  # isort: skip
 
 __version__ = "0.1.0"
 

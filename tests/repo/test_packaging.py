@@ -98,6 +98,12 @@ def test_the_pages_of_the_project_are_all_of_one_site() -> None:
     assert all(each.startswith(urls["Homepage"]) for each in urls.values())
 
 
+def test_a_public_name_is_not_also_that_of_a_module() -> None:
+    """Importing a module gives its name in `tenure` to the module, for everybody."""
+    inside = {each.stem for each in (SRC / "tenure").iterdir()}
+    assert not inside & set(tenure.__all__)
+
+
 def test_types_travel_with_the_package() -> None:
     assert (SRC / "tenure" / "py.typed").is_file()
 

@@ -22,10 +22,10 @@ from tenure.client.guard import Guard, Guards
 from tenure.client.lease import Lease
 from tenure.client.turns import InLine
 from tenure.errors import UsageError
-from tenure.owned.entries import NEVER, Stored
+from tenure.owned_state.entries import NEVER, Stored
 
 if TYPE_CHECKING:
-    from tenure.owned.state import OwnedState
+    from tenure.owned_state.state import OwnedState
 
 V = TypeVar("V")
 

@@ -15,9 +15,9 @@ from tenure import (
     OwnedState,
 )
 from tenure.base.keys import UserKey
-from tenure.owned.entries import Stored
+from tenure.owned_state.entries import Stored
 from tenure.testing.clock import TurnedClock, come_to_rest
-from tests.unit.owned.stage import JOURNAL, TERM, WHOLE, Holder, copied, holder, put, stored
+from tests.unit.owned_state.stage import JOURNAL, TERM, WHOLE, Holder, copied, holder, put, stored
 
 
 @dataclass

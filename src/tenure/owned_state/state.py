@@ -19,8 +19,8 @@ from tenure.client.hand_off.handler import Exported, Mark, OwnersState
 from tenure.client.hand_off.likeness import ValueCodec
 from tenure.client.turns import Turns
 from tenure.errors import ConfigurationError, UsageError
-from tenure.owned.entries import StoredEntries
-from tenure.owned.turn import Turn
+from tenure.owned_state.entries import StoredEntries
+from tenure.owned_state.turn import Turn
 
 V = TypeVar("V")
 

@@ -19,7 +19,7 @@ from hypothesis.stateful import run_state_machine_as_test as run
 from tenure import KeyRange, LeaseLost, NotOwner, OwnedState, Turn, UsageError
 from tenure.base.keys import UserKey, hashed_key
 from tenure.testing.clock import TurnedClock
-from tests.unit.owned.stage import TERM, Holder, copied
+from tests.unit.owned_state.stage import TERM, Holder, copied
 
 KEYS = ("ann", "bob", "cyd", "dan")
 HALVES = (KeyRange(b"", b"\x80"), KeyRange(b"\x80", None))

@@ -20,7 +20,7 @@ from tenure import (
 )
 from tenure.client.forks import _alive
 from tenure.testing.clock import TurnedClock
-from tests.unit.owned.stage import WHOLE, Holder, copied, holder, put, stored
+from tests.unit.owned_state.stage import WHOLE, Holder, copied, holder, put, stored
 
 # --- bad input ------------------------------------------------------------------------------------
 
