@@ -21,6 +21,7 @@ from tenure.base.ranges import WHOLE, KeyRange
 from tenure.protocol.balance.policy import NOBODY, Plan, Policy, Situation
 from tenure.protocol.lease.history import LeaseHistory
 from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
+from tenure.protocol.lease.leader.receipts import SECRET_BYTES
 from tenure.protocol.lease.lookup.events import LookupConfig
 from tenure.protocol.lease.lookup.machine import LookupMachine
 from tenure.protocol.lease.messages import AnyMessage, Entry, Leased
@@ -229,7 +230,9 @@ class Stage:
         for record in copy.records:
             history.apply(record)
         self.journal = LeaseContents(self.random, State(), self._on_commit)
-        self.journal.seat, self.journal.state = restored(history, copy.seat)
+        self.journal.seat, self.journal.state = restored(
+            history, copy.seat, self.random.randbytes(SECRET_BYTES)
+        )
         self.journal.state_lsn = copy.lsn
         self.committed = LeaseHistory(self.journal.state, copy.lsn)
 

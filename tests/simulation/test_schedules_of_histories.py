@@ -240,6 +240,22 @@ def test_10_a_journal_that_went_back_is_refused() -> None:
     assert lookup.losses == []
 
 
+def test_10_a_restored_journal_that_went_back_to_before_its_first_leader_is_refused() -> None:
+    """P22, S4: what its first leader sealed is opened by whoever leads on the copy."""
+    stage, a, _ = one_owner()
+    a.kill()
+    stage.restore()
+    old = stage.journal.seat, stage.journal.state, stage.journal.lsn
+    a = stage.manager("a")
+    lookup = stage.lookup("l")
+    stage.run_until(lambda: lookup.machine.in_contact, at_most=20)
+    a.kill()
+    stage.put_back(*old)
+    again = stage.manager("a")
+    stage.run(8)
+    assert "old copy" in (again.gave_up or "it went on")
+
+
 def test_10_a_journal_that_does_not_know_a_living_owner_is_refused() -> None:
     """P22, S4: as before, without lookups: the owner was numbered in a record that is not there."""
     stage, a, _ = one_owner()

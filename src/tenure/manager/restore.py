@@ -7,6 +7,7 @@ was read and watched.
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from secrets import token_bytes
 
 import msgspec
 
@@ -14,6 +15,7 @@ from tenure.base.instants import in_seconds
 from tenure.errors import ConfigurationError, JournalError
 from tenure.journals.contract import Beginning, Restorable, draw_identity
 from tenure.protocol.lease.history import LeaseHistory
+from tenure.protocol.lease.leader.receipts import SECRET_BYTES
 from tenure.protocol.lease.records import AnyRecord, State
 from tenure.protocol.lease.restoration import Vigil, restored
 from tenure.protocol.log.journal import Seat
@@ -35,7 +37,7 @@ class RestoredCopy(msgspec.Struct, frozen=True):
 
     def beginning(self) -> Beginning[State]:
         """What it goes on with, under an identity that is drawn anew each time."""
-        seat, state = restored(self.history, self.seat)
+        seat, state = restored(self.history, self.seat, token_bytes(SECRET_BYTES))
         return Beginning(draw_identity(), seat, state)
 
 

@@ -50,12 +50,21 @@ class Vigil:
         return now >= self.over_at
 
 
-def restored(history: LeaseHistory, seat: Seat) -> tuple[Seat, State]:
-    """What the new history begins with: an empty seat, and the snapshot at the copy's LSN."""
+def restored(history: LeaseHistory, seat: Seat, secret: bytes) -> tuple[Seat, State]:
+    """What the new history begins with: an empty seat, and the snapshot at the copy's LSN.
+
+    Its `secret`, drawn anew, is there before anybody leads on it. Were it drawn at the first
+    takeover, a copy from before that one would lead to another secret, and no leader on the copy
+    could open the receipts that show it to be old.
+    """
     leadership = max(history.leadership, seat.leadership) + LEADERSHIPS_PASSED
     pools = tuple(_restored(history.tables[pool]) for pool in sorted(history.tables))
     return Seat(leadership), State(
-        leadership=leadership, promise_ns=history.promise_ns, waited_out=False, pools=pools
+        leadership=leadership,
+        promise_ns=history.promise_ns,
+        waited_out=False,
+        pools=pools,
+        secret=secret,
     )
 
 

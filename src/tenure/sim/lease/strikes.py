@@ -127,10 +127,12 @@ class LeaseStrikes(Strikes):
 
     def journal_put_back(self) -> None:
         """What is copied now is in its place some time later, under its own identity: an operator
-        has tried a backup out.
+        has tried a backup out. A journal that nobody has led yet has nothing worth a backup.
         """
         site = self.site
         copy = (site.journal.journal, site.journal.seat, site.copied_journal())
+        if not copy[2].secret:
+            return
         site.at(site.now + self.span(0.1, 2.0), site.put_back, copy)
 
     def leadership_revoked(self) -> None:

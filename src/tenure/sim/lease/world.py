@@ -19,6 +19,7 @@ from tenure.protocol.lease.leader.context import FRAGMENTS, PLANS_AT_ONCE
 from tenure.protocol.lease.leader.events import PlanMade
 from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
 from tenure.protocol.lease.leader.policies import policy_name
+from tenure.protocol.lease.leader.receipts import SECRET_BYTES
 from tenure.protocol.lease.lookup.events import LookupConfig
 from tenure.protocol.lease.lookup.machine import LookupMachine
 from tenure.protocol.lease.owner.events import Look, Looked, OwnerConfig
@@ -377,7 +378,9 @@ class LeaseWorld(World, LeaseSite):
         seat = self.journal.seat
         self.journal = LeaseContents(self.random, State(), self._on_commit)
         if copy is not None:
-            self.journal.seat, self.journal.state = restored(copy, seat)
+            self.journal.seat, self.journal.state = restored(
+                copy, seat, self.random.randbytes(SECRET_BYTES)
+            )
             self.journal.state_lsn = copy.lsn
         self.is_old_copy = self.was_put_back = False
         self.mended_at = self.now

@@ -6,6 +6,7 @@ import pytest
 from tenure.base.instants import Instant, seconds
 from tenure.base.keys import PoolKind
 from tenure.protocol.lease.history import LeaseHistory
+from tenure.protocol.lease.leader.receipts import SECRET_BYTES
 from tenure.protocol.lease.messages import Entry
 from tenure.protocol.lease.records import (
     Changed,
@@ -21,6 +22,7 @@ from tenure.protocol.lease.timing import DEFAULT, PAPER, PRESETS, TEST, Timing
 from tenure.protocol.log.journal import Seat
 
 SEAT = Seat(4, 17, "http://a", TEST.on_any_clock(TEST.leadership_ns))
+SECRET = bytes(range(SECRET_BYTES))
 LONGEST = PAPER.on_any_clock(PAPER.leadership_ns)
 
 
@@ -40,7 +42,7 @@ def copied(kind: PoolKind = "ordered") -> LeaseHistory:
 
 
 def test_pools_are_kept_and_owners_and_leases_are_not() -> None:
-    seat, state = restored(copied(), SEAT)
+    seat, state = restored(copied(), SEAT, SECRET)
     again = LeaseHistory(state, 6)
     again.invariants()
     assert (seat.manager, seat.beat, state.waited_out) == ("", 0, False)
@@ -53,19 +55,19 @@ def test_pools_are_kept_and_owners_and_leases_are_not() -> None:
 def test_numbers_go_on_far_beyond_any_that_can_have_been_given_out() -> None:
     """And `since` with them: whatever was known of the copy is lost."""
     history = copied()
-    seat, state = restored(history, SEAT)
+    seat, state = restored(history, SEAT, SECRET)
     for pool in state.pools:
         table = history.tables[pool.pool]
         (entry,) = pool.entries
         assert pool.next_number > entry.number == entry.since >= table.next_number + 10**12
         assert pool.next_incarnation >= table.next_incarnation + 10**9
     assert seat.leadership == state.leadership >= SEAT.leadership + 10**9
-    assert restored(history, Seat(1))[0].leadership >= history.leadership + 10**9
+    assert restored(history, Seat(1), SECRET)[0].leadership >= history.leadership + 10**9
 
 
 def test_the_last_nonce_of_every_name_is_kept() -> None:
     """P9, P21: a join that was made before and arrives now is told that it is past."""
-    _, state = restored(copied(), SEAT)
+    _, state = restored(copied(), SEAT, SECRET)
     assert state.pools[0].numbered == (("a", 1, 77),)
 
 
@@ -80,15 +82,21 @@ def test_what_an_operator_wants_is_kept_but_for_evictions() -> None:
         policy="deal",
     )
     history.apply(Changed(pool="docs", entries=(), steering=wanted))
-    _, state = restored(history, SEAT)
+    _, state = restored(history, SEAT, SECRET)
     assert state.pools[0].steering == msgspec.structs.replace(wanted, evicted=())
     LeaseHistory(state, 7).invariants()
+
+
+def test_it_has_a_secret_of_its_own_before_anybody_leads_on_it() -> None:
+    """P22: receipts of its first leader can be opened by whoever leads on a copy from before."""
+    _, state = restored(copied(), SEAT, SECRET)
+    assert state.secret == SECRET
 
 
 def test_thousands_of_restorations_leave_numbers_exact_in_every_language() -> None:
     history, seat = copied(), SEAT
     for _ in range(5_000):
-        seat, state = restored(history, seat)
+        seat, state = restored(history, seat, SECRET)
         history = LeaseHistory(state, history.lsn)
     assert history.tables["docs"].next_number < 1 << 53
 
