@@ -15,7 +15,8 @@ from time import perf_counter, process_time
 from benchmarks._quick import QUICK, at_least, at_most, sized
 from benchmarks._rounds import line
 from tenure.base.instants import SECOND_NS
-from tenure.sim.lease.run import Outcome, run_seed, run_seeds, total
+from tenure.sim.kernel.run import Outcome, total
+from tenure.sim.lease.run import run_seed, run_seeds
 from tenure.sim.lease.trial import Trial
 
 HOURS = sized(1_000, 4)
@@ -75,7 +76,7 @@ def the_papers_size() -> tuple[Outcome, float]:
     faults = sum(total([outcome], "faults").values())
     print(
         f"large: {outcome.simulated_ns / SECOND_NS:,.0f} s in {seconds:.0f} s, {cpu:.0f} of CPU; "
-        f"{outcome.messages:,} messages, {outcome.takeovers} takeovers, {faults:,} faults"
+        f"{outcome.messages:,} messages, {outcome.notes['takeovers']} takeovers, {faults:,} faults"
     )
     return outcome, outcome.simulated_ns / SECOND_NS / seconds
 

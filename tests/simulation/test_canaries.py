@@ -11,9 +11,10 @@ import pytest
 
 from tenure.errors import ConfigurationError
 from tenure.protocol.lease.owner.machine import OwnerMachine
+from tenure.sim.kernel.run import Outcome
 from tenure.sim.lease.canaries import CANARIES, NONE, canary
-from tenure.sim.lease.run import Outcome, run_seed
-from tenure.sim.lease.strikes import chosen_kinds
+from tenure.sim.lease.run import run_seed
+from tenure.sim.lease.strikes import FAULTS
 from tenure.sim.lease.trial import Trial
 
 TRIED = 40
@@ -94,7 +95,7 @@ KNOWN = {
 
 
 def plan(known: Known, seed: int) -> Trial:
-    return Trial(seed=seed, faults=chosen_kinds(known.faults), fault_rate=known.rate)
+    return Trial(seed=seed, faults=FAULTS.chosen(known.faults), fault_rate=known.rate)
 
 
 def first_caught(name: str) -> Outcome:

@@ -9,9 +9,10 @@ import pytest
 
 from tenure.errors import ConfigurationError
 from tenure.protocol.volume.entries import Entries
+from tenure.sim.kernel.run import Outcome
 from tenure.sim.volume.canaries import CANARIES, NONE, cache_canary
-from tenure.sim.volume.run import CacheOutcome, run_caches
-from tenure.sim.volume.strikes import chosen_kinds
+from tenure.sim.volume.run import run_caches
+from tenure.sim.volume.strikes import FAULTS
 from tenure.sim.volume.trial import VolumeTrial
 
 TRIED = 40
@@ -59,10 +60,10 @@ SOON = {
 
 
 def plan(soon: Soon, seed: int) -> VolumeTrial:
-    return VolumeTrial(seed=seed, faults=chosen_kinds(soon.faults), fault_rate=soon.rate)
+    return VolumeTrial(seed=seed, faults=FAULTS.chosen(soon.faults), fault_rate=soon.rate)
 
 
-def first_caught(name: str) -> CacheOutcome:
+def first_caught(name: str) -> Outcome:
     soon = SOON[name]
     for seed in range(soon.seed, soon.seed + TRIED):
         outcome = run_caches(plan(soon, seed), cache_canary(name))

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from tenure.sim.volume.run import run_caches
-from tenure.sim.volume.strikes import KINDS, chosen_kinds
+from tenure.sim.volume.strikes import FAULTS
 from tenure.sim.volume.trial import VolumeTrial
 
 
@@ -23,7 +23,7 @@ def test_every_kind_of_fault_happens_within_sixty_seeds() -> None:
         outcome = run_caches(VolumeTrial(seed=seed, hours=0.1))
         counts.update(outcome.faults)
         workload.update(outcome.workload)
-    assert [kind for kind in KINDS if not counts[kind]] == []
+    assert [kind for kind in FAULTS.kinds if not counts[kind]] == []
     assert {"hits", "fetched", "found current", "writes done", "own writes written"} <= set(
         workload
     )
@@ -35,7 +35,7 @@ def test_the_same_seed_is_the_same_world() -> None:
 
 
 def test_where_nothing_may_go_wrong_nothing_does() -> None:
-    outcome = run_caches(VolumeTrial(seed=1, hours=0.2, faults=chosen_kinds("none")))
+    outcome = run_caches(VolumeTrial(seed=1, hours=0.2, faults=FAULTS.chosen("none")))
     assert outcome.faults == {}
     assert outcome.violation is None
     assert "unreachable" not in outcome.workload

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tenure.cli.app import run
-from tenure.cli.simulate.verdict import Verdict
+from tenure.cli.simulate.verdict import LeaseVerdict
 from tenure.sim.lease.trial import Trial
 
 SHORT = ["simulate", "--hours", "0.1", "--workers", "1"]
@@ -82,7 +82,7 @@ def test_what_cannot_be_run_is_refused_with_what_can(
 
 def test_a_replay_names_the_very_hours() -> None:
     """A rounded span ends another way."""
-    verdict = Verdict(Trial(seed=1, hours=0.5000004321), "all", "none")
+    verdict = LeaseVerdict(Trial(seed=1, hours=0.5000004321), "all", "none")
     assert "--hours 0.5000004321 " in verdict.replay(7)
 
 

@@ -12,7 +12,7 @@ from tenure.sim.journal import JOURNAL
 from tenure.sim.kernel.faults import MESSAGE_FAULTS, Mix
 from tenure.sim.lease.faults import LeaseFaults
 from tenure.sim.lease.processes import ManagerProcess, OwnerProcess
-from tenure.sim.lease.strikes import ALIASES, CUTS, FAULTS, KINDS, chosen_kinds
+from tenure.sim.lease.strikes import CUTS, FAULTS
 from tenure.sim.lease.trial import Trial
 from tenure.sim.lease.world import LeaseWorld
 from tenure.wire.lease import decode_to_manager
@@ -22,22 +22,25 @@ SENT = 300
 
 
 def test_names_and_aliases_choose_kinds_in_one_order() -> None:
-    assert chosen_kinds("all") == KINDS
-    assert chosen_kinds("none") == ()
-    assert chosen_kinds("suspend, cut,drop") == ("suspend", *(each.name for each in CUTS), "drop")
-    assert chosen_kinds("drop,cut,suspend") == chosen_kinds("suspend,cut,drop")
-    assert set(ALIASES["message"]) == set(MESSAGE_FAULTS)
+    assert FAULTS.chosen("all") == FAULTS.kinds
+    assert FAULTS.chosen("none") == ()
+    assert FAULTS.chosen("suspend, cut,drop") == ("suspend", *(each.name for each in CUTS), "drop")
+    assert FAULTS.chosen("drop,cut,suspend") == FAULTS.chosen("suspend,cut,drop")
+    assert set(FAULTS.aliases["message"]) == set(MESSAGE_FAULTS)
 
 
 @pytest.mark.parametrize("names", ["earthquake", "drop,,cut", ""])
 def test_an_unknown_fault_is_refused_with_the_names_there_are(names: str) -> None:
     with pytest.raises(ConfigurationError, match=re.escape("crash, pause, cut")):
-        chosen_kinds(names)
+        FAULTS.chosen(names)
 
 
 def test_a_mix_draws_the_same_whatever_may_happen() -> None:
     """So that leaving a kind out of a failing seed leaves the other kinds as they were."""
-    whole, part = Mix(Random(1), FAULTS, KINDS), Mix(Random(1), FAULTS, ("drop", "skew", "suspend"))
+    whole, part = (
+        Mix(Random(1), FAULTS, FAULTS.kinds),
+        Mix(Random(1), FAULTS, ("drop", "skew", "suspend")),
+    )
     assert part.rates.items() <= whole.rates.items()
 
 

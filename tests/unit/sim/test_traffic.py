@@ -81,7 +81,7 @@ def test_an_owner_tells_what_it_holds_once_a_renewal() -> None:
 @pytest.mark.parametrize("policy", ["weighted", "ring"])
 def test_ranges_move_for_their_load_under_either_policy(policy: str) -> None:
     made = world(0, policy)
-    made.run_trial()
+    made.run()
     assert made.notes["moved for balance"] > 0
     assert made.notes["range handed over"] > 0
     assert bool(made.notes["key given alone"]) is (policy == "weighted")
@@ -89,5 +89,5 @@ def test_ranges_move_for_their_load_under_either_policy(policy: str) -> None:
 
 def test_an_operator_chooses_policies_while_there_is_load() -> None:
     made = LeaseWorld(Trial(seed=3, hours=0.5, faults=(LOAD, "steering"), fault_rate=20.0))
-    made.run_trial()
+    made.run()
     assert made.notes["policy chosen"] > 1

@@ -6,24 +6,34 @@ can be compared. How far it is and how fast it was goes to standard error.
 
 import sys
 import time
-from typing import Annotated, Literal
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
 from cyclopts import Parameter
 
 from tenure.base.instants import SECOND_NS
 from tenure.cli.output import say
-from tenure.cli.simulate.caches import CachePlan, simulate_caches
 from tenure.cli.simulate.progress import SimulationProgress
-from tenure.cli.simulate.verdict import Verdict
+from tenure.cli.simulate.verdict import CacheVerdict, LeaseVerdict, Verdict
 from tenure.errors import ConfigurationError
 from tenure.protocol.lease.timing import PRESETS
 from tenure.protocol.lease.timing import preset as preset_called
+from tenure.sim.kernel.cores import Progress
+from tenure.sim.kernel.run import Outcome
+from tenure.sim.kernel.world import AnyTrial
+from tenure.sim.lease import strikes as of_leases
 from tenure.sim.lease.canaries import CANARIES, NONE
 from tenure.sim.lease.canaries import canary as canary_called
-from tenure.sim.lease.run import Outcome, run_seeds
-from tenure.sim.lease.strikes import ALIASES, KINDS, chosen_kinds
+from tenure.sim.lease.run import run_seeds
 from tenure.sim.lease.trial import Trial
+from tenure.sim.volume import strikes as of_caches
+from tenure.sim.volume.canaries import cache_canary
+from tenure.sim.volume.run import run_many_caches
+from tenure.sim.volume.trial import VolumeTrial
+
+T = TypeVar("T", bound=AnyTrial)
 
 DEFAULT_SEEDS = 100
 MOST_HOURS = 1e6
@@ -46,7 +56,8 @@ def simulate(  # noqa: PLR0913  # a parameter is an option
         str,
         Parameter(
             help="What may go wrong, separated by commas; everything by default. One name for "
-            f"several: {', '.join(ALIASES)}. One by one: {', '.join(KINDS)}."
+            f"several: {', '.join(of_leases.FAULTS.aliases)}. One by one: "
+            f"{', '.join(of_leases.FAULTS.kinds)}."
         ),
     ] = "all",
     canary: Annotated[
@@ -82,28 +93,31 @@ def simulate(  # noqa: PLR0913  # a parameter is an option
     if tier == "cache":
         if preset != "paper":
             raise ConfigurationError("--preset is for --tier lease; caches draw their durations")
-        return simulate_caches(
-            CachePlan(
-                first=seed or 0,
-                count=count,
-                hours=hours,
-                faults=faults,
-                canary=canary,
-                workers=workers,
-                json=json,
-            )
-        )
-    canary_called(canary)
-    plan = Trial(
-        seed=seed or 0, hours=hours, timing=preset_called(preset), faults=chosen_kinds(faults)
-    )
-    plans = [_with_seed(plan, plan.seed + i) for i in range(count)]
-    return _simulate_leases(plans, Verdict(plan, faults, canary), workers, json=json)
+        cache_canary(canary)
+        kinds = of_caches.FAULTS.chosen(faults)
+        caches = VolumeTrial(seed=seed or 0, hours=hours, faults=kinds)
+        verdict: Verdict = CacheVerdict(caches, faults, canary)
+        run = partial(run_many_caches, _with_seeds(caches, count), canary, workers)
+    else:
+        canary_called(canary)
+        kinds = of_leases.FAULTS.chosen(faults)
+        leases = Trial(seed=seed or 0, hours=hours, timing=preset_called(preset), faults=kinds)
+        verdict = LeaseVerdict(leases, faults, canary)
+        run = partial(run_seeds, _with_seeds(leases, count), canary, workers)
+    return _run(verdict, run, count * round(hours * 3600 * SECOND_NS), json=json)
 
 
-def _simulate_leases(plans: list[Trial], verdict: Verdict, workers: int, *, json: bool) -> int:
+def _run(
+    verdict: Verdict, run: Callable[[Progress], Iterator[Outcome]], whole_ns: int, *, json: bool
+) -> int:
+    """Run the seeds up to the first that breaks a promise, and print what came of them."""
     began = time.perf_counter()
-    outcomes = _run(plans, verdict.canary, workers)
+    outcomes = []
+    with SimulationProgress(whole_ns) as progress:
+        for outcome in run(progress.reached):
+            outcomes.append(outcome)
+            if outcome.violation:
+                break
     seconds = time.perf_counter() - began
     if json:
         print(verdict.as_json(outcomes))
@@ -114,6 +128,10 @@ def _simulate_leases(plans: list[Trial], verdict: Verdict, workers: int, *, json
     speed = f"{simulated / seconds:,.0f} times as fast as real time"
     print(f"took {seconds:.1f} s, {speed}", file=sys.stderr)
     return int(bool(outcomes[-1].violation))
+
+
+def _with_seeds(trial: T, count: int) -> list[T]:
+    return [msgspec.structs.replace(trial, seed=trial.seed + i) for i in range(count)]
 
 
 def _check(count: int, seed: int, hours: float, workers: int) -> None:
@@ -127,19 +145,3 @@ def _check(count: int, seed: int, hours: float, workers: int) -> None:
         )
     if workers < 0:
         raise ConfigurationError(f"--workers {workers}: 0 for all cores, or how many")
-
-
-def _with_seed(plan: Trial, seed: int) -> Trial:
-    return msgspec.structs.replace(plan, seed=seed)
-
-
-def _run(plans: list[Trial], canary: str, workers: int) -> list[Outcome]:
-    """Run the seeds in order, up to the first that breaks a promise."""
-    outcomes = []
-    whole_ns = sum(round(plan.hours * 3600 * SECOND_NS) for plan in plans)
-    with SimulationProgress(whole_ns) as progress:
-        for outcome in run_seeds(plans, canary, workers, progress.reached):
-            outcomes.append(outcome)
-            if outcome.violation:
-                break
-    return outcomes

@@ -1,15 +1,21 @@
 """What came of simulated seeds, for people and for programs."""
 
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
 from zlib import crc32
 
 import msgspec
 
+from tenure.sim.kernel.faults import FaultTable
+from tenure.sim.kernel.run import Outcome, total
+from tenure.sim.kernel.world import AnyTrial
+from tenure.sim.lease import strikes as of_leases
 from tenure.sim.lease.canaries import NONE
-from tenure.sim.lease.run import Outcome, total
-from tenure.sim.lease.strikes import KINDS
 from tenure.sim.lease.trial import Trial
+from tenure.sim.lease.world import TAKEOVERS
+from tenure.sim.volume import strikes as of_caches
 
 WIDTH = 30
 ATTESTATIONS = {
@@ -26,18 +32,37 @@ BALANCE = {
 KEPT = "every promise was kept"
 
 
-class Verdict:
-    """Words for what came of a plan."""
+class Verdict(ABC):
+    """Words for what came of a plan. A tier says what it has more than others."""
 
-    def __init__(self, plan: Trial, faults: str, canary: str) -> None:
+    table: ClassVar[FaultTable]
+
+    def __init__(self, plan: AnyTrial, faults: str, canary: str) -> None:
         self.plan = plan
         self.faults = faults
         self.canary = canary
 
+    @property
+    @abstractmethod
+    def about(self) -> str:
+        """What was simulated."""
+
+    @property
+    @abstractmethod
+    def options(self) -> str:
+        """What to ask of the command for the same, besides what all tiers have."""
+
+    def rows(self, notes: Counter[str]) -> Iterator[tuple[str, int]]:
+        """What else managers and servers did."""
+        yield from ()
+
+    @abstractmethod
+    def as_mapping(self, notes: Counter[str]) -> Mapping[str, Any]:
+        """The same, for programs."""
+
     def replay(self, seed: int) -> str:
         """The command that runs a seed again."""
-        command = f"tenure simulate --seed {seed} --hours {self.plan.hours!r}"
-        command += f" --preset {self.plan.timing.name}"
+        command = f"tenure simulate --seed {seed} --hours {self.plan.hours!r} {self.options}"
         if self.faults != "all":
             command += f' --faults "{self.faults}"'
         return command if self.canary == NONE.name else f"{command} --canary {self.canary}"
@@ -64,21 +89,19 @@ class Verdict:
         yield f"  {self.replay(last.seed)}"
 
     def _what_was_done(self, outcomes: Sequence[Outcome]) -> Iterator[str]:
-        yield f"preset {self.plan.timing.name}, {_seeds(outcomes)}"
+        yield f"{self.about}, {_seeds(outcomes)}"
         if self.canary != NONE.name:
             yield f"with a rule left out: {self.canary}"
-        faults, workload = total(outcomes, "faults"), total(outcomes, "workload")
         yield _row("simulated hours", f"{sum(each.simulated_hours for each in outcomes):,.1f}")
         yield _row("messages", f"{sum(each.messages for each in outcomes):,}")
-        yield _row("takeovers", f"{sum(each.takeovers for each in outcomes):,}")
-        notes = total(outcomes, "notes")
-        for what, note in (ATTESTATIONS | BALANCE).items():
-            yield _row(what, f"{notes[note]:,}")
+        for what, count in self.rows(total(outcomes, "notes")):
+            yield _row(what, f"{count:,}")
         yield "what clients saw:"
-        for what, count in workload.items():
+        for what, count in sorted(total(outcomes, "workload").items()):
             yield _row(f"  {what}", f"{count:,}")
         yield "faults:"
-        for kind in KINDS:
+        faults = total(outcomes, "faults")
+        for kind in self.table.kinds:
             if faults[kind]:
                 what = f"{kind} (seeds)" if kind == "skew" else kind
                 yield _row(f"  {what}", f"{faults[kind]:,}")
@@ -99,24 +122,67 @@ class Verdict:
                 "story": last.story,
                 "replay": self.replay(last.seed),
             }
-        faults, notes = total(outcomes, "faults"), total(outcomes, "notes")
+        faults = total(outcomes, "faults")
         summary = {
-            "preset": self.plan.timing.name,
+            **self.as_mapping(total(outcomes, "notes")),
             "canary": self.canary,
             "first_seed": outcomes[0].seed,
             "seeds": len(outcomes),
             "simulated_hours": round(sum(each.simulated_hours for each in outcomes), 3),
             "messages": sum(each.messages for each in outcomes),
-            "takeovers": sum(each.takeovers for each in outcomes),
-            "attestations": {what: notes[note] for what, note in ATTESTATIONS.items()},
-            "balance": {what: notes[note] for what, note in BALANCE.items()},
-            "faults": {kind: faults[kind] for kind in KINDS},
+            "faults": {kind: faults[kind] for kind in self.table.kinds},
             "never": self.never_struck(faults),
             "clients": total(outcomes, "workload"),
             "fingerprint": f"{fingerprint(outcomes):08x}",
             "failure": failure,
         }
         return msgspec.json.encode(summary).decode()
+
+
+class LeaseVerdict(Verdict):
+    """Of owners and their leases."""
+
+    table = of_leases.FAULTS
+    plan: Trial
+
+    @property
+    def about(self) -> str:
+        """What was simulated."""
+        return f"preset {self.plan.timing.name}"
+
+    @property
+    def options(self) -> str:
+        """Which preset."""
+        return f"--preset {self.plan.timing.name}"
+
+    def rows(self, notes: Counter[str]) -> Iterator[tuple[str, int]]:
+        """What managers did."""
+        yield TAKEOVERS, notes[TAKEOVERS]
+        for what, note in (ATTESTATIONS | BALANCE).items():
+            yield what, notes[note]
+
+    def as_mapping(self, notes: Counter[str]) -> Mapping[str, Any]:
+        """The same, for programs."""
+        return {
+            "tier": "lease",
+            "preset": self.plan.timing.name,
+            TAKEOVERS: notes[TAKEOVERS],
+            "attestations": {what: notes[note] for what, note in ATTESTATIONS.items()},
+            "balance": {what: notes[note] for what, note in BALANCE.items()},
+        }
+
+
+class CacheVerdict(Verdict):
+    """Of consistent caches."""
+
+    table = of_caches.FAULTS
+    about = "caches"
+    options = "--tier cache"
+
+    def as_mapping(self, notes: Counter[str]) -> Mapping[str, Any]:
+        """Which tier it is."""
+        del notes
+        return {"tier": "cache"}
 
 
 def fingerprint(outcomes: Sequence[Outcome]) -> int:

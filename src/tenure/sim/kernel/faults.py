@@ -10,11 +10,12 @@ others strike something that happens anyway: a message, a timer, an action.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any, Literal, NamedTuple
 
 from tenure.base.instants import MILLISECOND_NS
+from tenure.errors import ConfigurationError
 from tenure.sim.kernel.scene import Scene
 
 Rate = Callable[[float], float]
@@ -53,6 +54,31 @@ SKEW = Fault("skew")
 MESSAGE_FAULTS = (DROP, DUPLICATE, REORDER, DELAY, STRAGGLER)
 POINT_FAULTS = (STOPPED, KILLED)
 
+
+class FaultTable:
+    """All kinds of fault that a world may have, and names for several of them at once."""
+
+    def __init__(
+        self, faults: Sequence[Fault], aliases: Mapping[str, Sequence[Fault]] | None = None
+    ) -> None:
+        self.faults = faults
+        self.aliases = {**(aliases or {}), "all": faults, "none": ()}
+        self.kinds = tuple(fault.name for fault in faults)
+
+    def chosen(self, names: str) -> tuple[str, ...]:
+        """The kinds that a comma-separated list of names and aliases means, in a fixed order."""
+        wanted: set[str] = set()
+        for name in (part.strip() for part in names.split(",")):
+            if name in self.aliases:
+                wanted.update(fault.name for fault in self.aliases[name])
+            elif name in self.kinds:
+                wanted.add(name)
+            else:
+                there = ", ".join((*self.aliases, *self.kinds))
+                raise ConfigurationError(f"no fault is called {name!r}; there are {there}")
+        return tuple(kind for kind in self.kinds if kind in wanted)
+
+
 LATEST_TIMER_TERMS = 0.3
 AtAPoint = Literal["", "stopped", "killed"]
 
@@ -61,10 +87,10 @@ class Mix:
     """Which kinds of fault a run has, and how often each strikes."""
 
     def __init__(
-        self, random: Random, table: Sequence[Fault], chosen: Sequence[str], times: float = 1.0
+        self, random: Random, table: FaultTable, chosen: Sequence[str], times: float = 1.0
     ) -> None:
         self.rates: dict[str, float] = {}
-        for fault in table:
+        for fault in table.faults:
             is_on, strength = random.random() < 0.5, random.random()
             if fault.name in chosen and is_on:
                 self.rates[fault.name] = times * fault.rate(strength)
@@ -98,11 +124,11 @@ class FaultDice:
 
     # --- in two phases ---
 
-    def begin(self, table: Sequence[Fault], strikes: Any) -> None:
+    def begin(self, table: FaultTable, strikes: Any) -> None:
         """Let things go wrong: those of the table that strike at a time strike with `strikes`."""
         self.is_on = True
         self._phase += 1
-        for fault in table:
+        for fault in table.faults:
             if fault.strike is not None and fault.name in self.mix.rates:
                 self._schedule(fault, strikes)
 

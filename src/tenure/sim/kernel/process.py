@@ -137,19 +137,19 @@ class SimProcess:
         self._actions.popleft()
         self.perform(action)
 
+    @abstractmethod
     def perform(self, action: Any) -> None:
         """Carry out one action."""
-        raise NotImplementedError(action)
 
     # --- the network ---
 
+    @abstractmethod
     def on_message(self, sender: "SimProcess", message: Any) -> None:
         """A message has arrived from a process, which may be gone by now."""
-        raise NotImplementedError
 
+    @abstractmethod
     def on_disconnected(self, peer: tuple[str, int]) -> None:
         """A connection is seen to be broken: to a process at that slot, of that uid; 0: none."""
-        raise NotImplementedError
 
     # --- time ---
 

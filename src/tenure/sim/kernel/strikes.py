@@ -58,6 +58,14 @@ class Strikes:
         lasts_ns = self.span(0.1, most_terms)
         self.network.cut(ends[0], ends[1], lasts_ns, both_ways=both_ways)
 
+    def cut_between(
+        self, some: Sequence[SimProcess], others: Sequence[SimProcess], *, both_ways: bool
+    ) -> None:
+        """One of some cannot reach one of the others, or the other way round, or neither can."""
+        one, other = self.any_of(some), self.any_of(others)
+        if one is not None and other is not None:
+            self.cut(one.slot, other.slot, both_ways=both_ways)
+
     def wall_clocks_set_back(self) -> None:
         """On all hosts, as after their time server was wrong. Nobody is to notice: so it is by more
         than a successor waits, or who counted on it would be lucky.

@@ -1,17 +1,31 @@
 """One simulated world: its processes, and its phases of faults and of healing."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from random import Random
+
+import msgspec
 
 from tenure.base.instants import SECOND_NS
 from tenure.sim.kernel.checkers import Violation
 from tenure.sim.kernel.clocks import MILLION, SimClock
-from tenure.sim.kernel.faults import SKEW, Fault, FaultDice, Mix
+from tenure.sim.kernel.faults import SKEW, FaultDice, FaultTable, Mix
 from tenure.sim.kernel.network import Network
 from tenure.sim.kernel.process import SimProcess, Site
 from tenure.sim.kernel.story import Story
 from tenure.sim.kernel.strikes import Strikes
+
+STORY_LINES = 60
+
+
+class AnyTrial(msgspec.Struct, frozen=True, kw_only=True):
+    """What one seed runs, whatever the tier."""
+
+    seed: int
+    hours: float = 1.0
+    faults: tuple[str, ...]
+    fault_rate: float = 1.0
+    """How often they strike, beside what is drawn."""
 
 
 class World(Site):
@@ -24,14 +38,13 @@ class World(Site):
     phase_ns: int
     """Faults last three to fifteen times as long before all heals."""
 
-    def __init__(
-        self, seed: int, table: Sequence[Fault], chosen: Sequence[str], times: float, story: Story
-    ) -> None:
-        super().__init__(Random(seed), story)
+    def __init__(self, trial: AnyTrial, table: FaultTable, story: Story) -> None:
+        super().__init__(Random(trial.seed), story)
+        self.hours = trial.hours
         self.table = table
         self.mended_at = 0
         """When healing began, or something outside was put right since."""
-        self.mix = Mix(self.random, table, chosen, times)
+        self.mix = Mix(self.random, table, trial.faults, trial.fault_rate)
         self.clocks: dict[str, SimClock] = {}
         self.slots: dict[str, SimProcess] = {}
 
@@ -50,6 +63,10 @@ class World(Site):
     def make(self, slot: str) -> SimProcess:
         """A new life at a slot."""
 
+    @abstractmethod
+    def seen_by_clients(self) -> Mapping[str, int]:
+        """How often clients saw what."""
+
     def on_started(self, process: SimProcess) -> None:
         """A process is about to begin."""
 
@@ -59,13 +76,19 @@ class World(Site):
     def when_well(self, left_ns: int) -> None:
         """All is well, and nothing will go wrong until this returns; so much time is left."""
 
+    def story_of(self, violation: str) -> list[str]:
+        """What led to it."""
+        del violation
+        return self.story.lines(STORY_LINES)
+
     # --- phases ---
 
-    def run(self, until_ns: int, tell: Callable[[int], None]) -> None:
+    def run(self, tell: Callable[[int], None] = lambda _: None) -> None:
         """Run to the end: phases of faults, each healed until all is well. Raises Violation.
 
         `tell` is called after each phase, with the time that has passed.
         """
+        until_ns = round(self.hours * 3600 * SECOND_NS)
         self.start_all()
         while self.now < until_ns:
             self.faults.begin(self.table, self.strikes)

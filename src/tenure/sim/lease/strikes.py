@@ -1,7 +1,6 @@
 """The table of faults of a world of leases, and the strikes of those that come by themselves."""
 
 from tenure.base.instants import MILLISECOND_NS
-from tenure.errors import ConfigurationError
 from tenure.protocol.lease.leader import events as manager_events
 from tenure.protocol.lease.owner import events as owner_events
 from tenure.sim.journal import JOURNAL
@@ -12,6 +11,7 @@ from tenure.sim.kernel.faults import (
     POINT_FAULTS,
     SKEW,
     Fault,
+    FaultTable,
     terms_apart,
 )
 from tenure.sim.kernel.strikes import (
@@ -58,19 +58,13 @@ class LeaseStrikes(Strikes):
         """Another comes in its place."""
         self.crash(self.site.lookups())
 
-    def _cut_client(self, *, both_ways: bool) -> None:
-        client = self.any_of(self.site.clients())
-        manager = self.any_of(self.site.managers())
-        if client is not None and manager is not None:
-            self.cut(client.slot, manager.slot, both_ways=both_ways)
-
     def one_way_cut(self) -> None:
         """Between a client and a manager."""
-        self._cut_client(both_ways=False)
+        self.cut_between(self.site.clients(), self.site.managers(), both_ways=False)
 
     def two_way_cut(self) -> None:
         """Between a client and a manager."""
-        self._cut_client(both_ways=True)
+        self.cut_between(self.site.clients(), self.site.managers(), both_ways=True)
 
     def cut_from_the_journal(self) -> None:
         """Clients still reach the manager, and it them: for so long that another leads, and has
@@ -211,57 +205,42 @@ CUTS = (
     Fault("two-way cut", terms_apart, LeaseStrikes.two_way_cut),
     Fault("cut from the journal", terms_apart, LeaseStrikes.cut_from_the_journal),
 )
-FAULTS = (
-    *CRASHES,
-    *PAUSES,
-    SUSPEND,
-    *CUTS,
-    Fault("leaving", terms_apart, LeaseStrikes.leaving),
-    Fault("burst of joins", terms_apart, LeaseStrikes.burst_of_joins),
-    Fault("two of one name", terms_apart, LeaseStrikes.two_of_one_name),
-    Fault("leadership revoked", terms_apart, LeaseStrikes.leadership_revoked),
-    Fault("graceful stop of a manager", terms_apart, LeaseStrikes.graceful_stop_of_a_manager),
-    WALL_CLOCKS,
-    Fault("connection lost", terms_apart, LeaseStrikes.connection_lost),
-    Fault("first thread ended", terms_apart, LeaseStrikes.first_thread_ended),
-    Fault("steering", terms_apart, LeaseStrikes.steering),
-    Fault(LOAD, terms_apart, LeaseStrikes.load),
-    *JOURNALS_CHANGED,
-    Fault("host suspended", terms_apart, LeaseStrikes.host_suspended),
-    Fault("lookup away", terms_apart, LeaseStrikes.lookup_away),
-    CALLBACK_HANGS,
-    SHORTER_PRESET,
-    *MESSAGE_FAULTS,
-    *JOURNAL_FAULTS,
-    *HAND_OFF_FAULTS,
-    *POINT_FAULTS,
-    LATE_TIMER,
-    SKEW,
-    PUT_BACK,
+FAULTS = FaultTable(
+    (
+        *CRASHES,
+        *PAUSES,
+        SUSPEND,
+        *CUTS,
+        Fault("leaving", terms_apart, LeaseStrikes.leaving),
+        Fault("burst of joins", terms_apart, LeaseStrikes.burst_of_joins),
+        Fault("two of one name", terms_apart, LeaseStrikes.two_of_one_name),
+        Fault("leadership revoked", terms_apart, LeaseStrikes.leadership_revoked),
+        Fault("graceful stop of a manager", terms_apart, LeaseStrikes.graceful_stop_of_a_manager),
+        WALL_CLOCKS,
+        Fault("connection lost", terms_apart, LeaseStrikes.connection_lost),
+        Fault("first thread ended", terms_apart, LeaseStrikes.first_thread_ended),
+        Fault("steering", terms_apart, LeaseStrikes.steering),
+        Fault(LOAD, terms_apart, LeaseStrikes.load),
+        *JOURNALS_CHANGED,
+        Fault("host suspended", terms_apart, LeaseStrikes.host_suspended),
+        Fault("lookup away", terms_apart, LeaseStrikes.lookup_away),
+        CALLBACK_HANGS,
+        SHORTER_PRESET,
+        *MESSAGE_FAULTS,
+        *JOURNAL_FAULTS,
+        *HAND_OFF_FAULTS,
+        *POINT_FAULTS,
+        LATE_TIMER,
+        SKEW,
+        PUT_BACK,
+    ),
+    {
+        "crash": CRASHES,
+        "pause": PAUSES,
+        "cut": CUTS,
+        "message": MESSAGE_FAULTS,
+        "journal": (*JOURNAL_FAULTS, *JOURNALS_CHANGED, PUT_BACK),
+        "hand-off": HAND_OFF_FAULTS,
+        "point": POINT_FAULTS,
+    },
 )
-KINDS = tuple(fault.name for fault in FAULTS)
-ALIASES = {
-    "crash": CRASHES,
-    "pause": PAUSES,
-    "cut": CUTS,
-    "message": MESSAGE_FAULTS,
-    "journal": (*JOURNAL_FAULTS, *JOURNALS_CHANGED, PUT_BACK),
-    "hand-off": HAND_OFF_FAULTS,
-    "point": POINT_FAULTS,
-    "all": FAULTS,
-    "none": (),
-}
-
-
-def chosen_kinds(names: str) -> tuple[str, ...]:
-    """The kinds that a comma-separated list of names and aliases means, in a fixed order."""
-    wanted: set[str] = set()
-    for name in (part.strip() for part in names.split(",")):
-        if name in ALIASES:
-            wanted.update(fault.name for fault in ALIASES[name])
-        elif name in KINDS:
-            wanted.add(name)
-        else:
-            msg = f"no fault is called {name!r}; there are {', '.join((*ALIASES, *KINDS))}"
-            raise ConfigurationError(msg)
-    return tuple(kind for kind in KINDS if kind in wanted)

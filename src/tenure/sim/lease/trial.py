@@ -1,16 +1,13 @@
 """What to simulate."""
 
-import msgspec
-
 from tenure.protocol.lease.timing import PAPER, Timing
-from tenure.sim.lease.strikes import KINDS
+from tenure.sim.kernel.world import AnyTrial
+from tenure.sim.lease.strikes import FAULTS
 
 
-class Trial(msgspec.Struct, frozen=True, kw_only=True):
-    """What one seed runs."""
+class Trial(AnyTrial, frozen=True, kw_only=True):
+    """What one seed of leases runs."""
 
-    seed: int
-    hours: float = 1.0
     timing: Timing = PAPER
     owners: int = 3
     spare_owners: int = 2
@@ -20,6 +17,4 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """None: drawn."""
     journal: str | None = None
     """`memory`, with one manager, or `durable`; None: drawn."""
-    faults: tuple[str, ...] = KINDS
-    fault_rate: float = 1.0
-    """How often they strike, beside what is drawn."""
+    faults: tuple[str, ...] = FAULTS.kinds

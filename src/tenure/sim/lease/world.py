@@ -1,6 +1,6 @@
 """A world of leases: managers, owners and lookups, and all that is drawn of them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -35,8 +35,8 @@ from tenure.sim.kernel.hosts import Hosts
 from tenure.sim.kernel.network import Network
 from tenure.sim.kernel.process import SimProcess
 from tenure.sim.kernel.scene import random_for
-from tenure.sim.kernel.story import Story
-from tenure.sim.kernel.world import World
+from tenure.sim.kernel.story import Happening, Story
+from tenure.sim.kernel.world import STORY_LINES, World
 from tenure.sim.lease.breaks import LeadershipByWallClock
 from tenure.sim.lease.canaries import NONE, Canary
 from tenure.sim.lease.checkers import Checkers
@@ -62,6 +62,14 @@ from tenure.wire.versions import NEWEST
 
 LOOK_NS = MILLISECOND_NS
 """What a look at a neighbour's process takes."""
+TAKEOVERS = "takeovers"
+ABOUT_LOOKUPS = ("S2", "L1")
+"""Promises in whose stories lookups play a part."""
+
+
+def is_of_a_lookup(event: Happening) -> bool:
+    """Whether only a story about lookups needs it."""
+    return event.who.startswith("l") or event.what.startswith("gets Sync ")
 
 
 def shorter(timing: Timing) -> Timing:
@@ -111,13 +119,12 @@ class LeaseWorld(World, LeaseSite):
     states: States
 
     def __init__(self, trial: Trial, canary: Canary = NONE) -> None:
-        super().__init__(trial.seed, FAULTS, trial.faults, trial.fault_rate, Story(in_words))
+        super().__init__(trial, FAULTS, Story(in_words))
         self.trial = trial
         self.canary = canary
         self.timing = trial.timing
         self.manager_timing = canary.timing(trial.timing)
         self.pool = POOL
-        self.takeovers = 0
         self.heals_every_ns = self.timing.renew_ns
         self.phase_ns = self.timing.hold_ns
         self.was_put_back = False
@@ -161,9 +168,17 @@ class LeaseWorld(World, LeaseSite):
         """In a third of all worlds whatever can be one entry of the table becomes one."""
         self.hosts = Hosts(random_for(random))
 
-    def run_trial(self, tell: Callable[[int], None] = lambda _: None) -> None:
-        """Run for as long as the trial says."""
-        self.run(round(self.trial.hours * 3600 * SECOND_NS), tell)
+    # --- what came of it ---
+
+    def seen_by_clients(self) -> Mapping[str, int]:
+        """How often clients saw what."""
+        return self.workload.counts
+
+    def story_of(self, violation: str) -> list[str]:
+        """What led to it: lookups tell much, and play a part in few promises."""
+        if violation.startswith(ABOUT_LOOKUPS):
+            return super().story_of(violation)
+        return self.story.lines(STORY_LINES, is_of_a_lookup)
 
     # --- healing and its bounds ---
 
@@ -218,7 +233,7 @@ class LeaseWorld(World, LeaseSite):
     def on_takeover(self) -> None:
         """A manager has begun to lead."""
         self.taken_over_at = self.now
-        self.takeovers += 1
+        self.count_note(TAKEOVERS)
 
     # --- processes ---
 

@@ -1,17 +1,15 @@
 """The table of faults of a world of caches, and the strikes of those that come by themselves."""
 
-from tenure.errors import ConfigurationError
 from tenure.protocol.volume.server_events import StopAsked
-from tenure.sim.kernel.clocks import SimClock
 from tenure.sim.kernel.faults import (
     LATE_TIMER,
     MESSAGE_FAULTS,
     POINT_FAULTS,
     SKEW,
     Fault,
+    FaultTable,
     terms_apart,
 )
-from tenure.sim.kernel.network import Network
 from tenure.sim.kernel.strikes import PAUSE_PAST_THE_TERM, SHORT_PAUSE, SUSPEND, Strikes
 from tenure.sim.volume.processes import (
     BODY_RAISES,
@@ -26,9 +24,6 @@ class VolumeStrikes(Strikes):
     """What goes wrong with servers, clients, stores and memories."""
 
     site: VolumeSite
-
-    def __init__(self, site: VolumeSite, network: Network, clocks: dict[str, SimClock]) -> None:
-        super().__init__(site, network, clocks)
 
     def crash_of_a_server(self) -> None:
         """Another comes in its place, with its memory."""
@@ -51,18 +46,13 @@ class VolumeStrikes(Strikes):
         """Another comes in its place."""
         self.crash(self.site.caches())
 
-    def _cut(self, *, both_ways: bool) -> None:
-        cache, server = self.any_of(self.site.caches()), self.any_of(self.site.servers())
-        if cache is not None and server is not None:
-            self.cut(cache.slot, server.slot, both_ways=both_ways)
-
     def one_way_cut(self) -> None:
         """Between a client and the server."""
-        self._cut(both_ways=False)
+        self.cut_between(self.site.caches(), self.site.servers(), both_ways=False)
 
     def two_way_cut(self) -> None:
         """Between a client and the server."""
-        self._cut(both_ways=True)
+        self.cut_between(self.site.caches(), self.site.servers(), both_ways=True)
 
     def memory_put_back(self) -> None:
         """The server ends; the next one finds a copy of what an earlier life had kept."""
@@ -119,42 +109,27 @@ READING = (
     Fault("eviction", terms_apart, VolumeStrikes.eviction),
     Fault("word of mouth", terms_apart, VolumeStrikes.word_of_mouth),
 )
-FAULTS = (
-    *CRASHES,
-    *PAUSES,
-    *CUTS,
-    *MEMORIES,
-    *STORES,
-    *READING,
-    *MESSAGE_FAULTS,
-    *POINT_FAULTS,
-    LATE_TIMER,
-    SKEW,
+FAULTS = FaultTable(
+    (
+        *CRASHES,
+        *PAUSES,
+        *CUTS,
+        *MEMORIES,
+        *STORES,
+        *READING,
+        *MESSAGE_FAULTS,
+        *POINT_FAULTS,
+        LATE_TIMER,
+        SKEW,
+    ),
+    {
+        "crash": CRASHES,
+        "pause": PAUSES,
+        "cut": CUTS,
+        "memory": MEMORIES,
+        "store": STORES,
+        "reader": READING,
+        "message": MESSAGE_FAULTS,
+        "point": POINT_FAULTS,
+    },
 )
-KINDS = tuple(fault.name for fault in FAULTS)
-ALIASES = {
-    "crash": CRASHES,
-    "pause": PAUSES,
-    "cut": CUTS,
-    "memory": MEMORIES,
-    "store": STORES,
-    "reader": READING,
-    "message": MESSAGE_FAULTS,
-    "point": POINT_FAULTS,
-    "all": FAULTS,
-    "none": (),
-}
-
-
-def chosen_kinds(names: str) -> tuple[str, ...]:
-    """The kinds that a comma-separated list of names and aliases means, in a fixed order."""
-    wanted: set[str] = set()
-    for name in (part.strip() for part in names.split(",")):
-        if name in ALIASES:
-            wanted.update(fault.name for fault in ALIASES[name])
-        elif name in KINDS:
-            wanted.add(name)
-        else:
-            msg = f"no fault is called {name!r}; there are {', '.join((*ALIASES, *KINDS))}"
-            raise ConfigurationError(msg)
-    return tuple(kind for kind in KINDS if kind in wanted)

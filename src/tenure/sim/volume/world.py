@@ -1,11 +1,10 @@
 """A world of caches: one server after another, its clients, and all that is drawn of them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
 
-from tenure.base.instants import SECOND_NS
 from tenure.base.keys import Key
 from tenure.protocol.volume.client import CacheMachine
 from tenure.protocol.volume.client_events import CacheConfig
@@ -68,7 +67,7 @@ class VolumeWorld(World, VolumeSite):
     applications: CacheWorkload
 
     def __init__(self, trial: VolumeTrial) -> None:
-        super().__init__(trial.seed, FAULTS, trial.faults, trial.fault_rate, Story())
+        super().__init__(trial, FAULTS, Story())
         self.trial = trial
         self.disk: VolumeMemory | None = None
         self.earlier: list[VolumeMemory] = []
@@ -105,9 +104,14 @@ class VolumeWorld(World, VolumeSite):
         self.retry_ns = term // random.choice((6, 30))
         self.patience_ns = term
 
-    def run_trial(self, tell: Callable[[int], None] = lambda _: None) -> None:
-        """Run for as long as the trial says."""
-        self.run(round(self.trial.hours * 3600 * SECOND_NS), tell)
+    def run(self, tell: Callable[[int], None] = lambda _: None) -> None:
+        """Run to the end, and judge what was done since all was well."""
+        super().run(tell)
+        self.judge.check_histories()
+
+    def seen_by_clients(self) -> Mapping[str, int]:
+        """How often applications saw what."""
+        return self.applications.counts
 
     # --- healing ---
 

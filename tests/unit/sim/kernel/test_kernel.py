@@ -4,17 +4,16 @@ from collections import Counter
 
 import pytest
 
-from tenure.base.instants import SECOND_NS, Instant
+from tenure.base.instants import Instant
 from tenure.base.machine import Output
 from tenure.sim.kernel.checkers import Violation
+from tenure.sim.kernel.world import AnyTrial
 from tests.unit.sim.kernel.toy import NAMES, Gone, Got, Ping, Pinger, Ponger, Send, ToyWorld
-
-HOUR_NS = 3600 * SECOND_NS
 
 
 def ran(seed: int, chosen: tuple[str, ...] = NAMES, hours: float = 0.2) -> ToyWorld:
-    world = ToyWorld(seed, chosen)
-    world.run(round(hours * HOUR_NS), lambda _: None)
+    world = ToyWorld(AnyTrial(seed=seed, hours=hours, faults=chosen))
+    world.run()
     return world
 
 

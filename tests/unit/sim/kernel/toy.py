@@ -13,6 +13,7 @@ from tenure.sim.kernel.faults import (
     SKEW,
     Fault,
     FaultDice,
+    FaultTable,
     terms_apart,
 )
 from tenure.sim.kernel.network import Network
@@ -25,7 +26,7 @@ from tenure.sim.kernel.strikes import (
     WALL_CLOCKS,
     Strikes,
 )
-from tenure.sim.kernel.world import World
+from tenure.sim.kernel.world import AnyTrial, World
 
 PERIOD_NS = SECOND_NS
 
@@ -130,26 +131,28 @@ class ToyStrikes(Strikes):
         self.cut("client", "server", both_ways=self.random.random() < 0.5)
 
 
-TABLE = (
-    Fault("crash of a server", terms_apart, ToyStrikes.crash_of_a_server),
-    Fault("cut between them", terms_apart, ToyStrikes.cut_between_them),
-    SHORT_PAUSE,
-    PAUSE_PAST_THE_TERM,
-    SUSPEND,
-    WALL_CLOCKS,
-    *MESSAGE_FAULTS,
-    *POINT_FAULTS,
-    LATE_TIMER,
-    SKEW,
+TABLE = FaultTable(
+    (
+        Fault("crash of a server", terms_apart, ToyStrikes.crash_of_a_server),
+        Fault("cut between them", terms_apart, ToyStrikes.cut_between_them),
+        SHORT_PAUSE,
+        PAUSE_PAST_THE_TERM,
+        SUSPEND,
+        WALL_CLOCKS,
+        *MESSAGE_FAULTS,
+        *POINT_FAULTS,
+        LATE_TIMER,
+        SKEW,
+    )
 )
-NAMES = tuple(fault.name for fault in TABLE)
+NAMES = TABLE.kinds
 
 
 class ToyWorld(World):
     """A client and a server; well is who has answered something since all was healed."""
 
-    def __init__(self, seed: int, chosen: Sequence[str] = NAMES, times: float = 1.0) -> None:
-        super().__init__(seed, TABLE, chosen, times, Story())
+    def __init__(self, trial: AnyTrial) -> None:
+        super().__init__(trial, TABLE, Story())
         self.heals_every_ns, self.phase_ns = PERIOD_NS, 10 * PERIOD_NS
         self.faults = FaultDice(self, self.mix, 10 * PERIOD_NS)
         self.network = Network(self, ToyCodec())
@@ -164,6 +167,9 @@ class ToyWorld(World):
 
     def first_slots(self) -> Iterable[str]:
         return ("server", "client")
+
+    def seen_by_clients(self) -> dict[str, int]:
+        return {"pongs": len(self.pongs)}
 
     def make(self, slot: str) -> SimProcess:
         clock = self.clock_of(slot, 40_000)

@@ -1,0 +1,64 @@
+"""Running one seed to its end, and what came of it."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+
+from tenure.base.instants import SECOND_NS
+from tenure.errors import JournalDamaged
+from tenure.sim.kernel.checkers import Violation
+from tenure.sim.kernel.cores import Progress
+from tenure.sim.kernel.world import World
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of one seed."""
+
+    seed: int
+    simulated_ns: int
+    messages: int
+    fingerprint: int
+    """Of everything that happened: the same seed gives the same one, on any machine."""
+    mix: str
+    faults: dict[str, int]
+    notes: dict[str, int]
+    workload: dict[str, int]
+    violation: str | None = None
+    story: tuple[str, ...] = ()
+
+    @property
+    def simulated_hours(self) -> float:
+        """How long it was, for its world."""
+        return self.simulated_ns / SECOND_NS / 3600
+
+
+def outcome_of(seed: int, world: World, tell: Progress) -> Outcome:
+    """Run the world to its end, or to the first promise that is broken."""
+    violation = None
+    try:
+        world.run(tell)
+    except Violation as error:
+        violation = str(error)
+    except (AssertionError, JournalDamaged) as error:
+        violation = f"invariant: {error!r}"
+    return Outcome(
+        seed=seed,
+        simulated_ns=world.now,
+        messages=world.network.messages,
+        fingerprint=world.story.fingerprint,
+        mix=str(world.mix),
+        faults=dict(sorted(world.faults.counts.items())),
+        notes=dict(sorted(world.notes.items())),
+        workload=dict(sorted(world.seen_by_clients().items())),
+        violation=violation,
+        story=tuple(world.story_of(violation)) if violation else (),
+    )
+
+
+def total(outcomes: Sequence[Outcome], of: str) -> Counter[str]:
+    """The sum of one of the outcomes' counts."""
+    counts: Counter[str] = Counter()
+    for outcome in outcomes:
+        counts.update(getattr(outcome, of))
+    return counts
