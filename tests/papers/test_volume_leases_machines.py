@@ -34,7 +34,7 @@ def test_figure_2_a_volume_has_an_epoch_and_who_holds_it_until_when() -> None:
 
 def test_figure_2_an_object_has_a_version_and_who_holds_it() -> None:
     stage = held("a", "b")
-    assert [each.client for each in stage.server.readers.holders(K)] == [
+    assert [each.client for each in stage.server.context.readers.holders(K)] == [
         reader_of(stage, n) for n in "ab"
     ]
     before = stage.as_of("a").count
@@ -87,7 +87,7 @@ def test_figure_3_who_does_not_acknowledge_is_unreachable_in_the_basic_algorithm
     stage.pass_(3.3)
     stage.wake()
     assert stage.bodies
-    assert not len(stage.server.readers)
+    assert not len(stage.server.context.readers)
 
 
 # --- figure 4: the client ---
@@ -175,7 +175,7 @@ def test_3_1_1_one_exchange_says_which_of_its_entries_a_client_may_keep() -> Non
         stage.read("a", key)
     stage.pass_(70)
     stage.wake()
-    assert not len(stage.server.readers), "it has not been heard for t_v and d"
+    assert not len(stage.server.context.readers), "it has not been heard for t_v and d"
     stage.write(L)
     stage.settle()
     stage.use("a")
@@ -244,7 +244,7 @@ def test_3_2_an_inactive_client_is_forgotten_with_its_pending_list_after_d() -> 
     assert [each.items for each in stage.server.view().readers] == [1]
     stage.pass_(0.1)
     stage.wake()
-    assert not len(stage.server.readers)
+    assert not len(stage.server.context.readers)
     assert stage.read("a") == b"new"
 
 
@@ -336,7 +336,7 @@ def test_table_1_a_read_costs_a_renewal_in_t_v_for_all_objects_of_a_volume() -> 
 
 def test_table_1_a_server_has_state_of_active_and_lately_inactive_clients_only() -> None:
     stage = holders(Terms(keep_ns=seconds(1)))
-    assert stage.server.readers.leases == len(HOLDERS)
+    assert stage.server.context.readers.leases == len(HOLDERS)
     stage.pass_(1)
     stage.wake()
-    assert stage.server.readers.leases == len(HOLDERS) // 2
+    assert stage.server.context.readers.leases == len(HOLDERS) // 2

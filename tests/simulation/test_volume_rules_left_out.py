@@ -7,6 +7,7 @@ import pytest
 from tenure.sim.volume.canaries import BY_SCHEDULE, cache_canary
 from tests.unit.protocol.volume import test_schedules as schedules
 from tests.unit.protocol.volume import test_schedules_of_servers as of_servers
+from tests.unit.protocol.volume import test_schedules_of_starts as of_starts
 
 STORIES: dict[str, Callable[[], object]] = {
     "live-before-lease": (schedules.test_the_reader_that_was_stopped_while_its_client_had_no_lease),
@@ -18,7 +19,7 @@ STORIES: dict[str, Callable[[], object]] = {
     "reconnects-in-any-order": schedules.test_the_doubled_reconnect,
     "written-twice": schedules.test_a_write_that_comes_twice,
     "listed-without-marks": schedules.test_withdrawn_before_the_answer,
-    "quiet-without-margin": of_servers.test_starting_at_once,
+    "quiet-without-margin": of_starts.test_starting_at_once,
     "deaf-to-what-others-saw": schedules.test_what_others_saw,
     "last-request-remembered": schedules.test_the_late_own_write,
     "lease-beyond-the-term": of_servers.test_a_volume_lease_ends_within_the_owners_term,

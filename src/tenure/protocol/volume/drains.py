@@ -1,28 +1,13 @@
-"""What a server serves, and ranges that are withdrawn before they go (V12, V13).
+"""Ranges that are withdrawn before they go (V12).
 
 A range that goes to another server leaves no lease behind: its holders are told once each, and
 waited for as for a write. Where its state moves along, it is served meanwhile.
 """
 
-import msgspec
-
-from tenure.base.instants import FAR_FUTURE, Instant
+from tenure.base.instants import FAR_FUTURE
 from tenure.base.keys import Key
-from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
 from tenure.protocol.volume.writes import Acknowledgements
-
-
-class Serving(msgspec.Struct, frozen=True):
-    """Under which number a range is served, and from when on."""
-
-    number: int
-    writes_from: Instant = Instant(0)
-    """When the quiet is over: until then readers of an earlier server may hit (V13, V16)."""
-    reads_from: Instant = Instant(0)
-
-
-ServedRanges = RangeMap[Serving | None]
 
 
 class Draining:

@@ -13,12 +13,13 @@ without owners is *alone*: it serves everything, from when it has opened.
 from random import Random
 from typing import assert_never
 
-from tenure.base.instants import FAR_FUTURE, Instant
+from tenure.base.instants import Instant
 from tenure.base.machine import Output
-from tenure.base.rangemap import RangeMap
-from tenure.base.ranges import WHOLE, KeyRange
-from tenure.protocol.volume.drains import Serving
-from tenure.protocol.volume.invalidations import Invalidating
+from tenure.base.ranges import WHOLE
+from tenure.protocol.volume.answers import Answers
+from tenure.protocol.volume.context import VolumeContext
+from tenure.protocol.volume.invalidations import Invalidations
+from tenure.protocol.volume.limits import READERS
 from tenure.protocol.volume.messages import (
     Acknowledge,
     Bye,
@@ -29,7 +30,9 @@ from tenure.protocol.volume.messages import (
     Write,
 )
 from tenure.protocol.volume.noted import VolumeServerKind
+from tenure.protocol.volume.read_leases import ReadLeases
 from tenure.protocol.volume.readers import NONCE_LIMIT
+from tenure.protocol.volume.served_ranges import Serving
 from tenure.protocol.volume.server_events import (
     BodyEnded,
     ClientAsked,
@@ -53,13 +56,21 @@ from tenure.protocol.volume.server_events import (
     WriteAsked,
     WriteGivenUp,
 )
+from tenure.protocol.volume.withdrawn_ranges import Withdrawals
+from tenure.protocol.volume.write_turns import WriteTurns
 
 
-class VolumeServer(Invalidating):
+class VolumeServer:
     """The machine of a server."""
 
     def __init__(self, config: ServerConfig, random: Random) -> None:
-        super().__init__(config, random)
+        self.config = config
+        self.context = VolumeContext(config, random)
+        self.invalidations = Invalidations(self.context)
+        self.leases = ReadLeases(self.context, self.invalidations)
+        self.answers = Answers(self.context, self.leases)
+        self.writing = WriteTurns(self.context, self.invalidations, self.answers)
+        self.withdrawals = Withdrawals(self.context, self.invalidations)
         self._has_begun = not config.alone
         self._moving = False
         """A later end of leases is being written down."""
@@ -73,20 +84,20 @@ class VolumeServer(Invalidating):
             case ClientAsked(message=message):
                 self._on_message(now, message)
             case WriteAsked(ticket=ticket, keys=keys):
-                self.on_write_asked(now, ticket, keys)
+                self.writing.on_write_asked(now, ticket, keys)
             case WriteGivenUp(ticket=ticket):
-                self.on_given_up(now, ticket)
+                self.writing.on_given_up(now, ticket)
             case BodyEnded():
-                self.on_body_ended(now, event)
+                self.writing.on_body_ended(now, event)
             case ObjectLoaded():
-                self.on_loaded(now, event)
+                self.answers.on_loaded(now, event)
             case TermMoved(until=until):
-                self.term_until = until
+                self.context.term_until = until
                 self._advance(now)
             case RangeGranted():
                 self._on_granted(now, event)
             case DrainAsked():
-                self.on_drain_asked(now, event.range, served=event.served)
+                self.withdrawals.on_drain_asked(now, event.range, served=event.served)
             case MemoryPersisted(memory=memory):
                 self._on_persisted(memory)
             case FenceRaised():
@@ -95,6 +106,7 @@ class VolumeServer(Invalidating):
                 self._on_stop(now)
             case _:
                 assert_never(event)
+        self._settle(now)
         return self._output(now)
 
     def advance(self, now: Instant) -> Output[ServerAction]:
@@ -105,119 +117,123 @@ class VolumeServer(Invalidating):
     def _advance(self, now: Instant) -> None:
         if not self._has_begun:
             self._has_begun = True
-            self._actions.append(PersistMemory(self.opening.begin(now)))
+            self.context.act(PersistMemory(self.context.opening.begin(now)))
         self.end_term(now)
-        for reader in self.readers.forgettable(now):
-            self.forget(now, reader, VolumeServerKind.FORGOTTEN)
-        if now >= self.writes.next_at:
-            for writing in self.writes.waiting():
-                self.proceed(now, writing)
-            self.writes.next_at = min(
-                (self.due_at(each) for each in self.writes.waiting()), default=FAR_FUTURE
-            )
-        if now >= self.drains.next_at:
-            for drain in self.drains.all():
-                self.proceed_draining(now, drain)
-            self.drains.next_at = min(
-                (each.to_come.due_at for each in self.drains.all() if each.to_come.missing),
-                default=FAR_FUTURE,
-            )
-        if self.opening.phase == "open" and self.opening.is_to_be_moved(now) and not self._moving:
+        for reader in self.context.readers.forgettable(now):
+            self.invalidations.forget(reader, VolumeServerKind.FORGOTTEN)
+        self.writing.look_at_due(now)
+        self.withdrawals.look_at_due(now)
+        self._settle(now)
+        if (
+            self.context.opening.phase == "open"
+            and self.context.opening.is_to_be_moved(now)
+            and not self._moving
+        ):
             self._moving = True
-            self._actions.append(PersistMemory(self.opening.memory(now)))
+            self.context.act(PersistMemory(self.context.opening.memory(now)))
+
+    def _settle(self, now: Instant) -> None:
+        """Let writes and drains go on that have nothing left to wait for.
+
+        Writes come first: what may still be written where a range goes is.
+        """
+        writes, drains = self.context.writes, self.context.drains
+        while waits := self.context.take_to_look_at():
+            for wait in waits:
+                writing = writes.get(wait)
+                if writing is not None:
+                    self.writing.proceed(now, writing)
+            for wait in waits:
+                drain = drains.get(wait)
+                if drain is not None:
+                    self.withdrawals.proceed(now, drain)
+        if self.context.is_stopping and not len(drains):
+            self._stop(now)
 
     def _output(self, now: Instant) -> Output[ServerAction]:
-        wake_at = min(self.readers.next_at, self.writes.next_at, self.drains.next_at)
-        if self.epoch:
-            wake_at = min(wake_at, self.term_until)
-        actions, self._actions = self._actions, []
-        return Output(actions, max(wake_at, now))
+        wake_at = min(
+            self.context.readers.next_at, self.context.writes.next_at, self.context.drains.next_at
+        )
+        if self.context.epoch:
+            wake_at = min(wake_at, self.context.term_until)
+        return Output(self.context.take_actions(), max(wake_at, now))
 
     # --- beginning and ending, without owners ---
 
     def _on_persisted(self, memory: VolumeMemory) -> None:
-        opening = self.opening
+        opening = self.context.opening
         if opening.phase == "stopping":
             opening.phase = "stopped"
-            self._actions.append(VolumeClosed())
+            self.context.act(VolumeClosed())
         elif memory.number == opening.number:
             self._moving = False
             opening.persisted(memory)
             if opening.phase == "persisting":
                 opening.phase = "fencing"
-                self._actions.append(RaiseFence(opening.number))
+                self.context.act(RaiseFence(opening.number))
 
     def _on_fenced(self, now: Instant, event: FenceRaised) -> None:
-        opening = self.opening
+        opening = self.context.opening
         if opening.phase != "fencing" or event.number != opening.number:
             return
         if event.refused_by >= opening.number:
-            self.note(VolumeServerKind.WENT_BACK, f"the store has seen {event.refused_by}")
+            self.context.note(VolumeServerKind.WENT_BACK, f"the store has seen {event.refused_by}")
             opening.phase = "persisting"
-            self._actions.append(PersistMemory(opening.went_back(now, event.refused_by)))
+            self.context.act(PersistMemory(opening.went_back(now, event.refused_by)))
             return
         opening.phase = "open"
-        self.epoch = self.history = opening.epoch
-        self._serve(WHOLE, Serving(opening.number, opening.quiet_until))
-        self.versions.begin(WHOLE, opening.number, None)
-        self.note(VolumeServerKind.OPENED, f"under {opening.number}")
+        self.context.epoch = self.context.history = opening.epoch
+        self.context.served.begin(WHOLE, Serving(opening.number, opening.quiet_until))
+        self.context.versions.begin(WHOLE, opening.number, None)
+        self.context.note(VolumeServerKind.OPENED, f"under {opening.number}")
 
     def _on_stop(self, now: Instant) -> None:
-        self.is_stopping = True
-        self.on_drain_asked(now, WHOLE, served=False)
-        if not len(self.drains):
-            self.stop(now)
+        self.context.is_stopping = True
+        self.withdrawals.on_drain_asked(now, WHOLE, served=False)
 
-    def stop(self, now: Instant) -> None:
-        if not self.config.alone or self.opening.phase != "open":
-            self.opening.phase = "stopped"
-            self._actions.append(VolumeClosed())
+    def _stop(self, now: Instant) -> None:
+        if self.context.opening.phase in ("stopping", "stopped"):
             return
-        self.opening.phase = "stopping"
-        self._actions.append(PersistMemory(self.opening.last_memory(now)))
+        if not self.config.alone or self.context.opening.phase != "open":
+            self.context.opening.phase = "stopped"
+            self.context.act(VolumeClosed())
+            return
+        self.context.opening.phase = "stopping"
+        self.context.act(PersistMemory(self.context.opening.last_memory(now)))
 
     # --- under an owner's term ---
 
     def end_term(self, now: Instant) -> None:
         """The owner's term has ended, and with it every read lease (V11)."""
-        if now < self.term_until or self.epoch == 0:
+        if now < self.context.term_until or self.context.epoch == 0:
             return
-        self.note(VolumeServerKind.TERM_ENDED)
-        self.epoch = 0
-        self.served = RangeMap(None)
-        self.versions.clear()
-        self.readers.clear()
-        self.loads.clear()
-        for writing in self.writes.clear():
-            self.fail(writing, "moved")
-        for drain in self.drains.clear():
-            self._actions.append(Drained(drain.range))
+        self.context.note(VolumeServerKind.TERM_ENDED)
+        self.context.epoch = 0
+        self.context.served.clear()
+        self.context.versions.clear()
+        self.context.readers.clear()
+        self.context.loads.clear()
+        for writing in self.context.writes.clear():
+            self.writing.fail(writing, "moved")
+        for drain in self.context.drains.clear():
+            self.context.act(Drained(drain.range))
 
     def _on_granted(self, now: Instant, event: RangeGranted) -> None:
-        if self.is_stopping or now >= self.term_until:
+        if self.context.is_stopping or now >= self.context.term_until:
             return
-        if self.epoch == 0:
-            self.epoch = self.random.randrange(1, NONCE_LIMIT)
-        if event.history != self.history:
-            self.history = event.history
-        if self._is_served_under(event.range, event.number):
-            for drain in self.drains.all():
+        if self.context.epoch == 0:
+            self.context.epoch = self.context.random.randrange(1, NONCE_LIMIT)
+        if event.history != self.context.history:
+            self.context.history = event.history
+        if self.context.served.is_under(event.range, event.number):
+            for drain in self.context.drains.all():
                 if event.range.covers(drain.range):
                     drain.taken_back = True
             return
         quiet_until = Instant(now + event.quiet_ns)
         reads_from = quiet_until if event.reads_wait else Instant(0)
-        self._serve(event.range, Serving(event.number, quiet_until, reads_from))
-        self.versions.begin(event.range, event.number, event.known)
-
-    def _is_served_under(self, key_range: KeyRange, number: int) -> bool:
-        return all(
-            serving is not None and serving.number == number
-            for _, serving in self.served.within(key_range)
-        )
-
-    def _serve(self, key_range: KeyRange, serving: Serving) -> None:
-        self.served.assign(key_range, serving)
+        self.context.served.begin(event.range, Serving(event.number, quiet_until, reads_from))
+        self.context.versions.begin(event.range, event.number, event.known)
 
     # --- what clients say ---
 
@@ -225,71 +241,71 @@ class VolumeServer(Invalidating):
         if isinstance(message, Reconnect):
             self._on_reconnect(now, message)
             return
-        reader = self.find_reader(message)
+        reader = self.answers.find_reader(message)
         if reader is None:
-            self.answer_unknown(message)
+            self.answers.answer_unknown(message)
             return
-        self.readers.hear(now, reader)
+        self.context.readers.hear(now, reader)
         match message:
             case Renew():
-                self.on_renew(now, reader, message)
+                self.answers.on_renew(now, reader, message)
             case Fetch():
-                self.on_fetch(now, reader, message)
+                self.answers.on_fetch(now, reader, message)
             case Acknowledge(items=items):
-                self.acknowledged(now, reader, self.readers.acknowledged(reader, items))
+                self.invalidations.acknowledged(reader, items)
             case Write():
-                self.on_write(now, reader, message)
+                self.writing.on_write(now, reader, message)
             case Bye():
-                self.forget(now, reader, VolumeServerKind.FORGOTTEN)
+                self.invalidations.forget(reader, VolumeServerKind.FORGOTTEN)
             case _:
                 assert_never(message)
 
     def _on_reconnect(self, now: Instant, message: Reconnect) -> None:
         """Its sender has only suspects: all items of its earlier reader are acknowledged (V8)."""
-        if self.epoch == 0 or self.is_stopping:
-            self.refuse(message, "closed")
+        if self.context.is_closed:
+            self.context.refuse(message, "closed")
             return
-        if not self.readers.is_newer(message.client, message.sequence):
-            self.note(VolumeServerKind.OLD_REQUEST, "reconnect")
+        if not self.context.readers.is_newer(message.client, message.sequence):
+            self.context.note(VolumeServerKind.OLD_REQUEST, "reconnect")
             return
-        before = self.readers.of_client(message.client)
+        before = self.context.readers.of_client(message.client)
         if before is not None:
-            self.forget(now, before, VolumeServerKind.ON_RECORD)
-        elif self.has_too_many_readers():
-            self.refuse(message, "too many")
+            self.invalidations.forget(before, VolumeServerKind.ON_RECORD)
+        elif len(self.context.readers) >= READERS:
+            self.context.refuse(message, "too many")
             return
-        reader = self.readers.add(now, message.client, message.sequence)
+        reader = self.context.readers.add(now, message.client, message.sequence)
         if before is not None:
             reader.muted_until, reader.missed = before.muted_until, before.missed
-        self.answer_reconnect(now, reader, message)
+        self.answers.answer_reconnect(now, reader, message)
 
     # --- what may be read of it ---
 
     def view(self) -> VolumeServerView:
         """What whoever runs it may read."""
         return VolumeServerView(
-            epoch=self.epoch,
-            is_open=self.epoch != 0 and not self.is_stopping,
+            epoch=self.context.epoch,
+            is_open=not self.context.is_closed,
             readers=tuple(
                 ReaderView(
                     each.client, each.heard_at, each.volume_until, len(each.leases), len(each.items)
                 )
-                for each in self.readers
+                for each in self.context.readers
             ),
-            leases=self.readers.leases,
-            writes=len(self.writes),
-            loads=len(self.loads),
-            drains=len(self.drains),
-            known_writes=len(self.versions),
-            count=self.versions.count,
+            leases=self.context.readers.leases,
+            writes=len(self.context.writes),
+            loads=len(self.context.loads),
+            drains=len(self.context.drains),
+            known_writes=len(self.context.versions),
+            count=self.context.versions.count,
         )
 
     def invariants(self) -> None:
         """Its parts agree with themselves, and nothing is held that is not served."""
-        self.readers.invariants()
-        self.writes.invariants()
-        self.versions.invariants()
-        assert self.epoch or not len(self.readers)
-        for writing in self.writes.waiting():
+        self.context.readers.invariants()
+        self.context.writes.invariants()
+        self.context.versions.invariants()
+        assert self.context.epoch or not len(self.context.readers)
+        for writing in self.context.writes.waiting():
             for key in writing.keys:
-                assert not self.readers.holders(key), key
+                assert not self.context.readers.holders(key), key

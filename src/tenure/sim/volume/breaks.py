@@ -6,20 +6,20 @@ from typing import Any
 from tenure.base.instants import Instant
 from tenure.base.keys import Key
 from tenure.base.machine import Output
-from tenure.protocol.volume.answers import Answering
 from tenure.protocol.volume.client import CacheMachine
 from tenure.protocol.volume.contacts import Contact
 from tenure.protocol.volume.entries import Entries
 from tenure.protocol.volume.epochs import Opening
 from tenure.protocol.volume.fetches import Flight, Question
 from tenure.protocol.volume.fills import Fills
-from tenure.protocol.volume.invalidations import Invalidating
 from tenure.protocol.volume.loads import Loading, LoadsUnderWay
 from tenure.protocol.volume.messages import AsOf, Fetched, Item
+from tenure.protocol.volume.read_leases import ReadLeases
 from tenure.protocol.volume.readers import ReaderRecord, Readers
 from tenure.protocol.volume.server import VolumeServer
 from tenure.protocol.volume.terms import Terms
 from tenure.protocol.volume.versions import Version, Versions
+from tenure.protocol.volume.write_turns import WriteTurns
 from tenure.protocol.volume.writes import Acknowledgements, Writing
 from tenure.sim.volume.store import FencedStore
 
@@ -136,16 +136,16 @@ def marks_of_contacts_stay(self: Fills, contact: Contact, item: Item) -> None:
     self.fetches.apply(item)
 
 
-def all_that_are_listed(self: Answering, key: Key, version: tuple[int, int]) -> bool:
+def all_that_are_listed(self: ReadLeases, key: Key, version: tuple[int, int]) -> bool:
     """What is served is current."""
     del version
-    return self.served[key] is not None
+    return self.context.served[key] is not None
 
 
 # --- V9: own writes ---
 
 
-def always_its_own(self: Invalidating, reader: ReaderRecord, key: Key, writing: Writing) -> bool:
+def always_its_own(self: WriteTurns, reader: ReaderRecord, key: Key, writing: Writing) -> bool:
     """A writer is not waited for, whenever its lease was given."""
     del self, key
     return writing.writer is not None and writing.writer.reader == reader.number
@@ -227,10 +227,10 @@ def raised_by_nothing(self: Versions, keys: Iterable[Key], number: int) -> None:
 # --- V11, V12 ---
 
 
-def unbounded(self: Answering, received_at: Instant) -> int:
+def unbounded(self: ReadLeases, received_at: Instant) -> int:
     """As long as t_v, whatever is left of the term."""
     del received_at
-    return self.config.terms.term_ns
+    return self.context.config.terms.term_ns
 
 
 def term_after_the_event(self: VolumeServer, now: Instant, event: Any) -> Output[Any]:
@@ -241,8 +241,7 @@ def term_after_the_event(self: VolumeServer, now: Instant, event: Any) -> Output
     finally:
         del self.__dict__["end_term"]
     original_end_term(self, now)
-    actions, self._actions = self._actions, []
-    return Output([*output.actions, *actions], output.wake_at)
+    return Output([*output.actions, *self.context.take_actions()], output.wake_at)
 
 
 # --- what was asked twice, or said elsewhere ---

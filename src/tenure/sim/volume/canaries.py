@@ -5,20 +5,23 @@ from dataclasses import dataclass
 import msgspec
 
 from tenure.base.instants import FAR_FUTURE
-from tenure.protocol.volume.answers import Answering
 from tenure.protocol.volume.asking import Asks
 from tenure.protocol.volume.client import CacheMachine
 from tenure.protocol.volume.drains import Drains
 from tenure.protocol.volume.entries import Entries
 from tenure.protocol.volume.epochs import Opening
 from tenure.protocol.volume.fills import Fills
-from tenure.protocol.volume.invalidations import Invalidating
+from tenure.protocol.volume.invalidations import Invalidations
 from tenure.protocol.volume.loads import LoadsUnderWay
 from tenure.protocol.volume.own_writes import OwnWriting
+from tenure.protocol.volume.read_leases import ReadLeases
 from tenure.protocol.volume.readers import Readers
+from tenure.protocol.volume.served_ranges import ServedRanges
 from tenure.protocol.volume.server import VolumeServer
 from tenure.protocol.volume.terms import Terms
 from tenure.protocol.volume.versions import Versions
+from tenure.protocol.volume.withdrawn_ranges import Withdrawals
+from tenure.protocol.volume.write_turns import WriteTurns
 from tenure.protocol.volume.writes import Acknowledgements, Writes
 from tenure.sim.kernel.canaries import RuleLeftOut, called
 from tenure.sim.volume import breaks
@@ -62,7 +65,7 @@ CANARIES = (
     VolumeCanary(
         "bare-lease",
         "V4: a volume lease comes with every item that is not acknowledged",
-        ((Answering, "items_for", breaks.no_items),),
+        ((ReadLeases, "items_for", breaks.no_items),),
     ),
     VolumeCanary(
         "nobody-waited-for",
@@ -72,7 +75,7 @@ CANARIES = (
     VolumeCanary(
         "half-the-wait",
         "V5: a write waits until the earlier of the two leases ends",
-        ((Invalidating, "deadline", staticmethod(breaks.half_as_long)),),
+        ((Invalidations, "deadline", staticmethod(breaks.half_as_long)),),
     ),
     VolumeCanary(
         "granted-during-a-write",
@@ -95,7 +98,7 @@ CANARIES = (
     VolumeCanary(
         "suspects-not-compared",
         "V8, V15: only what is current is live again",
-        ((Answering, "is_current", breaks.all_that_are_listed),),
+        ((ReadLeases, "is_current", breaks.all_that_are_listed),),
     ),
     VolumeCanary(
         "unknown-and-unimpressed",
@@ -105,7 +108,7 @@ CANARIES = (
     VolumeCanary(
         "writers-never-waited-for",
         "V9: a writer acknowledges only leases that are older than its write",
-        ((Invalidating, "acknowledges_by_writing", breaks.always_its_own),),
+        ((WriteTurns, "acknowledges_by_writing", breaks.always_its_own),),
     ),
     VolumeCanary(
         "own-entry-outlives-the-write",
@@ -206,7 +209,7 @@ BY_SCHEDULE = (
     VolumeCanary(
         "written-twice",
         "V2: writes of a reader are taken in rising order",
-        ((Invalidating, "is_new_write", breaks.always),),
+        ((WriteTurns, "is_new_write", breaks.always),),
     ),
     VolumeCanary(
         "listed-without-marks",
@@ -231,7 +234,7 @@ BY_SCHEDULE = (
     VolumeCanary(
         "lease-beyond-the-term",
         "V11: a volume lease ends within the owner's term",
-        ((Answering, "bound_ns", breaks.unbounded),),
+        ((ReadLeases, "bound_ns", breaks.unbounded),),
     ),
     VolumeCanary(
         "answer-before-the-end-of-the-term",
@@ -241,7 +244,7 @@ BY_SCHEDULE = (
     VolumeCanary(
         "returned-undrained",
         "V12, V16: what goes, or closes, does so when nobody can hit anything of it",
-        ((Invalidating, "is_drained", breaks.always),),
+        ((Withdrawals, "is_drained", breaks.always),),
     ),
     VolumeCanary(
         "leased-while-draining",
@@ -251,17 +254,17 @@ BY_SCHEDULE = (
     VolumeCanary(
         "written-while-draining",
         "V5, V12: whoever comes next for the same keys waits with the one before",
-        ((Invalidating, "wait_with", breaks.nothing),),
+        ((Invalidations, "wait_with", breaks.nothing),),
     ),
     VolumeCanary(
         "no-quiet-after-death",
         "V13: a grant carries the quiet",
-        ((Answering, "quiet_until", breaks.not_at_all),),
+        ((ServedRanges, "quiet_until", breaks.not_at_all),),
     ),
     VolumeCanary(
         "read-as-lost-at-once",
         "V13: where the state died too, reads wait as well",
-        ((Answering, "reads_from", breaks.not_at_all),),
+        ((ServedRanges, "reads_from", breaks.not_at_all),),
     ),
     VolumeCanary(
         "as-of-by-count-alone",

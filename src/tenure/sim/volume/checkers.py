@@ -115,7 +115,7 @@ class VolumeCheckers(InvariantChecker):
         bound = 0
         if terms.is_strong:
             bound = terms.held_ns(min(terms.term_ns, terms.lease_ns))
-            quiet = server.machine.opening.quiet_until
+            quiet = server.machine.context.opening.quiet_until
             bound = max(bound, quiet - began) if quiet > began else bound
         late = 2 * self.site.faults.latest_timer_ns + CLOCK_NS
         if server.thawed_at >= server.clock.real(Instant(began)):
@@ -141,14 +141,14 @@ class VolumeCheckers(InvariantChecker):
     def _check_records(self, server: ServerProcess) -> None:
         machine = server.machine
         now = server.now()
-        for reader in machine.readers:
+        for reader in machine.context.readers:
             heard = self._heard.get((server.uid, reader.client), 0)
             # What waits in its sockets while it is stopped was heard later than it arrived.
             if max(heard, reader.heard_at) + self.terms.known_ns < now:
                 detail = f"{server.slot} still knows {reader.client}, {now - heard} ns after"
                 raise Violation("C6: not forgotten", detail)
-        if machine.readers.leases > machine.readers.most_leases:
-            raise Violation("C6: too many leases", f"{machine.readers.leases}")
+        if machine.context.readers.leases > machine.context.readers.most_leases:
+            raise Violation("C6: too many leases", f"{machine.context.readers.leases}")
 
 
 def initial(key: Key) -> bytes:

@@ -131,7 +131,7 @@ class VolumeWorld(World, VolumeSite):
             view = server.machine.view()
             if not view.is_open:
                 return f"{server.slot} is not open"
-            if server.now() < server.machine.opening.quiet_until:
+            if server.now() < server.machine.context.opening.quiet_until:
                 return f"{server.slot} is quiet"
         return self.applications.missing()
 

@@ -236,7 +236,9 @@ class Stage:
 
     def reconnected(self, listed: tuple[Listed, ...]) -> ToCache | ToVolumeServer:
         """What the server answers somebody who asks about these."""
-        message = Reconnect(client=4, sequence=1, history=self.server.history, listed=listed)
+        message = Reconnect(
+            client=4, sequence=1, history=self.server.context.history, listed=listed
+        )
         self.tell_server(ClientAsked(message))
         return self.take("Reconnected").message
 

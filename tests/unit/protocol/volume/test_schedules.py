@@ -1,7 +1,8 @@
 """Schedules that a naive protocol fails: each broke a plausible version of a rule.
 
-Those of the server's own life are in `test_schedules_of_servers.py`. `sim/volume` leaves each rule
-out, and then the schedule of its name must fail (`tests/simulation/test_volume_rules_left_out.py`).
+Those of the server's own life are in `test_schedules_of_servers.py` and
+`test_schedules_of_starts.py`. `sim/volume` leaves each rule out, and then the schedule of its name
+must fail (`tests/simulation/test_volume_rules_left_out.py`).
 """
 
 from collections.abc import Callable
@@ -62,7 +63,7 @@ def test_a_past_readers_answer() -> None:
     assert stage.hit("a") is None
     stage.deliver(late)
     assert stage.hit("a") is None
-    assert len(again.readers) == 1
+    assert len(again.context.readers) == 1
 
 
 def test_a_fetch_under_way_while_its_range_is_withdrawn() -> None:

@@ -1,0 +1,104 @@
+"""What all parts of a server share: what it knows, and the one way to say something."""
+
+from random import Random
+
+from tenure.base.instants import FAR_FUTURE, Instant
+from tenure.base.keys import Key
+from tenure.base.noted import Noted
+from tenure.protocol.volume.drains import Drains
+from tenure.protocol.volume.epochs import Opening
+from tenure.protocol.volume.limits import KNOWN_WRITES, OBJECT_LEASES
+from tenure.protocol.volume.loads import LoadsUnderWay
+from tenure.protocol.volume.messages import Numbered, Reconnect, RefusedWhy, RequestRefused, ToCache
+from tenure.protocol.volume.noted import VolumeServerKind
+from tenure.protocol.volume.readers import Readers
+from tenure.protocol.volume.served_ranges import ServedRanges
+from tenure.protocol.volume.server_events import ServerAction, ServerConfig, TellCache
+from tenure.protocol.volume.versions import NOTHING, Version, Versions
+from tenure.protocol.volume.writes import Writes
+
+
+class VolumeContext:
+    """A server's records, and what it wants done."""
+
+    def __init__(self, config: ServerConfig, random: Random) -> None:
+        self.config = config
+        self.random = random
+        self.opening = Opening(config, random)
+        self.readers = Readers(config.terms, random, config.most_leases or OBJECT_LEASES)
+        self.writes = Writes()
+        self.drains = Drains()
+        self.versions = Versions(config.known_writes or KNOWN_WRITES)
+        self.loads = LoadsUnderWay()
+        self.served = ServedRanges(is_strong=config.terms.is_strong)
+        self.epoch = 0
+        """0: nothing is served, nobody is on record."""
+        self.history = 0
+        self.term_until = FAR_FUTURE if config.alone else Instant(0)
+        """The owner's; without owners there is none to end."""
+        self.is_stopping = False
+        self._actions: list[ServerAction] = []
+        self._last_wait = 0
+        self._to_look_at: dict[int, None] = {}
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nobody is put on record, and nothing is written."""
+        return self.epoch == 0 or self.is_stopping
+
+    # --- writes and drains ---
+
+    def next_wait(self) -> int:
+        """A number for a write or a drain."""
+        self._last_wait += 1
+        return self._last_wait
+
+    def look_at(self, wait: int) -> None:
+        """This write or drain may be able to go on, once the event at hand is taken."""
+        self._to_look_at[wait] = None
+
+    def take_to_look_at(self) -> list[int]:
+        """All of those."""
+        found, self._to_look_at = list(self._to_look_at), {}
+        return found
+
+    # --- what is known ---
+
+    def version_of(self, key: Key) -> Version:
+        """As of when an object is current that is given now."""
+        serving = self.served[key]
+        return NOTHING if serving is None else (serving.number, self.versions.count)
+
+    # --- what is said ---
+
+    def tell(self, client: int, message: ToCache) -> None:
+        """Send."""
+        self.act(TellCache(client, message))
+
+    def refuse(
+        self, message: Reconnect | Numbered, why: RefusedWhy, detail: str = "", again_ns: int = 0
+    ) -> None:
+        """Say why there is no answer."""
+        if why == "too many":
+            self.note(VolumeServerKind.TOO_MANY, str(message.client))
+        refused = RequestRefused(
+            client=message.client,
+            sequence=message.sequence,
+            why=why,
+            detail=detail,
+            again_ns=again_ns or self.config.terms.term_ns,
+        )
+        self.tell(message.client, refused)
+
+    def note(self, kind: VolumeServerKind, detail: str = "") -> None:
+        """Tell of something."""
+        self.act(Noted(kind, "", detail))
+
+    def act(self, action: ServerAction) -> None:
+        """Have something done."""
+        self._actions.append(action)
+
+    def take_actions(self) -> list[ServerAction]:
+        """All that is to be done, in order."""
+        actions, self._actions = self._actions, []
+        return actions

@@ -1,0 +1,95 @@
+"""Read leases: what a reader is given, and until when.
+
+Every object lease is given here, where no write and no drain stands against it (V5, V12); and every
+volume lease, within the owner's term (V11).
+"""
+
+from tenure.base.instants import Instant
+from tenure.base.keys import Key
+from tenure.protocol.volume.context import VolumeContext
+from tenure.protocol.volume.invalidations import Invalidations
+from tenure.protocol.volume.limits import LISTED
+from tenure.protocol.volume.messages import Item, Listed, Reconnect, Renew
+from tenure.protocol.volume.readers import ReaderRecord
+
+
+class ReadLeases:
+    """What a server gives to those who read."""
+
+    def __init__(self, context: VolumeContext, invalidations: Invalidations) -> None:
+        self.context = context
+        self.invalidations = invalidations
+
+    # --- volume leases ---
+
+    def term_for(self, now: Instant, reader: ReaderRecord, received_at: Instant) -> int:
+        """How long a volume lease the reader is told of, for a request that came then."""
+        if now < reader.muted_until or self.context.is_closed:
+            return 0
+        return min(self.context.config.terms.term_ns, self.bound_ns(received_at))
+
+    def bound_ns(self, received_at: Instant) -> int:
+        """The longest that may be told, so that the lease ends within the owner's term (V11), and
+        by what is written down (V16).
+        """
+        ends_by = min(self.context.term_until, self.context.opening.ends_by)
+        return self.context.config.terms.told_ns(ends_by - received_at)
+
+    def give_volume(self, now: Instant, reader: ReaderRecord, received_at: Instant) -> int:
+        """A volume lease; 0 where there is none."""
+        told_ns = self.term_for(now, reader, received_at)
+        if told_ns:
+            self.context.readers.give_volume(reader, received_at, told_ns)
+        return told_ns
+
+    # --- object leases ---
+
+    def may_lease(self, now: Instant, key: Key) -> bool:
+        """Whether anybody may be given an object lease on a key now."""
+        return (
+            self.context.served[key] is not None
+            and not self.context.writes.is_written(key)
+            and not self.context.drains.is_draining(key)
+            and not self.context.is_stopping
+            and now >= self.context.served.reads_from(key)
+        )
+
+    def give_object(
+        self, now: Instant, reader: ReaderRecord, key: Key, sequence: int, received_at: Instant
+    ) -> int:
+        """An object lease; 0 where there is none."""
+        if not self.may_lease(now, key):
+            return 0
+        if key not in reader.leases:
+            self.context.readers.drop_ended(now, reader)
+            self.invalidations.make_room(now, reader)
+            if not self.context.readers.has_room(now):
+                return 0
+        self.context.readers.give_object(reader, key, received_at, sequence)
+        return self.context.config.terms.lease_ns
+
+    def live(
+        self, now: Instant, reader: ReaderRecord, message: Reconnect | Renew
+    ) -> tuple[Listed, ...]:
+        """What is current of what is listed, with an object lease each (V8, V15)."""
+        if message.history != self.context.history:
+            return ()
+        live = []
+        for listed in message.listed[:LISTED]:
+            key = listed.key
+            if self.is_current(key, listed.version) and self.give_object(
+                now, reader, key, message.sequence, now
+            ):
+                number, count = self.context.version_of(key)
+                live.append(Listed(key=key, number=number, count=count))
+        return tuple(live)
+
+    def is_current(self, key: Key, version: tuple[int, int]) -> bool:
+        """Whether an entry of this history is what is served (V15)."""
+        return self.context.served[key] is not None and self.context.versions.is_current(
+            key, version
+        )
+
+    def items_for(self, reader: ReaderRecord) -> tuple[Item, ...]:
+        """What travels with each volume lease (V4)."""
+        return reader.unacknowledged()

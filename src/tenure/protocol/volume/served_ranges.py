@@ -1,0 +1,68 @@
+"""What a server serves: under which number, and from when on it may be read and written."""
+
+import msgspec
+
+from tenure.base.instants import Instant
+from tenure.base.keys import Key
+from tenure.base.rangemap import RangeMap
+from tenure.base.ranges import KeyRange
+
+
+class Serving(msgspec.Struct, frozen=True):
+    """Under which number a range is served, and from when on."""
+
+    number: int
+    writes_from: Instant = Instant(0)
+    """When the quiet is over: until then readers of an earlier server may hit (V13, V16)."""
+    reads_from: Instant = Instant(0)
+
+
+class ServedRanges:
+    """The ranges that a server serves."""
+
+    def __init__(self, *, is_strong: bool) -> None:
+        self.is_strong = is_strong
+        self._ranges: RangeMap[Serving | None] = RangeMap(None)
+
+    def __getitem__(self, key: Key) -> Serving | None:
+        return self._ranges[key]
+
+    def begin(self, key_range: KeyRange, serving: Serving) -> None:
+        """Serve a range."""
+        self._ranges.assign(key_range, serving)
+
+    def end(self, key_range: KeyRange) -> None:
+        """Serve it no longer."""
+        self._ranges.assign(key_range, None)
+
+    def clear(self) -> None:
+        """Serve nothing."""
+        self._ranges = RangeMap(None)
+
+    def within(self, key_range: KeyRange) -> list[tuple[KeyRange, Serving]]:
+        """What is served of a range."""
+        pieces = self._ranges.within(key_range)
+        return [(piece, serving) for piece, serving in pieces if serving is not None]
+
+    def is_under(self, key_range: KeyRange, number: int) -> bool:
+        """Whether the whole range is served under that number."""
+        return all(
+            serving is not None and serving.number == number
+            for _, serving in self._ranges.within(key_range)
+        )
+
+    def number_of(self, keys: tuple[Key, ...]) -> int:
+        """The number under which these are written: the lowest of theirs (V14)."""
+        return min((each.number for key in keys if (each := self[key])), default=0)
+
+    def quiet_until(self, keys: tuple[Key, ...]) -> Instant:
+        """From when on these may be written (V13)."""
+        if not self.is_strong:
+            return Instant(0)
+        servings = [self[key] for key in keys]
+        return max((each.writes_from for each in servings if each), default=Instant(0))
+
+    def reads_from(self, key: Key) -> Instant:
+        """From when on the key may be read (V13)."""
+        serving = self[key]
+        return Instant(0) if serving is None else serving.reads_from

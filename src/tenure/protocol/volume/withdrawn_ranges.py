@@ -1,0 +1,108 @@
+"""Ranges that are withdrawn before they go (V12)."""
+
+from tenure.base.instants import FAR_FUTURE, Instant
+from tenure.base.keys import Key
+from tenure.base.ranges import KeyRange
+from tenure.protocol.volume.context import VolumeContext
+from tenure.protocol.volume.drains import Draining
+from tenure.protocol.volume.invalidations import Invalidations
+from tenure.protocol.volume.messages import Item
+from tenure.protocol.volume.noted import VolumeServerKind
+from tenure.protocol.volume.served_ranges import Serving
+from tenure.protocol.volume.server_events import Drained
+from tenure.protocol.volume.writes import Writing
+
+
+class Withdrawals:
+    """How a server lets ranges go."""
+
+    def __init__(self, context: VolumeContext, invalidations: Invalidations) -> None:
+        self.context = context
+        self.invalidations = invalidations
+
+    def on_drain_asked(self, now: Instant, key_range: KeyRange, *, served: bool) -> None:
+        pieces = self.context.served.within(key_range)
+        if not pieces:
+            if not self.context.is_stopping:
+                self.context.act(Drained(key_range))
+            return
+        drain = Draining(self.context.next_wait(), key_range, served=served)
+        self.context.drains.add(drain)
+        self.context.versions.count += 1
+        for piece, serving in pieces:
+            self._withdraw(now, drain, piece, serving)
+        others: list[Draining | Writing] = [
+            *self.context.drains.all(),
+            *self.context.writes.waiting(),
+        ]
+        for each in others:
+            if each is not drain and self._concerns(each, key_range):
+                self.invalidations.wait_with(each.to_come, drain.number, drain.to_come)
+        self.invalidations.send()
+        if not served:
+            self._end_belief(key_range)
+        self.context.look_at(drain.number)
+
+    def _withdraw(self, now: Instant, drain: Draining, piece: KeyRange, serving: Serving) -> None:
+        held: dict[int, list[Key]] = {}
+        for key in self.context.readers.held_in(piece):
+            for reader in self.context.readers.holders(key):
+                held.setdefault(reader.number, []).append(key)
+        for number, keys in held.items():
+            holder = self.context.readers.get(number)
+            assert holder is not None
+            item = Item(
+                item=0,
+                key=piece.start,
+                number=serving.number,
+                count=self.context.versions.count,
+                withdrawn=True,
+                end=piece.end,
+            )
+            self.invalidations.invalidate(
+                now, holder, tuple(keys), item, drain.number, drain.to_come
+            )
+
+    @staticmethod
+    def _concerns(each: Draining | Writing, key_range: KeyRange) -> bool:
+        if isinstance(each, Draining):
+            return each.range.overlaps(key_range)
+        return any(key in key_range for key in each.keys)
+
+    def _end_belief(self, key_range: KeyRange) -> None:
+        self.context.served.end(key_range)
+        for writing in self.context.writes.waiting():
+            self.context.look_at(writing.number)
+
+    def look_at_due(self, now: Instant) -> None:
+        """Some may have waited for long enough."""
+        drains = self.context.drains
+        if now >= drains.next_at:
+            drains.next_at = FAR_FUTURE
+            for drain in drains.all():
+                self.context.look_at(drain.number)
+
+    def proceed(self, now: Instant, drain: Draining) -> None:
+        """Let the range go, if nothing is left to wait for."""
+        if not self.is_drained(now, drain):
+            self.context.drains.next_at = min(self.context.drains.next_at, drain.to_come.due_at)
+            return
+        is_written = any(
+            self._concerns(each, drain.range) for each in self.context.writes.running()
+        )
+        if drain.served and is_written and not drain.taken_back:
+            return
+        self.invalidations.count_missed(now, drain.number, drain.to_come)
+        self.context.drains.end(drain)
+        if drain.taken_back:
+            return
+        known = self.context.versions.known(drain.range) if drain.served else None
+        self.context.versions.end(drain.range)
+        self._end_belief(drain.range)
+        self.context.note(VolumeServerKind.DRAINED, str(drain.range))
+        if not self.context.is_stopping:
+            self.context.act(Drained(drain.range, known))
+
+    def is_drained(self, now: Instant, drain: Draining) -> bool:
+        """Whether nobody can hit anything of it any more (V12)."""
+        return drain.to_come.are_over(now)
