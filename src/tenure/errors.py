@@ -7,7 +7,8 @@ TenureError
 │   ├── ConfigurationError  an argument, option or file that cannot be used
 │   ├── PoolError           the pool does not exist, or is of another kind
 │   ├── ForkedError         this Owner or Lookup belongs to the parent process
-│   └── ClosedError         used before it was entered, or after it was left
+│   ├── ClosedError         used before it was entered, or after it was left
+│   └── NotSimulated        simulated code reached for a socket, a thread or a process; what to use
 ├── NotOwner                this owner does not hold the key, nothing was begun; says who may
 ├── LeaseLost               the lease was lost while a guarded body ran: the outcome is unknown
 ├── Busy                    too many wait for their turn with a key; nothing was begun
@@ -60,6 +61,10 @@ class ForkedError(UsageError):
 
 class ClosedError(UsageError):
     """Used before it was entered, or after it was left."""
+
+
+class NotSimulated(UsageError):
+    """Code in a simulated process reached for the world outside of it, which is not there."""
 
 
 class NotOwner(TenureError):

@@ -8,6 +8,7 @@ bottom up, and nothing here imports what stands above it:
 - `scene`: real time, the dice and the story, which everything in a world shares;
 - `faults`: what goes wrong, as a typed table, and how often;
 - `process`: one life of one process, and every way to stop it;
+- `loop`, `loop_process`: an asyncio event loop in the place of a machine, for code that waits;
 - `network`: what passes between processes;
 - `strikes`: the faults that any world may have;
 - `checkers`: the frame of what watches;

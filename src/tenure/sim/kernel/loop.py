@@ -1,0 +1,367 @@
+"""An asyncio event loop that is driven from outside: one for each simulated process.
+
+Code that waits, such as a user's handlers or the library's own clients, runs on it unmodified. The
+loop has what every loop has, callbacks that are ready and timers; but it never runs by itself and
+never sleeps. Its *host* is told when a callback is ready or a timer is set, and calls `run_next`
+and `ready_timers` when it finds it right. `loop.time()` is what the host's clock shows: to sleep
+for an hour is to be called later.
+
+Between any two callbacks, that is wherever code awaits, the host may let time pass, run another
+process, or never go on. Within a callback no time passes.
+
+The world outside cannot be reached from here. Whatever would open a socket or start a process
+raises NotSimulated, which says what to use. A function for `run_in_executor`, or
+`asyncio.to_thread`, is called in the loop itself, at once and as a whole: no thread is started, so
+that the same seed is the same story.
+
+    class Host: now, on_ready, on_timer             # see LoopHost
+    loop = sim_loop(host)
+    loop.call_soon(...); loop.create_task(...)      # from inside, or from whoever drives it
+"""
+
+import asyncio
+import heapq
+import logging
+import sys
+import weakref
+from asyncio import events
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from contextlib import suppress
+from contextvars import Context, copy_context
+from itertools import count
+from typing import Any, NoReturn, Protocol, TypeVar
+
+from tenure.base.instants import FAR_FUTURE, SECOND_NS, Instant
+from tenure.errors import NotSimulated, UsageError
+
+T = TypeVar("T")
+Work = Generator[Any, None, T] | Coroutine[Any, Any, T]
+
+MOST_CANCELLED = 100
+"""Timers that are kept though they were cancelled, beside as many as are not."""
+
+GIVE_A_FAKE = "give your code a fake of what it talks to"
+SERVED = "pass the application to the test kit, which serves it in memory"
+DRIVEN = "await it instead: the simulated world runs the loop"
+INSTEAD = {
+    **dict.fromkeys(
+        (
+            *("create_connection", "create_datagram_endpoint", "create_unix_connection"),
+            *("getaddrinfo", "getnameinfo", "start_tls", "sendfile", "add_reader", "add_writer"),
+            *("sock_recv", "sock_recv_into", "sock_sendall", "sock_connect"),
+            *("connect_read_pipe", "connect_write_pipe", "subprocess_shell", "subprocess_exec"),
+        ),
+        GIVE_A_FAKE,
+    ),
+    **dict.fromkeys(
+        ("create_server", "create_unix_server", "connect_accepted_socket", "sock_accept"), SERVED
+    ),
+    **dict.fromkeys(("run_forever", "run_until_complete"), DRIVEN),
+}
+"""What a loop of sockets can do, and what to do in its place."""
+
+logger = logging.getLogger("tenure.simulator")
+
+
+class LoopHost(Protocol):
+    """Who drives a loop."""
+
+    slot: str
+
+    def now(self) -> Instant:
+        """What its clock shows."""
+        ...
+
+    def on_ready(self) -> None:
+        """A callback is ready: call `run_next` once for each time."""
+        ...
+
+    def on_timer(self, at: Instant) -> None:
+        """A timer was set that comes before all others: call `ready_timers` then."""
+        ...
+
+    def on_escape(self, error: NotSimulated) -> None:
+        """Code reached for the world outside. It gets the error too, and may swallow it."""
+        ...
+
+
+class SimLoop(asyncio.AbstractEventLoop):
+    """A loop without sockets, run step by step by its host."""
+
+    def __init__(self, host: LoopHost) -> None:
+        self.host = host
+        self.context = Context()
+        """In which callbacks run that come from outside of the loop."""
+        self.unhandled: Callable[[dict[str, Any]], None] = _log
+        """What becomes of an exception that nobody awaits."""
+        self._ready: deque[asyncio.Handle] = deque()
+        self._timers: list[tuple[Instant, int, asyncio.TimerHandle]] = []
+        self._order = count()
+        self._cancelled = 0
+        self._is_closed = False
+        self._closing: asyncio.Task[None] | None = None
+        self._agens: weakref.WeakSet[AsyncGenerator[Any, Any]] = weakref.WeakSet()
+
+    # --- for the host ---
+
+    def run_next(self) -> None:
+        """Run the callback that has been ready for longest, as if this were its own thread."""
+        handle = self._ready.popleft()
+        if handle.cancelled():
+            return
+        outer = events._get_running_loop()  # noqa: SLF001  # there is no public way to nest loops
+        outer_task = _swap_task(outer, None)
+        hooks = sys.get_asyncgen_hooks()
+        sys.set_asyncgen_hooks(firstiter=self._agens.add, finalizer=self._finalize)
+        events._set_running_loop(self)  # noqa: SLF001
+        try:
+            handle._run()  # noqa: SLF001
+        finally:
+            events._set_running_loop(outer)  # noqa: SLF001
+            sys.set_asyncgen_hooks(*hooks)
+            _swap_task(outer, outer_task)
+
+    def ready_timers(self, now: Instant) -> Instant:
+        """Make ready what is due at `now`; returns when the next timer is due."""
+        timers = self._timers
+        while timers:
+            at, _, handle = timers[0]
+            if handle.cancelled():
+                heapq.heappop(timers)
+                self._cancelled -= 1
+            elif at <= now:
+                heapq.heappop(timers)
+                handle._scheduled = False  # type: ignore[attr-defined]  # noqa: SLF001
+                self._add(handle)
+            else:
+                return at
+        return FAR_FUTURE
+
+    def abandon(self) -> None:
+        """The process is gone: nothing of it runs again, and nothing is said of its tasks."""
+        self._is_closed = True
+        self._ready.clear()
+        self._timers.clear()
+        for task in asyncio.all_tasks(self):
+            task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001
+            coroutine = task.get_coro()
+            if coroutine is not None:
+                with suppress(BaseException):
+                    coroutine.close()
+
+    # --- callbacks ---
+
+    def call_soon(  # type: ignore[override]
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        """See `AbstractEventLoop`."""
+        self._check_open()
+        handle = asyncio.Handle(callback, args, self, context or self._context())
+        self._add(handle)
+        return handle
+
+    call_soon_threadsafe = call_soon  # type: ignore[assignment]
+
+    def _add(self, handle: asyncio.Handle) -> None:
+        self._ready.append(handle)
+        self.host.on_ready()
+
+    def _context(self) -> Context:
+        return copy_context() if self.is_running() else self.context.copy()
+
+    def call_later(  # type: ignore[override]
+        self,
+        delay: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """See `AbstractEventLoop`."""
+        return self.call_at(self.time() + delay, callback, *args, context=context)
+
+    def call_at(  # type: ignore[override]
+        self,
+        when: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """See `AbstractEventLoop`."""
+        at = FAR_FUTURE if when >= FAR_FUTURE / SECOND_NS else Instant(-int(-when * SECOND_NS // 1))
+        return self._set_timer(at, when, callback, args, context)
+
+    def alarm(self, at: Instant, callback: Callable[[], None]) -> asyncio.TimerHandle:
+        """See `Timers`: exact to the nanosecond."""
+        return self._set_timer(at, at / SECOND_NS, callback, (), None)
+
+    def _set_timer(
+        self,
+        at: Instant,
+        when: float,
+        callback: Callable[..., object],
+        args: tuple[Any, ...],
+        context: Context | None,
+    ) -> asyncio.TimerHandle:
+        self._check_open()
+        handle = asyncio.TimerHandle(when, callback, args, self, context or self._context())
+        handle._scheduled = True  # type: ignore[attr-defined]  # noqa: SLF001
+        is_first = not self._timers or at < self._timers[0][0]
+        heapq.heappush(self._timers, (at, next(self._order), handle))
+        if is_first:
+            self.host.on_timer(at)
+        return handle
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        if handle._scheduled:  # type: ignore[attr-defined]  # noqa: SLF001
+            self._cancelled += 1
+            if self._cancelled > max(MOST_CANCELLED, len(self._timers) // 2):
+                self._timers = [each for each in self._timers if not each[2].cancelled()]
+                heapq.heapify(self._timers)
+                self._cancelled = 0
+
+    def time(self) -> float:
+        """What the host's clock shows, in seconds."""
+        return self.host.now() / SECOND_NS
+
+    # --- tasks ---
+
+    def create_future(self) -> "asyncio.Future[Any]":
+        """See `AbstractEventLoop`."""
+        return asyncio.Future(loop=self)
+
+    def create_task(
+        self, coro: Work[T], *, name: str | None = None, **options: Any
+    ) -> "asyncio.Task[T]":
+        """See `AbstractEventLoop`."""
+        self._check_open()
+        if options.get("context") is None and not self.is_running():
+            options["context"] = self._context()
+        return asyncio.Task(coro, loop=self, name=name, **options)
+
+    def get_task_factory(self) -> None:
+        """There is none."""
+
+    def set_task_factory(self, factory: object) -> None:
+        """Raises UsageError for any but None."""
+        if factory is not None:
+            raise UsageError("a simulated loop makes its tasks itself: leave out the task factory")
+
+    def run_in_executor(  # type: ignore[override]
+        self, executor: object, func: Callable[..., T], *args: Any
+    ) -> "asyncio.Future[T]":
+        """Call `func` here, and soon. Raises NotSimulated for an executor of one's own."""
+        if executor is not None:
+            self.refuse("an executor", "leave it out: the function is then called in the loop")
+        done: asyncio.Future[T] = self.create_future()
+
+        def run() -> None:
+            if done.cancelled():
+                return
+            try:
+                done.set_result(func(*args))
+            except Exception as error:  # noqa: BLE001  # whoever awaits it gets it
+                done.set_exception(error)
+
+        self.call_soon(run)
+        return done
+
+    # --- what goes wrong ---
+
+    def refuse(self, what: str, instead: str) -> NoReturn:
+        """Code in this loop reaches for the world outside."""
+        error = NotSimulated(
+            f"{what} is not there in the simulated process {self.host.slot}: {instead}"
+        )
+        self.host.on_escape(error)
+        raise error
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """See `AbstractEventLoop`."""
+        if not self._is_closed:
+            self.unhandled(context)
+
+    def set_exception_handler(self, handler: Any) -> None:
+        """See `AbstractEventLoop`."""
+        self.unhandled = _log if handler is None else lambda context: handler(self, context)
+
+    def default_exception_handler(self, context: dict[str, Any]) -> None:
+        """See `AbstractEventLoop`."""
+        _log(context)
+
+    # --- living ---
+
+    def is_running(self) -> bool:
+        """Whether one of its callbacks runs at this moment."""
+        return events._get_running_loop() is self  # noqa: SLF001
+
+    def is_closed(self) -> bool:
+        """Whether its process is gone, or code in it has closed it."""
+        return self._is_closed
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise RuntimeError(f"the event loop of {self.host.slot} is closed")
+
+    def stop(self) -> None:
+        """Raises UsageError: its process is ended by the world."""
+        raise UsageError(
+            f"code in {self.host.slot} stops its event loop, which belongs to the simulated world: "
+            "end what you have begun, and return"
+        )
+
+    close = stop
+
+    def get_debug(self) -> bool:
+        """Never."""
+        return False
+
+    def set_debug(self, enabled: bool) -> None:  # noqa: FBT001  # as asyncio has it
+        """Does nothing: what is slow here is not slow there."""
+
+    def _finalize(self, agen: AsyncGenerator[Any, Any]) -> None:
+        self._agens.discard(agen)
+        if not self._is_closed:
+            self._closing = self.create_task(agen.aclose())
+
+    async def shutdown_asyncgens(self) -> None:
+        """See `AbstractEventLoop`."""
+        for agen in list(self._agens):
+            await agen.aclose()
+
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        """There is none."""
+
+
+def _refusing(name: str, instead: str) -> Callable[..., NoReturn]:
+    def refuse(self: SimLoop, *_: object, **__: object) -> NoReturn:
+        self.refuse(f"loop.{name}", instead)
+
+    return refuse
+
+
+for _name, _instead in INSTEAD.items():
+    setattr(SimLoop, _name, _refusing(_name, _instead))
+
+
+def _log(context: dict[str, Any]) -> None:
+    logger.error("%s", context.get("message"), exc_info=context.get("exception"))
+
+
+def _swap_task(
+    loop: asyncio.AbstractEventLoop | None, task: "asyncio.Task[Any] | None"
+) -> "asyncio.Task[Any] | None":
+    """Let another task be the current one of the loop that waits while this one runs.
+
+    From Python 3.14 on there is one current task for each thread, and not for each loop; where it
+    cannot be changed, there is one for each loop.
+    """
+    swap = getattr(asyncio.tasks, "_swap_current_task", None)
+    if loop is None or swap is None:
+        return None
+    return swap(loop, task)  # type: ignore[no-any-return]
+
+
+def sim_loop(host: LoopHost) -> SimLoop:
+    """A loop for `host`."""
+    return SimLoop(host)  # type: ignore[abstract]  # what is missing is refused by name, or at all
