@@ -23,7 +23,9 @@ from tests.unit.protocol.lease.driven_owner import (
     PHASES,
     PROCESS,
     Driven,
+    at,
     introduction,
+    recalled,
     refusal,
     response,
     whole,
@@ -103,3 +105,13 @@ def test_any_input_in_any_phase_and_then_again_and_then_time(
         driven.advance(driven.wake_at)
         woken += 1
         assert woken < 200, f"woken {woken} times by {driven.now} ns"
+
+
+def test_an_owner_that_is_gone_asks_nothing_when_a_callback_ends() -> None:
+    driven = recalled()
+    driven.advance(at(6))
+    driven.take(events.CloseRequested())
+    driven.hear(refusal(driven, "past"))
+    assert driven.machine.phase == "closed"
+    driven.take(events.Revoked(1))
+    assert driven.actions == []

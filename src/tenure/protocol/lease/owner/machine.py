@@ -244,10 +244,10 @@ class OwnerMachine:
 
     def _ask_soon(self, now: Instant) -> None:
         """Ask now, or as soon as the request under way is answered: one at a time (P1)."""
-        if self.request is None:
-            self._ask(now)
-        else:
+        if self.request is not None:
             self._ask_again = True
+        elif self.phase != "closed":  # a callback may end later than that
+            self._ask(now)
 
     # --- finding the leader ---
 
