@@ -46,6 +46,8 @@ ADDED: dict[str, object] = {
     "LeaseRequest.letting_go": (messages.Held(start=b"a", end=b"b", number=0),),
     "LeaseRequest.receipt": b"sealed",
     "LeaseResponse.receipt": b"sealed",
+    "State.next_incarnation": 2,
+    "State.next_number": 9,
     "State.secret": b"secret",
     "Sync.receipt": b"sealed",
     "SyncResponse.receipt": b"sealed",

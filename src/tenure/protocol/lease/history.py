@@ -12,7 +12,11 @@ from tenure.protocol.lease.records import (
     TookOver,
     WaitedOut,
 )
-from tenure.protocol.lease.table import FIRST_NUMBER, LeaseTable
+from tenure.protocol.lease.table import FIRST_NUMBER, Counters, LeaseTable
+
+DELETED_KEPT = 1_000
+"""Pools that were deleted, with their numbers. Of more, only the highest numbers are kept: pools
+whose names are drawn would otherwise fill the journal."""
 
 
 class LeaseHistory:
@@ -24,9 +28,11 @@ class LeaseHistory:
         self.promise_ns = state.promise_ns
         self.waited_out = state.waited_out
         self.secret = state.secret
+        """With which receipts are sealed; empty where no leader has drawn one."""
         self.older = state.older
         """Another journal, of which clients were heard; 0 for none."""
-        """With which receipts are sealed; empty where no leader has drawn one."""
+        self.first = Counters(state.next_number, state.next_incarnation)
+        """With what a pool begins that is not known here: higher than any that is forgotten."""
         self.tables = {pool.pool: LeaseTable.from_state(pool) for pool in state.pools}
 
     def apply(self, record: AnyRecord) -> None:
@@ -35,8 +41,10 @@ class LeaseHistory:
         match record:
             case Changed(pool=pool) | Left(pool=pool) | Joined(pool=pool):
                 self._table(pool).apply(record)
+                if isinstance(record, Changed) and record.deleted:
+                    self._forget_deleted()
             case PoolCreated(pool=pool):
-                self.tables[pool] = LeaseTable(record, self.tables.get(pool))
+                self.tables[pool] = LeaseTable(record, self._first_of(pool))
             case TookOver(leadership=leadership, promise_ns=promise_ns, secret=secret):
                 self.leadership = leadership
                 self.secret = secret or self.secret
@@ -49,10 +57,26 @@ class LeaseHistory:
             case WaitedOut():
                 self.waited_out = True
 
+    def _first_of(self, pool: str) -> Counters:
+        former = self.tables.get(pool)
+        return Counters(former.next_number, former.next_incarnation) if former else self.first
+
+    def _forget_deleted(self) -> None:
+        """Of too many, forget the one with the lowest numbers: a new pool skips those."""
+        deleted = [table for table in self.tables.values() if table.is_deleted]
+        if len(deleted) > DELETED_KEPT:
+            lowest = min(deleted, key=lambda table: (table.next_number, table.pool))
+            self.first = Counters(
+                max(self.first.number, lowest.next_number),
+                max(self.first.incarnation, lowest.next_incarnation),
+            )
+            del self.tables[lowest.pool]
+
     @property
     def has_granted(self) -> bool:
         """Whether any number but the first was given out in it, or in what it was restored from."""
-        return any(table.next_number > FIRST_NUMBER + 1 for table in self.tables.values())
+        numbers = (table.next_number for table in self.tables.values())
+        return self.first.number > FIRST_NUMBER or max(numbers, default=0) > FIRST_NUMBER + 1
 
     def _table(self, pool: str) -> LeaseTable:
         try:
@@ -70,6 +94,8 @@ class LeaseHistory:
             pools=tuple(self.tables[pool].state() for pool in sorted(self.tables)),
             secret=self.secret,
             older=self.older,
+            next_number=self.first.number,
+            next_incarnation=self.first.incarnation,
         )
 
     def invariants(self) -> None:

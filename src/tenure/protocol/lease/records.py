@@ -172,6 +172,10 @@ class State(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     pools: tuple[PoolState, ...] = ()
     secret: Secret = b""
     older: JournalId = 0
+    next_number: Number = 1
+    """With what a pool begins that no pool here is the former of: more than any had that was
+    deleted and forgotten, or lost with a journal's end."""
+    next_incarnation: Number = 1
 
 
 JournalAction: TypeAlias = LogAction[AnyRecord, State]

@@ -65,6 +65,8 @@ def restored(history: LeaseHistory, seat: Seat, secret: bytes) -> tuple[Seat, St
         waited_out=False,
         pools=pools,
         secret=secret,
+        next_number=history.first.number + NUMBERS_PASSED,
+        next_incarnation=history.first.incarnation + INCARNATIONS_PASSED,
     )
 
 

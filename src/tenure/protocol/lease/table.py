@@ -33,6 +33,16 @@ NOT_HANDED = 0
 NOT_RENUMBERED = 0
 
 
+class Counters(NamedTuple):
+    """What the next lease and the next incarnation of a pool are numbered, if not higher."""
+
+    number: int = FIRST_NUMBER
+    incarnation: int = 1
+
+
+BEGINNING = Counters()
+
+
 class Right(NamedTuple):
     """What the table says of a range."""
 
@@ -51,12 +61,12 @@ def owners_of(rights: RangeMap[Right]) -> RangeMap[int]:
 class LeaseTable:
     """One pool: its rights, its members, and every number that must never come again."""
 
-    def __init__(self, created: PoolCreated, former: "LeaseTable | None" = None) -> None:
+    def __init__(self, created: PoolCreated, first: Counters = BEGINNING) -> None:
+        """`first` is above all that pools of this name ever had: numbers never restart."""
         self.pool: str = created.pool
         self.kind: PoolKind = created.kind
         self.split_points: tuple[Key, ...] = created.split_points
-        first = former.next_number if former else FIRST_NUMBER  # numbers never restart
-        self.rights = RangeMap(Right(NOBODY, first, first))
+        self.rights = RangeMap(Right(NOBODY, first.number, first.number))
         self.handed: RangeMap[int] = RangeMap(NOT_HANDED)
         """Where a range was granted with its state: the number under which that was served last.
         It names the one copy that belongs to the grant (P13)."""
@@ -68,8 +78,8 @@ class LeaseTable:
         self.characters = 0
         """Of all members' names and addresses."""
         self.numbered: dict[str, tuple[int, int]] = {}
-        self.next_number: int = first + 1
-        self.next_incarnation: int = former.next_incarnation if former else 1
+        self.next_number: int = first.number + 1
+        self.next_incarnation: int = first.incarnation
         self.is_deleted = False
         self._held: dict[int, tuple[Held, ...]] = {}
         self._entries: tuple[Entry, ...] | None = None

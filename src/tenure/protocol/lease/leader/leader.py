@@ -47,7 +47,7 @@ from tenure.protocol.lease.records import (
     TookOver,
 )
 from tenure.protocol.lease.steering_events import ReadPlan, Steer, SteeringCommand
-from tenure.protocol.lease.table import NOBODY, LeaseTable
+from tenure.protocol.lease.table import FIRST_NUMBER, NOBODY, LeaseTable
 
 
 class Leader:
@@ -158,13 +158,12 @@ class Leader:
         return self._create(PoolCreated(pool=message.pool, kind=message.kind))
 
     def _create(self, record: PoolCreated) -> Pool:
-        was_deleted = record.pool in self.context.history.tables
         self.context.write(record)
-        if was_deleted:  # older managers do not know that numbers go on; they read entries
-            self._lay_anew(record.pool)
+        table = self.context.history.tables[record.pool]
+        if table.next_number > FIRST_NUMBER + 1:
+            self._lay_anew(record.pool)  # older managers read only from entries that numbers go on
         self.context.note(LeaderKind.POOL_CREATED, record.pool, record.kind)
-        pool = self._pool(self.context.history.tables[record.pool])
-        self.pools[record.pool] = pool
+        pool = self.pools[record.pool] = self._pool(table)
         return pool
 
     def _lay_anew(self, pool: str, *, deleted: bool = False) -> None:

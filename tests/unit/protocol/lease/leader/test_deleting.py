@@ -5,15 +5,21 @@ from collections.abc import Iterator
 import pytest
 
 from tenure.protocol.lease.answers import Impossible, PoolDeleted, PoolMade, Pools
+from tenure.protocol.lease.history import DELETED_KEPT, LeaseHistory
 from tenure.protocol.lease.leader.events import CreatePool, DeletePool, ListPools
 from tenure.protocol.lease.messages import (
+    Entry,
+    Held,
     LeaseRequest,
     LeaseResponse,
+    Refusal,
     Sync,
     SyncRefusal,
     SyncResponse,
 )
-from tenure.protocol.lease.records import Changed, PoolCreated
+from tenure.protocol.lease.records import Changed, PoolCreated, State
+from tenure.protocol.lease.restoration import restored
+from tenure.protocol.lease.table import LeaseTable
 from tenure.protocol.log.journal import Append, Compact
 from tests.unit.protocol.lease.driven_manager import Driven, at
 
@@ -153,3 +159,66 @@ def test_older_managers_read_that_numbers_go_on() -> None:
     assert isinstance(laid, Changed)
     highest = max(lease.number for lease in before.leases)
     assert [entry.number > highest for entry in laid.entries] == [True]
+
+
+def test_of_many_deleted_pools_only_the_highest_numbers_are_kept() -> None:
+    """Pools whose names are drawn do not fill the journal."""
+    driven, before = deleted()
+    assert driven.machine.leader
+    history = driven.machine.leader.context.history
+    for name in range(2 * DELETED_KEPT):
+        history.apply(PoolCreated(pool=f"q{name}", kind="hashed"))
+        laid = Entry(start=b"", end=None, owner=0, number=9, since=9)
+        history.apply(Changed(pool=f"q{name}", entries=(laid,), deleted=True))
+    assert len(history.tables) == DELETED_KEPT
+    assert "p" not in history.tables
+    assert history.first.number > max(lease.number for lease in before.leases)
+    assert LeaseHistory(history.state(), history.lsn).state() == history.state()
+
+
+@pytest.mark.parametrize("failover", [False, True])
+def test_the_numbers_of_a_forgotten_pool_do_not_come_again(
+    monkeypatch: pytest.MonkeyPatch, *, failover: bool
+) -> None:
+    """An owner that comes back with an older number of a pool that was made again is refused, and
+    what is granted there is numbered above all that was granted before.
+    """
+    monkeypatch.setattr("tenure.protocol.lease.history.DELETED_KEPT", 0)
+    driven, before = deleted()
+    assert driven.machine.leader
+    history = driven.machine.leader.context.history
+    assert history.tables == {}
+    if failover:
+        mandate = driven.machine.leadership.mandate
+        driven.journal.carry_out(Compact(mandate, history.lsn, history.state()))
+        driven = Driven(journal=driven.journal)
+        driven.run(at(60))
+    after = granted(driven)
+    assert min(lease.number for lease in after.leases) > max(
+        lease.number for lease in before.leases
+    )
+    assert after.incarnation > before.incarnation
+    held = tuple(Held(start=one.start, end=one.end, number=one.number) for one in before.leases)
+    late = LeaseRequest(
+        pool="p",
+        incarnation=before.incarnation,
+        owner_nonce=before.owner_nonce,
+        manager_nonce=driven.nonce,
+        sequence=next(sequences),
+        journal=before.journal,
+        leadership=before.leadership,
+        held=held,
+    )
+    [refused] = driven.hear(late)
+    assert isinstance(refused, Refusal)
+    assert refused.reason == "past"
+
+
+def test_a_restored_journal_does_not_begin_anew_with_pools_of_the_part_that_is_lost() -> None:
+    driven, before = deleted()
+    copy = LeaseHistory(State(), 0)  # of before the pool was created
+    seat, state = restored(copy, driven.journal.seat)
+    again = LeaseTable(PoolCreated(pool="p", kind="hashed"), LeaseHistory(state, 0).first)
+    assert seat.leadership > driven.journal.seat.leadership
+    assert again.next_number > max(lease.number for lease in before.leases)
+    assert again.next_incarnation > before.incarnation
