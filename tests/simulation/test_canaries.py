@@ -56,6 +56,7 @@ KNOWN = {
         0, (FREED, TWO), "one-way cut,load,leaving,crash of an owner", 3
     ),
     "plan-is-a-grant": Known(0, (FREED, TWO)),
+    "numbers-begin-anew-with-a-pool": Known(3, (AGAIN, INVARIANT, TOLD), "steering,leaving", 5),
     "counter-not-in-snapshot": Known(4, (FORGOTTEN, AGAIN, INVARIANT)),
     "takeover-does-not-wait": Known(
         6,

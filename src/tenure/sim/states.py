@@ -33,7 +33,8 @@ class States:
 
     def __init__(self, world: LeaseSite) -> None:
         self.world = world
-        self.written: dict[Key, Written] = {}
+        self.written: dict[tuple[str, Key], Written] = {}
+        """By pool and key."""
         self._versions = 0
         self._ends: dict[int, Ends] = {}
 
@@ -43,14 +44,14 @@ class States:
         """A client writes a key that the owner holds, and is told that it is written."""
         self._versions += 1
         owner.store.values[key] = self._versions
-        self.written[key] = Written(owner.holdings.journal, number, self._versions)
+        self.written[owner.pool, key] = Written(owner.holdings.journal, number, self._versions)
 
     def check(self, owner: OwnerProcess, lease: Leased) -> None:
         """A new belief: what was acknowledged since its state is unbroken is there, and what was
         lost is not.
         """
-        for key, written in self.written.items():
-            if key not in lease.range or self.world.is_old_copy:
+        for (pool, key), written in self.written.items():
+            if pool != owner.pool or key not in lease.range or self.world.is_old_copy:
                 continue
             same = written.journal == owner.holdings.journal and written.number >= lease.since
             should, has = written.version if same else None, owner.store.values.get(key)

@@ -14,7 +14,7 @@ from tenure.protocol.lease.records import Changed
 from tenure.protocol.lease.timing import DEFAULT
 from tenure.sim.kernel.checkers import Violation
 from tenure.sim.lease.beliefs import number_of
-from tenure.sim.lease.processes import OwnerProcess
+from tenure.sim.lease.processes import POOL, OwnerProcess
 from tenure.sim.lease.trial import Trial
 from tenure.sim.lease.world import LeaseWorld
 
@@ -45,7 +45,7 @@ def other(world: LeaseWorld) -> OwnerProcess:
 def believes_too(world: LeaseWorld) -> OwnerProcess:
     """Another owner believes in what one has."""
     lease, owner = holder(world).holdings.leases[0], other(world)
-    table = world.checkers.committed.tables[world.pool]
+    table = world.checkers.committed.tables[POOL]
     stolen = replace(lease, number=table.next_number - 1)
     until = owner.clock.local(world.now + SECOND_NS)
     world.checkers.on_hold(owner, Holdings(world.journal.journal, 9, (stolen,), until))
@@ -63,19 +63,19 @@ def is_granted_again(world: LeaseWorld) -> None:
 def is_told_too_soon(world: LeaseWorld) -> None:
     """An owner believes in a number that the journal has not given out."""
     owner, lease = holder(world), holder(world).holdings.leases[0]
-    number = world.checkers.committed.tables[world.pool].next_number
+    number = world.checkers.committed.tables[POOL].next_number
     told = replace(owner.holdings, leases=(replace(lease, number=number),))
     world.checkers.on_hold(owner, told)
 
 
 def commit(world: LeaseWorld, entry: Entry) -> None:
-    world.checkers.on_commit(world.journal, Changed(pool=world.pool, entries=(entry,)))
+    world.checkers.on_commit(world.journal, Changed(pool=POOL, entries=(entry,)))
 
 
 def is_freed_early(world: LeaseWorld) -> None:
     """The journal frees what an owner believes in."""
     lease = holder(world).holdings.leases[0]
-    number = world.checkers.committed.tables[world.pool].next_number
+    number = world.checkers.committed.tables[POOL].next_number
     commit(world, Entry(start=lease.start, end=lease.end, owner=0, number=number, since=number))
 
 
@@ -88,7 +88,7 @@ def is_numbered_again(world: LeaseWorld) -> None:
 
 def is_forgotten(world: LeaseWorld) -> None:
     """The next leader does not know what the journal had acknowledged."""
-    said = world.checkers.acknowledged.pools[world.pool]
+    said = world.checkers.acknowledged.pools[POOL]
     said.highest += 1
     for manager in world.managers():
         manager.kill()
@@ -126,7 +126,7 @@ def finds_without_contact(world: LeaseWorld) -> None:
 
 def is_not_pushed(world: LeaseWorld) -> None:
     """A lookup does not know what was committed a second ago."""
-    world.checkers.changes.append((world.journal.lsn + 1, world.now - SECOND_NS))
+    world.checkers.changes.append((POOL, world.journal.lsn + 1, world.now - SECOND_NS))
     world.checkers.check_pushed(world.lookups()[0], SECOND_NS // 2)
 
 
@@ -191,7 +191,7 @@ def test_what_nobody_owns_and_what_a_lookup_does_not_find_is_missing(world: Leas
     assert world.checkers.not_converged() == f"{lookup.slot} is out of contact"
     lookup.routes = routes
     holder(world).end_belief()
-    assert "nobody has the keys from" in (world.checkers.not_converged() or "")
+    assert "nobody has the keys of pool from" in (world.checkers.not_converged() or "")
 
 
 def test_a_manager_that_does_not_push_is_found_by_the_drill(

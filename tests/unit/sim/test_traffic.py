@@ -4,6 +4,7 @@ import pytest
 
 from tenure.base.ranges import LOWEST, WHOLE, KeyRange
 from tenure.protocol.lease.messages import LeaseRequest
+from tenure.sim.lease.processes import POOL
 from tenure.sim.lease.traffic import HOT, LOAD, Counting, Traffic
 from tenure.sim.lease.trial import Trial
 from tenure.sim.lease.world import LeaseWorld
@@ -19,7 +20,7 @@ def world(seed: int, policy: str = "weighted", hours: float = 1.0) -> LeaseWorld
 
 def _with_load(seed: int, policy: str = "weighted", hours: float = 1.0) -> LeaseWorld:
     made = LeaseWorld(Trial(seed=seed, hours=hours, faults=(LOAD,)))
-    made.kind, made.first_policy, made.hand_off = "hashed", policy, 1.0
+    made.kinds[POOL], made.first_policy, made.hand_off = "hashed", policy, 1.0
     return made
 
 

@@ -103,6 +103,7 @@ _original_lookup_take: Callable[..., None] = LookupMachine.__dict__["_take"]
 _original_introduction: Callable[..., None] = OwnerMachine.__dict__["_on_introduction"]
 _original_pool_advance = Pool.advance
 _original_grant: Callable[..., Any] = Pool.__dict__["_grant"]
+_original_created = LeaseTable.__init__
 _original_from_state = LeaseTable.__dict__["from_state"].__func__
 
 
@@ -131,6 +132,11 @@ def forget_the_counter(cls: type[LeaseTable], state: Any) -> LeaseTable:
     owned = (entry.number for entry in state.entries if entry.owner != NOBODY)
     table.next_number = max(owned, default=FIRST_NUMBER) + 1
     return table
+
+
+def created_without_former(self: LeaseTable, created: Any, first: Any = None) -> None:
+    del first
+    _original_created(self, created)
 
 
 def waits_half(now: Instant, inherited_ns: int) -> Instant:

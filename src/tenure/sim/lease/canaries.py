@@ -124,6 +124,11 @@ CANARIES = (
         ((LeaseTable, "from_state", classmethod(breaks.forget_the_counter)),),
     ),
     Canary(
+        "numbers-begin-anew-with-a-pool",
+        "S3: a pool that is created again goes on with the numbers that it had",
+        ((LeaseTable, "__init__", breaks.created_without_former),),
+    ),
+    Canary(
         "takeover-does-not-wait",
         "P19: a new leader waits out what its predecessors may have promised",
         ((Leader, "wait_until", staticmethod(breaks.waits_half)),),

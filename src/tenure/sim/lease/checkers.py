@@ -36,9 +36,11 @@ class Checkers(InvariantChecker):
     def __init__(self, site: LeaseSite) -> None:
         super().__init__()
         self.site = site
-        self.holders: RangeMap[OwnerProcess | None] = RangeMap(None)
-        """Who was last seen to begin to believe in each range."""
-        self.numbers: RangeMap[int] = RangeMap(0)
+        self.holders: dict[str, RangeMap[OwnerProcess | None]] = {
+            pool: RangeMap(None) for pool in site.pools
+        }
+        """By pool, as all that follows: who was last seen to begin to believe in each range."""
+        self.numbers: dict[str, RangeMap[int]] = {}
         """The last number that anybody believed in, of the journal `numbers_of`."""
         self.numbers_of = 0
         self.losses = LossChecker(site)
@@ -46,8 +48,8 @@ class Checkers(InvariantChecker):
         self.committed_of = 0
         self.acknowledged = PlainLedger(())
         """The same once more, by the simplest means."""
-        self.changes: deque[tuple[int, int]] = deque(maxlen=100)
-        """The last changes of the table: the LSN of each, and when it was committed."""
+        self.changes: deque[tuple[str, int, int]] = deque(maxlen=100)
+        """The last changes of tables: the pool and LSN of each, and when it was committed."""
         self._leaders: dict[int, Leader] = {}
         self._known: dict[int, tuple[int, RangeMap[int]]] = {}
         """By lookup: the numbers it knew when it last signalled, and of which journal."""
@@ -58,7 +60,7 @@ class Checkers(InvariantChecker):
         """Another journal is in place, with this in it: what is compared with it begins anew."""
         self.committed_of, self.committed = journal.journal, history
         self.acknowledged = PlainLedger(self.site.workload.keys, history.state().pools)
-        self.numbers = RangeMap(0)
+        self.numbers.clear()
         self.changes.clear()
 
     # --- every step ---
@@ -112,7 +114,7 @@ class Checkers(InvariantChecker):
 
     def _check_one_owner(self, owner: OwnerProcess, lease: Leased) -> None:
         """S1: at any real instant at most one owner believes that it holds a key."""
-        for piece, holder in list(self.holders.within(lease.range)):
+        for piece, holder in list(self.holders[owner.pool].within(lease.range)):
             if holder is not None and holder is not owner and believes(holder, piece):
                 left = in_seconds(holder.believes_until - self.site.now)
                 self._violated(
@@ -120,7 +122,7 @@ class Checkers(InvariantChecker):
                     f"{owner.slot} takes {piece} under number {lease.number} "
                     f"while {holder.slot} believes in it for {left:.3f} s more",
                 )
-        self.holders.assign(lease.range, owner)
+        self.holders[owner.pool].assign(lease.range, owner)
 
     def _check_number(self, owner: OwnerProcess, holdings: Holdings, lease: Leased) -> None:
         """S3: numbers rise, and what was interrupted does not go on. S4: none is believed that the
@@ -128,16 +130,17 @@ class Checkers(InvariantChecker):
         """
         if holdings.journal != self.numbers_of:
             self.numbers_of = holdings.journal
-            self.numbers = RangeMap(0)
-        for piece, number in self.numbers.within(lease.range):
+            self.numbers.clear()
+        numbers = self.numbers.setdefault(owner.pool, RangeMap(0))
+        for piece, number in numbers.within(lease.range):
             if number >= lease.number:
                 self._violated(
                     "S3: a number came again",
                     f"{owner.slot} takes {piece} under number {lease.number} after {number}",
                 )
-        self.numbers.assign(lease.range, lease.number)
+        numbers.assign(lease.range, lease.number)
         if holdings.journal == self.committed_of:
-            table = self.committed.tables[self.site.pool]
+            table = self.committed.tables[owner.pool]
             if lease.number >= table.next_number:
                 self._violated(
                     "S4: told before it was durable",
@@ -156,21 +159,20 @@ class Checkers(InvariantChecker):
             self.site.on_takeover()
         if isinstance(record, Changed | Left):
             for entry in record.entries:
-                self._check_not_early(entry)
+                self._check_not_early(record.pool, entry)
         self.committed.apply(record)
         self.acknowledged.apply(record)
         if isinstance(record, Changed | Left) and record.entries:
-            self.changes.append((self.committed.lsn, self.site.now))
+            self.changes.append((record.pool, self.committed.lsn, self.site.now))
 
-    def _check_not_early(self, entry: Entry) -> None:
+    def _check_not_early(self, pool: str, entry: Entry) -> None:
         """No range is freed before its owner's belief in it has ended."""
-        table = self.committed.tables[self.site.pool]
-        for piece, right in table.within(entry.range):
+        for piece, right in self.committed.tables[pool].within(entry.range):
             if entry.number <= right.number:
                 self._violated("S3: a number came again", f"{entry} after {right}")
             if right.owner in (NOBODY, entry.owner):
                 continue
-            for part, holder in self.holders.within(piece):
+            for part, holder in self.holders[pool].within(piece):
                 if (
                     holder is not None
                     and holder.holdings.incarnation == right.owner
@@ -203,7 +205,7 @@ class Checkers(InvariantChecker):
         it last signalled there. That every loss is signalled is judged by what clients rely on.
         """
         self.losses.on_loss(lookup, ranges)
-        table = self.committed.tables.get(self.site.pool)
+        table = self.committed.tables.get(lookup.pool)
         machine = lookup.machine
         if why != "lost" or table is None or machine.journal != self.committed_of:
             return
@@ -226,9 +228,10 @@ class Checkers(InvariantChecker):
     def check_pushed(self, lookup: LookupProcess, within_ns: int) -> None:
         """Nothing goes wrong: a lookup knows of each change so soon after it was committed."""
         seen = lookup.machine.view()
-        for lsn, at in self.changes:
+        for pool, lsn, at in self.changes:
             late_ns = self.site.now - at
-            if seen.journal == self.committed_of and seen.lsn < lsn and late_ns > within_ns:
+            is_seen = seen.journal != self.committed_of or seen.lsn >= lsn
+            if pool == lookup.pool and not is_seen and late_ns > within_ns:
                 raise Violation(
                     "L1: a change was not pushed",
                     f"{lookup.slot} knows LSN {seen.lsn}, and {lsn} was committed "
@@ -241,29 +244,32 @@ class Checkers(InvariantChecker):
         """What this lookup does not know yet of what owners believe."""
         if lookup.routes is None or not lookup.routes.in_contact:
             return f"{lookup.slot} is out of contact"
-        return _unknown(lookup, self._believed())
+        return _unknown(lookup, self._believed(lookup.pool))
 
-    def _believed(self) -> list[tuple[Key, Key | None, OwnerProcess]]:
+    def _believed(self, pool: str) -> list[tuple[Key, Key | None, OwnerProcess]]:
         believed = [
             (lease.start, lease.end, owner)
             for owner in self.site.owners()
-            if owner.alive and self.site.now < owner.believes_until
+            if owner.pool == pool and owner.alive and self.site.now < owner.believes_until
             for lease in owner.holdings.leases
         ]
         return sorted(believed, key=itemgetter(0))  # of an old copy there may be two of a range
 
     def not_converged(self) -> str | None:
         """What is still missing for every key to have an owner that every lookup knows."""
-        believed = self._believed()
+        return next(filter(None, map(self._not_converged, self.site.pools)), None)
+
+    def _not_converged(self, pool: str) -> str | None:
+        believed = self._believed(pool)
         position: Key | None = WHOLE.start
         for start, end, _ in believed:
             if start != position:
                 break
             position = end
         if position is not None:
-            return f"nobody has the keys from {position.hex() or '-'}"
+            return f"nobody has the keys of {pool} from {position.hex() or '-'}"
         well: RoutingTable | None = None
-        for lookup in self.site.lookups():
+        for lookup in (each for each in self.site.lookups() if each.pool == pool):
             routes = lookup.routes
             if routes is None or not routes.in_contact:
                 return f"{lookup.slot} is out of contact"

@@ -17,10 +17,12 @@ Said = tuple[int, int, int]
 class PlainPool:
     """One pool, as its records say it."""
 
-    def __init__(self, keys: Sequence[Key], state: PoolState | None = None) -> None:
+    def __init__(
+        self, keys: Sequence[Key], state: PoolState | None = None, highest: int = 0
+    ) -> None:
         self.keys: dict[Key, Said | None] = dict.fromkeys(keys)
         """None: no record has named it yet."""
-        self.highest = state.next_number - 1 if state else 0
+        self.highest = state.next_number - 1 if state else highest
         self.members: dict[int, tuple[str, int]] = {}
         """By incarnation: name and nonce."""
         for member in state.members if state else ():
@@ -73,7 +75,8 @@ class PlainLedger:
         """The next record."""
         match record:
             case PoolCreated(pool=pool):
-                self.pools[pool] = PlainPool(self.keys)
+                deleted = self.pools.get(pool)  # its numbers go on
+                self.pools[pool] = PlainPool(self.keys, highest=deleted.highest if deleted else 0)
             case Changed(pool=pool) | Joined(pool=pool) | Left(pool=pool):
                 self.pools[pool].apply(record)
             case _:

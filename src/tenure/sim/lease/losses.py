@@ -83,7 +83,7 @@ class LossChecker:
         owner, number = reliance
         if number_of(owner, key) == number:
             return True
-        holder = self.site.checkers.holders[key]
+        holder = self.site.checkers.holders[owner.pool][key]
         lease = lease_of(holder, key) if holder is not None else None
         return lease is not None and lease.since <= number < lease.number
 

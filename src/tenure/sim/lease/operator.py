@@ -1,14 +1,18 @@
-"""An operator who steers the pool at random, and takes all of it back when the world heals.
+"""An operator who steers the pools at random, and takes all of it back when the world heals.
 
 Commands go to a manager as they do over the JSON API. One that does not lead, or is deposed before
 its record is committed, does nothing, and the operator does not ask again until the world heals.
 That a process is dead is said only of one that is: the operator looked.
+
+Where there are several pools, some are deleted, once their owners have been told to leave; and made
+again, by the operator or by the first owner that comes back.
 """
 
 from collections.abc import Iterator
 
-from tenure.protocol.lease.leader.events import QuestionAsked
+from tenure.protocol.lease.leader.events import CreatePool, DeletePool, Question, QuestionAsked
 from tenure.protocol.lease.leader.policies import POLICIES
+from tenure.protocol.lease.owner.events import CloseRequested
 from tenure.protocol.lease.records import MemberRecord
 from tenure.protocol.lease.steering_events import (
     ChoosePolicy,
@@ -25,9 +29,14 @@ from tenure.protocol.lease.steering_events import (
 from tenure.protocol.lease.table import LeaseTable
 from tenure.sim.lease.processes import LeaseSite
 
+DELETES = 0.3
+"""Of what is said where there are several pools."""
+TRIES_TO_DELETE = 8
+"""Refused as long as an owner is there, or may still believe that it is."""
+
 
 class Operator:
-    """Steers the world's pool."""
+    """Steers the world's pools."""
 
     def __init__(self, site: LeaseSite) -> None:
         self.site = site
@@ -35,10 +44,14 @@ class Operator:
 
     def steer(self) -> None:
         """Do something."""
-        table = self._table()
+        random, pools = self.site.random, self.site.pools
+        pool = random.choice(pools) if len(pools) > 1 else pools[0]
+        if len(pools) > 1 and random.random() < DELETES:
+            self._empty(pool)
+            return
+        table = self._table(pool)
         if table is None or not table.members:
             return
-        random, pool = self.site.random, table.pool
         members = [table.members[incarnation] for incarnation in sorted(table.members)]
         member = random.choice(members)
         key = random.choice(self.site.workload.keys)
@@ -59,21 +72,42 @@ class Operator:
             commands.append(Evict(pool=pool, incarnation=evicted, confirmed_dead=True))
         self._say(random.choice(commands))
 
+    def _empty(self, pool: str) -> None:
+        """Tell all owners of a pool to leave, and delete it when they have."""
+        site = self.site
+        self._delete((pool, TRIES_TO_DELETE))
+        for owner in site.owners():
+            if owner.pool == pool and owner.alive and not owner.is_frozen:
+                owner.post(CloseRequested())
+                site.restart_later(owner.slot, site.faults.span(0.5, 4.0))
+
+    def _delete(self, which: tuple[str, int]) -> None:
+        pool, tries = which
+        site = self.site
+        if not site.faults.is_on:
+            return
+        self._say(DeletePool(pool))
+        if tries:
+            site.at(site.now + site.timing.renew_ns, self._delete, (pool, tries - 1))
+        elif site.random.random() < 1 / 2:
+            self._say(CreatePool(pool, site.kinds[pool]))
+
     def prod(self) -> None:
         """Let the leader write: one that leads since before its journal went back notices then."""
-        self._say(Freeze(pool=self.site.pool))
+        for pool in self.site.pools:
+            self._say(Freeze(pool=pool))
 
     def let_go(self) -> None:
         """Take back all that still holds."""
-        table = self._table()
-        if table is not None:
+        for table in filter(None, map(self._table, self.site.pools)):
             for command in self._taking_back(table):
                 self._say(command)
 
     def still_steers(self) -> str | None:
         """What is not taken back yet, as the journal has it."""
-        table = self.site.checkers.committed.tables.get(self.site.pool)
-        holding = [] if table is None else list(self._taking_back(table))
+        tables = self.site.checkers.committed.tables.values()
+        there = (table for table in tables if not table.is_deleted)
+        holding = [command for table in there for command in self._taking_back(table)]
         return f"steered still: {holding}" if holding else None
 
     @staticmethod
@@ -91,17 +125,17 @@ class Operator:
         process = self.site.owner_at(member.address)
         return process is None or not process.alive
 
-    def _table(self) -> LeaseTable | None:
+    def _table(self, pool: str) -> LeaseTable | None:
         """What the last manager that leads, or believes to, knows of the pool."""
         leaders = [each.machine.leader for each in self.site.managers() if each.alive]
         tables = [
-            (leader.context.seal.leadership, leader.pools[self.site.pool].table)
+            (leader.context.seal.leadership, leader.pools[pool].table)
             for leader in leaders
-            if leader is not None and self.site.pool in leader.pools
+            if leader is not None and pool in leader.pools
         ]
         return max(tables, key=lambda each: each[0])[1] if tables else None
 
-    def _say(self, command: SteeringCommand) -> None:
+    def _say(self, command: Question) -> None:
         """To all managers: it is the leader that takes it."""
         self._tickets += 1
         self.site.tell("operator", "says", command)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from tenure.base.instants import Instant
-from tenure.base.keys import Key
+from tenure.base.keys import Key, PoolKind
 from tenure.base.noted import Noted
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
@@ -43,8 +43,8 @@ POOL = "pool"
 class Watcher(Protocol):
     """Who judges what processes do."""
 
-    holders: "RangeMap[OwnerProcess | None]"
-    """Who was last seen to begin to believe in each range."""
+    holders: "dict[str, RangeMap[OwnerProcess | None]]"
+    """By pool: who was last seen to begin to believe in each range."""
     committed: LeaseHistory
 
     def on_hold(self, owner: "OwnerProcess", holdings: Holdings) -> None:
@@ -61,7 +61,7 @@ class Watcher(Protocol):
 
 
 class Users(Protocol):
-    """Who uses the pool: clients of lookups, and the applications in owners."""
+    """Who uses the pools: clients of lookups, and the applications in owners."""
 
     keys: list[Key]
 
@@ -131,7 +131,9 @@ class LeaseSite(Site):
 
     faults: LeaseFaults
     timing: Timing
-    pool: str
+    pools: tuple[str, ...]
+    kinds: dict[str, PoolKind]
+    """Of the pools."""
     hosts: Hosts
     network: Network
     checkers: Watcher
@@ -182,8 +184,8 @@ class LeaseSite(Site):
         """The client process behind a connection."""
 
     @abstractmethod
-    def start_twin(self, slot: str, name: str) -> None:
-        """Start an owner under another's name."""
+    def start_twin(self, slot: str, of: "OwnerProcess") -> None:
+        """Start an owner under another's name, in the same pool."""
 
     @abstractmethod
     def on_takeover(self) -> None:
@@ -302,6 +304,7 @@ class OwnerProcess(LeaseProcess):
         on_host: HostProcess,
     ) -> None:
         super().__init__(site, slot, clock, machine)
+        self.pool = machine.view().config.pool
         self.on_host = on_host
         self.holdings = Holdings(0, 0, (), Instant(0))
         self.believes_until = 0
@@ -386,8 +389,11 @@ class LookupProcess(LeaseProcess):
     machine: LookupMachine
     stops_before = (TellManager,)
 
-    def __init__(self, site: LeaseSite, slot: str, clock: SimClock, machine: LookupMachine) -> None:
+    def __init__(
+        self, site: LeaseSite, slot: str, clock: SimClock, machine: LookupMachine, pool: str
+    ) -> None:
         super().__init__(site, slot, clock, machine)
+        self.pool = pool
         self.routes: RoutingTable | None = None
         """What it has published last."""
         self.asked_at = Instant(0)

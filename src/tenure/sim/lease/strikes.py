@@ -107,7 +107,7 @@ class LeaseStrikes(Strikes):
             present = self.site.slots.get(slot)
             if present is None or not present.alive:
                 self.site.tell(slot, "starts as a twin of", owner.slot)
-                self.site.start_twin(slot, owner.machine.view().config.name)
+                self.site.start_twin(slot, owner)
                 return
 
     def journal_replaced(self) -> None:

@@ -44,7 +44,7 @@ class Traffic:
         self._rates: list[float] = []
         self._below: list[float] = [0.0]
         self._hot: list[tuple[Key, float]] = []
-        self._policy = ""
+        self._policies: dict[str, str] = {}
         if self.is_told:
             self.change()
 
@@ -97,8 +97,9 @@ class Traffic:
         for entry in record.entries:
             if entry.owner != NOBODY and entry.end == entry.start + b"\0":
                 self.site.count_note("key given alone")
-        if record.steering is not None and record.steering.policy != self._policy:
-            self._policy = record.steering.policy
+        policy = self._policies.get(record.pool, "")
+        if record.steering is not None and record.steering.policy != policy:
+            self._policies[record.pool] = record.steering.policy
             self.site.count_note("policy chosen")
 
 

@@ -15,6 +15,8 @@ class Trial(AnyTrial, frozen=True, kw_only=True):
     managers: int = 2
     virtual_nodes: int | None = None
     """None: drawn."""
+    pools: int | None = None
+    """None: drawn."""
     journal: str | None = None
     """`memory`, with one manager, or `durable`; None: drawn."""
     faults: tuple[str, ...] = FAULTS.kinds

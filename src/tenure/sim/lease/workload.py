@@ -52,7 +52,7 @@ class Workload:
     def _publish(self, lookup: LookupProcess, key: Key) -> None:
         found = lookup.find(key)
         owner = self.site.owner_at(found) if found else None
-        if owner is None or owner.is_frozen or not owner.alive:
+        if owner is None or owner.is_frozen or not owner.alive or owner.pool != lookup.pool:
             return
         number = number_of(owner, key)
         if number is None:

@@ -92,6 +92,11 @@ def shorter(timing: Timing) -> Timing:
     return msgspec.structs.replace(timing, name=f"half of {timing.name}", **halves)
 
 
+def drawn_pools(seed: int) -> int:
+    """In a fifth of all worlds there are two or three pools, on the same managers and hosts."""
+    return 2 + seed // 5 % 2 if seed % 5 == 3 else 1
+
+
 class LeaseCodec:
     """Messages as the service sends them."""
 
@@ -124,7 +129,6 @@ class LeaseWorld(World, LeaseSite):
         self.canary = canary
         self.timing = trial.timing
         self.manager_timing = canary.timing(trial.timing)
-        self.pool = POOL
         self.heals_every_ns = self.timing.renew_ns
         self.phase_ns = self.timing.hold_ns
         self.was_put_back = False
@@ -157,7 +161,7 @@ class LeaseWorld(World, LeaseSite):
         self.virtual_nodes = trial.virtual_nodes or drawn_nodes
         self.first_policy = random.choice(("weighted", "ring"))
         """Of a hashed pool, until the operator chooses one."""
-        self.kind: PoolKind = random.choice(("hashed", "hashed", "hashed", "ordered"))
+        kind: PoolKind = random.choice(("hashed", "hashed", "hashed", "ordered"))
         self.split_points = tuple(random.randbytes(2) for _ in range(random.randrange(12)))
         self.hand_off = random.choice((1.0, 1.0, 0.7, 0.0))
         self.fixed_names = random.random() < 0.5
@@ -167,6 +171,10 @@ class LeaseWorld(World, LeaseSite):
         self.fragments = FRAGMENTS if trial.seed % 3 else 1
         """In a third of all worlds whatever can be one entry of the table becomes one."""
         self.hosts = Hosts(random_for(random))
+        pools = trial.pools or drawn_pools(trial.seed)
+        self.pools = (POOL, *(f"{POOL}-{i}" for i in range(1, pools)))
+        others: tuple[PoolKind, ...] = ("hashed", "ordered")
+        self.kinds = {pool: random.choice(others) for pool in self.pools[1:]} | {POOL: kind}
 
     # --- what came of it ---
 
@@ -239,13 +247,21 @@ class LeaseWorld(World, LeaseSite):
 
     def first_slots(self) -> Iterable[str]:
         """Everybody but the spare owners."""
-        trial = self.trial
-        owners = (f"o{i}" for i in range(trial.owners))
-        return (*self.manager_slots, *owners, *(f"l{i}" for i in range(trial.lookups)))
+        owners = (f"o{i}" for i in range(self._several(self.trial.owners, each=2)))
+        lookups = (f"l{i}" for i in range(self._several(self.trial.lookups, each=1)))
+        return (*self.manager_slots, *owners, *lookups)
+
+    def _several(self, told: int, each: int) -> int:
+        """So many as the trial says; where there are several pools, so many of each at least."""
+        return told if len(self.pools) == 1 else max(told, each * len(self.pools))
+
+    def pool_of(self, slot: str) -> str:
+        """The pool of whoever begins at that slot: they take turns."""
+        return self.pools[int(slot[1:]) % len(self.pools)]
 
     def spare_slots(self) -> list[str]:
         """The owners that come in bursts, and go."""
-        first = self.trial.owners
+        first = self._several(self.trial.owners, each=2)
         return [f"o{i}" for i in range(first, first + self.trial.spare_owners)]
 
     def make(self, slot: str) -> SimProcess:
@@ -288,17 +304,19 @@ class LeaseWorld(World, LeaseSite):
             case _:
                 return self.traffic.watched(Weighted(Tuning(ranges=self.virtual_nodes)))
 
-    def make_owner(self, slot: str, name: str | None = None) -> OwnerProcess:
-        """An owner, under a name that is given or drawn."""
+    def make_owner(self, slot: str, twin: OwnerProcess | None = None) -> OwnerProcess:
+        """An owner, under another's name or one that is drawn."""
+        pool = twin.pool if twin else self.pool_of(slot)
+        name = twin and twin.machine.view().config.name
         uid = self.next_uid()
         drawn = slot if self.fixed_names else f"{slot}-{uid}"
         on_host = self.hosts.begin(self.hosts.place_of(slot), self.now)
         config = OwnerConfig(
             managers=self.manager_slots,
-            pool=POOL,
+            pool=pool,
             name=name or drawn,
             address=f"{slot}/{uid}",
-            kind=self.kind,
+            kind=self.kinds[pool],
             process=as_process(on_host) if on_host.place.is_told else None,
             hand_off=f"{slot}/{uid}" if self.random.random() < self.hand_off else None,
         )
@@ -309,16 +327,16 @@ class LeaseWorld(World, LeaseSite):
         self._clients[process.uid] = process
         return process
 
-    def start_twin(self, slot: str, name: str) -> None:
-        """Start an owner under another's name."""
-        twin = self.make_owner(slot, name)
+    def start_twin(self, slot: str, of: OwnerProcess) -> None:
+        """Start an owner under another's name, in the same pool."""
+        twin = self.make_owner(slot, of)
         self.slots[slot] = twin
         twin.start()
 
     def _make_lookup(self, slot: str) -> LookupProcess:
-        config = LookupConfig(managers=self.manager_slots, pool=POOL)
+        config = LookupConfig(managers=self.manager_slots, pool=self.pool_of(slot))
         machine = LookupMachine(config, random_for(self.random))
-        process = LookupProcess(self, slot, self._clock(slot), machine)
+        process = LookupProcess(self, slot, self._clock(slot), machine, config.pool)
         self._clients[process.uid] = process
         return process
 
