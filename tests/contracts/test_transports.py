@@ -12,8 +12,9 @@ from aiohttp import WSCloseCode, WSMsgType, web
 from tenure.runtime.clock import boot_clock
 from tenure.testing.contracts.transport import Arrived, TransportContract
 from tenure.transport.contract import LOOKUP, OWNER, Role, Transport
+from tenure.transport.doors import Connection
 from tenure.transport.faulty import Faults, FaultyTransport
-from tenure.transport.in_process import Connection, MemoryNetwork, MemoryTransport
+from tenure.transport.in_process import MemoryNetwork, MemoryTransport
 from tenure.transport.websocket import WebSocketTransport
 from tenure.wire.lease import decode_to_manager
 from tenure.wire.versions import NEWEST, agreed, subprotocol

@@ -14,6 +14,7 @@ from tenure.runtime.clock import Clock, LoopTimers, Timers, boot_clock
 from tenure.runtime.loops import OwnThread, Runner
 from tenure.transport.channels import Channels
 from tenure.transport.contract import Role, Transport
+from tenure.transport.doors import Door
 from tenure.transport.websocket import WebSocketTransport
 
 M = TypeVar("M")
@@ -50,6 +51,10 @@ class Environment(Protocol):
         """A way to other owners."""
         ...
 
+    def door(self, path: str) -> Door:
+        """Where clients of ours come in, at `path`."""
+        ...
+
 
 class RealEnvironment:
     """The clocks, the network, the host and the threads of this process."""
@@ -84,3 +89,9 @@ class RealEnvironment:
         from tenure.transport.websocket_channels import WebSocketChannels  # noqa: PLC0415
 
         return WebSocketChannels()
+
+    def door(self, path: str) -> Door:
+        """See `Environment`. aiohttp's server is slow to load, and clients need none."""
+        from tenure.transport.websocket_door import WebSocketDoor  # noqa: PLC0415
+
+        return WebSocketDoor(path)

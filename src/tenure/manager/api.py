@@ -19,7 +19,6 @@ from tenure.manager.answers import StatusAnswer
 from tenure.manager.engine import ManagerEngine
 from tenure.manager.http_errors import HttpRefusal, as_json, check_is_json
 from tenure.manager.journal_health import journal_answer
-from tenure.manager.peers import Peers
 from tenure.manager.pool_spec import HexKey, key_of, pool_spec
 from tenure.manager.steering_api import SteeringApi, asked_key, with_any_pool
 from tenure.protocol.lease.answers import (
@@ -42,6 +41,7 @@ from tenure.protocol.lease.leader.events import (
     ReadTable,
 )
 from tenure.protocol.lease.steering_events import Steer
+from tenure.transport.peers import Peers
 from tenure.wire.versions import NEWEST, OLDEST
 
 VERSION = importlib.metadata.version("tenure")

@@ -20,11 +20,11 @@ from tenure.manager.api import Api
 from tenure.manager.engine import ManagerEngine
 from tenure.manager.http_errors import HttpRefusal, errors_as_json
 from tenure.manager.noted import ServiceKind
-from tenure.manager.peers import Peers
 from tenure.protocol.lease.answers import Connection
 from tenure.protocol.lease.leader.events import ClientLost, ClientSaid
 from tenure.protocol.lease.messages import Attested, Hello, Join, LeaseRequest, Sync, ToManager
 from tenure.transport.newcomers import SILENT_SECONDS, Newcomers
+from tenure.transport.peers import Peers
 from tenure.wire.lease import decode_to_manager
 from tenure.wire.limits import REQUEST_BYTES
 from tenure.wire.versions import agreed, subprotocol

@@ -21,7 +21,6 @@ from tenure.manager.config import ManagerSettings
 from tenure.manager.engine import ManagerEngine
 from tenure.manager.listening import BACKLOG, Listening, listen
 from tenure.manager.noted import ServiceKind
-from tenure.manager.peers import Peers
 from tenure.manager.server import Server
 from tenure.observe.events import Observer
 from tenure.protocol.lease.answers import Impossible, NotLeading
@@ -30,6 +29,7 @@ from tenure.protocol.lease.leader.manager import ManagerConfig
 from tenure.protocol.lease.records import AnyRecord, State
 from tenure.protocol.log.noted import LogKind
 from tenure.transport.newcomers import IDLE_SECONDS, Newcomers
+from tenure.transport.peers import Peers
 from tenure.wire.lease_records import LEASE_RECORDS
 
 SHUTDOWN_SECONDS = 2.0

@@ -49,8 +49,9 @@ from tenure.testing.clock import TurnedClock, come_to_rest
 from tenure.testing.manager import MemoryManager
 from tenure.transport.channels import Channels
 from tenure.transport.contract import Role, Transport
+from tenure.transport.doors import Door
 from tenure.transport.faulty import Faults, FaultyTransport
-from tenure.transport.in_process import MemoryNetwork
+from tenure.transport.in_process import MemoryDoor, MemoryNetwork
 from tenure.transport.in_process_channels import MemoryChannelNetwork
 from tenure.wire.lease_records import LEASE_RECORDS
 
@@ -363,3 +364,8 @@ class ClusterEnvironment:
     def channels(self) -> Channels:
         """See `Environment`."""
         return self._cluster.channels.channels()
+
+    def door(self, path: str) -> Door:
+        """See `Environment`."""
+        del path
+        return MemoryDoor(self._cluster.network)

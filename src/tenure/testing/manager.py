@@ -16,7 +16,8 @@ from tenure.protocol.lease.leader.manager import ManagerConfig
 from tenure.protocol.lease.records import AnyRecord, State
 from tenure.protocol.log.noted import LogKind
 from tenure.runtime.clock import Clock, Timers
-from tenure.transport.in_process import Connection, MemoryNetwork
+from tenure.transport.doors import Connection
+from tenure.transport.in_process import MemoryNetwork
 from tenure.wire.lease import decode_to_manager
 
 logger = logging.getLogger("tenure.testing")

@@ -34,8 +34,9 @@ Lost: TypeAlias = Callable[[str, str], None]
 """Called with the manager's URL and the reason."""
 
 WAITING_MESSAGES = 64
-"""What may wait for one connection. A client has one request unanswered and repeats it every second
-or so: when so many wait, the manager has not read for a minute, and they are of no use to it."""
+"""What may wait for one connection to a manager. A client has one request unanswered and repeats it
+every second or so: when so many wait, the manager has not read for a minute, and they are of no use
+to it."""
 
 
 class Role(NamedTuple, Generic[M]):
@@ -47,6 +48,8 @@ class Role(NamedTuple, Generic[M]):
     encode: Callable[[Any, int], bytes]
     """From a message, and the version of the connection that it is for. Raises LocalProtocolError
     if that does not know such messages, or the message is too large."""
+    waiting: int = WAITING_MESSAGES
+    """How many messages may wait for one connection."""
 
 
 OWNER: Role[ToOwner] = Role("/v1/owner", decode_to_owner, encode)

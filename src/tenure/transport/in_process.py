@@ -15,43 +15,11 @@ import msgspec
 
 from tenure.errors import RemoteProtocolError
 from tenure.transport.contract import Lost, M, Role
+from tenure.transport.doors import Listener
 from tenure.transport.outgoing import Outgoing
 from tenure.wire.versions import NEWEST
 
 logger = logging.getLogger("tenure.transport")
-
-
-class Connection(Protocol):
-    """A client's connection, as the manager's side has it."""
-
-    @property
-    def version(self) -> int:
-        """The version of the protocol that is spoken on it."""
-        ...
-
-    def send(self, data: bytes) -> None:
-        """Send bytes to the client; to one that is gone they are lost."""
-        ...
-
-    def close(self, why: str) -> None:
-        """Close the connection, with the reason that the client is to be told."""
-        ...
-
-
-class Listener(Protocol):
-    """The manager's side. Everything is called in the loop in which it began to listen."""
-
-    def connected(self, connection: Connection) -> None:
-        """A client connected."""
-        ...
-
-    def received(self, connection: Connection, data: bytes) -> None:
-        """A client sent bytes."""
-        ...
-
-    def disconnected(self, connection: Connection) -> None:
-        """The connection is gone. Not called where this side closed it."""
-        ...
 
 
 class MemoryNetwork:
@@ -221,3 +189,21 @@ class MemoryTransport(Generic[M]):
         connections, self._connections = self._connections, {}
         for connection in connections.values():
             connection.close_by_client()
+
+
+class MemoryDoor:
+    """A `Door` within one process. Clients find it under the address at which it was opened."""
+
+    def __init__(self, network: MemoryNetwork) -> None:
+        self._network = network
+        self._url = ""
+
+    async def open(self, where: str, listener: Listener) -> str:
+        """See `Door.open`."""
+        self._url = f"http://{where}"
+        self._network.listen(self._url, listener)
+        return self._url
+
+    async def close(self, why: str) -> None:
+        """See `Door.close`."""
+        self._network.fall_silent(self._url, why)

@@ -14,7 +14,7 @@ import aiohttp
 import msgspec
 
 from tenure.errors import RemoteProtocolError
-from tenure.transport.contract import WAITING_MESSAGES, Lost, M, Role
+from tenure.transport.contract import Lost, M, Role
 from tenure.transport.outgoing import Outgoing
 from tenure.wire.limits import MESSAGE_BYTES
 from tenure.wire.versions import SUBPROTOCOLS, agreed
@@ -96,7 +96,7 @@ class _Link(Generic[M]):
         self.session = session
         self.manager = manager
         self.task: asyncio.Task[None] | None = None
-        self._waiting: asyncio.Queue[Outgoing] = asyncio.Queue(WAITING_MESSAGES)
+        self._waiting: asyncio.Queue[Outgoing] = asyncio.Queue(transport.role.waiting)
         self._overflow: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     def put(self, outgoing: Outgoing) -> None:
@@ -104,7 +104,7 @@ class _Link(Generic[M]):
             self._waiting.put_nowait(outgoing)
         except asyncio.QueueFull:
             if not self._overflow.done():
-                self._overflow.set_result(f"it has not read {WAITING_MESSAGES} messages")
+                self._overflow.set_result(f"it has not read {self._waiting.maxsize} messages")
 
     async def talk(self) -> str:
         """Connect, and carry messages until the connection ends; the reason for which it does."""

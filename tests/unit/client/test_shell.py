@@ -26,7 +26,8 @@ from tenure.client.environment import RealEnvironment
 from tenure.client.servers import Servers
 from tenure.client.shell import Shell, ShellConfig
 from tenure.transport.contract import M, Role, Transport
-from tenure.transport.in_process import Connection, MemoryNetwork
+from tenure.transport.doors import Connection
+from tenure.transport.in_process import MemoryNetwork
 from tenure.wire.frame import Bytes, Reader, framed
 
 HERE, THERE = "http://here.test", "http://there.test"

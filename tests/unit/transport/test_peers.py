@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from tenure.manager.peers import LAG_BYTES, Peers, frame
 from tenure.protocol.lease.answers import Connection
+from tenure.transport.peers import LAG_BYTES, Peers, frame
 
 
 class StuckTransport(asyncio.WriteTransport):

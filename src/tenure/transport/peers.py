@@ -42,11 +42,14 @@ def frame(payload: bytes) -> bytes:
 class ConnectedPeer:
     """One client's connection."""
 
-    __slots__ = ("_largest", "transport", "version")
+    __slots__ = ("_lag_bytes", "_largest", "transport", "version")
 
-    def __init__(self, transport: asyncio.WriteTransport, version: int) -> None:
+    def __init__(
+        self, transport: asyncio.WriteTransport, version: int, lag_bytes: int = LAG_BYTES
+    ) -> None:
         self.transport = transport
         self.version = version
+        self._lag_bytes = lag_bytes
         self._largest = 0
         """The largest of the frames that have had to wait since last no frame did."""
 
@@ -57,7 +60,7 @@ class ConnectedPeer:
             return True
         waiting = transport.get_write_buffer_size()
         if waiting:
-            if waiting > LAG_BYTES + self._largest:
+            if waiting > self._lag_bytes + self._largest:
                 transport.abort()
                 return False
             self._largest = max(self._largest, len(data))

@@ -1,0 +1,54 @@
+"""Where clients come in: connections of bytes, as the server's side has them.
+
+A door is opened in the event loop in which its listener is called. It knows no protocol: what
+cannot be read, the listener has closed, with the reason.
+"""
+
+from typing import Protocol
+
+
+class Connection(Protocol):
+    """A client's connection, as the server's side has it."""
+
+    @property
+    def version(self) -> int:
+        """The version of the protocol that is spoken on it."""
+        ...
+
+    def send(self, data: bytes) -> None:
+        """Send bytes to the client; to one that is gone they are lost."""
+        ...
+
+    def close(self, why: str) -> None:
+        """Close the connection, with the reason that the client is to be told."""
+        ...
+
+
+class Listener(Protocol):
+    """The server's side. Everything is called in the loop in which it began to listen."""
+
+    def connected(self, connection: Connection) -> None:
+        """A client connected."""
+        ...
+
+    def received(self, connection: Connection, data: bytes) -> None:
+        """A client sent bytes."""
+        ...
+
+    def disconnected(self, connection: Connection) -> None:
+        """The connection is gone. Not called where this side closed it."""
+        ...
+
+
+class Door(Protocol):
+    """One place at which clients come in."""
+
+    async def open(self, where: str, listener: Listener) -> str:
+        """Listen at "HOST:PORT", port 0 being one that is free; the URL under which that is
+        reached. Raises OSError where it cannot be listened.
+        """
+        ...
+
+    async def close(self, why: str) -> None:
+        """Listen no more, and close every connection with that reason."""
+        ...

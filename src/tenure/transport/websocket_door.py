@@ -1,0 +1,165 @@
+"""A door over WebSocket: one connection for each client, one binary frame a message.
+
+Frames are made without aiohttp and handed to the transport, so that nobody waits for a slow client
+(see `peers`). Who connects and says nothing is let go, and so is who lags too far behind.
+"""
+
+import asyncio
+import logging
+from contextlib import suppress
+from functools import partial
+
+from aiohttp import WebSocketError, WSCloseCode, WSMsgType, hdrs, web
+
+from tenure.errors import RemoteProtocolError
+from tenure.transport.doors import Listener
+from tenure.transport.newcomers import Newcomers
+from tenure.transport.peers import ConnectedPeer, frame
+from tenure.wire.limits import REQUEST_BYTES
+from tenure.wire.versions import agreed, subprotocol
+
+HEARTBEAT_SECONDS = 20.0
+"""After so long without a word a client is asked whether it is there, and after half as long again
+forgotten: its host may have died without closing anything."""
+CLOSE_SECONDS = 2.0
+"""How long a client has to answer that its connection is closed."""
+REASON_BYTES = 123
+"""A close frame carries no more (RFC 6455, 5.5)."""
+LAG_BYTES = 16 << 20
+"""What may wait for a client beside one large message: four of the largest values."""
+
+_log = logging.getLogger("tenure.transport")
+
+
+class WebSocketDoor:
+    """A `Door` over aiohttp, at `path`."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._open: dict[_DoorConnection, None] = {}
+        self._listener: Listener
+        self._runner: web.AppRunner | None = None
+        self._door: asyncio.Server | None = None
+        self._newcomers = Newcomers(_log.debug)
+
+    async def open(self, where: str, listener: Listener) -> str:
+        """See `Door.open`."""
+        self._listener = listener
+        host, _, port = where.rpartition(":")
+        app = web.Application()
+        app.router.add_get(self._path, self._on_request)
+        self._runner = web.AppRunner(
+            app, access_log=None, handle_signals=False, shutdown_timeout=CLOSE_SECONDS
+        )
+        await self._runner.setup()
+        assert self._runner.server is not None
+        self._door = await asyncio.get_running_loop().create_server(
+            partial(self._newcomers.arriving, self._runner.server), host.strip("[]"), int(port)
+        )
+        return f"http://{host}:{self._door.sockets[0].getsockname()[1]}"
+
+    async def close(self, why: str) -> None:
+        """See `Door.close`."""
+        if self._door is not None:
+            self._door.close()
+        self._newcomers.close()
+        for connection in list(self._open):
+            connection.end(WSCloseCode.GOING_AWAY, why)
+        ending = [each.ending for each in self._open if each.ending is not None]
+        if ending:
+            await asyncio.wait(ending)
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _on_request(self, request: web.Request) -> web.StreamResponse:
+        transport = request.transport
+        if transport is not None:
+            self._newcomers.spoke(transport)
+        if hdrs.ORIGIN in request.headers:
+            raise web.HTTPForbidden(text="a page in a browser may not speak to this server")
+        offered = request.headers.get(hdrs.SEC_WEBSOCKET_PROTOCOL, "").split(",")
+        try:
+            version = agreed(each.strip() for each in offered)
+        except RemoteProtocolError as error:
+            socket = await _accepted(request)
+            await socket.close(code=WSCloseCode.PROTOCOL_ERROR, message=_cut(str(error)))
+            return socket
+        socket = await _accepted(request, subprotocol(version))
+        if transport is not None:
+            await self._carry(socket, transport, version)
+        return socket
+
+    async def _carry(
+        self, socket: web.WebSocketResponse, transport: asyncio.Transport, version: int
+    ) -> None:
+        connection = _DoorConnection(socket, ConnectedPeer(transport, version, LAG_BYTES))
+        listener = self._listener
+        self._open[connection] = None
+        listener.connected(connection)
+        try:
+            async for received in socket:
+                if connection.ending is not None:
+                    break
+                if received.type is WSMsgType.BINARY:
+                    listener.received(connection, received.data)
+                elif received.type is WSMsgType.TEXT:
+                    connection.close("a text frame, where messages are binary")
+                elif isinstance(received.data, WebSocketError):  # aiohttp has closed it
+                    _log.warning("closed the connection of a client: %s", received.data)
+            if connection.ending is not None:
+                await connection.ending
+        finally:
+            del self._open[connection]
+            listener.disconnected(connection)
+
+
+class _DoorConnection:
+    """See `Connection`."""
+
+    def __init__(self, socket: web.WebSocketResponse, peer: ConnectedPeer) -> None:
+        self._socket = socket
+        self._peer = peer
+        self.version = peer.version
+        self.ending: asyncio.Task[None] | None = None
+
+    def send(self, data: bytes) -> None:
+        if self.ending is None and not self._peer.send(frame(data)):
+            _log.warning("a client does not read: it was cut off with %s bytes unread", LAG_BYTES)
+
+    def close(self, why: str) -> None:
+        self.end(WSCloseCode.PROTOCOL_ERROR, why)
+
+    def end(self, code: int, why: str) -> None:
+        if self.ending is None:  # nothing may follow a close frame
+            self.ending = asyncio.get_running_loop().create_task(self._end(code, why))
+
+    async def _end(self, code: int, why: str) -> None:
+        with suppress(ConnectionError):
+            await self._socket.close(code=code, message=_cut(why))
+
+
+class _DoorSocket(web.WebSocketResponse):
+    """One that says why, too, when a message was too large: aiohttp gives only a code."""
+
+    async def close(
+        self, *, code: int = WSCloseCode.OK, message: bytes = b"", drain: bool = True
+    ) -> bool:
+        if code == WSCloseCode.MESSAGE_TOO_BIG and not message:
+            message = f"a message of more than {REQUEST_BYTES} bytes".encode()
+        return await super().close(code=code, message=message, drain=drain)
+
+
+async def _accepted(request: web.Request, *protocols: str) -> web.WebSocketResponse:
+    socket = _DoorSocket(
+        protocols=protocols,
+        max_msg_size=REQUEST_BYTES + 1,  # aiohttp takes less than it
+        compress=False,  # frames are made without aiohttp
+        heartbeat=HEARTBEAT_SECONDS,
+        timeout=CLOSE_SECONDS,
+    )
+    await socket.prepare(request)
+    return socket
+
+
+def _cut(why: str) -> bytes:
+    return why.encode()[:REASON_BYTES].decode(errors="ignore").encode()
