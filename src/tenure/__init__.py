@@ -2,6 +2,11 @@
 
 from tenure.base.keys import UserKey
 from tenure.base.ranges import KeyRange
+from tenure.cache.cache import BlockingCache, Cache
+from tenure.cache.cache_server import CacheServer
+from tenure.cache.hit import MISSING, LastKnown, Missing, Proof
+from tenure.cache.volume import Volume
+from tenure.cache.volume_write import VolumeWrite
 from tenure.client.hand_off.handler import Granted, HandOffHandler
 from tenure.client.hand_off.keyed_state import KeyedState
 from tenure.client.lease import Lease
@@ -18,6 +23,7 @@ from tenure.errors import (
     Full,
     KeyTypeError,
     LeaseLost,
+    LoadFailed,
     NameHeld,
     NoManager,
     NoOwner,
@@ -28,6 +34,7 @@ from tenure.errors import (
     PoolError,
     ProtocolError,
     TenureError,
+    Unreachable,
     UsageError,
     ValueTypeError,
 )
@@ -46,7 +53,11 @@ from tenure.routing.httpx_transport import RoutingTransport
 __version__ = "0.1.0"
 
 __all__ = [
+    "MISSING",
+    "BlockingCache",
     "Busy",
+    "Cache",
+    "CacheServer",
     "ClosedError",
     "ConfigurationError",
     "Fence",
@@ -60,10 +71,13 @@ __all__ = [
     "KeyRange",
     "KeyTypeError",
     "KeyedState",
+    "LastKnown",
     "Lease",
     "LeaseLost",
+    "LoadFailed",
     "Lookup",
     "Member",
+    "Missing",
     "NameHeld",
     "NoManager",
     "NoOwner",
@@ -75,15 +89,19 @@ __all__ = [
     "Owner",
     "PoolError",
     "PostgresFence",
+    "Proof",
     "ProtocolError",
     "Relay",
     "RoutingTransport",
     "SqliteFence",
     "TenureError",
     "Turn",
+    "Unreachable",
     "UsageError",
     "UserKey",
     "ValueTypeError",
+    "Volume",
+    "VolumeWrite",
     "Watch",
     "__version__",
     "derived_keys",

@@ -18,6 +18,8 @@ TenureError
 ├── Fenced                  a store has seen a newer lease of the key; nothing was written
 ├── NoOwner                 no owner took a request in time; nothing was carried out
 ├── NoQuorum                too few of the calls that belong together succeeded; carries why
+├── Unreachable             a cache's server does not answer; names it
+├── LoadFailed              a cache's server could not read the object
 ├── NoManager               no manager answered; names every one that was tried
 │   └── NameHeld            a live owner has the name; carries how long to wait
 ├── ProtocolError           a message that does not follow the protocol
@@ -122,6 +124,14 @@ class NoQuorum(TenureError):
         super().__init__(message)
         self.causes = causes
         """What the calls that failed raised."""
+
+
+class Unreachable(TenureError):
+    """A cache's server does not answer: nothing was read, and nothing was sent to be written."""
+
+
+class LoadFailed(TenureError):
+    """A cache's server could not read the object: what its `load` raised."""
 
 
 class NoManager(TenureError):

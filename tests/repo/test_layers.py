@@ -51,6 +51,7 @@ ONLY = {
         "owned_state",
         "routing",
         "fencing",
+        "cache",
         "member",
         "entities",
     },

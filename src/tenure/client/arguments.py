@@ -138,11 +138,11 @@ def _as_float(value: object) -> float | None:
     return number if isfinite(number) else None
 
 
-def checked_drain(value: object) -> float:
-    """How long to hand over before leaving."""
+def checked_drain(value: object, what: str = "drain") -> float:
+    """How long to hand over before leaving, or what else may be 0."""
     seconds = _as_float(value)
     if seconds is None or seconds < 0:
-        raise ConfigurationError(f"drain is a number of seconds, 0 or more, not {shown(value)}")
+        raise ConfigurationError(f"{what} is a number of seconds, 0 or more, not {shown(value)}")
     return seconds
 
 
@@ -239,3 +239,10 @@ def drawn_name(address: str, random: Random) -> str:
     readable = re.sub(r"[^\w.:-]+", "-", place).strip("-")[: NAME_CHARACTERS - RANDOM_DIGITS - 1]
     end = f"{random.getrandbits(4 * RANDOM_DIGITS):0{RANDOM_DIGITS}x}"
     return f"{readable}-{end}" if readable else end
+
+
+def checked_count(what: str, value: object) -> int:
+    """A limit."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ConfigurationError(f"{what} is a number from 1 on, not {value!r}")
+    return value

@@ -1,4 +1,4 @@
-"""The URL of a manager, as users write it."""
+"""The URL of a server, most often a manager, as users write it."""
 
 from urllib.parse import urlsplit
 
@@ -7,25 +7,27 @@ from tenure.errors import ConfigurationError
 EXAMPLE = "http://127.0.0.1:7400"
 
 
-def checked(source: str, given: str) -> str:
+def checked(source: str, given: str, of: str = "a manager", example: str = EXAMPLE) -> str:
     """The URL in `given`, which `source` names. Raises ConfigurationError if it is not a URL."""
     url = given.strip().rstrip("/")
     try:
         parts = urlsplit(url)
         port_is_wrong = parts.port == 0
     except ValueError as error:
-        raise useless(source, given, str(error)) from None
+        raise useless(source, given, str(error), of, example) from None
     if parts.scheme not in ("http", "https"):
-        raise useless(source, given, "it does not begin with http:// or https://")
+        raise useless(source, given, "it does not begin with http:// or https://", of, example)
     if not parts.hostname or port_is_wrong:
-        raise useless(source, given, "it has no host, or port 0")
+        raise useless(source, given, "it has no host, or port 0", of, example)
     if parts.query or parts.fragment:
-        raise useless(source, given, "it has a query or a fragment")
+        raise useless(source, given, "it has a query or a fragment", of, example)
     return url
 
 
-def useless(source: str, given: object, why: str) -> ConfigurationError:
-    """The error for what cannot be the URL of a manager."""
+def useless(
+    source: str, given: object, why: str, of: str = "a manager", example: str = EXAMPLE
+) -> ConfigurationError:
+    """The error for what cannot be the URL of a server."""
     return ConfigurationError(
-        f'{source}: {given!r} is not the URL of a manager: {why}; write it like "{EXAMPLE}"'
+        f'{source}: {given!r} is not the URL of {of}: {why}; write it like "{example}"'
     )

@@ -99,11 +99,12 @@ class Shell(Generic[E, A, M]):
     """A client's active self."""
 
     def __init__(
-        self, config: ShellConfig, role: Role[M], servers: Servers, engine: Engine[E, A, M]
+        self, config: ShellConfig, role: Role[M] | None, servers: Servers, engine: Engine[E, A, M]
     ) -> None:
         self.name, self.environment, self._log = config.name, config.environment, config.logger
         self._config = config
         self._role = role
+        """None for what speaks to no servers, because it is one."""
         self._engine = engine
         self.servers = servers
         self.clock = self.environment.clock
@@ -121,6 +122,8 @@ class Shell(Generic[E, A, M]):
         self._calls = LoopCalls()
         self._leaving = asyncio.Event()
         self._first: Callable[[], Awaitable[None]] | None = None
+        self.in_loop = False
+        """Whether the application lives in an event loop."""
         self.is_draining = False
         """Whether it is leaving, and still to be used."""
         self._failed = False
@@ -130,6 +133,7 @@ class Shell(Generic[E, A, M]):
 
     def start(self, *, in_loop: bool) -> None:
         """Begin; callbacks come in the running event loop, or in a thread of ours."""
+        self.in_loop = in_loop
         if in_loop:
             self.callbacks.start_here()
         else:
@@ -171,11 +175,12 @@ class Shell(Generic[E, A, M]):
         loop = asyncio.get_running_loop()
         async with self.cleanup:
             self.cleanup.callback(self._engine.end)
-            transport = self.environment.transport(self._role)
-            self._transmit = transport.send
-            self.cleanup.push_async_callback(transport.close)
+            if self._role is not None:
+                transport = self.environment.transport(self._role)
+                self._transmit = transport.send
+                self.cleanup.push_async_callback(transport.close)
+                transport.start(self._on_message, self._on_lost)
             self.cleanup.callback(self._calls.shut)
-            transport.start(self._on_message, self._on_lost)
             # These are the application's patience: they go by the loop's clock, not the machine's.
             for seconds, call in (
                 (SAYS_AFTER_SECONDS, self._say_whom_it_asks),
@@ -292,3 +297,7 @@ class Shell(Generic[E, A, M]):
             self._last_repeated = detail
         said = detail or f"notes: {kind.phrase}"
         self._log.log(level, "%s %s%s", self.name, said, noted.because)
+
+    def complain(self, text: str, about: object) -> None:
+        """Write a line to the log about what somebody else has done wrong."""
+        self._log.warning("%s " + text, self.name, about)

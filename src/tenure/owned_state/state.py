@@ -12,13 +12,13 @@ from typing import Any, Generic, TypeVar, overload
 
 from tenure.base.keys import PoolKind, UserKey
 from tenure.base.ranges import KeyRange
-from tenure.client.arguments import checked_seconds
+from tenure.client.arguments import checked_count, checked_seconds
 from tenure.client.forks import watch_forks
 from tenure.client.guard import Guards
 from tenure.client.hand_off.handler import Exported, Mark, OwnersState
 from tenure.client.hand_off.likeness import ValueCodec
 from tenure.client.turns import Turns
-from tenure.errors import ConfigurationError, UsageError
+from tenure.errors import UsageError
 from tenure.owned_state.entries import StoredEntries
 from tenure.owned_state.turn import Turn
 
@@ -171,10 +171,3 @@ class OwnedState(OwnersState, Generic[V]):
 def checked_wait(wait: object) -> float:
     """How long to wait for a turn."""
     return 0.0 if wait == 0 and not isinstance(wait, bool) else checked_seconds("wait", wait)
-
-
-def checked_count(what: str, value: object) -> int:
-    """A limit."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ConfigurationError(f"{what} is a number from 1 on, not {value!r}")
-    return value

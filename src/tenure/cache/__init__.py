@@ -1,0 +1,1 @@
+"""Consistent caches: `Cache` in frontends, `Volume` and `CacheServer` at what they read."""

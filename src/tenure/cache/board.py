@@ -1,0 +1,244 @@
+"""All that a cache has, for its readers: entries by name, with their values decoded, within limits.
+
+What entries are, and when they may be hit, is the protocol's (`protocol/volume/entries.py`). Here
+are the names, the values, and which of them make room. An entry that was read since it was last
+looked at has another round; so what is read stays, at the cost of one store for each hit.
+"""
+
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from typing import Any, cast
+
+from msgspec.structs import replace
+
+from tenure.base.instants import Instant
+from tenure.base.keys import Key, UserKey
+from tenure.cache.object_keys import ObjectKeys
+from tenure.client.unusable import forked, not_entered
+from tenure.errors import TenureError
+from tenure.protocol.volume.client_events import Believe, DoubtEntries, DropEntries, KeepEntry
+from tenure.protocol.volume.entries import CachedObject, Entries, ReadersLease
+from tenure.protocol.volume.messages import AsOf
+from tenure.runtime.clock import Clock
+
+WHAT = "Cache"
+SPARE_ENDS = 1024
+"""Beside two for each entry, before those are forgotten that are of no entry any more."""
+OVERHEAD_BYTES = 600
+"""Of an entry, beside its key and its value as bytes: what Python and the protocol keep of it."""
+
+
+class CountedLease(ReadersLease):
+    """A volume lease, and how many hits there were by it."""
+
+    __slots__ = ("hits", "hits_told")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hits = self.hits_told = 0
+
+
+class CachedValue(CachedObject):
+    """An entry with its value as the application has it."""
+
+    __slots__ = ("size", "was_read")
+    lease: CountedLease
+    value: Any
+
+    def __init__(
+        self,
+        lease: ReadersLease,
+        until: Instant,
+        as_of: AsOf,
+        value: Any,  # noqa: ANN401  # whatever value_type says
+        size: int,
+    ) -> None:
+        super().__init__(lease, until, as_of, value)
+        self.size = size
+        self.was_read = False
+
+
+class CacheBoard(Entries):
+    """What readers read, from any thread; all else is the library's thread's."""
+
+    is_forked = False
+
+    def __init__(
+        self,
+        keys: ObjectKeys,
+        decode: Callable[[bytes], Any],
+        clock: Clock,
+        limit: int,
+        limit_bytes: int,
+    ) -> None:
+        super().__init__(self)
+        self.keys = keys
+        self.clock = clock
+        self._decode = decode
+        self._limit = limit
+        self._limit_bytes = limit_bytes
+        self.there: OrderedDict[Any, CachedValue] = OrderedDict()
+        self.objects = self.there  # type: ignore[assignment]  # by name, which the protocol has not
+        self._ends: dict[str, deque[tuple[Any, CachedObject]]] = {}
+        """Of each server, entries in the order in which their object leases end."""
+        self._keeping: KeepEntry | None = None
+        self._past_hits = 0
+        self.size = 0
+        self._unusable: Callable[[], TenureError] | None = lambda: not_entered(WHAT)
+
+    # --- beginning and ending ---
+
+    def open(self) -> None:
+        """From here on it may be read."""
+        self._unusable = None
+
+    def close(self, make: Callable[[], TenureError]) -> None:
+        """From here on there is nothing to be hit, and `check` raises what `make` makes."""
+        self._unusable = make
+        self.there.clear()
+
+    def check(self, name: UserKey) -> None:
+        """Raise what is wrong where nothing was found: with the name, or with the cache."""
+        if self._unusable is not None:
+            raise self._unusable()
+        self.keys.key(name)
+
+    def on_fork(self) -> None:
+        """This is a forked child: nobody renews anything here."""
+        self.is_forked = True
+        self.close(lambda: forked(WHAT))
+
+    # --- making entries ---
+
+    def lease(self) -> ReadersLease:
+        """See `MakesEntries`."""
+        return CountedLease()
+
+    def entry(
+        self, lease: ReadersLease, until: Instant, as_of: AsOf, value: object
+    ) -> CachedObject:
+        """See `MakesEntries`. A value that stays what it was is decoded already."""
+        keeping = self._keeping
+        assert keeping is not None
+        size = OVERHEAD_BYTES
+        if keeping.kind == "value":
+            size += len(keeping.value)
+            value = self._decode(keeping.value)
+        elif keeping.kind == "unchanged":
+            size = self.there[keeping.key].size
+        return CachedValue(lease, until, as_of, value, size)
+
+    # --- what the library's thread does ---
+
+    def perform(self, action: Believe | KeepEntry | DropEntries | DoubtEntries) -> None:
+        """Carry out what the machine wants. Raises ValueError for a value that is of another type
+        than the cache was told; nothing is kept of the object then.
+        """
+        match action:
+            case Believe():
+                super().perform(action)
+            case KeepEntry(key=key):
+                self._keep(replace(action, key=self.keys.name(key)))
+            case DropEntries(keys=keys):
+                names = self._names(keys)
+                self.size -= sum(self.there[name].size for name in names if name in self.there)
+                super().perform(DropEntries(names))
+            case DoubtEntries(keys=keys):
+                names = self._names(keys)
+                now = self.clock()
+                for name in names:
+                    found = self.there.get(name)
+                    if found is not None:  # so long it was known to be current
+                        found.until = min(found.until, found.lease.until, now)
+                super().perform(DoubtEntries(names))
+
+    def _names(self, keys: tuple[Key, ...]) -> tuple[Any, ...]:
+        return tuple(map(self.keys.name, keys))
+
+    def _keep(self, action: KeepEntry) -> None:
+        name: Any = action.key
+        before = self.there.get(name)
+        self._keeping = action
+        try:
+            self.keep(action)
+        except Exception:
+            if before is not None:
+                self._drop(name)
+            raise
+        finally:
+            self._keeping = None
+        found = self.there.get(name)
+        if found is None or found is before:
+            return
+        self.size += found.size - (0 if before is None else before.size)
+        ends = self._ends.setdefault(action.server, deque())
+        ends.append((name, found))
+        if len(ends) > 2 * len(self.there) + SPARE_ENDS:
+            left = [(name, each) for name, each in ends if self.there.get(name) is each]
+            self._ends[action.server] = deque(left)
+
+    def _drop(self, name: Any) -> None:  # noqa: ANN401  # whatever key_type says
+        gone = self.there.pop(name)
+        gone.is_live = False
+        self.size -= gone.size
+
+    def make_room(self) -> tuple[Key, ...]:
+        """Drop what was not read for longest, while there is too much; the keys of what is gone."""
+        gone: list[Key] = []
+        there, rounds = self.there, len(self.there)
+        while len(there) > 1 and (len(there) > self._limit or self.size > self._limit_bytes):
+            name = next(iter(there))
+            if there[name].was_read and rounds:  # readers may go on reading all of them
+                rounds -= 1
+                there[name].was_read = False
+                there.move_to_end(name)
+                continue
+            self._drop(name)
+            gone.append(self.keys.key(name))
+        return tuple(gone)
+
+    def believe(self, server: str, reader: int, until: Instant) -> None:
+        """Move the end of a reader's volume lease; hits by earlier ones stay counted."""
+        if (server, reader) not in self.leases:
+            past = (each for (of, _), each in self.leases.items() if of == server)
+            self._past_hits += sum(cast("CountedLease", each).hits for each in past)
+        super().believe(server, reader, until)
+
+    # --- what is asked of it ---
+
+    def server_of(self, lease: ReadersLease) -> str:
+        """Whose lease it is; empty where another has come."""
+        of = (server for (server, _), each in list(self.leases.items()) if each is lease)
+        return next(of, "")
+
+    @property
+    def hits(self) -> int:
+        """All that there were, more or less: several threads may count one at the same time."""
+        present = (cast("CountedLease", each).hits for each in self.leases.values())
+        return self._past_hits + sum(present)
+
+    def was_used(self, server: str) -> bool:
+        """Whether there were hits by a server's leases since this was asked last."""
+        used = False
+        for (of, _), each in self.leases.items():
+            lease = cast("CountedLease", each)
+            if of == server and lease.hits != lease.hits_told:
+                lease.hits_told = lease.hits
+                used = True
+        return used
+
+    def ending_soon(self, server: str, before: Instant, most: int) -> tuple[Key, ...]:
+        """Entries of a server that were read, and whose object leases end before then: each is told
+        once.
+        """
+        ends = self._ends.get(server, deque())
+        found: list[Key] = []
+        while ends and len(found) < most:
+            name, entry = ends[0]
+            if self.there.get(name) is entry and entry.is_live:
+                if entry.until >= before:
+                    break
+                if entry.was_read:
+                    found.append(self.keys.key(name))
+            ends.popleft()
+        return tuple(found)

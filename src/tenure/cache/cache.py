@@ -1,0 +1,275 @@
+"""`Cache`: the library in a frontend that reads what owners, or one server, serve."""
+
+from collections.abc import Awaitable
+from concurrent.futures import Future
+from types import TracebackType
+from typing import Any, Self, TypeVar, overload
+
+from tenure.base.instants import seconds
+from tenure.base.keys import UserKey
+from tenure.cache.board import WHAT, CacheBoard
+from tenure.cache.cache_engine import CacheEngine
+from tenure.cache.hit import MISSING, Hits
+from tenure.cache.object_keys import ObjectKeys
+from tenure.client.arguments import checked_count, checked_seconds
+from tenure.client.entering import Enterable
+from tenure.client.environment import Environment, RealEnvironment
+from tenure.client.hand_off.likeness import ValueCodec
+from tenure.client.manager_url import checked, useless
+from tenure.errors import ConfigurationError
+from tenure.protocol.volume.client_events import CacheConfig
+from tenure.protocol.volume.messages import AsOf
+from tenure.runtime.loops import wait_for
+
+V = TypeVar("V")
+
+LIMIT = 100_000
+"""Entries, unless said otherwise."""
+LIMIT_BYTES = 256 << 20
+PATIENCE_SECONDS = 5.0
+WRITE_PATIENCE_SECONDS = 30.0
+ENTER_SECONDS = 15.0
+OF, EXAMPLE = "a CacheServer", "http://127.0.0.1:7500"
+
+
+class CacheClient(Enterable[CacheEngine]):
+    """One client of servers: what both forms of a cache use."""
+
+    def __init__(
+        self,
+        config: CacheConfig,
+        board: CacheBoard,
+        codec: ValueCodec[Any],
+        environment: Environment,
+    ) -> None:
+        self.board = board
+        self.codec = codec
+
+        def make() -> CacheEngine:
+            return CacheEngine(config, board, codec.decode, environment, ENTER_SECONDS)
+
+        super().__init__(WHAT, board, make)
+
+    def fetch(self, key: UserKey) -> "Future[Any]":
+        """Begin to ask for an object."""
+        self._check_usable()
+        return self._engine.want(self.board.keys.key(key))
+
+    def write(self, key: UserKey, value: object) -> "Future[None]":
+        """Begin to write it."""
+        self._check_usable()
+        return self._engine.write(self.board.keys.key(key), self.codec.encode(key, value))
+
+    def saw(self, key: UserKey, as_of: AsOf) -> "Future[None]":
+        """Begin to read nothing older."""
+        self._check_usable()
+        if not isinstance(as_of, AsOf):
+            raise ConfigurationError(
+                f"as_of is what `cache.proof(key).as_of` returned somewhere, not {as_of!r}"
+            )
+        return self._engine.saw(self.board.keys.key(key), as_of)
+
+    def stats(self) -> dict[str, int]:
+        """See `Cache.stats`."""
+        return {} if self._made is None else self._made.stats()
+
+    @property
+    def state(self) -> str:
+        """In a word or two."""
+        return self._state
+
+
+class BlockingCache(Hits[V]):
+    """A cache for threads: `get`, `write` and `saw` block. `with Cache(...)` gives one, and so does
+    `cache.in_threads` where the cache was entered with `async with`.
+    """
+
+    def __init__(self, client: CacheClient) -> None:
+        super().__init__(client.board)
+        self._client = client
+
+    def get(self, key: UserKey) -> V | None:
+        """See `Cache.get`. Blocks where the server must be asked."""
+        found = self.peek(key)
+        if found is not MISSING:
+            return found
+        fetched: V | None = self._client.fetch(key).result()
+        return fetched
+
+    def write(self, key: UserKey, value: V) -> None:
+        """See `Cache.write`. Blocks."""
+        self._client.write(key, value).result()
+
+    def saw(self, key: UserKey, as_of: AsOf) -> None:
+        """See `Cache.saw`. Blocks."""
+        self._client.saw(key, as_of).result()
+
+    def stats(self) -> dict[str, int]:
+        """See `Cache.stats`."""
+        return self._client.stats()
+
+    def __repr__(self) -> str:
+        return f"<Cache: {self._client.state}>"
+
+
+class Cache(Hits[V]):
+    """A near cache of the objects of one volume, and no hit is older than the last completed write.
+
+    `server` is the URL of a `CacheServer`. `value_type` and `key_type` are those of its `Volume`;
+    values are decoded once and shared by all who read, so they should be frozen. At most `limit`
+    entries are kept, of `limit_bytes` in all: what was not read for longest makes room.
+
+    Enter it with `async with`, or with `with`, which gives a `BlockingCache`. It may be entered
+    before its server is there: who reads meanwhile is told `Unreachable` after `patience` seconds.
+    Raises ConfigurationError for arguments that cannot be used.
+    """
+
+    @overload
+    def __init__(
+        self,
+        server: str,
+        *,
+        value_type: type[V],
+        key_type: type[UserKey] = ...,
+        limit: int = ...,
+        limit_bytes: int = ...,
+        patience: float = ...,
+        write_patience: float = ...,
+        _environment: Environment | None = ...,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        server: str,
+        *,
+        value_type: Any = ...,  # noqa: ANN401  # such as a union
+        key_type: type[UserKey] = ...,
+        limit: int = ...,
+        limit_bytes: int = ...,
+        patience: float = ...,
+        write_patience: float = ...,
+        _environment: Environment | None = ...,
+    ) -> None: ...
+
+    def __init__(
+        self,
+        server: str,
+        *,
+        value_type: Any = Any,
+        key_type: type[UserKey] = str,
+        limit: int = LIMIT,
+        limit_bytes: int = LIMIT_BYTES,
+        patience: float = PATIENCE_SECONDS,
+        write_patience: float = WRITE_PATIENCE_SECONDS,
+        _environment: Environment | None = None,
+    ) -> None:
+        environment = _environment or RealEnvironment()
+        codec: ValueCodec[V] = ValueCodec(value_type, "a Cache")
+        config = CacheConfig(
+            server=checked_server(server),
+            patience_ns=seconds(checked_seconds("patience", patience)),
+            write_patience_ns=seconds(checked_seconds("write_patience", write_patience)),
+        )
+        board = CacheBoard(
+            ObjectKeys(key_type),
+            codec.decode,
+            environment.clock,
+            checked_count("limit", limit),
+            checked_count("limit_bytes", limit_bytes),
+        )
+        super().__init__(board)
+        self._client = CacheClient(config, board, codec, environment)
+
+    async def get(self, key: UserKey) -> V | None:
+        """The object as it was at an instant between this call and its return; None where there is
+        no such object.
+
+        A hit is answered from memory at once. All who want the same object share one fetch. Raises
+        Unreachable if the server does not answer, LoadFailed if it could not read the object, and
+        KeyTypeError for a key of another type.
+        """
+        # `peek`, written out: a call more would be a fifth of the whole.
+        found = self._find(key)
+        if found is not None:
+            lease = found.lease
+            until = lease.until
+            if found.is_live and until > self._clock() < found.until:
+                lease.hits += 1
+                found.was_read = True
+                value: V | None = found.value
+                return value
+        fetched: V | None = await awaited(self._client.fetch(key))
+        return fetched
+
+    async def write(self, key: UserKey, value: V) -> None:
+        """Have the server's `store` take `value`: when this returns, nobody reads an older one.
+
+        Raises OutcomeUnknown if no answer came, or `store` raised: then it may have been written,
+        or may be yet. Raises Unreachable or Busy if nothing was begun, and ValueTypeError for a
+        value that would not arrive as it is, or is too large.
+        """
+        await awaited(self._client.write(key, value))
+
+    async def saw(self, key: UserKey, as_of: AsOf) -> None:
+        """From when this returns, `key` is not read older than `as_of`, which is the `as_of` of a
+        `proof` that this or another process has had: what somebody has seen, nobody misses.
+        """
+        await awaited(self._client.saw(key, as_of))
+
+    def stats(self) -> dict[str, int]:
+        """How often what happened since it was entered, and what there is: hits, entries, bytes,
+        messages. Hits of several threads are counted without a lock, so a few may be missed.
+        """
+        return self._client.stats()
+
+    @property
+    def in_threads(self) -> BlockingCache[V]:
+        """The same cache for the threads of this process, where `get` and `write` block."""
+        return BlockingCache(self._client)
+
+    def close(self) -> Awaitable[None]:
+        """Leave: what the end of the `with` block does. A second time does nothing.
+
+        Begins at once. Blocks in the blocking form; in the async form, await what it returns.
+        """
+        return self._client.close()
+
+    async def __aenter__(self) -> Self:
+        await self._client.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._client.__aexit__(kind, error, trace)
+
+    def __enter__(self) -> BlockingCache[V]:
+        self._client.__enter__()
+        return self.in_threads
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._client.__exit__(kind, error, trace)
+
+    def __repr__(self) -> str:
+        return f"<Cache: {self._client.state}>"
+
+
+def checked_server(server: object) -> str:
+    """The URL of a cache's server."""
+    if not isinstance(server, str):
+        raise useless("server", server, "it is not a str", OF, EXAMPLE)
+    return checked("server", server, OF, EXAMPLE)
+
+
+async def awaited(future: "Future[Any]") -> Any:  # noqa: ANN401  # of whatever it is
+    """What a future of another thread brings."""
+    await wait_for(future)
+    return future.result()

@@ -1,0 +1,104 @@
+"""What readers do, from any thread: without a lock, without waiting, without asking anybody.
+
+The order of the steps of a hit is rule V1: the entry, the end of its reader's volume lease, whether
+the entry is live, the clock. It is `Entries.hit` of the protocol, written out, because each call
+more would be a tenth of the whole.
+"""
+
+from enum import Enum
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+from tenure.base.instants import in_seconds
+from tenure.base.keys import UserKey
+from tenure.cache.board import CacheBoard
+from tenure.protocol.volume.messages import AsOf
+
+V = TypeVar("V")
+
+
+class Missing(Enum):
+    """What `peek` returns for an object that must be asked for."""
+
+    MISSING = "missing"
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+MISSING: Final = Missing.MISSING
+
+
+class Proof(NamedTuple):
+    """Why an entry may be read now."""
+
+    as_of: AsOf
+    """Up to where it is known to be current: to be passed to `saw`, in another process too."""
+    valid_for: float
+    """For how many seconds it may be read from here on, if nobody writes the object."""
+    server: str
+    """Whose leases it is read by."""
+
+
+class LastKnown(NamedTuple, Generic[V]):
+    """What was read last of an object that may have changed since."""
+
+    value: V | None
+    age: float
+    """Seconds since it was last known to be current; 0 where it still is."""
+
+
+class Hits(Generic[V]):
+    """The readers' half of a cache."""
+
+    def __init__(self, board: CacheBoard) -> None:
+        self._board = board
+        self._find = board.there.get
+        self._clock = board.clock
+
+    def peek(self, key: UserKey) -> V | Missing | None:
+        """The object, if this cache may answer at once; None where there is no such object, and
+        MISSING where its server must be asked.
+
+        From any thread, without a lock, and without waiting. It begins no fetch.
+        """
+        found = self._find(key)
+        if found is None:
+            self._board.check(key)
+            return MISSING
+        lease = found.lease
+        until = lease.until
+        if found.is_live and until > self._clock() < found.until:
+            lease.hits += 1
+            found.was_read = True
+            value: V | None = found.value
+            return value
+        return MISSING
+
+    def proof(self, key: UserKey) -> Proof | None:
+        """Why the object may be read at this moment; None where its server must be asked."""
+        found: Any = self._find(key)
+        if found is None:
+            self._board.check(key)
+            return None
+        lease = found.lease
+        until = min(lease.until, found.until)
+        left = until - self._clock()
+        if not found.is_live or left <= 0:
+            return None
+        return Proof(found.as_of, in_seconds(left), self._board.server_of(lease))
+
+    def last_known(self, key: UserKey) -> LastKnown[V] | None:
+        """What was known of the object last, however old, and its age: for when no server answers.
+
+        None where nothing is known; an object of which this cache has heard that it was written is
+        not known any more.
+        """
+        found = self._find(key)
+        if found is None:
+            self._board.check(key)
+            return None
+        until = min(found.lease.until, found.until)
+        return LastKnown(found.value, in_seconds(max(0, self._clock() - until)))

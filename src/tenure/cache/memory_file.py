@@ -1,0 +1,115 @@
+"""The file in which a server that stands alone keeps what the next one must know (rule V16).
+
+It is written as a whole: beside the old one first, which it replaces once it is on the disk. So it
+is the one or the other whatever happens. A second server on one file would give leases of which the
+first knows nothing, so a lock is held as long as the server lives; it is on a file beside, because
+the file itself is another each time.
+"""
+
+import fcntl
+import os
+import zlib
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+from tenure.errors import ConfigurationError
+from tenure.protocol.volume.server_events import VolumeMemory
+
+MAGIC = b"tenure volume "
+VERSION = 1
+MOST_BYTES = 4096
+"""Far more than it takes."""
+
+
+class MemoryFile:
+    """One file, from `open` to `close`."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._lock: IO[bytes] | None = None
+
+    def open(self) -> VolumeMemory | None:
+        """Take it; returns what is in it, None where there is none yet. Raises ConfigurationError
+        where it cannot be used.
+        """
+        beside = self.path.with_name(self.path.name + ".lock")
+        try:
+            self._lock = beside.open("ab")
+        except OSError as error:
+            raise self._useless(f"{beside} cannot be written: {error.strerror or error}") from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self.close()
+            raise self._useless(
+                "another server uses it: each has a memory of its own, and the next server of the "
+                "same volume starts when this one has ended"
+            ) from None
+        try:
+            return self._read()
+        except BaseException:
+            self.close()
+            raise
+
+    def _read(self) -> VolumeMemory | None:
+        try:
+            with self.path.open("rb") as file:
+                data = file.read(MOST_BYTES)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise self._useless(f"it cannot be read: {error.strerror or error}") from error
+        head, _, body = data.partition(b"\n")
+        version = head.removeprefix(MAGIC)
+        if not head.startswith(MAGIC) or not version.isdigit():
+            raise self._damaged("it does not begin as one does")
+        if int(version) > VERSION:
+            raise self._useless(
+                f"it is of version {int(version)}, and this tenure knows {VERSION}: use the newer "
+                "tenure that has written it"
+            )
+        if len(body) < 4 or zlib.crc32(body[4:]) != int.from_bytes(body[:4], "big"):  # noqa: PLR2004
+            raise self._damaged("its checksum is wrong")
+        try:
+            return msgspec.msgpack.decode(body[4:], type=VolumeMemory)
+        except msgspec.MsgspecError as error:
+            raise self._damaged(str(error)) from error
+
+    def write(self, memory: VolumeMemory) -> None:
+        """Make it durable. Raises ConfigurationError where it cannot be written."""
+        body = msgspec.msgpack.encode(memory)
+        data = MAGIC + b"%d\n" % VERSION + zlib.crc32(body).to_bytes(4, "big") + body
+        beside = self.path.with_name(self.path.name + ".new")
+        try:
+            with beside.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(self.path)
+            folder = os.open(self.path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+        except OSError as error:
+            with suppress(OSError):
+                beside.unlink()
+            raise self._useless(f"it cannot be written: {error.strerror or error}") from error
+
+    def close(self) -> None:
+        """Let another server have it."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def _damaged(self, how: str) -> ConfigurationError:
+        return self._useless(
+            f"it is damaged: {how}. Put a copy back, or remove it: then the server waits for as "
+            "long as `longest` says before its first write"
+        )
+
+    def _useless(self, why: str) -> ConfigurationError:
+        return ConfigurationError(f"the memory {self.path} cannot be used: {why}")

@@ -1,0 +1,75 @@
+"""What users call an object, and the key that it has on the wire: there and back.
+
+One key on the wire is one object. A server that stands alone takes a text as its UTF-8, bytes as
+they are, and a number behind a byte that no text begins with, so that a server of texts refuses it.
+
+In a pool the key must lie where its pool has it, and the server must find the name again, of which
+a hashed pool's key shows nothing. So the name stands behind its hash: the two sort as the hash
+does, and lie in the same range.
+"""
+
+from typing import Literal
+
+from tenure.base.keys import (
+    HASHED_KEY_BYTES,
+    KEY_BYTES,
+    Key,
+    PoolKind,
+    UserKey,
+    hashed_key,
+    ordered_key,
+)
+from tenure.errors import ConfigurationError, KeyTypeError
+
+KeysOf = Literal["alone"] | PoolKind
+_NUMBER = b"\xff"
+_TYPES = (str, bytes, int)
+
+
+class ObjectKeys:
+    """The keys of one volume, whose objects are called by names of `key_type`."""
+
+    def __init__(self, key_type: type[UserKey], of: KeysOf = "alone") -> None:
+        if key_type not in _TYPES:
+            raise ConfigurationError(f"key_type is str, bytes or int, not {key_type!r}")
+        if key_type is int and of == "ordered":
+            raise ConfigurationError("the keys of an ordered pool are str or bytes, not int")
+        self.key_type = key_type
+        self.of = of
+
+    def key(self, name: UserKey) -> Key:
+        """The key of an object. Raises KeyTypeError for what cannot be its name."""
+        if type(name) is not self.key_type:
+            raise KeyTypeError(
+                f"the keys of this volume are of the type {self.key_type.__name__}, and {name!r} "
+                f"is of {type(name).__name__}; say key_type={type(name).__name__} at the Volume "
+                "and at every Cache of it, or pass another key"
+            )
+        hashed = hashed_key(name)
+        if isinstance(name, int):
+            return hashed if self.of == "hashed" else _NUMBER + hashed
+        plain = ordered_key(name)
+        if len(plain) > KEY_BYTES:
+            raise KeyTypeError(
+                f"{name!r:.100} is not a key: it takes {len(plain)} bytes, and {KEY_BYTES} are "
+                "the most"
+            )
+        return hashed + plain if self.of == "hashed" else plain
+
+    def name(self, key: Key) -> UserKey:
+        """What users call the object. Raises KeyTypeError for a key that is of another type."""
+        plain = key[HASHED_KEY_BYTES:] if self.of == "hashed" else key
+        found: UserKey = plain
+        try:
+            if self.key_type is int:
+                found = int.from_bytes(key[-HASHED_KEY_BYTES:], "big")
+            elif self.key_type is str:
+                found = plain.decode()
+            if self.key(found) == key:
+                return found
+        except UnicodeDecodeError:
+            pass
+        raise KeyTypeError(
+            f"the key {key.hex()} is not of the type {self.key_type.__name__}: say the same "
+            "key_type at the Volume and at every Cache of it"
+        )

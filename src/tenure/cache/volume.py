@@ -1,0 +1,148 @@
+"""`Volume`: what caches read, as the process has it that serves it."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Generic, TypeVar, overload
+
+from tenure.base.instants import seconds
+from tenure.base.keys import UserKey
+from tenure.cache.object_keys import KeysOf, ObjectKeys
+from tenure.cache.volume_write import RunsWrites, VolumeWrite
+from tenure.client.arguments import checked_drain, checked_seconds
+from tenure.client.callbacks import check_arity
+from tenure.client.entering import Done
+from tenure.client.hand_off.likeness import ValueCodec
+from tenure.errors import ConfigurationError, UsageError
+from tenure.protocol.volume.terms import Mode, Terms
+
+V = TypeVar("V")
+
+WHAT = "Volume"
+TERM_SECONDS = 3.0
+LEASE_SECONDS = 600.0
+KEEP_SECONDS = 60.0
+
+
+class Volume(Generic[V]):
+    """The objects that caches read, to be given to one `CacheServer`.
+
+    `load(key)` returns an object, or None where there is no such object; `store(key, value, fence)`
+    writes one for a cache. Both may be coroutine functions, and are called where the server lives.
+
+    `term` is how many seconds a write waits at most for a cache that does not answer; caches renew
+    as often. `lease` is for how long an object is kept without asking about it, and `keep` for how
+    long what a silent cache has missed is remembered. With `mode="best effort"` writes wait for
+    nobody, and a cache may be behind by less than `term`.
+
+    Raises ConfigurationError for arguments that cannot be used.
+    """
+
+    @overload
+    def __init__(
+        self,
+        load: Callable[[Any], object],
+        store: Callable[[Any, Any, int], object] | None = ...,
+        *,
+        value_type: type[V],
+        key_type: type[UserKey] = ...,
+        mode: Mode = ...,
+        term: float = ...,
+        lease: float = ...,
+        keep: float = ...,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        load: Callable[[Any], object],
+        store: Callable[[Any, Any, int], object] | None = ...,
+        *,
+        value_type: Any = ...,  # noqa: ANN401  # such as a union
+        key_type: type[UserKey] = ...,
+        mode: Mode = ...,
+        term: float = ...,
+        lease: float = ...,
+        keep: float = ...,
+    ) -> None: ...
+
+    def __init__(
+        self,
+        load: Callable[[Any], object],
+        store: Callable[[Any, Any, int], object] | None = None,
+        *,
+        value_type: Any = Any,
+        key_type: type[UserKey] = str,
+        mode: Mode = "strong",
+        term: float = TERM_SECONDS,
+        lease: float = LEASE_SECONDS,
+        keep: float = KEEP_SECONDS,
+    ) -> None:
+        self.load = _checked("load", load, 1)
+        self.store = None if store is None else _checked("store", store, 3)
+        self.codec: ValueCodec[V] = ValueCodec(value_type, "a Volume")
+        self._key_type = key_type
+        self.keys: ObjectKeys = ObjectKeys(key_type)
+        if mode not in ("strong", "best effort"):
+            raise ConfigurationError(f'mode is "strong" or "best effort", not {mode!r}')
+        self.terms = Terms(
+            term_ns=seconds(checked_seconds("term", term)),
+            lease_ns=seconds(checked_seconds("lease", lease)),
+            keep_ns=seconds(checked_drain(keep, "keep")),
+            mode=mode,
+        )
+        self._runs: RunsWrites | None = None
+
+    # --- for the application ---
+
+    def write(self, *keys: UserKey) -> VolumeWrite:
+        """`async with volume.write("row-7") as write:`, or `with` in threads: the body changes
+        these objects, and while it runs no cache serves an old one.
+
+        Entering waits until every cache that may read one of them has let go of it: a round trip,
+        or `term` and a twelfth for one that does not answer. Writes of one key go one by one. In
+        the body, `write.fence` is the number under which a store may refuse what comes late.
+
+        Entering raises ClosedError if the server is closing, and Busy if too many writes wait;
+        nothing was begun then.
+        """
+        if not keys:
+            raise UsageError("a write names the keys that it changes: volume.write('row-7')")
+        return VolumeWrite(self.runs, tuple(map(self.keys.key, keys)), repr(keys[0]))
+
+    def changed(self, *keys: UserKey) -> Awaitable[None]:
+        """Somebody else has changed these: from when this returns, no cache serves an old one.
+
+        Blocks in the blocking form; in the async form, await what it returns.
+        """
+        write = self.write(*keys)
+        if self.runs.is_async:
+            return write.pass_through()
+        with write:
+            return Done()
+
+    # --- for the server ---
+
+    @property
+    def runs(self) -> RunsWrites:
+        """Who runs it. Raises UsageError where nobody does."""
+        if self._runs is None:
+            raise UsageError(
+                "this Volume is not served yet: pass it to a CacheServer, and use it inside "
+                "`async with CacheServer(...)` or `with CacheServer(...)`"
+            )
+        return self._runs
+
+    def serve(self, runs: RunsWrites, of: KeysOf) -> None:
+        """It is served from here on, as keys `of` that kind."""
+        before = self._runs
+        if before is not None and not before.has_ended():
+            raise ConfigurationError(
+                "this Volume is served already: give each CacheServer a Volume of its own"
+            )
+        self.keys = ObjectKeys(self._key_type, of)
+        self._runs = runs
+
+
+def _checked(name: str, call: object, arguments: int) -> Callable[..., object]:
+    if not callable(call):
+        raise ConfigurationError(f"{name} is a function or a coroutine function, not {call!r}")
+    check_arity(name, call, arguments)
+    return call

@@ -1,0 +1,123 @@
+"""A write: a body that runs when no cache serves the old value any more."""
+
+import asyncio
+from concurrent.futures import Future
+from types import TracebackType
+from typing import Protocol, Self
+
+from tenure.base.instants import in_seconds
+from tenure.base.keys import Key
+from tenure.errors import UsageError
+from tenure.protocol.volume.server_events import RunBody
+from tenure.runtime.loops import wait_for
+
+
+class AskedWrite:
+    """A write that waits for its turn, and then for its holders."""
+
+    __slots__ = ("ticket", "turn")
+
+    def __init__(self, ticket: int) -> None:
+        self.ticket = ticket
+        self.turn: Future[RunBody] = Future()
+
+
+class RunsWrites(Protocol):
+    """Whoever runs the server of a volume. From any thread."""
+
+    @property
+    def is_async(self) -> bool:
+        """Whether the application lives in an event loop."""
+        ...
+
+    def has_ended(self) -> bool:
+        """Whether it runs nothing any more."""
+        ...
+
+    def ask(self, keys: tuple[Key, ...]) -> AskedWrite:
+        """A write of these keys is wanted. Raises where it cannot be."""
+        ...
+
+    def give_up(self, asked: AskedWrite) -> None:
+        """Its body will not run, whatever has been done for it."""
+        ...
+
+    def end(self, body: RunBody, error: BaseException | None) -> None:
+        """The body has ended."""
+        ...
+
+
+class VolumeWrite:
+    """See `Volume.write`."""
+
+    def __init__(self, runs: RunsWrites, keys: tuple[Key, ...], shown: str) -> None:
+        self._runs = runs
+        self._keys = keys
+        self._shown = shown
+        self._asked: AskedWrite | None = None
+        self._body: RunBody | None = None
+
+    @property
+    def fence(self) -> int:
+        """The number under which this server writes: a later one has a higher number, so that a
+        store can refuse what comes late from an earlier one.
+        """
+        return self._entered().fence
+
+    @property
+    def waited(self) -> float:
+        """For how many seconds it waited for caches, once its turn had come."""
+        return in_seconds(self._entered().waited_ns)
+
+    def _entered(self) -> RunBody:
+        if self._body is None:
+            raise UsageError(f"the write of {self._shown} has not been entered")
+        return self._body
+
+    async def pass_through(self) -> None:
+        """Have everybody told, with nothing to be done."""
+        async with self:
+            pass
+
+    def _ask(self) -> AskedWrite:
+        if self._asked is not None:
+            raise UsageError(
+                f"this write of {self._shown} was entered already; call volume.write for each"
+            )
+        self._asked = self._runs.ask(self._keys)
+        return self._asked
+
+    async def __aenter__(self) -> Self:
+        asked = self._ask()
+        try:
+            await wait_for(asked.turn)  # type: ignore[arg-type]  # of what it is does not matter
+        except asyncio.CancelledError:
+            self._runs.give_up(asked)
+            raise
+        self._body = asked.turn.result()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._runs.end(self._entered(), error)
+
+    def __enter__(self) -> Self:
+        asked = self._ask()
+        try:
+            self._body = asked.turn.result()
+        except KeyboardInterrupt:
+            self._runs.give_up(asked)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._runs.end(self._entered(), error)

@@ -1,0 +1,144 @@
+"""The bytes of what caches and servers of volumes say to each other.
+
+They go over connections of their own, of the same versions as all others. Where a version is spoken
+that knows no caches, there is nothing to say: the connection is closed with that reason.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from tenure.base.keys import KEY_BYTES, Key
+from tenure.errors import RemoteProtocolError
+from tenure.protocol.volume.limits import LISTED, OBJECT_LEASES
+from tenure.protocol.volume.messages import (
+    Acknowledge,
+    Bye,
+    Elsewhere,
+    Fetch,
+    Fetched,
+    Invalidate,
+    Item,
+    Listed,
+    Reconnect,
+    Reconnected,
+    Renew,
+    Renewed,
+    RequestRefused,
+    ToCache,
+    ToVolumeServer,
+    UnknownReader,
+    Write,
+    WriteDone,
+)
+from tenure.wire.checks import check_each
+from tenure.wire.frame import MessageWriter, Reader
+from tenure.wire.limits import CHUNK_BYTES, MESSAGE_BYTES, REQUEST_BYTES
+
+FIRST_VERSION: Final = 2
+"""The version that brought caches."""
+VALUE_BYTES: Final = CHUNK_BYTES
+"""Of an object: as much as a chunk of state that is handed over, so that both fit the same values.
+"""
+OBJECT_KEY_BYTES: Final = 2 * KEY_BYTES
+"""A key as users have it, behind the one that it has in its pool."""
+
+TO_SERVER: Final = (Reconnect, Renew, Fetch, Acknowledge, Write, Bye)
+TO_CACHE: Final = (
+    Reconnected,
+    Renewed,
+    Fetched,
+    WriteDone,
+    UnknownReader,
+    Elsewhere,
+    RequestRefused,
+    Invalidate,
+)
+_SINCE: Final[Mapping[type[ToVolumeServer | ToCache], int]] = dict.fromkeys(
+    (*TO_SERVER, *TO_CACHE), FIRST_VERSION
+)
+_LIMITS: Final[Mapping[type[ToVolumeServer | ToCache], int]] = {
+    **dict.fromkeys(TO_SERVER, REQUEST_BYTES),
+    **dict.fromkeys(TO_CACHE, MESSAGE_BYTES),
+}
+
+encode_volume: MessageWriter[ToVolumeServer | ToCache] = MessageWriter(_SINCE, _LIMITS)
+"""The bytes of a message, for a connection of a version."""
+
+
+def check_knows_caches(version: int) -> None:
+    """Raise RemoteProtocolError on a connection of a version in which there are no caches."""
+    if version < FIRST_VERSION:
+        raise RemoteProtocolError(
+            f"caches are of protocol version {FIRST_VERSION}, and version {version} is spoken: "
+            "upgrade tenure on the older side"
+        )
+
+
+def _check_key(key: Key) -> None:
+    if len(key) > OBJECT_KEY_BYTES:
+        raise ValueError(f"a key of {len(key)} bytes, where {OBJECT_KEY_BYTES} are the most")
+
+
+def _check_value(value: bytes) -> None:
+    if len(value) > VALUE_BYTES:
+        raise ValueError(f"a value of {len(value)} bytes, where {VALUE_BYTES} are the most")
+
+
+def _check_listed(listed: tuple[Listed, ...]) -> None:
+    if len(listed) > LISTED:
+        raise ValueError(f"{len(listed)} entries are listed, where {LISTED} are the most")
+    for each in listed:
+        _check_key(each.key)
+
+
+def _check_items(items: Iterable[Item]) -> None:
+    withdrawn = []
+    for item in items:
+        _check_key(item.key)
+        if item.withdrawn:
+            withdrawn.append(item.range)
+    check_each(withdrawn)
+
+
+def _check_to_server(message: ToVolumeServer, version: int) -> None:
+    check_knows_caches(version)
+    match message:
+        case Reconnect(listed=listed) | Renew(listed=listed):
+            _check_listed(listed)
+        case Fetch(key=key):
+            _check_key(key)
+        case Write(key=key, value=value):
+            _check_key(key)
+            _check_value(value)
+        case Acknowledge(items=items) if len(items) > OBJECT_LEASES:
+            raise ValueError(f"{len(items)} items, where {OBJECT_LEASES} are the most")
+
+
+def _check_to_cache(message: ToCache, version: int) -> None:
+    check_knows_caches(version)
+    match message:
+        case Reconnected(live=live):
+            _check_listed(live)
+        case Renewed(live=live, items=items):
+            _check_listed(live)
+            _check_items(items)
+        case Fetched(key=key, value=value, items=items):
+            _check_key(key)
+            _check_value(value)
+            _check_items(items)
+        case WriteDone(key=key, items=items):
+            _check_key(key)
+            _check_items(items)
+        case Invalidate(items=items):
+            _check_items(items)
+
+
+_for_server: msgspec.msgpack.Decoder[ToVolumeServer] = msgspec.msgpack.Decoder(ToVolumeServer)
+_for_cache: msgspec.msgpack.Decoder[ToCache] = msgspec.msgpack.Decoder(ToCache)
+
+decode_to_volume_server = Reader(_for_server, REQUEST_BYTES, _check_to_server)
+"""What a server received on a connection of a version."""
+decode_to_cache = Reader(_for_cache, MESSAGE_BYTES, _check_to_cache)
+"""What a cache received."""
