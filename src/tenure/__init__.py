@@ -1,5 +1,8 @@
 """One owner for every key, in a pool of ordinary Python processes."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from tenure.base.keys import UserKey
 from tenure.base.ranges import KeyRange
 from tenure.cache.cache import BlockingCache, Cache
@@ -50,10 +53,24 @@ from tenure.routing.aiohttp_middleware import route
 from tenure.routing.derived_keys import derived_keys, quorum
 from tenure.routing.httpx_transport import RoutingTransport
 
+if TYPE_CHECKING:
+    from tenure.member.aiohttp_relay import AiohttpRelay
+
 __version__ = "0.1.0"
+
+_LATER = {"AiohttpRelay": "tenure.member.aiohttp_relay"}
+"""What is loaded when it is asked for, since it loads what few processes need."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_LATER[name]), name)
+
 
 __all__ = [
     "MISSING",
+    "AiohttpRelay",
     "BlockingCache",
     "Busy",
     "Cache",

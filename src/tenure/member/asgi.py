@@ -1,6 +1,7 @@
 """The words of ASGI, and the headers that members add to what they relay."""
 
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from contextvars import ContextVar
 from typing import Any, NamedTuple, TypeAlias
 
 from tenure.client.refusals import HttpAnswer
@@ -11,6 +12,9 @@ Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 RawHeaders: TypeAlias = Iterable[tuple[bytes, bytes]]
+
+SERVED: ContextVar["Scope | None"] = ContextVar("tenure.served", default=None)
+"""What Relay said of the request that this task serves, for frameworks that have no scope."""
 
 RELAYED = b"tenure-relayed"
 """On what a member relays: `MEMBER HOST PORT SCHEME`, its address and who asked."""
@@ -74,6 +78,14 @@ def end_to_end(headers: RawHeaders) -> list[tuple[bytes, bytes]]:
 def header(headers: RawHeaders, wanted: bytes) -> bytes | None:
     """The first header of this name, in lower case."""
     return next((value for name, value in headers if name == wanted), None)
+
+
+def text_of(value: bytes) -> str:
+    """A header as aiohttp has it, which sends text as UTF-8."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
 
 
 async def respond(send: Send, answer: HttpAnswer) -> None:

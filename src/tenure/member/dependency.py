@@ -1,50 +1,60 @@
-"""`owned`: a dependency for FastAPI, which is the lease for the key of a request."""
+"""`owned`: the lease for the key of a request, for FastAPI as a dependency, and for aiohttp."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
+from tenure.base.keys import UserKey
 from tenure.client.lease import Lease
 from tenure.errors import ConfigurationError, NotOwner, UsageError
-from tenure.member.member import Member
-from tenure.member.relay import MEMBER
+from tenure.member.asgi import SERVED, Scope
+from tenure.member.member import KEY, MEMBER, Member
 
 
 def owned(name: str, *, member: Member | None = None) -> Callable[..., Awaitable[Lease]]:
-    """`Annotated[Lease, Depends(owned("user"))]`: the lease for the path parameter of this name.
+    """What gives the lease for the path parameter of this name.
 
-    Raises NotOwner where this process does not hold the key, which Relay answers with 421. `member`
-    need only be given where several Relays stand around one application. Raises ConfigurationError
-    where FastAPI is not installed.
+    FastAPI calls it, as in `Annotated[Lease, Depends(owned("user"))]`; a handler of aiohttp calls
+    it itself, as in `lease = await owned("user")(request)`. It raises NotOwner where this process
+    does not hold the key, which Relay answers with 421. `member` need only be given where several
+    Relays stand around one application. Raises ConfigurationError for what is no name.
     """
     if not isinstance(name, str) or not name.isidentifier():
         raise ConfigurationError(
             f'owned names a parameter of the path, not {name!r}; write it like owned("user")'
         )
-    try:
-        from starlette.requests import HTTPConnection  # noqa: PLC0415  # who asks for it has it
-    except ImportError:
-        raise ConfigurationError(
-            "owned is for FastAPI, which is not installed: pip install 'tenure[asgi]' fastapi"
-        ) from None
 
-    async def lease(connection: HTTPConnection) -> Lease:
-        its_member = member or connection.scope.get(MEMBER)
+    async def lease(connection: Any) -> Lease:  # noqa: ANN401  # of either framework
+        scope: Scope = getattr(connection, "scope", None) or SERVED.get() or {}
+        its_member = member or scope.get(MEMBER)
         if its_member is None:
             raise UsageError(
                 f"owned({name!r}) needs the member of this application: add the middleware, as in "
-                "app.add_middleware(Relay, member=member, key=...)"
+                "app.add_middleware(Relay, member=member, key=...), or with aiohttp "
+                "web.Application(middlewares=[AiohttpRelay(member=member, key=...)])"
             )
-        return _lease(its_member, name, connection.path_params)
+        found = connection.path_params if "path_params" in scope else connection.match_info
+        return _lease(its_member, _key(name, found, scope))
 
+    with suppress(ImportError):  # FastAPI looks at the type to know what to pass
+        from starlette.requests import HTTPConnection  # noqa: PLC0415  # who asks for it has it
+
+        lease.__annotations__["connection"] = HTTPConnection
     return lease
 
 
-def _lease(member: Member, name: str, found: dict[str, Any]) -> Lease:
+def _key(name: str, found: Mapping[str, Any], scope: Scope) -> UserKey:
     if name not in found:
         raise UsageError(
             f"owned({name!r}) is on a route without {{{name}}}; it has {', '.join(found) or 'none'}"
         )
-    key = found[name]
+    # A route may say "42" where the template of the middleware says `{room:int}`.
+    key: UserKey = found[name]
+    relayed: UserKey | None = scope.get(KEY)
+    return key if relayed is None or str(relayed) != key else relayed
+
+
+def _lease(member: Member, key: UserKey) -> Lease:
     lease = member.check(key)
     if lease is None:
         elsewhere = member.find(key)

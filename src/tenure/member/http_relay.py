@@ -26,6 +26,7 @@ from tenure.member.asgi import (
     end_to_end,
     header,
     respond,
+    text_of,
 )
 from tenure.member.member import Member
 from tenure.routing.attempt_limit import AttemptLimit
@@ -188,7 +189,7 @@ def headers_for(member: Member, scope: Scope) -> list[tuple[str, str]]:
     """What the owner gets."""
     relayed = str(Relayed.by(member.owner.address, scope))
     headers = [*end_to_end(scope["headers"]), (RELAYED, relayed.encode())]
-    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
+    return [(text_of(name), text_of(value)) for name, value in headers]
 
 
 def url_at(router: Router, address: str, scope: Scope) -> URL:

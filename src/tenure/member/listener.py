@@ -8,7 +8,7 @@ closed the shared port, while the member hands over its keys.
 import asyncio
 import socket
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tenure.client.arguments import LAST_PORT, is_every_address, is_loopback
 from tenure.errors import ConfigurationError
@@ -69,6 +69,15 @@ def url_of(listening: socket.socket) -> str:
     """Where it is reached."""
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+class MemberListener(Protocol):
+    """Serves an application at a socket of its own, in the running event loop."""
+
+    async def start(self) -> None: ...
+    async def stop(self) -> None:
+        """Answer what has begun, and close. A second time does nothing."""
+        ...
 
 
 class OwnListener:

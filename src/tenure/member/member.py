@@ -8,10 +8,11 @@ A Member may be made when a module is imported, before a server forks its worker
 Owner, and everything else that is one process's, when it is entered.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, TypedDict, Unpack
+from socket import socket
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from aiohttp import ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
 
@@ -25,14 +26,22 @@ from tenure.client.refusals import HttpAnswer
 from tenure.client.watching import Watch
 from tenure.errors import ClosedError, ConfigurationError, UsageError
 from tenure.member.asgi import App, Receive, Scope, Send, respond
-from tenure.member.listener import OwnListener, bound, checked_listen, url_of
+from tenure.member.listener import MemberListener, OwnListener, bound, checked_listen, url_of
+
+if TYPE_CHECKING:
+    from aiohttp import web
 
 PRIVATE = "tenure.private"
 """In the scope of what comes through the member's own listener."""
+MEMBER = "tenure.member"
+"""In the scope of what Relay passes on to the application."""
+KEY = "tenure.key"
+"""In the same scope: the key of the request."""
 PROBE = "/.tenure/probe"
 """By which a member finds out whether its own listener answers."""
 HOW_TO_ENTER = (
-    "pass its lifespan to the application, as in FastAPI(lifespan=member.lifespan), or use "
+    "pass its lifespan to the application, as in FastAPI(lifespan=member.lifespan), or its "
+    "cleanup_ctx, as in app.cleanup_ctx.append(member.cleanup_ctx) with aiohttp, or use "
     "`async with member.serving(app)`"
 )
 WATCHDOG_SECONDS = 10.0
@@ -70,9 +79,10 @@ class Member:
     unless given: it asks the member's own listener, so a member that does not serve loses its
     leases.
 
-    Enter it with the application: `FastAPI(lifespan=member.lifespan)`, or
-    `async with member.serving(app)`. It can be entered once at a time, in as many processes as have
-    forked. Raises ConfigurationError for arguments that cannot be used.
+    Enter it with the application: `FastAPI(lifespan=member.lifespan)`,
+    `async with member.serving(app)` for any ASGI application, or, with aiohttp's servers,
+    `app.cleanup_ctx.append(member.cleanup_ctx)`. It can be entered once at a time, in as many
+    processes as have forked. Raises ConfigurationError for arguments that cannot be used.
     """
 
     def __init__(
@@ -98,7 +108,7 @@ class Member:
         self._owner: Owner | None = None
         self._lookup: Lookup | None = None
         self._session: ClientSession | None = None
-        self._listener: OwnListener
+        self._listener: MemberListener
         self._is_entered = False
         self.has_begun = False
         """Whether anybody has ever entered it here."""
@@ -179,6 +189,20 @@ class Member:
 
         Leaving hands everything over, and serves it until that is done; see `Owner.close`.
         """
+        async with self._entered(lambda at: OwnListener(self._own_door(app), at)):
+            yield self
+
+    async def cleanup_ctx(self, app: "web.Application") -> AsyncIterator[None]:
+        """The same for aiohttp's servers: `app.cleanup_ctx.append(member.cleanup_ctx)`."""
+        from tenure.member.aiohttp_listener import AiohttpListener  # noqa: PLC0415  # loads servers
+        from tenure.member.aiohttp_relay import watch_answers  # noqa: PLC0415
+
+        watch_answers(app)
+        async with self._entered(lambda at: AiohttpListener(app, at, self._shown_name)):
+            yield
+
+    @asynccontextmanager
+    async def _entered(self, listen: Callable[[socket], MemberListener]) -> AsyncIterator[None]:
         if self._owner is not None:
             raise UsageError(
                 "this Member is entered already; a process that serves two applications has a "
@@ -187,7 +211,7 @@ class Member:
         self.has_begun = True
         async with AsyncExitStack() as stack:
             listening = bound(self._listen)
-            listener = self._listener = OwnListener(self._own_door(app), listening)
+            listener = self._listener = listen(listening)
             stack.push_async_callback(listener.stop)
             address = self._address or url_of(listening)
             lookup = Lookup(self._managers, pool=self.pool, on_loss=self._on_loss)
@@ -207,7 +231,7 @@ class Member:
             await stack.enter_async_context(lookup)
             stack.push_async_callback(self._leave)
             self._is_entered = True
-            yield self
+            yield
 
     async def _leave(self) -> None:
         await self.owner.close(drain=self._drain)
@@ -228,13 +252,16 @@ class Member:
                 "member's address must lead to its own listener, not to a shared port"
             )
 
+    def _shown_name(self) -> str:
+        """What the probe is answered."""
+        return self._owner.name if self._owner is not None else ""
+
     def _own_door(self, app: App) -> App:
         """What the listener serves: the application, told where the request came in."""
 
         async def door(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["type"] == "http" and scope["path"] == PROBE:
-                name = self._owner.name if self._owner is not None else ""
-                await respond(send, HttpAnswer(200, {}, name))
+                await respond(send, HttpAnswer(200, {}, self._shown_name()))
                 return
             scope[PRIVATE] = True
             scope["state"] = dict(self.state)

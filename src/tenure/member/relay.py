@@ -29,14 +29,12 @@ from tenure.member.asgi import (
     respond,
 )
 from tenure.member.http_relay import relay_http
-from tenure.member.member import HOW_TO_ENTER, PRIVATE, Member
+from tenure.member.member import HOW_TO_ENTER, KEY, MEMBER, PRIVATE, Member
 from tenure.member.websocket_relay import relay_websocket
 from tenure.routing.outstanding import MOST_OUTSTANDING
 from tenure.routing.router import Router
 from tenure.routing.template import PathKey, Templates
 
-MEMBER = "tenure.member"
-"""In the scope of what Relay passes on to the application."""
 ENDS_WITHIN_SECONDS = 5.0
 """After the disconnection of a WebSocket whose lease is lost, before its handler is cancelled."""
 Refuse = Callable[[HttpAnswer], Awaitable[None]]
@@ -129,6 +127,7 @@ class Relay:
         serve = self._serve_http if scope["type"] == "http" else self._serve_websocket
 
         async def serve_here(receive: Receive) -> None:
+            scope[KEY] = key
             member.owner.record_load(key, 1)
             await serve(scope, receive, send, key, refuse)
 
@@ -195,6 +194,8 @@ class Relay:
             else:
                 await refuse(answer)
         finally:
+            if served.is_lost:  # it is closing, and cut off it might not say why
+                await asyncio.wait({watching}, timeout=ENDS_WITHIN_SECONDS)
             watching.cancel()
             await asyncio.wait({watching})
 
@@ -213,6 +214,11 @@ class ServedWebSocket:
         self.limit = asyncio.timeout(None)
         """Ends the application's handler, where it goes on after the disconnection."""
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether the lease is lost."""
+        return self._is_lost.is_set()
+
     async def watch(self) -> None:
         """Wait until the lease is lost, and close."""
         try:
@@ -220,9 +226,9 @@ class ServedWebSocket:
                 await asyncio.Event().wait()
         except (NotOwner, LeaseLost):
             self._is_lost.set()
+            self.limit.reschedule(asyncio.get_running_loop().time() + ENDS_WITHIN_SECONDS)
             if self.is_accepted:
                 await self.close()
-            self.limit.reschedule(asyncio.get_running_loop().time() + ENDS_WITHIN_SECONDS)
 
     async def close(self) -> None:
         """Tell the client to connect again."""
@@ -232,7 +238,7 @@ class ServedWebSocket:
 
     async def send(self, message: Message) -> None:
         """What the application sends; nothing goes out when it is closed."""
-        if self._is_lost.is_set() and message["type"] == "websocket.accept":
+        if self.is_lost and message["type"] == "websocket.accept":
             raise NotOwner(f"{self._key!r} was lost before its WebSocket was accepted")
         if self._is_closed:
             return
@@ -246,7 +252,7 @@ class ServedWebSocket:
         getting = asyncio.ensure_future(self._receive())
         try:
             await asyncio.wait({lost, getting}, return_when=asyncio.FIRST_COMPLETED)
-            if self._is_lost.is_set():
+            if self.is_lost:
                 return {"type": "websocket.disconnect", "code": SERVICE_RESTART, "reason": ""}
             message = getting.result()
         finally:

@@ -4,7 +4,14 @@ import pytest
 
 from tests.integration.member.servers import COMMANDS, WebServer, serving
 
-WORKERS = {"uvicorn": 1, "uvicorn-4": 4, "gunicorn": 3, "hypercorn": 3}
+WORKERS = {
+    "uvicorn": 1,
+    "uvicorn-4": 4,
+    "gunicorn": 3,
+    "hypercorn": 3,
+    "aiohttp": 1,
+    "aiohttp-3": 3,
+}
 
 
 @pytest.fixture(scope="module", params=list(COMMANDS))

@@ -17,6 +17,7 @@ from tests.integration.processes import manager
 from tests.repo.reading import ROOT
 
 APP = "tests.integration.member.shop:app"
+AIOHTTP = "tests.integration.member.aiohttp_shop"
 DEADLINE_SECONDS = 40.0
 COMMANDS = {
     "uvicorn": ["-m", "uvicorn", APP, "--port", "{port}"],
@@ -26,6 +27,11 @@ COMMANDS = {
         *("--workers", "3", "--worker-class", "uvicorn.workers.UvicornWorker"),
     ],
     "hypercorn": ["-m", "hypercorn", APP, "--bind", "127.0.0.1:{port}", "--workers", "3"],
+    "aiohttp": ["-m", AIOHTTP, "{port}"],
+    "aiohttp-3": [
+        *("-m", "gunicorn", f"{AIOHTTP}:app", "--bind", "127.0.0.1:{port}"),
+        *("--workers", "3", "--worker-class", "aiohttp.GunicornWebWorker"),
+    ],
 }
 
 

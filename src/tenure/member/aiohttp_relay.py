@@ -1,0 +1,99 @@
+"""`AiohttpRelay`: what `Relay` is for ASGI, for the servers of aiohttp.
+
+    member = Member("carts")
+    app = web.Application(middlewares=[AiohttpRelay(member=member, key="/carts/{user}")])
+    app.cleanup_ctx.append(member.cleanup_ctx)
+
+Relay decides here, too, and relays; see `exchange`.
+"""
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+from aiohttp import web
+
+from tenure.member.asgi import SERVICE_RESTART, Receive, Scope, Send
+from tenure.member.exchange import CURRENT, EXCHANGE, Exchange, Handler
+from tenure.member.member import Member
+from tenure.member.relay import Relay
+from tenure.routing.outstanding import MOST_OUTSTANDING
+from tenure.routing.template import PathKey
+
+
+class AiohttpRelay:
+    """Middleware for aiohttp: `middlewares=[AiohttpRelay(member=member, key="/carts/{user}")]`.
+
+    Put it first. See `Relay` for the arguments, and for what is relayed and what is refused. The
+    application's sockets that came by the port which the processes share are closed with 1012 when
+    the server begins to shut down, as aiohttp asks of applications.
+    """
+
+    __middleware_version__ = 1
+    """What `web.middleware` would set."""
+
+    def __init__(
+        self,
+        *,
+        member: Member,
+        key: PathKey,
+        relay: bool = True,
+        ready: str | None = None,
+        deadline: float | None = None,
+        outstanding: int = MOST_OUTSTANDING,
+    ) -> None:
+        self._relay = Relay(
+            _serve,
+            member=member,
+            key=key,
+            relay=relay,
+            ready=ready,
+            deadline=deadline,
+            outstanding=outstanding,
+        )
+        self._open: set[Exchange] = set()
+
+    async def __call__(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Answer a request, or have it answered."""
+        exchange = Exchange(request, handler)
+        scope = exchange.scope()
+        CURRENT.set(exchange)
+        if scope["type"] == "http":
+            await self._relay(scope, exchange.receive, exchange.send)
+            return exchange.answer()
+        self._open.add(exchange)
+        try:
+            await self._relay(scope, exchange.receive, exchange.send)
+        finally:
+            self._open.remove(exchange)
+        return exchange.answer()
+
+    async def close_sockets(self) -> None:
+        """Ask the clients of the shared port to connect again, as the server is about to end."""
+        sockets = [each.socket for each in self._open if each.socket and not each.is_private]
+        with suppress(ConnectionError):
+            await asyncio.gather(*(each.close(code=SERVICE_RESTART) for each in sockets))
+
+
+async def _serve(scope: Scope, receive: Receive, send: Send) -> None:
+    """The application that Relay stands around."""
+    await scope[EXCHANGE].serve(scope, receive, send)
+
+
+def watch_answers(app: web.Application) -> None:
+    """Have the relays of an application told what it does. Before it is frozen."""
+    app.on_response_prepare.append(_on_prepare)
+    app.on_shutdown.append(_on_shutdown)
+
+
+async def _on_prepare(request: web.Request, response: web.StreamResponse) -> None:
+    del request
+    exchange = CURRENT.get()
+    if exchange is not None:
+        await exchange.on_prepare(response)
+
+
+async def _on_shutdown(app: web.Application) -> None:
+    relays: list[Any] = [each for each in app.middlewares if isinstance(each, AiohttpRelay)]
+    for each in relays:
+        await each.close_sockets()
