@@ -158,7 +158,6 @@ def test_a_websocket_that_the_owner_denies_is_denied(server: WebServer) -> None:
 
 
 def test_sigterm_hands_over_and_closes_sockets(server: WebServer) -> None:
-    """The last test: it ends the server."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket_to(server, f"/carts/{key}/talk")) for key in KEYS]
         for socket in sockets:
