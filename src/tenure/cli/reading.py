@@ -12,7 +12,7 @@ from tenure.protocol.lease.answers import (
     Location,
     Owners,
     SpelledKey,
-    Table,
+    TableAnswer,
 )
 
 NOBODY = "-"
@@ -101,7 +101,7 @@ def table(
     if how.json:
         print(reply.text)
         return
-    answer = reply.read(Table)
+    answer = reply.read(TableAnswer)
     names = {each.incarnation: each.name for each in answer.owners}
     rows = (
         (

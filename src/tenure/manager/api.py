@@ -30,7 +30,7 @@ from tenure.protocol.lease.answers import (
     PoolDeleted,
     PoolMade,
     Pools,
-    Table,
+    TableAnswer,
 )
 from tenure.protocol.lease.leader.events import (
     DeletePool,
@@ -160,7 +160,7 @@ class Api:
     async def table(self, request: web.Request) -> web.Response:
         """The lease table, or what changed in it."""
         question = ReadTable(request.match_info["pool"], _since(request), _journal(request))
-        return as_json(await self.ask(question, Table))
+        return as_json(await self.ask(question, TableAnswer))
 
     async def owners(self, request: web.Request) -> web.Response:
         """The owners of a pool."""

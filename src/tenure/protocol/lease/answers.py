@@ -129,7 +129,7 @@ class TableRange(msgspec.Struct, frozen=True, kw_only=True):
     since: int
 
 
-class Table(msgspec.Struct, frozen=True, kw_only=True):
+class TableAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The whole table (`snapshot`), or what changed in it after the LSN that was asked for.
 
     `journal` says which history the LSN is of (P22); text, since JSON's numbers are short.
@@ -275,5 +275,5 @@ class Impossible(msgspec.Struct, frozen=True):
     """Where the kind of the question does not say it."""
 
 
-Told: TypeAlias = Pools | Owners | Table | Location | PlanRead | KeyExplained
+Told: TypeAlias = Pools | Owners | TableAnswer | Location | PlanRead | KeyExplained
 Answer: TypeAlias = Told | PoolMade | PoolDeleted | Steered | NotLeading | Impossible

@@ -13,7 +13,7 @@ from tenure.protocol.lease.answers import (
     OwnerSummary,
     Pools,
     PoolSummary,
-    Table,
+    TableAnswer,
     TableRange,
     spelled,
     spelled_end,
@@ -111,11 +111,11 @@ def _steering(pool: Pool, session: Session) -> str:
     return ", ".join(word for word, is_so in states if is_so)
 
 
-def _table(pool: Pool, since: int | None) -> Table:
+def _table(pool: Pool, since: int | None) -> TableAnswer:
     table, log = pool.table, pool.publisher.log
     changes = None if since is None else log.since(since, at_most=len(table.rights))
     entries = table.entries() if changes is None else changes
-    return Table(
+    return TableAnswer(
         pool=table.pool,
         journal=f"{pool.context.seal.journal:016x}",
         kind=table.kind,
