@@ -6,6 +6,8 @@ TenureError
 │   ├── ValueTypeError      a value that could not be handed over (also a TypeError)
 │   ├── ConfigurationError  an argument, option or file that cannot be used
 │   ├── PoolError           the pool does not exist, or is of another kind
+│   ├── SchemaError         a table has no such family, or not with such names or values
+│   ├── Unsupported         this store does not do what you ask for
 │   ├── ForkedError         this Owner or Lookup belongs to the parent process
 │   ├── ClosedError         used before it was entered, or after it was left
 │   └── NotSimulated        simulated code reached for a socket, a thread or a process; what to use
@@ -14,6 +16,8 @@ TenureError
 ├── Busy                    too many wait for their turn with a key; nothing was begun
 ├── Full                    owned state is at its limit; nothing was stored
 ├── OutcomeUnknown          a request was sent, and may have been carried out or not
+│   └── WriteUnknown        a store may have the write or not; carries how to repeat it
+├── TooLate                 a store no longer takes writes of that time; nothing was written
 ├── Overloaded              too many requests to one owner are unanswered; this one was not sent
 ├── Fenced                  a store has seen a newer lease of the key; nothing was written
 ├── NoOwner                 no owner took a request in time; nothing was carried out
@@ -25,11 +29,16 @@ TenureError
 ├── ProtocolError           a message that does not follow the protocol
 │   ├── LocalProtocolError  ours: a bug or a misuse on this side
 │   └── RemoteProtocolError the peer's: malformed, too large, another version
+├── StoreError              a store cannot be used; nothing was touched
+│   ├── StoreInUse          another process, or another handle, has it open
+│   ├── StoreDamaged        what it holds cannot be read back
+│   ├── StoreTooNew         written by a newer tenure
+│   └── StoreUnwritable     no permission, read-only, or no space
 └── JournalError            the journal cannot be used; nothing was touched
-├── JournalDamaged      what it holds cannot be read back
-├── JournalTooNew       written by a newer tenure
-├── JournalUnwritable   no permission, read-only, or no space
-└── JournalWentBack     it knows less than managers and owners have seen
+    ├── JournalDamaged      what it holds cannot be read back
+    ├── JournalTooNew       written by a newer tenure
+    ├── JournalUnwritable   no permission, read-only, or no space
+    └── JournalWentBack     it knows less than managers and owners have seen
 """
 
 
@@ -55,6 +64,14 @@ class ConfigurationError(UsageError, ValueError):
 
 class PoolError(UsageError):
     """The pool does not exist, or is of another kind."""
+
+
+class SchemaError(UsageError):
+    """A table has no such family, or takes no such names or values there."""
+
+
+class Unsupported(UsageError):
+    """This store does not do what was asked for; another kind of store does."""
 
 
 class ForkedError(UsageError):
@@ -103,6 +120,24 @@ class Full(TenureError):
 
 class OutcomeUnknown(TenureError):
     """A request was sent, and may have been carried out or not; it is not one to be repeated."""
+
+
+class WriteUnknown(OutcomeUnknown):
+    """A store may have the write or not. `await error.write.repeat()` writes exactly it again."""
+
+    def __init__(self, message: str, write: object = None) -> None:
+        super().__init__(message)
+        self.write = write
+        """The write, with its `repeat()`."""
+
+
+class TooLate(TenureError):
+    """A store no longer takes writes of that time, because what is older is settled."""
+
+    def __init__(self, message: str, *, horizon: int) -> None:
+        super().__init__(message)
+        self.horizon = horizon
+        """The last time, in microseconds, that is refused."""
 
 
 class Overloaded(TenureError):
@@ -156,6 +191,26 @@ class LocalProtocolError(ProtocolError):
 
 class RemoteProtocolError(ProtocolError):
     """A message of the peer that does not follow the protocol."""
+
+
+class StoreError(TenureError):
+    """A store cannot be used; nothing was touched."""
+
+
+class StoreInUse(StoreError):
+    """Another process, or another handle in this one, has the store open."""
+
+
+class StoreDamaged(StoreError):
+    """What the store holds cannot be read back."""
+
+
+class StoreTooNew(StoreError):
+    """The store was written by a newer tenure."""
+
+
+class StoreUnwritable(StoreError):
+    """The store cannot be written: no permission, read-only, or no space."""
 
 
 class JournalError(TenureError):

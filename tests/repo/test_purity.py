@@ -29,7 +29,8 @@ MAY_IMPORT = {
 }  # fmt: skip
 
 # A generator is an argument; its type may be named. The module's own functions are one global.
-MAY_IMPORT_FROM = {"random": {"Random"}}
+# A UUID is a value; the functions that make one look at the clock, the host or the dice.
+MAY_IMPORT_FROM = {"random": {"Random"}, "uuid": {"UUID"}}
 
 FORBIDDEN_CALLS = {
     "open": "input and output are the driver's",
@@ -198,6 +199,7 @@ def test_base_and_protocol_are_pure() -> None:
         "from collections import deque; import asyncio",
         "def f():\n    import sqlite3",
         "from random import randrange",
+        "from uuid import uuid4",
         "import random",
         "import secrets",
         "def f():\n    return open('a')",

@@ -10,7 +10,7 @@ from tenure.protocol.lease.answers import (
     PoolMade,
     Pools,
     SpelledKey,
-    Table,
+    TableAnswer,
 )
 from tenure.protocol.lease.leader.events import (
     CreatePool,
@@ -93,7 +93,7 @@ def test_questions_are_answered_by_the_leader() -> None:
     assert isinstance(owners, Owners)
     assert ([pool.name for pool in pools.pools], owners.owners) == (["p"], ())
     table, location = driven.ask(ReadTable("p")), driven.ask(Locate("p", b"k"))
-    assert isinstance(table, Table)
+    assert isinstance(table, TableAnswer)
     assert isinstance(location, Location)
     assert (table.snapshot, location.owner) == (True, None)
     assert (location.start, location.end) == (SpelledKey("", ""), None)

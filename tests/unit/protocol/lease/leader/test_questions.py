@@ -9,7 +9,7 @@ from tenure.protocol.lease.answers import (
     Owners,
     Pools,
     SpelledKey,
-    Table,
+    TableAnswer,
     TableRange,
 )
 from tenure.protocol.lease.leader.events import ListOwners, ListPools, Locate, ReadTable
@@ -66,7 +66,7 @@ def test_the_table_whole_or_since_an_lsn() -> None:
     made = desk()
     pools = {"p": made.pool}
     whole = answer(at(1), pools, ReadTable("p"))
-    assert isinstance(whole, Table)
+    assert isinstance(whole, TableAnswer)
     assert (whole.snapshot, len(whole.entries)) == (True, 2)
     low = TableRange(
         start=SpelledKey("", ""), end=SpelledKey("6d", "m"), owner=2, number=3, since=1
@@ -74,17 +74,17 @@ def test_the_table_whole_or_since_an_lsn() -> None:
     assert whole.entries[0] == low
     assert [owner.name for owner in whole.owners] == ["b", "a"]
     now = answer(at(1), pools, ReadTable("p", whole.lsn))
-    assert isinstance(now, Table)
+    assert isinstance(now, TableAnswer)
     assert (now.snapshot, now.entries, now.lsn) == (False, (), whole.lsn)
     last = answer(at(1), pools, ReadTable("p", whole.lsn - 1))
-    assert isinstance(last, Table)
+    assert isinstance(last, TableAnswer)
     assert (last.snapshot, len(last.entries)) == (False, 1)
 
 
 @pytest.mark.parametrize("since", [-1, 0])
 def test_a_table_since_what_is_forgotten_is_the_whole_one(since: int) -> None:
     table = answer(at(1), {"p": desk().pool}, ReadTable("p", since))
-    assert isinstance(table, Table)
+    assert isinstance(table, TableAnswer)
     assert table.snapshot
 
 

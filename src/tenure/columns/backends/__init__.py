@@ -1,0 +1,1 @@
+"""What stands behind a store: engines in this process, or a cluster."""

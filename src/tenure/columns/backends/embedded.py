@@ -1,0 +1,173 @@
+"""One replica in this process, over an engine: a directory, or memory."""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import Literal, TypeVar
+
+from tenure.columns.backends.contract import Consistency
+from tenure.columns.commits import GroupCommit
+from tenure.columns.engines.contract import EngineBusy, StorageEngine
+from tenure.columns.replica import Replica
+from tenure.columns.results import FoundRow, RowPage
+from tenure.columns.tables import Table
+from tenure.errors import Overloaded
+from tenure.protocol.replication.admission import Attempt, Refused
+from tenure.protocol.replication.edits import Edit
+from tenure.protocol.replication.layout import FamilyShape
+from tenure.protocol.replication.limits import PAGE_COLUMNS
+from tenure.protocol.replication.pages import CellPage, FoundCell, Slice, Steps, SuperPage
+
+P = TypeVar("P")
+Sync = Literal["normal", "fast"]
+
+FAST_SECONDS = 1.0
+"""Between two syncs of a store that answers before it syncs."""
+BUSY_ATTEMPTS = 100
+BUSY_SECONDS = 0.05
+"""A write waits five seconds for a disk that does not keep up."""
+
+
+def wall_clock() -> int:
+    """Now, in microseconds since 1970."""
+    return time.time_ns() // 1_000
+
+
+class EmbeddedBackend:
+    """See `Backend`. With `sync="fast"` writes are answered before they are synced."""
+
+    def __init__(
+        self,
+        make_engine: Callable[[], StorageEngine],
+        tables: Sequence[Table],
+        sync: Sync = "normal",
+        clock: Callable[[], int] = wall_clock,
+    ) -> None:
+        self._make_engine = make_engine
+        self._tables = tables
+        self._mode = sync
+        self._clock = clock
+        self._syncing: asyncio.Task[None] | None = None
+        self._is_dirty = False
+        self.replica: Replica
+        self.commits: GroupCommit
+
+    async def open(self) -> None:
+        """See `Backend.open`."""
+        engine = await asyncio.to_thread(self._make_engine)
+        self.replica = Replica(engine)
+        try:
+            self.replica.open(self._tables)
+        except BaseException:
+            engine.close()
+            raise
+        self.commits = GroupCommit(engine.sync)
+        if self._mode == "fast":
+            self._syncing = asyncio.create_task(self._sync_now_and_then())
+
+    async def close(self) -> None:
+        """See `Backend.close`."""
+        if self._syncing:
+            self._syncing.cancel()
+        await self.commits.finish()
+        self.replica.engine.close()
+
+    async def write(
+        self,
+        table: Table,
+        key: bytes,
+        edits: Sequence[Edit],
+        attempt: Attempt,
+        level: Consistency,
+    ) -> Refused | None:
+        """See `Backend.write`."""
+        for _ in range(BUSY_ATTEMPTS):
+            try:
+                refused = self.replica.write(table, key, edits, attempt, self._clock())
+            except EngineBusy:
+                await asyncio.sleep(BUSY_SECONDS)
+                continue
+            if refused is None:
+                await self._keep()
+            return refused
+        raise Overloaded(
+            "the disk has not kept up with what is written to the store for five seconds; this "
+            "write was not begun. Write less at once, or try again later"
+        )
+
+    async def _keep(self) -> None:
+        if self._mode == "fast":
+            self._is_dirty = True
+        else:
+            await self.commits.durable()
+
+    async def _sync_now_and_then(self) -> None:
+        while True:
+            await asyncio.sleep(FAST_SECONDS)
+            if self._is_dirty:
+                self._is_dirty = False
+                await self.commits.durable()
+
+    async def column(
+        self,
+        table: Table,
+        key: bytes,
+        family: FamilyShape,
+        super_column: bytes | None,
+        name: bytes,
+        level: Consistency,
+    ) -> FoundCell | None:
+        """See `Backend.column`."""
+        return self.replica.column(table, key, family, super_column, name)
+
+    async def page(
+        self,
+        table: Table,
+        key: bytes,
+        family: FamilyShape,
+        super_column: bytes | None,
+        part: Slice,
+        level: Consistency,
+    ) -> CellPage:
+        """See `Backend.page`."""
+        return await in_steps(self.replica.page(table, key, family, super_column, part))
+
+    async def supers(
+        self,
+        table: Table,
+        key: bytes,
+        family: FamilyShape,
+        part: Slice,
+        within: int,
+        level: Consistency,
+    ) -> SuperPage:
+        """See `Backend.supers`."""
+        return await in_steps(self.replica.supers(table, key, family, part, within))
+
+    async def row(self, table: Table, key: bytes, within: int, level: Consistency) -> FoundRow:
+        """See `Backend.row`."""
+        return await in_steps(self.replica.row(table, key, within))
+
+    async def rows(self, table: Table, part: Slice, within: int, level: Consistency) -> RowPage:
+        """See `Backend.rows`."""
+        return await in_steps(self.replica.rows(table, part, within))
+
+    async def warm(self, table: Table, key: bytes, families: Sequence[FamilyShape]) -> None:
+        """See `Backend.warm`."""
+        for family in families:
+            part = Slice(PAGE_COLUMNS)
+            if family.has_supers:
+                await in_steps(self.replica.supers(table, key, family, part, PAGE_COLUMNS))
+            else:
+                await in_steps(self.replica.page(table, key, family, None, part))
+
+
+async def in_steps(steps: Steps[P]) -> P:
+    """Run a reading to its end, and let everything else have its turn between its steps."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            page: P = end.value
+            return page
+        await asyncio.sleep(0)

@@ -1,0 +1,1 @@
+"""Where entries are kept on one machine: in memory, or in a directory."""

@@ -1,0 +1,122 @@
+"""An engine in memory, for tests and the simulator: it forgets what was not synced when told to."""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator, Sequence
+
+from tenure.columns.engines.contract import Entry
+from tenure.errors import Unsupported
+
+
+class _Space:
+    """Entries, and their keys in order. Cursors share both until something changes."""
+
+    def __init__(self) -> None:
+        self.keys: list[bytes] = []
+        self.values: dict[bytes, bytes] = {}
+        self._is_shared = False
+
+    def put(self, key: bytes, value: bytes | None) -> bytes | None:
+        """Set or remove an entry; returns what was there."""
+        if self._is_shared:
+            self.keys, self.values = list(self.keys), dict(self.values)
+            self._is_shared = False
+        before = self.values.get(key)
+        if value is None:
+            if before is not None:
+                del self.values[key]
+                del self.keys[bisect_left(self.keys, key)]
+            return before
+        if before is None:
+            insort(self.keys, key)
+        self.values[key] = value
+        return before
+
+    def cursor(self) -> "MemoryCursor":
+        self._is_shared = True
+        return MemoryCursor(self.keys, self.values)
+
+
+class MemoryCursor:
+    """See `Cursor`."""
+
+    def __init__(self, keys: list[bytes], values: dict[bytes, bytes]) -> None:
+        self._keys = keys
+        self._values = values
+
+    def get(self, key: bytes) -> bytes | None:
+        """See `Cursor.get`."""
+        return self._values.get(key)
+
+    def walk(
+        self, lower: bytes, upper: bytes | None, *, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """See `Cursor.walk`."""
+        end = len(self._keys) if upper is None else bisect_left(self._keys, upper)
+        places = range(bisect_left(self._keys, lower), end)
+        for place in reversed(places) if reverse else places:
+            key = self._keys[place]
+            yield key, self._values[key]
+
+
+class MemoryEngine:
+    """See `StorageEngine`. `crash` loses what was not synced."""
+
+    def __init__(self) -> None:
+        self._spaces: dict[str, _Space] = {}
+        self._undo: list[Entry] = []
+
+    def make_spaces(self, names: Iterable[str]) -> None:
+        """See `StorageEngine.make_spaces`."""
+        for name in names:
+            self._spaces.setdefault(name, _Space())
+
+    def spaces(self) -> set[str]:
+        """See `StorageEngine.spaces`."""
+        return set(self._spaces)
+
+    def get(self, space: str, keys: Sequence[bytes]) -> list[bytes | None]:
+        """See `StorageEngine.get`."""
+        values = self._spaces[space].values
+        return [values.get(key) for key in keys]
+
+    def apply(self, batch: Sequence[Entry]) -> None:
+        """See `StorageEngine.apply`."""
+        for space, key, value in batch:
+            self._undo.append((space, key, self._spaces[space].put(key, value)))
+
+    def cursor(self, space: str) -> MemoryCursor:
+        """See `StorageEngine.cursor`."""
+        return self._spaces[space].cursor()
+
+    def sync(self) -> None:
+        """See `StorageEngine.sync`. A batch that comes meanwhile may be lost or not."""
+        del self._undo[: len(self._undo)]
+
+    def flush(self) -> None:
+        """See `StorageEngine.flush`. There are no files."""
+
+    def compact(self) -> None:
+        """See `StorageEngine.compact`. There are no files."""
+
+    def backup(self, directory: str) -> None:
+        """Raises Unsupported: there is no file to copy."""
+        raise Unsupported("a store in memory has no files to back up; keep it in rocksdb:PATH")
+
+    def figures(self) -> dict[str, dict[str, int]]:
+        """See `StorageEngine.figures`."""
+        return {
+            name: {
+                "entries": len(space.keys),
+                "bytes": sum(len(key) + len(value) for key, value in space.values.items()),
+            }
+            for name, space in self._spaces.items()
+        }
+
+    def close(self) -> None:
+        """See `StorageEngine.close`."""
+
+    def crash(self) -> None:
+        """Lose what was applied after the last sync: what a power failure does."""
+        for space, key, before in reversed(self._undo):
+            self._spaces[space].put(key, before)
+        self._undo.clear()

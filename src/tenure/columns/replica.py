@@ -1,0 +1,304 @@
+"""One replica: rows over an engine. What is decided stands in `protocol/replication`.
+
+Everything here is called in one thread, and a write is one step in it: what was read cannot change
+before the batch is applied. A page's cursors are opened in one step too, so they show one instant,
+and the page is then read in as many steps as it takes.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+
+import msgspec
+from xxhash import xxh3_64_intdigest
+
+from tenure.columns.engines.contract import Entry, StorageEngine
+from tenure.columns.results import FoundRow, RowPage
+from tenure.columns.tables import Table, TableRecord, check_same
+from tenure.errors import StoreDamaged, StoreTooNew
+from tenure.protocol.replication.admission import (
+    Attempt,
+    Doomed,
+    Mutation,
+    MutationAdmitted,
+    Refused,
+)
+from tenure.protocol.replication.cells import is_live, value_in
+from tenure.protocol.replication.edits import Edit
+from tenure.protocol.replication.layout import (
+    CELL,
+    MARKER,
+    FamilyShape,
+    position,
+    row_key,
+)
+from tenure.protocol.replication.limits import PAGE_BYTES
+from tenure.protocol.replication.pages import (
+    CellPage,
+    Cursors,
+    FoundCell,
+    Slice,
+    Steps,
+    SuperPage,
+    cells,
+    greatest,
+    super_columns,
+)
+from tenure.protocol.replication.records import RowRecord, record_of, stored
+from tenure.protocol.replication.versions import version_of
+
+FORMAT = 1
+META = "meta"
+SUMS = 1_024
+"""Sums of digests of a table: to compare two replicas, 16 KB are enough where they are equal."""
+SUM_BYTES = 16
+
+_FORMAT_KEY = b"format"
+_HORIZON_KEY = b"horizon"
+
+
+class Replica:
+    """The rows of some tables, in one engine."""
+
+    def __init__(self, engine: StorageEngine) -> None:
+        self.engine = engine
+        self.horizon = 0
+        """Writes of this time, in microseconds, or an earlier one are refused."""
+        self.records: dict[str, TableRecord] = {}
+        self._sums: dict[str, list[int]] = {}
+
+    # --- tables ---
+
+    def open(self, tables: Iterable[Table]) -> None:
+        """Have these tables, made where they are missing. Raises SchemaError and StoreError."""
+        self.engine.make_spaces([META])
+        self._load()
+        declared = {table.name: table.record() for table in tables}
+        for name, record in declared.items():
+            if name in self.records:
+                check_same(name, self.records[name], record)
+        for name, record in declared.items():
+            self._make(name, record)
+        self.engine.sync()
+
+    def _load(self) -> None:
+        [version, horizon] = self.engine.get(META, [_FORMAT_KEY, _HORIZON_KEY])
+        if version is None:
+            self.engine.apply([(META, _FORMAT_KEY, str(FORMAT).encode())])
+        elif int(version) > FORMAT:
+            raise StoreTooNew(
+                f"the store is of format {version.decode()}, and this tenure reads {FORMAT}: run "
+                "the tenure that wrote it, or a later one; nothing was touched"
+            )
+        self.horizon = int(horizon or 0)
+        for key, value in self.engine.cursor(META).walk(b"table ", b"table!"):
+            with suppress(msgspec.DecodeError):
+                name = key.removeprefix(b"table ").decode()
+                self.records[name] = msgspec.msgpack.decode(value, type=TableRecord)
+                self._load_sums(name)
+                continue
+            raise StoreDamaged(f"the store's record of the table {key!r} cannot be read")
+
+    def _load_sums(self, table: str) -> None:
+        keys = [_sum_key(table, place) for place in range(SUMS)]
+        found = self.engine.get(META, keys)
+        self._sums[table] = [int.from_bytes(each or b"") for each in found]
+
+    def _make(self, name: str, record: TableRecord) -> None:
+        kept = self.records.get(name)
+        if kept is not None:
+            families = kept.families | record.families
+            record = msgspec.structs.replace(record, families=families)
+        self.engine.make_spaces(
+            [rows_space(name), doomed_space(name), *(space(name, each) for each in record.families)]
+        )
+        if record != kept:
+            self.engine.apply([(META, b"table " + name.encode(), msgspec.msgpack.encode(record))])
+        self.records[name] = record
+        self._sums.setdefault(name, [0] * SUMS)
+
+    # --- writing ---
+
+    def record(self, table: Table, at: bytes) -> RowRecord:
+        """What is kept of the row at a position as a whole."""
+        [found] = self.engine.get(rows_space(table.name), [at])
+        return record_of(found)
+
+    def write(
+        self, table: Table, key: bytes, edits: Sequence[Edit], attempt: Attempt, now: int
+    ) -> Refused | None:
+        """Apply a mutation of one row in one step, or refuse it. Raises EngineBusy."""
+        at = position(key, table.kind)
+        mutation = Mutation(table.shapes, at, edits)
+        found = {
+            family: self.engine.get(space(table.name, family), keys)
+            for family, keys in mutation.wanted()
+        }
+        outcome = mutation.admit(attempt, self.record(table, at), found, self.horizon, now)
+        if not isinstance(outcome, MutationAdmitted):
+            return outcome
+        name = table.name
+        batch: list[Entry] = [(space(name, family), k, value) for family, k, value in outcome.puts]
+        batch.append((rows_space(name), at, stored(outcome.record)))
+        batch.extend((doomed_space(name), *_doomed_entry(each)) for each in outcome.doomed)
+        self.apply(name, at, batch, outcome.changed)
+        return None
+
+    def apply(self, table: str, at: bytes, batch: list[Entry], changed: int) -> None:
+        """Write a batch that changes one row, together with the sum that the row is in."""
+        if not changed:
+            self.engine.apply(batch)
+            return
+        place = xxh3_64_intdigest(at) % SUMS
+        after = self._sums[table][place] ^ changed
+        self.engine.apply([*batch, (META, _sum_key(table, place), after.to_bytes(SUM_BYTES))])
+        self._sums[table][place] = after
+
+    def sums(self, table: str) -> Sequence[int]:
+        """The xor of the digests of all rows, by the hash of their position."""
+        return self._sums[table]
+
+    def raise_horizon(self, time: int) -> None:
+        """Promise to refuse what is not above `time`. It counts when it is synced."""
+        self.engine.apply([(META, _HORIZON_KEY, str(time).encode())])
+        self.horizon = time
+
+    # --- reading ---
+
+    def column(
+        self, table: Table, key: bytes, family: FamilyShape, super_column: bytes | None, name: bytes
+    ) -> FoundCell | None:
+        """One column, as far as readers see it."""
+        at = position(key, table.kind)
+        section = family.section(at, super_column)
+        keys = [section + CELL + name, at + MARKER, section + MARKER]
+        cell, *markers = self.engine.get(space(table.name, family.name), keys)
+        marker = greatest([self.record(table, at).marker, *markers])
+        if cell is None or not is_live(cell, marker):
+            return None
+        return FoundCell(name, version_of(cell), value_in(cell) or b"")
+
+    def page(
+        self,
+        table: Table,
+        key: bytes,
+        family: FamilyShape,
+        super_column: bytes | None,
+        part: Slice,
+    ) -> Steps[CellPage]:
+        """Columns of a simple family or a super column, at this instant; read it in steps."""
+        at = position(key, table.kind)
+        section = family.section(at, super_column)
+        markers = self.engine.get(space(table.name, family.name), [at + MARKER, section + MARKER])
+        marker = greatest([self.record(table, at).marker, *markers])
+        return cells(self._cursors(table, family.name), family, section, marker, part)
+
+    def supers(
+        self, table: Table, key: bytes, family: FamilyShape, part: Slice, within: int
+    ) -> Steps[SuperPage]:
+        """Super columns that have columns, at this instant; read it in steps."""
+        at = position(key, table.kind)
+        markers = self.engine.get(space(table.name, family.name), [at + MARKER])
+        marker = greatest([self.record(table, at).marker, *markers])
+        return super_columns(self._cursors(table, family.name), family, at, marker, part, within)
+
+    def row(self, table: Table, key: bytes, within: int) -> Steps[FoundRow]:
+        """A row's first columns of each family, at this instant; read it in steps."""
+        at = position(key, table.kind)
+        return _row(table, at, self.record(table, at), self._all_cursors(table), within)
+
+    def rows(self, table: Table, part: Slice, within: int) -> Steps[RowPage]:
+        """Rows in order, at this instant; read it in steps."""
+        walker = self.engine.cursor(rows_space(table.name))
+        lower = b"" if part.start is None else position(part.start, table.kind)
+        upper = None if part.end is None else position(part.end, table.kind)
+        if part.after is not None and part.reverse:
+            upper = position(part.after, table.kind)
+        elif part.after is not None:
+            lower = position(part.after, table.kind) + b"\0"
+        entries = walker.walk(lower, upper, reverse=part.reverse)
+        return _rows(table, entries, self._all_cursors(table), part.first, within)
+
+    def _cursors(self, table: Table, family: str) -> Cursors:
+        name = space(table.name, family)
+        return Cursors(self.engine.cursor(name), self.engine.cursor(name))
+
+    def _all_cursors(self, table: Table) -> dict[str, Cursors]:
+        return {family: self._cursors(table, family) for family in table.families}
+
+
+def _row(
+    table: Table, at: bytes, record: RowRecord, cursors: Mapping[str, Cursors], within: int
+) -> Steps[FoundRow]:
+    found: dict[str, CellPage | SuperPage] = {}
+    for name, shape in table.shapes.items():
+        both = cursors[name]
+        marker = greatest([record.marker, both.finder.get(at + MARKER)])
+        page: CellPage | SuperPage
+        if shape.has_supers:
+            page = yield from super_columns(both, shape, at, marker, Slice(within), within)
+            is_empty = not page.supers
+        else:
+            page = yield from cells(both, shape, at, marker, Slice(within))
+            is_empty = not page.cells
+        if not is_empty:
+            found[name] = page
+        yield
+    return FoundRow(row_key(at, table.kind)[0], found)
+
+
+def _rows(
+    table: Table,
+    entries: Iterable[tuple[bytes, bytes]],
+    cursors: Mapping[str, Cursors],
+    first: int,
+    within: int,
+) -> Steps[RowPage]:
+    rows: list[FoundRow] = []
+    size = 0
+    for at, record in entries:
+        row = yield from _row(table, at, record_of(record), cursors, within)
+        if row.families:
+            rows.append(row)
+            size += _size(row)
+            if len(rows) >= first or size >= PAGE_BYTES:
+                return RowPage(tuple(rows), row.key)
+    return RowPage(tuple(rows))
+
+
+def _size(row: FoundRow) -> int:
+    pages = [
+        each
+        for page in row.families.values()
+        for each in ([page] if isinstance(page, CellPage) else [of for _, of in page.supers])
+    ]
+    return sum(len(cell.value) for page in pages for cell in page.cells)
+
+
+def space(table: str, family: str) -> str:
+    """The space of a family's entries."""
+    return f"{table}.{family}"
+
+
+def rows_space(table: str) -> str:
+    """The space of a table's row records."""
+    return f"{table}/rows"
+
+
+def doomed_space(table: str) -> str:
+    """The space of what goes when the horizon passes it, by time."""
+    return f"{table}/doomed"
+
+
+def _sum_key(table: str, place: int) -> bytes:
+    return f"sum {table} {place:04}".encode()
+
+
+def _doomed_entry(doomed: Doomed) -> tuple[bytes, bytes]:
+    time, family, key = doomed
+    return b"".join((time, family.encode(), b"\0", key)), b""
+
+
+def doomed_of(entry: bytes) -> Doomed:
+    """What the key of an entry in the space of doomed things says."""
+    family, _, key = entry[8:].partition(b"\0")
+    return entry[:8], family.decode(), key

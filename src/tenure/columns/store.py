@@ -1,0 +1,291 @@
+"""A store of tables, for coroutines: what an application calls."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
+
+from tenure.base.names import shown
+from tenure.columns.backends.contract import Backend, Consistency
+from tenure.columns.backends.embedded import wall_clock
+from tenure.columns.paths import Path, edits_of, key_of, path_of
+from tenure.columns.results import Row, column_of, page_of, row_of
+from tenure.columns.tables import Table
+from tenure.columns.writes import RowWrite
+from tenure.errors import ClosedError, ForkedError, SchemaError, Unsupported
+from tenure.protocol.replication.clock import WriteClock
+from tenure.protocol.replication.layout import TIME_BYTES, FamilyShape, inverted
+from tenure.protocol.replication.limits import PAGE_COLUMNS
+from tenure.protocol.replication.pages import Slice
+
+FIRST = 100
+"""Columns of a page, unless said otherwise."""
+SCANNED_ROWS = 100
+"""Rows that a scan asks for at a time."""
+_LEVELS = ("one", "quorum", "all", "local_quorum", "each_quorum")
+
+
+class ColumnStore:
+    """Tables that `open_store` has opened.
+
+    Every call checks what it was given first, and raises SchemaError for a family, a name or a
+    value that the table does not take; then nothing was sent.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        tables: Mapping[str, Table],
+        clock: Callable[[], int] = wall_clock,
+    ) -> None:
+        self.backend = backend
+        self.tables = tables
+        self._wall = clock
+        self._clock = WriteClock()
+        self._warming: set[asyncio.Task[None]] = set()
+        self._is_open = False
+        self._process = os.getpid()
+
+    # --- opening ---
+
+    async def open(self) -> None:
+        """Be ready; see `open_store`."""
+        self._process = os.getpid()
+        await self.backend.open()
+        self._is_open = True
+
+    async def close(self) -> None:
+        """Let go of everything."""
+        self._is_open = False
+        for task in self._warming:
+            task.cancel()
+        await self.backend.close()
+
+    # --- writing ---
+
+    def insert(
+        self,
+        table: Table,
+        key: object,
+        mutation: Mapping[str, Any],
+        *,
+        timestamp: int | None = None,
+        consistency: Consistency | None = None,
+    ) -> RowWrite:
+        """Write a row mutation, over any families, whole or not at all; await what is returned.
+
+        `{"profile": {"name": value, "old": DELETE}}`; in a super family `{"terms": {"tea": {17:
+        b""}}}`. With `timestamp`, in microseconds since 1970, you decide which of two writes
+        counts; otherwise the later one does.
+
+        Awaiting it raises TooLate for a time whose deletes are forgotten, WriteUnknown where the
+        store may have it or not, and Overloaded where nothing was begun.
+        """
+        at = self._key(table, key)
+        return self._write(table, at, edits_of(table, mutation), timestamp, consistency)
+
+    def delete(
+        self,
+        table: Table,
+        key: object,
+        *path: object,
+        timestamp: int | None = None,
+        consistency: Consistency | None = None,
+    ) -> RowWrite:
+        """Delete a column, a super column, a family or, without a path, the row; await it.
+
+        What is not there may be deleted as well. Raises as `insert`.
+        """
+        at = self._key(table, key)
+        edit = path_of(table, path).edit()
+        return self._write(table, at, [edit], timestamp, consistency)
+
+    def _write(
+        self,
+        table: Table,
+        key: bytes,
+        edits: list[Any],
+        timestamp: int | None,
+        consistency: Consistency | None,
+    ) -> RowWrite:
+        if table.fenced_by:
+            raise Unsupported(
+                f"the table {table.name!r} is fenced by the pool {table.fenced_by!r}: write its "
+                "rows through OwnedRows, under a lease"
+            )
+        if timestamp is not None and not (type(timestamp) is int and 0 < timestamp < 1 << 63):
+            raise SchemaError(
+                f"timestamp is a number of microseconds since 1970, not {shown(timestamp)}"
+            )
+        level: Consistency = "one" if table.writes == "async" else "quorum"
+        if consistency is not None:
+            level = _checked_level(consistency)
+        return RowWrite(self.backend, self._clock, self._wall, table, key, edits, level, timestamp)
+
+    # --- reading ---
+
+    async def get(  # noqa: PLR0913 - a page is asked for in so many words
+        self,
+        table: Table,
+        key: object,
+        *path: object,
+        first: int = FIRST,
+        start: object = None,
+        end: object = None,
+        reverse: bool = False,
+        next: bytes | None = None,  # noqa: A002 - as a page calls it
+        within: int = FIRST,
+        consistency: Consistency = "quorum",
+    ) -> Any:  # noqa: ANN401 - what the path names
+        """What is at a path: a Column or None; a Page of columns, or of super columns; a Row.
+
+        A page has `first` columns, in the family's order: by name, or the newest first. `start` is
+        included and `end` is not; they are names, or times in the order of time, in the direction
+        of that order. `reverse` reads from the end, and `next` goes on behind a page. `within` is
+        how many columns of each super column, or of each family of a row, are returned.
+        """
+        at = self._key(table, key)
+        place = path_of(table, path)
+        level = _checked_level(consistency)
+        if place.shape is None:
+            found = await self.backend.row(table, at, _checked_count("within", within), level)
+            return row_of(table, found)
+        family = table.families[place.shape.name]
+        if place.name is not None:
+            cell = await self.backend.column(table, at, place.shape, place.super, place.name, level)
+            return None if cell is None else column_of(family, cell)
+        part = _slice(table, place, first, start, end, reverse, next)
+        if place.shape.has_supers and place.super is None:
+            within = _checked_count("within", within)
+            supers = await self.backend.supers(table, at, place.shape, part, within, level)
+            return page_of(family, supers)
+        page = await self.backend.page(table, at, place.shape, place.super, part, level)
+        return page_of(family, page)
+
+    async def scan(
+        self,
+        table: Table,
+        *,
+        start: object = None,
+        end: object = None,
+        reverse: bool = False,
+        within: int = FIRST,
+        consistency: Consistency = "quorum",
+    ) -> AsyncIterator[Row]:
+        """The rows of an ordered table in the order of their keys, from `start`, included, to
+        `end`, excluded: each with the first `within` columns of each family. Rows without columns
+        are left out. In a hashed table rows come in no order, so `start` and `end` cannot be given.
+
+        Each page of rows shows one instant, and the whole scan does not.
+        """
+        self._check(table)
+        if table.kind == "hashed" and (start is not None or end is not None):
+            raise SchemaError(
+                f"the table {table.name!r} is hashed, so its rows have no order: scan it whole, or "
+                "make an ordered table"
+            )
+        level, within = _checked_level(consistency), _checked_count("within", within)
+        lower = None if start is None else key_of(table, start)
+        upper = None if end is None else key_of(table, end)
+        part = Slice(SCANNED_ROWS, lower, upper, reverse)
+        while True:
+            page = await self.backend.rows(table, part, within, level)
+            for row in page.rows:
+                yield row_of(table, row)
+            if page.next is None:
+                return
+            part = Slice(SCANNED_ROWS, lower, upper, reverse, page.next)
+
+    async def warm(self, table: Table, key: object, *families: str) -> None:
+        """Have a row read into memory, all families or those that are named; returns at once.
+
+        For what will be asked next: a click into a search field, before the first word is there.
+        """
+        at = self._key(table, key)
+        shapes = [table.shapes[path_shape.name] for path_shape in _shapes(table, families)]
+        task = asyncio.create_task(self.backend.warm(table, at, shapes))
+        self._warming.add(task)
+        task.add_done_callback(self._warmed)
+
+    def _warmed(self, task: "asyncio.Task[None]") -> None:
+        self._warming.discard(task)
+        if not task.cancelled():
+            task.exception()  # what is asked next says it again
+
+    def _key(self, table: Table, key: object) -> bytes:
+        self._check(table)
+        return key_of(table, key)
+
+    def check_process(self) -> None:
+        """Raise ForkedError in a child of the process that opened the store."""
+        if os.getpid() != self._process:
+            raise ForkedError(
+                "this store belongs to the process that opened it, and this is a forked child: "
+                "open stores after forking"
+            )
+
+    def _check(self, table: Table) -> None:
+        self.check_process()
+        if not self._is_open:
+            raise ClosedError(
+                "the store is not open: use it inside `async with open_store(...) as store`"
+            )
+        if self.tables.get(getattr(table, "name", "")) is not table:
+            raise SchemaError(
+                f"{shown(table)} is not a table of this store: pass it to open_store as well"
+            )
+
+
+def _shapes(table: Table, families: tuple[str, ...]) -> list[FamilyShape]:
+    chosen = families or tuple(table.families)
+    found = [path_of(table, (family,)).shape for family in chosen]
+    return [shape for shape in found if shape is not None]
+
+
+def _slice(
+    table: Table,
+    place: Path,
+    first: int,
+    start: object,
+    end: object,
+    reverse: bool,  # noqa: FBT001 - as it was given
+    after: bytes | None,
+) -> Slice:
+    shape = place.shape
+    assert shape is not None
+    family = table.families[shape.name]
+
+    def bound(name: object, what: str) -> bytes | None:
+        if name is None:
+            return None
+        if shape.has_supers and place.super is None:
+            assert family.supers is not None
+            return family.supers.encoded(name, what)
+        if shape.order == "name":
+            return family.columns.encoded(name, what)
+        if type(name) is not int or not 0 <= name < 1 << 63:
+            raise SchemaError(
+                f"{what} of a page in the order of time is a number of microseconds since 1970, "
+                f"not {shown(name)}"
+            )
+        return inverted(name.to_bytes(TIME_BYTES))
+
+    return Slice(
+        _checked_count("first", first),
+        bound(start, "start"),
+        bound(end, "end"),
+        reverse,
+        after,
+    )
+
+
+def _checked_count(what: str, count: int) -> int:
+    if type(count) is not int or not 0 < count <= PAGE_COLUMNS:
+        raise SchemaError(f"{what} is a number from 1 to {PAGE_COLUMNS}, not {shown(count)}")
+    return count
+
+
+def _checked_level(level: Consistency) -> Consistency:
+    if level not in _LEVELS:
+        raise SchemaError(f"consistency is one of {', '.join(_LEVELS)}, not {shown(level)}")
+    return level

@@ -1,0 +1,237 @@
+"""Tables, as an application declares them."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from tenure.base.names import shown
+from tenure.errors import SchemaError
+from tenure.protocol.replication.layout import FamilyShape, Order, RowKind
+from tenure.protocol.replication.limits import VALUE_BYTES
+from tenure.protocol.replication.names import NameType, name_type
+
+Writes = Literal["quorum", "async"]
+
+NAME_CHARACTERS = 48
+_NAME = re.compile(rf"[A-Za-z][A-Za-z0-9_]{{0,{NAME_CHARACTERS - 1}}}")
+
+
+class FamilyRecord(msgspec.Struct, frozen=True, array_like=True):
+    """A family, as a store remembers it."""
+
+    columns: str
+    supers: str = ""
+    order: Order = "name"
+    values: str = "bytes"
+
+    def __str__(self) -> str:
+        supers = f"supers={self.supers}, " if self.supers else ""
+        return f"{supers}columns={self.columns}, order={self.order!r}, values={self.values}"
+
+
+class TableRecord(msgspec.Struct, frozen=True, array_like=True):
+    """A table, as a store remembers it, so that nobody opens it as something else."""
+
+    kind: RowKind
+    keys: str
+    fenced_by: str
+    families: dict[str, FamilyRecord]
+
+
+class Family:
+    """One family of columns: the type of their names, their order, and what their values are.
+
+    `columns` is the type of their names: bytes, str, int, float or UUID. With `supers`, another of
+    these, the family has super columns, and columns in them. `order` is "name", or "time": the
+    newest first. `values` are bytes, or any type that msgspec encodes.
+
+    Raises SchemaError for what cannot be used.
+    """
+
+    def __init__(
+        self,
+        *,
+        columns: type,
+        supers: type | None = None,
+        order: Order = "name",
+        values: Any = bytes,  # noqa: ANN401 - such as a union
+    ) -> None:
+        if order not in ("name", "time"):
+            raise SchemaError(f"order is 'name' or 'time', not {order!r}")
+        self.columns: NameType = name_type(columns, "columns")
+        self.supers: NameType | None = None if supers is None else name_type(supers, "supers")
+        self.order: Order = order
+        self.values = values
+        self._encoder = msgspec.msgpack.Encoder()
+        self._decoder = None if values is bytes else _decoder(values)
+
+    def encoded(self, value: object, what: str) -> bytes:
+        """The bytes of a value. Raises SchemaError where it is too large or not of the type."""
+        if self._decoder is None:
+            if not isinstance(value, bytes):
+                raise SchemaError(
+                    f"the value of {what} is bytes, not {type(value).__name__}: encode it, or "
+                    "declare the family with values=TYPE"
+                )
+            encoded = bytes(value)
+        else:
+            encoded = self._checked(value, what, self._decoder)
+        if len(encoded) > VALUE_BYTES:
+            raise SchemaError(
+                f"the value of {what} has {len(encoded)} bytes, and {VALUE_BYTES} at most: keep it "
+                "in parts, or in a file"
+            )
+        return encoded
+
+    def _checked(self, value: object, what: str, decoder: "msgspec.msgpack.Decoder[Any]") -> bytes:
+        try:
+            encoded = self._encoder.encode(value)
+            decoder.decode(encoded)  # what cannot be read back is refused before it is written
+        except (TypeError, ValueError, OverflowError) as error:
+            raise SchemaError(f"the value of {what} is not of {self.values!r}: {error}") from None
+        return encoded
+
+    def decoded(self, encoded: bytes) -> Any:  # noqa: ANN401 - of the declared type
+        """The value that `encoded` is. Raises SchemaError where it is not of the declared type."""
+        if self._decoder is None:
+            return encoded
+        try:
+            return self._decoder.decode(encoded)
+        except msgspec.DecodeError as error:
+            raise SchemaError(
+                f"a value that is kept is not of {self.values!r} ({error}): declare the family as "
+                "it was when the value was written"
+            ) from None
+
+    def record(self) -> FamilyRecord:
+        """What a store remembers."""
+        supers = self.supers.word if self.supers else ""
+        values = "bytes" if self._decoder is None else "msgpack"
+        return FamilyRecord(self.columns.word, supers, self.order, values)
+
+    def __repr__(self) -> str:
+        return f"Family({self.record()})"
+
+
+class Table:
+    """A table: rows under keys, in families of columns.
+
+    In an *ordered* table rows can be scanned in the order of their keys; in a *hashed* one they are
+    spread by a hash. `keys` is the type of the keys. `fenced_by` names a pool: then the rows are
+    written through `OwnedRows`, under a lease of that pool. `writes="async"` answers a write when
+    one replica has it.
+
+    Raises SchemaError for what cannot be used.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        kind: RowKind = "ordered",
+        keys: type = str,
+        fenced_by: str = "",
+        writes: Writes = "quorum",
+        **families: Family,
+    ) -> None:
+        if kind not in ("ordered", "hashed"):
+            raise SchemaError(f"kind is 'ordered' or 'hashed', not {kind!r}")
+        if writes not in ("quorum", "async"):
+            raise SchemaError(f"writes is 'quorum' or 'async', not {writes!r}")
+        if not families:
+            raise SchemaError(f"the table {name!r} has no family: add one, as in state=Family(...)")
+        for each in (name, *families):
+            _check_name(each)
+        for each, family in families.items():
+            if not isinstance(family, Family):
+                raise SchemaError(f"{each} is a Family(...), not {shown(family)}")
+        self.name = name
+        self.kind: RowKind = kind
+        self.keys: NameType = name_type(keys, "keys")
+        self.fenced_by = fenced_by
+        self.writes: Writes = writes
+        self.families: Mapping[str, Family] = families
+        self.shapes: Mapping[str, FamilyShape] = {
+            each: FamilyShape(each, family.supers is not None, family.order)
+            for each, family in families.items()
+        }
+
+    def record(self) -> TableRecord:
+        """What a store remembers."""
+        families = {name: family.record() for name, family in self.families.items()}
+        return TableRecord(self.kind, self.keys.word, self.fenced_by, families)
+
+    def __repr__(self) -> str:
+        return f"<Table {self.name}: {', '.join(self.families)}>"
+
+
+def table_of(name: str, record: TableRecord) -> Table:
+    """The table that a store remembers: its values are bytes, or whatever msgpack says."""
+
+    def family(each: FamilyRecord) -> Family:
+        return Family(
+            columns=name_type(each.columns, "columns").python,
+            supers=name_type(each.supers, "supers").python if each.supers else None,
+            order=each.order,
+            values=bytes if each.values == "bytes" else Any,
+        )
+
+    families = {each: family(found) for each, found in record.families.items()}
+    keys = name_type(record.keys, "keys").python
+    return Table(
+        name,
+        kind=record.kind,
+        keys=keys,
+        fenced_by=record.fenced_by,
+        writes="quorum",
+        **families,
+    )
+
+
+def by_name(tables: Iterable[Table]) -> dict[str, Table]:
+    """The tables by their names. Raises SchemaError where two have the same."""
+    found: dict[str, Table] = {}
+    for table in tables:
+        if not isinstance(table, Table):
+            raise SchemaError(f"{shown(table)} is not a Table")
+        if table.name in found:
+            raise SchemaError(f"two tables are called {table.name!r}: give them different names")
+        found[table.name] = table
+    return found
+
+
+def check_same(name: str, kept: TableRecord, declared: TableRecord) -> None:
+    """Raise SchemaError where a table is declared otherwise than it was made. New families may
+    come; what is kept in those that are no longer declared stays as it is.
+    """
+    for what in ("kind", "keys", "fenced_by"):
+        was, now = getattr(kept, what), getattr(declared, what)
+        if was != now:
+            raise SchemaError(
+                f"the table {name!r} was made with {what}={was!r}, not {now!r}: declare it as it "
+                "was, or choose another name"
+            )
+    for family, was in kept.families.items():
+        now = declared.families.get(family, was)
+        if was != now:
+            raise SchemaError(
+                f"the family {family!r} of the table {name!r} was made with {was}, not {now}: "
+                "declare it as it was, or choose another name"
+            )
+
+
+def _check_name(name: str) -> None:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise SchemaError(
+            f"{shown(name)} cannot be the name of a table or family: it is a letter, followed by "
+            f"letters, digits and _, {NAME_CHARACTERS} at most"
+        )
+
+
+def _decoder(of: Any) -> "msgspec.msgpack.Decoder[Any]":  # noqa: ANN401 - such as a union
+    try:
+        return msgspec.msgpack.Decoder(of)
+    except TypeError as error:
+        raise SchemaError(f"values cannot be of type {of!r}: {error}") from None

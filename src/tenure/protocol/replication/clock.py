@@ -1,0 +1,22 @@
+"""The clock of a store's handle, which draws the times of writes (R3)."""
+
+from tenure.protocol.replication.versions import Version
+
+
+class WriteClock:
+    """Draws times in microseconds: each above all that it drew or saw before.
+
+    So the writes of one handle are ordered as they were made, also where the wall clock goes back.
+    """
+
+    def __init__(self) -> None:
+        self._last = 0
+
+    def draw(self, wall: int) -> int:
+        """A time for a write, at `wall` on the machine's clock."""
+        self._last = max(wall, self._last + 1)
+        return self._last
+
+    def see(self, version: Version) -> None:
+        """Some replica has this version: draw above it from here on."""
+        self._last = max(self._last, version.time)

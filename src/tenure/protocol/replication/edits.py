@@ -1,0 +1,40 @@
+"""Edits: what a row mutation consists of, with all names as bytes."""
+
+import msgspec
+
+from tenure.errors import SchemaError
+from tenure.protocol.replication.limits import MUTATION_BYTES, MUTATION_EDITS
+
+
+class Edit(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """One part of a mutation: a column with its value; or without one something deleted.
+
+    What is None at the end says how much is deleted: a column; with `name` None a super column;
+    with `super` None as well a family; and with `family` None the row. Columns of simple families
+    have no `super`.
+    """
+
+    family: str | None = None
+    super: bytes | None = None
+    name: bytes | None = None
+    value: bytes | None = None
+
+    @property
+    def size(self) -> int:
+        """What its names and its value take."""
+        return sum(len(each) for each in (self.super, self.name, self.value) if each is not None)
+
+
+def check_size(edits: list[Edit]) -> None:
+    """Raise SchemaError for a mutation that is over its limits, or that does nothing."""
+    if not edits:
+        raise SchemaError("the mutation is empty: name a family with a column to write or delete")
+    if len(edits) > MUTATION_EDITS:
+        raise SchemaError(
+            f"the mutation has {len(edits)} columns, and {MUTATION_EDITS} at most: split it"
+        )
+    size = sum(each.size for each in edits)
+    if size > MUTATION_BYTES:
+        raise SchemaError(
+            f"the mutation has {size} bytes, and {MUTATION_BYTES} at most: write it in parts"
+        )

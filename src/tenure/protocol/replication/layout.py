@@ -1,0 +1,82 @@
+"""Layout: the entries of a row as sorted keys.
+
+Each family is a space of entries of its own, sorted by bytes. The entries of one row stand side by
+side in it, behind the row's *position*: its escaped key, and in a hashed table the hash before it.
+
+    position 1                      the family's marker
+    position 2 name                 a cell
+    position 3 ~time name           the place of that cell in the order of time
+
+In a super family everything stands within a super column, whose own marker comes first:
+
+    position 2 super 1              the super column's marker
+    position 2 super 2 name
+    position 2 super 3 ~time name
+
+The time is inverted, so that the newest comes first. Only live cells have a place in the order of
+time: a rewritten column moves to the front, and a deleted one leaves. The entry has the lease
+number, so that key and entry together have the whole version.
+
+So a row is one range of keys, a super column one within it, and a page one within that.
+"""
+
+from typing import Literal
+
+import msgspec
+from xxhash import xxh3_64_digest
+
+from tenure.protocol.replication.cells import packed_time
+from tenure.protocol.replication.names import escaped, unescaped
+from tenure.protocol.replication.versions import VERSION_BYTES
+
+Order = Literal["name", "time"]
+RowKind = Literal["ordered", "hashed"]
+
+MARKER = b"\1"
+CELL = b"\2"
+PLACE = b"\3"
+AFTER = b"\4"
+"""Behind everything of a row, or of a super column."""
+
+TIME_BYTES = 8
+HASH_BYTES = 8
+_ALL = (1 << 64) - 1
+
+
+class FamilyShape(msgspec.Struct, frozen=True):
+    """What a replica must know of a family."""
+
+    name: str
+    has_supers: bool = False
+    order: Order = "name"
+
+    def section(self, position: bytes, super_column: bytes | None) -> bytes:
+        """What all entries of a super column, or of a simple family's row, begin with."""
+        if super_column is None:
+            return position
+        return b"".join((position, CELL, escaped(super_column)))
+
+
+def position(key: bytes, kind: RowKind) -> bytes:
+    """Where the row of `key` stands among the rows of its table."""
+    return escaped(key) if kind == "ordered" else xxh3_64_digest(key) + escaped(key)
+
+
+def row_key(at: bytes, kind: RowKind) -> tuple[bytes, int]:
+    """The key of the row whose position `at` begins with, and the length of that position."""
+    return unescaped(at, 0 if kind == "ordered" else HASH_BYTES)
+
+
+def inverted(time: bytes) -> bytes:
+    """A time of 8 bytes, so that a later one sorts before an earlier one; and back."""
+    return (int.from_bytes(time, "big") ^ _ALL).to_bytes(TIME_BYTES, "big")
+
+
+def place_of(section: bytes, name: bytes, cell: bytes) -> bytes:
+    """The key of the cell's place in the order of time."""
+    return b"".join((section, PLACE, inverted(packed_time(cell)), name))
+
+
+def number_of(cell: bytes) -> bytes:
+    """What a place says: the lease number of its cell, as bytes."""
+    return cell[: VERSION_BYTES - TIME_BYTES]

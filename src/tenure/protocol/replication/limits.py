@@ -1,0 +1,21 @@
+"""The most that rows, names, values and mutations may take."""
+
+NAME_BYTES = 65_535
+"""A row's key, and the name of a column or super column: what two bytes can count."""
+VALUE_BYTES = 16 << 20
+"""One value. What is larger belongs into files, with its name in a column."""
+MUTATION_BYTES = 32 << 20
+"""All names and values of one mutation, which is written as a whole."""
+MUTATION_EDITS = 65_536
+"""The columns and markers of one mutation: it is admitted in one step."""
+PAGE_COLUMNS = 10_000
+"""The most columns, super columns or rows that one page may be asked for."""
+PAGE_BYTES = 16 << 20
+"""A page ends with the value that brings it above this, so that memory stays bounded."""
+STEP_ENTRIES = 512
+"""Entries that are looked at in one step, after which everything else has its turn."""
+AHEAD_US = 60_000_000
+"""How far a write's time may lie past the clock of a replica (R3). A time far ahead would outlast
+everything that is written in the meantime."""
+HORIZON_LAG_US = 600_000_000
+"""How old a tombstone becomes before it may go: who gives times of their own has so long (R23)."""

@@ -1,0 +1,35 @@
+"""Versions: which of two writes of the same thing counts.
+
+A version is a lease number and a time in microseconds. In a table that no lease fences the number
+is 0, and the time alone decides. In a fenced table the number comes first, so that nothing which a
+former owner writes late counts against what its successor wrote, whatever their clocks said.
+
+A version is kept as 16 bytes whose order is that of versions: to compare, nothing is decoded.
+"""
+
+from struct import Struct
+from typing import NamedTuple
+
+VERSION_BYTES = 16
+_PAIR = Struct(">QQ")
+
+
+class Version(NamedTuple):
+    """When something was written, and under which lease number: 0 where no lease is needed."""
+
+    number: int
+    time: int
+    """In microseconds since 1970."""
+
+    def packed(self) -> bytes:
+        """As bytes in the order of versions."""
+        return _PAIR.pack(self.number, self.time)
+
+
+NEVER = Version(0, 0)
+"""Before every write: a marker that hides nothing."""
+
+
+def version_of(packed: bytes) -> Version:
+    """The version with which `packed`, a cell or a marker, begins."""
+    return Version(*_PAIR.unpack_from(packed))

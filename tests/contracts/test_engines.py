@@ -1,0 +1,34 @@
+"""Every engine of a store passes the contract of engines."""
+
+import pytest
+
+from tenure.columns.engines.contract import StorageEngine
+from tenure.columns.engines.memory import MemoryEngine
+from tenure.testing.contracts.engine import EngineContract
+
+
+class MemoryPlace:
+    def __init__(self) -> None:
+        self._engine = MemoryEngine()
+
+    def open(self) -> StorageEngine:
+        return self._engine
+
+    def crash(self, engine: StorageEngine) -> StorageEngine:
+        self._engine.crash()
+        return self._engine
+
+
+class TestMemoryEngine(EngineContract):
+    @pytest.fixture
+    def place(self) -> MemoryPlace:
+        return MemoryPlace()
+
+    def test_it_loses_what_was_not_synced(self, place: MemoryPlace) -> None:
+        engine = place.open()
+        engine.make_spaces(["a"])
+        engine.apply([("a", b"k", b"1"), ("a", b"l", b"1")])
+        engine.sync()
+        engine.apply([("a", b"k", b"2"), ("a", b"l", None), ("a", b"m", b"2"), ("a", b"m", b"3")])
+        engine = place.crash(engine)
+        assert list(engine.cursor("a").walk(b"", None)) == [(b"k", b"1"), (b"l", b"1")]

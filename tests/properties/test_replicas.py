@@ -1,0 +1,178 @@
+"""A replica shows what its naive twin shows, in whatever order it was told."""
+
+from collections.abc import Callable
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenure.columns.engines.memory import MemoryEngine
+from tenure.columns.replica import Replica
+from tenure.columns.tables import Family, Table
+from tenure.protocol.replication.admission import Attempt, entry_digest
+from tenure.protocol.replication.edits import Edit
+from tenure.protocol.replication.layout import AFTER, PLACE, position, row_key
+from tenure.protocol.replication.pages import CellPage, Slice, Steps, SuperPage
+from tenure.protocol.replication.versions import Version
+from tests.properties.rows import MUTATIONS, NAMES, SHAPES, Seen, TwinRow
+
+TABLE = Table(
+    "t",
+    keys=bytes,
+    names=Family(columns=bytes),
+    times=Family(columns=bytes, order="time"),
+    supers=Family(supers=bytes, columns=bytes),
+    deep=Family(supers=bytes, columns=bytes, order="time"),
+)
+KEY = b"row\0key"
+NOW = 1_000
+Told = list[tuple[int, list[Edit]]]
+
+
+def replica_of(told: Told) -> Replica:
+    replica = Replica(MemoryEngine())
+    replica.open([TABLE])
+    for time, edits in told:
+        attempt = Attempt(Version(0, time), "repeat")
+        assert replica.write(TABLE, KEY, edits, attempt, NOW) is None
+    return replica
+
+
+def run(steps: Steps[CellPage] | Steps[SuperPage]) -> CellPage | SuperPage:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            page: CellPage | SuperPage = end.value
+            return page
+
+
+def seen(page: CellPage | SuperPage) -> list[Seen]:
+    assert isinstance(page, CellPage)
+    return [(cell.name, cell.version.time, cell.value) for cell in page.cells]
+
+
+def sections() -> list[tuple[str, bytes | None]]:
+    some = [b"", b"\0", b"\0\1", b"a", b"a\0", b"b", b"\xff"]
+    return [
+        (name, inner)
+        for name, shape in SHAPES.items()
+        for inner in (some if shape.has_supers else [None])
+    ]
+
+
+def whole(
+    read: Callable[[Slice], CellPage | SuperPage], first: int, *, reverse: bool
+) -> list[CellPage | SuperPage]:
+    pages = [read(Slice(first, reverse=reverse))]
+    while pages[-1].next is not None:
+        pages.append(read(Slice(first, reverse=reverse, after=pages[-1].next)))
+    return pages
+
+
+@given(MUTATIONS, st.integers(1, 3), st.booleans())
+def test_pages_show_what_the_twin_shows(told: Told, first: int, reverse: bool) -> None:
+    replica, twin = replica_of(told), TwinRow()
+    for time, edits in told:
+        twin.write(time, edits)
+    for name, inner in sections():
+        shape = SHAPES[name]
+
+        def read(
+            part: Slice, name: str = name, inner: bytes | None = inner
+        ) -> CellPage | SuperPage:
+            return run(replica.page(TABLE, KEY, SHAPES[name], inner, part))
+
+        found = [each for page in whole(read, first, reverse=reverse) for each in seen(page)]
+        expected = twin.columns(name, inner)
+        assert found == (expected[::-1] if reverse else expected)
+        for column in expected:
+            cell = replica.column(TABLE, KEY, shape, inner, column[0])
+            assert cell is not None
+            assert (cell.name, cell.version.time, cell.value) == column
+
+
+@given(MUTATIONS, st.integers(1, 3), st.booleans())
+def test_pages_of_super_columns_show_what_the_twin_shows(
+    told: Told, first: int, reverse: bool
+) -> None:
+    replica, twin = replica_of(told), TwinRow()
+    for time, edits in told:
+        twin.write(time, edits)
+    for name in ("supers", "deep"):
+
+        def read(part: Slice, name: str = name) -> CellPage | SuperPage:
+            return run(replica.supers(TABLE, KEY, SHAPES[name], part, 100))
+
+        found = [
+            (inner, seen(page))
+            for each in whole(read, first, reverse=reverse)
+            if isinstance(each, SuperPage)
+            for inner, page in each.supers
+        ]
+        expected = twin.supers(name)
+        assert found == (expected[::-1] if reverse else expected)
+
+
+@given(MUTATIONS, NAMES, NAMES, st.booleans())
+def test_bounds_of_names_are_kept(told: Told, start: bytes, end: bytes, reverse: bool) -> None:
+    replica, twin = replica_of(told), TwinRow()
+    for time, edits in told:
+        twin.write(time, edits)
+    part = Slice(100, start, end, reverse)
+    expected = [each for each in twin.columns("names", None) if start <= each[0] < end]
+    found = seen(run(replica.page(TABLE, KEY, SHAPES["names"], None, part)))
+    assert found == (expected[::-1] if reverse else expected)
+    supers = run(replica.supers(TABLE, KEY, SHAPES["supers"], part, 100))
+    assert isinstance(supers, SuperPage)
+    names = [name for name, _ in twin.supers("supers") if start <= name < end]
+    assert [name for name, _ in supers.supers] == (names[::-1] if reverse else names)
+
+
+def entries(replica: Replica) -> dict[str, list[tuple[bytes, bytes]]]:
+    return {name: list(replica.engine.cursor(f"t.{name}").walk(b"", None)) for name in SHAPES}
+
+
+@given(MUTATIONS, st.randoms(use_true_random=False))
+def test_the_order_of_repeats_does_not_matter_nor_how_often_they_come(
+    told: Told, dice: Random
+) -> None:
+    again = [*told, *dice.sample(told, dice.randint(0, len(told)))]
+    dice.shuffle(again)
+    one, other = replica_of(told), replica_of(again)
+    seen_by = [
+        [run(each.page(TABLE, KEY, SHAPES[name], inner, Slice(100))) for name, inner in sections()]
+        for each in (one, other)
+    ]
+    assert seen_by[0] == seen_by[1]
+
+
+@given(MUTATIONS)
+def test_digest_sums_and_places_follow_from_the_entries(told: Told) -> None:
+    replica = replica_of(told)
+    at = position(KEY, TABLE.kind)
+    digest = 0
+    for name, kept in entries(replica).items():
+        places = [key for key, _ in kept if key.endswith(AFTER) or _is_place(key, at, name)]
+        digest_of = [entry_digest(name, key, value) for key, value in kept if key not in places]
+        for each in digest_of:
+            digest ^= each
+    assert int.from_bytes(replica.record(TABLE, at).digest) == digest
+    total = 0
+    for each in replica.sums("t"):
+        total ^= each
+    assert total == digest
+    again = Replica(replica.engine)
+    again.open([TABLE])
+    assert again.sums("t") == replica.sums("t")
+    assert row_key(at + b"\2name", TABLE.kind)[0] == KEY
+
+
+def _is_place(key: bytes, at: bytes, name: str) -> bool:
+    """Whether the key is of a place in the order of time."""
+    if SHAPES[name].order == "name":
+        return False
+    rest = key[len(at) :]
+    if SHAPES[name].has_supers and rest[:1] == b"\2":
+        rest = rest[rest.index(b"\0\1") + 2 :]
+    return rest[:1] == PLACE

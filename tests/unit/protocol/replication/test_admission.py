@@ -1,0 +1,107 @@
+"""What a replica admits, and what it refuses (R4, R11, R20, R24)."""
+
+import pytest
+
+from tenure.protocol.replication.admission import (
+    Ahead,
+    Attempt,
+    Late,
+    Mutation,
+    MutationAdmitted,
+    Outranked,
+    Outrun,
+    Refused,
+)
+from tenure.protocol.replication.clock import WriteClock
+from tenure.protocol.replication.edits import Edit
+from tenure.protocol.replication.layout import FamilyShape
+from tenure.protocol.replication.limits import AHEAD_US
+from tenure.protocol.replication.records import RowRecord
+from tenure.protocol.replication.versions import Version
+
+SHAPES = {"f": FamilyShape("f"), "t": FamilyShape("t", order="time")}
+NOW = 1_000
+AT = b"row\0\1"
+
+
+def admit(
+    attempt: Attempt,
+    record: RowRecord | None = None,
+    edit: Edit | None = None,
+    horizon: int = 0,
+) -> MutationAdmitted | Refused:
+    mutation = Mutation(SHAPES, AT, [edit or Edit("f", None, b"c", b"v")])
+    found = {family: [None] * len(keys) for family, keys in mutation.wanted()}
+    return mutation.admit(attempt, record or RowRecord(), found, horizon, NOW)
+
+
+def newest(number: int, time: int) -> RowRecord:
+    return RowRecord(newest=Version(number, time).packed(), fence=number)
+
+
+def test_a_first_attempt_that_is_not_above_what_the_row_has_is_outrun() -> None:
+    for time in (9, 10):
+        assert admit(Attempt(Version(0, time)), newest(0, 10)) == Outrun(Version(0, 10))
+    assert isinstance(admit(Attempt(Version(0, 11)), newest(0, 10)), MutationAdmitted)
+
+
+def test_a_delete_is_outrun_by_what_it_would_not_hide() -> None:
+    refused = admit(Attempt(Version(0, 9)), newest(0, 10), Edit())
+    assert refused == Outrun(Version(0, 10))
+
+
+def test_a_repeat_is_merged_wherever_it_lies() -> None:
+    admitted = admit(Attempt(Version(0, 9), "repeat"), newest(0, 10))
+    assert isinstance(admitted, MutationAdmitted)
+    assert admitted.record.newest == Version(0, 10).packed()
+
+
+@pytest.mark.parametrize("kind", ["first", "repeat"])
+def test_what_is_not_above_the_horizon_is_late(kind: str) -> None:
+    attempt = Attempt(Version(0, 50), "first" if kind == "first" else "repeat")
+    assert admit(attempt, horizon=50) == Late(50)
+    assert isinstance(admit(attempt, horizon=49), MutationAdmitted)
+
+
+def test_a_time_more_than_a_minute_past_the_clock_is_refused() -> None:
+    assert isinstance(admit(Attempt(Version(0, NOW + AHEAD_US))), MutationAdmitted)
+    assert admit(Attempt(Version(0, NOW + AHEAD_US + 1))) == Ahead(NOW + AHEAD_US)
+
+
+def test_a_lower_lease_number_is_refused_whatever_its_time() -> None:
+    record = RowRecord(fence=7, journal=1)
+    assert admit(Attempt(Version(6, 999), journal=1), record) == Outranked(7, 1)
+    assert admit(Attempt(Version(0, 999)), record) == Outranked(7, 1)
+    assert isinstance(admit(Attempt(Version(7, 1), journal=1), record), MutationAdmitted)
+
+
+def test_the_same_number_of_another_journal_is_another_lease() -> None:
+    record = RowRecord(fence=7, journal=1)
+    assert admit(Attempt(Version(7, 9), journal=2), record) == Outranked(7, 1)
+    admitted = admit(Attempt(Version(8, 9), journal=2), record)
+    assert isinstance(admitted, MutationAdmitted)
+    assert (admitted.record.fence, admitted.record.journal) == (8, 2)
+
+
+def test_a_higher_number_wins_whatever_the_times() -> None:
+    record = newest(3, 900)
+    assert isinstance(admit(Attempt(Version(4, 1), journal=0), record), MutationAdmitted)
+
+
+def test_two_edits_of_one_column_in_one_mutation_are_merged() -> None:
+    for edits in ([b"a", b"b"], [b"b", b"a"]):
+        mutation = Mutation(SHAPES, AT, [Edit("t", None, b"c", value) for value in edits])
+        found = {family: [None] * len(keys) for family, keys in mutation.wanted()}
+        admitted = mutation.admit(Attempt(Version(0, 5)), RowRecord(), found, 0, NOW)
+        assert isinstance(admitted, MutationAdmitted)
+        [cell, _] = [value for _, _, value in admitted.puts]
+        assert cell is not None
+        assert cell.endswith(b"\0b")
+
+
+def test_times_are_drawn_above_all_that_was_drawn_and_seen() -> None:
+    clock = WriteClock()
+    assert [clock.draw(wall) for wall in (10, 10, 5, 20)] == [10, 11, 12, 20]
+    clock.see(Version(0, 30))
+    clock.see(Version(0, 1))
+    assert [clock.draw(wall) for wall in (25, 40)] == [31, 40]
