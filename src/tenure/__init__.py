@@ -17,10 +17,14 @@ from tenure.client.lookup import Lookup
 from tenure.client.owner import Owner
 from tenure.client.refusals import HttpAnswer, refusal
 from tenure.client.watching import KeyChange, Watch
+from tenure.entities.entities import Entities
+from tenure.entities.entity import Alarm, Entity, Socket
+from tenure.entities.methods import reading
 from tenure.errors import (
     Busy,
     ClosedError,
     ConfigurationError,
+    EntityError,
     Fenced,
     ForkedError,
     Full,
@@ -36,7 +40,9 @@ from tenure.errors import (
     Overloaded,
     PoolError,
     ProtocolError,
+    StoreFailed,
     TenureError,
+    TurnTooLong,
     Unreachable,
     UsageError,
     ValueTypeError,
@@ -71,12 +77,16 @@ def __getattr__(name: str) -> object:
 __all__ = [
     "MISSING",
     "AiohttpRelay",
+    "Alarm",
     "BlockingCache",
     "Busy",
     "Cache",
     "CacheServer",
     "ClosedError",
     "ConfigurationError",
+    "Entities",
+    "Entity",
+    "EntityError",
     "Fence",
     "Fenced",
     "ForkedError",
@@ -110,9 +120,12 @@ __all__ = [
     "ProtocolError",
     "Relay",
     "RoutingTransport",
+    "Socket",
     "SqliteFence",
+    "StoreFailed",
     "TenureError",
     "Turn",
+    "TurnTooLong",
     "Unreachable",
     "UsageError",
     "UserKey",
@@ -124,6 +137,7 @@ __all__ = [
     "derived_keys",
     "owned",
     "quorum",
+    "reading",
     "refusal",
     "route",
 ]

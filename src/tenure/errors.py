@@ -14,9 +14,12 @@ TenureError
 ├── NotOwner                this owner does not hold the key, nothing was begun; says who may
 ├── LeaseLost               the lease was lost while a guarded body ran: the outcome is unknown
 ├── Busy                    too many wait for their turn with a key; nothing was begun
+├── TurnTooLong             an entity's call took longer than a turn may; it was taken back
+├── EntityError             an entity's call raised what cannot be raised here as it was
 ├── Full                    owned state is at its limit; nothing was stored
 ├── OutcomeUnknown          a request was sent, and may have been carried out or not
-│   └── WriteUnknown        a store may have the write or not; carries how to repeat it
+│   ├── WriteUnknown        a store may have the write or not; carries how to repeat it
+│   └── StoreFailed         a store may have kept what an entity changed, or not
 ├── TooLate                 a store no longer takes writes of that time; nothing was written
 ├── Overloaded              too many requests to one owner are unanswered; this one was not sent
 ├── Fenced                  a store has seen a newer lease of the key; nothing was written
@@ -114,6 +117,14 @@ class Busy(TenureError):
         """In how many seconds it is worth asking again."""
 
 
+class TurnTooLong(TenureError):
+    """An entity's call took longer than a turn may; what it had not committed was taken back."""
+
+
+class EntityError(TenureError):
+    """A call of an entity in another process raised an error that this one cannot make again."""
+
+
 class Full(TenureError):
     """Owned state is at its limit; nothing was stored."""
 
@@ -138,6 +149,10 @@ class TooLate(TenureError):
         super().__init__(message)
         self.horizon = horizon
         """The last time, in microseconds, that is refused."""
+
+
+class StoreFailed(OutcomeUnknown):
+    """A store did not say that it has kept what an entity changed: it may have, or not."""
 
 
 class Overloaded(TenureError):

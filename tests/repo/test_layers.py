@@ -29,7 +29,7 @@ ROW_OF = {layer: row for row, layers in enumerate(ROWS) for layer in layers}
 # beside it. `lease` is the words that all who speak of leases share. `gossip`, `topology`, `volume`
 # and `replication` are places kept for what is still to come.
 ROOMS = (
-    ("log", "gossip"),
+    ("log", "gossip", "entity"),
     ("lease", "topology"),
     ("balance",),
     ("lease.leader", "lease.owner", "lease.lookup", "volume", "replication"),

@@ -5,6 +5,7 @@ else, threads included, is what it is in production.
 """
 
 from random import Random, SystemRandom
+from time import time
 from typing import Protocol, TypeVar
 
 from tenure.client.attestation import look, own_process
@@ -29,6 +30,10 @@ class Environment(Protocol):
     def runner(self) -> Runner: ...
     def timers(self) -> Timers:
         """Alarms on `clock`, for the loop of the engine."""
+        ...
+
+    def wall(self) -> float:
+        """Wall time, in seconds as `time.time` has them."""
         ...
 
     def random(self) -> Random:
@@ -60,6 +65,7 @@ class RealEnvironment:
     """The clocks, the network, the host and the threads of this process."""
 
     clock = staticmethod(boot_clock)  # a partial in a class is to become a method one day
+    wall = staticmethod(time)
     runner: Runner = OwnThread()
 
     def timers(self) -> Timers:

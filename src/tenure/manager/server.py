@@ -42,7 +42,7 @@ REASON_BYTES = 123
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class Socket(web.WebSocketResponse):
+class ManagerSocket(web.WebSocketResponse):
     """A WebSocket that says why, too, when the message was too large: aiohttp gives only a code."""
 
     async def close(
@@ -78,7 +78,7 @@ class Server:
         api.add_routes(self.app.router)
         self.app.on_shutdown.append(self._close_sockets)
         self._is_loopback = is_loopback
-        self._sockets: set[Socket] = set()
+        self._sockets: set[ManagerSocket] = set()
 
     async def _close_sockets(self, app: web.Application) -> None:
         reason = b"this manager stops"
@@ -132,7 +132,7 @@ class Server:
 
     async def _read(
         self,
-        socket: Socket,
+        socket: ManagerSocket,
         connection: Connection,
         version: int,
         takes: tuple[type[ToManager], ...],
@@ -149,7 +149,9 @@ class Server:
                 return
             post(ClientSaid(connection, message))
 
-    async def _turn_away(self, socket: Socket, connection: Connection, received: WSMessage) -> None:
+    async def _turn_away(
+        self, socket: ManagerSocket, connection: Connection, received: WSMessage
+    ) -> None:
         if received.type is WSMsgType.TEXT:
             reason = "a text frame, where messages are binary"
             await self._hang_up(socket, connection, WSCloseCode.UNSUPPORTED_DATA, reason)
@@ -158,7 +160,9 @@ class Server:
             kind = ServiceKind.OVERSIZED if is_large else ServiceKind.MALFORMED
             self.engine.observer.note(Noted(kind, detail=f"from {connection}: {error}"))
 
-    async def _hang_up(self, socket: Socket, connection: Connection, code: int, why: str) -> None:
+    async def _hang_up(
+        self, socket: ManagerSocket, connection: Connection, code: int, why: str
+    ) -> None:
         self.engine.observer.note(Noted(ServiceKind.MALFORMED, detail=f"from {connection}: {why}"))
         self.peers.remove(connection)  # nothing may follow a close frame
         with suppress(ConnectionError):
@@ -206,8 +210,8 @@ class Server:
             return False
 
 
-async def _accepted(request: web.Request, *protocols: str) -> Socket:
-    socket = Socket(
+async def _accepted(request: web.Request, *protocols: str) -> ManagerSocket:
+    socket = ManagerSocket(
         protocols=protocols,
         max_msg_size=REQUEST_BYTES + 1,  # aiohttp takes less than it
         compress=False,  # frames are made once for all peers, see `peers`

@@ -36,7 +36,7 @@ boot_clock = cast("Clock", partial(time.clock_gettime_ns, _CLOCK_ID))
 and a function of Python's would cost as much again as the reading itself."""
 
 
-class Alarm(Protocol):
+class Timer(Protocol):
     """Something that will be called at an instant, unless it is cancelled before."""
 
     def cancel(self) -> None:
@@ -47,7 +47,7 @@ class Alarm(Protocol):
 class Timers(Protocol):
     """Where alarms are set."""
 
-    def __call__(self, at: Instant, callback: Callable[[], None]) -> Alarm:
+    def __call__(self, at: Instant, callback: Callable[[], None]) -> Timer:
         """Call `callback` in the running event loop at `at`, or as soon after as can be."""
         ...
 
@@ -58,7 +58,7 @@ class LoopTimers:
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
 
-    def __call__(self, at: Instant, callback: Callable[[], None]) -> Alarm:
+    def __call__(self, at: Instant, callback: Callable[[], None]) -> Timer:
         """See `Timers`."""
         return _LoopAlarm(self.clock, at, callback)
 

@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.machine import Machine
-from tenure.runtime.clock import Alarm, Clock, LoopTimers, Timers
+from tenure.runtime.clock import Clock, LoopTimers, Timer, Timers
 
 E = TypeVar("E")
 A = TypeVar("A")
@@ -42,7 +42,7 @@ class Driver(Generic[E, A]):
         self.timers = timers or LoopTimers(clock)
         self.fail = fail
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._alarm: Alarm | None = None
+        self._alarm: Timer | None = None
         self._events: deque[E] = deque()
         self._handling = False
 

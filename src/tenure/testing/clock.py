@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from heapq import heappop, heappush
 
 from tenure.base.instants import SECOND_NS, Instant, seconds
-from tenure.runtime.clock import Alarm
+from tenure.runtime.clock import Timer
 
 START = Instant(1_000 * SECOND_NS)
 """It is not 0, so that counting backwards from now stays above 0, as on a machine that has run."""
@@ -31,7 +31,7 @@ class TurnedClock:
         """Now. From any thread."""
         return self._now
 
-    def alarm(self, at: Instant, callback: Callable[[], None]) -> Alarm:
+    def alarm(self, at: Instant, callback: Callable[[], None]) -> Timer:
         """See `Timers`. An alarm for now, or before, rings without the clock being turned."""
         if at <= self._now:
             return asyncio.get_running_loop().call_soon(callback)

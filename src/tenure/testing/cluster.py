@@ -28,7 +28,7 @@ from threading import Thread
 from types import TracebackType
 from typing import Any, Self, TypedDict, TypeVar, Unpack
 
-from tenure.base.instants import Instant
+from tenure.base.instants import Instant, in_seconds
 from tenure.base.keys import PoolKind
 from tenure.client.callbacks import Callback
 from tenure.client.hand_off.handler import HandOffHandler
@@ -55,6 +55,8 @@ from tenure.transport.in_process import MemoryDoor, MemoryNetwork
 from tenure.transport.in_process_channels import MemoryChannelNetwork
 from tenure.wire.lease_records import LEASE_RECORDS
 
+FIRST_WALL = 1_700_000_000.0
+"""The wall time of a cluster when its clock says 0."""
 NOWHERE = "127.0.0.1:0"
 """Channels within the process do not look at where they listen."""
 M = TypeVar("M")
@@ -343,6 +345,10 @@ class ClusterEnvironment:
     def timers(self) -> Timers:
         """See `Environment`."""
         return self._cluster.timers()
+
+    def wall(self) -> float:
+        """See `Environment`. It goes as the cluster's clock does."""
+        return FIRST_WALL + in_seconds(self.clock())
 
     def random(self) -> Random:
         """See `Environment`."""

@@ -15,7 +15,7 @@ import msgspec
 
 from tenure.base.instants import Instant, seconds
 from tenure.errors import ConfigurationError
-from tenure.runtime.clock import Alarm, Clock, LoopTimers, Timers
+from tenure.runtime.clock import Clock, LoopTimers, Timer, Timers
 from tenure.transport.contract import Lost, M, Transport
 
 _Pass: TypeAlias = Callable[[], None]
@@ -60,7 +60,7 @@ class FaultyTransport(Generic[M]):
         self.clock = clock
         self.timers = timers or LoopTimers(clock)
         self._lanes: dict[tuple[str, str], deque[_Pass]] = {}
-        self._alarms: dict[int, Alarm] = {}
+        self._alarms: dict[int, Timer] = {}
         self._next_alarm = 0
         self._closed = False
 

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Future
 
+from tenure.base.instants import SECOND_NS
 from tenure.base.ranges import KeyRange
 from tenure.client.callbacks import Callbacks, Job
 from tenure.client.guard import Guards
@@ -24,7 +25,7 @@ from tenure.client.hand_off.handler import (
     settling,
 )
 from tenure.errors import TenureError
-from tenure.protocol.lease.owner.giving import SMALL_BYTES
+from tenure.protocol.lease.owner.giving import SETTLE_NS, SMALL_BYTES
 
 UNTAKEN = "the range is not taken here before it returns, and goes to other owners"
 RETRY_SECONDS = 1.0
@@ -69,6 +70,12 @@ class Application:
         self._turn = asyncio.Lock()
         self.is_leaving = False
         """Nothing will be granted any more: a discard that fails is not tried again."""
+
+    @property
+    def settle_ns(self) -> int:
+        """For how long a range may be waited for to settle; the handler may have it otherwise."""
+        given = getattr(self._handler, "settle_seconds", None)
+        return SETTLE_NS if given is None else round(given * SECOND_NS)
 
     async def _wait_for_turn(self) -> None:
         """Be the only large chunk in this turn of the application's event loop, so that its own

@@ -38,7 +38,6 @@ from tenure.protocol.lease.owner.events import (
     TurnAway,
 )
 from tenure.protocol.lease.owner.giving import (
-    SETTLE_NS,
     EndServing,
     FailGiving,
     Giving,
@@ -177,7 +176,7 @@ class Transfers:
 
     def _settle_ns(self) -> int:
         now = self._owner.environment.clock()
-        return max(min(SETTLE_NS, self.settle_by - now), 0)
+        return max(min(self.application.settle_ns, self.settle_by - now), 0)
 
     def _start(self, line: GivingLine) -> None:
         task = asyncio.get_running_loop().create_task(line.run())

@@ -1,0 +1,94 @@
+"""When something is to be done with which key: the alarms of all entities here, in one order.
+
+Alarms are for wall time, and the timers of a process go by a clock that is never set. So nobody
+sleeps for long, and whoever wakes up looks at the wall again: an alarm does not ring early because
+a clock was set.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from heapq import heappop, heappush
+from itertools import count
+
+from tenure.base.instants import MICROSECOND_NS, Instant, seconds
+from tenure.client.environment import Environment
+from tenure.runtime.clock import Timer
+
+LONGEST_SLEEP = 30.0
+LATER = 1.0
+"""Seconds after which what could not be done is tried again."""
+
+
+class Agenda:
+    """Rings for keys, in the running loop."""
+
+    def __init__(
+        self, environment: Environment, ring: Callable[[str | int], Awaitable[None]]
+    ) -> None:
+        self._clock = environment.clock
+        self._wall = environment.wall
+        self._timers = environment.timers()
+        self._ring = ring
+        self._loop = asyncio.get_running_loop()
+        self._order = count()
+        self._heap: list[tuple[float, int, str | int]] = []
+        self._armed: dict[str | int, float] = {}
+        self._timer: Timer | None = None
+        self._ringing: dict[str | int, asyncio.Task[None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._armed)
+
+    def arm(self, key: str | int, at: float | None) -> None:
+        """Ring for the key at that time, and not before; None for not at all."""
+        if at is None:
+            self._armed.pop(key, None)
+        elif self._armed.get(key) != at:
+            self._armed[key] = at
+            heappush(self._heap, (at, next(self._order), key))
+            if self._heap[0][2] == key:
+                self._sleep()
+
+    def _sleep(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        while self._heap and self._armed.get(self._heap[0][2]) != self._heap[0][0]:
+            heappop(self._heap)
+        if self._heap:
+            wait = min(max(self._heap[0][0] - self._wall(), 0.0), LONGEST_SLEEP)
+            at = Instant(self._clock() + seconds(wait) + MICROSECOND_NS)  # the wall is a float
+            self._timer = self._timers(at, self._wake_soon)
+
+    def _wake_soon(self) -> None:
+        self._loop.call_soon_threadsafe(self._wake)  # a turned clock is of another thread
+
+    def _wake(self) -> None:
+        now = self._wall()
+        while self._heap and self._heap[0][0] <= now:
+            at, _, key = heappop(self._heap)
+            if self._armed.get(key) == at:
+                del self._armed[key]
+                self._begin(key)
+        self._sleep()
+
+    def _begin(self, key: str | int) -> None:
+        if key in self._ringing:
+            self.arm(key, self._wall() + LATER)
+            return
+        task = self._ringing[key] = self._loop.create_task(self._run(key))
+        task.add_done_callback(lambda _: self._ringing.pop(key, None))
+
+    async def _run(self, key: str | int) -> None:
+        await self._ring(key)
+
+    def later(self, key: str | int) -> None:
+        """Ring again soon: it could not be done now."""
+        self.arm(key, self._wall() + LATER)
+
+    async def close(self) -> None:
+        """Ring no more."""
+        self._armed.clear()
+        self._sleep()
+        for each in list(self._ringing.values()):
+            each.cancel()

@@ -1,0 +1,241 @@
+"""`Entities`: a class for each key, in the user's own application.
+
+rooms = Entities(Room, pool="rooms")
+app = FastAPI(lifespan=rooms.lifespan)
+await rooms["attic"].last()              # here, or at its owner
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from threading import Thread
+from types import TracebackType
+from typing import Any, Generic, Self, TypedDict, TypeVar, Unpack, cast
+
+from tenure.base.keys import PoolKind
+from tenure.client.environment import Environment
+from tenure.client.owner import DRAIN_SECONDS, OnRanges
+from tenure.entities.entity import Entity
+from tenure.entities.entity_kind import EntityKind
+from tenure.entities.host import check_coroutine
+from tenure.entities.options import EntityOptions
+from tenure.entities.settings import EntitySettings
+from tenure.entities.station import Station
+from tenure.errors import ClosedError, KeyTypeError, UsageError
+
+E = TypeVar("E", bound=Entity[Any])
+
+WATCHDOG_SECONDS = 10.0
+SETTLE_SECONDS = 10.0
+
+
+class OwnerSettings(TypedDict, total=False):
+    """What `Entities` passes on to its Owner."""
+
+    kind: PoolKind
+    name: str | None
+    capacity: float
+    labels: Mapping[str, str] | None
+    enter_timeout: float
+
+
+class Entities(Generic[E]):
+    """The entities of `pool`, one instance of the class for each key, at the key's owner.
+
+    `entities[key]` is typed as an instance: call its methods, wherever the key lives. `managers`
+    are given as to Owner, and so are `capacity`, `labels`, `name`, `enter_timeout`, `watchdog`, and
+    `kind`. `store` ("sqlite:FILE", "postgresql://...") keeps what survives the loss of a
+    process; without one, state moves from owner to owner, and a crash loses it.
+
+    `turn` is for how many seconds a call may run, `wait` how long it waits for its turn behind at
+    most `most_waiting` others, and `deadline` how long a caller tries. An instance that nobody uses
+    for `idle` seconds is dropped, and so are the oldest over `limit`. Before a range moves, turns
+    there may go on for `settle` seconds. `listen`, `address`, `insecure` and `drain` are those of
+    Member. `on_loss` is called with the ranges whose entities were lost.
+
+    Enter it with `async with`, or as the lifespan of an application. With `with`, methods may be
+    plain functions, and run in threads. Raises ConfigurationError for what cannot be used.
+    """
+
+    def __init__(  # noqa: PLR0913  # what entities are, said once; all but two have a default
+        self,
+        entity: type[E],
+        pool: str,
+        managers: str | Sequence[str] | None = None,
+        *,
+        store: str | None = None,
+        idle: float = 300.0,
+        limit: int = 100_000,
+        turn: float = 30.0,
+        wait: float = 10.0,
+        most_waiting: int = 1000,
+        deadline: float | None = None,
+        settle: float = SETTLE_SECONDS,
+        drain: float = DRAIN_SECONDS,
+        listen: str = "127.0.0.1:0",
+        address: str | None = None,
+        insecure: bool = False,
+        watchdog: float | None = WATCHDOG_SECONDS,
+        on_loss: OnRanges | None = None,
+        _environment: Environment | None = None,
+        **of_owner: Unpack[OwnerSettings],
+    ) -> None:
+        self._kind = EntityKind(entity)
+        self._settings = EntitySettings(
+            pool,
+            managers,
+            EntityOptions(
+                idle=idle,
+                limit=limit,
+                turn=turn,
+                wait=wait,
+                most_waiting=most_waiting,
+                deadline=deadline,
+            ),
+            store=store,
+            settle=settle,
+            drain=drain,
+            listen=listen,
+            address=address,
+            insecure=insecure,
+            on_loss=on_loss,
+            environment=_environment,
+            of_owner={**of_owner, "watchdog": watchdog},
+        )
+        self._station: Station | None = None
+        self._stack: AsyncExitStack | None = None
+        self._thread: _LoopThread | None = None
+
+    # --- calls ---
+
+    def __getitem__(self, key: str | int) -> E:
+        """The entity of `key`, to be called. Nothing is asked before that."""
+        if not isinstance(key, str | int) or isinstance(key, bool):
+            raise KeyTypeError(
+                f"the key of an entity is a str or an int, not {key!r} ({type(key).__name__})"
+            )
+        return cast("E", EntityStub(self, key))
+
+    async def call(self, key: str | int, name: str, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401
+        """What `entities[key].name(...)` does."""
+        station = self.station
+        method = station.kind.method(name)
+        check_coroutine(method, in_threads=self._settings.in_threads)
+        data = method.encode(arguments, named)
+        answer = await station.caller.call(key, name, data)
+        return method.decode_answer(answer)
+
+    def call_blocking(self, key: str | int, name: str, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401
+        """The same, in a thread of a program without an event loop."""
+        assert self._thread is not None
+        return self._thread.run(self.call(key, name, *arguments, **named))
+
+    def caller(self, key: str | int, name: str) -> Callable[..., Any]:
+        """A function that calls the method. Raises UsageError where there is no such method."""
+        self._kind.method(name)
+        return partial(self.call if self._thread is None else self.call_blocking, key, name)
+
+    @property
+    def station(self) -> Station:
+        """What is entered. Raises ClosedError where nothing is."""
+        if self._station is None:
+            raise ClosedError(
+                "these Entities are not entered: pass their lifespan to the application, as in "
+                "FastAPI(lifespan=rooms.lifespan), or use `async with rooms`"
+            )
+        return self._station
+
+    def __repr__(self) -> str:
+        state = "not entered" if self._station is None else repr(self._station.owner)
+        return f"<Entities of {self._kind.name} in pool {self._settings.pool!r}: {state}>"
+
+    # --- living ---
+
+    @asynccontextmanager
+    async def lifespan(self, app: object) -> AsyncIterator[None]:
+        """The lifespan of an ASGI application: `FastAPI(lifespan=rooms.lifespan)`."""
+        del app
+        async with self:
+            yield
+
+    async def __aenter__(self) -> Self:
+        if self._stack is not None:
+            raise UsageError("these Entities are entered already")
+        self._stack = AsyncExitStack()
+        station = Station(self._kind, self._settings)
+        try:
+            await self._stack.enter_async_context(station.running())
+        except BaseException:
+            self._stack = None
+            raise
+        self._station = station
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._stack is not None
+        try:
+            await self._stack.aclose()
+        finally:
+            self._station = self._stack = None
+
+    def __enter__(self) -> Self:
+        self._settings.in_threads = True
+        self._thread = _LoopThread()
+        try:
+            self._thread.run(self.__aenter__())
+        except BaseException:
+            self._thread.end()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._thread is not None
+        try:
+            self._thread.run(self.__aexit__(None, None, None))
+        finally:
+            self._thread.end()
+
+
+class EntityStub:
+    """What stands for an entity, wherever that is: its methods are calls."""
+
+    __slots__ = ("_entities", "_key")
+
+    def __init__(self, entities: Entities[Any], key: str | int) -> None:
+        self._entities = entities
+        self._key = key
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return self._entities.caller(self._key, name)
+
+    def __repr__(self) -> str:
+        return f"<entity {self._key!r} of {self._entities!r}>"
+
+
+class _LoopThread:
+    """An event loop, for programs that have none."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = Thread(target=self._loop.run_forever, name="tenure entities", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> Any:  # noqa: ANN401  # whatever it returns
+        """Its result."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def end(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()

@@ -1,0 +1,182 @@
+"""`Entity`: what a user writes a subclass of, one instance for each key.
+
+What a method has as `self` is the instance as its own turn sees it: the attributes are the
+instance's, and the state is the one that the turn may change, or, in a reading, a copy. When the
+turn is over, so is that `self`: what is kept of it in a task of the background can no longer touch
+the state.
+"""
+
+from collections.abc import Awaitable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import msgspec
+
+from tenure.client.lease import Lease
+from tenure.errors import UsageError
+from tenure.protocol.entity.envelope import Frame, SetAlarm
+
+if TYPE_CHECKING:
+    from tenure.entities.entity_turn import EntityTurn
+
+S = TypeVar("S")
+A = TypeVar("A")
+
+
+class Entity(Generic[S]):
+    """One key's instance: `class Room(Entity[Lines])`, where Lines is a msgspec Struct whose fields
+    all have defaults.
+
+    Its public methods are called through `Entities`, one at a time; those marked `@reading` run
+    beside. When a call returns, `state` is kept, and only then its answer, its frames and its
+    alarms go out. When it raises, nothing of it is. Other attributes live as long as the instance
+    does, and are yours to set up in `on_activate`.
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "_turn")
+    _turn: "EntityTurn"
+
+    # --- yours to write ---
+
+    async def on_activate(self) -> None:
+        """The instance was made: before the first call, and anew wherever its key has moved."""
+
+    async def on_connect(self, socket: "Socket[Any]") -> None:
+        """A socket was attached."""
+
+    async def on_message(self, socket: "Socket[Any]", text: Any) -> None:  # noqa: ANN401  # str or bytes
+        """A socket's client has sent something, text or bytes."""
+
+    async def on_disconnect(self, socket: "Socket[Any]") -> None:
+        """A socket's client has gone."""
+
+    async def on_alarm(self, alarm: "Alarm") -> None:
+        """An alarm is due. If it raises, it is called again, later and later."""
+
+    # --- yours to use ---
+
+    @property
+    def key(self) -> str | int:
+        """The key that this is the entity of."""
+        return self._turn.call.key
+
+    @property
+    def state(self) -> S:
+        """What is kept. Change it in place, or assign another; in a reading it is a copy."""
+        found: S = self._turn.state
+        return found
+
+    @state.setter
+    def state(self, value: S) -> None:
+        self._turn.assign(value)
+
+    @property
+    def lease(self) -> Lease:
+        """The lease under which this runs: send `lease.headers()` along, as a fence."""
+        self._turn.check()
+        return self._turn.lease
+
+    @property
+    def is_repeat(self) -> bool:
+        """Whether this very call was made before, committed a part, and was cut then."""
+        return self._turn.is_repeat
+
+    def now(self) -> float:
+        """Wall time in seconds, which never goes back for this key, whoever owns it."""
+        return self._turn.now()
+
+    def commit(self) -> Awaitable[None]:
+        """Keep what was changed so far, let go out what waits for that, and begin anew: what is
+        raised later takes nothing of it back. Blocks in a `def` method.
+        """
+        return self._turn.commit()
+
+    def set_alarm(self, name: str, at: datetime | float) -> None:
+        """Have `on_alarm` called at that time, or soon where it has passed; instead of an earlier
+        alarm of that name. Seconds are those of `now`. Raises UsageError for a time without zone.
+        """
+        self._turn.set_alarm(name, at)
+
+    def clear_alarm(self, name: str) -> None:
+        """Have no alarm of that name."""
+        self._turn.clear_alarm(name)
+
+    @property
+    def alarms(self) -> dict[str, datetime]:
+        """When which alarm is due."""
+        return {name: _instant(each.due) for name, each in self._turn.alarms().items()}
+
+    @property
+    def sockets(self) -> "list[Socket[Any]]":
+        """Those that are open."""
+        return [Socket(self._turn, each) for each in self._turn.sockets()]
+
+    def broadcast(self, frame: Frame, *, early: bool = False) -> None:
+        """Send it to every socket; see `Socket.send`."""
+        self._turn.send(self._turn.sockets(), frame, early=early)
+
+    # --- on what `Entities` gives ---
+
+    async def attach(self, websocket: Any, attachment: object = None) -> None:  # noqa: ANN401  # a WebSocket of Starlette's
+        """Accept the WebSocket, and be its other end until it closes: `await rooms[key].attach(
+        websocket)`. `attachment` says what it is: anything that msgpack has, of 4 KiB at most.
+        """
+        del websocket, attachment
+        raise UsageError(
+            "attach is called from outside, as in `await rooms[key].attach(websocket)`"
+        )
+
+
+class Socket(Generic[A]):
+    """A WebSocket of an entity, wherever the process is that has it. `A` is its attachment."""
+
+    __slots__ = ("_turn", "id")
+
+    def __init__(self, turn: "EntityTurn", id: bytes) -> None:  # noqa: A002  # what it is
+        self._turn = turn
+        self.id = id
+
+    @property
+    def attachment(self) -> A:
+        """What `attach` was given."""
+        found: A = self._turn.attachment(self.id)
+        return found
+
+    def send(self, frame: Frame, *, early: bool = False) -> None:
+        """Send text or bytes, when what this call does is kept. With `early` it goes out at once:
+        it may be seen, and then not be true.
+        """
+        self._turn.send((self.id,), frame, early=early)
+
+    def close(self, code: int = 1000) -> None:
+        """Close it, after what was sent."""
+        self._turn.close(self.id, code)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Socket) and other.id == self.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def __repr__(self) -> str:
+        return f"<Socket {self.id.hex()[:8]}>"
+
+
+class Alarm(msgspec.Struct, frozen=True):
+    """An alarm that is due."""
+
+    name: str
+    due: datetime
+    late: float
+    """By how many seconds it is late."""
+    attempt: int
+    """1, and more where `on_alarm` has raised before."""
+
+    @classmethod
+    def of(cls, name: str, entry: SetAlarm, now: float) -> "Alarm":
+        """For its handler."""
+        return cls(name, _instant(entry.due), max(now - entry.due, 0.0), entry.attempts + 1)
+
+
+def _instant(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)

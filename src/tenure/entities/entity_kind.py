@@ -1,0 +1,122 @@
+"""What is known of a subclass of Entity before there is an instance: its mistakes are found here,
+when `Entities` is made, and not by the first call.
+"""
+
+from collections.abc import Callable
+from typing import Any, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from tenure.entities.entity import Entity, Socket
+from tenure.entities.methods import EntityMethod, methods_of
+from tenure.errors import ConfigurationError, UsageError, ValueTypeError
+
+STATE_BYTES = 1 << 20
+HANDLERS = ("on_activate", "on_connect", "on_message", "on_disconnect", "on_alarm")
+_SOCKETS = ("on_connect", "on_message", "on_disconnect")
+
+
+class EntityKind:
+    """One subclass."""
+
+    def __init__(self, kind: type[Entity[Any]]) -> None:
+        if not (isinstance(kind, type) and issubclass(kind, Entity)) or kind is Entity:
+            raise ConfigurationError(
+                f"Entities is made of a subclass of Entity, not {kind!r}: write "
+                "`class Room(Entity[Lines])`, and pass Room"
+            )
+        self.type = kind
+        self.name = kind.__name__
+        for each in ("__init__", "__new__"):
+            if getattr(kind, each) is not getattr(Entity, each):
+                raise ConfigurationError(
+                    f"{self.name} has an {each}, which is never called: set up its attributes in "
+                    "on_activate"
+                )
+        self.methods: dict[str, EntityMethod] = methods_of(kind, Entity)
+        self.handles: dict[str, bool] = {
+            each: getattr(kind, each) is not getattr(Entity, each) for each in HANDLERS
+        }
+        self.new: Callable[[], Any] = _state_type(kind)
+        encode = msgspec.msgpack.Encoder().encode
+        self._encode: Callable[[object], bytes] = encode
+        try:
+            self._decode = msgspec.msgpack.Decoder(self.new).decode
+            blank = encode(self.new())
+            self._decode(blank)
+        except (TypeError, ValueError) as error:
+            raise ConfigurationError(
+                f"the state of {self.name}, {_name(self.new)}, cannot be kept: {error}. Every "
+                "field has a default, and a type that msgspec knows"
+            ) from None
+        self.decode_attachment: Any = msgspec.msgpack.Decoder(_attachment_type(kind)).decode
+
+    def method(self, name: str) -> EntityMethod:
+        """The method of this name. Raises UsageError where there is none."""
+        found = self.methods.get(name)
+        if found is None:
+            known = ", ".join(self.methods) or "none"
+            raise UsageError(f"{self.name} has no method {name!r} to be called; it has {known}")
+        return found
+
+    def encode(self, key: str | int, state: object) -> bytes:
+        """State, as bytes. Raises ValueTypeError for what cannot be kept."""
+        try:
+            data = self._encode(state)
+            self._decode(data)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise ValueTypeError(
+                f"the state of {self.name} {key!r:.100} cannot be kept as {_name(self.new)}: "
+                f"{error}. Nothing of this call was kept"
+            ) from None
+        if len(data) > STATE_BYTES:
+            raise ValueTypeError(
+                f"the state of {self.name} {key!r:.100} has {len(data)} bytes, where {STATE_BYTES} "
+                "are the most, and nothing of this call was kept: keep large values elsewhere, by "
+                "reference, or divide them among several keys"
+            )
+        return data
+
+    def decode(self, key: str | int, data: bytes) -> Any:  # noqa: ANN401  # the user's
+        """State. Raises ValueTypeError where an older class kept what this one cannot read."""
+        if not data:
+            return self.new()
+        try:
+            return self._decode(data)
+        except ValueError as error:
+            raise ValueTypeError(
+                f"the state of {self.name} {key!r:.100} was kept by another version of "
+                f"{_name(self.new)}, which this one cannot read: {error}. New fields need a "
+                "default, and a field keeps its type; what was kept is untouched"
+            ) from None
+
+
+def _state_type(kind: type[Entity[Any]]) -> Any:  # noqa: ANN401  # a class
+    for each in kind.__mro__:
+        for base in getattr(each, "__orig_bases__", ()):
+            origin = get_origin(base)
+            if isinstance(origin, type) and issubclass(origin, Entity):
+                found = get_args(base)[0]
+                if isinstance(found, type) and issubclass(found, msgspec.Struct):
+                    return found
+                raise ConfigurationError(
+                    f"the state of {kind.__name__} is {found!r}, and not a msgspec Struct: write "
+                    f"`class {kind.__name__}(Entity[SomeStruct])`"
+                )
+    raise ConfigurationError(
+        f"{kind.__name__} does not say what its state is: write "
+        f"`class {kind.__name__}(Entity[SomeStruct])`"
+    )
+
+
+def _attachment_type(kind: type[Entity[Any]]) -> Any:  # noqa: ANN401  # of any form
+    for name in _SOCKETS:
+        if getattr(kind, name) is not getattr(Entity, name):
+            for each in get_type_hints(getattr(kind, name)).values():
+                if get_origin(each) is Socket and not hasattr(get_args(each)[0], "__constraints__"):
+                    return get_args(each)[0]
+    return Any
+
+
+def _name(of: Any) -> str:  # noqa: ANN401  # a class
+    return getattr(of, "__name__", str(of))

@@ -1,0 +1,243 @@
+"""One operation on one entity: what it has read and changed, until that is kept, or dropped.
+
+The gate: frames, alarms and calls to other entities leave when the state that they are about is
+kept and the lease was held all the while. So they wait here, and go out together.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Coroutine, Iterable
+from contextvars import ContextVar
+from datetime import datetime
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from tenure.client.entering import Done
+from tenure.client.guard import Guard
+from tenure.client.lease import Lease
+from tenure.errors import UsageError
+from tenure.protocol.entity.envelope import Frame, Push, SetAlarm, TurnChanges
+from tenure.protocol.entity.key_line import EntityCall, Place
+
+if TYPE_CHECKING:
+    from tenure.entities.live_entity import LiveEntity
+
+MOST_ALARMS = 1000
+MOST_NAME = 200
+"""Characters of an alarm's name."""
+FRAME_BYTES = 1 << 18
+UNREAD: Any = object()
+
+
+class Keeper(Protocol):
+    """Who keeps what a turn has changed."""
+
+    async def keep(self, turn: "EntityTurn", answer: bytes | None) -> None:
+        """Keep it, and let out what waits for that."""
+        ...
+
+    def wall(self) -> float:
+        """Wall time."""
+        ...
+
+    def send_early(self, turn: "EntityTurn", changes: TurnChanges) -> list[Push]:
+        """Let frames out at once."""
+        ...
+
+
+class EntityTurn:
+    """A turn with an entity, or a reading beside."""
+
+    def __init__(
+        self,
+        keeper: Keeper,
+        live: "LiveEntity",
+        lease: Lease,
+        guard: Guard,
+        call: EntityCall,
+        *,
+        is_repeat: bool = False,
+        is_reading: bool = False,
+    ) -> None:
+        self._keeper = keeper
+        self.live = live
+        self.lease = lease
+        self.guard = guard
+        self.call = call
+        self._is_repeat = is_repeat
+        self.is_reading = is_reading
+        self.keeps_answer = bool(call.id)
+        self.is_over = False
+        self._copy: Any = UNREAD
+        """Of the state, for a reading."""
+        self.is_touched = False
+        """Whether the state was read, and may have been changed."""
+        self.changes = TurnChanges()
+        self.named_alarms: set[str] = set()
+        """All that it has set or cleared, committed or not."""
+        self.latest = 0.0
+        self.loop = asyncio.get_running_loop()
+
+    @property
+    def place(self) -> Place:
+        """The entity."""
+        return self.live.pool, self.call.key
+
+    def check(self) -> None:
+        """Raise UsageError where the turn is over."""
+        if self.is_over:
+            raise UsageError(
+                f"the turn of {self.call.method} with {self.call.key!r:.100} is over: a method's "
+                "`self` must not be used after the method has returned"
+            )
+
+    def _check_exclusive(self, what: str) -> None:
+        self.check()
+        if self.is_reading:
+            raise UsageError(
+                f"{self.call.method} is marked @reading, and cannot {what}: leave out @reading, "
+                "and it has a turn of its own"
+            )
+
+    # --- state ---
+
+    @property
+    def state(self) -> Any:  # noqa: ANN401  # the user's
+        """See `Entity.state`."""
+        if self.is_over:
+            self.check()
+        if self.is_reading:
+            if self._copy is UNREAD:
+                self._copy = self.live.decoded()
+            return self._copy
+        self.is_touched = True
+        if self.live.state is UNREAD:
+            self.live.state = self.live.decoded()
+        return self.live.state
+
+    def assign(self, value: Any) -> None:  # noqa: ANN401
+        """See `Entity.state`."""
+        self._check_exclusive("assign state")
+        self.is_touched = True
+        self.live.state = value
+
+    @property
+    def is_repeat(self) -> bool:
+        """See `Entity.is_repeat`."""
+        return self._is_repeat
+
+    def now(self) -> float:
+        """See `Entity.now`."""
+        self.check()
+        self.latest = max(self._keeper.wall(), self.live.envelope.latest, self.latest)
+        return self.latest
+
+    def commit(self) -> Awaitable[None]:
+        """See `Entity.commit`."""
+        self._check_exclusive("commit")
+        return in_its_loop(self.loop, self._keeper.keep(self, None))
+
+    def roll_back(self) -> None:
+        """Forget what was changed since the last commit."""
+        self.changes = TurnChanges()
+        self.live.state = UNREAD
+        self.is_touched = False
+
+    # --- alarms ---
+
+    def alarms(self) -> dict[str, SetAlarm]:
+        """All that are set."""
+        self.check()
+        found = {**self.live.envelope.alarms, **self.changes.alarms}
+        return {name: each for name, each in found.items() if each is not None}
+
+    def set_alarm(self, name: str, at: object) -> None:
+        """See `Entity.set_alarm`."""
+        self._check_exclusive("set an alarm")
+        if not self.live.has_on_alarm:
+            raise UsageError(f"{self.live.pool} entities have no on_alarm to handle {name!r:.100}")
+        if not isinstance(name, str) or not 0 < len(name) <= MOST_NAME:
+            raise UsageError(f"an alarm's name is a text of up to {MOST_NAME} characters: {name!r}")
+        due = _wall_time(at)
+        if name not in (there := self.alarms()) and len(there) >= MOST_ALARMS:
+            raise UsageError(
+                f"{self.call.key!r:.100} has {MOST_ALARMS} alarms already, and no room for "
+                f"{name!r}: clear_alarm those that are not wanted"
+            )
+        self.named_alarms.add(name)
+        self.changes.alarms[name] = SetAlarm(due, due)
+
+    def clear_alarm(self, name: str) -> None:
+        """See `Entity.clear_alarm`."""
+        self._check_exclusive("clear an alarm")
+        self.named_alarms.add(name)
+        self.changes.alarms[name] = None
+
+    # --- sockets ---
+
+    def sockets(self) -> list[bytes]:
+        """The ids of those that are open."""
+        self.check()
+        entries = {**self.live.envelope.sockets, **self.changes.opened}
+        left = self.changes.closed
+        return [each for each, it in entries.items() if not it.closing and each not in left]
+
+    def attachment(self, socket: bytes) -> Any:  # noqa: ANN401  # the user's
+        """See `Socket.attachment`."""
+        self.check()
+        entry = self.changes.opened.get(socket) or self.live.envelope.sockets.get(socket)
+        return None if entry is None else self.live.attachment(entry.attachment)
+
+    def send(self, sockets: Iterable[bytes], frame: Frame, *, early: bool) -> None:
+        """See `Socket.send`."""
+        self._check_exclusive("send")
+        if not isinstance(frame, str | bytes):
+            raise UsageError(f"a frame is text or bytes, not {frame!r:.100}: encode it first")
+        if len(frame) > FRAME_BYTES:
+            raise UsageError(f"a frame of {len(frame)}, where {FRAME_BYTES} are the most")
+        changes = TurnChanges() if early else self.changes
+        for each in sockets:
+            changes.frames[each] = (*changes.frames.get(each, ()), frame)
+        if early and changes.frames:
+            self._keeper.send_early(self, changes)
+
+    def close(self, socket: bytes, code: int) -> None:
+        """See `Socket.close`."""
+        self._check_exclusive("close a socket")
+        self.changes.closed[socket] = code
+
+
+CURRENT: ContextVar[EntityTurn | None] = ContextVar("tenure_entity_turn", default=None)
+"""The turn on whose behalf code runs: what it calls carries its chain."""
+
+
+def in_its_loop(
+    loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, None]
+) -> Awaitable[None]:
+    """To be awaited in `loop`; in a thread beside, done when this returns."""
+    try:
+        if asyncio.get_running_loop() is loop:
+            return work
+    except RuntimeError:
+        pass
+    asyncio.run_coroutine_threadsafe(work, loop).result()
+    return Done()
+
+
+def _wall_time(at: object) -> float:
+    if isinstance(at, datetime):
+        if at.tzinfo is None:
+            raise UsageError(f"{at!r} has no time zone: write datetime.now(UTC), or add one")
+        return at.timestamp()
+    if isinstance(at, int | float) and not isinstance(at, bool) and isfinite(at):
+        return float(at)
+    raise UsageError(f"an alarm is for a datetime, or for seconds as now() gives them, not {at!r}")
+
+
+class SocketOpened(msgspec.Struct, array_like=True):
+    """What an edge says of a socket when it is attached."""
+
+    id: bytes
+    edge: str
+    attachment: bytes

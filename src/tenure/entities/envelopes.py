@@ -1,0 +1,68 @@
+"""The envelopes of the entities that are owned here: they move with their ranges.
+
+Where a store keeps them, nothing is here: the range moves all the same, unbroken, because the next
+owner finds in the store whatever this one has acknowledged.
+"""
+
+from collections.abc import Iterable
+from threading import RLock
+
+from tenure.base.keys import UserKey
+from tenure.base.ranges import KeyRange
+from tenure.client.guard import Guards
+from tenure.client.hand_off.keyed_state import KeyedState
+from tenure.client.lease import Lease
+from tenure.entities.live_entity import NOTHING_KEPT
+from tenure.errors import ClosedError
+from tenure.protocol.entity.envelope import Envelope
+
+
+class Envelopes(KeyedState[Envelope]):
+    """By key."""
+
+    def __init__(self, settle_seconds: float) -> None:
+        super().__init__(value_type=Envelope)
+        self.settle_seconds = settle_seconds
+        """For how long turns may go on in a range that is to move."""
+        self._guards: Guards | None = None
+
+    @property
+    def lock(self) -> RLock:
+        """Held by whoever puts a range in, or drops it."""
+        return self._lock
+
+    @property
+    def guards(self) -> Guards:
+        """Those of the owner."""
+        if self._guards is None:
+            raise ClosedError("these Entities are not entered")
+        return self._guards
+
+    def guard_with(self, guards: Guards) -> None:
+        """See `OwnersState`."""
+        self._guards = guards
+
+    def _check(self, user_key: UserKey, value: Envelope) -> None:
+        """Its parts were looked at one by one."""
+
+    def counting(self, key: UserKey, lease: Lease) -> Envelope:
+        """What was kept of the key, if it is of an unbroken time up to `lease`."""
+        found = self.get(key)
+        if found is None:
+            return NOTHING_KEPT
+        since = self.guards.board.since(lease)
+        if since is None or not found.counts(lease.number, since, lease.journal):
+            self.pop(key, None)
+            return NOTHING_KEPT
+        return found
+
+    def alarms_within(self, ranges: Iterable[KeyRange]) -> list[tuple[str | int, float]]:
+        """The keys that have alarms, and when the first of each rings."""
+        found = []
+        for key_range in ranges:
+            for key in self.within(key_range):
+                envelope = self.get(key)
+                at = None if envelope is None else envelope.next_alarm()
+                if at is not None and not isinstance(key, bytes):
+                    found.append((key, at))
+        return found

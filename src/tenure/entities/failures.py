@@ -1,0 +1,53 @@
+"""The error that a call ended with, on its way to the caller.
+
+An error of tenure arrives as what it is. So does any other exception whose class the caller has
+imported too, made again from its arguments; otherwise it is an EntityError that says what it was.
+"""
+
+import sys
+from contextlib import suppress
+
+import msgspec
+
+from tenure import errors
+from tenure.errors import EntityError, NotOwner, TenureError
+from tenure.protocol.entity.messages import ARGUMENT_BYTES, EntityFailure
+
+TEXT_CHARACTERS = 4000
+
+
+def failure_of(seq: int, error: BaseException) -> EntityFailure:
+    """What to send."""
+    kind = type(error)
+    try:
+        arguments = msgspec.msgpack.encode(error.args)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        arguments = b""
+    if len(arguments) > ARGUMENT_BYTES:
+        arguments = b""
+    return EntityFailure(
+        seq,
+        kind.__module__,
+        kind.__qualname__,
+        str(error)[:TEXT_CHARACTERS],
+        arguments,
+        error.address if isinstance(error, NotOwner) else None,
+    )
+
+
+def error_of(failure: EntityFailure) -> Exception:
+    """What to raise."""
+    if failure.module == errors.__name__:
+        kind = getattr(errors, failure.name, None)
+        if kind is NotOwner:
+            return NotOwner(failure.text, address=failure.address)
+        if isinstance(kind, type) and issubclass(kind, TenureError):
+            try:
+                return kind(failure.text)
+            except TypeError:  # it carries more
+                return TenureError(failure.text)
+    kind = getattr(sys.modules.get(failure.module), failure.name, None)
+    if failure.arguments and isinstance(kind, type) and issubclass(kind, Exception):
+        with suppress(Exception):  # whatever the class makes of it
+            return kind(*msgspec.msgpack.decode(failure.arguments))
+    return EntityError(f"{failure.module}.{failure.name}: {failure.text}")

@@ -1,0 +1,86 @@
+"""One entity in this process: its line, what is kept of it, and its instance."""
+
+import asyncio
+from typing import Any
+
+from tenure.client.lease import Lease
+from tenure.entities.entity import Entity
+from tenure.entities.entity_kind import EntityKind
+from tenure.entities.entity_turn import UNREAD, EntityTurn
+from tenure.protocol.entity.envelope import Envelope
+from tenure.protocol.entity.key_line import EntityCall, KeyLine
+
+NOTHING_KEPT = Envelope()
+
+
+class LiveEntity:
+    """One key's. What its instance has is of one lease, and is made anew under another."""
+
+    __slots__ = (
+        "_attributes",
+        "_kind",
+        "_lease",
+        "envelope",
+        "has_on_alarm",
+        "key",
+        "line",
+        "pool",
+        "readings",
+        "state",
+        "used_at",
+        "waiting",
+    )
+
+    def __init__(self, key: str | int, pool: str, kind: EntityKind, most_waiting: int) -> None:
+        self.key = key
+        self.pool = pool
+        self._kind = kind
+        self.line = KeyLine(most_waiting)
+        self.waiting: dict[EntityCall, asyncio.Future[None]] = {}
+        self.readings = 0
+        """How many run."""
+        self.envelope = NOTHING_KEPT
+        self.state: Any = UNREAD
+        """Decoded, for turns; they change it."""
+        self.has_on_alarm = kind.handles["on_alarm"]
+        self.used_at = 0.0
+        self._attributes: dict[str, Any] = {}
+        self._lease: tuple[int, int] | None = None
+
+    def is_active(self, lease: Lease) -> bool:
+        """Whether the instance is of that lease."""
+        return self._lease == (lease.number, lease.journal)
+
+    def begin(self, envelope: Envelope) -> None:
+        """An instance anew, of what was kept. It is active only when that is said."""
+        self._lease, self._attributes = None, {}
+        self.envelope, self.state = envelope, UNREAD
+
+    def activated(self, lease: Lease) -> None:
+        """It is of `lease` now."""
+        self._lease = lease.number, lease.journal
+
+    def drop(self) -> None:
+        """What is here may not be what was kept: the next turn begins anew."""
+        self._lease = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody uses it."""
+        return not self.line and not self.readings
+
+    def decoded(self) -> Any:  # noqa: ANN401  # the user's
+        """A copy of the state that was kept last."""
+        return self._kind.decode(self.key, self.envelope.state)
+
+    def attachment(self, data: bytes) -> Any:  # noqa: ANN401  # the user's
+        """Of a socket."""
+        return self._kind.decode_attachment(data)
+
+    def seen_by(self, turn: EntityTurn) -> Entity[Any]:
+        """The instance, as `self` of a method that runs in `turn`."""
+        kind = self._kind.type
+        view = kind.__new__(kind)
+        view.__dict__ = self._attributes
+        view._turn = turn  # noqa: SLF001  # hidden from users, and ours
+        return view

@@ -1,0 +1,136 @@
+"""The methods of an entity that can be called, with the types of what they take and return.
+
+Arguments and answers are encoded also where the entity is in this very process, so that a call
+means the same wherever its key lives: what is passed is a copy, and of the types that are declared.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, Union, get_type_hints
+
+import msgspec
+
+from tenure.errors import ConfigurationError, UsageError, ValueTypeError
+from tenure.protocol.entity.messages import ARGUMENT_BYTES
+
+F = TypeVar("F", bound=Callable[..., Any])
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def reading(method: F) -> F:
+    """A method that only reads: it runs beside others, on the state that was last committed, of
+    which it has a copy. What it changes there is dropped.
+    """
+    if not inspect.isfunction(method):
+        raise ConfigurationError(f"@reading is for a method of an entity, not {method!r}")
+    method.__tenure_reading__ = True  # type: ignore[attr-defined]
+    return method
+
+
+class EntityMethod:
+    """One of them."""
+
+    def __init__(self, owner: str, name: str, function: Callable[..., Any]) -> None:
+        self.name = name
+        self.label = f"{owner}.{name}"
+        self.function = function
+        self.is_reading: bool = getattr(function, "__tenure_reading__", False)
+        self.is_coroutine = inspect.iscoroutinefunction(function)
+        parameters = list(inspect.signature(function).parameters.values())[1:]
+        try:
+            hints = get_type_hints(function)
+        except NameError as error:
+            raise ConfigurationError(
+                f"{self.label} has an annotation that cannot be found: {error}. Annotate with what "
+                "the module has"
+            ) from None
+        if any(each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD) for each in parameters):
+            raise ConfigurationError(
+                f"{self.label} takes any arguments, and a call needs to know which: name them"
+            )
+        self._names = tuple(each.name for each in parameters)
+        self._few = sum(each.kind is not each.KEYWORD_ONLY for each in parameters)
+        self._only = tuple(each.name for each in parameters if each.kind is each.POSITIONAL_ONLY)
+        fields: list[Any] = []
+        for each in parameters:
+            taken = hints.get(each.name, Any)
+            if each.default is each.empty:
+                fields.append((each.name, taken))
+            else:
+                fields.append((each.name, Union[taken, msgspec.UnsetType], msgspec.UNSET))  # noqa: UP007
+        try:
+            taken = msgspec.defstruct(
+                f"{name}_arguments", fields, forbid_unknown_fields=True, kw_only=True
+            )
+            self._decode = msgspec.msgpack.Decoder(taken).decode
+            self.decode_answer = msgspec.msgpack.Decoder(hints.get("return", Any)).decode
+        except TypeError as error:
+            raise ConfigurationError(
+                f"{self.label} takes or returns what cannot be sent to another process: {error}"
+            ) from None
+
+    def encode(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> bytes:
+        """The arguments of a call, as bytes. Raises UsageError for such as it does not take."""
+        if len(arguments) > self._few:
+            raise UsageError(
+                f"{self.label} takes {self._few} arguments by position, not {len(arguments)}"
+            )
+        given = dict(zip(self._names, arguments, strict=False))
+        if named:
+            twice = given.keys() & named.keys() or named.keys() & set(self._only)
+            if twice:
+                raise UsageError(f"{self.label} was given {', '.join(sorted(twice))} wrongly")
+            given.update(named)
+        try:
+            data = _encode(given)
+            self._decode(data)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise ValueTypeError(f"{self.label} cannot be called with that: {error}") from None
+        self._check_size(data, "arguments")
+        return data
+
+    def decode(self, data: bytes) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments of a call."""
+        found = self._decode(data)
+        given = {name: getattr(found, name) for name in self._names}
+        given = {name: each for name, each in given.items() if each is not msgspec.UNSET}
+        return tuple(given.pop(name) for name in self._only if name in given), given
+
+    def encode_answer(self, value: Any) -> bytes:  # noqa: ANN401  # whatever the method returns
+        """An answer, as bytes. Raises ValueTypeError for what is not of the declared type."""
+        if value is None:
+            data = NOTHING
+        else:
+            try:
+                data = _encode(value)
+            except (TypeError, ValueError, OverflowError, RecursionError) as error:
+                raise ValueTypeError(f"the answer of {self.label}: {error}") from None
+            self._check_size(data, "an answer")
+        try:
+            self.decode_answer(data)
+        except ValueError as error:
+            raise ValueTypeError(
+                f"{self.label} returned what it does not declare: {error}"
+            ) from None
+        return data
+
+    def _check_size(self, data: bytes, what: str) -> None:
+        if len(data) > ARGUMENT_BYTES:
+            raise ValueTypeError(
+                f"{self.label} with {what} of {len(data)} bytes, where {ARGUMENT_BYTES} are the "
+                "most: keep large values elsewhere, by reference"
+            )
+
+
+NOTHING = _encode(None)
+
+
+def methods_of(kind: type, base: type) -> dict[str, EntityMethod]:
+    """What can be called of a class: its public methods, except those of `base` and `on_...`."""
+    found = {}
+    for name in dir(kind):
+        function = inspect.getattr_static(kind, name)
+        if name.startswith(("_", "on_")) or hasattr(base, name) or not inspect.isfunction(function):
+            continue
+        found[name] = EntityMethod(kind.__name__, name, function)
+    return found

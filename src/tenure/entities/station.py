@@ -1,0 +1,177 @@
+"""One process of a pool of entities, while it is entered: an Owner, a Lookup, and what runs between
+them. Everything in it is of one event loop.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+from tenure.base.keys import UserKey
+from tenure.base.ranges import KeyRange
+from tenure.client.lease import Lease
+from tenure.client.lookup import Lookup
+from tenure.client.owner import Owner
+from tenure.entities.agenda import Agenda
+from tenure.entities.alarms import ring_alarm
+from tenure.entities.caller import Caller
+from tenure.entities.entity_kind import EntityKind
+from tenure.entities.envelopes import Envelopes
+from tenure.entities.host import EntityHost
+from tenure.entities.links import GatedAnswer, Links, always
+from tenure.entities.live_entity import LiveEntity
+from tenure.entities.settings import EntitySettings
+from tenure.errors import Busy, ConfigurationError, LeaseLost, NotOwner, TenureError
+from tenure.protocol.entity.envelope import Push
+from tenure.protocol.entity.key_line import EntityCall
+
+PING = ".ping"
+SWEEP_SECONDS = 10.0
+logger = logging.getLogger("tenure.entities")
+
+
+class Station:
+    """What is entered."""
+
+    owner: Owner
+    lookup: Lookup
+    host: EntityHost
+    caller: Caller
+
+    def __init__(self, kind: EntityKind, settings: EntitySettings) -> None:
+        self._settings = settings
+        self.kind = kind
+        self._links = Links(settings.environment.channels(), self._serve, self._on_link_lost)
+        self._agenda = Agenda(settings.environment, self._ring)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Be an owner of the pool until the block ends."""
+        settings = self._settings
+        async with AsyncExitStack() as stack:
+            envelopes = Envelopes(settings.settle)
+            store = await settings.open_store()
+            if store is not None:
+                stack.push_async_callback(store.close)
+            self.host = EntityHost(
+                settings.pool,
+                self.kind,
+                settings.options,
+                envelopes,
+                store,
+                self,
+                settings.environment.wall,
+            )
+            url = await self._listen()
+            stack.push_async_callback(self._end)
+            self.lookup = settings.lookup()
+            self.owner = settings.owner(
+                address=settings.address or url,
+                hand_off=envelopes,
+                on_grant=self._on_grant,
+                lookup=self.lookup,
+                probe=self._probe,
+            )
+            self.caller = Caller(
+                self.owner,
+                self.lookup,
+                self._links,
+                self.host.perform,
+                settings.options,
+                settings.environment.random(),
+            )
+            await stack.enter_async_context(self.owner)
+            await stack.enter_async_context(self.lookup)
+            stack.push_async_callback(self._leave)
+            self._go(self._sweep())
+            yield
+
+    async def _listen(self) -> str:
+        try:
+            return await self._links.listen(self._settings.listen)
+        except OSError as error:
+            raise ConfigurationError(
+                f"entities cannot listen on {self._settings.listen}: {error}. Let them choose a "
+                'free port, as in listen="127.0.0.1:0"'
+            ) from None
+
+    async def _leave(self) -> None:
+        await self.owner.close(drain=self._settings.drain)
+
+    async def _end(self) -> None:
+        for each in list(self._tasks):
+            each.cancel()
+        await self._agenda.close()
+        await self._links.close()
+
+    def _go(self, work: Any) -> None:  # noqa: ANN401  # a coroutine
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _sweep(self) -> None:
+        idle = self._settings.options.idle
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(min(idle / 2, SWEEP_SECONDS))
+            self.host.passivate(loop.time() - idle)
+
+    # --- what others ask ---
+
+    async def _serve(self, call: EntityCall) -> GatedAnswer:
+        if call.method == PING:
+            return self.owner.name.encode(), always
+        lease = self.owner.check(call.key)
+        if lease is None:
+            raise NotOwner(f"{call.key!r:.100} is not held here", address=self._elsewhere(call.key))
+        data = await self.host.perform(call)
+        held: Lease = lease
+        return data, lambda: self.owner.holds(held)
+
+    def _elsewhere(self, key: UserKey) -> str | None:
+        found = self.lookup.find(key)
+        return None if found == self.owner.address else found
+
+    def _on_link_lost(self, url: str) -> None:
+        pass
+
+    async def _probe(self) -> None:
+        """That its own address leads here."""
+        link = await self._links.link(self.owner.address)
+        found = (await link.ask(EntityCall("", b"", PING, b""))).decode()
+        if found != self.owner.name:
+            raise ConfigurationError(
+                f"{self.owner.address} is answered by {found!r}, and not by {self.owner.name!r}"
+            )
+
+    # --- what is kept ---
+
+    def push(self, live: LiveEntity, lease: Lease, pushes: list[Push]) -> None:
+        """See `Outlet`."""
+
+    def arm(self, key: str | int, at: float | None) -> None:
+        """See `Outlet`."""
+        self._agenda.arm(key, at)
+
+    async def _on_grant(self, ranges: tuple[KeyRange, ...]) -> None:
+        """The alarms of these keys ring here from now on."""
+        store = self.host.store
+        if store is None:
+            found = self.host.envelopes.alarms_within(ranges)
+        else:
+            found = await store.alarms_within(ranges)
+        for key, at in found:
+            self._agenda.arm(key, at)
+
+    async def _ring(self, key: str | int) -> None:
+        try:
+            await ring_alarm(self.host, key)
+        except (NotOwner, LeaseLost):
+            pass  # the next owner finds it
+        except Busy:
+            self._agenda.later(key)
+        except TenureError:
+            logger.exception("the alarm of %s %.100r could not be handled", self.host.pool, key)
+            self._agenda.later(key)

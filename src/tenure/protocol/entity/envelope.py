@@ -1,0 +1,204 @@
+"""What is kept of an entity, which moves with its key and is stored as one: its state, and what
+makes calls, alarms and sockets go on at another owner as if nothing had happened.
+
+An envelope never changes: an operation that is kept makes a new one, `after` its changes, and that
+is either kept whole or not at all. A process that fails in between has changed nothing.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
+
+Frame: TypeAlias = str | bytes
+"""What a socket sends or gets at a time."""
+
+MOST_ANSWERS = 64
+ANSWER_SECONDS = 600.0
+"""How many answers of a key are kept, and for how long: a caller tries again for less."""
+ANSWERS_BYTES = 1 << 20
+"""All answers of a key. The newest is kept in any case."""
+UNREAD_BYTES = 1 << 18
+"""What may be on its way to one socket. A client that does not read it is closed."""
+SLOW_CLIENT = 1013
+"""The code with which it is: try again later."""
+
+
+class KeptAnswer(msgspec.Struct, frozen=True, array_like=True):
+    """The first answer to a call."""
+
+    id: bytes
+    at: float
+    data: bytes | None
+    """None while the call has committed a part, and has not come to its end."""
+
+
+class SetAlarm(msgspec.Struct, frozen=True, array_like=True):
+    """An alarm that has not been handled yet. Instants are wall time, in seconds."""
+
+    due: float
+    next_at: float
+    """When it rings, which is later than when it was due where its handler has failed."""
+    attempts: int = 0
+
+
+class SocketEntry(msgspec.Struct, frozen=True, array_like=True):
+    """A socket, as its entity knows it."""
+
+    edge: str
+    """Where the process is that has it."""
+    attachment: bytes
+    received: int = 0
+    """The number of the last frame from the client that was handled."""
+    sent: int = 0
+    unread: tuple[Any, ...] = ()
+    """The last frames to the client, up to `sent`, that the edge has not confirmed. Each is a
+    Frame, which msgspec has no word for."""
+    closing: int = 0
+    """The code with which it is to be closed after these; 0 while it is open."""
+
+    def after(self, received: int) -> tuple[Frame, ...] | None:
+        """What follows the frame of this number; None where that is not known."""
+        missing = self.sent - received
+        if not 0 <= missing <= len(self.unread):
+            return None
+        return self.unread[len(self.unread) - missing :]
+
+    def confirmed(self, received: int) -> "SocketEntry":
+        """The edge has everything up to `received`."""
+        rest = self.after(received)
+        return self if rest is None else msgspec.structs.replace(self, unread=rest)
+
+    def sending(self, frames: tuple[Frame, ...]) -> "SocketEntry":
+        """With more frames on their way; it is closed where too many are."""
+        unread = (*self.unread, *frames)
+        closing = self.closing
+        if sum(map(len, unread)) > UNREAD_BYTES:
+            unread, frames, closing = self.unread, (), SLOW_CLIENT
+        sent = self.sent + len(frames)
+        return msgspec.structs.replace(self, sent=sent, unread=unread, closing=closing)
+
+
+class Push(NamedTuple):
+    """Frames for the sockets of one edge: for each of these, the number of the first frame."""
+
+    edge: str
+    frames: tuple[Frame, ...]
+    sockets: tuple[tuple[bytes, int, int], ...]
+    """Its id, the number of the first frame, and the code to close it with, or 0."""
+
+
+class TurnChanges:
+    """What an operation is to change, besides the state."""
+
+    def __init__(self) -> None:
+        self.alarms: dict[str, SetAlarm | None] = {}
+        self.frames: dict[bytes, tuple[Frame, ...]] = {}
+        self.closed: dict[bytes, int] = {}
+        self.opened: dict[bytes, SocketEntry] = {}
+        self.received: tuple[bytes, int] | None = None
+        self.gone: bytes | None = None
+
+    def __bool__(self) -> bool:
+        return bool(
+            self.alarms or self.frames or self.closed or self.opened or self.received or self.gone
+        )
+
+
+class Envelope(msgspec.Struct, frozen=True, array_like=True):
+    """All that is kept of one entity."""
+
+    number: int = 0
+    journal: int = 0
+    """Of the lease under which it was kept."""
+    state: bytes = b""
+    """Empty before any was kept."""
+    latest: float = 0.0
+    """The latest wall time that the entity was told: it is told no earlier one."""
+    answers: tuple[KeptAnswer, ...] = ()
+    alarms: Mapping[str, SetAlarm] = {}
+    sockets: Mapping[bytes, SocketEntry] = {}
+
+    def counts(self, number: int, since: int, journal: int) -> bool:
+        """Whether it is of an unbroken time up to the lease of this number."""
+        return self.journal == journal and since <= self.number <= number
+
+    def answer_to(self, call: bytes) -> KeptAnswer | None:
+        """The answer to a call that was made before."""
+        return next((each for each in self.answers if each.id == call), None)
+
+    def next_alarm(self) -> float | None:
+        """When the first alarm rings."""
+        return min((each.next_at for each in self.alarms.values()), default=None)
+
+    def due_alarm(self, now: float) -> str | None:
+        """The alarm that is to be handled first."""
+        due = [(each.next_at, name) for name, each in self.alarms.items() if each.next_at <= now]
+        return min(due)[1] if due else None
+
+    def after(
+        self,
+        changes: TurnChanges,
+        state: bytes,
+        lease: tuple[int, int],
+        latest: float,
+        answer: KeptAnswer | None,
+    ) -> "tuple[Envelope, list[Push]]":
+        """This with the changes, kept under `lease` (number and journal); and what goes out."""
+        sockets, pushes = self._sockets_after(changes) if changes else (self.sockets, [])
+        alarms = self.alarms
+        if changes.alarms:
+            merged = {**alarms, **changes.alarms}
+            alarms = {name: each for name, each in merged.items() if each is not None}
+        answers = self.answers
+        if answer is not None:
+            answers = with_answer(answers, answer)
+        new = Envelope(*lease, state, max(latest, self.latest), answers, alarms, sockets)
+        return new, pushes
+
+    def _sockets_after(self, changes: TurnChanges) -> "tuple[dict[bytes, SocketEntry], list[Push]]":
+        sockets = {**self.sockets, **changes.opened}
+        if changes.received is not None and changes.received[0] in sockets:
+            socket, number = changes.received
+            sockets[socket] = msgspec.structs.replace(sockets[socket], received=number)
+        groups: dict[tuple[str, tuple[Frame, ...]], list[tuple[bytes, int, int]]] = {}
+        for socket in {**changes.frames, **changes.closed}:
+            before = sockets.get(socket)
+            if before is None or before.closing:
+                continue
+            frames = changes.frames.get(socket, ())
+            new = before.sending(frames)
+            closing = changes.closed.get(socket, 0) or new.closing
+            sockets[socket] = msgspec.structs.replace(new, closing=closing)
+            sent = frames if new.sent > before.sent else ()
+            where = groups.setdefault((before.edge, sent), [])
+            where.append((socket, before.sent + 1, closing))
+        if changes.gone is not None:
+            sockets.pop(changes.gone, None)
+        return sockets, [Push(*to, tuple(those)) for to, those in groups.items()]
+
+    def confirmed(self, received: Mapping[bytes, int]) -> "Envelope":
+        """The edges have all frames up to these numbers; what was closed and read is forgotten."""
+        sockets = dict(self.sockets)
+        for socket, number in received.items():
+            entry = sockets.get(socket)
+            if entry is not None:
+                sockets[socket] = new = entry.confirmed(number)
+                if new.closing and not new.unread:
+                    del sockets[socket]
+        return msgspec.structs.replace(self, sockets=sockets)
+
+
+def with_answer(answers: tuple[KeptAnswer, ...], new: KeptAnswer) -> tuple[KeptAnswer, ...]:
+    """The answers with a new one, without those that are too old or too many."""
+    if answers and answers[-1].id == new.id:
+        answers = answers[:-1]  # it was kept while it was under way
+    if len(answers) >= MOST_ANSWERS:
+        answers = answers[1:]
+    while answers and answers[0].at < new.at - ANSWER_SECONDS:
+        answers = answers[1:]
+    size = sum(len(each.data) for each in answers if each.data) + len(new.data or b"")
+    while answers and size > ANSWERS_BYTES:
+        size -= len(answers[0].data or b"")
+        answers = answers[1:]
+    return (*answers, new)

@@ -1,0 +1,109 @@
+"""The line of one key: who has the turn, and who waits for it.
+
+Calls come with their chain, which is the turns that wait for them. A call into a turn of its own
+chain would wait for itself, and is refused at once. Chains that cross each other are found by
+nobody alone: they end when somebody has waited too long, and then are told who has the turn, since
+when, and what that waits for.
+"""
+
+from collections import deque
+from typing import NamedTuple, TypeAlias
+
+import msgspec
+
+Place: TypeAlias = tuple[str, str | int]
+"""An entity: its pool, and its key."""
+
+
+class EntityCall(msgspec.Struct, array_like=True, eq=False):
+    """A call to one entity. What is told apart are calls, not what they say."""
+
+    key: str | int
+    id: bytes
+    """The same when it is repeated."""
+    method: str
+    data: bytes
+    """Its arguments."""
+    chain: tuple[Place, ...] = ()
+    """The turns that wait for it, the outermost first."""
+
+
+class Begin(NamedTuple):
+    """It has the turn."""
+
+
+class Wait(NamedTuple):
+    """It stands in the line."""
+
+
+class TooMany(NamedTuple):
+    """The line is full."""
+
+    why: str
+
+
+class KeyLine:
+    """Who has the turn with one key, and who waits."""
+
+    def __init__(self, most_waiting: int) -> None:
+        self._most = most_waiting
+        self.running: EntityCall | None = None
+        self.began_at = 0.0
+        self.waits_for: Place | None = None
+        """What the running call has called in turn, and waits for."""
+        self._waiting: deque[EntityCall] = deque()
+
+    def __len__(self) -> int:
+        return len(self._waiting) + (self.running is not None)
+
+    def ask(self, now: float, call: EntityCall) -> Begin | Wait | TooMany:
+        """A turn for `call`."""
+        if self.running is None:
+            self._begin(now, call)
+            return Begin()
+        if len(self._waiting) >= self._most:
+            return TooMany(f"{len(self._waiting)} calls wait for {self.holder(now)}")
+        self._waiting.append(call)
+        return Wait()
+
+    def leave(self, call: EntityCall) -> None:
+        """It waits no more. It has no turn."""
+        self._waiting.remove(call)
+
+    def end(self, now: float) -> EntityCall | None:
+        """The turn is over; the call that has it now."""
+        self.running = self.waits_for = None
+        if not self._waiting:
+            return None
+        following = self._waiting.popleft()
+        self._begin(now, following)
+        return following
+
+    def _begin(self, now: float, call: EntityCall) -> None:
+        self.running, self.began_at = call, now
+
+    def holder(self, now: float) -> str:
+        """Who has the turn, in words."""
+        call = self.running
+        if call is None:
+            return "nobody"
+        said = (
+            f"{call.key!r:.100}, whose turn {call.method} has had for {now - self.began_at:.1f} s"
+        )
+        if call.chain:
+            said += f" on behalf of {shown(call.chain)}"
+        if self.waits_for is not None:
+            said += f", and which waits for {shown((self.waits_for,))}"
+        return said
+
+
+def cycle(chain: tuple[Place, ...], to: Place) -> str | None:
+    """The circle that a call to `to` would close, in words; None where it closes none."""
+    if to not in chain:
+        return None
+    return shown((*chain[chain.index(to) :], to))
+
+
+def shown(places: tuple[Place, ...]) -> str:
+    """Entities, in words."""
+    return " -> ".join(f"{pool} {key!r:.100}" for pool, key in places)

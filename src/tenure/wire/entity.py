@@ -1,0 +1,38 @@
+"""The bytes of what members of a pool of entities say to each other."""
+
+from typing import Final
+
+import msgspec
+
+from tenure.base.keys import KEY_BYTES
+from tenure.protocol.entity.messages import ARGUMENT_BYTES, MOST_CHAIN, EntityAsk, EntityMessage
+from tenure.wire.frame import Bytes, Reader, framed
+from tenure.wire.limits import HAND_OFF_BYTES
+
+VERSION: Final = 1
+"""The version of what they say."""
+MOST_BYTES = ARGUMENT_BYTES + 64 * 1024
+"""Of one message: arguments, and what stands around them."""
+assert MOST_BYTES <= HAND_OFF_BYTES, "one kind of channel carries both"
+
+
+def encode(message: EntityMessage) -> bytes:
+    """The bytes of a message."""
+    return framed(message, VERSION)
+
+
+def decode(data: Bytes) -> EntityMessage:
+    """What was received. Raises RemoteProtocolError, whatever is wrong with it."""
+    return _read(data, VERSION)
+
+
+def _check(message: EntityMessage, _: int) -> None:
+    if isinstance(message, EntityAsk):
+        call = message.call
+        if isinstance(call.key, str) and len(call.key) > KEY_BYTES:
+            raise ValueError(f"a key of {len(call.key)} characters")
+        if len(call.chain) > MOST_CHAIN:
+            raise ValueError(f"a chain of {len(call.chain)} calls")
+
+
+_read: Reader[EntityMessage] = Reader(msgspec.msgpack.Decoder(EntityMessage), MOST_BYTES, _check)

@@ -1,0 +1,131 @@
+"""Processes of one pool of entities, in one process, by a turned clock."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+import msgspec
+
+from tenure import Entities, Entity, reading
+from tenure.client.environment import Environment
+from tenure.testing.clock import TurnedClock, come_to_rest
+from tenure.testing.cluster import ClusterEnvironment, InProcessCluster
+
+STEP = 0.02
+T = TypeVar("T")
+
+
+class Count(msgspec.Struct):
+    value: int = 0
+    log: list[str] = []
+
+
+class Counter(Entity[Count]):
+    """What most tests need of an entity."""
+
+    async def on_activate(self) -> None:
+        self.go_on = asyncio.Event()
+        self.go_on.set()
+
+    async def add(self, by: int = 1) -> int:
+        before = self.state.value
+        await self.go_on.wait()
+        self.state.value = before + by
+        return self.state.value
+
+    async def fail(self, by: int) -> None:
+        self.state.value += by
+        raise ValueError("on purpose", by)
+
+    async def commit_and_fail(self, by: int) -> None:
+        self.state.value += by
+        await self.commit()
+        self.state.value += 100
+        raise LookupError("after the commit")
+
+    @reading
+    async def hold(self) -> None:
+        self.go_on.clear()
+
+    @reading
+    async def release(self) -> None:
+        self.go_on.set()
+
+    @reading
+    async def value(self) -> int:
+        found = self.state.value
+        self.state.value = -1
+        return found
+
+
+class Stage:
+    """Several `Entities` of one pool."""
+
+    def __init__(self, cluster: InProcessCluster) -> None:
+        self.cluster = cluster
+        self.members: list[Entities[Any]] = []
+
+    def environment(self) -> Environment:
+        return ClusterEnvironment(self.cluster)
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        for _ in range(1_000):
+            if condition():
+                return
+            await self.cluster.turn(STEP)
+        raise AssertionError("it never came to that")
+
+    async def done(self, what: Awaitable[T]) -> T:
+        doing = asyncio.ensure_future(what)
+        await self.until(doing.done)
+        return await doing
+
+    async def enter(self, kind: type[Entity[Any]] = Counter, **options: Any) -> Entities[Any]:  # noqa: ANN401
+        options.setdefault("watchdog", None)
+        member = Entities(
+            kind, "counters", self.cluster.urls, _environment=self.environment(), **options
+        )
+        await self.done(member.__aenter__())
+        self.members.append(member)
+        return member
+
+    async def leave(self, member: Entities[Any]) -> None:
+        self.members.remove(member)
+        await self.done(member.__aexit__(None, None, None))
+
+    async def crash(self, member: Entities[Any]) -> None:
+        """As kill -9 does, and the others are told nothing."""
+        self.members.remove(member)
+        station = member.station
+        self.cluster.crash(station.owner)
+        self.cluster.crash(station.lookup)
+        await station._end()
+
+    async def spread(self) -> None:
+        """Wait until every member has some of the keys."""
+        await self.until(lambda: all(each.station.owner.ranges for each in self.members))
+        await self.until(lambda: all(self.owner_of(f"key-{i}") for i in range(64)))
+
+    def owner_of(self, key: str) -> Entities[Any] | None:
+        return next((each for each in self.members if each.station.owner.check(key)), None)
+
+    def key_of(self, member: Entities[Any], prefix: str = "key") -> str:
+        """One that this member has."""
+        keys = (f"{prefix}-{i}" for i in range(1000))
+        return next(key for key in keys if member.station.owner.check(key))
+
+
+@asynccontextmanager
+async def on_stage(members: int = 1, **options: Any) -> AsyncIterator[Stage]:  # noqa: ANN401
+    async with InProcessCluster(["counters"], clock=TurnedClock()) as cluster:
+        stage = Stage(cluster)
+        for _ in range(members):
+            await stage.enter(**options)
+        await stage.spread()
+        try:
+            yield stage
+        finally:
+            for each in list(stage.members):
+                await stage.leave(each)
+            await come_to_rest()

@@ -1,0 +1,63 @@
+"""Calls: one at a time, in order, bounded; kept whole, or taken back."""
+
+import asyncio
+
+import pytest
+
+from tenure.testing.clock import come_to_rest
+from tests.unit.entities.stage import on_stage
+
+pytestmark = pytest.mark.asyncio
+
+
+async def test_calls_of_a_key_run_one_after_another_in_their_order() -> None:
+    async with on_stage() as stage:
+        (counters,) = stage.members
+        assert await counters["a"].add() == 1
+        await counters["a"].hold()
+        adding = [asyncio.create_task(counters["a"].add()) for _ in range(20)]
+        await come_to_rest()
+        assert await counters["a"].value() == 1, "what is under way is not seen"
+        await counters["a"].release()
+        assert await asyncio.gather(*adding) == list(range(2, 22))
+        assert await counters["a"].value() == 21
+        assert await counters["b"].value() == 0
+
+
+async def test_a_call_that_raises_is_taken_back_and_a_reading_changes_nothing() -> None:
+    async with on_stage() as stage:
+        (counters,) = stage.members
+        await counters["a"].add(5)
+        with pytest.raises(ValueError, match="on purpose"):
+            await counters["a"].fail(3)
+        assert await counters["a"].value() == 5
+        assert await counters["a"].value() == 5
+        with pytest.raises(LookupError):
+            await counters["a"].commit_and_fail(2)
+        assert await counters["a"].value() == 7
+
+
+async def test_a_call_goes_to_the_owner_and_its_error_comes_back() -> None:
+    async with on_stage(2) as stage:
+        one, two = stage.members
+        for key in [f"key-{i}" for i in range(10)]:
+            for member in (one, two):
+                assert await stage.done(member[key].add()) == (1 if member is one else 2)
+            with pytest.raises(ValueError, match="on purpose") as raised:
+                await stage.done(one[key].fail(3))
+            assert raised.value.args == ("on purpose", 3)
+            assert await stage.done(two[key].value()) == 2
+
+
+async def test_state_moves_with_its_key_when_a_member_leaves_or_joins() -> None:
+    async with on_stage(2) as stage:
+        one, two = stage.members
+        keys = [f"key-{i}" for i in range(40)]
+        for key in keys:
+            await stage.done(one[key].add(7))
+        await stage.leave(one)
+        assert [await stage.done(two[key].add()) for key in keys] == [8] * 40
+        three = await stage.enter()
+        await stage.spread()
+        assert [await stage.done(three[key].add()) for key in keys] == [9] * 40
+        assert stage.key_of(three)

@@ -1,0 +1,152 @@
+"""What is stored survives crashes, and no former owner changes it."""
+
+import asyncio
+import sqlite3
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tenure import ConfigurationError, Entity, Fenced, StoreFailed, ValueTypeError
+from tenure.base.ranges import WHOLE, KeyRange
+from tenure.client.lease import Lease
+from tenure.entities.stores import EntityStore, store_for
+from tenure.protocol.entity.envelope import Envelope, SetAlarm
+from tests.unit.entities.stage import Counter, on_stage
+
+pytestmark = pytest.mark.asyncio
+
+
+def lease(number: int, journal: int = 7) -> Lease:
+    return Lease(b"", number, journal, "counters")
+
+
+async def opened(url: str) -> EntityStore:
+    return await store_for(url)("counters", "hashed")
+
+
+async def test_a_store_keeps_what_was_saved_and_refuses_older_leases(store_url: str) -> None:
+    one, two = await opened(store_url), await opened(store_url)
+    assert await one.load("a", lease(3)) == Envelope()
+    kept = Envelope(3, 7, b"state", 1.5, (), {"run": SetAlarm(9.0, 9.5, 1)})
+    await one.save("a", lease(3), kept)
+    assert await two.load("a", lease(5)) == kept
+    with pytest.raises(Fenced):
+        await one.save("a", lease(3), Envelope(3, 7, b"late"))
+    with pytest.raises(Fenced):
+        await one.load("a", lease(4))
+    assert await two.load("a", lease(5)) == kept
+    for each in (one, two):
+        await each.close()
+
+
+async def test_the_first_lease_of_a_new_journal_ends_the_old_one(store_url: str) -> None:
+    one, two = await opened(store_url), await opened(store_url)
+    await one.load("a", lease(30))
+    await one.save("a", lease(30), Envelope(30, 7, b"state"))
+    assert (await two.load("a", lease(1, journal=8))).state == b"state"
+    with pytest.raises(Fenced, match="later journal"):
+        await one.save("a", lease(30), Envelope(30, 7, b"late"))
+    with pytest.raises(Fenced, match="later journal"):
+        await one.load("b", lease(31))
+    await two.save("a", lease(1, journal=8), Envelope(1, 8, b"new"))
+    for each in (one, two):
+        await each.close()
+
+
+async def test_alarms_are_found_by_range(store_url: str) -> None:
+    store = await opened(store_url)
+    for i in range(20):
+        await store.load(i << 56, lease(1))
+        alarms = {"run": SetAlarm(float(i), float(i))} if i % 2 else {}
+        await store.save(i << 56, lease(1), Envelope(1, 7, b"", 0.0, (), alarms))
+    assert len(await store.alarms_within([WHOLE])) == 10
+    part = KeyRange(bytes([4]), bytes([8]))
+    assert sorted(await store.alarms_within([part])) == [(5 << 56, 5.0), (7 << 56, 7.0)]
+    await store.close()
+
+
+async def test_two_open_one_store_at_once(store_url: str) -> None:
+    for each in await asyncio.gather(*(opened(store_url) for _ in range(4))):
+        await each.close()
+
+
+async def test_a_store_of_another_pool_is_refused(store_url: str) -> None:
+    await (await opened(store_url)).close()
+    with pytest.raises(ConfigurationError, match="of its own"):
+        await store_for(store_url)("rooms", "hashed")
+    with pytest.raises(ConfigurationError, match="which is hashed"):
+        await store_for(store_url)("counters", "ordered")
+
+
+@pytest.mark.parametrize("url", ["", "sqlite:", "mysql://x", 7])
+async def test_what_is_no_store_is_refused(url: str) -> None:
+    with pytest.raises(ConfigurationError, match="store is"):
+        store_for(url)
+
+
+async def test_a_store_that_is_away_is_told(tmp_path: Path) -> None:
+    with pytest.raises(StoreFailed, match="unable to open"):
+        await opened(f"sqlite:{tmp_path / 'nowhere' / 'store'}")
+    with pytest.raises(StoreFailed):
+        await opened("postgresql://127.0.0.1:1/nothing")
+
+
+async def test_with_a_store_a_crash_loses_nothing_that_was_answered(store_url: str) -> None:
+    async with on_stage(2, store=store_url) as stage:
+        one, two = stage.members
+        keys = [f"key-{i}" for i in range(12)]
+        for key in keys:
+            assert await stage.done(one[key].add(3)) == 3
+        await stage.crash(one)
+        assert [await stage.done(two[key].add(1)) for key in keys] == [4] * 12
+
+
+async def test_a_store_that_is_full_is_told_and_nothing_is_half_kept(tmp_path: Path) -> None:
+    async with on_stage(1, store=f"sqlite:{tmp_path / 'store'}") as stage:
+        (counters,) = stage.members
+        await stage.done(counters["a"].add(1))
+        other = sqlite3.connect(tmp_path / "store", isolation_level=None)
+        other.execute(
+            "CREATE TRIGGER full BEFORE UPDATE OF data ON tenure_entity BEGIN "
+            "SELECT RAISE(ABORT, 'database or disk is full'); END"
+        )
+        with pytest.raises(StoreFailed, match="disk is full"):
+            await stage.done(counters["a"].add(1))
+        assert await stage.done(counters["a"].value()) == 1
+        other.execute("DROP TRIGGER full")
+        other.close()
+        assert await stage.done(counters["a"].add(1)) == 2
+
+
+class More(msgspec.Struct):
+    value: int = 0
+    log: list[str] = []
+    new: str = "default"
+
+
+class Later(Entity[More]):
+    async def both(self) -> tuple[int, str]:
+        return self.state.value, self.state.new
+
+
+class Other(msgspec.Struct):
+    value: str = ""
+
+
+class Wrong(Entity[Other]):
+    async def value(self) -> str:
+        return self.state.value
+
+
+async def test_state_of_an_older_class_is_read_with_defaults_or_refused(tmp_path: Path) -> None:
+    store = f"sqlite:{tmp_path / 'store'}"
+    async with on_stage(1, kind=Counter, store=store) as stage:
+        await stage.done(stage.members[0]["a"].add(5))
+        await stage.leave(stage.members[0])
+        later = await stage.enter(kind=Later, store=store)
+        assert await stage.done(later["a"].both()) == (5, "default")
+        await stage.leave(later)
+        wrong = await stage.enter(kind=Wrong, store=store)
+        with pytest.raises(ValueTypeError, match="another version"):
+            await stage.done(wrong["a"].value())
