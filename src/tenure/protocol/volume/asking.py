@@ -20,7 +20,7 @@ from tenure.protocol.volume.client_events import (
 )
 from tenure.protocol.volume.contacts import NOBODY, Contact
 from tenure.protocol.volume.fetches import Fetches, Flight, OwnWrite, Question
-from tenure.protocol.volume.limits import LISTED
+from tenure.protocol.volume.limits import LISTED, LISTED_BYTES
 from tenure.protocol.volume.messages import AsOf, Fetch, Listed, Reconnect, Renew, Write
 from tenure.protocol.volume.noted import CacheKind
 from tenure.protocol.volume.readers import NONCE_LIMIT
@@ -238,13 +238,18 @@ class Asks:
         self._actions.append(TellServer(contact.server, message))
 
     def _listed(self, keys: tuple[Key, ...]) -> tuple[Listed, ...]:
-        known = ((key, self.entries.get(key)) for key in keys)
-        found = (
-            Listed(key=key, number=entry.as_of.number, count=entry.as_of.count)
-            for key, entry in known
-            if entry is not None
-        )
-        return tuple(found)[:LISTED]
+        found: list[Listed] = []
+        size = 0
+        for key in keys:
+            entry = self.entries.get(key)
+            if entry is None:
+                continue
+            size += len(key)
+            if len(found) == LISTED or size > LISTED_BYTES:
+                break  # about the others is asked when they are read
+            as_of = entry.as_of
+            found.append(Listed(key=key, number=as_of.number, count=as_of.count))
+        return tuple(found)
 
     def ask_again(self, now: Instant, contact: Contact) -> None:
         """Nobody answered: ask again, as long as somebody waits for it."""

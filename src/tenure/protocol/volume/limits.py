@@ -10,6 +10,8 @@ READERS = 100_000
 """Clients of one server; each is some hundred bytes, and a connection of whoever runs it."""
 LISTED = 100_000
 """Entries that one request asks about; a client with more asks about the others when it reads."""
+LISTED_BYTES = 8 << 20
+"""What their keys may take together: a server takes no longer requests than twice that."""
 WRITES = 10_000
 """That wait at one time, asked by the application or by clients."""
 FETCHES_OF_A_READER = 1_000
