@@ -45,10 +45,13 @@ class RawClient:
         self.newest = newest
         self.heard: list[Any] = []
         self.closed = ""
+        self.reader: dict[str, Any] = {}
+        self._connection = it.cluster._now(self._connect(it))
+
+    async def _connect(self, it: Stage) -> Any:  # noqa: ANN401
         connection = it.network.connect(URL, self)
         assert connection is not None
-        self._connection = connection
-        self.reader: dict[str, Any] = {}
+        return connection
 
     def arrived(self, connection: object, data: bytes) -> None:
         del connection

@@ -149,4 +149,4 @@ async def test_a_forked_child_is_told() -> None:
         assert os.read(reading, 100) == b"forked"
         os.close(reading)
         os.waitpid(child, 0)  # noqa: ASYNC222  # it has said its word
-        assert cache.peek("a") == "old"
+        assert await cache.get("a") == "old"
