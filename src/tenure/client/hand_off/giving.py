@@ -24,6 +24,7 @@ from tenure.protocol.lease.owner.giving import (
     Reach,
     Settle,
     Settled,
+    Withdraw,
 )
 from tenure.protocol.lease.owner.transfer import HangUp, Listen, PeerLost, Say
 from tenure.transport.channels import Channels
@@ -69,8 +70,8 @@ class GivingLine(Line):
                 self._report(self, action)
             case HaveGiven() | FailGiving():
                 self._report(self, action)
-            case Say() | Listen() | HangUp():
-                raise AssertionError(action)
+            case Say() | Listen() | HangUp() | Withdraw():
+                raise AssertionError(action)  # the last: only of owners that give read leases
             case _:
                 assert_never(action)
 

@@ -74,6 +74,8 @@ class Leased(RangeItem, frozen=True, kw_only=True):
     former: Number = 0
     """For a range that was renumbered while it was held: the number before; otherwise 0. The owner
     goes on holding it, under `number`."""
+    quiet_ns: Number = 0
+    """For a grant: how long caches may still hit what an earlier owner let them read (V13)."""
 
 
 class Copy(RangeItem, frozen=True, kw_only=True):
@@ -126,6 +128,8 @@ class OwnerInfo(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=
     incarnation: Number
     name: Name
     address: Address
+    cache: Address | None = None
+    """Where it takes caches; None where it takes none."""
 
 
 class Process(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True):
@@ -179,6 +183,10 @@ class Join(Message, frozen=True, kw_only=True):
     """The owner's; None where it cannot say, and then nobody can attest its death."""
     hand_off: Address | None = None
     """Where it takes the state of ranges from other owners; None where it cannot."""
+    reads_ns: Number = 0
+    """The longest volume lease that it will ever give to a cache; 0 where it gives none (V11)."""
+    cache: Address | None = None
+    """Where it takes caches; None where it takes none."""
 
 
 class RangeLoad(RangeItem, frozen=True, kw_only=True):
@@ -281,6 +289,9 @@ class LeaseResponse(Message, frozen=True, kw_only=True):
     """All whose state may be on its way to this owner: it takes no other."""
     same_address: Text = ""
     """The name of another living owner that announces the same address; empty if there is none."""
+    reads_ns: Number = 0
+    """What the journal has of `Join.reads_ns`; 0 from a manager that would not tell the next owner
+    how long caches may hit. The owner gives no longer volume lease (V11, V13)."""
 
 
 class Refusal(Message, frozen=True, kw_only=True):

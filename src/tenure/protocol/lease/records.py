@@ -14,6 +14,7 @@ from tenure.protocol.lease.messages import (
     Address,
     Entry,
     Held,
+    Join,
     Name,
     Process,
 )
@@ -74,6 +75,25 @@ class Joined(Record, frozen=True, kw_only=True):
     labels: dict[str, str] = {}
     process: Process | None = None
     hand_off: Address | None = None
+    reads_ns: Number = 0
+    cache: Address | None = None
+
+    @classmethod
+    def by(cls, join: Join, incarnation: int) -> "Joined":
+        """The record that answers a join."""
+        return cls(
+            pool=join.pool,
+            incarnation=incarnation,
+            name=join.name,
+            nonce=join.owner_nonce,
+            address=join.address,
+            capacity=join.capacity,
+            labels=join.labels,
+            process=join.process,
+            hand_off=join.hand_off,
+            reads_ns=join.reads_ns,
+            cache=join.cache,
+        )
 
 
 class Left(Record, frozen=True, kw_only=True):
@@ -141,6 +161,8 @@ class MemberRecord(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     labels: dict[str, str] = {}
     process: Process | None = None
     hand_off: Address | None = None
+    reads_ns: Number = 0
+    cache: Address | None = None
 
 
 class PoolState(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
@@ -161,6 +183,8 @@ class PoolState(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     deleted: bool = False
     former: tuple[Held, ...] = ()
     """Ranges that were renumbered while they were held, by the number before."""
+    reads_ns: Number = 0
+    """The longest volume lease that any owner, past or present, may have given (V13)."""
 
 
 class State(msgspec.Struct, frozen=True, array_like=True, kw_only=True):

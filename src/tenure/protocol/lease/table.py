@@ -81,6 +81,8 @@ class LeaseTable:
         self.next_number: int = first.number + 1
         self.next_incarnation: int = first.incarnation
         self.is_deleted = False
+        self.reads_ns = 0
+        """The longest volume lease that any owner, past or present, may have given (V13)."""
         self._held: dict[int, tuple[Held, ...]] = {}
         self._entries: tuple[Entry, ...] | None = None
 
@@ -118,7 +120,10 @@ class LeaseTable:
             labels=record.labels,
             process=record.process,
             hand_off=record.hand_off,
+            reads_ns=record.reads_ns,
+            cache=record.cache,
         )
+        self.reads_ns = max(self.reads_ns, record.reads_ns)
         self.characters += _characters(self.members[record.incarnation])
         self.numbered[record.name] = (record.incarnation, record.nonce)
         self.next_incarnation = max(self.next_incarnation, record.incarnation + 1)
@@ -225,6 +230,7 @@ class LeaseTable:
                 for key_range, number in self.former
                 if number != NOT_RENUMBERED
             ),
+            reads_ns=self.reads_ns,
         )
 
     @classmethod
@@ -245,6 +251,7 @@ class LeaseTable:
         table.next_incarnation = state.next_incarnation
         table.steering = state.steering
         table.is_deleted = state.deleted
+        table.reads_ns = state.reads_ns
         return table
 
     def invariants(self) -> None:

@@ -13,7 +13,7 @@ from tenure.protocol.volume.messages import Numbered, Reconnect, RefusedWhy, Req
 from tenure.protocol.volume.noted import VolumeServerKind
 from tenure.protocol.volume.readers import Readers
 from tenure.protocol.volume.served_ranges import ServedRanges
-from tenure.protocol.volume.server_events import ServerAction, ServerConfig, TellCache
+from tenure.protocol.volume.server_events import NO_BOUND, ServerAction, ServerConfig, TellCache
 from tenure.protocol.volume.versions import NOTHING, Version, Versions
 from tenure.protocol.volume.writes import Writes
 
@@ -36,6 +36,8 @@ class VolumeContext:
         self.history = 0
         self.term_until = FAR_FUTURE if config.alone else Instant(0)
         """The owner's; without owners there is none to end."""
+        self.longest_ns = NO_BOUND
+        """Of the volume leases that may be given, by the owner's manager."""
         self.is_stopping = False
         self._actions: list[ServerAction] = []
         self._last_wait = 0

@@ -13,13 +13,15 @@ from tenure.protocol.volume.writes import Acknowledgements
 class Draining:
     """A range that is withdrawn."""
 
-    __slots__ = ("number", "range", "served", "taken_back", "to_come")
+    __slots__ = ("is_over", "number", "range", "served", "taken_back", "to_come")
 
     def __init__(self, number: int, key_range: KeyRange, *, served: bool) -> None:
         self.number = number
         self.range = key_range
         self.served = served
-        """Objects are still read and written here until it is drained."""
+        """Objects are still read and written here until the belief in the range ends."""
+        self.is_over = False
+        """Nobody can hit anything of it any more; no leases are given on it."""
         self.to_come = Acknowledgements()
         self.taken_back = False
         """The range stays; those who were told are still waited for by whoever writes there."""

@@ -29,11 +29,12 @@ class ReadLeases:
         return min(self.context.config.terms.term_ns, self.bound_ns(received_at))
 
     def bound_ns(self, received_at: Instant) -> int:
-        """The longest that may be told, so that the lease ends within the owner's term (V11), and
-        by what is written down (V16).
+        """The longest that may be told, so that the lease ends within the owner's term (V11), by
+        what is written down (V16), and before the next owner may write (V13).
         """
         ends_by = min(self.context.term_until, self.context.opening.ends_by)
-        return self.context.config.terms.told_ns(ends_by - received_at)
+        left_ns = self.context.config.terms.told_ns(ends_by - received_at)
+        return min(left_ns, self.context.longest_ns)
 
     def give_volume(self, now: Instant, reader: ReaderRecord, received_at: Instant) -> int:
         """A volume lease; 0 where there is none."""

@@ -91,8 +91,8 @@ class VolumeServer:
                 self.writing.on_body_ended(now, event)
             case ObjectLoaded():
                 self.answers.on_loaded(now, event)
-            case TermMoved(until=until):
-                self.context.term_until = until
+            case TermMoved(until=until, longest_ns=longest_ns):
+                self.context.term_until, self.context.longest_ns = until, longest_ns
                 self._advance(now)
             case RangeGranted():
                 self._on_granted(now, event)
@@ -216,7 +216,8 @@ class VolumeServer:
         for writing in self.context.writes.clear():
             self.writing.fail(writing, "moved")
         for drain in self.context.drains.clear():
-            self.context.act(Drained(drain.range))
+            if not drain.is_over:
+                self.context.act(Drained(drain.range))
 
     def _on_granted(self, now: Instant, event: RangeGranted) -> None:
         if self.context.is_stopping or now >= self.context.term_until:

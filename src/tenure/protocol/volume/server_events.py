@@ -15,6 +15,7 @@ from tenure.protocol.volume.versions import KnownWrites
 Remembers = Literal["longest", "latest end", "nothing"]
 """What survives a server that has no owner's lease: the longest volume lease that it ever gave, or
 the latest instant at which one may end (section 3.1.2 has both)."""
+NO_BOUND = 1 << 62
 FailedWhy = Literal["moved", "closed", "too many"]
 
 
@@ -95,6 +96,8 @@ class TermMoved(msgspec.Struct, frozen=True):
     """The owner's term ends then, by this process's clock; it has ended if that is past."""
 
     until: Instant
+    longest_ns: int = NO_BOUND
+    """The longest volume lease of which the owner's manager knows (V13)."""
 
 
 class RangeGranted(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,7 +115,9 @@ class RangeGranted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DrainAsked(msgspec.Struct, frozen=True):
-    """A range is to go. `served`: with its state, so that it is served until it is drained."""
+    """A range is to go. `served`: with its state, so that it is served until this is said again
+    without it; otherwise the belief in it has ended.
+    """
 
     range: KeyRange
     served: bool
@@ -189,11 +194,13 @@ class FailWrite(msgspec.Struct, frozen=True):
 
 
 class Drained(msgspec.Struct, frozen=True):
-    """Nobody holds a lease on the range, and it is not served here any more."""
+    """Nobody holds a lease on the range, and it is given no more of them."""
 
     range: KeyRange
     known: KnownWrites | None = None
-    """To go with the state."""
+    """Of its writes until now. What goes with the state is that of the last DrainAsked for it: a
+    range is served until the belief ends.
+    """
 
 
 class PersistMemory(msgspec.Struct, frozen=True):

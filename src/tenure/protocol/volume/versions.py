@@ -68,10 +68,12 @@ class Versions:
     # --- ranges that come and go ---
 
     def begin(self, key_range: KeyRange, number: int, known: KnownWrites | None) -> None:
-        """A range is served under `number`. Without word of its writes the number is its floor."""
+        """A range is served under `number`. Without word of its writes the number is its floor, and
+        the count: it may have been served here under that number before.
+        """
         self.end(key_range)
         if known is None:
-            self._floors.assign(key_range, (number, 0))
+            self._floors.assign(key_range, (number, self.count))
             return
         for piece, floor in known.floors:
             common = piece.intersection(key_range)

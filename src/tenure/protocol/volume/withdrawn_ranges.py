@@ -1,4 +1,8 @@
-"""Ranges that are withdrawn before they go (V12)."""
+"""Ranges that are withdrawn before they go (V12).
+
+A range whose state moves along is served until the belief in it ends: with leases until it is
+withdrawn, without from then on. What is known of its writes is told when both are over.
+"""
 
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.keys import Key
@@ -40,8 +44,16 @@ class Withdrawals:
                 self.invalidations.wait_with(each.to_come, drain.number, drain.to_come)
         self.invalidations.send()
         if not served:
+            self._count_running(key_range)
             self._end_belief(key_range)
         self.context.look_at(drain.number)
+
+    def _count_running(self, key_range: KeyRange) -> None:
+        """What a body is writing may be stored after the next owner was told of the writes."""
+        for writing in self.context.writes.running():
+            if self._concerns(writing, key_range):
+                number = self.context.served.number_of(writing.keys)
+                self.context.versions.written(writing.keys, number)
 
     def _withdraw(self, now: Instant, drain: Draining, piece: KeyRange, serving: Serving) -> None:
         held: dict[int, list[Key]] = {}
@@ -87,21 +99,28 @@ class Withdrawals:
         if not self.is_drained(now, drain):
             self.context.drains.next_at = min(self.context.drains.next_at, drain.to_come.due_at)
             return
-        is_written = any(
-            self._concerns(each, drain.range) for each in self.context.writes.running()
-        )
-        if drain.served and is_written and not drain.taken_back:
+        if drain.is_over:
             return
         self.invalidations.count_missed(now, drain.number, drain.to_come)
-        self.context.drains.end(drain)
         if drain.taken_back:
+            self.context.drains.end(drain)
             return
-        known = self.context.versions.known(drain.range) if drain.served else None
-        self.context.versions.end(drain.range)
-        self._end_belief(drain.range)
+        drain.is_over = True
+        known = self.context.versions.known(drain.range)
+        if not drain.served:
+            self.context.drains.end(drain)
+            self._go(drain.range)
         self.context.note(VolumeServerKind.DRAINED, str(drain.range))
         if not self.context.is_stopping:
             self.context.act(Drained(drain.range, known))
+
+    def _go(self, key_range: KeyRange) -> None:
+        """Nothing of the range is here any more, nor waits for it to go."""
+        self.context.versions.end(key_range)
+        self._end_belief(key_range)
+        for drain in self.context.drains.all():
+            if drain.is_over and not self.context.served.within(drain.range):
+                self.context.drains.end(drain)
 
     def is_drained(self, now: Instant, drain: Draining) -> bool:
         """Whether nobody can hit anything of it any more (V12)."""

@@ -120,6 +120,7 @@ class Desk:
         *,
         hand_off: bool = False,
         address: str = "",
+        reads_s: float = 0,
     ) -> LeaseResponse | Refusal | None:
         """Somebody joins; the answer. Who can `hand_off` takes state at an address of its own."""
         self.sequence += 1
@@ -132,6 +133,8 @@ class Desk:
             manager_nonce=SEAL.nonce,
             sequence=sequence or self.sequence,
             hand_off=f"ws://{name}" if hand_off else None,
+            reads_ns=seconds(reads_s),
+            cache=f"ws://{name}/caches" if reads_s else None,
         )
         self.advance(now)
         self.pool.on_join(now, nonce, join)
@@ -180,9 +183,11 @@ class Desk:
             return refusals[0]
         return responses[0] if responses else None
 
-    def owner(self, now: Instant, name: str, nonce: int, *, hand_off: bool = False) -> int:
+    def owner(
+        self, now: Instant, name: str, nonce: int, *, hand_off: bool = False, reads_s: float = 0
+    ) -> int:
         """An owner that has joined, and shown that it lives; its incarnation."""
-        joined = self.join(now, name, nonce, hand_off=hand_off)
+        joined = self.join(now, name, nonce, hand_off=hand_off, reads_s=reads_s)
         assert isinstance(joined, LeaseResponse), joined
         self.ask(now, joined.incarnation, nonce, ())
         return joined.incarnation

@@ -38,7 +38,9 @@ def at(value: float) -> Instant:
 class Driven:
     """A machine, when it was last told anything, and what it did then."""
 
-    def __init__(self, watchdog_ns: int | None = None, hand_off: str | None = None) -> None:
+    def __init__(
+        self, watchdog_ns: int | None = None, hand_off: str | None = None, reads_ns: int = 0
+    ) -> None:
         config = events.OwnerConfig(
             managers=("a", "b"),
             pool="p",
@@ -47,6 +49,7 @@ class Driven:
             watchdog_ns=watchdog_ns,
             process=PROCESS,
             hand_off=hand_off,
+            reads_ns=reads_ns,
         )
         self.machine = OwnerMachine(config, Random(1))
         self.now = T0
@@ -153,8 +156,8 @@ def joining() -> Driven:
     return driven
 
 
-def numbered() -> Driven:
-    driven = joining()
+def numbered(driven: Driven | None = None) -> Driven:
+    driven = driven or joining()
     driven.hear(response(driven))
     assert driven.machine.phase == "joined"
     return driven

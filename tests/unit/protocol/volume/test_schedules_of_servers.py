@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from tenure.base.instants import Instant
+from tenure.base.instants import Instant, seconds
 from tenure.base.ranges import WHOLE
 from tenure.protocol.volume.messages import Listed, Reconnected
 from tenure.protocol.volume.server_events import (
@@ -185,6 +185,80 @@ def test_a_write_that_is_given_up_leaves_its_holders_to_the_next() -> None:
     stage.deliver(invalidate)
     stage.carry("Acknowledge")
     assert [each.ticket for each in stage.bodies] == [2]
+
+
+def test_what_is_drained_is_served_without_leases_until_the_belief_ends() -> None:
+    """A hand-off's last differences are still to come (V12)."""
+    stage = owned()
+    stage.tell_server(DrainAsked(WHOLE, served=True))
+    stage.settle()
+    assert len(drained(stage)) == 1
+    assert stage.read("a") == b"old"
+    assert stage.hit("a") is None
+    stage.write()
+    stage.settle()
+    assert stage.read("a") == b"new"
+    suspect = Listed(key=K, number=7, count=1)
+    stage.tell_server(DrainAsked(WHOLE, served=False))
+    known = drained(stage)[-1].known
+    assert len(drained(stage)) == 2
+    stage.want("a")
+    stage.settle_to("Elsewhere")
+    other = Stage(config=OWNED)
+    other.grant(8, known=known)
+    answer = other.reconnected((suspect,))
+    assert isinstance(answer, Reconnected)
+    assert answer.live == (), "the write came after it was withdrawn"
+
+
+def test_a_body_that_outlives_the_belief_is_known_to_the_next_owner() -> None:
+    """It may store its value after the next one was told of the writes (V12, V15)."""
+    stage = owned()
+    suspect = stage.listed("a")[0]
+    stage.write()
+    stage.carry("Invalidate")
+    stage.carry("Acknowledge")
+    assert stage.bodies
+    stage.tell_server(DrainAsked(WHOLE, served=False))
+    (known,) = [each.known for each in drained(stage)]
+    other = Stage(config=OWNED)
+    other.grant(8, known=known)
+    answer = other.reconnected((suspect,))
+    assert isinstance(answer, Reconnected)
+    assert answer.live == ()
+
+
+def test_what_was_withdrawn_is_leased_again_if_it_stays() -> None:
+    """A hand-off failed, or was taken back."""
+    stage = owned()
+    stage.tell_server(DrainAsked(WHOLE, served=True))
+    stage.settle()
+    stage.tell_server(RangeGranted(range=WHOLE, number=7, history=99))
+    assert stage.read("a") == b"old"
+    assert stage.hit("a") == b"old"
+
+
+def test_a_range_that_comes_back_under_its_number_has_forgotten_its_writes() -> None:
+    """Nothing that was current before them is current now (V15)."""
+    stage = owned()
+    suspect = stage.as_of("a")
+    stage.write()
+    stage.settle()
+    stage.tell_server(DrainAsked(WHOLE, served=False))
+    stage.settle()
+    stage.grant(7)
+    assert not stage.server.context.versions.is_current(K, suspect.version)
+
+
+def test_no_volume_lease_is_longer_than_the_owners_manager_knows() -> None:
+    """One of an earlier version would tell the next owner of no quiet (V13)."""
+    stage = owned()
+    stage.tell_server(TermMoved(Instant(stage.now("s") + seconds(12)), longest_ns=0))
+    stage.pass_(2.9)
+    stage.use("a")
+    stage.settle()
+    stage.pass_(0.2)
+    assert stage.hit("a") is None
 
 
 # --- 10: dead, and then ---

@@ -74,6 +74,7 @@ class LeaderContext:
         )
         self.may_grant = history.waited_out
         self.inherited_until = Instant(0)
+        self.took_over_at = Instant(0)
         self.repeat_at = FAR_FUTURE
         """When to repeat the append whose fate is unknown: not at once, a full disk stays full."""
         self.is_proven = True

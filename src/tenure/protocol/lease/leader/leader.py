@@ -79,6 +79,7 @@ class Leader:
             )
         )
         context.inherited_until = self.wait_until(now, inherited_ns)
+        context.took_over_at = now
         self.first_start = FirstStart(now, context, is_said=first_start)
         self._lower_at = FAR_FUTURE
         if inherited_ns > self.promise_ns:
@@ -313,6 +314,12 @@ class Leader:
             return Impossible(
                 f"the pool {name!r} has {len(sessions)} owners, {first} among them; what is known "
                 f"of those that are gone ends in {max(last, 0.0):.1f} s at most"
+            )
+        quiet_ns = pool.quiets.longest_ns(now)
+        if quiet_ns:
+            return Impossible(
+                f"caches may still hit what owners of the pool {name!r} let them read that died; "
+                f"that ends in {in_seconds(quiet_ns):.1f} s"
             )
         if not question.dry_run:
             self._lay_anew(name, deleted=True)

@@ -24,10 +24,11 @@ from tenure.protocol.lease.leader.context import LeaderContext
 from tenure.protocol.lease.leader.move_log import MoveLog
 from tenure.protocol.lease.leader.noted import LeaderKind
 from tenure.protocol.lease.leader.publisher import Publisher
+from tenure.protocol.lease.leader.quiets import Quiets
 from tenure.protocol.lease.leader.session import NOT_ORDERED, NOT_RECALLED, Session
 from tenure.protocol.lease.messages import Copy, Entry, Expected, HandOff, Held, Leased, Mark
 from tenure.protocol.lease.records import Changed
-from tenure.protocol.lease.table import NOT_HANDED, NOT_RENUMBERED, LeaseTable, Right
+from tenure.protocol.lease.table import NOT_RENUMBERED, LeaseTable, Right
 
 AT_ONCE = 4
 """How many ranges an owner hands over at a time: enough to hide the round trips, and few enough
@@ -53,12 +54,14 @@ class Moving:
         publisher: Publisher,
         sessions: Mapping[int, Session],
         log: MoveLog,
+        quiets: Quiets,
     ) -> None:
         self.context = context
         self.table = table
         self.publisher = publisher
         self.sessions = sessions
         self.log = log
+        self.quiets = quiets
         self._told: dict[int, tuple[HandOff, ...]] = {}
         """By source: the orders that its last answer had, if it had any."""
 
@@ -184,7 +187,7 @@ class Moving:
                     if fate == "moves":
                         moves.append(PieceToMove(piece, right.number, planned))
                     if fate != "left out" and not giving[piece.start]:
-                        leases.append(self._lease(piece, right, fate, former[piece.start]))
+                        leases += self._leases(now, piece, right, fate, former[piece.start])
         all_stays = not moves and not session.is_moving
         all_stays = all_stays and not any(lease.former for lease in leases)
         session.untold = RangeMap(value=False)
@@ -270,22 +273,33 @@ class Moving:
         both = (members[session.incarnation], members[taker.incarnation])
         return taker if all(member.hand_off for member in both) else None
 
-    def _lease(self, piece: KeyRange, right: Right, fate: "Fate", former: int) -> Leased:
-        mark: Mark = "granted" if fate == "granted" else "renewed"
-        if fate == "recalled":
-            mark = "recalled"
-        handed = self.table.handed[piece.start] if fate == "granted" else NOT_HANDED
+    def _leases(
+        self, now: Instant, piece: KeyRange, right: Right, fate: "Fate", former: int
+    ) -> list[Leased]:
+        """What the answer says of a piece: once, or where it is granted, for each quiet."""
         if fate == "granted":
-            former = NOT_RENUMBERED
-        return Leased(
+            return [
+                Leased(
+                    start=part.start,
+                    end=part.end,
+                    number=right.number,
+                    since=right.since,
+                    mark="granted",
+                    handed=self.table.handed[piece.start],
+                    quiet_ns=self.quiets.left_ns(now, part.start),
+                )
+                for part, _ in self.quiets.until.within(piece)
+            ]
+        mark: Mark = "recalled" if fate == "recalled" else "renewed"
+        lease = Leased(
             start=piece.start,
             end=piece.end,
             number=right.number,
             since=right.since,
             mark=mark,
-            handed=handed,
             former=former,
         )
+        return [lease]
 
     def _orders(
         self, now: Instant, session: Session, moves: list["PieceToMove"]
@@ -295,8 +309,8 @@ class Moving:
         hand_offs: list[HandOff] = []
         for piece, number, planned in moves:
             is_new = session.orders[piece.start] == NOT_ORDERED
-            if is_new and (len(hand_offs) >= AT_ONCE or not self.sessions[planned].connection):
-                continue  # who is not connected may be gone: its ranges are served meanwhile
+            if is_new and (len(hand_offs) >= AT_ONCE or not self._may_begin(now, piece, planned)):
+                continue
             if is_new:
                 deadline = Instant(now + self.context.timing.hand_off_ns)
                 session.orders.assign(piece, deadline)
@@ -308,6 +322,15 @@ class Moving:
             secret = self.context.secret_of(order, session.incarnation)
             hand_offs.append(msgspec.structs.replace(order, secret=secret))
         return tuple(sorted(hand_offs, key=lambda order: order.start))
+
+    def _may_begin(self, now: Instant, piece: KeyRange, taker: int) -> bool:
+        """Who is not connected may be gone, and who does not know what a quiet is might write too
+        early: what they are to have is served meanwhile.
+        """
+        if not self.sessions[taker].connection:
+            return False
+        parts = (part for part, _ in self.quiets.until.within(piece))
+        return not any(self.quiets.is_held_back(now, part.start, taker) for part in parts)
 
 
 class PieceToMove(NamedTuple):

@@ -28,6 +28,7 @@ from tenure.protocol.lease.leader.moving import Moving
 from tenure.protocol.lease.leader.noted import LeaderKind
 from tenure.protocol.lease.leader.planner import Planner
 from tenure.protocol.lease.leader.publisher import Publisher
+from tenure.protocol.lease.leader.quiets import Quiets
 from tenure.protocol.lease.leader.renumbering import Renumbering
 from tenure.protocol.lease.leader.room import FULL, TOO_FINE, cuts_too_much, is_full_for
 from tenure.protocol.lease.leader.session import Session
@@ -60,7 +61,10 @@ class Pool:
         self.sessions: dict[int, Session] = {}
         self.addresses = Addresses(context, table, self.sessions)
         self.move_log = MoveLog(table)
-        self.moving = Moving(context, table, self.publisher, self.sessions, self.move_log)
+        self.quiets = Quiets(context, table)
+        self.moving = Moving(
+            context, table, self.publisher, self.sessions, self.move_log, self.quiets
+        )
         self.planner = Planner(context, table, policy, self.sessions, self.move_log)
         self.renumbering = Renumbering(context, table, self.publisher, self.sessions)
         self._next_expiry = FAR_FUTURE
@@ -110,19 +114,7 @@ class Pool:
     def _number(self, now: Instant, message: Join) -> Session:
         self._forget_the_long_gone(now)
         incarnation = self.table.next_incarnation
-        self.context.write(
-            Joined(
-                pool=self.table.pool,
-                incarnation=incarnation,
-                name=message.name,
-                nonce=message.owner_nonce,
-                address=message.address,
-                capacity=message.capacity,
-                labels=message.labels,
-                process=message.process,
-                hand_off=message.hand_off,
-            )
-        )
+        self.context.write(Joined.by(message, incarnation))
         session = Session(incarnation, message.name, message.owner_nonce, now)
         session.cause = self.context.begin()
         self.sessions[incarnation] = session
@@ -257,8 +249,13 @@ class Pool:
                 cause=joined(session.cause, self.context.cause) if self.context.cause else "",
                 expected=expected,
                 same_address=self.addresses.told_to(session),
+                reads_ns=self._reads_ns(session),
             ),
         )
+
+    def _reads_ns(self, session: Session) -> int:
+        member = self.table.members.get(session.incarnation)
+        return member.reads_ns if member else 0  # its last answer: it has left
 
     # --- refusals ---
 
@@ -362,11 +359,19 @@ class Pool:
         letting_go = [each.range for each in session.letting_go]
         leases = [
             Leased(
-                start=piece.start, end=piece.end, number=number, since=right.since, mark="granted"
+                start=piece.start,
+                end=piece.end,
+                number=number,
+                since=right.since,
+                mark="granted",
+                quiet_ns=self.quiets.left_ns(now, piece.start),
             )
             for wanted in self.planner.wanted_by(session.incarnation)
-            for piece, right in self.table.within(wanted)
-            if right.owner == NOBODY and not any(map(piece.overlaps, letting_go))
+            for free, right in self.table.within(wanted)
+            if right.owner == NOBODY
+            for piece, _ in self.quiets.until.within(free)
+            if not any(map(piece.overlaps, letting_go))
+            if not self.quiets.is_held_back(now, piece.start, session.incarnation)
         ]
         if leases:
             entries = tuple(
@@ -406,6 +411,8 @@ class Pool:
         """Do what is due."""
         if now >= self._next_expiry:
             self._expire(now)
+        if self.quiets.is_over(now):
+            self.offer_all()
         self.planner.advance(now)
         self.renumbering.advance(now)
         self.publisher.advance(now)
@@ -413,7 +420,9 @@ class Pool:
     @property
     def wake_at(self) -> Instant:
         """When something is due next."""
-        return min(self._next_expiry, self.planner.wake_at, self.publisher.push_at)
+        return min(
+            self._next_expiry, self.planner.wake_at, self.publisher.push_at, self.quiets.wake_at
+        )
 
     def _expire(self, now: Instant) -> None:
         for session in list(self.sessions.values()):
@@ -432,6 +441,8 @@ class Pool:
         if why is not LeaderKind.EVICTED:
             self.context.cause = session.ending
         lost = [item.range for item in self.table.held_by(session.incarnation)]
+        if why is not LeaderKind.EXPIRED:
+            self.quiets.on_death(now, session.incarnation, lost)
         self._remove(now, session, lost, why)
 
     def _remove(

@@ -98,6 +98,11 @@ class Publisher:
         members = self.table.members
         present = sorted({entry.owner for entry in entries if entry.owner in members})
         return tuple(
-            OwnerInfo(incarnation=i, name=members[i].name, address=members[i].address)
+            OwnerInfo(
+                incarnation=i,
+                name=members[i].name,
+                address=members[i].address,
+                cache=members[i].cache,
+            )
             for i in present
         )

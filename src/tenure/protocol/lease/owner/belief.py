@@ -3,7 +3,8 @@
 One set of leases and one instant at which all of it ends. An answer first drops what it does not
 list, then moves the instant (P4). What was recalled is not believed any more, but is listed in
 requests until the application has let go of it, so that nobody else gets a range while it is still
-being written out (P10).
+being written out (P10). An owner that gives read leases lists whatever it does not believe in any
+more until no cache can hit it, also past a recall's deadline: nobody else gets it before (V12).
 """
 
 from collections.abc import Iterable
@@ -24,7 +25,10 @@ NOTHING: tuple[Leased, ...] = ()
 class Belief:
     """The leases that an owner counts on, and the actions that follow from each change."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, gives_reads: bool = False) -> None:
+        self.gives_reads = gives_reads
+        self.reads_ns = 0
+        """The longest volume lease that the manager knows of."""
         self.journal = 0
         self.incarnation = NO_NUMBER
         self.leases = NOTHING
@@ -40,6 +44,8 @@ class Belief:
         """By revocation: what is still listed while its callback runs; () where nothing is."""
         self._letting_go: dict[int, tuple[KeyRange, ...]] = {}
         """By revocation: all that the application has not let go of, listed or not."""
+        self._is_hit: dict[int, None] = {}
+        """The revocations of what caches may still hit."""
         self._told: dict[int, bool] = {}
         """The revocations of which the last request said that they are not done."""
         self._next_revocation = 1
@@ -100,6 +106,8 @@ class Belief:
         self._highest_number = max(self._highest_number, *(lease.number for lease in listed), 0)
         overtaken = self._keep_revoking(listed)
         recalled = [lease.range for lease in listed if lease.mark == "recalled"]
+        if self.gives_reads:
+            recalled = [lease.range for lease in self.leases]
         self._granted = tuple(told)
         return overtaken + self._replace(_merged(kept + granted), recalled)
 
@@ -151,12 +159,18 @@ class Belief:
         )
 
     def _keep_revoking(self, listed: tuple[Leased, ...]) -> list[OwnerAction]:
-        """Of what is being given up, only what the manager still lists is listed again."""
+        """Of what is being given up, only what the manager still lists is listed again, or what
+        caches may still hit.
+        """
         known = RangeMap.of(((lease.range, lease.number) for lease in listed), NO_NUMBER)
         overtaken: list[OwnerAction] = []
         for revocation, revoking in self._revoking.items():
+            stays = revocation in self._is_hit
             pieces = [
-                (Held(start=piece.start, end=piece.end, number=item.number), number == item.number)
+                (
+                    Held(start=piece.start, end=piece.end, number=item.number),
+                    stays or number == item.number,
+                )
                 for item in revoking
                 for piece, number in known.within(item.range)
             ]
@@ -181,7 +195,14 @@ class Belief:
 
     def _hold(self) -> Hold:
         return Hold(
-            Holdings(self.journal, self.incarnation, self.leases, self.expires_at, self._unbroken)
+            Holdings(
+                self.journal,
+                self.incarnation,
+                self.leases,
+                self.expires_at,
+                self._unbroken,
+                self.reads_ns,
+            )
         )
 
     # --- ceasing to believe ---
@@ -189,10 +210,11 @@ class Belief:
     def drop_all(self) -> list[OwnerAction]:
         """Believe nothing and list nothing: the manager takes it that all is returned."""
         overtaken: list[OwnerAction] = []
-        for revocation, revoking in self._revoking.items():
+        for revocation, revoking in list(self._revoking.items()):
             if revoking:
                 overtaken.append(Overtaken(revocation, tuple(held.range for held in revoking)))
             self._revoking[revocation] = ()
+            self.end_reads(revocation)  # caches count on no more than this term, or are waited for
         self._held = None
         return overtaken + self._replace(NOTHING, [])
 
@@ -229,7 +251,17 @@ class Belief:
         self._held = None
         was_told = self._told.pop(revocation, False)
         self._letting_go.pop(revocation, None)
+        if revocation in self._is_hit:
+            return was_told
         return bool(self._revoking.pop(revocation, ())) or was_told
+
+    def end_reads(self, revocation: int) -> bool:
+        """No cache can hit it any more (V12); whether the manager is to hear of it."""
+        self._held = None
+        self._is_hit.pop(revocation, None)
+        if revocation in self._letting_go:
+            return bool(self._revoking.get(revocation))
+        return bool(self._revoking.pop(revocation, ()))
 
     def letting_go(self) -> tuple[Held, ...]:
         """What the application has not let go of, as a request lists it."""
@@ -253,6 +285,8 @@ class Belief:
         self._next_revocation += 1
         self._letting_go[revocation] = ranges
         self._revoking[revocation] = listed
+        if self.gives_reads and listed:
+            self._is_hit[revocation] = None
         return revocation
 
     def has_let_go(self, key_range: KeyRange) -> bool:

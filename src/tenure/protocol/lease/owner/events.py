@@ -41,6 +41,10 @@ class OwnerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """This process, if neighbours can be told apart; without it none can attest its death (P14)."""
     hand_off: str | None = None
     """Where it takes the state of ranges from other owners."""
+    reads_ns: int = 0
+    """The longest volume lease that it gives to caches; 0 where it gives none (V11)."""
+    cache: str | None = None
+    """Where it takes caches."""
 
     def hello(self, token: int, journal: int) -> Hello:
         """The question who leads, of an owner that has met that journal's history."""
@@ -60,6 +64,8 @@ class OwnerConfig(msgspec.Struct, frozen=True, kw_only=True):
             labels=self.labels,
             process=self.process,
             hand_off=self.hand_off,
+            reads_ns=self.reads_ns,
+            cache=self.cache,
         )
 
 
@@ -73,6 +79,8 @@ class Holdings(msgspec.Struct, frozen=True):
     unbroken: tuple[Held, ...] = ()
     """Ranges that were renumbered while they were held, by the number under which they were
     granted: a lease under that number, or one since, goes on."""
+    reads_ns: int = 0
+    """The longest volume lease that may be given: its manager knows of no longer one (V13)."""
 
 
 class OwnerView(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,6 +108,12 @@ class OwnerView(msgspec.Struct, frozen=True, kw_only=True):
 
 class Revoked(msgspec.Struct, frozen=True):
     """What was to be done on a revocation, or to forget something, is done."""
+
+    revocation: int
+
+
+class ReadsEnded(msgspec.Struct, frozen=True):
+    """No cache can hit any more what was revoked: said by owners that give read leases (V12)."""
 
     revocation: int
 
@@ -180,6 +194,7 @@ OwnerEvent: TypeAlias = (
     | ManagerLost
     | ManagersNamed
     | Revoked
+    | ReadsEnded
     | Lapsed
     | Alive
     | CloseRequested
@@ -206,7 +221,9 @@ class Grant(msgspec.Struct, frozen=True):
 
 
 class Revoke(msgspec.Struct, frozen=True):
-    """Tell the application what it holds no longer; say Revoked when that is done."""
+    """Tell the application what it holds no longer; say Revoked when that is done, and ReadsEnded,
+    if it gives read leases, when no cache can hit anything of it.
+    """
 
     revocation: int
     leases: tuple[Leased, ...]

@@ -74,6 +74,10 @@ class Settled(msgspec.Struct, frozen=True):
     """What had begun in the range has finished, and nothing begins there that must finish."""
 
 
+class Withdrawn(msgspec.Struct, frozen=True):
+    """No cache can hit anything of the range any more (V12)."""
+
+
 class ServingEnded(msgspec.Struct, frozen=True):
     """The range is not served any more: the next difference is the last."""
 
@@ -91,6 +95,7 @@ GivingEvent: TypeAlias = (
     | ChunkMade
     | CallFailed
     | Settled
+    | Withdrawn
     | ServingEnded
     | GivingStopped
 )
@@ -123,6 +128,12 @@ class Settle(msgspec.Struct, frozen=True):
     deadline: Instant
 
 
+class Withdraw(msgspec.Struct, frozen=True):
+    """Take back every read lease of the range, and say Withdrawn. However long that takes, the
+    range is served here meanwhile (V12).
+    """
+
+
 class EndServing(msgspec.Struct, frozen=True):
     """All but the last difference was taken: tell the owner machine CopiedAhead."""
 
@@ -144,6 +155,7 @@ GivingAction: TypeAlias = (
     | Export
     | MakeChunk
     | Settle
+    | Withdraw
     | EndServing
     | HaveGiven
     | FailGiving
@@ -157,8 +169,18 @@ Phase: TypeAlias = Literal[
 class Giving:
     """An order that is carried out."""
 
-    def __init__(self, order: HandOff, offer: Offer, settle_ns: int = SETTLE_NS) -> None:
+    def __init__(
+        self,
+        order: HandOff,
+        offer: Offer,
+        settle_ns: int = SETTLE_NS,
+        *,
+        gives_reads: bool = False,
+    ) -> None:
         self.order = order
+        self._gives_reads = gives_reads
+        self._is_withdrawn = not gives_reads
+        self._is_settled = False
         self._settle_ns = settle_ns
         self._settle_from = self._settle_by = FAR_FUTURE
         self._has_settled = False
@@ -197,7 +219,9 @@ class Giving:
         assert 0 <= self._under_way <= CHUNKS_UNDER_WAY
         assert len(self._in_hand) <= CHUNKS_IN_HAND
         assert not self._under_way or self._phase == "over" or self._heard_by < FAR_FUTURE
-        assert (self._phase == "settling") == (self._settle_by < FAR_FUTURE)
+        assert self._phase == "settling" or self._settle_by == FAR_FUTURE
+        waits = not (self._is_settled and self._is_withdrawn)
+        assert self._phase != "settling" or waits
         is_called = self._phase == "ending" and self._is_called
         assert is_called == (self._called_by < FAR_FUTURE)
 
@@ -213,7 +237,7 @@ class Giving:
                 f"the application has not given its last difference for {in_seconds(CALL_NS):g} s"
             )
         elif now >= self._settle_by:
-            self._end_settling(now)
+            self._on_settled(now)
 
     def _wait(self, now: Instant, *, has_heard: bool) -> None:
         if self._phase != "ending" or not self._is_called:
@@ -246,7 +270,10 @@ class Giving:
                 self._on_made(now, data)
             case Settled():
                 if self._phase == "settling":
-                    self._end_settling(now)
+                    self._on_settled(now)
+            case Withdrawn():
+                self._is_withdrawn = True
+                self._end_settling(now)
             case ServingEnded():
                 self._phase = "ending"
                 self._begin_round()
@@ -335,6 +362,8 @@ class Giving:
             self._phase, self._settle_from = "settling", now
             self._settle_by = Instant(now + self._settle_ns)
             self._actions.append(Settle(self._settle_by))
+            if self._gives_reads:
+                self._actions.append(Withdraw())
         else:
             self._end_serving()
 
@@ -342,8 +371,15 @@ class Giving:
         """Whether what has begun in the range is still to be waited for."""
         return not self._has_settled
 
+    def _on_settled(self, now: Instant) -> None:
+        """Settled, or for long enough waited for."""
+        self._is_settled, self._settle_by = True, FAR_FUTURE
+        self._end_settling(now)
+
     def _end_settling(self, now: Instant) -> None:
-        self._has_settled, self._settle_by = True, FAR_FUTURE
+        if self._phase != "settling" or not (self._is_settled and self._is_withdrawn):
+            return
+        self._has_settled = True
         if now - self._settle_from >= LONG_SETTLE_NS:
             self._phase = "copying"
             self._begin_round()

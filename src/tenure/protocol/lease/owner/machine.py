@@ -91,7 +91,7 @@ class OwnerMachine:
         self._receipt = b""  # of the last answer, for whoever leads next (P22)
         self.renew_ns = FIRST_RENEW_NS
         self._ask_at = Instant(0)
-        self.possession = Possession(config.pool)
+        self.possession = Possession(config.pool, gives_reads=config.reads_ns > 0)
         self.belief, self.copies = self.possession.belief, self.possession.copies
         self._is_hung = False
         self.news = News(config.pool)
@@ -110,12 +110,8 @@ class OwnerMachine:
             case ManagerLost(manager=manager):
                 if manager == self.manager:
                     self._look_for_leader(now)
-            case events.Revoked(revocation=revocation):
-                if (
-                    self.belief.let_go(revocation)
-                    or self.is_leaving
-                    or self.possession.waits_for_application
-                ):
+            case events.Revoked() | events.ReadsEnded():
+                if self.possession.let_go(event) or self.is_leaving:
                     self._ask_soon(now)
             case events.Lapsed():
                 self._lapse(now)
@@ -400,6 +396,7 @@ class OwnerMachine:
             self._note(OwnerKind.HEARD, back)
         if message.cause or message.same_address:
             self._actions.extend(self.news.of(message))
+        self.belief.reads_ns = message.reads_ns
         expires_at = self.term_ends(now, request.sent_at, message.term_ns)
         actions, asks = self.possession.take(
             now,

@@ -14,14 +14,16 @@ from tenure.protocol.lease.owner.events import (
     HandOffEvent,
     OfferMade,
     OwnerAction,
+    ReadsEnded,
+    Revoked,
 )
 
 
 class Possession:
     """The belief and the copies of one owner."""
 
-    def __init__(self, pool: str) -> None:
-        self.belief = Belief()
+    def __init__(self, pool: str, *, gives_reads: bool = False) -> None:
+        self.belief = Belief(gives_reads=gives_reads)
         self.copies = Copies(self.belief)
         self.admission = Admission(pool, self.belief, self.copies)
         self.waits_for_application = False
@@ -63,6 +65,12 @@ class Possession:
         if isinstance(event, ArrivalEnded):
             self.admission.on_ended(event.channel)
         return self.copies.on_event(event)
+
+    def let_go(self, event: Revoked | ReadsEnded) -> bool:
+        """The application, or the last cache, has let go; whether the manager is to hear of it."""
+        if isinstance(event, ReadsEnded):
+            return self.belief.end_reads(event.revocation)
+        return self.belief.let_go(event.revocation) or self.waits_for_application
 
     def take(
         self,

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from tenure.base.instants import Instant, seconds
+from tenure.base.ranges import WHOLE
 from tenure.protocol.lease.answers import Impossible, PoolDeleted, PoolMade, Pools
 from tenure.protocol.lease.history import DELETED_KEPT, LeaseHistory
 from tenure.protocol.lease.leader.events import CreatePool, DeletePool, ListPools
@@ -62,6 +64,21 @@ def deleted() -> tuple[Driven, LeaseResponse]:
     ask(driven, answer, leaving=True)
     assert driven.ask(DeletePool("p")) == PoolDeleted("p", dry_run=False)
     return driven, answer
+
+
+def test_a_pool_is_not_deleted_while_caches_may_hit() -> None:
+    """Its next owner, in a pool of the same name, would know of no quiet (V13)."""
+    driven = Driven()
+    answer = granted(driven)
+    ask(driven, answer, leaving=True)
+    leader = driven.machine.leader
+    assert leader is not None
+    leader.pools["p"].quiets.until.assign(WHOLE, Instant(driven.now + seconds(3)))
+    said = driven.ask(DeletePool("p"))
+    assert isinstance(said, Impossible)
+    assert "3.0 s" in said.why
+    driven.run(at(driven.now / 1e9 + 3))
+    assert driven.ask(DeletePool("p")) == PoolDeleted("p", dry_run=False)
 
 
 def pools(driven: Driven) -> list[str]:

@@ -26,6 +26,8 @@ from tenure.protocol.lease.owner.giving import (
     ServingEnded,
     Settle,
     Settled,
+    Withdraw,
+    Withdrawn,
 )
 from tenure.protocol.lease.owner.transfer import (
     CALL_NS,
@@ -56,8 +58,8 @@ LARGE = bytes(SMALL_BYTES + 1)
 class Given:
     """A giving, step by step, at an instant that the test moves."""
 
-    def __init__(self, settle_ns: int = SETTLE_NS) -> None:
-        self.machine = Giving(ORDER, OFFER, settle_ns)
+    def __init__(self, settle_ns: int = SETTLE_NS, *, gives_reads: bool = False) -> None:
+        self.machine = Giving(ORDER, OFFER, settle_ns, gives_reads=gives_reads)
         self.now = Instant(100)
         self.wake_at = FAR_FUTURE
         self.did = self.advance()
@@ -89,8 +91,8 @@ class Given:
         return self.on(ChunkMade(None))
 
 
-def accepted() -> Given:
-    given = Given()
+def accepted(*, gives_reads: bool = False) -> Given:
+    given = Given(gives_reads=gives_reads)
     given.on(PeerReached())
     assert given.hears(Accepted()) == [Export(), Listen()]
     return given
@@ -170,6 +172,34 @@ def test_who_leaves_soon_settles_sooner() -> None:
     given.gives_round(b"all")
     assert given.gives_round() == [Settle(given.now)]
     assert given.advance() == [EndServing()]
+
+
+def withdrawing() -> Given:
+    """The same, of an owner that gives read leases."""
+    given = accepted(gives_reads=True)
+    given.gives_round(b"all")
+    assert given.gives_round() == [Settle(Instant(given.now + SETTLE_NS)), Withdraw()]
+    return given
+
+
+def test_serving_goes_on_until_no_cache_can_hit_however_long_that_takes() -> None:
+    """V12: the deadline is for what has begun, not for read leases."""
+    given = withdrawing()
+    assert given.on(Settled()) == []
+    assert given.wake_at == FAR_FUTURE
+    assert given.advance(by=2 * SETTLE_NS) == []
+    assert given.on(Withdrawn()) == [Export()]
+    assert given.gives_round() == [EndServing()]
+
+
+def test_no_cache_can_hit_and_what_has_begun_is_still_waited_for() -> None:
+    given = withdrawing()
+    assert given.on(Withdrawn()) == []
+    assert given.on(Settled()) == [EndServing()]
+    given = withdrawing()
+    given.advance(by=SETTLE_NS)
+    assert given.on(Settled()) == [], "its deadline has passed; what is withdrawn is waited for"
+    assert given.on(Withdrawn()) == [Export()]
 
 
 def test_settling_ends_with_the_order_and_with_the_channel() -> None:

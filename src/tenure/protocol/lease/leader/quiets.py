@@ -1,0 +1,74 @@
+"""How long caches may still hit what an earlier owner let them read (rule V13).
+
+Whoever dies withdraws nothing. The end of a hold, a return and a hand-off leave no read lease
+behind (V11, V12); only a death that was attested frees ranges while caches may hit. So the leader
+remembers until when, through any grants, and says it with each. A new leader does not know whose
+deaths its predecessor took for attested: it counts from its takeover.
+
+An owner that gives no read leases has never said that it knows what a quiet is: it is granted the
+range when the quiet is over.
+"""
+
+from collections.abc import Iterable
+
+from tenure.base.instants import FAR_FUTURE, Instant
+from tenure.base.keys import Key
+from tenure.base.rangemap import RangeMap
+from tenure.base.ranges import WHOLE, KeyRange
+from tenure.protocol.lease.leader.context import LeaderContext
+from tenure.protocol.lease.table import LeaseTable
+
+NO_QUIET = Instant(0)
+
+
+class Quiets:
+    """Until when each range of one pool may be hit in caches of dead owners."""
+
+    def __init__(self, context: LeaderContext, table: LeaseTable) -> None:
+        self.context = context
+        self.table = table
+        self.until: RangeMap[Instant] = RangeMap(NO_QUIET)
+        self.wake_at = FAR_FUTURE
+        """When something may be granted that was held back."""
+        if table.reads_ns:
+            self.until = RangeMap(self.ends_at(context.took_over_at, table.reads_ns))
+
+    def ends_at(self, now: Instant, reads_ns: int) -> Instant:
+        """When volume leases end that were given until now."""
+        return Instant(now + self.context.timing.on_any_clock(reads_ns))
+
+    def on_death(self, now: Instant, incarnation: int, ranges: Iterable[KeyRange]) -> None:
+        """It is dead before its term was over; these were its ranges."""
+        until = self.ends_at(now, self.table.members[incarnation].reads_ns)
+        for key_range in ranges:
+            for piece, before in list(self.until.within(key_range)):
+                self.until.assign(piece, max(before, until))
+        for piece, before in list(self.until.within(WHOLE)):
+            if before <= now:
+                self.until.assign(piece, NO_QUIET)
+
+    def left_ns(self, now: Instant, key: Key) -> int:
+        """What the next owner must wait, on any clock, from when it is told."""
+        left_ns = self.until[key] - now
+        if left_ns <= 0:
+            return 0
+        timing = self.context.timing
+        return timing.on_any_clock(min(left_ns, self.table.reads_ns))
+
+    def longest_ns(self, now: Instant) -> int:
+        """Until when anything of the pool may be hit, of owners that are dead."""
+        return max(max(self.until.values()) - now, 0)
+
+    def is_held_back(self, now: Instant, key: Key, incarnation: int) -> bool:
+        """Whether a range is to wait, because that owner does not know what a quiet is."""
+        if self.table.members[incarnation].reads_ns or not self.left_ns(now, key):
+            return False
+        self.wake_at = min(self.wake_at, self.until[key])
+        return True
+
+    def is_over(self, now: Instant) -> bool:
+        """Whether something may be granted by now that was held back; said once."""
+        if now < self.wake_at:
+            return False
+        self.wake_at = FAR_FUTURE
+        return True
