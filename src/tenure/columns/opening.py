@@ -1,6 +1,8 @@
 """`open_store`: a store by its URL."""
 
+from collections.abc import Mapping
 from types import TracebackType
+from typing import Any
 
 from tenure.base.names import shown
 from tenure.columns.backends.contract import Backend
@@ -53,10 +55,18 @@ class StoreOpening:
         self._blocking.close()
 
 
-def open_store(url: str, *tables: Table, sync: Sync = "normal") -> StoreOpening:
+def open_store(
+    url: str,
+    *tables: Table,
+    sync: Sync = "normal",
+    create: bool = False,
+    options: Mapping[str, Any] | None = None,
+) -> StoreOpening:
     """The store that `url` names, with these tables: enter it with `async with`, or `with`.
 
-    `memory:` is gone with the process.
+    `memory:` is gone with the process. `cassandra:HOST,HOST/KEYSPACE` is an Apache Cassandra or
+    ScyllaDB: with `create` what is missing there is made, and `options` are those of its driver's
+    `Cluster`, such as `auth_provider` and `ssl_context`.
 
     With `sync="fast"` a write is answered before the disk has it, and the disk has it a second
     later at the latest.
@@ -70,13 +80,45 @@ def open_store(url: str, *tables: Table, sync: Sync = "normal") -> StoreOpening:
         raise ConfigurationError(f"the URL of a store is a str, not {shown(url)}")
     if sync not in ("normal", "fast"):
         raise ConfigurationError(f"sync is 'normal' or 'fast', not {shown(sync)}")
-    return StoreOpening(ColumnStore(_backend(url, tables, sync), declared))
+    return StoreOpening(ColumnStore(_backend(url, tables, sync, create, options), declared))
 
 
-def _backend(url: str, tables: tuple[Table, ...], sync: Sync) -> Backend:
+def _backend(
+    url: str,
+    tables: tuple[Table, ...],
+    sync: Sync,
+    create: bool,  # noqa: FBT001 - as it was given
+    options: Mapping[str, Any] | None,
+) -> Backend:
     scheme, _, rest = url.partition(":")
+    if scheme == "cassandra":
+        return _cassandra(url, tables, create, options or {})
+    if create or options:
+        raise ConfigurationError(
+            f"create and options are for cassandra:HOST,HOST/KEYSPACE, not for {shown(url)}: leave "
+            "them out"
+        )
     if scheme == "memory" and not rest:
         return EmbeddedBackend(MemoryEngine, tables, sync)
     raise ConfigurationError(
         f"no store is called {shown(url)}: it is memory:, which is gone with its process"
     )
+
+
+def _cassandra(
+    url: str,
+    tables: tuple[Table, ...],
+    create: bool,  # noqa: FBT001 - as it was given
+    options: Mapping[str, Any],
+) -> Backend:
+    try:
+        import cassandra  # noqa: F401, PLC0415 - an extra
+    except ImportError as error:
+        raise ConfigurationError(
+            "a store on Cassandra needs its driver, which is not installed: "
+            "pip install 'tenure[cassandra]'"
+        ) from error
+    from tenure.columns.backends.cassandra.address import parse_address  # noqa: PLC0415 - needs it
+    from tenure.columns.backends.cassandra.backend import CassandraBackend  # noqa: PLC0415 - as above
+
+    return CassandraBackend(parse_address(url), tables, create=create, options=options)
