@@ -125,9 +125,23 @@ def build() -> App:
     return app
 
 
+def _check_dashes(arguments: Sequence[str]) -> None:
+    """Raise UsageError where nobody can tell whose the options after `tenure run` are."""
+    if arguments[:1] != ["run"] or "--" in arguments:
+        return
+    if any(each in ("--help", "-h") for each in arguments) or len(arguments) == 1:
+        return
+    raise UsageError(
+        "write two dashes between the options of tenure run and the command, as in: tenure run "
+        "--port 7400 -- uvicorn app:app --port 8000. Without them nobody can tell which of the two "
+        "an option is for"
+    )
+
+
 def run(arguments: Sequence[str]) -> int:
     """Run the command in `arguments`; the exit code."""
     try:
+        _check_dashes(arguments)
         result = build()(arguments, exit_on_error=False, print_error=False)
     except CycloptsError as error:
         asked = " ".join(("tenure", *(error.command_chain or ())))

@@ -37,10 +37,12 @@ def run(
 ) -> int:
     """Run a manager beside a command, which finds its URL in TENURE_MANAGERS.
 
+    Options before the two dashes are for the manager; what follows the dashes is the command.
+
     Parameters
     ----------
     command
-        The command and its arguments, after `--`.
+        The command and its arguments, after two dashes.
     journal
         The manager's journal: memory, which is the default, sqlite:PATH or etcd:URL,URL,...
     preset

@@ -132,6 +132,17 @@ def exiting() -> int:
     return 1
 
 
+@pytest.mark.parametrize(
+    "said",
+    [["uvicorn", "app:app"], ["uvicorn", "app:app", "--port", "8000"], ["--port", "1", "uvicorn"]],
+)
+def test_run_refuses_a_command_whose_options_could_be_its_own(
+    said: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["run", *said]) == 2
+    assert "write two dashes" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("missing", ["cyclopts", "rich"])
 def test_without_the_extra_it_says_what_to_install(missing: str) -> None:
     program = (
