@@ -153,10 +153,17 @@ class Leader:
         """A new pool for its first owner, where that is allowed."""
         is_wrong = wrong_with_name(message.pool) is not None
         if message.kind is None or not self.create_pools or is_wrong:
-            detail = _no_pool(message.pool)
+            detail = self._no_pool(message.pool)
             self.context.refuse(connection, message, "no_pool", detail, MAX_RETRY_NS)
             return None
         return self._create(PoolCreated(pool=message.pool, kind=message.kind))
+
+    def _no_pool(self, pool: str) -> str:
+        return _wrong_name(pool) or (
+            f"{questions.no_pool(self.pools, pool).why}. Create it with `tenure pool create {pool} "
+            "--kind hashed`, or start the manager with --create-pools so that a pool's first owner "
+            "does"
+        )
 
     def _create(self, record: PoolCreated) -> Pool:
         self.context.write(record)
@@ -186,7 +193,7 @@ class Leader:
     def _on_sync(self, now: Instant, connection: Connection, message: Sync) -> None:
         pool = self.pools.get(message.pool)
         if pool is None:
-            detail = _no_pool(message.pool)
+            detail = self._no_pool(message.pool)
             self.context.send(
                 connection,
                 SyncRefusal(sequence=message.sequence, nonce=message.nonce, detail=detail),
@@ -377,10 +384,3 @@ class Leader:
 def _wrong_name(pool: str) -> str | None:
     why = wrong_with_name(pool)
     return why and f"{shown(pool)} cannot be a pool's name: {why}"
-
-
-def _no_pool(pool: str) -> str:
-    return _wrong_name(pool) or (
-        f"there is no pool {pool!r}; create it with `tenure pool create {pool} --kind hashed`, "
-        "or start the manager with --create-pools so that a pool's first owner does"
-    )

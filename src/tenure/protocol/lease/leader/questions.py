@@ -26,6 +26,9 @@ from tenure.protocol.lease.messages import Entry
 from tenure.protocol.lease.steering_events import ExplainKey
 from tenure.protocol.lease.table import NOBODY
 
+MOST_SHOWN = 20
+"""Of pools, where somebody asks for one that is not there."""
+
 
 def answer(now: Instant, pools: Mapping[str, Pool], question: Reading) -> Answer:
     """What `question` asks for, or what is wrong with it."""
@@ -50,7 +53,9 @@ def answer(now: Instant, pools: Mapping[str, Pool], question: Reading) -> Answer
 
 def no_pool(pools: Mapping[str, Pool], name: str) -> Impossible:
     """No pool has that name; the message lists those that there are."""
-    there = ", ".join(sorted(pools)) or "none yet"
+    names = sorted(pools)
+    more = f" and {len(names) - MOST_SHOWN} more" if len(names) > MOST_SHOWN else ""
+    there = ", ".join(names[:MOST_SHOWN]) + more or "none yet"
     return Impossible(f"there is no pool {name!r}; there are: {there}", missing=True)
 
 
