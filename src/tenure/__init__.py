@@ -56,7 +56,7 @@ from tenure.member.relay import Relay
 from tenure.owned_state.state import OwnedState
 from tenure.owned_state.turn import Turn
 from tenure.routing.aiohttp_middleware import route
-from tenure.routing.derived_keys import derived_keys, quorum
+from tenure.routing.derived_keys import blocking_quorum, derived_keys, quorum
 from tenure.routing.httpx_transport import RoutingTransport
 
 if TYPE_CHECKING:
@@ -134,6 +134,7 @@ __all__ = [
     "VolumeWrite",
     "Watch",
     "__version__",
+    "blocking_quorum",
     "derived_keys",
     "owned",
     "quorum",

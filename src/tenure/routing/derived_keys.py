@@ -7,8 +7,9 @@ and take the highest that a quorum tells.
 """
 
 import asyncio
-from collections.abc import Awaitable, Iterable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import Generic, TypeVar
 
 from xxhash import xxh3_64_intdigest
 
@@ -55,27 +56,64 @@ async def quorum(calls: Iterable[Awaitable[T]], *, of: int | None = None) -> lis
     that too few are left; and ConfigurationError if `of` is more than there are calls.
     """
     tasks = [asyncio.ensure_future(each) for each in calls]
-    needed = len(tasks) // 2 + 1 if of is None else of
-    done: list[T] = []
-    failed: list[BaseException] = []
     try:
-        if not 1 <= needed <= len(tasks):
-            raise ConfigurationError(f"of is from 1 to the number of calls, {len(tasks)}: {of!r}")
+        votes: _Votes[T] = _Votes(len(tasks), of)
         for ended in asyncio.as_completed(tasks):
             try:
-                done.append(await ended)
+                votes.done.append(await ended)
             except Exception as error:  # noqa: BLE001  # whatever it is, it counts as a failure
-                failed.append(error)
-            if len(done) == needed:
-                return done
-            if len(failed) > len(tasks) - needed:
+                votes.failed.append(error)
+            if votes.are_enough():
                 break
-        raise NoQuorum(
-            f"{len(failed)} of {len(tasks)} calls failed, where {needed} must succeed; the first "
-            f"raised {failed[0]!r}",
-            tuple(failed),
-        )
+        return votes.done
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def blocking_quorum(calls: Iterable[Callable[[], T]], *, of: int | None = None) -> list[T]:
+    """As `quorum`, for programs without an event loop: functions, each called in a thread.
+
+    Threads cannot be cancelled. So the other calls go on when this returns, or raises; give them a
+    timeout, since the program does not end before they have.
+    """
+    called = list(calls)
+    votes: _Votes[T] = _Votes(len(called), of)
+    threads = ThreadPoolExecutor(len(called), "quorum")
+    try:
+        for ended in as_completed([threads.submit(each) for each in called]):
+            error = ended.exception()
+            if error is None:
+                votes.done.append(ended.result())
+            elif isinstance(error, Exception):
+                votes.failed.append(error)
+            else:
+                raise error
+            if votes.are_enough():
+                break
+        return votes.done
+    finally:
+        threads.shutdown(wait=False)
+
+
+class _Votes(Generic[T]):
+    """What came of the calls so far."""
+
+    def __init__(self, calls: int, of: int | None) -> None:
+        self._calls = calls
+        self._needed = calls // 2 + 1 if of is None else of
+        self.done: list[T] = []
+        self.failed: list[Exception] = []
+        if not 1 <= self._needed <= calls:
+            raise ConfigurationError(f"of is from 1 to the number of calls, {calls}: {of!r}")
+
+    def are_enough(self) -> bool:
+        """Whether so many have succeeded as must. Raises NoQuorum once that cannot be any more."""
+        if len(self.failed) > self._calls - self._needed:
+            raise NoQuorum(
+                f"{len(self.failed)} of {self._calls} calls failed, where {self._needed} must "
+                f"succeed; the first raised {self.failed[0]!r}",
+                tuple(self.failed),
+            )
+        return len(self.done) == self._needed

@@ -1,10 +1,11 @@
 """Keys derived from one, and a quorum of the calls for them (PRS 2.4)."""
 
 import asyncio
+from threading import Event
 
 import pytest
 
-from tenure import ConfigurationError, KeyTypeError, NoQuorum, derived_keys, quorum
+from tenure import ConfigurationError, KeyTypeError, NoQuorum, blocking_quorum, derived_keys, quorum
 
 pytestmark = pytest.mark.asyncio
 
@@ -69,3 +70,34 @@ async def test_a_quorum_is_of_the_calls_that_there_are() -> None:
             await quorum([gives(1), gives(2)], of=wrong)
     with pytest.raises(ConfigurationError, match="of is from 1"):
         await quorum([])
+
+
+async def test_the_blocking_form_does_the_same_in_threads() -> None:
+    stop = Event()
+
+    def gives_one() -> int:
+        return 1
+
+    def fails_at_once() -> int:
+        raise ConnectionError("gone")
+
+    def hangs_on() -> int:
+        stop.wait(60)
+        return 0
+
+    def program() -> None:
+        assert blocking_quorum([gives_one, hangs_on, gives_one]) == [1, 1]
+        assert blocking_quorum([gives_one, fails_at_once], of=1) == [1]
+        with pytest.raises(NoQuorum, match="2 of 3 calls failed") as raised:
+            blocking_quorum([fails_at_once, fails_at_once, hangs_on])
+        assert [type(each) for each in raised.value.causes] == [ConnectionError] * 2
+        for wrong in (0, 3):
+            with pytest.raises(ConfigurationError, match="of is from 1"):
+                blocking_quorum([gives_one, gives_one], of=wrong)
+        with pytest.raises(ConfigurationError, match="of is from 1"):
+            blocking_quorum([])
+
+    try:
+        await asyncio.to_thread(program)
+    finally:
+        stop.set()
