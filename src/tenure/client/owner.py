@@ -5,6 +5,7 @@ import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from signal import Signals
+from threading import Thread
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 from weakref import ref
@@ -32,17 +33,19 @@ from tenure.client.callbacks import check_callback
 from tenure.client.entering import Enterable, Form
 from tenure.client.environment import Environment, RealEnvironment
 from tenure.client.guard import Guard
-from tenure.client.hand_off.handler import HandOffHandler, OwnersState, check_handler
+from tenure.client.hand_off.handler import HandOffHandler, OwnersState
+from tenure.client.hand_off.several_states import one_handler
 from tenure.client.holdings import Board
 from tenure.client.lease import Lease
 from tenure.client.leave_on import LeaveOn, LeftAtSignal, checked_signals
 from tenure.client.managers import find_managers
 from tenure.client.owner_engine import WHAT, OwnerEngine
-from tenure.errors import ConfigurationError, TenureError, UsageError
+from tenure.errors import ConfigurationError, TenureError
 from tenure.protocol.lease.owner.events import OwnerConfig
 
 Ranges: TypeAlias = tuple[KeyRange, ...]
-Probe: TypeAlias = Callable[[], Awaitable[object]]
+Probe: TypeAlias = Callable[[], object]
+"""A function, or a coroutine function."""
 """A coroutine function that looks whether the application serves, and raises where it does not."""
 OnRanges: TypeAlias = Callable[[Ranges], object]
 """A function or a coroutine function of the ranges that it is about."""
@@ -66,9 +69,12 @@ class Owner(Enterable[OwnerEngine]):
     `capacity` says how much it can take beside others, of which most have 1. `labels` say what is
     to be known of it; of two owners that are as good, state stays in the same `zone`. With
     `watchdog`, renewals stop when the application has shown no sign of life for so many seconds: in
-    the async form its event loop shows it by itself; in the blocking form call `alive`.
+    the async form its event loop shows it by itself; in the blocking form call `alive`. With
+    `probe` too, a function or a coroutine function that raises where the application does not
+    serve, only a probe that returns is a sign of life; the blocking form calls it in a thread.
 
-    With `hand_off`, a HandOffHandler such as KeyedState, state moves with its ranges: straight from
+    With `hand_off`, a HandOffHandler such as KeyedState, or several of them by name
+    (`hand_off={"carts": carts, "users": users}`), state moves with its ranges: straight from
     owner to owner, over a connection to where `hand_off_listen` ("HOST:PORT") says that this one
     takes state. By default that is a free port on the host that `address` names, or on loopback if
     it names none. `hand_off_address` is the URL under which others reach it, where that is another.
@@ -103,7 +109,7 @@ class Owner(Enterable[OwnerEngine]):
         watchdog: float | None = None,
         on_grant: OnRanges | None = None,
         on_revoke: OnRanges | None = None,
-        hand_off: HandOffHandler | None = None,
+        hand_off: HandOffHandler | dict[str, Any] | None = None,
         hand_off_listen: str | None = None,
         hand_off_address: str | None = None,
         hand_off_insecure: bool = False,
@@ -133,9 +139,10 @@ class Owner(Enterable[OwnerEngine]):
         board = self._board = Board(config.kind or "hashed", environment.clock, config.pool)
         find = _find_elsewhere(checked_lookup(lookup, config.pool), where)
         longest = checked_seconds("enter_timeout", enter_timeout)
-        takes = _takes(hand_off, hand_off_listen, hand_off_address, where, hand_off_insecure)
-        if isinstance(hand_off, OwnersState):
-            hand_off.belong_to(config.name, checked_kind(kind), _ended(ref(self)))
+        handler = one_handler(hand_off)
+        takes = _takes(handler, hand_off_listen, hand_off_address, where, hand_off_insecure)
+        if isinstance(handler, OwnersState):
+            handler.belong_to(config.name, checked_kind(kind), _ended(ref(self)))
         made_in = os.getpid()
 
         def make() -> OwnerEngine:
@@ -262,21 +269,13 @@ class Owner(Enterable[OwnerEngine]):
 
     def _begin(self, form: Form) -> None:
         self._check_new()
-        if self._probe is not None and form != "async":
-            raise UsageError(
-                "probe is for the async form, because it runs in the event loop. With `with "
-                "Owner(...)`, call alive() whenever the application has shown that it serves"
-            )
         self._leave_on.begin(self.close, is_async=form == "async")
         super()._begin(form)
 
     async def __aenter__(self) -> Self:
         await super().__aenter__()
         if self._config.watchdog_ns is not None:
-            loop, gone = asyncio.get_running_loop(), self._gone
-            assert gone is not None
-            life = self._life = loop.create_task(self._engine.keep_alive(self._probe))
-            gone.add_done_callback(lambda _: _call_in(loop, life.cancel))
+            self._life = asyncio.get_running_loop().create_task(self._keep_alive())
         return self
 
     def __enter__(self) -> Self:
@@ -286,7 +285,20 @@ class Owner(Enterable[OwnerEngine]):
             self._leave_on.end()
             raise
         self._leave_on.is_inside = True
+        if self._probe is not None:  # for which the program has no event loop
+            Thread(target=self._probe_here, name=f"{self.name} probing", daemon=True).start()
         return self
+
+    async def _keep_alive(self) -> None:
+        loop, task, gone = asyncio.get_running_loop(), asyncio.current_task(), self._gone
+        assert task is not None
+        assert gone is not None
+        gone.add_done_callback(lambda _: _call_in(loop, task.cancel))
+        await self._engine.keep_alive(self._probe)
+
+    def _probe_here(self) -> None:
+        with suppress(asyncio.CancelledError):
+            asyncio.run(self._keep_alive())
 
     def __exit__(
         self,
@@ -311,7 +323,6 @@ def _takes(
 ) -> tuple[HandOffHandler, str, str | None] | None:
     """What has the state that moves, where more of it is taken, and the URL of that."""
     if handler is not None:
-        check_handler(handler)
         told = checked_hand_off_address(told)
         return handler, checked_listening(listen, where, told, insecure=insecure), told
     if listen is not None or told is not None or insecure:
@@ -329,8 +340,8 @@ def _checked_watchdog(watchdog: object) -> int | None:
 def _checked_probe(probe: object, watchdog: object) -> Probe | None:
     if probe is not None and (watchdog is None or not callable(probe)):
         raise ConfigurationError(
-            "probe is a coroutine function by which the watchdog finds out whether the "
-            f"application serves: pass watchdog=10.0 with it, or leave it out, not {probe!r}"
+            "probe is a function, or a coroutine function, by which the watchdog finds out whether "
+            f"the application serves: pass watchdog=10.0 with it, or leave it out, not {probe!r}"
         )
     return probe
 

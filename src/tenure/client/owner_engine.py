@@ -6,7 +6,7 @@ in the queue, and the range is returned when that is done. What was granted is u
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from threading import Thread
@@ -23,7 +23,7 @@ from tenure.client.callbacks import Callback, Job, shown
 from tenure.client.environment import Environment
 from tenure.client.guard import Guards
 from tenure.client.hand_off.application import Application
-from tenure.client.hand_off.handler import Granted, HandOffHandler, OwnersState
+from tenure.client.hand_off.handler import Granted, HandOffHandler, OwnersState, result_of
 from tenure.client.hand_off.transfers import OwnerPort, Transfers
 from tenure.client.holdings import Board
 from tenure.client.managers import KnownManagers, Managers
@@ -356,7 +356,7 @@ class OwnerEngine:
         self.shell.counts["alive"] += 1
         self.shell.post(Alive())
 
-    async def keep_alive(self, probe: Callable[[], Awaitable[object]] | None) -> None:
+    async def keep_alive(self, probe: Callable[[], object] | None) -> None:
         """Show it for the application, from within its event loop, where `probe` does not fail."""
         assert self.config.watchdog_ns is not None
         watchdog = self.config.watchdog_ns / SECOND_NS
@@ -364,14 +364,12 @@ class OwnerEngine:
             await self.show_life(probe, watchdog / 2)
             await asyncio.sleep(watchdog / 4)
 
-    async def show_life(
-        self, probe: Callable[[], Awaitable[object]] | None, patience: float
-    ) -> None:
+    async def show_life(self, probe: Callable[[], object] | None, patience: float) -> None:
         """Show it once, if `probe` returns in time."""
         try:
             if probe is not None:
                 async with asyncio.timeout(patience):
-                    await probe()
+                    await result_of(probe())
         except Exception as error:  # noqa: BLE001  # whatever it is, the application is not well
             self.shell.counts["probes failed"] += 1
             before, self._failed_probe = self._failed_probe, repr(error)

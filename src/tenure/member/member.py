@@ -61,7 +61,7 @@ class MemberOptions(TypedDict, total=False):
     watchdog: float | None
     on_grant: OnRanges | None
     on_revoke: OnRanges | None
-    hand_off: HandOffHandler | None
+    hand_off: HandOffHandler | dict[str, Any] | None
     hand_off_listen: str | None
     hand_off_address: str | None
     hand_off_insecure: bool

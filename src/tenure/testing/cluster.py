@@ -73,7 +73,7 @@ class OwnerOptions(TypedDict, total=False):
     watchdog: float | None
     on_grant: Callback | None
     on_revoke: Callback | None
-    hand_off: HandOffHandler | None
+    hand_off: HandOffHandler | dict[str, Any] | None
     hand_off_listen: str
     lookup: Lookup | None
     enter_timeout: float

@@ -1,13 +1,15 @@
 """A process that lives, and that no request reaches any more: its own probe says so."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 import pytest_asyncio
 
+from tenure import Owner
 from tenure.testing.clock import TurnedClock
-from tenure.testing.cluster import InProcessCluster
+from tenure.testing.cluster import ClusterEnvironment, InProcessCluster
 
 pytestmark = pytest.mark.asyncio
 SOON = 0.2
@@ -56,3 +58,48 @@ async def test_a_probe_that_fails_or_hangs_is_said_once_and_that_it_passes_again
     assert "does not pass its own probe: OSError('connection refused')" in said[2]
     assert all("passes its own probe again" in each for each in said[1::2])
     assert owner.stats()["probes failed"] == 24
+
+
+async def _in_a_loop(served: threading.Event) -> None:
+    if not served.is_set():
+        raise ConnectionError("nobody answers")
+
+
+def _in_a_thread(served: threading.Event) -> None:
+    if not served.is_set():
+        raise ConnectionError("nobody answers")
+
+
+@pytest.mark.parametrize("probe", [_in_a_loop, _in_a_thread])
+async def test_the_blocking_form_is_probed_too(probe: Callable[[threading.Event], object]) -> None:
+    served, stop = threading.Event(), threading.Event()
+    served.set()
+
+    def program() -> None:
+        with InProcessCluster(["rooms"], clock=TurnedClock()) as cluster:
+            owner = Owner(
+                cluster.urls,
+                pool="rooms",
+                address="http://probed.test",
+                watchdog=0.4,
+                probe=lambda: probe(served),
+                _environment=ClusterEnvironment(cluster),
+            )
+            with owner:
+                cluster.turn_blocking(SOON)
+                assert owner.ranges
+                wait_for(lambda: owner.stats().get("alive", 0) > 1)
+                served.clear()
+                wait_for(lambda: owner.stats().get("probes failed"))
+                cluster.turn_blocking(2)
+                assert not owner.ranges
+            wait_for(lambda: "probing" not in str(threading.enumerate()))
+
+    def wait_for(condition: Callable[[], object]) -> None:
+        for _ in range(3_000):
+            if condition():
+                return
+            stop.wait(0.01)
+        raise AssertionError("it did not come")
+
+    await asyncio.to_thread(program)

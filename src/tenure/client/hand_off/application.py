@@ -32,6 +32,10 @@ RETRY_SECONDS = 1.0
 """After a discard that failed. The range is not served here before one has succeeded."""
 
 
+NOT_WANTED = "it is not wanted any more"
+"""What a taker says of a range that is not to become its own, as when it leaves."""
+
+
 class NotWanted(TenureError):
     """What arrives is not wanted any more."""
 
@@ -168,7 +172,7 @@ class Application:
                 await self._wait_for_turn()
             async with arrival.under_way:
                 if arrival.is_stopped:
-                    raise NotWanted("it is not wanted any more")
+                    raise NotWanted(NOT_WANTED)
                 with self._callbacks.watched("import_chunk", str(arrival.range), UNTAKEN):
                     await result_of(self._handler.import_chunk(arrival.range, chunk))
 

@@ -17,7 +17,7 @@ from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
 from tenure.client.environment import Environment
-from tenure.client.hand_off.application import Application
+from tenure.client.hand_off.application import NOT_WANTED, Application
 from tenure.client.hand_off.giving import GivingLine
 from tenure.client.hand_off.line import Line
 from tenure.client.hand_off.taking import TakingLine
@@ -202,6 +202,8 @@ class Transfers:
             case FailGiving(why=why):
                 counts["hand-offs failed"] += 1
                 level = logging.DEBUG if self._is_said(order.range, why) else logging.WARNING
+                if why.endswith(NOT_WANTED):  # its taker leaves too, and the manager names another
+                    level = min(level, logging.INFO)
                 self._owner.logger.log(
                     level,
                     "%s could not hand over %s to incarnation %d at %s: %s",
@@ -302,7 +304,7 @@ class Transfers:
                 arrival.is_stopped = True
                 arrivals.append(arrival)
                 self._owner.counts["imports discarded"] += 1
-                self._post_to(line, TurnedAway("it is not wanted any more"))
+                self._post_to(line, TurnedAway(NOT_WANTED))
         self._handed.assign(key_range, NONE_OF_OURS)
         self.application.discard([key_range], arrivals, then)
 
