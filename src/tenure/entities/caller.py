@@ -67,7 +67,7 @@ class Caller:
         """The answer of the entity. Raises NoOwner, Busy, OutcomeUnknown, and what it raised."""
         turn = CURRENT.get()
         call = EntityCall(key, id or self.new_id(), method, data)
-        if turn is None:
+        if turn is None or turn.is_over:
             return await self._anywhere(call)
         call.chain = (*turn.call.chain, turn.place)
         closed = cycle(call.chain, (self._owner.pool, key))
@@ -81,7 +81,6 @@ class Caller:
 
     async def _on_behalf_of(self, turn: EntityTurn, call: EntityCall) -> bytes:
         """What the turn has changed is kept before others can learn of it."""
-        turn.check()
         if turn.is_reading:
             return await self._anywhere(call)
         await turn.commit()

@@ -219,6 +219,10 @@ class EntityStub:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         return self._entities.caller(self._key, name)
 
+    async def attach(self, websocket: Any, attachment: object = None) -> None:  # noqa: ANN401
+        """See `Entity.attach`."""
+        await self._entities.station.edge.attach(self._key, websocket, attachment)
+
     def __repr__(self) -> str:
         return f"<entity {self._key!r} of {self._entities!r}>"
 

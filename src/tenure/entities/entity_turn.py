@@ -11,8 +11,6 @@ from datetime import datetime
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Protocol
 
-import msgspec
-
 from tenure.client.entering import Done
 from tenure.client.guard import Guard
 from tenure.client.lease import Lease
@@ -233,11 +231,3 @@ def _wall_time(at: object) -> float:
     if isinstance(at, int | float) and not isinstance(at, bool) and isfinite(at):
         return float(at)
     raise UsageError(f"an alarm is for a datetime, or for seconds as now() gives them, not {at!r}")
-
-
-class SocketOpened(msgspec.Struct, array_like=True):
-    """What an edge says of a socket when it is attached."""
-
-    id: bytes
-    edge: str
-    attachment: bytes

@@ -217,6 +217,16 @@ class EntityHost:
                 raise self._guards.lease_lost(key, lease) from error
         return self.envelopes.counting(key, lease)
 
+    def silent_sockets(self, seconds: float) -> list[tuple[str | int, bytes]]:
+        """The sockets whose edges have not been heard for so long, with their keys."""
+        now = self._loop.time()
+        return [
+            (live.key, each)
+            for live in self._live.values()
+            if live.envelope.sockets
+            for each in live.silent_sockets(now, seconds)
+        ]
+
     def passivate(self, before: float) -> None:
         """Drop the instances that nobody has used since `before`."""
         for live in [each for each in self._live.values() if each.is_idle]:

@@ -22,6 +22,7 @@ class LiveEntity:
         "_lease",
         "envelope",
         "has_on_alarm",
+        "heard",
         "key",
         "line",
         "pool",
@@ -44,6 +45,8 @@ class LiveEntity:
         """Decoded, for turns; they change it."""
         self.has_on_alarm = kind.handles["on_alarm"]
         self.used_at = 0.0
+        self.heard: dict[bytes, float] = {}
+        """When the edge of which socket last asked."""
         self._attributes: dict[str, Any] = {}
         self._lease: tuple[int, int] | None = None
 
@@ -59,6 +62,14 @@ class LiveEntity:
     def activated(self, lease: Lease) -> None:
         """It is of `lease` now."""
         self._lease = lease.number, lease.journal
+
+    def silent_sockets(self, now: float, seconds: float) -> list[bytes]:
+        """Those whose edges have not been heard for so long."""
+        return [
+            each
+            for each in self.envelope.sockets
+            if now - self.heard.setdefault(each, now) > seconds
+        ]
 
     def drop(self) -> None:
         """What is here may not be what was kept: the next turn begins anew."""

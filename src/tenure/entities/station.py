@@ -5,8 +5,11 @@ them. Everything in it is of one event loop.
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextvars import Context
 from typing import Any
+
+import msgspec
 
 from tenure.base.keys import UserKey
 from tenure.base.ranges import KeyRange
@@ -16,18 +19,30 @@ from tenure.client.owner import Owner
 from tenure.entities.agenda import Agenda
 from tenure.entities.alarms import ring_alarm
 from tenure.entities.caller import Caller
+from tenure.entities.edge import ASK_SECONDS, Edge
 from tenure.entities.entity_kind import EntityKind
 from tenure.entities.envelopes import Envelopes
 from tenure.entities.host import EntityHost
 from tenure.entities.links import GatedAnswer, Links, always
 from tenure.entities.live_entity import LiveEntity
 from tenure.entities.settings import EntitySettings
+from tenure.entities.socket_calls import (
+    DISCONNECT,
+    FRAMES,
+    PushedFrames,
+    SocketGone,
+    perform_any,
+)
 from tenure.errors import Busy, ConfigurationError, LeaseLost, NotOwner, TenureError
 from tenure.protocol.entity.envelope import Push
 from tenure.protocol.entity.key_line import EntityCall
 
 PING = ".ping"
 SWEEP_SECONDS = 10.0
+SILENT_SECONDS = 4 * ASK_SECONDS
+_encode = msgspec.msgpack.Encoder().encode
+_pushed = msgspec.msgpack.Decoder(PushedFrames).decode
+_received = msgspec.msgpack.Decoder(dict[bytes, int]).decode
 logger = logging.getLogger("tenure.entities")
 
 
@@ -38,6 +53,7 @@ class Station:
     lookup: Lookup
     host: EntityHost
     caller: Caller
+    edge: Edge
 
     def __init__(self, kind: EntityKind, settings: EntitySettings) -> None:
         self._settings = settings
@@ -78,14 +94,18 @@ class Station:
                 self.owner,
                 self.lookup,
                 self._links,
-                self.host.perform,
+                self._perform,
                 settings.options,
                 settings.environment.random(),
             )
             await stack.enter_async_context(self.owner)
             await stack.enter_async_context(self.lookup)
             stack.push_async_callback(self._leave)
+            self.edge = Edge(
+                self.caller, self.owner.address, settings.environment.random(), self._go
+            )
             self._go(self._sweep())
+            self._go(self.edge.keep_asking())
             yield
 
     async def _listen(self) -> str:
@@ -107,7 +127,8 @@ class Station:
         await self._links.close()
 
     def _go(self, work: Any) -> None:  # noqa: ANN401  # a coroutine
-        task = asyncio.ensure_future(work)
+        # Whoever began it, it is not on behalf of a turn.
+        task = asyncio.get_running_loop().create_task(work, context=Context())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -117,16 +138,26 @@ class Station:
         while True:
             await asyncio.sleep(min(idle / 2, SWEEP_SECONDS))
             self.host.passivate(loop.time() - idle)
+            for key, socket in self.host.silent_sockets(SILENT_SECONDS):
+                self._go(self._end_socket(key, socket))
+
+    async def _end_socket(self, key: str | int, socket: bytes) -> None:
+        """Its edge has gone without a word."""
+        call = EntityCall(key, b"", DISCONNECT, _encode(SocketGone(socket)))
+        with suppress(TenureError):
+            await self._perform(call)
 
     # --- what others ask ---
 
     async def _serve(self, call: EntityCall) -> GatedAnswer:
         if call.method == PING:
             return self.owner.name.encode(), always
+        if call.method == FRAMES:
+            return _encode(self.edge.take(_pushed(call.data))), always
         lease = self.owner.check(call.key)
         if lease is None:
             raise NotOwner(f"{call.key!r:.100} is not held here", address=self._elsewhere(call.key))
-        data = await self.host.perform(call)
+        data = await self._perform(call)
         held: Lease = lease
         return data, lambda: self.owner.holds(held)
 
@@ -134,8 +165,11 @@ class Station:
         found = self.lookup.find(key)
         return None if found == self.owner.address else found
 
-    def _on_link_lost(self, url: str) -> None:
-        pass
+    async def _perform(self, call: EntityCall) -> bytes:
+        return await perform_any(self.host, call)
+
+    def _on_link_lost(self, _: str) -> None:
+        self.edge.ask_all()  # whatever was on its way may be lost
 
     async def _probe(self) -> None:
         """That its own address leads here."""
@@ -150,6 +184,20 @@ class Station:
 
     def push(self, live: LiveEntity, lease: Lease, pushes: list[Push]) -> None:
         """See `Outlet`."""
+        for each in pushes:
+            pushed = PushedFrames.of(each, lease)
+            if each.edge == self.owner.address:
+                self.host.confirm(live.key, self.edge.take(pushed))
+            else:
+                self._go(self._push(live.key, lease, each.edge, _encode(pushed)))
+
+    async def _push(self, key: str | int, lease: Lease, edge: str, data: bytes) -> None:
+        try:
+            link = self._links.to(edge) or await self._links.link(edge)
+            asked = link.ask(EntityCall(key, b"", FRAMES, data), lambda: self.owner.holds(lease))
+            self.host.confirm(key, _received(await asked))
+        except TenureError:
+            pass  # the edge asks for it
 
     def arm(self, key: str | int, at: float | None) -> None:
         """See `Outlet`."""

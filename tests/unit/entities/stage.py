@@ -129,3 +129,64 @@ async def on_stage(members: int = 1, **options: Any) -> AsyncIterator[Stage]:  #
             for each in list(stage.members):
                 await stage.leave(each)
             await come_to_rest()
+
+
+class Client:
+    """A WebSocket as Starlette has it, and its other end."""
+
+    def __init__(self) -> None:
+        self.is_accepted = False
+        self.received: list[Any] = []
+        self.code: int | None = None
+        self.reads = asyncio.Event()
+        self.reads.set()
+        self._sent: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+
+    # --- for the client ---
+
+    def send(self, frame: str | bytes) -> None:
+        kind = "text" if isinstance(frame, str) else "bytes"
+        self._sent.put_nowait({"type": "websocket.receive", kind: frame})
+
+    def leave(self) -> None:
+        self._sent.put_nowait({"type": "websocket.disconnect", "code": 1000})
+
+    # --- for the edge ---
+
+    async def accept(self) -> None:
+        self.is_accepted = True
+
+    async def receive(self) -> dict[str, Any]:
+        return await self._sent.get()
+
+
+class ServerEnd:
+    """What the application is given."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def accept(self) -> None:
+        await self._client.accept()
+
+    async def receive(self) -> dict[str, Any]:
+        return await self._client.receive()
+
+    async def send(self, message: dict[str, Any]) -> None:
+        await self._client.reads.wait()
+        text = message.get("text")
+        self._client.received.append(message["bytes"] if text is None else text)
+
+    async def close(self, code: int = 1000) -> None:
+        await self._client.reads.wait()
+        self._client.code = code
+        self._client.leave()
+
+
+def attached(
+    member: Entities[Any], key: str, attachment: object = None
+) -> tuple[Client, "asyncio.Task[None]"]:
+    """A client of this member."""
+    client = Client()
+    end = ServerEnd(client)
+    return client, asyncio.create_task(member[key].attach(end, attachment))

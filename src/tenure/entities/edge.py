@@ -1,0 +1,246 @@
+"""Sockets where they end: in the process that accepted them, wherever their entity is.
+
+What the client sends is a call under a number, one at a time: it is tried until it is answered, at
+whichever owner has the key by then. What the entity sends comes numbered. Where a number is
+missing, or a connection broke, or nothing was asked for a while, the present owner is asked for
+what follows the last that came. If it cannot tell, something is lost, and the client is closed with
+1012, which asks it to connect again.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from random import Random
+from typing import Any
+
+import msgspec
+
+from tenure.entities.caller import Caller
+from tenure.entities.socket_calls import (
+    CONNECT,
+    DISCONNECT,
+    MESSAGE,
+    RESUME,
+    UNKNOWN,
+    PushedFrames,
+    Resumed,
+    SocketFrame,
+    SocketGone,
+    SocketOpened,
+    SocketResume,
+)
+from tenure.errors import TenureError, UsageError, ValueTypeError
+from tenure.member.asgi import SERVICE_RESTART
+from tenure.protocol.entity.envelope import SLOW_CLIENT, Frame
+from tenure.protocol.entity.socket_end import SocketEnd
+
+ATTACHMENT_BYTES = 4096
+WAITING_BYTES = 1 << 20
+"""Of frames, for a client that does not read them."""
+ASK_SECONDS = 10.0
+"""Between two questions after what follows, where nothing happens."""
+CLOSE_SECONDS = 5.0
+FAILED = 1011
+"""The code with which a socket is closed whose entity has raised."""
+ID_BYTES = 16
+logger = logging.getLogger("tenure.entities")
+_encode = msgspec.msgpack.Encoder().encode
+_resumed = msgspec.msgpack.Decoder(Resumed).decode
+
+
+class EdgeSocket:
+    """One WebSocket of this process."""
+
+    def __init__(self, id: bytes, key: str | int, websocket: Any) -> None:  # noqa: A002, ANN401
+        self.id = id
+        self.key = key
+        self.end = SocketEnd()
+        self.is_connected = False
+        """Whether the entity knows it."""
+        self.is_asking = False
+        self.is_closing = asyncio.Event()
+        self._websocket = websocket
+        self._to_write: deque[Frame] = deque()
+        self._has_some = asyncio.Event()
+        self._bytes = 0
+        self._code = 0
+
+    def put(self, frames: tuple[Frame, ...]) -> None:
+        """Write these to the client."""
+        self._to_write.extend(frames)
+        self._bytes += sum(map(len, frames))
+        self._has_some.set()
+        if self._bytes > WAITING_BYTES:
+            self.close(SLOW_CLIENT)
+
+    def close(self, code: int) -> None:
+        """Close it, after what is to be written."""
+        if not self._code:
+            self._code = code
+            self.is_closing.set()
+            self._has_some.set()
+
+    async def write(self) -> None:
+        """Write until it is closed."""
+        while True:
+            await self._has_some.wait()
+            self._has_some.clear()
+            while self._to_write:
+                frame = self._to_write.popleft()
+                self._bytes -= len(frame)
+                kind = "text" if isinstance(frame, str) else "bytes"
+                await self._websocket.send({"type": "websocket.send", kind: frame})
+            if self._code:
+                await self._websocket.close(code=self._code)
+                return
+
+    async def read(self) -> Frame | None:
+        """What the client sends; None where it has gone."""
+        message = await self._websocket.receive()
+        if message["type"] == "websocket.disconnect":
+            return None
+        text: Frame | None = message.get("text")
+        return message["bytes"] if text is None else text
+
+
+class Edge:
+    """All WebSockets of this process."""
+
+    def __init__(
+        self,
+        caller: Caller,
+        url: str,
+        random: Random,
+        go: Callable[[Coroutine[Any, Any, None]], None],
+    ) -> None:
+        self._caller = caller
+        self._url = url
+        self._random = random
+        self._go = go
+        self._sockets: dict[bytes, EdgeSocket] = {}
+
+    def __len__(self) -> int:
+        return len(self._sockets)
+
+    async def attach(self, key: str | int, websocket: Any, attachment: object) -> None:  # noqa: ANN401
+        """See `Entity.attach`."""
+        data = _encoded_attachment(attachment)
+        drawn = self._random.getrandbits(8 * ID_BYTES).to_bytes(ID_BYTES, "big")
+        socket = EdgeSocket(drawn, key, websocket)
+        await websocket.accept()
+        self._sockets[socket.id] = socket
+        tasks = [
+            asyncio.ensure_future(each)
+            for each in (socket.write(), self._read(socket, data), socket.is_closing.wait())
+        ]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if tasks[2] in done:  # what is written already may still arrive
+                await asyncio.wait(tasks[:1], timeout=CLOSE_SECONDS)
+        finally:
+            for each in tasks:
+                each.cancel()
+            await asyncio.wait(tasks)
+            del self._sockets[socket.id]
+            self._go(self._tell_gone(socket))
+
+    async def _read(self, socket: EdgeSocket, attachment: bytes) -> None:
+        try:
+            if await self._connect(socket, attachment):
+                while (frame := await socket.read()) is not None:
+                    number = socket.end.next()
+                    said = _encode(SocketFrame(socket.id, number, frame))
+                    id_ = socket.id + number.to_bytes(8, "big")
+                    if await self._caller.call(socket.key, MESSAGE, said, id_) == UNKNOWN:
+                        socket.close(SERVICE_RESTART)
+                        break
+                else:
+                    return
+        except TenureError as error:
+            if isinstance(error, UsageError):
+                logger.exception("an entity's socket is closed, because its class has failed")
+            socket.close(FAILED if isinstance(error, UsageError) else SERVICE_RESTART)
+        except Exception:
+            logger.exception("an entity's socket is closed, because its class has failed")
+            socket.close(FAILED)
+        await asyncio.Event().wait()  # until it is closed
+
+    async def _connect(self, socket: EdgeSocket, attachment: bytes) -> bool:
+        opened = _encode(SocketOpened(socket.id, self._url, attachment))
+        await self._caller.call(socket.key, CONNECT, opened, socket.id)
+        socket.is_connected = True
+        return True
+
+    async def _tell_gone(self, socket: EdgeSocket) -> None:
+        with suppress(Exception):  # nobody waits for it, and an owner notices by itself
+            await self._caller.call(socket.key, DISCONNECT, _encode(SocketGone(socket.id)))
+
+    # --- what owners send ---
+
+    def take(self, pushed: PushedFrames) -> dict[bytes, int]:
+        """Frames of an owner; up to which each socket has everything now."""
+        received = {}
+        for each, first, closing in pushed.sockets:
+            socket = self._sockets.get(each)
+            if socket is not None:
+                self._deliver(socket, pushed.number, first, pushed.frames, closing)
+                received[each] = socket.end.received
+        return received
+
+    def _deliver(
+        self, socket: EdgeSocket, number: int, first: int, frames: tuple[Frame, ...], closing: int
+    ) -> None:
+        new = socket.end.take(number, first, frames)
+        if new == "missing":
+            self._go(self._ask(socket))
+            return
+        socket.put(new)
+        if closing:
+            socket.close(closing)
+
+    def ask_all(self) -> None:
+        """Ask for what follows, of every socket."""
+        for each in self._sockets.values():
+            self._go(self._ask(each))
+
+    async def keep_asking(self) -> None:
+        """Ask every now and then, so that owners know that the sockets are still there."""
+        while True:
+            await asyncio.sleep(ASK_SECONDS)
+            self.ask_all()
+
+    async def _ask(self, socket: EdgeSocket) -> None:
+        if socket.is_asking or not socket.is_connected:
+            return
+        socket.is_asking = True
+        received = socket.end.received
+        try:
+            said = _encode(SocketResume(socket.id, received))
+            answer = await self._caller.call(socket.key, RESUME, said)
+        except Exception as error:  # noqa: BLE001  # whatever it is, nobody knows what follows
+            logger.warning("a socket of %.100r is closed: %s", socket.key, error)
+            socket.close(SERVICE_RESTART)
+            return
+        finally:
+            socket.is_asking = False
+        if answer == UNKNOWN:
+            if socket.end.received == received:
+                socket.close(SERVICE_RESTART)
+            return  # otherwise it was an old question: more has come meanwhile
+        found = _resumed(answer)
+        self._deliver(socket, found.number, received + 1, found.frames, found.closing)
+
+
+def _encoded_attachment(attachment: object) -> bytes:
+    try:
+        data = _encode(attachment)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise ValueTypeError(f"an attachment is what msgpack has: {error}") from None
+    if len(data) > ATTACHMENT_BYTES:
+        raise ValueTypeError(
+            f"an attachment of {len(data)} bytes, where {ATTACHMENT_BYTES} are the most: it says "
+            "who the client is, and the state has the rest"
+        )
+    return data

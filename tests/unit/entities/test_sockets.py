@@ -1,0 +1,180 @@
+"""Sockets stay open while their key moves; no frame is lost or comes twice, or 1012 says so."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from tenure import Entity, Socket, ValueTypeError, reading
+from tenure.entities import edge
+from tenure.testing.clock import come_to_rest
+from tests.unit.entities.stage import Stage, attached, on_stage
+
+pytestmark = pytest.mark.asyncio
+
+
+class Lines(msgspec.Struct):
+    last: list[str] = []
+
+
+class Room(Entity[Lines]):
+    async def on_connect(self, socket: Socket[str]) -> None:
+        for line in self.state.last:
+            socket.send(line)
+
+    async def on_message(self, socket: Socket[str], text: str) -> None:
+        line = f"{socket.attachment}: {text}"
+        if text == "bye":
+            socket.send("so long")
+            socket.close(4001)
+        elif text == "fail":
+            self.broadcast("never seen")
+            raise RuntimeError("on purpose")
+        elif text == "early":
+            self.broadcast("early", early=True)
+        else:
+            self.state.last.append(line)
+            self.broadcast(line)
+
+    async def on_disconnect(self, socket: Socket[str]) -> None:
+        self.broadcast(f"{socket.attachment} has left")
+
+    async def say(self, line: str) -> None:
+        self.broadcast(line)
+
+    @reading
+    async def people(self) -> list[str]:
+        return sorted(socket.attachment for socket in self.sockets)
+
+
+async def of_all(stage: Stage, key: str, *names: str) -> list[Any]:
+    """A client at each member."""
+    clients = []
+    for member, name in zip(stage.members, names, strict=True):
+        client, task = attached(member, key, name)
+        clients.append((client, task))
+    member = stage.members[0]
+
+    async def all_there() -> bool:
+        people: list[str] = await member[key].people()
+        return people == sorted(names)
+
+    while not await stage.done(all_there()):
+        await stage.cluster.turn(0.02)
+    return clients
+
+
+async def talk(stage: Stage, key: str) -> None:
+    (ann, one), (bob, two) = await of_all(stage, key, "ann", "bob")
+    ann.send("hello")
+    bob.send("hi")
+    await stage.until(lambda: len(ann.received) == len(bob.received) == 2)
+    assert sorted(ann.received) == ["ann: hello", "bob: hi"]
+    assert ann.received == bob.received
+    ann.leave()
+    await stage.done(one)
+    await stage.until(lambda: bob.received[2:] == ["ann has left"])
+    bob.send("bye")
+    await stage.done(two)
+    assert (bob.received[3:], bob.code) == (["so long"], 4001)
+
+
+async def test_what_one_says_all_hear_whatever_member_they_are_at() -> None:
+    async with on_stage(2, kind=Room) as stage:
+        for key in [stage.key_of(each) for each in stage.members]:
+            await talk(stage, key)
+
+
+async def test_a_socket_stays_open_when_its_key_moves_and_nothing_is_lost_or_doubled() -> None:
+    async with on_stage(2, kind=Room) as stage:
+        one = stage.members[0]
+        key = stage.key_of(one)
+        (ann, _), (bob, _) = await of_all(stage, key, "ann", "bob")
+        three = await stage.enter(kind=Room)
+        said = [f"{i}" for i in range(60)]
+        for text in said:
+            ann.send(text)
+            bob.send(text)
+        leaving = asyncio.ensure_future(one.station.owner.close(drain=2))
+        await stage.until(leaving.done)
+        assert one.station.owner.check(key) is None
+        for text in said:
+            bob.send(text)
+        await stage.until(lambda: len(bob.received) >= 180)
+        assert [each for each in bob.received if each.startswith("ann")] == [
+            f"ann: {text}" for text in said
+        ]
+        assert [each for each in bob.received if each.startswith("bob")] == [
+            f"bob: {text}" for text in said * 2
+        ]
+        assert ann.received == bob.received
+        assert (ann.code, bob.code) == (None, None)
+        assert await stage.done(three[key].people()) == ["ann", "bob"]
+        for client in (ann, bob):
+            client.leave()
+
+
+async def test_without_a_store_a_crash_closes_the_sockets_with_1012() -> None:
+    async with on_stage(2, kind=Room) as stage:
+        one, two = stage.members
+        key = stage.key_of(one)
+        bob, task = attached(two, key, "bob")
+        bob.send("hello")
+        await stage.until(lambda: bob.received)
+        await stage.crash(one)
+        await stage.done(task)
+        assert (bob.received, bob.code) == (["bob: hello"], 1012)
+        assert await stage.done(two[key].people()) == []
+
+
+async def test_with_a_store_a_socket_survives_the_crash_of_its_owner(store_url: str) -> None:
+    async with on_stage(2, kind=Room, store=store_url) as stage:
+        one, two = stage.members
+        key = stage.key_of(one)
+        bob, _ = attached(two, key, "bob")
+        for i in range(5):
+            bob.send(str(i))
+        await stage.until(lambda: len(bob.received) == 5)
+        await stage.crash(one)
+        bob.send("again")
+        await stage.until(lambda: len(bob.received) == 6)
+        assert bob.received == [f"bob: {i}" for i in range(5)] + ["bob: again"]
+        assert bob.code is None
+        bob.leave()
+
+
+async def test_a_handler_that_raises_closes_its_socket_and_sends_nothing() -> None:
+    async with on_stage(1, kind=Room) as stage:
+        ann, task = attached(stage.members[0], "a", "ann")
+        ann.send("early")
+        ann.send("fail")
+        await stage.done(task)
+        assert (ann.received, ann.code) == (["early"], 1011)
+
+
+async def test_a_client_that_never_reads_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(edge, "CLOSE_SECONDS", 0.01)
+    async with on_stage(1, kind=Room) as stage:
+        (rooms,) = stage.members
+        ann, task = attached(rooms, "a", "ann")
+        bob, _ = attached(rooms, "a", "bob")
+        await stage.until(lambda: ann.is_accepted)
+        await come_to_rest()
+        ann.reads.clear()
+        line = "x" * 100_000
+        for _ in range(12):
+            await stage.done(rooms["a"].say(line))
+        await stage.done(task)
+        assert len(bob.received) >= 12
+        ann.reads.set()
+        bob.leave()
+
+
+async def test_an_attachment_that_cannot_be_sent_is_refused() -> None:
+    async with on_stage(1, kind=Room) as stage:
+        for wrong in (object(), "x" * 5000):
+            client, task = attached(stage.members[0], "a", wrong)
+            with pytest.raises(ValueTypeError, match="attachment"):
+                await task
+            assert not client.is_accepted
