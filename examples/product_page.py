@@ -1,0 +1,95 @@
+"""Product pages in SQLite, and frontends that read them from their own memory.
+
+    python examples/product_page.py serve shop.db
+    python examples/product_page.py watch tea
+    python examples/product_page.py write tea "Green tea, 100 g"
+
+Start as many `watch` as you like: each is a frontend. Stop one with Ctrl-Z while you write: the
+write waits for it, 3.25 s and no longer. Kill the server: frontends go on for 3 s, then they say
+that it is gone, and what they knew last.
+"""
+
+import asyncio
+import sqlite3
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from tenure import Cache, CacheServer, Fenced, Unreachable, Volume
+
+URL = "http://127.0.0.1:7500"
+
+
+class Pages:
+    """A table of pages, which refuses what a server before this one sends late."""
+
+    def __init__(self, path: str) -> None:
+        self._db = sqlite3.connect(path, isolation_level=None)
+        self._db.execute("CREATE TABLE IF NOT EXISTS page (name TEXT PRIMARY KEY, text TEXT)")
+        self._db.execute("CREATE TABLE IF NOT EXISTS fence (number INTEGER)")
+
+    def load(self, name: str) -> str | None:
+        """A page."""
+        row = self._db.execute("SELECT text FROM page WHERE name = ?", (name,)).fetchone()
+        return str(row[0]) if row else None
+
+    def store(self, name: str, text: str, fence: int) -> None:
+        """Write a page, under the number of the server that does."""
+        with self._db:
+            self._db.execute("BEGIN IMMEDIATE")
+            if fence < self._seen():
+                raise Fenced(f"server {fence} is past: {self._seen()} writes here")
+            self._db.execute("INSERT OR REPLACE INTO page VALUES (?, ?)", (name, text))
+
+    def fence(self, number: int) -> int:
+        """Refuse lower numbers from here on; the highest that was seen before."""
+        with self._db:
+            self._db.execute("BEGIN IMMEDIATE")
+            seen = self._seen()
+            self._db.execute("INSERT INTO fence VALUES (?)", (max(number, seen),))
+        return seen
+
+    def _seen(self) -> int:
+        return int(self._db.execute("SELECT coalesce(max(number), 0) FROM fence").fetchone()[0])
+
+
+async def serve(path: str) -> None:
+    """Be the one process that writes, until it is stopped."""
+    pages = Pages(path)
+    volume = Volume(pages.load, pages.store, value_type=str)
+    listen = URL.removeprefix("http://")
+    async with CacheServer(volume, listen=listen, memory=f"{path}.volume", fence=pages.fence):
+        print(f"serving {path} at {URL}", flush=True)
+        await asyncio.Event().wait()
+
+
+async def watch(name: str) -> None:
+    """Be a frontend: read a page ten times a second, and show when it changes."""
+    shown: object = ()
+    async with Cache(URL, value_type=str, patience=1) as cache:
+        while True:
+            try:
+                text: object = await cache.get(name)
+            except Unreachable:
+                text = f"out of reach; last known: {cache.last_known(name)}"
+            if str(text).partition(", age")[0] != shown:
+                shown = str(text).partition(", age")[0]
+                print(text, flush=True)
+            await asyncio.sleep(0.1)
+
+
+async def write(name: str, text: str) -> None:
+    """Write a page from a frontend, by the server's store."""
+    async with Cache(URL, value_type=str) as cache:
+        await cache.write(name, text)
+        print(f"every frontend shows {text!r} now", flush=True)
+
+
+COMMANDS: dict[str, Callable[..., Coroutine[Any, Any, None]]] = {
+    "serve": serve,
+    "watch": watch,
+    "write": write,
+}
+
+if __name__ == "__main__":
+    asyncio.run(COMMANDS[sys.argv[1]](*sys.argv[2:]))

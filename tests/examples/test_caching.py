@@ -1,0 +1,88 @@
+"""The guide to caching a database, and its example, do what they say."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from examples.product_page import Pages
+from tenure import Cache, CacheServer, Fenced
+from tests.examples.test_guides import GUIDES
+from tests.repo.test_prose import python_fences
+from tests.unit.fencing.databases import postgres_programs, postgres_server
+
+pytestmark = pytest.mark.asyncio
+GUIDE = (GUIDES / "caching-a-database.md").read_text("utf-8")
+URL = "http://127.0.0.1:7500"
+
+
+def programs(listening: str = URL) -> dict[str, Any]:
+    """What the programs in the guide define."""
+    names: dict[str, Any] = {"asyncio": asyncio}
+    for line, program in python_fences(GUIDE):
+        here = program.replace("127.0.0.1:7500", listening.removeprefix("http://"))
+        exec(compile(here, f"guide:{line}", "exec"), names)  # noqa: S102
+    return names
+
+
+async def test_the_servers_program_has_less_than_thirty_lines() -> None:
+    _, server = next(iter(python_fences(GUIDE)))
+    assert len(server.splitlines()) < 30
+
+
+async def test_a_table_behind_the_guides_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unused_tcp_port: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    url = f"http://127.0.0.1:{unused_tcp_port}"
+    names = programs(url)
+    serving = asyncio.ensure_future(names["serve"]())
+    async with Cache(url, value_type=str, patience=10) as cache:
+        while await names["show"](cache, "tea") is None:  # noqa: ASYNC110  # its quiet is not told
+            await asyncio.sleep(0.05)
+        assert cache.peek("tea") == "Green tea, 100 g"
+        await names["frontend"]()
+        assert await names["show"](cache, "tea") == "Green tea, 50 g"
+    serving.cancel()
+    await asyncio.gather(serving, return_exceptions=True)
+    row = names["db"].execute("SELECT text FROM page").fetchone()
+    assert row == ("Green tea, 50 g",)
+    names["db"].close()
+
+
+async def test_in_sqlite_a_past_server_writes_nothing(tmp_path: Path) -> None:
+    old, new = (Pages(str(tmp_path / "shop.db")) for _ in range(2))
+    assert [old.fence(1), new.fence(2), old.fence(1)] == [0, 1, 2]
+    new.store("tea", "new", 2)
+    with pytest.raises(Fenced, match="server 1 is past: 2 writes here"):
+        old.store("tea", "late", 1)
+    assert (old.load("tea"), old.load("coffee")) == ("new", None)
+    for each in (old, new):
+        each._db.close()
+
+
+async def test_in_postgresql_a_past_server_writes_nothing() -> None:
+    if postgres_programs() is None:
+        pytest.skip("there is no PostgreSQL here")
+    asyncpg = pytest.importorskip("asyncpg")
+    names = programs()
+    with postgres_server() as url:
+        host = url.partition("host=")[2].split()[0]
+        async with asyncpg.create_pool(host=host, user="tenure", database="postgres") as pool:
+            await pool.execute(names["TABLES"])
+            volume = names["postgres_volume"](pool)
+            fence = names["raise_fence"]
+            async with (
+                CacheServer(
+                    volume, listen="127.0.0.1:0", fence=lambda number: fence(pool, number)
+                ) as server,
+                Cache(server.url, value_type=str) as cache,
+            ):
+                assert await cache.get("tea") is None
+                await cache.write("tea", "new")
+                assert await cache.get("tea") == "new"
+                assert await fence(pool, 2) == 1  # another server has begun
+                with pytest.raises(Fenced, match="server 1 is past: 2 writes here"):
+                    await volume.store("tea", "late", 1)
+                assert await volume.load("tea") == "new"
