@@ -40,12 +40,21 @@ from tenure.errors import (
     Overloaded,
     PoolError,
     ProtocolError,
+    SchemaError,
+    StoreDamaged,
+    StoreError,
     StoreFailed,
+    StoreInUse,
+    StoreTooNew,
+    StoreUnwritable,
     TenureError,
+    TooLate,
     TurnTooLong,
     Unreachable,
+    Unsupported,
     UsageError,
     ValueTypeError,
+    WriteUnknown,
 )
 from tenure.fencing.fence import Fence
 from tenure.fencing.postgres_fence import PostgresFence
@@ -60,11 +69,25 @@ from tenure.routing.derived_keys import blocking_quorum, derived_keys, quorum
 from tenure.routing.httpx_transport import RoutingTransport
 
 if TYPE_CHECKING:
+    from tenure.columns.opening import open_store
+    from tenure.columns.paths import DELETE
+    from tenure.columns.results import Column, Page, Row, SuperColumn
+    from tenure.columns.tables import Family, Table
     from tenure.member.aiohttp_relay import AiohttpRelay
 
 __version__ = "0.1.0"
 
-_LATER = {"AiohttpRelay": "tenure.member.aiohttp_relay"}
+_LATER = {
+    "AiohttpRelay": "tenure.member.aiohttp_relay",
+    "Column": "tenure.columns.results",
+    "DELETE": "tenure.columns.paths",
+    "Family": "tenure.columns.tables",
+    "Page": "tenure.columns.results",
+    "Row": "tenure.columns.results",
+    "SuperColumn": "tenure.columns.results",
+    "Table": "tenure.columns.tables",
+    "open_store": "tenure.columns.opening",
+}
 """What is loaded when it is asked for, since it loads what few processes need."""
 
 
@@ -75,6 +98,7 @@ def __getattr__(name: str) -> object:
 
 
 __all__ = [
+    "DELETE",
     "MISSING",
     "AiohttpRelay",
     "Alarm",
@@ -83,10 +107,12 @@ __all__ = [
     "Cache",
     "CacheServer",
     "ClosedError",
+    "Column",
     "ConfigurationError",
     "Entities",
     "Entity",
     "EntityError",
+    "Family",
     "Fence",
     "Fenced",
     "ForkedError",
@@ -114,28 +140,42 @@ __all__ = [
     "Overloaded",
     "OwnedState",
     "Owner",
+    "Page",
     "PoolError",
     "PostgresFence",
     "Proof",
     "ProtocolError",
     "Relay",
     "RoutingTransport",
+    "Row",
+    "SchemaError",
     "Socket",
     "SqliteFence",
+    "StoreDamaged",
+    "StoreError",
     "StoreFailed",
+    "StoreInUse",
+    "StoreTooNew",
+    "StoreUnwritable",
+    "SuperColumn",
+    "Table",
     "TenureError",
+    "TooLate",
     "Turn",
     "TurnTooLong",
     "Unreachable",
+    "Unsupported",
     "UsageError",
     "UserKey",
     "ValueTypeError",
     "Volume",
     "VolumeWrite",
     "Watch",
+    "WriteUnknown",
     "__version__",
     "blocking_quorum",
     "derived_keys",
+    "open_store",
     "owned",
     "quorum",
     "reading",

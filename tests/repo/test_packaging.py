@@ -23,10 +23,12 @@ HEAVY = {
     "fastapi",
     "httpx",
     "httpx2",
+    "rocksdict",
     "sqlite3",
     "starlette",
     "uvicorn",
     "tenure.cli",
+    "tenure.columns",
     "tenure.dashboard",
     "tenure.manager",
     "tenure.sim",
@@ -37,20 +39,16 @@ HEAVY = {
 TOOLS = {"dev"}
 
 
-IMPORTED_AS = {"cassandra_driver": "cassandra"}
-
-
 def project() -> dict[str, Any]:
     declared: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     return dict(declared["project"])
 
 
 def distribution(requirement: str) -> str:
-    """The import name; for nearly all that we depend on it is that of the distribution."""
+    """The import name; for all that we depend on it is that of the distribution."""
     found = re.match(r"[\w.-]+", requirement)
     assert found, requirement
-    name = found.group().replace("-", "_")
-    return IMPORTED_AS.get(name, name)
+    return found.group().replace("-", "_")
 
 
 def declared() -> set[str]:

@@ -8,7 +8,6 @@ does not hold the interpreter.
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 
 
 class GroupCommit:
@@ -49,9 +48,7 @@ class GroupCommit:
             self._task = None
 
     async def finish(self) -> None:
-        """Sync what is left."""
-        with suppress(Exception):
-            await self.durable()
+        """Wait until nobody waits any more."""
         while self._task is not None:
             await asyncio.wait([self._task])
 

@@ -1,14 +1,15 @@
 """`open_store`: a store by its URL."""
 
-from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from tenure.base.names import shown
 from tenure.columns.backends.contract import Backend
 from tenure.columns.backends.embedded import EmbeddedBackend, Sync
 from tenure.columns.blocking import BlockingStore
 from tenure.columns.engines.memory import MemoryEngine
+from tenure.columns.engines.rocksdb import EngineOptions, RocksEngine
 from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Table, by_name
 from tenure.errors import ClosedError, ConfigurationError
@@ -59,17 +60,17 @@ def open_store(
     url: str,
     *tables: Table,
     sync: Sync = "normal",
-    create: bool = False,
-    options: Mapping[str, Any] | None = None,
+    log: str | Path | None = None,
+    options: EngineOptions | None = None,
 ) -> StoreOpening:
     """The store that `url` names, with these tables: enter it with `async with`, or `with`.
 
-    `memory:` is gone with the process. `cassandra:HOST,HOST/KEYSPACE` is an Apache Cassandra or
-    ScyllaDB: with `create` what is missing there is made, and `options` are those of its driver's
-    `Cluster`, such as `auth_provider` and `ssl_context`.
+    `rocksdb:PATH` is a directory, which is made where it is missing, and which one process has at a
+    time; it needs the extra `columns`. `memory:` is gone with the process.
 
     With `sync="fast"` a write is answered before the disk has it, and the disk has it a second
-    later at the latest.
+    later at the latest. `log` is a directory for the commit log, best on a disk of its own.
+    `options` says how much memory a directory's engine takes.
 
     Raises ConfigurationError for another URL, and SchemaError for tables that do not fit together;
     entering raises SchemaError where a table was made otherwise, and StoreError where the store
@@ -80,45 +81,26 @@ def open_store(
         raise ConfigurationError(f"the URL of a store is a str, not {shown(url)}")
     if sync not in ("normal", "fast"):
         raise ConfigurationError(f"sync is 'normal' or 'fast', not {shown(sync)}")
-    return StoreOpening(ColumnStore(_backend(url, tables, sync, create, options), declared))
+    return StoreOpening(ColumnStore(_backend(url, tables, sync, log, options), declared))
 
 
 def _backend(
     url: str,
     tables: tuple[Table, ...],
     sync: Sync,
-    create: bool,  # noqa: FBT001 - as it was given
-    options: Mapping[str, Any] | None,
+    log: str | Path | None,
+    options: EngineOptions | None,
 ) -> Backend:
     scheme, _, rest = url.partition(":")
-    if scheme == "cassandra":
-        return _cassandra(url, tables, create, options or {})
-    if create or options:
-        raise ConfigurationError(
-            f"create and options are for cassandra:HOST,HOST/KEYSPACE, not for {shown(url)}: leave "
-            "them out"
-        )
+    if scheme == "rocksdb" and rest and "\0" not in rest:
+        where = None if log is None else Path(log).expanduser()
+        make = partial(RocksEngine.open, Path(rest).expanduser(), where, options)
+        return EmbeddedBackend(make, tables, sync)
+    if log is not None or options is not None:
+        raise ConfigurationError("log and options are for a store rocksdb:PATH")
     if scheme == "memory" and not rest:
         return EmbeddedBackend(MemoryEngine, tables, sync)
     raise ConfigurationError(
-        f"no store is called {shown(url)}: it is memory:, which is gone with its process"
+        f"no store is called {shown(url)}: it is either rocksdb:PATH, such as "
+        "rocksdb:/var/lib/app/mail, or memory:, which is gone with its process"
     )
-
-
-def _cassandra(
-    url: str,
-    tables: tuple[Table, ...],
-    create: bool,  # noqa: FBT001 - as it was given
-    options: Mapping[str, Any],
-) -> Backend:
-    try:
-        import cassandra  # noqa: F401, PLC0415 - an extra
-    except ImportError as error:
-        raise ConfigurationError(
-            "a store on Cassandra needs its driver, which is not installed: "
-            "pip install 'tenure[cassandra]'"
-        ) from error
-    from tenure.columns.backends.cassandra.address import parse_address  # noqa: PLC0415 - needs it
-    from tenure.columns.backends.cassandra.backend import CassandraBackend  # noqa: PLC0415 - as above
-
-    return CassandraBackend(parse_address(url), tables, create=create, options=options)

@@ -14,7 +14,7 @@ from xxhash import xxh3_64_intdigest
 from tenure.columns.engines.contract import Entry, StorageEngine
 from tenure.columns.results import FoundRow, RowPage
 from tenure.columns.tables import Table, TableRecord, check_same
-from tenure.errors import StoreDamaged, StoreTooNew
+from tenure.errors import StoreDamaged
 from tenure.protocol.replication.admission import (
     Attempt,
     Doomed,
@@ -46,13 +46,11 @@ from tenure.protocol.replication.pages import (
 from tenure.protocol.replication.records import RowRecord, record_of, stored
 from tenure.protocol.replication.versions import version_of
 
-FORMAT = 1
 META = "meta"
 SUMS = 1_024
 """Sums of digests of a table: to compare two replicas, 16 KB are enough where they are equal."""
 SUM_BYTES = 16
 
-_FORMAT_KEY = b"format"
 _HORIZON_KEY = b"horizon"
 
 
@@ -81,14 +79,7 @@ class Replica:
         self.engine.sync()
 
     def _load(self) -> None:
-        [version, horizon] = self.engine.get(META, [_FORMAT_KEY, _HORIZON_KEY])
-        if version is None:
-            self.engine.apply([(META, _FORMAT_KEY, str(FORMAT).encode())])
-        elif int(version) > FORMAT:
-            raise StoreTooNew(
-                f"the store is of format {version.decode()}, and this tenure reads {FORMAT}: run "
-                "the tenure that wrote it, or a later one; nothing was touched"
-            )
+        [horizon] = self.engine.get(META, [_HORIZON_KEY])
         self.horizon = int(horizon or 0)
         for key, value in self.engine.cursor(META).walk(b"table ", b"table!"):
             with suppress(msgspec.DecodeError):

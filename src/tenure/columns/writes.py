@@ -5,7 +5,7 @@ from typing import Any
 
 from tenure.columns.backends.contract import Backend, Consistency
 from tenure.columns.tables import Table
-from tenure.errors import ConfigurationError, Fenced, TooLate
+from tenure.errors import ConfigurationError, Fenced, TooLate, WriteUnknown
 from tenure.protocol.replication.admission import Ahead, Attempt, Late, Outranked, Outrun
 from tenure.protocol.replication.clock import WriteClock
 from tenure.protocol.replication.edits import Edit
@@ -55,9 +55,13 @@ class RowWrite:
         while True:
             self.version = version
             attempt = Attempt(version, kind)
-            refused = await self._backend.write(
-                self._table, self._key, self._edits, attempt, self._level
-            )
+            try:
+                refused = await self._backend.write(
+                    self._table, self._key, self._edits, attempt, self._level
+                )
+            except WriteUnknown as error:
+                error.write = self
+                raise
             match refused:
                 case None:
                     return version

@@ -11,7 +11,7 @@ from tenure.columns.engines.contract import EngineBusy, StorageEngine
 from tenure.columns.replica import Replica
 from tenure.columns.results import FoundRow, RowPage
 from tenure.columns.tables import Table
-from tenure.errors import Overloaded
+from tenure.errors import Overloaded, StoreError, WriteUnknown
 from tenure.protocol.replication.admission import Attempt, Refused
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.layout import FamilyShape
@@ -69,8 +69,12 @@ class EmbeddedBackend:
         """See `Backend.close`."""
         if self._syncing:
             self._syncing.cancel()
-        await self.commits.finish()
-        self.replica.engine.close()
+        try:
+            if self._is_dirty:
+                await self.commits.durable()
+            await self.commits.finish()
+        finally:
+            self.replica.engine.close()
 
     async def write(
         self,
@@ -84,12 +88,17 @@ class EmbeddedBackend:
         for _ in range(BUSY_ATTEMPTS):
             try:
                 refused = self.replica.write(table, key, edits, attempt, self._clock())
+                if refused is None:
+                    await self._keep()
             except EngineBusy:
                 await asyncio.sleep(BUSY_SECONDS)
-                continue
-            if refused is None:
-                await self._keep()
-            return refused
+            except StoreError as error:
+                raise WriteUnknown(
+                    f"nobody knows whether the disk has the write: {error}. Open the store again, "
+                    "and repeat it"
+                ) from error
+            else:
+                return refused
         raise Overloaded(
             "the disk has not kept up with what is written to the store for five seconds; this "
             "write was not begun. Write less at once, or try again later"

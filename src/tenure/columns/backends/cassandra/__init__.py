@@ -1,1 +1,0 @@
-"""A store on Apache Cassandra or ScyllaDB, through the driver that they share."""

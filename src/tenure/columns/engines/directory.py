@@ -1,0 +1,200 @@
+"""The directory of a store: whether it can be one, and what RocksDB's errors say of it.
+
+A store that cannot be opened must not be touched. RocksDB makes a new database where it finds no
+`CURRENT`, also beside the files of one that has lost it; and it reads no log in a directory that
+nobody names, and so forgets what was acknowledged. So our directory has a file that says that it is
+a store, of which format, and where its log is; and a directory of logs says of which store. What
+does not fit is refused before RocksDB sees it.
+"""
+
+import os
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+
+from tenure.columns.engines.contract import EngineBusy
+from tenure.errors import (
+    ConfigurationError,
+    StoreDamaged,
+    StoreError,
+    StoreInUse,
+    StoreTooNew,
+    StoreUnwritable,
+)
+
+FORMAT = 1
+MARK = "tenure-store.json"
+LOG_MARK = "tenure-log.json"
+
+
+class StoreMark(msgspec.Struct, frozen=True):
+    """What a directory says of itself."""
+
+    format: int
+    identity: str
+    """Drawn when the store was made. The directory of its log has the same."""
+    log: str = ""
+    """Where the commit log is; empty where it is in the same directory."""
+
+
+@cache
+def rocksdict() -> Any:  # noqa: ANN401 - a module
+    """The binding. Raises ConfigurationError where it is not installed."""
+    try:
+        import rocksdict as found  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise ConfigurationError(
+            "a store in a directory needs rocksdict: pip install 'tenure[columns]'"
+        ) from None
+    return found
+
+
+def prepare(path: Path, log: Path | None) -> None:
+    """Have a directory in which RocksDB may open or make the store. One that is there is checked,
+    and not touched. Raises StoreError, and ConfigurationError for another directory.
+    """
+    for each in (path, log):
+        if each is not None and each.exists() and not each.is_dir():
+            raise ConfigurationError(f"{each} is not a directory; name one for the store")
+    if not path.exists() or not any(path.iterdir()):
+        _make(path, log)
+        return
+    said = read_mark(path)
+    where = Path(said.log) if said.log else None
+    if where != (log and log.resolve()):
+        raise ConfigurationError(
+            f"the store {path} has its commit log in {where or path}, and would forget what is "
+            f"only there. Open it with {f'log={said.log!r}' if where else 'no log=...'}; where the "
+            f"log was moved, correct the line in {path / MARK}"
+        )
+    if where is not None:
+        _check_log(path, where, said)
+    if not (path / "CURRENT").is_file() and _has_entries(path, where):
+        raise StoreDamaged(
+            f"the store {path} has lost its file CURRENT, which names the others; nothing was "
+            "touched. Restore a backup: tenure columns restore"
+        )
+    for each in (path, where):
+        if each is not None and not os.access(each, os.R_OK | os.W_OK | os.X_OK):
+            raise unwritable(path, f"there is no permission to write {each}")
+
+
+def _check_log(path: Path, log: Path, said: StoreMark) -> None:
+    found = _read(log / LOG_MARK)
+    if found is None or found.identity != said.identity:
+        raise StoreDamaged(
+            f"{log} is not the commit log of the store {path}; nothing was touched. Is its disk "
+            "mounted? Otherwise restore a backup: tenure columns restore"
+        )
+
+
+def _has_entries(path: Path, log: Path | None) -> bool:
+    """Whether anything was ever written; a store that was never made whole is made again."""
+    places = [path] if log is None else [path, log]
+    return any(any(each.glob(kind)) for each in places for kind in ("*.sst", "*.log"))
+
+
+def read_mark(path: Path) -> StoreMark:
+    """What the directory says of itself. Raises where it is not a store that this tenure reads."""
+    said = _read(path / MARK)
+    if said is None:
+        raise ConfigurationError(
+            f"{path} is not empty, and not a store of tenure: there is no file {MARK} in it. Name "
+            "another directory"
+        )
+    if said.format > FORMAT:
+        raise StoreTooNew(
+            f"the store {path} is of format {said.format}, and this tenure reads {FORMAT}: run the "
+            "tenure that wrote it, or a later one; nothing was touched"
+        )
+    return said
+
+
+def _read(file: Path) -> StoreMark | None:
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=StoreMark)
+    except FileNotFoundError:
+        return None
+    except msgspec.DecodeError as error:
+        raise StoreDamaged(
+            f"{file} cannot be read ({error}); nothing was touched. Take that file from a backup"
+        ) from None
+
+
+def _make(path: Path, log: Path | None) -> None:
+    """Say first what it is: a directory without a mark is never touched again."""
+    said = StoreMark(FORMAT, uuid4().hex, "" if log is None else str(log.resolve()))
+    if log is not None:
+        if log.exists() and any(log.iterdir()):
+            raise ConfigurationError(
+                f"{log} is not empty: name a directory for the commit log of this store alone"
+            )
+        _write(log, LOG_MARK, said)
+    _write(path, MARK, said)
+
+
+def mark_backup(path: Path) -> None:
+    """A backup is a store of its own, with its log beside its files."""
+    _write(path, MARK, StoreMark(FORMAT, uuid4().hex))
+
+
+def _write(directory: Path, name: str, said: StoreMark) -> None:
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (directory / name).open("wb") as file:
+        file.write(msgspec.json.encode(said) + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class Translated:
+    """Within it, errors of RocksDB and of the system become those of tenure."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if isinstance(error, OSError):
+            raise unwritable(self._path, str(error)) from error
+        if type(error) is Exception:  # all that the binding raises
+            raise _translated(self._path, str(error)) from error
+
+
+def _translated(path: Path, said: str) -> StoreError | EngineBusy:
+    if "lock hold by current process" in said or "While lock file" in said:
+        return StoreInUse(
+            f"the store {path} is open already, in this process or another. One process has a "
+            "directory at a time: close it there first"
+        )
+    if "incomplete" in said.lower() and "stall" in said.lower():
+        return EngineBusy(said)
+    if said.startswith("IO error") and "No such file" not in said:
+        return unwritable(path, said)
+    return StoreDamaged(
+        f"the store {path} is damaged: {said}. What is there was not changed. Restore a backup: "
+        "tenure columns restore"
+    )
+
+
+def unwritable(path: Path, said: str) -> StoreUnwritable:
+    """What to raise where the system refuses."""
+    return StoreUnwritable(
+        f"the store {path} cannot be used: {said}. Its user needs to write there, on a disk with "
+        "space"
+    )

@@ -1,0 +1,321 @@
+"""An engine on RocksDB: a commit log, sorted tables in memory and in files, and their merging.
+
+What the Cassandra paper builds in section 5.6 is what RocksDB is, down to the options: the log is
+written first, on a disk of its own if asked; each family has its table in memory and its files;
+files of like sizes are merged; Bloom filters and block indexes lead to a column. What is by hand is
+little: flushing a family by its number of entries, and keeping out of the interpreter's way.
+
+The Python binding holds the interpreter's lock while it puts, writes and iterates, and lets go of
+it while it syncs, flushes, compacts and gets several keys at once. A renewal of a lease must not
+wait behind a disk. So a batch is never written with a sync in it, and never waits where writes are
+slowed down: RocksDB is told to refuse instead, and the writer comes again (`EngineBusy`).
+"""
+
+import gc
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+from weakref import WeakSet
+
+import msgspec
+
+from tenure.columns.engines.contract import Entry
+from tenure.columns.engines.directory import Translated, mark_backup, prepare, rocksdict
+
+if TYPE_CHECKING:
+    from rocksdict import ColumnFamily, Options, Rdict, RdictIter
+
+MIB = 1 << 20
+FILES_TO_MERGE = 16
+"""Files of one family before any are merged. Beyond as many, unlike sizes are merged too."""
+SIMILAR_PERCENT = 100
+"""A file is merged with those before it unless it is more than twice as large (paper 5.7)."""
+NEVER_PERCENT = 1_000_000_000
+BLOCK_BYTES = 16 << 10
+BLOOM_BITS = 10
+DELETED_WINDOW = 65_536
+DELETED_IN_WINDOW = 16_384
+"""A file is merged where so many of so many entries in a row are deleted: a reader passes them in
+one call, which holds the interpreter."""
+
+
+class EngineOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How much memory an engine takes, and how much it gathers before it writes files."""
+
+    log_bytes: int = 128 * MIB
+    """The size of the commit log above which families are flushed so that old logs can go; that of
+    the paper."""
+    family_bytes: int = 16 * MIB
+    """What one family gathers in memory before it becomes a file."""
+    family_entries: int = 1_000_000
+    """The same, as a number of entries: many small ones take more than their bytes."""
+    cache_bytes: int = 64 * MIB
+    """Blocks of files that are kept in memory, of all families together."""
+    statistics: bool = False
+    """Count blocks and much else; it costs a few percent."""
+
+
+class RocksCursor:
+    """See `Cursor`. An iterator of RocksDB, which holds the instant at which it was made."""
+
+    def __init__(self, space: "Rdict", translated: Translated) -> None:
+        self._iterator: RdictIter | None = space.iter()
+        self._translated = translated
+
+    def get(self, key: bytes) -> bytes | None:
+        """See `Cursor.get`."""
+        iterator = self.iterator
+        iterator.seek(key)
+        if iterator.valid() and iterator.key() == key:
+            value: bytes = iterator.value()
+            return value
+        self._check(iterator)
+        return None
+
+    def walk(
+        self, lower: bytes, upper: bytes | None, *, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """See `Cursor.walk`."""
+        return self._backward(lower, upper) if reverse else self._forward(lower, upper)
+
+    def _forward(self, lower: bytes, upper: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+        iterator = self.iterator
+        iterator.seek(lower)
+        while iterator.valid():
+            key = iterator.key()
+            if upper is not None and key >= upper:
+                return
+            yield key, iterator.value()
+            iterator.next()
+        self._check(iterator)
+
+    def _backward(self, lower: bytes, upper: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+        iterator = self.iterator
+        if upper is None:
+            iterator.seek_to_last()
+        else:
+            iterator.seek_for_prev(upper)
+            if iterator.valid() and iterator.key() == upper:
+                iterator.prev()
+        while iterator.valid():
+            key = iterator.key()
+            if key < lower:
+                return
+            yield key, iterator.value()
+            iterator.prev()
+        self._check(iterator)
+
+    @property
+    def iterator(self) -> "RdictIter":
+        """That of RocksDB. It keeps the directory locked, so closing the engine takes it away."""
+        assert self._iterator is not None, "the engine is closed"
+        return self._iterator
+
+    def _check(self, iterator: "RdictIter") -> None:
+        """An iterator that cannot read on looks as if it was at the end."""
+        with self._translated:
+            iterator.status()
+
+    def close(self) -> None:
+        """Let go of the directory."""
+        self._iterator = None
+
+
+class RocksEngine:
+    """See `StorageEngine`."""
+
+    def __init__(self, path: Path, log: Path | None, options: EngineOptions) -> None:
+        self.path = path
+        self._log = log
+        self._options = options
+        self._translated = Translated(path)
+        self._cache = rocksdict().Cache(options.cache_bytes)
+        self._cursors: WeakSet[RocksCursor] = WeakSet()
+        self._handles: dict[str, ColumnFamily] = {}
+        self._spaces: dict[str, Rdict] = {}
+        self._entries: dict[str, int] = {}
+        self._settings = self._settings_of_all()
+        self._write = rocksdict().WriteOptions()
+        self._write.no_slowdown = True
+        self._db = self._opened()
+
+    @classmethod
+    def open(
+        cls, path: Path, log: Path | None = None, options: EngineOptions | None = None
+    ) -> "RocksEngine":
+        """The engine in a directory, which is made where it is missing. Raises StoreError where it
+        is in use, damaged, newer or not writable; then nothing was touched.
+        """
+        rocksdict()
+        with Translated(path):
+            prepare(path, log)
+            return cls(path, log, options or EngineOptions())
+
+    def _opened(self) -> "Rdict":
+        of = rocksdict()
+        is_new = not (self.path / "CURRENT").exists()
+        known = ["default"] if is_new else of.Rdict.list_cf(str(self.path), self._settings)
+        families = {name: self._settings_of_one() for name in known}
+        db: Rdict = of.Rdict(str(self.path), self._settings, families)
+        for name in known:
+            if name != "default":
+                self._adopt(db, name)
+        return db
+
+    def _adopt(self, db: "Rdict", name: str) -> None:
+        self._spaces[name] = db.get_column_family(name)
+        self._handles[name] = db.get_column_family_handle(name)
+        self._entries[name] = 0
+
+    def _settings_of_all(self) -> "Options":
+        of, options = rocksdict(), self._settings_of_one()
+        options.create_if_missing(True)  # noqa: FBT003
+        options.create_missing_column_families(True)  # noqa: FBT003
+        options.set_max_total_wal_size(self._options.log_bytes)
+        if self._log is not None:
+            options.set_wal_dir(str(self._log))
+        # The end of the log may be torn. Anything else that cannot be read there was acknowledged.
+        options.set_wal_recovery_mode(of.DBRecoveryMode.tolerate_corrupted_tail_records())
+        options.set_max_background_jobs(2)
+        options.set_bytes_per_sync(MIB)
+        options.set_keep_log_file_num(2)
+        options.set_max_log_file_size(MIB)
+        if self._options.statistics:
+            options.enable_statistics()
+        return options
+
+    def _settings_of_one(self) -> "Options":
+        of = rocksdict()
+        options: Options = of.Options(raw_mode=True)
+        options.set_write_buffer_size(self._options.family_bytes)
+        options.set_max_write_buffer_number(4)
+        options.set_compaction_style(of.DBCompactionStyle.universal())
+        merging = of.UniversalCompactOptions()
+        merging.stop_style = of.UniversalCompactionStopStyle.similar()
+        merging.size_ratio = SIMILAR_PERCENT
+        merging.max_size_amplification_percent = NEVER_PERCENT
+        options.set_universal_compaction_options(merging)
+        options.set_level_zero_file_num_compaction_trigger(FILES_TO_MERGE)
+        options.set_level_zero_slowdown_writes_trigger(4 * FILES_TO_MERGE)
+        options.set_level_zero_stop_writes_trigger(8 * FILES_TO_MERGE)
+        options.add_compact_on_deletion_collector_factory(DELETED_WINDOW, DELETED_IN_WINDOW, 0.0)
+        options.set_compression_type(of.DBCompressionType.lz4())
+        options.set_bottommost_compression_type(of.DBCompressionType.zstd())
+        blocks = of.BlockBasedOptions()
+        blocks.set_block_size(BLOCK_BYTES)
+        blocks.set_bloom_filter(BLOOM_BITS, False)  # noqa: FBT003
+        blocks.set_block_cache(self._cache)
+        options.set_block_based_table_factory(blocks)
+        return options
+
+    def make_spaces(self, names: Iterable[str]) -> None:
+        """See `StorageEngine.make_spaces`."""
+        for name in names:
+            if name not in self._spaces:
+                with self._translated:
+                    self._db.create_column_family(name, self._settings_of_one())
+                    self._adopt(self._db, name)
+
+    def spaces(self) -> set[str]:
+        """See `StorageEngine.spaces`."""
+        return set(self._spaces)
+
+    def get(self, space: str, keys: Sequence[bytes]) -> list[bytes | None]:
+        """See `StorageEngine.get`."""
+        with self._translated:
+            found = self._spaces[space].get(list(keys))
+        assert found is not None
+        return list(found)
+
+    def apply(self, batch: Sequence[Entry]) -> None:
+        """See `StorageEngine.apply`."""
+        writing = rocksdict().WriteBatch(raw_mode=True)
+        for space, key, value in batch:
+            if value is None:
+                writing.delete(key, self._handles[space])
+            else:
+                writing.put(key, value, self._handles[space])
+        with self._translated:
+            self._db.write(writing, self._write)
+        for space, _, _ in batch:
+            self._entries[space] += 1
+            if self._entries[space] >= self._options.family_entries:
+                self._flush_if_many(space)
+
+    def _flush_if_many(self, space: str) -> None:
+        """Our own count goes on where RocksDB has flushed by bytes; so ask it."""
+        found = self._spaces[space].property_int_value("rocksdb.num-entries-active-mem-table")
+        self._entries[space] = found or 0
+        if self._entries[space] >= self._options.family_entries:
+            self._spaces[space].flush(wait=False)
+            self._entries[space] = 0
+
+    def cursor(self, space: str) -> RocksCursor:
+        """See `StorageEngine.cursor`."""
+        cursor = RocksCursor(self._spaces[space], self._translated)
+        self._cursors.add(cursor)
+        return cursor
+
+    def sync(self) -> None:
+        """See `StorageEngine.sync`."""
+        with self._translated:
+            self._db.flush_wal(True)  # noqa: FBT003
+
+    def flush(self) -> None:
+        """See `StorageEngine.flush`."""
+        with self._translated:
+            for space in list(self._spaces.values()):
+                space.flush()
+
+    def compact(self) -> None:
+        """See `StorageEngine.compact`."""
+        of = rocksdict()
+        how = of.CompactOptions()
+        how.set_bottommost_level_compaction(of.BottommostLevelCompaction.force())
+        with self._translated:
+            for space in list(self._spaces.values()):
+                space.compact_range(None, None, how)
+
+    def backup(self, directory: str) -> None:
+        """See `StorageEngine.backup`: a checkpoint, of links where the disk is the same."""
+        target = Path(directory)
+        with Translated(target):
+            self._db.flush_wal(True)  # noqa: FBT003
+            rocksdict().Checkpoint(self._db).create_checkpoint(directory)
+            mark_backup(target)
+
+    def figures(self) -> dict[str, dict[str, int]]:
+        """See `StorageEngine.figures`."""
+        asked = {
+            "entries": "estimate-num-keys",
+            "bytes": "total-sst-files-size",
+            "memory": "cur-size-all-mem-tables",
+            "files": "num-files-at-level0",
+        }
+        return {
+            name: {
+                what: space.property_int_value(f"rocksdb.{of}") or 0 for what, of in asked.items()
+            }
+            for name, space in self._spaces.items()
+        }
+
+    def statistics(self) -> str:
+        """RocksDB's counters, where `EngineOptions.statistics` asked for them."""
+        return self._settings.get_statistics() or ""
+
+    def close(self) -> None:
+        """See `StorageEngine.close`. The directory is locked until the last handle is gone.
+
+        Closing moves what is in memory to files. Where the disk refuses, the log has it still.
+        """
+        for cursor in list(self._cursors):
+            cursor.close()
+        for space in (*self._spaces.values(), self._db):
+            with suppress(Exception):
+                space.close()
+        self._spaces.clear()
+        self._handles.clear()
+        del space
+        del self._db
+        gc.collect()

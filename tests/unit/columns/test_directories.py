@@ -1,0 +1,251 @@
+"""A directory that cannot be used is refused with the way out, and nothing in it is touched."""
+
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tenure.columns.engines.directory import LOG_MARK, MARK
+from tenure.columns.engines.rocksdb import EngineOptions, RocksEngine
+from tenure.columns.opening import open_store
+from tenure.columns.tables import Family, Table
+from tenure.errors import (
+    ConfigurationError,
+    StoreDamaged,
+    StoreInUse,
+    StoreTooNew,
+    StoreUnwritable,
+    WriteUnknown,
+)
+
+TABLE = Table("t", f=Family(columns=str))
+NOT_DATA = ("LOG", "LOCK", "OPTIONS", "rocksdict-config")
+"""What RocksDB writes about itself whenever it looks."""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A store with some entries in files, and some in its log."""
+    path = tmp_path / "store"
+    with open_store(f"rocksdb:{path}", TABLE) as store:
+        for n in range(20):
+            store.insert(TABLE, f"row-{n}", {"f": {"x": b"%d" % n}})
+    engine = RocksEngine.open(path)
+    engine.flush()
+    engine.close()
+    with open_store(f"rocksdb:{path}", TABLE) as store:
+        for n in range(20, 40):
+            store.insert(TABLE, f"row-{n}", {"f": {"x": b"%d" % n}})
+        shutil.copytree(path, tmp_path / "killed")  # closing would empty the log
+    return tmp_path / "killed"
+
+
+def data(path: Path) -> dict[str, bytes]:
+    files = [each for each in path.rglob("*") if each.is_file()]
+    return {str(each): each.read_bytes() for each in files if not each.name.startswith(NOT_DATA)}
+
+
+def count(path: Path) -> int:
+    with open_store(f"rocksdb:{path}", TABLE) as store:
+        return sum(1 for _ in store.scan(TABLE))
+
+
+@contextmanager
+def untouched(path: Path) -> Iterator[None]:
+    before = data(path)
+    yield
+    assert data(path) == before
+
+
+def refused(path: Path, kind: type[Exception], *says: str, log: Path | None = None) -> None:
+    with (
+        untouched(path),
+        pytest.raises(kind) as raised,
+        open_store(f"rocksdb:{path}", TABLE, log=log),
+    ):
+        pass
+    for each in says:
+        assert each in str(raised.value)
+
+
+def test_a_directory_is_open_once(path: Path) -> None:
+    with open_store(f"rocksdb:{path}", TABLE) as store:
+        refused(path, StoreInUse, str(path), "close it there")
+        assert store.get(TABLE, "row-1", "f", "x").value == b"1"
+        program = f"import rocksdict; rocksdict.Rdict({str(path)!r})"
+        found = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+        assert b"lock" in found.stderr.lower()
+    assert count(path) == 40
+
+
+def test_closing_lets_go_of_the_directory_while_a_cursor_is_alive(path: Path) -> None:
+    engine = RocksEngine.open(path)
+    cursor = engine.cursor("t.f")
+    walk = cursor.walk(b"", None)
+    next(walk)
+    del walk
+    engine.close()
+    assert count(path) == 40
+
+
+def test_what_is_not_a_store_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("dear")
+    refused(tmp_path, ConfigurationError, "not a store of tenure", "another directory")
+    refused(tmp_path / "letter.txt", ConfigurationError, "not a directory")
+
+
+def test_a_place_that_cannot_be_written_is_named() -> None:
+    with (
+        pytest.raises(StoreUnwritable, match="needs to write there"),
+        open_store("rocksdb:/proc/tenure/store", TABLE),
+    ):
+        pass
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_directory_without_permission_is_named(path: Path) -> None:
+    path.chmod(0o500)
+    refused(path, StoreUnwritable, "no permission to write")
+    path.chmod(0o700)
+
+
+def test_a_newer_format_is_left_to_a_newer_tenure(path: Path) -> None:
+    said = json.loads((path / MARK).read_text())
+    (path / MARK).write_text(json.dumps(said | {"format": 2}))
+    refused(path, StoreTooNew, "format 2", "reads 1")
+
+
+def test_a_mark_that_cannot_be_read_is_damage(path: Path) -> None:
+    (path / MARK).write_text("{")
+    refused(path, StoreDamaged, MARK, "from a backup")
+
+
+@pytest.mark.parametrize("kind", ["CURRENT", "MANIFEST-*", "*.sst"])
+def test_a_file_that_is_gone_is_damage_and_the_rest_is_kept(path: Path, kind: str) -> None:
+    [lost, *_] = sorted(path.glob(kind))
+    shutil.move(lost, path.parent / lost.name)
+    refused(path, StoreDamaged, str(path), "tenure columns restore")
+    shutil.move(path.parent / lost.name, lost)
+    assert count(path) == 40
+
+
+def test_a_block_that_was_changed_is_damage_when_it_is_read(path: Path) -> None:
+    whole = count(path)
+    for file in path.glob("*.sst"):
+        text = bytearray(file.read_bytes())
+        text[10] ^= 0xFF
+        file.write_bytes(text)
+    with pytest.raises(StoreDamaged, match=r"\.sst"):
+        count(path)
+    assert whole == 40
+
+
+def newest_log(path: Path) -> Path:
+    return max(path.glob("*.log"), key=lambda each: each.stat().st_size)
+
+
+def test_a_torn_end_of_the_log_loses_only_what_was_torn(path: Path) -> None:
+    log = newest_log(path)
+    text = log.read_bytes()
+    log.write_bytes(text[:-5])
+    assert count(path) == 39
+
+
+def test_damage_in_the_middle_of_the_log_is_not_taken_for_its_end(path: Path) -> None:
+    log = newest_log(path)
+    text = bytearray(log.read_bytes())
+    text[len(text) // 2] ^= 0xFF
+    log.write_bytes(text)
+    refused(path, StoreDamaged, str(path))
+
+
+def test_the_log_is_found_where_it_was_or_nothing_is_opened(tmp_path: Path) -> None:
+    path, log, other = (tmp_path / each for each in ("store", "log", "other"))
+    with open_store(f"rocksdb:{path}", TABLE, log=log) as store:
+        store.insert(TABLE, "k", {"f": {"x": b"1"}})
+    assert not list(path.glob("*.log"))
+    assert list(log.glob("*.log"))
+    refused(path, ConfigurationError, "log=", str(log))
+    refused(path, ConfigurationError, str(log), log=other)
+    (log / LOG_MARK).rename(tmp_path / "kept")
+    refused(path, StoreDamaged, "mounted", log=log)
+    (tmp_path / "kept").rename(log / LOG_MARK)
+    with open_store(f"rocksdb:{path}", TABLE, log=log) as store:
+        assert store.get(TABLE, "k", "f", "x").value == b"1"
+    with (
+        pytest.raises(ConfigurationError, match="this store alone"),
+        open_store(f"rocksdb:{tmp_path / 'second'}", TABLE, log=log),
+    ):
+        pass
+
+
+def test_a_store_that_was_not_made_whole_is_made_again(path: Path) -> None:
+    for each in path.iterdir():
+        if each.name != MARK:
+            each.unlink()
+    assert count(path) == 0
+
+
+FULL = """
+import resource, signal, sys
+from tenure.columns.opening import open_store
+from tenure.columns.tables import Family, Table
+from tenure.errors import WriteUnknown, StoreError
+table = Table("t", f=Family(columns=str))
+with open_store(sys.argv[1], table) as store:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
+    kept = 0
+    try:
+        for n in range(1_000):
+            store.insert(table, f"new-{n:04}", {"f": {"x": bytes(1_000)}})
+            kept += 1
+    except WriteUnknown as error:
+        assert isinstance(error.__cause__, StoreError), error
+        print(kept, flush=True)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+"""
+
+
+def test_a_full_disk_is_told_and_loses_nothing_that_was_acknowledged(path: Path) -> None:
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[1] == resource.RLIM_INFINITY
+    command = [sys.executable, "-c", FULL, f"rocksdb:{path}"]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+    kept = int(found.stdout)
+    assert 0 < kept < 1_000
+    with open_store(f"rocksdb:{path}", TABLE) as store:
+        keys = [row.key for row in store.scan(TABLE, start="new-")]
+    assert keys[:kept] == [f"new-{n:04}" for n in range(kept)]
+    assert WriteUnknown("", None).write is None
+
+
+def test_without_rocksdict_the_extra_is_named(tmp_path: Path) -> None:
+    program = (
+        "import sys; sys.modules['rocksdict'] = None\n"
+        "from tenure.columns.opening import open_store\n"
+        "from tenure.columns.tables import Family, Table\n"
+        f"with open_store('rocksdb:{tmp_path / 'store'}', Table('t', f=Family(columns=str))): pass"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert "pip install 'tenure[columns]'" in found.stderr
+    assert not (tmp_path / "store").exists()
+
+
+def test_families_become_files_by_their_number_of_entries(tmp_path: Path) -> None:
+    engine = RocksEngine.open(tmp_path / "store", None, EngineOptions(family_entries=1_000))
+    engine.make_spaces(["a.b"])
+    for start in range(0, 5_000, 100):
+        engine.apply([("a.b", b"%05d" % n, b"") for n in range(start, start + 100)])
+    engine.close()
+    engine = RocksEngine.open(tmp_path / "store")
+    assert engine.figures()["a.b"]["bytes"] > 0
+    engine.close()
