@@ -135,7 +135,7 @@ def _why(seconds: float, *, is_restored: bool) -> str:
     return (
         "the journal knows of no earlier manager, and one that it does not know of may have "
         f"promised keys for up to {seconds:.1f} s. If there was no earlier manager, pass "
-        "--first-start, and it grants within a second"
+        "--first-start, and it grants in 2 s"
     )
 
 

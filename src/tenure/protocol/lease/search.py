@@ -18,6 +18,9 @@ FIRST_PAUSE_NS = 100 * MILLISECOND_NS
 """A new leader of the default preset answers about 2 s after a crash: asked 5 times until then."""
 LONGEST_PAUSE_NS = 2_000 * MILLISECOND_NS
 """With ten thousand clients, five thousand small messages a second to each manager."""
+HOLDERS_PAUSE_NS = 1_000 * MILLISECOND_NS
+"""Of whoever looks for a leader and holds something, before it is jittered: so it asks every 1.5 s
+at least, and a manager that listens for two seconds hears it (`leader.first_start`)."""
 
 
 class Patience:

@@ -5,6 +5,9 @@ on is the other one: an owner crashes in a healthy pool, and within its hold and
 lookup has signalled the loss. And a lookup that was cut off, in a pool where nothing changes, finds
 every key again once it is back. And what changes is pushed to all lookups at once, not told when
 they happen to ask.
+
+In some worlds a journal is lost, and its managers are started as if there had been none before.
+They must hear the only owner that still believes, before a new one is given what it has.
 """
 
 from tenure.base.instants import MILLISECOND_NS, SECOND_NS, in_seconds
@@ -27,9 +30,12 @@ PUSHED_BEYOND_NS = 100 * MILLISECOND_NS
 class Drills:
     """Tries one trouble at a time."""
 
-    def __init__(self, site: LeaseSite, checkers: Checkers) -> None:
+    def __init__(self, site: LeaseSite, checkers: Checkers, *, first_starts: bool) -> None:
         self.site = site
         self.checkers = checkers
+        self.drills = [self._crash, self._cut_off, self._leave]
+        if first_starts:
+            self.drills.append(self._first_start)
         self.random = site.random
 
     def perform(self, quiet_ns: int) -> None:
@@ -40,7 +46,7 @@ class Drills:
         site.run_until(site.now + quiet_ns)
         if site.not_well() is not None:
             return  # somebody has left in between who was asked to long ago, or has just joined
-        self.random.choice((self._crash, self._cut_off, self._leave))()
+        self.random.choice(self.drills)()
 
     def _crash(self) -> None:
         site = self.site
@@ -72,6 +78,28 @@ class Drills:
             for lookup in site.lookups():
                 self.checkers.check_pushed(lookup, within_ns)
         site.restart_later(owner.slot, 0)
+
+    def _first_start(self) -> None:
+        site = self.site
+        holders = [owner for owner in site.owners() if owner.alive and owner.holdings.leases]
+        if not holders:
+            return
+        holder = self.random.choice(holders)
+        site.count_note("drill: first start")
+        for manager in site.managers():
+            site.network.lose_connections(manager)  # the holder hears that they are gone
+        for process in site.processes():
+            if process is not holder:
+                process.kill()
+        # It asks for a leader more and more rarely, and believes for a while yet.
+        site.run_until(site.now + self.random.randrange(site.timing.term_ns))
+        site.begin_journal(None)
+        site.is_first_start = True
+        for slot in list(site.slots):
+            site.restart_later(slot, 0)
+        site.run_until(site.now + 1)
+        site.is_first_start = False
+        site.run_until(site.now + site.timing.hold_ns)
 
     def _cut_off(self) -> None:
         site = self.site

@@ -142,6 +142,8 @@ class LeaseSite(Site):
     journal: LeaseContents
     taken_over_at = 0
     """When a manager last began to lead."""
+    is_first_start = False
+    """Whether managers begin now as if there had been no journal before."""
     is_old_copy = False
     """Whether the journal is an old copy under its own identity. Until that is noticed and mended,
     nothing is promised but that it is noticed."""

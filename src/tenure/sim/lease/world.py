@@ -142,7 +142,7 @@ class LeaseWorld(World, LeaseSite):
         self.states = States(self)
         self.operator = Operator(self)
         self.traffic = Traffic(self)
-        self.drills = Drills(self, self.checkers)
+        self.drills = Drills(self, self.checkers, first_starts=trial.seed % 6 == 1)
         self.strikes = LeaseStrikes(
             self, self.clocks, self.operator, self.traffic, self.spare_slots()
         )
@@ -287,6 +287,7 @@ class LeaseWorld(World, LeaseSite):
             compact_after=self.compact_after,
             plans_at_once=self.plans_at_once,
             fragments=self.fragments,
+            first_start=self.is_first_start,
         )
         machine = Manager(config, random_for(self.random), self._policy)
         clock = self._clock(slot)

@@ -39,8 +39,8 @@ from tenure.protocol.lease.owner.events import (
 from tenure.protocol.lease.owner.noted import REFUSED, News, OwnerKind
 from tenure.protocol.lease.owner.possession import Possession
 from tenure.protocol.lease.owner.witness import look, testify
+from tenure.protocol.lease.search import HOLDERS_PAUSE_NS, Patience, Search, Silence
 from tenure.protocol.lease.search import LONGEST_PAUSE_NS as LONGEST_SEARCH_PAUSE_NS
-from tenure.protocol.lease.search import Patience, Search, Silence
 
 NONCE_LIMIT = 1 << 63
 FIRST_RENEW_NS = 3_000 * MILLISECOND_NS
@@ -260,7 +260,8 @@ class OwnerMachine:
             self._actions.append(TellManager(manager, hello))
         # A search must not cost a short term; nor, where there is none to lose, be too hasty to
         # hear an answer.
-        longest_ns = self.renew_ns // 2 if self.belief.held() else LONGEST_SEARCH_PAUSE_NS
+        holders_ns = min(self.renew_ns // 2, HOLDERS_PAUSE_NS)
+        longest_ns = holders_ns if self.belief.held() else LONGEST_SEARCH_PAUSE_NS
         self.search.asked(now, self._patience, longest_ns)
 
     def _on_introduction(self, now: Instant, manager: str, message: Introduction) -> None:
