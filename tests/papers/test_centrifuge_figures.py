@@ -22,6 +22,7 @@ from tenure.protocol.lease.records import Changed, PoolState, State
 from tenure.protocol.lease.table import NOBODY, Right
 from tenure.protocol.lease.timing import PAPER
 from tests.papers.stage import Assignment, OwnerActor, Stage, assigned
+from tests.unit.protocol.lease.desk import Unrivalled
 
 ZERO, ONE, TWO, NINE = b"0", b"1", b"2", b"9"
 KEY_OF_B, KEY_OF_C = b"1", b"5"
@@ -140,7 +141,9 @@ def test_figure_4_word_for_word() -> None:
         members=(),
         numbered=(),
     )
-    context = LeaderContext(Seal(1, 1, 1), PAPER, LeaseHistory(State(pools=(pool,)), 1))
+    context = LeaderContext(
+        Seal(1, 1, 1), PAPER, LeaseHistory(State(pools=(pool,)), 1), Unrivalled()
+    )
     publisher = Publisher(context, context.history.tables["pool"])
     now = Instant(100 * SECOND_NS)
     for entries in (before, split):

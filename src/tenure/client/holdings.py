@@ -31,10 +31,10 @@ from tenure.base.ranges import LOWEST, KeyRange
 from tenure.client.lease import Lease
 from tenure.client.unusable import forked, not_entered, raising_list
 from tenure.errors import TenureError, UsageError
-from tenure.protocol.balance.meter import RangeTally, Sampler
 from tenure.protocol.lease.messages import Held, Leased
 from tenure.protocol.lease.owner.events import Holdings
 from tenure.protocol.lease.owner.lapse import Lapse
+from tenure.protocol.lease.owner.meter import RangeTally, Sampler
 from tenure.runtime.clock import Clock
 
 NOT_HELD = 0

@@ -30,7 +30,6 @@ from tenure.client.managers import KnownManagers, Managers
 from tenure.client.shell import Shell, ShellConfig
 from tenure.client.unusable import left
 from tenure.errors import NameHeld, PoolError, TenureError
-from tenure.protocol.balance.meter import Meter
 from tenure.protocol.lease.client_events import ManagerLost, ManagerSaid, TellManager
 from tenure.protocol.lease.messages import (
     Attest,
@@ -68,8 +67,8 @@ from tenure.protocol.lease.owner.events import (
     StopHandOver,
     TurnAway,
 )
-from tenure.protocol.lease.owner.load_reports import LoadReports
 from tenure.protocol.lease.owner.machine import OwnerMachine
+from tenure.protocol.lease.owner.meter import Meter
 from tenure.transport.contract import OWNER
 
 RECONNECT_SECONDS = 1.0
@@ -127,9 +126,8 @@ class OwnerEngine:
         """Everything is returned, or cannot be."""
         board.on_lapsed = self.on_reader_lapsed
         board.open()
-        meter = Meter(self._random, self._clock())
-        board.sample(meter.sampler)
-        self.reports = LoadReports(meter, self._clock())
+        self._meter = Meter(self._random, self._clock())
+        board.sample(self._meter.sampler)
 
     async def prepare(self) -> OwnerMachine:
         """See `Engine.prepare`. An owner that takes state says where when it joins."""
@@ -148,7 +146,7 @@ class OwnerEngine:
         match action:
             case TellManager(manager, message):
                 if isinstance(message, LeaseRequest):
-                    message = self.reports.add_to(message, self._clock(), self.board.tallies)
+                    message = self._meter.add_to(message, self._clock(), self.board.tallies)
                 self.shell.send(manager, message)
                 if self._managers.file is not None and self._machine.view().is_searching:
                     self._managers.read_again(self.shell, self._managers.file)
@@ -310,7 +308,7 @@ class OwnerEngine:
             case Introduction():
                 self.shell.servers.note(server, "leads, but has not numbered this owner yet")
             case LeaseResponse(renew_ns=renew_ns):
-                self.reports.every_ns = renew_ns
+                self._meter.every_ns = renew_ns
             case Refusal() | Poke() | Attest():
                 pass
             case _:

@@ -6,24 +6,15 @@ Everything more is the manager machine's answers, encoded as they are
 
 import msgspec
 
+from tenure.journals.etcd.health import MemberHealth
 from tenure.protocol.lease.leader.view import ManagerRole
-
-
-class MemberAnswer(msgspec.Struct, frozen=True):
-    """A member of an etcd cluster; `error` tells why it does not answer, or what it lacks."""
-
-    endpoint: str
-    version: str
-    is_leader: bool
-    db_bytes: int
-    error: str
 
 
 class JournalAnswer(msgspec.Struct, frozen=True):
     """How the journal is: what there is to know of its kind, and what is wrong with it."""
 
     file_bytes: int | None = None
-    members: tuple[MemberAnswer, ...] = ()
+    members: tuple[MemberHealth, ...] = ()
     alarms: tuple[str, ...] = ()
     error: str = ""
 

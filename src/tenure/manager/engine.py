@@ -94,6 +94,8 @@ class ManagerEngine:
         self._driver = Driver[ManagerEvent, ManagerAction](
             self._machine, clock, self._perform, timers=timers, fail=self._fail
         )
+        self.post = self._driver.post
+        """Something happened."""
         self._planner = ThreadPoolExecutor(1, "tenure-planner") if plans_beside else None
         self._under_way: set[asyncio.Task[None]] = set()
         self._answers: dict[int, asyncio.Future[Answer]] = {}
@@ -102,10 +104,6 @@ class ManagerEngine:
     def start(self) -> None:
         """Begin."""
         self._driver.start()
-
-    def post(self, event: ManagerEvent) -> None:
-        """Something happened."""
-        self._driver.post(event)
 
     async def stop(self) -> None:
         """Resign, so that a standby need not wait, and finish what the journal was asked."""

@@ -6,7 +6,7 @@ from tenure.errors import TenureError
 from tenure.journals.contract import Journal
 from tenure.journals.etcd.journal import EtcdJournal
 from tenure.journals.sqlite.journal import SqliteJournal
-from tenure.manager.answers import JournalAnswer, MemberAnswer
+from tenure.manager.answers import JournalAnswer
 from tenure.protocol.lease.records import AnyRecord, State
 
 PATIENCE_SECONDS = 1.5
@@ -27,9 +27,5 @@ async def _ask(journal: Journal[AnyRecord, State]) -> JournalAnswer:
         return JournalAnswer(file_bytes=journal.file_bytes())
     if isinstance(journal, EtcdJournal):
         found = await journal.health()
-        members = (
-            MemberAnswer(each.endpoint, each.version, each.is_leader, each.db_bytes, each.error)
-            for each in found.members
-        )
-        return JournalAnswer(members=tuple(members), alarms=found.alarms)
+        return JournalAnswer(members=found.members, alarms=found.alarms)
     return JournalAnswer()

@@ -16,7 +16,7 @@ import msgspec
 from tenure.errors import RemoteProtocolError
 from tenure.transport.contract import Lost, M, Role
 from tenure.transport.doors import Listener
-from tenure.transport.outgoing import Outgoing
+from tenure.transport.outgoing import older
 from tenure.wire.versions import NEWEST
 
 logger = logging.getLogger("tenure.transport")
@@ -148,7 +148,8 @@ class MemoryTransport(Generic[M]):
 
     def send(self, manager: str, message: msgspec.Struct) -> None:
         """See `Transport.send`."""
-        outgoing = Outgoing(message, self.role.encode)
+        encode = self.role.encode
+        newest = encode(message, NEWEST)  # raises where that is too large, connected or not
         if not self._is_open:
             return
         connection = self._connections.get(manager) or self.network.connect(manager, self)
@@ -156,7 +157,8 @@ class MemoryTransport(Generic[M]):
             self.network.carry(self.loop, self._refused, manager)
             return
         self._connections[manager] = connection
-        data = outgoing.data(connection.version)
+        version = connection.version
+        data = newest if version == NEWEST else older(message, encode, version)
         if data is not None:
             connection.send_to_manager(data)
 

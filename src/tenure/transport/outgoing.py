@@ -26,8 +26,15 @@ class Outgoing:
         """Its bytes on a connection of `version`; None where that does not know such messages."""
         if version == NEWEST:
             return self._newest
-        try:
-            return self._encode(self._message, version)
-        except LocalProtocolError as error:
-            logger.warning("not sent: %s", error)
-            return None
+        return older(self._message, self._encode, version)
+
+
+def older(
+    message: msgspec.Struct, encode: Callable[[Any, int], bytes], version: int
+) -> bytes | None:
+    """Its bytes in a version that may not know such messages: then None, and that is logged."""
+    try:
+        return encode(message, version)
+    except LocalProtocolError as error:
+        logger.warning("not sent: %s", error)
+        return None

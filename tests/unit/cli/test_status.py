@@ -9,7 +9,8 @@ import pytest
 from tenure.cli.app import run
 from tenure.cli.status import AskedManager, _journal_rows, with_lags
 from tenure.journals import MemoryJournal, open_journal
-from tenure.manager.answers import JournalAnswer, MemberAnswer, StatusAnswer
+from tenure.journals.etcd.health import MemberHealth
+from tenure.manager.answers import JournalAnswer, StatusAnswer
 from tenure.protocol.lease.leader.view import ManagerRole
 from tenure.wire.lease_records import LEASE_RECORDS
 from tests.unit.cli.test_commands import free_port
@@ -88,8 +89,8 @@ def test_where_nobody_leads_no_lag_is_known() -> None:
 
 def test_members_and_alarms_of_etcd_are_shown() -> None:
     members = (
-        MemberAnswer("http://a", "3.5.9", True, 4096, ""),
-        MemberAnswer("http://b", "", False, 0, "it does not answer"),
+        MemberHealth(endpoint="http://a", version="3.5.9", is_leader=True, db_bytes=4096),
+        MemberHealth(endpoint="http://b", error="it does not answer"),
     )
     assert list(_journal_rows(JournalAnswer(members=members, alarms=("NOSPACE",)))) == [
         ("etcd http://a", "leader, etcd 3.5.9, 4,096 bytes"),

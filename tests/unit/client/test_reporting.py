@@ -9,11 +9,10 @@ from tenure.base.instants import Instant
 from tenure.client.holdings import Board
 from tenure.errors import UsageError
 from tenure.protocol.balance.load import RANGES_PER_REPORT
-from tenure.protocol.balance.meter import Meter
 from tenure.protocol.balance.picture import RangeRate
 from tenure.protocol.lease.messages import Leased, LeaseRequest, LoadReport, RangeLoad
 from tenure.protocol.lease.owner.events import Holdings
-from tenure.protocol.lease.owner.load_reports import LoadReports, most_loaded
+from tenure.protocol.lease.owner.meter import Meter, most_loaded
 from tenure.testing.clock import TurnedClock
 
 RENEW = 3_000_000_000
@@ -37,10 +36,9 @@ class Stage:
     def __init__(self) -> None:
         self.clock = TurnedClock()
         self.board = Board("ordered", self.clock)
-        meter = Meter(Random(1), self.clock())
-        self.board.sample(meter.sampler)
-        self.reports = LoadReports(meter, self.clock())
-        self.reports.every_ns = RENEW
+        self.meter = Meter(Random(1), self.clock())
+        self.board.sample(self.meter.sampler)
+        self.meter.every_ns = RENEW
         self.board.open()
         self.hold(LOW, HIGH)
 
@@ -51,7 +49,7 @@ class Stage:
         self.clock.step(self.clock.after(seconds))
 
     def report(self) -> LoadReport | None:
-        return self.reports.add_to(REQUEST, self.clock(), self.board.tallies).load
+        return self.meter.add_to(REQUEST, self.clock(), self.board.tallies).load
 
     def ranges(self, after: float = 3) -> tuple[RangeLoad, ...]:
         self.turn(after)

@@ -6,6 +6,7 @@ read before the machine listens, so that whoever sends faster than the applicati
 """
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
@@ -32,7 +33,7 @@ LINGER_SECONDS = 1.0
 """For the last words to a peer that does not read."""
 
 
-class Line:
+class Line(ABC):
     """A machine, and its channel."""
 
     def __init__(
@@ -51,14 +52,15 @@ class Line:
         self._tasks: set[asyncio.Task[None]] = set()
         self._over = asyncio.Event()
 
+    @abstractmethod
     def act(self, action: Any) -> None:  # noqa: ANN401  # each machine has its own
         """Carry out what the machine wants of the application, or of its owner."""
-        raise NotImplementedError
 
+    @abstractmethod
     def give_up(self, why: str) -> None:
         """The machine has failed: tell the owner what it would have told it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def clean_up(self) -> None:
         """Nothing follows."""
 

@@ -63,6 +63,9 @@ class TakingLine(Line):
         """See `Line.give_up`."""
         self._report(self, EndTaking(why))
 
+    def clean_up(self) -> None:
+        """See `Line.clean_up`. What came is the owner machine's to keep or to forget."""
+
     async def _clear(self) -> Cleared:
         assert self.arrival is not None
         await self._application.begin(self.arrival)

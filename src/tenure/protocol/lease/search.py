@@ -95,16 +95,18 @@ class Silence:
         self.watchdog_ns = watchdog_ns
         self.alive_at: Instant | None = None
         """When the application last showed that it is not hung."""
+        self.hangs_at = FAR_FUTURE
+        """After this it has been silent for so long that its leases must run out."""
         self.answered_at: Instant | None = None
         """When the question was sent that was answered last."""
         self.speaks_at = FAR_FUTURE
         self._has_spoken = False
 
-    def is_hung(self, now: Instant) -> bool:
-        """Whether the application has been silent for so long that its leases must run out."""
-        if self.alive_at is None:
-            self.alive_at = now
-        return self.watchdog_ns is not None and now - self.alive_at > self.watchdog_ns
+    def on_alive(self, now: Instant) -> None:
+        """The application shows that it is not hung, or begins."""
+        self.alive_at = now
+        if self.watchdog_ns is not None:
+            self.hangs_at = Instant(now + self.watchdog_ns)
 
     def broken(self, now: Instant, sent_at: Instant, term_ns: int) -> str | None:
         """A manager answered; what to say of that, where it was said that none does."""
@@ -121,7 +123,7 @@ class Silence:
 
     def why(self, now: Instant) -> str:
         """The reason, for the log."""
-        if self.is_hung(now):
+        if now > self.hangs_at:
             return (
                 f"the watchdog has not seen the application live for {_since(self.alive_at, now)}"
             )

@@ -61,6 +61,10 @@ class Leadership:
         self.mandate = Mandate()
         """With which it leads, where it does."""
         self.proven_until = LONG_AGO
+        self.is_proven = False
+        """Whether this manager is known to lead, at the time of what is being handled."""
+        self._doubted_at: Instant | None = None
+        """When a peer was met that has seen more than this journal tells: the next beat decides."""
         self._highest_seen = 0
         """The highest leadership that the seat ever was of: it never goes back (P22)."""
         self._seen_since = LONG_AGO
@@ -70,14 +74,9 @@ class Leadership:
         """Only its answer counts from `asked_at`; to another's, nothing is owed."""
         self._next_at = LONG_AGO
 
-    def is_proven(self, now: Instant) -> bool:
+    def is_proven_at(self, now: Instant) -> bool:
         """Whether this manager leads, and nobody can have taken over by waiting."""
         return self.phase == "leading" and now < self.proven_until
-
-    @property
-    def proven_from(self) -> Instant:
-        """When the last confirmed beat was sent; long ago, if none was confirmed."""
-        return Instant(self.proven_until - self.timing.leadership_ns)
 
     @property
     def leader(self) -> str | None:
@@ -92,6 +91,7 @@ class Leadership:
 
     def advance(self, now: Instant) -> list[SeatAction]:
         """Look at the seat, or beat, where it is time."""
+        self.is_proven = self._doubted_at is None and self.is_proven_at(now)
         if now < self.wake_at or self.wake_at == FAR_FUTURE:
             return []
         self._next_at = Instant(now + self.timing.beat_ns)
@@ -177,6 +177,18 @@ class Leadership:
         self.proven_until = Instant(self.asked_at + self.timing.leadership_ns)
         return True
 
+    def doubt(self, now: Instant) -> None:
+        """Another may lead already, or the journal went back: say nothing until that is known."""
+        self.is_proven, self._doubted_at = False, now
+
+    @property
+    def has_gone_back_since(self) -> bool:
+        """Whether a beat that was sent after the doubt was confirmed: nobody else leads, so it is
+        the journal that went back.
+        """
+        sent_at = self.proven_until - self.timing.leadership_ns
+        return self._doubted_at is not None and sent_at > self._doubted_at
+
     def on_failed(self, event: JournalFailed) -> None:
         """Ask again later. Whether a campaign that failed was won, the seat will tell."""
         if event.action != self._under_way:
@@ -193,13 +205,16 @@ class Leadership:
         self.seat = Seat()
         self._seen_since = LONG_AGO
         self._next_at = LONG_AGO
-        self.proven_until = LONG_AGO
+        self._believe_nothing()
+
+    def _believe_nothing(self) -> None:
+        self.proven_until, self.is_proven, self._doubted_at = LONG_AGO, False, None
 
     def resign(self) -> list[SeatAction]:
         """Lead no more, for good."""
         was_leading = self.phase == "leading"
         self.phase = "resigned"
-        self.proven_until = LONG_AGO
+        self._believe_nothing()
         return [Resign(self.mandate)] if was_leading else []
 
     def invariants(self) -> None:

@@ -226,7 +226,7 @@ class LeadershipByWallClock(Leadership):
         self._wall = wall
         self._asked_at_wall = self._proven_until_wall = Instant(0)
 
-    def is_proven(self, now: Instant) -> bool:
+    def is_proven_at(self, now: Instant) -> bool:
         del now
         return self.phase == "leading" and self._wall() < self._proven_until_wall
 

@@ -15,7 +15,6 @@ from tenure.base.keys import Key
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import WHOLE, KeyRange
 from tenure.protocol.lease.history import LeaseHistory
-from tenure.protocol.lease.leader.leader import Leader
 from tenure.protocol.lease.lookup.events import RoutingTable
 from tenure.protocol.lease.messages import Entry, Leased
 from tenure.protocol.lease.owner.events import Holdings
@@ -50,7 +49,6 @@ class Checkers(InvariantChecker):
         """The same once more, by the simplest means."""
         self.changes: deque[tuple[str, int, int]] = deque(maxlen=100)
         """The last changes of tables: the pool and LSN of each, and when it was committed."""
-        self._leaders: dict[int, Leader] = {}
         self._known: dict[int, tuple[int, RangeMap[int]]] = {}
         """By lookup: the numbers it knew when it last signalled, and of which journal."""
         self._checked: dict[int, int] = {}
@@ -63,26 +61,18 @@ class Checkers(InvariantChecker):
         self.numbers.clear()
         self.changes.clear()
 
-    # --- every step ---
-
-    def on_step(self, process: SimProcess) -> None:
-        """A machine has taken an event."""
-        super().on_step(process)
-        if isinstance(process, ManagerProcess):
-            leader = process.machine.leader
-            if leader is not None and self._leaders.get(process.uid) is not leader:
-                self._leaders[process.uid] = leader
-                self._check_nothing_forgotten(leader)
+    # --- the machines' own ---
 
     def has_changed(self, process: SimProcess) -> bool:
         """Whether there is anything new to check: a leader's table is long, and changes rarely."""
-        leader = process.machine.leader if isinstance(process, ManagerProcess) else None
-        if leader is None:
+        if not isinstance(process, ManagerProcess):
             return True
-        lsn = leader.context.history.lsn
-        if self._checked.get(process.uid) == lsn:
+        history = process.machine.view(process.now()).history
+        if history is None:
+            return True
+        if self._checked.get(process.uid) == history.lsn:
             return False
-        self._checked[process.uid] = lsn
+        self._checked[process.uid] = history.lsn
         return True
 
     # --- S1 and S3: what owners believe ---
@@ -185,14 +175,15 @@ class Checkers(InvariantChecker):
                         f"{part} of {holder.slot}, which believes in it for {left:.3f} s more",
                     )
 
-    def _check_nothing_forgotten(self, leader: Leader) -> None:
+    def on_leading(self, manager: ManagerProcess) -> None:
         """S4: nothing that the journal acknowledged is forgotten by a later leader."""
-        journal = self.site.journal
-        if journal.seat.leadership != leader.context.seal.leadership or not journal.lsn:
+        journal, view = self.site.journal, manager.machine.view(manager.now())
+        assert view.history is not None
+        if journal.seat.leadership != view.leadership or not journal.lsn:
             return
-        if leader.context.seal.journal != self.committed_of:
+        if view.journal != self.committed_of:
             return
-        forgotten = self.acknowledged.differs(leader.context.history.state().pools)
+        forgotten = self.acknowledged.differs(view.history.state().pools)
         if forgotten is not None:
             self._violated("S4: forgotten", forgotten)
 

@@ -9,6 +9,7 @@ again, by the operator or by the first owner that comes back.
 """
 
 from collections.abc import Iterator
+from operator import itemgetter
 
 from tenure.protocol.lease.leader.events import CreatePool, DeletePool, Question, QuestionAsked
 from tenure.protocol.lease.leader.policies import POLICIES
@@ -127,13 +128,13 @@ class Operator:
 
     def _table(self, pool: str) -> LeaseTable | None:
         """What the last manager that leads, or believes to, knows of the pool."""
-        leaders = [each.machine.leader for each in self.site.managers() if each.alive]
+        views = [each.machine.view(each.now()) for each in self.site.managers() if each.alive]
         tables = [
-            (leader.context.seal.leadership, leader.pools[pool].table)
-            for leader in leaders
-            if leader is not None and pool in leader.pools
+            (view.leadership, view.history.tables[pool])
+            for view in views
+            if view.history is not None and pool in view.pools
         ]
-        return max(tables, key=lambda each: each[0])[1] if tables else None
+        return max(tables, key=itemgetter(0))[1] if tables else None
 
     def _say(self, command: Question) -> None:
         """To all managers: it is the leader that takes it."""

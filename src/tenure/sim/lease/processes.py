@@ -26,6 +26,7 @@ from tenure.protocol.lease.owner.machine import OwnerMachine
 from tenure.protocol.lease.records import JournalAction
 from tenure.protocol.lease.timing import Timing
 from tenure.protocol.log.journal import LOG_ACTIONS, Seat
+from tenure.protocol.log.noted import LogKind
 from tenure.sim.journal import LeaseContents
 from tenure.sim.kernel.clocks import SimClock
 from tenure.sim.kernel.hosts import HostProcess, Hosts
@@ -57,6 +58,10 @@ class Watcher(Protocol):
 
     def on_clock_changed(self, owner: "OwnerProcess") -> None:
         """An owner's broken clock has jumped."""
+        ...
+
+    def on_leading(self, manager: "ManagerProcess") -> None:
+        """A manager has begun to lead."""
         ...
 
 
@@ -260,6 +265,8 @@ class ManagerProcess(LeaseProcess):
                     self._send(connection, message)
             case Noted():
                 self.note(action)
+                if action.kind is LogKind.LEADING:
+                    self.site.checkers.on_leading(self)
             case manager_events.AnswerQuestion():
                 pass
             case manager_events.MakePlan(work=work):

@@ -16,10 +16,9 @@ from tenure.base.keys import Key
 from tenure.base.ranges import KeyRange
 from tenure.protocol.balance import ring
 from tenure.protocol.balance import round as weighted
-from tenure.protocol.balance.meter import Meter, RangeTally
 from tenure.protocol.balance.policy import NOBODY, Plan, Policy, Situation
 from tenure.protocol.lease.messages import Leased, LeaseRequest
-from tenure.protocol.lease.owner.load_reports import LoadReports, Tallies
+from tenure.protocol.lease.owner.meter import Meter, RangeTally
 from tenure.protocol.lease.records import AnyRecord, Changed
 from tenure.sim.kernel.scene import random_for
 from tenure.sim.lease.processes import LeaseSite, OwnerProcess
@@ -119,7 +118,7 @@ class Counting:
     def __init__(self, owner: OwnerProcess, traffic: Traffic) -> None:
         self._owner = owner
         self._traffic = traffic
-        self._reports = LoadReports(Meter(traffic.random, owner.now()), owner.now())
+        self._meter = Meter(traffic.random, owner.now())
         self._counts: dict[tuple[Key, int], float] = {}
 
     def add_load(self, request: LeaseRequest, now: Instant, renew_ns: int) -> LeaseRequest:
@@ -128,16 +127,16 @@ class Counting:
         held = owner.holdings.leases if owner.site.now < owner.believes_until else ()
         ranges = [lease.range for lease in held]
 
-        def tallies() -> Tallies:
-            self._count(held, now - self._reports.reported_at)
+        def tallies() -> list[RangeTally]:
+            self._count(held, now - self._meter.reported_at)
             counts = self._counts.values()
             return [
                 RangeTally(lease.start, lease.end, lease.number, count)
                 for lease, count in zip(held, counts, strict=True)
             ]
 
-        self._reports.every_ns = renew_ns
-        return self._reports.add_to(
+        self._meter.every_ns = renew_ns
+        return self._meter.add_to(
             request, now, tallies, lambda: list(self._traffic.hottest(ranges))
         )
 

@@ -52,6 +52,12 @@ class ByName:
         return Plan(plan, RangeMap(None))
 
 
+class Unrivalled:
+    """A leadership that nobody can contest."""
+
+    is_proven = True
+
+
 class Desk:
     """An office and a pool `p`. Connections are numbered as the owners' nonces."""
 
@@ -65,7 +71,7 @@ class Desk:
         kind: PoolKind = "ordered",
         split_points: tuple[Key, ...] = (),
     ) -> None:
-        self.context = LeaderContext(SEAL, timing, LeaseHistory(state or State(), 0))
+        self.context = LeaderContext(SEAL, timing, LeaseHistory(state or State(), 0), Unrivalled())
         self.context.inherited_until = inherited_until
         if state is None:
             self.context.write(WaitedOut())

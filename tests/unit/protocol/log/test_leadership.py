@@ -157,8 +157,8 @@ def test_a_resigned_seat_need_not_be_watched() -> None:
 def test_leadership_counts_from_when_the_campaign_was_sent() -> None:
     leadership = campaigning()
     leadership.on_campaigned(Campaigned(1, MANDATE))
-    assert leadership.is_proven(Instant(DEFAULT.leadership_ns - 1))
-    assert not leadership.is_proven(Instant(DEFAULT.leadership_ns))
+    assert leadership.is_proven_at(Instant(DEFAULT.leadership_ns - 1))
+    assert not leadership.is_proven_at(Instant(DEFAULT.leadership_ns))
 
 
 def test_leadership_counts_from_when_the_last_confirmed_beat_was_sent() -> None:
@@ -191,7 +191,7 @@ def test_an_answer_to_another_beat_proves_nothing() -> None:
 def test_a_refused_beat_ends_the_leadership() -> None:
     leadership = beating()
     assert not leadership.on_beaten(Beaten(1, 1, kept=False))
-    assert (leadership.phase, leadership.is_proven(at(0.4))) == ("standby", False)
+    assert (leadership.phase, leadership.is_proven_at(at(0.4))) == ("standby", False)
 
 
 def test_a_lost_campaign_is_followed_by_a_look_at_the_seat() -> None:

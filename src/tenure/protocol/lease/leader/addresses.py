@@ -24,18 +24,26 @@ class Addresses:
         self.sessions = sessions
         self._joined_at: dict[str, dict[int, Instant]] = {}
         """By address: when each incarnation there joined."""
+        self.shared: dict[str, None] = {}
+        """Those that several announce: mostly none."""
         self._warned: dict[str, None] = {}
 
     def add(self, incarnation: int, joined_at: Instant) -> None:
         """An incarnation joined; a predecessor's did so before anything that is heard now."""
         address = self.table.members[incarnation].address
-        self._joined_at.setdefault(address, {})[incarnation] = joined_at
+        there = self._joined_at.setdefault(address, {})
+        there[incarnation] = joined_at
+        if len(there) > 1:
+            self.shared[address] = None
 
     def remove(self, incarnation: int) -> None:
         """An incarnation is about to be forgotten."""
         address = self.table.members[incarnation].address
-        del self._joined_at[address][incarnation]
-        if not self._joined_at[address]:
+        there = self._joined_at[address]
+        del there[incarnation]
+        if len(there) <= 1:
+            self.shared.pop(address, None)
+        if not there:
             del self._joined_at[address]
             self._warned.pop(address, None)
 

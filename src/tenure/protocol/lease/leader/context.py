@@ -5,7 +5,7 @@ nothing leaves before the records that it may depend on are committed (P18), and
 while the leadership is not proven (P19).
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.noted import Noted, NotedKind
@@ -53,6 +53,14 @@ class Seal(NamedTuple):
     nonce: int
 
 
+class LeaderProof(Protocol):
+    """A leadership, as far as whoever leads must know of it."""
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether nobody else can lead, at the time of what is being handled."""
+
+
 class LeaderContext:
     """The leader's desk: records in, messages out, in order."""
 
@@ -61,12 +69,14 @@ class LeaderContext:
         seal: Seal,
         timing: Timing,
         history: LeaseHistory,
+        leadership: LeaderProof,
         plans_at_once: int = PLANS_AT_ONCE,
         fragments: int = FRAGMENTS,
     ) -> None:
         self.seal = seal
         self.timing = timing
         self.history = history
+        self.leadership = leadership
         self.plans_at_once = plans_at_once
         self.fragments = fragments
         self.ledger: Ledger[AnyRecord, ManagerAction] = Ledger(
@@ -77,8 +87,6 @@ class LeaderContext:
         self.took_over_at = Instant(0)
         self.repeat_at = FAR_FUTURE
         """When to repeat the append whose fate is unknown: not at once, a full disk stays full."""
-        self.is_proven = True
-        """Whether the leadership is proven, at the time of what is being handled."""
         self._actions: list[ManagerAction] = []
         self._receipt = (-1, b"")
         self.cause = ""
@@ -171,7 +179,7 @@ class LeaderContext:
         self._actions.append(Noted(kind, pool, detail, self.cause))
 
     def _say(self, action: ManagerAction) -> None:
-        if self.is_proven and not self.ledger.hold_back(action):
+        if self.leadership.is_proven and not self.ledger.hold_back(action):
             self._actions.append(action)
 
     def on_appended(self, now: Instant, result: Committed | Deposed | Unknown) -> None:
@@ -184,7 +192,7 @@ class LeaderContext:
             case Committed(lsn=lsn):
                 self.repeat_at = FAR_FUTURE
                 released = self.ledger.on_committed(lsn)
-                if self.is_proven:
+                if self.leadership.is_proven:
                     self._actions.extend(released)
             case Unknown():
                 self.repeat_at = Instant(now + self.timing.beat_ns)

@@ -359,14 +359,15 @@ class Leader:
     @property
     def wake_at(self) -> Instant:
         """When something is due next."""
-        wakes = (pool.wake_at for pool in self.pools.values())
-        return min(
+        wake_at = min(
             self.context.repeat_at,
             self.first_start.grants_at,
             self._lower_at,
             self.witnesses.wake_at,
-            *wakes,
         )
+        for pool in self.pools.values():
+            wake_at = min(wake_at, pool.wake_at)
+        return wake_at
 
     @property
     def grants_at(self) -> Instant:

@@ -16,7 +16,7 @@ from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.keys import HASHED_KEY_BYTES, Key
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
-from tenure.protocol.balance.load import SMOOTHING_NS, Loads, is_rate
+from tenure.protocol.balance.load import HIGHEST_RATE, SMOOTHING_NS, Loads
 from tenure.protocol.balance.picture import LoadPicture, Measurement, RangeRate
 from tenure.protocol.balance.pieces import carried
 from tenure.protocol.lease.messages import Held, LoadReport
@@ -47,22 +47,23 @@ class LoadWatch:
         ranges = [
             RangeRate(each.start, each.end, each.rate)
             for each in load.ranges
-            if (each.start, each.end) in its_own and is_rate(each.rate)
+            if (each.start, each.end) in its_own and 0 <= each.rate <= HIGHEST_RATE
         ]
         hottest = [
             (each.key, each.rate)
             for each in load.hottest
-            if len(each.key) == HASHED_KEY_BYTES and is_rate(each.rate) and _is_in(each.key, ranges)
+            if len(each.key) == HASHED_KEY_BYTES
+            and 0 <= each.rate <= HIGHEST_RATE
+            and _is_in(each.key, ranges)
         ]
+        if self.at == FAR_FUTURE and any(each.rate > 0 for each in ranges):
+            self.at = self._next(now)
         self.picture.take(Measurement(load.span_ns, ranges, hottest))
         if self._known_from == FAR_FUTURE:
             for each in ranges:
                 self._told.assign(KeyRange(each.start, each.end), value=True)
             if self._is_whole():
                 self._known_from = Instant(now + BLENDING_NS)
-        has_load = any(each.rate > 0 for each in ranges)
-        if self.at == FAR_FUTURE and has_load:
-            self.at = self._next(now)
 
     def _next(self, now: Instant) -> Instant:
         return min(Instant(now + self._every_ns), FAR_FUTURE)

@@ -97,8 +97,6 @@ class Manager:
         self._leader_wakes_at = FAR_FUTURE
         """As it was after the last step: nothing happens to a leader between two."""
         self._actions: list[ManagerAction] = []
-        self._doubted_at: Instant | None = None
-        """When a peer was met that has seen more than this journal tells: the next beat decides."""
         self._load_failed = False
         """The journal could not be read after a campaign was won: it is tried at the next beat."""
         self._compacted_lsn = 0
@@ -144,10 +142,8 @@ class Manager:
 
     def _advance(self, now: Instant) -> None:
         self._actions.extend(self.leadership.advance(now))
-        if self.leader:
-            self._prove(self.leader, now)
-            if now >= self._leader_wakes_at:
-                self.leader.advance(now)
+        if self.leader and now >= self._leader_wakes_at:
+            self.leader.advance(now)
 
     def _output(self, now: Instant) -> Output[ManagerAction]:
         wake_at = self.leadership.wake_at
@@ -168,25 +164,19 @@ class Manager:
             self._actions.append(TellClient(connection, Standby(leader=leader)))
             if isinstance(message, Hello | Sync):
                 self._unanswered[connection] = message
-        elif not self.leader.context.is_proven:
+        elif not self.leadership.is_proven:
             if not self._is_silent:
                 self._note(LogKind.SILENT)
             self._is_silent = True
         elif self.leader.has_gone_back(message):
-            self._doubted_at = now
-            self._prove(self.leader, now)
+            self.leadership.doubt(now)
             self._note(LogKind.DOUBTED)
         else:
             self._is_silent = False
             self.leader.on_message(now, connection, message)
 
-    def _prove(self, leader: Leader, now: Instant) -> None:
-        """Answer as the leader while nobody else can be, and the journal is not in doubt."""
-        is_proven = self._doubted_at is None and self.leadership.is_proven(now)
-        leader.context.is_proven = is_proven
-
     def _on_asked(self, now: Instant, asked: QuestionAsked) -> None:
-        if self.leader and self.leader.context.is_proven:
+        if self.leader and self.leadership.is_proven:
             self.leader.on_asked(now, asked)
         else:
             leader = self.leadership.leader
@@ -226,7 +216,7 @@ class Manager:
             self._actions.append(self.follower.read(event.leadership))
         if not self.leadership.on_beaten(event):
             self._step_down(LogKind.DEPOSED)
-        elif self._doubted_at is not None and self.leadership.proven_from > self._doubted_at:
+        elif self.leadership.has_gone_back_since:
             # Either another leads, and this beat would have said so; or the journal went back, and
             # to go on would forget what was acknowledged (S4).
             self._actions.append(GONE_BACK)
@@ -253,7 +243,12 @@ class Manager:
         self.leader = Leader(
             now,
             LeaderContext(
-                seal, self.timing, history, self.config.plans_at_once, self.config.fragments
+                seal,
+                self.timing,
+                history,
+                self.leadership,
+                self.config.plans_at_once,
+                self.config.fragments,
             ),
             secret,
             self.config.url,
@@ -261,7 +256,6 @@ class Manager:
             first_start=self.config.first_start,
             make_policy=self.make_policy,
         )
-        self._prove(self.leader, now)
         self._note(LogKind.LEADING, f"leadership {event.leadership}, LSN {history.lsn}")
         unanswered, self._unanswered = self._unanswered, {}
         for connection, message in unanswered.items():
@@ -295,7 +289,6 @@ class Manager:
 
     def _step_down(self, why: LogKind) -> None:
         """Forget all that was decided and not committed, and tell clients to look elsewhere."""
-        self._doubted_at = None
         if self.leader is None:
             return
         self.leader = None
@@ -317,7 +310,7 @@ class Manager:
         return ManagerView(
             url=self.config.url,
             role=role,
-            is_proven=leader is not None and mine.is_proven(now),
+            is_proven=leader is not None and mine.is_proven_at(now),
             leader=known,
             leadership=mine.seat.leadership,
             beat=mine.seat.beat,
@@ -328,6 +321,8 @@ class Manager:
             preset=self.timing.name,
             creates_pools=self.config.create_pools,
             pools={name: pool.table.kind for name, pool in leader.pools.items()} if leader else {},
+            journal=leader.context.seal.journal if leader else 0,
+            history=leader.context.history if leader else None,
         )
 
     def invariants(self) -> None:

@@ -231,6 +231,8 @@ class Pool:
         copies: tuple[Copy, ...] = (),
     ) -> None:
         seal, timing = self.context.seal, self.context.timing
+        member = self.table.members.get(session.incarnation)
+        same_address = self.addresses.told_to(session) if self.addresses.shared else ""
         self.context.send(
             session.connection,
             LeaseResponse(
@@ -248,14 +250,10 @@ class Pool:
                 receipt=self.context.receipt(),
                 cause=joined(session.cause, self.context.cause) if self.context.cause else "",
                 expected=expected,
-                same_address=self.addresses.told_to(session),
-                reads_ns=self._reads_ns(session),
+                same_address=same_address,
+                reads_ns=member.reads_ns if member else 0,  # its last answer: it has left
             ),
         )
-
-    def _reads_ns(self, session: Session) -> int:
-        member = self.table.members.get(session.incarnation)
-        return member.reads_ns if member else 0  # its last answer: it has left
 
     # --- refusals ---
 

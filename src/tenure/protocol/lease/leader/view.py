@@ -6,6 +6,7 @@ from typing import Literal
 import msgspec
 
 from tenure.base.keys import PoolKind
+from tenure.protocol.lease.history import LeaseHistory
 
 ManagerRole = Literal["leading", "taking over", "standing by", "stopped"]
 
@@ -37,3 +38,7 @@ class ManagerView(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a pool's first owner creates it."""
     pools: Mapping[str, PoolKind]
     """Those that there are, where it leads."""
+    journal: int
+    """The identity of the journal that it leads in; 0 where it does not lead."""
+    history: LeaseHistory | None
+    """All that it has decided, where it leads: to be read, and nothing else."""

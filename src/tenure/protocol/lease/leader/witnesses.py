@@ -95,10 +95,12 @@ class Witnesses:
         self.longest_pause_ns = context.timing.renew_ns // LOOKS_A_RENEWAL
         self.overdue_ns = context.timing.renew_ns * 3 // 2
         self._suspects: dict[tuple[str, int], Suspect] = {}
+        self.wake_at = FAR_FUTURE
+        """When something is due next, or sooner."""
         self._look_at = FAR_FUTURE
         """When to look for owners that have missed a renewal; never, while nobody can be asked."""
         if any(member.process for pool in pools.values() for member in pool.table.members.values()):
-            self._look_at = Instant(now + self.overdue_ns)
+            self.wake_at = self._look_at = Instant(now + self.overdue_ns)
 
     # --- whom to suspect ---
 
@@ -108,6 +110,7 @@ class Witnesses:
             return
         if self._look_at == FAR_FUTURE:
             self._look_at = Instant(now + self.overdue_ns)
+            self.wake_at = min(self.wake_at, self._look_at)
         holder = pool.holder_of(message)
         if holder is None:
             return
@@ -137,6 +140,7 @@ class Witnesses:
         if process is None:
             return None
         suspect = self._suspects[key] = Suspect(now, pool, session, process)
+        self.wake_at = min(self.wake_at, suspect.ask_at)
         return suspect
 
     def _look_for_the_overdue(self, now: Instant) -> None:
@@ -159,20 +163,14 @@ class Witnesses:
             if now >= suspect.dies_at:
                 self._end(now, suspect)
         due = [suspect for suspect in self._suspects.values() if now >= suspect.ask_at]
-        if not due:
-            return
-        places = self._places()
+        places = self._places() if due else {}
         for suspect in due:
             if suspect.is_suspect:
                 self._ask_some(now, suspect, places.get(suspect.process.place, []))
             else:
                 del self._suspects[suspect.pool.table.pool, suspect.session.incarnation]
-
-    @property
-    def wake_at(self) -> Instant:
-        """When something is due next."""
         asks = (min(suspect.ask_at, suspect.dies_at) for suspect in self._suspects.values())
-        return min(self._look_at, *asks, FAR_FUTURE)
+        self.wake_at = min(self._look_at, *asks, FAR_FUTURE)
 
     def _places(self) -> dict[tuple[str, int, int], list[Witness]]:
         """Every owner that can be asked, and has shown that it lives, by where it looks from."""
@@ -226,6 +224,7 @@ class Witnesses:
         suspect.dies_at = now
         if witness.is_joining or suspect.session.connection is not None:
             suspect.dies_at = Instant(now + OBJECTION_NS)
+            self.wake_at = min(self.wake_at, suspect.dies_at)
             self.context.note(LeaderKind.ACCUSED, message.pool, suspect.session.name)
             self.context.send(suspect.session.connection, Poke(cause=self.context.cause))
         else:

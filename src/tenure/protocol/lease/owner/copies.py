@@ -59,19 +59,16 @@ class Copies:
 
     def __init__(self, belief: Belief) -> None:
         self._belief = belief
-        self._copies: list[Copy] = []
+        self.kept: list[Copy] = []
         self.arriving: dict[int, Part] = {}
         """By channel: what is on its way here, and not yet whole."""
-        self._orders: tuple[HandOff, ...] = ()
-
-    def __bool__(self) -> bool:
-        return bool(self._copies)
+        self.orders: tuple[HandOff, ...] = ()
 
     def listed(self) -> tuple[Copy, ...]:
         """As a request lists them: in order, and of two that overlap the later."""
-        if not self._copies:
+        if not self.kept:
             return ()
-        by_number = sorted(self._copies, key=lambda copy: copy.number)
+        by_number = sorted(self.kept, key=lambda copy: copy.number)
         latest = RangeMap.of(((copy.range, copy) for copy in by_number), None)
         return tuple(
             Copy(start=piece.start, end=piece.end, number=copy.number, taker=copy.taker)
@@ -85,19 +82,19 @@ class Copies:
         """Begin what is ordered newly, and give up what is not ordered any more; whether any of
         that is not served any more. It is to come back, or nobody would serve it.
         """
-        ended = [order for order in self._orders if order not in orders]
+        ended = [order for order in self.orders if order not in orders]
         begun = [
             order
             for order in orders
-            if order not in self._orders and self._belief.holds(order.range, order.number)
+            if order not in self.orders and self._belief.holds(order.range, order.number)
         ]
-        self._orders = orders
+        self.orders = orders
         mine = self._belief.incarnation
         back = [order for order in ended if self._is_giving(order) and self._name(order, mine)]
         return [*map(StopHandOver, ended), *map(HandOver, begun)], bool(back)
 
     def _is_giving(self, order: HandOff) -> bool:
-        return any(_is_of(copy, order) and copy.taker == GIVING for copy in self._copies)
+        return any(_is_of(copy, order) and copy.taker == GIVING for copy in self.kept)
 
     # --- what happens to copies ---
 
@@ -116,7 +113,7 @@ class Copies:
                 is_to_return = self._name(order, self._belief.incarnation)
                 if not is_to_return:
                     # It is still served; where it is still ordered, the next answer begins anew.
-                    self._orders = tuple(each for each in self._orders if each != order)
+                    self.orders = tuple(each for each in self.orders if each != order)
                 return [note], is_to_return
             case Imported(channel=channel):
                 return self._keep(channel), False
@@ -125,7 +122,7 @@ class Copies:
                 return [self._forget(*part)] if part else [], False
             case ImportLost(range=key_range, number=number):
                 gone = Part(key_range, number)
-                self._copies = [copy for copy in self._copies if not _is_of(copy, gone)]
+                self.kept = [copy for copy in self.kept if not _is_of(copy, gone)]
                 return [], True
             case _:
                 assert_never(event)
@@ -134,21 +131,19 @@ class Copies:
         """Stop serving what is copied, so that the last difference is the last; if the order still
         stands, and the range is still held.
         """
-        if order not in self._orders or not self._belief.holds(order.range, order.number):
+        if order not in self.orders or not self._belief.holds(order.range, order.number):
             return [StopHandOver(order)]
-        self._copies.append(
-            Copy(start=order.start, end=order.end, number=order.number, taker=GIVING)
-        )
+        self.kept.append(Copy(start=order.start, end=order.end, number=order.number, taker=GIVING))
         return [self._belief.hand_over(order.range), SendLast(order)]
 
     def _name(self, order: HandOff, taker: int) -> bool:
         """From here on `taker` may be granted the range; False where there is no such copy."""
-        named = [copy for copy in self._copies if _is_of(copy, order)]
-        others = [copy for copy in self._copies if copy not in named]
+        named = [copy for copy in self.kept if _is_of(copy, order)]
+        others = [copy for copy in self.kept if copy not in named]
         renamed = [
             Copy(start=copy.start, end=copy.end, number=copy.number, taker=taker) for copy in named
         ]
-        self._copies = [*others, *renamed]
+        self.kept = [*others, *renamed]
         return bool(named)
 
     def begin(self, channel: int, part: Part) -> None:
@@ -161,7 +156,7 @@ class Copies:
         if part is None:
             return [TurnAway(channel, "it came too late: this incarnation does not want it")]
         start, end = part.range.start, part.range.end
-        self._copies.append(
+        self.kept.append(
             Copy(start=start, end=end, number=part.number, taker=self._belief.incarnation)
         )
         return [Keep(channel)]
@@ -176,14 +171,14 @@ class Copies:
     def cover(self, lease: Leased) -> bool:
         """Whether the state that the grant names is here, all of it."""
         copied = RangeMap.of(
-            ((copy.range, True) for copy in self._copies if copy.number == lease.handed),
+            ((copy.range, True) for copy in self.kept if copy.number == lease.handed),
             default=False,
         )
         return all(is_there for _, is_there in copied.within(lease.range))
 
     def is_clear_for(self, lease: Leased) -> bool:
         """Whether nothing is here, of the range that is granted, but what the grant names."""
-        here = [*self.arriving.values(), *(Part(copy.range, copy.number) for copy in self._copies)]
+        here = [*self.arriving.values(), *(Part(copy.range, copy.number) for copy in self.kept)]
         return not any(part.is_in_the_way_of(lease) for part in here)
 
     def settle(
@@ -194,7 +189,7 @@ class Copies:
         """
         actions: list[OwnerAction] = []
         kept: list[Copy] = []
-        for copy in self._copies:
+        for copy in self.kept:
             was_asked = any(
                 each.number == copy.number and each.range.overlaps(copy.range) for each in asked
             )
@@ -208,7 +203,7 @@ class Copies:
                     )
                 elif fate == "forgotten":
                     actions.append(self._forget(piece, copy.number))
-        self._copies = kept
+        self.kept = kept
         return actions
 
     def _forget(self, key_range: KeyRange, number: int) -> Forget:
@@ -224,4 +219,4 @@ class Copies:
         """The term ran out, or the owner goes: no copy is worth anything from here on."""
         forgotten = self.forget_arriving(lambda _: True)
         stopped, _ = self.take_orders(())
-        return [*stopped, *self.settle(tuple(self._copies), (), ()), *forgotten]
+        return [*stopped, *self.settle(tuple(self.kept), (), ()), *forgotten]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from tenure.base.instants import MILLISECOND_NS, Instant, in_seconds
+from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, Instant, in_seconds
 from tenure.base.machine import Output
 from tenure.base.noted import Noted
 from tenure.protocol.lease.client_events import ManagerLost, ManagerSaid, ManagersNamed, TellManager
@@ -93,7 +93,8 @@ class OwnerMachine:
         self._ask_at = Instant(0)
         self.possession = Possession(config.pool, gives_reads=config.reads_ns > 0)
         self.belief, self.copies = self.possession.belief, self.possession.copies
-        self._is_hung = False
+        self._ends_at = FAR_FUTURE
+        """When the term runs out on what it has, as it was after the last step."""
         self.news = News(config.pool)
         self._actions: list[OwnerAction] = []
         self.silence = Silence(config.watchdog_ns)
@@ -116,7 +117,7 @@ class OwnerMachine:
             case events.Lapsed():
                 self._lapse(now)
             case events.Alive():
-                self.silence.alive_at, self._is_hung = now, False
+                self.silence.on_alive(now)
             case events.CloseRequested():
                 self._close(now)
             case events.DrainRequested():
@@ -142,12 +143,13 @@ class OwnerMachine:
     def _advance(self, now: Instant) -> None:
         if self.phase == "closed":
             return
-        self._is_hung = self.silence.is_hung(now)
-        if self.possession.is_due(now):
+        if self.silence.alive_at is None:
+            self.silence.on_alive(now)
+        if now >= self._ends_at:
             self._lapse(now)
         elif now >= self.silence.speaks_at:
             self._warn(now)
-        if self._is_hung:
+        if now > self.silence.hangs_at:
             return
         if now >= self._ask_at and self.manager is not None:
             self._ask_or_search(now)
@@ -156,13 +158,13 @@ class OwnerMachine:
 
     def _output(self, now: Instant) -> Output[OwnerAction]:
         self._actions += self.possession.decide(now, may_take=self.phase == "joined")
+        self._ends_at = self.possession.ends_at
         wake_at = self.possession.wake_at
         if self.phase != "closed":
             wake_at = min(wake_at, self.silence.speaks_at)
-        if self.phase != "closed" and not self._is_hung:
-            if self.manager is not None:
-                wake_at = min(wake_at, self._ask_at)
-            wake_at = min(wake_at, self.search.at)
+            if now <= self.silence.hangs_at:
+                ask_at = self._ask_at if self.manager else FAR_FUTURE
+                wake_at = min(wake_at, ask_at, self.search.at)
         actions, self._actions = self._actions, []
         return Output(actions, max(wake_at, now))
 
@@ -202,11 +204,11 @@ class OwnerMachine:
 
     def _ask(self, now: Instant) -> None:
         """Send a request, the newest; an answer to any before it will not be taken."""
-        if self.manager is None or self._is_hung:
+        if self.manager is None or now > self.silence.hangs_at:
             return
         self.sequence += 1
         is_last = self.phase == "closing" and not self.belief.is_giving_up
-        copies = self.copies.listed()
+        copies = self.copies.listed() if self.copies.kept else ()
         self.request = Request(self.sequence, now, self.manager, is_last, copies)
         if self.unanswered_since is None:
             self.unanswered_since = now
@@ -250,7 +252,7 @@ class OwnerMachine:
     def _look_for_leader(self, now: Instant) -> None:
         if self.phase != "closed":
             self.search.start(now)
-            if now >= self.search.at and not self._is_hung:
+            if now >= self.search.at and now <= self.silence.hangs_at:
                 self._ask_who_leads(now)
 
     def _ask_who_leads(self, now: Instant) -> None:

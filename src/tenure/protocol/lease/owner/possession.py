@@ -34,7 +34,7 @@ class Possession:
     @property
     def has_anything(self) -> bool:
         """Whether there is anything that ends with the term."""
-        return bool(self.belief.leases or self.belief.held() or self.copies)
+        return bool(self.belief.leases or self.belief.held() or self.copies.kept)
 
     @property
     def is_empty(self) -> bool:
@@ -42,14 +42,15 @@ class Possession:
         return not self.has_anything and not self.belief.is_giving_up
 
     @property
-    def wake_at(self) -> Instant:
-        """When the term runs out on something, or an offer has waited for long enough."""
-        ends_at = self.belief.expires_at if self.has_anything else FAR_FUTURE
-        return min(ends_at, self.admission.wake_at) if self.admission.waiting else ends_at
+    def ends_at(self) -> Instant:
+        """When the term runs out on something."""
+        return self.belief.expires_at if self.has_anything else FAR_FUTURE
 
-    def is_due(self, now: Instant) -> bool:
-        """Whether the term has run out on something."""
-        return now >= self.belief.expires_at and self.has_anything
+    @property
+    def wake_at(self) -> Instant:
+        """The same, or when an offer has waited for long enough."""
+        ends_at = self.ends_at
+        return min(ends_at, self.admission.wake_at) if self.admission.waiting else ends_at
 
     def decide(self, now: Instant, *, may_take: bool) -> list[OwnerAction]:
         """Answer the offers that wait, where that can be done now."""
@@ -101,14 +102,15 @@ class Possession:
         actions: list[OwnerAction] = []
         if granted:
             actions += self.copies.give_way(granted)
-        actions += self.copies.settle(asked, answer.copies, leases)
+        if self.copies.kept:
+            actions += self.copies.settle(asked, answer.copies, leases)
         if answer.expected or self.admission.expected:
             actions += self.admission.expect(answer.expected)
         actions += self.belief.take(leases)
         actions += self.belief.move_expiry(now, expires_at)
         if now >= expires_at:
             actions += self.copies.drop_all()
-        elif not gives_up:
+        elif not gives_up and (answer.hand_offs or self.copies.orders):
             ordered, comes_back = self.copies.take_orders(answer.hand_offs)
             actions += ordered
             asks = asks or comes_back

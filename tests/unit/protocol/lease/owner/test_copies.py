@@ -99,8 +99,8 @@ def test_what_is_not_held_is_not_begun(order: HandOff) -> None:
 
 def test_the_belief_ends_before_the_last_difference_is_sent() -> None:
     """P13; the test is in how `giving` is made: Hold comes before SendLast."""
-    assert bool(giving())
-    assert not bool(serving())
+    assert giving().kept
+    assert not serving().kept
 
 
 def test_what_was_copied_ahead_for_an_order_that_is_over_is_still_served() -> None:

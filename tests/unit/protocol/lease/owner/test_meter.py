@@ -8,8 +8,8 @@ import pytest
 from tenure.base.instants import Instant, seconds
 from tenure.base.keys import Key
 from tenure.base.ranges import KeyRange
-from tenure.protocol.balance.meter import SAMPLES, TOLD_AT_MOST, Meter, RangeTally, Sampler
 from tenure.protocol.balance.picture import RangeRate
+from tenure.protocol.lease.owner.meter import SAMPLES, TOLD_AT_MOST, Meter, RangeTally, Sampler
 
 LOW, HIGH = KeyRange(b"", b"m"), KeyRange(b"m", None)
 

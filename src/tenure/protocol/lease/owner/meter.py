@@ -6,18 +6,30 @@ gaps between samples are drawn, because clients ask in turns: each hundredth che
 same key's. Their mean follows the rate, so that each report rests on as many samples, whatever is
 asked for.
 
+A report goes once every renewal's time, on a request that goes anyway. It is no business of the
+owner machine: what it may hold does not depend on it, and a report that is lost with its request is
+not repeated. The next one tells the rates of its own time.
+
 The counting itself is where checks are (`left` is lowered there, and `meet` called when it is used
 up), for that has to take next to no time.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from random import Random
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from tenure.base.instants import SECOND_NS, Instant
 from tenure.base.keys import Key
+from tenure.protocol.balance.load import HIGHEST_RATE, RANGES_PER_REPORT
 from tenure.protocol.balance.picture import Measurement, RangeRate
+from tenure.protocol.lease.messages import KeyLoad, LeaseRequest, LoadReport, RangeLoad
+
+EARLY = 0.9
+"""The part of a renewal interval between two reports: two renewals may be a little closer
+together."""
 
 SAMPLES = 256
 """Between two reports: a key with a twentieth of the load is met 13 times, give or take 4."""
@@ -84,8 +96,29 @@ class Meter:
 
     def __init__(self, random: Random, now: Instant) -> None:
         self.sampler = Sampler(random)
-        self._at = now
+        self.reported_at = now
+        self.every_ns = 0
+        """A renewal's time, as managers say it."""
         self._before: dict[tuple[Key, int], float] = {}
+
+    def add_to(
+        self,
+        request: LeaseRequest,
+        now: Instant,
+        tallies: Callable[[], Iterable[RangeTally]],
+        hottest: Callable[[], list[tuple[Key, float]]] | None = None,
+    ) -> LeaseRequest:
+        """The request, with a report where one is due. `hottest` are keys that are known to be hot,
+        where that is not left to what the sampler has met.
+        """
+        if now - self.reported_at < self.every_ns * EARLY:
+            return request
+        report = self.report(now, tallies())
+        if not report.ranges:
+            return request
+        if hottest is not None:
+            report = report._replace(hottest=hottest())
+        return replace(request, load=as_message(report))
 
     def report(self, now: Instant, tallies: Iterable[RangeTally]) -> Measurement:
         """What was asked since the last report, from the tallies of all that is held.
@@ -94,14 +127,32 @@ class Meter:
         the manager has the rate that it had at its last owner.
         """
         found = list(tallies)
-        span = now - self._at
+        span = now - self.reported_at
         per_second = SECOND_NS / span if span > 0 else 0.0
         ranges = [
             RangeRate(each.start, each.end, max(0.0, each.load - before) * per_second)
             for each in found
             if (before := self._before.get((each.start, each.number))) is not None
         ]
-        self._at = now
+        self.reported_at = now
         self._before = {(each.start, each.number): each.load for each in found}
         hottest = [(key, count * per_second) for key, count in self.sampler.take()]
         return Measurement(span, ranges, hottest)
+
+
+def as_message(report: Measurement) -> LoadReport:
+    """The report as it is sent, within its limits."""
+    ranges = tuple(
+        RangeLoad(start=start, end=end, rate=min(rate, HIGHEST_RATE))
+        for start, end, rate in most_loaded(list(report.ranges))
+    )
+    hottest = tuple(KeyLoad(key=key, rate=min(rate, HIGHEST_RATE)) for key, rate in report.hottest)
+    return LoadReport(span_ns=report.span_ns, ranges=ranges, hottest=hottest)
+
+
+def most_loaded(ranges: list[RangeRate]) -> list[RangeRate]:
+    """In order, as many as a report may have."""
+    if len(ranges) <= RANGES_PER_REPORT:
+        return ranges
+    most = sorted(ranges, key=lambda each: -each.rate)[:RANGES_PER_REPORT]
+    return sorted(most, key=lambda each: each.start)
