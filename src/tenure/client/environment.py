@@ -4,6 +4,8 @@ In production these are always the same. The test kit puts others in their place
 else, threads included, is what it is in production.
 """
 
+from collections.abc import Callable
+from contextvars import ContextVar
 from random import Random, SystemRandom
 from time import time
 from typing import Protocol, TypeVar
@@ -28,6 +30,15 @@ class Environment(Protocol):
     def clock(self) -> Clock: ...
     @property
     def runner(self) -> Runner: ...
+    @property
+    def managers(self) -> tuple[str, ...]:
+        """The managers that there are, whatever the application names; empty if it names them."""
+        ...
+
+    def begins(self, engine: object) -> None:
+        """The engine of a client is about to run here: for whoever wants to watch it."""
+        ...
+
     def timers(self) -> Timers:
         """Alarms on `clock`, for the loop of the engine."""
         ...
@@ -67,6 +78,10 @@ class RealEnvironment:
     clock = staticmethod(boot_clock)  # a partial in a class is to become a method one day
     wall = staticmethod(time)
     runner: Runner = OwnThread()
+    managers: tuple[str, ...] = ()
+
+    def begins(self, engine: object) -> None:
+        """See `Environment`. Nobody watches."""
 
     def timers(self) -> Timers:
         """See `Environment`."""
@@ -101,3 +116,14 @@ class RealEnvironment:
         from tenure.transport.websocket_door import WebSocketDoor  # noqa: PLC0415
 
         return WebSocketDoor(path)
+
+
+SURROUNDING: ContextVar[Callable[[], Environment] | None] = ContextVar("tenure", default=None)
+"""What makes the environment of each Owner and Lookup that is made in this context. Applications
+make theirs without naming one, and the test kit runs them as they are."""
+
+
+def environment_here() -> Environment:
+    """The environment of a client that is made here."""
+    make = SURROUNDING.get()
+    return RealEnvironment() if make is None else make()

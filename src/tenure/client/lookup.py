@@ -10,7 +10,7 @@ from tenure.base.ranges import KeyRange
 from tenure.client.arguments import checked_name, checked_seconds
 from tenure.client.callbacks import check_callback
 from tenure.client.entering import Enterable
-from tenure.client.environment import Environment, RealEnvironment
+from tenure.client.environment import Environment, environment_here
 from tenure.client.lookup_engine import WHAT, LookupEngine
 from tenure.client.managers import find_managers
 from tenure.client.owner import ENTER_SECONDS, OnRanges
@@ -50,10 +50,10 @@ class Lookup(Enterable[LookupEngine]):
         enter_timeout: float = ENTER_SECONDS,
         _environment: Environment | None = None,
     ) -> None:
-        environment = _environment or RealEnvironment()
+        environment = _environment or environment_here()
         check_callback("on_loss", on_loss)
         self._pool = checked_name("pool", pool)
-        known = find_managers(managers)
+        known = find_managers(managers, environment.managers)
         board = self._board = RouteBoard()
         config = LookupConfig(managers=known.urls, pool=self._pool)
         seconds = checked_seconds("enter_timeout", enter_timeout)

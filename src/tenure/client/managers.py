@@ -26,12 +26,16 @@ class Managers(NamedTuple):
     file: ManagersFile | None = None
 
 
-def find_managers(managers: str | Sequence[str] | None) -> Managers:
+def find_managers(
+    managers: str | Sequence[str] | None, there_are: tuple[str, ...] = ()
+) -> Managers:
     """Those in `managers`: a sequence, a string with commas, or "@FILE"; where None, those that the
-    environment names.
+    environment names. Where it is known which `there_are`, those, whatever was named.
 
     Raises ConfigurationError if there is no URL, or one cannot be used.
     """
+    if there_are:
+        return Managers(there_are)
     path = _path(managers)
     if path is None:
         return Managers(manager_urls(managers))

@@ -31,7 +31,7 @@ from tenure.client.arguments import (
 )
 from tenure.client.callbacks import check_callback
 from tenure.client.entering import Enterable, Form
-from tenure.client.environment import Environment, RealEnvironment
+from tenure.client.environment import Environment, environment_here
 from tenure.client.guard import Guard
 from tenure.client.hand_off.handler import HandOffHandler, OwnersState
 from tenure.client.hand_off.several_states import one_handler
@@ -119,13 +119,13 @@ class Owner(Enterable[OwnerEngine]):
         probe: Probe | None = None,
         _environment: Environment | None = None,
     ) -> None:
-        environment = _environment or RealEnvironment()
+        environment = _environment or environment_here()
         random = environment.random()
         self._probe = _checked_probe(probe, watchdog)
         check_callback("on_grant", on_grant)
         check_callback("on_revoke", on_revoke)
         where = checked_address(address)
-        known = find_managers(managers)
+        known = find_managers(managers, environment.managers)
         config = self._config = OwnerConfig(
             managers=known.urls,
             pool=checked_name("pool", pool),

@@ -138,6 +138,7 @@ class Shell(Generic[E, A, M]):
             self.callbacks.start_here()
         else:
             self.callbacks.start_thread()
+        self.environment.begins(self._engine)
         self.gone = self.environment.runner.run(self._main(), self.name)
         self.gone.add_done_callback(self._on_gone)
 

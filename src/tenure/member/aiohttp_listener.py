@@ -18,7 +18,7 @@ from tenure.client.refusals import refusal
 from tenure.errors import NotOwner
 from tenure.member.asgi import RELAYED, Relayed
 from tenure.member.exchange import IS_PRIVATE
-from tenure.member.listener import BACKLOG, CLOSE_SECONDS
+from tenure.member.listener import BACKLOG, CLOSE_SECONDS, url_of
 from tenure.member.member import PROBE
 
 RELAYED_NAME = RELAYED.decode()
@@ -30,6 +30,7 @@ class AiohttpListener:
     def __init__(self, app: web.Application, listening: socket, name: Callable[[], str]) -> None:
         self._app = app
         self._listening = listening
+        self.url = url_of(listening)
         self._name = name
         self._runner: web.ServerRunner | None = None
 

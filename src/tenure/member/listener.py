@@ -72,7 +72,9 @@ def url_of(listening: socket.socket) -> str:
 
 
 class MemberListener(Protocol):
-    """Serves an application at a socket of its own, in the running event loop."""
+    """Serves an application where this member alone is reached, in the running event loop."""
+
+    url: str
 
     async def start(self) -> None: ...
     async def stop(self) -> None:
@@ -81,10 +83,14 @@ class MemberListener(Protocol):
 
 
 class OwnListener:
-    """Serves `app` at a socket of its own, in the running event loop."""
+    """Serves `app` at a socket of its own, in the running event loop.
 
-    def __init__(self, app: App, listening: socket.socket) -> None:
-        self._listening = listening
+    Raises ConfigurationError if it cannot listen there.
+    """
+
+    def __init__(self, app: App, listen: str) -> None:
+        self._listening = bound(listen)
+        self.url = url_of(self._listening)
         self._server = _server(app)
         self._running: asyncio.Task[None] | None = None
 

@@ -11,10 +11,9 @@ Owner, and everything else that is one process's, when it is entered.
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AsyncExitStack, asynccontextmanager
-from socket import socket
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from aiohttp import ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
+from aiohttp import ClientSession
 
 from tenure.base.keys import PoolKind, UserKey
 from tenure.client.arguments import checked_address, checked_drain, checked_name
@@ -26,7 +25,8 @@ from tenure.client.refusals import HttpAnswer
 from tenure.client.watching import Watch
 from tenure.errors import ClosedError, ConfigurationError, UsageError
 from tenure.member.asgi import App, Receive, Scope, Send, respond
-from tenure.member.listener import MemberListener, OwnListener, bound, checked_listen, url_of
+from tenure.member.environment import member_environment
+from tenure.member.listener import MemberListener, bound, checked_listen
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -47,8 +47,6 @@ HOW_TO_ENTER = (
 WATCHDOG_SECONDS = 10.0
 """After which a member that does not answer its own probe loses its leases: less than a term of the
 preset `default`, and longer than event loops hang that only work."""
-KEEP_ALIVE_SECONDS = 4.0
-"""Less than the listener keeps an idle connection (5 s): it is not closed while it is chosen."""
 
 
 class MemberOptions(TypedDict, total=False):
@@ -189,7 +187,8 @@ class Member:
 
         Leaving hands everything over, and serves it until that is done; see `Owner.close`.
         """
-        async with self._entered(lambda at: OwnListener(self._own_door(app), at)):
+        listener = member_environment().listener
+        async with self._entered(lambda: listener(self._own_door(app), self._listen)):
             yield self
 
     async def cleanup_ctx(self, app: "web.Application") -> AsyncIterator[None]:
@@ -198,11 +197,13 @@ class Member:
         from tenure.member.aiohttp_relay import watch_answers  # noqa: PLC0415
 
         watch_answers(app)
-        async with self._entered(lambda at: AiohttpListener(app, at, self._shown_name)):
+        async with self._entered(
+            lambda: AiohttpListener(app, bound(self._listen), self._shown_name)
+        ):
             yield
 
     @asynccontextmanager
-    async def _entered(self, listen: Callable[[socket], MemberListener]) -> AsyncIterator[None]:
+    async def _entered(self, listen: Callable[[], MemberListener]) -> AsyncIterator[None]:
         if self._owner is not None:
             raise UsageError(
                 "this Member is entered already; a process that serves two applications has a "
@@ -210,10 +211,9 @@ class Member:
             )
         self.has_begun = True
         async with AsyncExitStack() as stack:
-            listening = bound(self._listen)
-            listener = self._listener = listen(listening)
+            listener = self._listener = listen()
             stack.push_async_callback(listener.stop)
-            address = self._address or url_of(listening)
+            address = self._address or listener.url
             lookup = Lookup(self._managers, pool=self.pool, on_loss=self._on_loss)
             owner = Owner(
                 self._managers,
@@ -226,7 +226,7 @@ class Member:
             stack.callback(self._forget)
             self._owner, self._lookup = owner, lookup
             await listener.start()
-            self._session = await stack.enter_async_context(_session())
+            self._session = await stack.enter_async_context(member_environment().session())
             await stack.enter_async_context(owner)  # which creates the pool, where there is none
             await stack.enter_async_context(lookup)
             stack.push_async_callback(self._leave)
@@ -268,15 +268,6 @@ class Member:
             await app(scope, receive, send)
 
         return door
-
-
-def _session() -> ClientSession:
-    return ClientSession(
-        connector=TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_SECONDS),
-        cookie_jar=DummyCookieJar(),
-        auto_decompress=False,
-        timeout=ClientTimeout(total=None),
-    )
 
 
 def _not_entered() -> ClosedError:

@@ -339,8 +339,12 @@ class ClusterEnvironment:
     def __init__(self, cluster: InProcessCluster) -> None:
         self.clock = cluster.clock
         self.runner = cluster.runner
+        self.managers = cluster.urls
         self._cluster = cluster
         self._random = cluster.draw()
+
+    def begins(self, engine: object) -> None:
+        """See `Environment`. Its machine is not watched."""
 
     def timers(self) -> Timers:
         """See `Environment`."""

@@ -1,0 +1,56 @@
+"""What a member has around it: a listener of its own, and a way to the listeners of the others.
+
+In production these are always the same. The test kit puts others in their place, in memory, and the
+member, its relay and the application are what they are in production.
+"""
+
+from contextvars import ContextVar
+from typing import Protocol
+
+from aiohttp import ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
+
+from tenure.member.asgi import App
+from tenure.member.listener import MemberListener, OwnListener
+
+KEEP_ALIVE_SECONDS = 4.0
+"""Less than the listener keeps an idle connection (5 s): it is not closed while it is chosen."""
+
+
+class MemberEnvironment(Protocol):
+    """Where a member listens, and how it reaches the others."""
+
+    def listener(self, app: App, listen: str) -> MemberListener:
+        """Serves `app`, once it is started, at "HOST:PORT". Raises ConfigurationError if it cannot
+        listen there.
+        """
+        ...
+
+    def session(self) -> ClientSession:
+        """With which the member relays."""
+        ...
+
+
+class NetworkOfMembers:
+    """Sockets."""
+
+    def listener(self, app: App, listen: str) -> MemberListener:
+        """See `MemberEnvironment`."""
+        return OwnListener(app, listen)
+
+    def session(self) -> ClientSession:
+        """See `MemberEnvironment`."""
+        return ClientSession(
+            connector=TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_SECONDS),
+            cookie_jar=DummyCookieJar(),
+            auto_decompress=False,
+            timeout=ClientTimeout(total=None),
+        )
+
+
+MEMBERS: ContextVar[MemberEnvironment | None] = ContextVar("tenure.member", default=None)
+"""What each Member has around it that is entered in this context."""
+
+
+def member_environment() -> MemberEnvironment:
+    """What a member has around it that is entered here."""
+    return MEMBERS.get() or NetworkOfMembers()
