@@ -1,11 +1,14 @@
 """Channels within one process, for tests: the contract of the real ones, without a socket.
 
-Each side may have an event loop of its own; what is under way is as bounded as over a socket.
+Each side may have an event loop of its own; what is under way is as bounded as over a socket. How
+a message, or the news of an end, gets from one side to the other is the network's to say: here it
+is there at once. The simulator has a network of its own, in which that takes time, or fails.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from typing import NamedTuple
 
 from tenure.transport.channels import Channel, ChannelLost, Serve
 
@@ -19,17 +22,17 @@ class MemoryChannelNetwork:
     """Who listens where, and every channel that is open."""
 
     def __init__(self) -> None:
-        self._listening: dict[str, tuple[Serve, asyncio.AbstractEventLoop]] = {}
-        self._open: set[_End] = set()
+        self._listening: dict[str, _ListeningAt] = {}
+        self._open: dict[ChannelEnd, None] = {}
         self._listened = 0
         self.carried = 0
         """Grows with each message."""
         self.on_message: Callable[[bytes], None] = _pass
         """Called before each message is sent: a test may cut, or raise ChannelLost, there."""
 
-    def channels(self) -> "MemoryChannels":
-        """Those of one owner."""
-        return MemoryChannels(self)
+    def channels(self, place: object = None) -> "MemoryChannels":
+        """Those of one process, which is told apart by its place."""
+        return MemoryChannels(self, place)
 
     def cut(self) -> int:
         """Break every channel that is open; how many those were."""
@@ -38,48 +41,78 @@ class MemoryChannelNetwork:
             end.lose("the connection broke")
         return len(ends) // 2
 
-    def listen(self, serve: Serve) -> str:
-        """Listen in the running event loop; the URL."""
+    def break_off(self, place: object) -> None:
+        """All channels of a process, and all that listens there: it is gone."""
+        for end in [end for end in self._open if end.place is place]:
+            end.lose("the connection broke")
+        for url in [url for url, each in self._listening.items() if each.place is place]:
+            self.fall_silent(url)
+
+    def listen(self, serve: Serve, place: object = None, url: str = "") -> str:
+        """Listen in the running event loop, at a URL that is given or a new one; the URL."""
         self._listened += 1
-        url = f"http://hand-off-{self._listened}.test"
-        self._listening[url] = serve, asyncio.get_running_loop()
+        url = url or f"http://hand-off-{self._listened}.test"
+        self._listening[url] = _ListeningAt(serve, asyncio.get_running_loop(), place)
         return url
 
     def fall_silent(self, url: str) -> None:
         """Listen no more."""
         self._listening.pop(url, None)
 
-    def connect(self, url: str) -> "_End":
+    async def connect(self, url: str, place: object = None) -> "ChannelEnd":
         """The near end of a channel."""
         found = self._listening.get(url)
         if found is None:
             raise ChannelLost(f"{url}: connection refused: nothing listens there")
-        serve, loop = found
-        near, far = _End(self, asyncio.get_running_loop(), url), _End(self, loop, NEIGHBOUR)
+        near = ChannelEnd(self, asyncio.get_running_loop(), url, place)
+        far = ChannelEnd(self, found.loop, NEIGHBOUR, found.place)
         near.other, far.other = far, near
-        self._open |= {near, far}
-        asyncio.run_coroutine_threadsafe(_serve(serve, far), loop)
+        self._open |= {near: None, far: None}
+        asyncio.run_coroutine_threadsafe(_serve(found.serve, far), found.loop)
         return near
 
-    def forget(self, end: "_End") -> None:
+    def carry(self, to: "ChannelEnd", data: bytes) -> None:
+        """A message was sent to this end."""
+        self.carried += 1
+        to.arrive(data)
+
+    def carry_end(self, to: "ChannelEnd") -> None:
+        """The other side of this end has ended."""
+        to.hear_of_end()
+
+    def forget(self, end: "ChannelEnd") -> None:
         """It is closed."""
-        self._open.discard(end)
+        self._open.pop(end, None)
 
 
-async def _serve(serve: Serve, end: "_End") -> None:
+class _ListeningAt(NamedTuple):
+    serve: Serve
+    loop: asyncio.AbstractEventLoop
+    place: object
+
+
+async def _serve(serve: Serve, end: "ChannelEnd") -> None:
     try:
         await serve(end)
     finally:
         await end.close()
 
 
-class _End:
-    other: "_End"
+class ChannelEnd:
+    """One end of a channel; see `Channel`."""
+
+    other: "ChannelEnd"
 
     def __init__(
-        self, network: MemoryChannelNetwork, loop: asyncio.AbstractEventLoop, peer: str
+        self,
+        network: MemoryChannelNetwork,
+        loop: asyncio.AbstractEventLoop,
+        peer: str,
+        place: object,
     ) -> None:
         self.peer = peer
+        self.place = place
+        """The process that has it."""
         self._network = network
         self._loop = loop
         self._arrived: deque[bytes] = deque()
@@ -87,16 +120,21 @@ class _End:
         self._why = ""
 
     async def send(self, data: bytes) -> None:
+        """See `Channel.send`."""
         while not self._why and len(self.other._arrived) >= MESSAGES_UNDER_WAY:  # noqa: SLF001
             await self._wait()
         self._network.on_message(data)
         if self._why:
             raise ChannelLost(self._why)
-        self._network.carried += 1
-        self.other._arrived.append(data)  # noqa: SLF001
-        self.other.wake()
+        self._network.carry(self.other, data)
+
+    def arrive(self, data: bytes) -> None:
+        """A message is there to be received."""
+        self._arrived.append(data)
+        self.wake()
 
     async def receive(self) -> bytes:
+        """See `Channel.receive`."""
         while not self._arrived:
             if self._why:
                 raise ChannelLost(self._why)
@@ -106,16 +144,27 @@ class _End:
         return data
 
     async def close(self) -> None:
+        """See `Channel.close`."""
         self.lose("closed")
 
     def lose(self, why: str) -> None:
+        """End it from this side."""
+        if not self._end(why):
+            return
+        self._network.carry_end(self.other)
+
+    def hear_of_end(self) -> None:
+        """It was ended from the other side; what arrived before is still received."""
+        self._end("the other side closed the connection")
+
+    def _end(self, why: str) -> bool:
         self._network.forget(self)
-        for end in (self, self.other):
-            if not end._why:  # noqa: SLF001
-                end._why = why if end is self else "the other side closed the connection"  # noqa: SLF001
-            end.wake()
+        is_new, self._why = not self._why, self._why or why
+        self.wake()
+        return is_new
 
     def wake(self) -> None:
+        """Let whoever waits look again."""
         try:
             self._loop.call_soon_threadsafe(self._moved.set)
         except RuntimeError:  # its loop is closed, and whoever ran in it is gone
@@ -129,26 +178,27 @@ class _End:
 class MemoryChannels:
     """`Channels` within one process. `where` does not matter."""
 
-    def __init__(self, network: MemoryChannelNetwork) -> None:
+    def __init__(self, network: MemoryChannelNetwork, place: object = None) -> None:
         self._network = network
+        self._place = place
         self._url = ""
-        self._mine: list[_End] = []
+        self._mine: list[ChannelEnd] = []
 
     async def listen(self, where: str, serve: Serve) -> str:
         """See `Channels.listen`."""
         del where
 
         async def keep(channel: Channel) -> None:
-            assert isinstance(channel, _End)
+            assert isinstance(channel, ChannelEnd)
             self._mine.append(channel)
             await serve(channel)
 
-        self._url = self._network.listen(keep)
+        self._url = self._network.listen(keep, self._place)
         return self._url
 
     async def connect(self, url: str) -> Channel:
         """See `Channels.connect`."""
-        end = self._network.connect(url)
+        end = await self._network.connect(url, self._place)
         self._mine.append(end)
         return end
 

@@ -22,7 +22,7 @@ from tenure.protocol.lease.owner.transfer import (
     Whole,
 )
 from tenure.transport.channels import Channel, ChannelLost
-from tenure.transport.in_process_channels import MemoryChannels, _End
+from tenure.transport.in_process_channels import ChannelEnd, MemoryChannels
 from tenure.wire.hand_off import decode_to_source, decode_to_taker
 from tests.unit.client.hand_off.stage import STEP, Member, Stage, on_stage, turn_patience_too
 from tests.unit.client.hand_off.test_offers import Stranger, without_keys
@@ -184,8 +184,8 @@ class Silence:
         self._connect = network.connect
         monkeypatch.setattr(network, "connect", self.connect)
 
-    def connect(self, url: str) -> Any:  # noqa: ANN401
-        near = self._connect(url)
+    async def connect(self, url: str, place: object = None) -> Any:  # noqa: ANN401
+        near = await self._connect(url, place)
         if not self.is_on:
             return near
         offered: list[KeyRange] = []
@@ -258,7 +258,7 @@ async def test_a_taker_that_never_lets_one_in_or_reads_nothing_is_given_up(
 
     source = await stage.first()
     with monkeypatch.context() as patch:
-        patch.setattr(MemoryChannels if what == "connect" else _End, what, never)
+        patch.setattr(MemoryChannels if what == "connect" else ChannelEnd, what, never)
         taker = await stage.join()
         await stage.until(lambda: begun > 0)
         await given_up_in_time(stage, source)
