@@ -27,7 +27,7 @@ def state(owner: Any, lookup: Any, happened: Counter[str]) -> dict[str, Any]:  #
     return {
         "leases": {key: lease.number for key, lease in leases.items() if lease},
         "found": {key: lookup.find(key) for key in KEYS},
-        "seen": min(owner._engine._machine.leadership, lookup._engine._machine.leadership),
+        "seen": min(owner._engine.machine.leadership, lookup._engine.machine.leadership),
         "revoked": happened["revoked"],
         "lost": happened["lost"],
     }

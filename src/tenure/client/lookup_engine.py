@@ -60,14 +60,14 @@ class LookupEngine:
         self.on_loss = on_loss
         self.watches: Interests[Watch] = Interests()
         self._moves: Interests[AwaitedMove] = Interests()
-        self._machine = LookupMachine(config, environment.random())
+        self.machine = LookupMachine(config, environment.random())
         self._no_pool: str | None = None
         self._changed: dict[Watch, bool] = {}
         """Watches to be told when the step is over, and whether their keys were lost."""
 
     async def prepare(self) -> LookupMachine:
         """See `Engine.prepare`."""
-        return self._machine
+        return self.machine
 
     # --- actions ---
 
@@ -76,7 +76,7 @@ class LookupEngine:
         match action:
             case TellManager(manager, message):
                 self.shell.send(manager, message)
-                if self._managers.file is not None and self._machine.view().is_searching:
+                if self._managers.file is not None and self.machine.view().is_searching:
                     self._managers.read_again(self.shell, self._managers.file)
             case Route(changed, table):
                 self._route(changed, table)
@@ -164,7 +164,7 @@ class LookupEngine:
     @property
     def hold_seconds(self) -> float:
         """How long the manager waits for an owner that is gone."""
-        return in_seconds(self._machine.view().hold_ns)
+        return in_seconds(self.machine.view().hold_ns)
 
     # --- messages ---
 

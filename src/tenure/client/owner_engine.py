@@ -113,7 +113,7 @@ class OwnerEngine:
         """Done when it holds something for the first time."""
         self._environment = environment
         self._clock = environment.clock
-        self._machine: OwnerMachine
+        self.machine: OwnerMachine
         self._random = environment.random()
         self._held_up: Refusal | None = None
         self._held_up_at = 0
@@ -136,8 +136,8 @@ class OwnerEngine:
             url = await asyncio.wrap_future(self.transfers.start(self._environment.runner))
             self.shell.cleanup.push_async_callback(self.transfers.stop)
             config = msgspec.structs.replace(config, hand_off=self._hand_off_address or url)
-        self._machine = OwnerMachine(config, self._random)
-        return self._machine
+        self.machine = OwnerMachine(config, self._random)
+        return self.machine
 
     # --- actions ---
 
@@ -148,7 +148,7 @@ class OwnerEngine:
                 if isinstance(message, LeaseRequest):
                     message = self._meter.add_to(message, self._clock(), self.board.tallies)
                 self.shell.send(manager, message)
-                if self._managers.file is not None and self._machine.view().is_searching:
+                if self._managers.file is not None and self.machine.view().is_searching:
                     self._managers.read_again(self.shell, self._managers.file)
             case Hold(holdings):
                 self._hold(holdings)
@@ -319,7 +319,7 @@ class OwnerEngine:
 
     def _on_refused(self, manager: str, refusal: Refusal) -> None:
         """While entering. A pool does not change its mind; a name comes free in a while."""
-        if refusal is not self._machine.view().refusal:
+        if refusal is not self.machine.view().refusal:
             return  # it answers an older question
         self.shell.servers.note(manager, f"refused: {refusal.detail}")
         match refusal.reason:
@@ -414,7 +414,7 @@ class OwnerEngine:
             )
 
     async def _hand_over_all(self, seconds: float) -> None:
-        limit, view, counts = seconds, self._machine.view(), self.shell.counts
+        limit, view, counts = seconds, self.machine.view(), self.shell.counts
         if view.is_searching and not (view.listed or view.copies):
             limit = min(limit, RECONNECT_SECONDS)  # nothing to hand over, and nobody to tell
         handed_before = counts["ranges handed over"]
@@ -425,7 +425,7 @@ class OwnerEngine:
             handed = counts["ranges handed over"] - handed_before
             logger.info("%s has handed over %d ranges, and leaves", self.shell.name, handed)
         except TimeoutError:
-            view = self._machine.view()
+            view = self.machine.view()
             held = view.leases + view.copies
             if not held:
                 return  # its term ran out meanwhile
@@ -445,7 +445,7 @@ class OwnerEngine:
         if self._closed.is_set():
             return
         self.guards.overtake()
-        view = self._machine.view()
+        view = self.machine.view()
         if view.is_searching and not view.listed:
             self.shell.driver.stop()  # nothing to return, and nobody to tell
             return

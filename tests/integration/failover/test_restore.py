@@ -97,8 +97,8 @@ async def goes_on(stage: Stage, traffic: Traffic, managers: list[Manager]) -> No
     traffic.check_safe()
     assert WHOLE in traffic.lost
     assert all(traffic._numbers[key] > 10**12 > number for key, number in numbers.items())
-    assert {owner._engine._machine.view().journal for owner in traffic.owners.values()} == {
-        traffic.lookup._engine._machine.view().journal
+    assert {owner._engine.machine.view().journal for owner in traffic.owners.values()} == {
+        traffic.lookup._engine.machine.view().journal
     }
     traffic.settle()
     await traffic.newcomer()

@@ -160,8 +160,8 @@ class Traffic:
         """
 
         async def is_so() -> bool:
-            return self.lookup._engine._machine.view().leadership >= leadership and all(
-                owner._engine._machine.view().leadership >= leadership
+            return self.lookup._engine.machine.view().leadership >= leadership and all(
+                owner._engine.machine.view().leadership >= leadership
                 and owner._board.current.expires_at - self.timing.term_ns > since
                 for owner in self.owners.values()
             )
@@ -172,7 +172,7 @@ class Traffic:
         """Some owner has asked, and was not answered for longer than any answer takes."""
 
         async def is_so() -> bool:
-            asked = [owner._engine._machine.unanswered_since for owner in self.owners.values()]
+            asked = [owner._engine.machine.unanswered_since for owner in self.owners.values()]
             return any(at is not None and boot_clock() - at > UNANSWERED_NS for at in asked)
 
         await until(is_so, "an owner is not answered")
@@ -180,7 +180,7 @@ class Traffic:
     @property
     def leadership(self) -> int:
         """The highest leadership that any client has seen."""
-        machines = [owner._engine._machine for owner in self.owners.values()]
+        machines = [owner._engine.machine for owner in self.owners.values()]
         return max(machine.leadership for machine in machines)
 
     # --- what must be so ---

@@ -231,7 +231,7 @@ async def test_a_machine_that_breaks_takes_everything_with_it(
         def broken(now: int) -> None:
             raise AssertionError("a contradiction")
 
-        monkeypatch.setattr(lookup._engine._machine, "_advance", broken)
+        monkeypatch.setattr(lookup._engine.machine, "_advance", broken)
         await cluster.turn(1)
         assert lookup.find("x") is None
         assert told == [WHOLE]

@@ -245,7 +245,7 @@ async def test_a_machine_that_breaks_takes_everything_with_it(
         def broken(now: int) -> None:
             raise AssertionError("a contradiction")
 
-        monkeypatch.setattr(owner._engine._machine, "_advance", broken)
+        monkeypatch.setattr(owner._engine.machine, "_advance", broken)
         await cluster.turn(0.3)
         assert not owner.holds(lease)
         assert owner.check("room-42") is None

@@ -23,11 +23,11 @@ import asyncio
 import heapq
 import logging
 import sys
+import warnings
 import weakref
 from asyncio import events
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
-from contextlib import suppress
 from contextvars import Context, copy_context
 from itertools import count
 from typing import Any, NoReturn, Protocol, TypeVar
@@ -38,6 +38,10 @@ from tenure.errors import NotSimulated, UsageError
 T = TypeVar("T")
 Work = Generator[Any, None, T] | Coroutine[Any, Any, T]
 
+MOST_FINALLYS = 100
+"""Inside each other, of one coroutine."""
+FEW_TASKS = 64
+"""Before those are forgotten that are done."""
 MOST_CANCELLED = 100
 """Timers that are kept though they were cancelled, beside as many as are not."""
 
@@ -100,6 +104,9 @@ class SimLoop(asyncio.AbstractEventLoop):
         self._order = count()
         self._cancelled = 0
         self._is_closed = False
+        self._tasks: list[asyncio.Task[Any]] = []
+        """None of them ends because nobody refers to it: when that happens is not in the seed."""
+        self._most_tasks = FEW_TASKS
         self._closing: asyncio.Task[None] | None = None
         self._agens: weakref.WeakSet[AsyncGenerator[Any, Any]] = weakref.WeakSet()
 
@@ -108,15 +115,17 @@ class SimLoop(asyncio.AbstractEventLoop):
     def run_next(self) -> None:
         """Run the callback that has been ready for longest, as if this were its own thread."""
         handle = self._ready.popleft()
-        if handle.cancelled():
-            return
+        if not handle.cancelled():
+            self._run(handle._run)  # noqa: SLF001
+
+    def _run(self, call: Callable[[], None]) -> None:
         outer = events._get_running_loop()  # noqa: SLF001  # there is no public way to nest loops
         outer_task = _swap_task(outer, None)
         hooks = sys.get_asyncgen_hooks()
         sys.set_asyncgen_hooks(firstiter=self._agens.add, finalizer=self._finalize)
         events._set_running_loop(self)  # noqa: SLF001
         try:
-            handle._run()  # noqa: SLF001
+            call()
         finally:
             events._set_running_loop(outer)  # noqa: SLF001
             sys.set_asyncgen_hooks(*hooks)
@@ -141,14 +150,17 @@ class SimLoop(asyncio.AbstractEventLoop):
     def abandon(self) -> None:
         """The process is gone: nothing of it runs again, and nothing is said of its tasks."""
         self._is_closed = True
-        self._ready.clear()
-        self._timers.clear()
-        for task in asyncio.all_tasks(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # some coroutines were never begun
+            self._ready.clear()
+            self._timers.clear()
+            self._run(self._end_tasks)
+
+    def _end_tasks(self) -> None:
+        for task in self._tasks:
             task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001
-            coroutine = task.get_coro()
-            if coroutine is not None:
-                with suppress(BaseException):
-                    coroutine.close()
+            _close(task.get_coro())
+        self._tasks.clear()
 
     # --- callbacks ---
 
@@ -237,7 +249,12 @@ class SimLoop(asyncio.AbstractEventLoop):
         self._check_open()
         if options.get("context") is None and not self.is_running():
             options["context"] = self._context()
-        return asyncio.Task(coro, loop=self, name=name, **options)
+        task = asyncio.Task(coro, loop=self, name=name, **options)
+        self._tasks.append(task)
+        if len(self._tasks) > self._most_tasks:
+            self._tasks = [each for each in self._tasks if not each.done()]
+            self._most_tasks = max(FEW_TASKS, 2 * len(self._tasks))
+        return task
 
     def get_task_factory(self) -> None:
         """There is none."""
@@ -331,6 +348,18 @@ class SimLoop(asyncio.AbstractEventLoop):
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """There is none."""
+
+
+def _close(coroutine: Any) -> None:
+    """End it, also where it awaits again and again in its `finally`."""
+    for _ in range(MOST_FINALLYS):
+        try:
+            coroutine.close()
+        except RuntimeError:
+            continue
+        except BaseException:  # noqa: BLE001, S110  # of code that is gone
+            pass
+        return
 
 
 def _refusing(name: str, instead: str) -> Callable[..., NoReturn]:

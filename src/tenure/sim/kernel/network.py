@@ -109,19 +109,20 @@ class Network:
         """The process hears that its connection to `slot` is broken."""
         self.site.at(self.site.now + BREAK_SEEN_NS, process.on_disconnected, (slot, uid))
 
-    def _break_from(self, process: SimProcess) -> None:
+    def end_connections(self, process: SimProcess) -> None:
+        """Its peers hear that their connections to it are gone."""
         for peer in self.site.peers(process):
             self._break(peer, process.slot, process.uid)
 
     def on_killed(self, process: SimProcess) -> None:
         """Half of the time the host tells its peers; otherwise the connection is gone with it."""
         if self.site.random.random() >= 0.5:
-            self._break_from(process)
+            self.end_connections(process)
 
     def lose_connections(self, process: SimProcess) -> None:
         """Those of a living process break; half of the time it does not hear of it."""
         self.site.tell(process.slot, "loses its connections")
-        self._break_from(process)
+        self.end_connections(process)
         if self.site.random.random() < 0.5:
             for peer in self.site.peers(process):
                 self._break(process, peer.slot, peer.uid)

@@ -36,7 +36,7 @@ async def stage(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
 
 
 def session_of(stage: Stage, member: Member) -> Any:  # noqa: ANN401  # what no user sees
-    machine: Any = member.owner._engine._machine
+    machine: Any = member.owner._engine.machine
     for manager in stage.cluster._managers.values():
         leader = manager.engine._machine.leader
         if leader:

@@ -52,7 +52,7 @@ def left_behind(stage: Stage) -> list[str]:
     left = [f"a task: {name}" for name in names if name.startswith(OURS)]
     left += ["a channel" for end in stage.cluster.channels._open if not end._why]
     for member in stage.members:
-        of, machine = inside(member), member.owner._engine._machine
+        of, machine = inside(member), member.owner._engine.machine
         left += [f"a giving: {order.range}" for order in of._givings]
         left += [f"an arrival: {each}" for each in of._arriving]
         left += [f"a copy: {copy.range}" for copy in machine.copies.listed()]
@@ -290,7 +290,7 @@ async def test_a_drain_that_is_cut_short_counts_what_nobody_serves_any_more(
     source = await stage.first()
     Silence(stage, monkeypatch, Whole)
     await stage.join()
-    machine: Any = source.owner._engine._machine
+    machine: Any = source.owner._engine.machine
     leaving = asyncio.ensure_future(source.owner.close(drain=2))
     await stage.cluster.turn(1)
     served, given = len(machine.belief.leases), len(machine.copies.listed())

@@ -46,7 +46,7 @@ class Stranger:
 
     def __init__(self, stage: Stage, owner: Owner, monkeypatch: Patch) -> None:
         self.stage = stage
-        machine: Any = owner._engine._machine  # what a manager tells a source
+        machine: Any = owner._engine.machine  # what a manager tells a source
         self.url = machine.config.hand_off
         key = owner.key(KEY)
         self.offer = Offer(

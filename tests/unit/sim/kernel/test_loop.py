@@ -176,19 +176,17 @@ def test_what_asyncio_offers_works() -> None:
     assert process.main.result() == [0, 1, 2, 7, 3, 0]
 
 
-def test_it_runs_beside_a_loop_that_runs_already() -> None:
+@pytest.mark.asyncio
+async def test_it_runs_beside_a_loop_that_runs_already() -> None:
     async def main() -> None:
         await asyncio.sleep(1)
 
-    async def outer() -> None:
-        here = asyncio.current_task()
-        world, process = world_with(main)
-        world.run_until(2 * SECOND_NS)
-        assert process.main.done()
-        assert asyncio.current_task() is here
-        assert asyncio.get_running_loop() is not process.loop
-
-    asyncio.run(outer())
+    here = asyncio.current_task()
+    world, process = world_with(main)
+    world.run_until(2 * SECOND_NS)
+    assert process.main.done()
+    assert asyncio.current_task() is here
+    assert asyncio.get_running_loop() is not process.loop
 
 
 def test_what_comes_from_outside_sees_the_context_of_the_process() -> None:

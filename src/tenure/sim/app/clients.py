@@ -1,0 +1,187 @@
+"""Owners and lookups of the library in a simulated process: what they have around them there, and
+what the world's checkers see of them.
+
+A client of the library is not a process of its own. To the network, the managers and the checkers
+it looks like one all the same: like an owner whose readers see what the library's readers see, at
+the end of every callback.
+"""
+
+from collections.abc import Callable
+from random import Random
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from tenure.base.instants import Instant
+from tenure.client.lookup_engine import LookupEngine
+from tenure.client.owner_engine import OwnerEngine
+from tenure.protocol.lease.attestation import Sight
+from tenure.protocol.lease.lookup.machine import LookupMachine
+from tenure.protocol.lease.messages import Process
+from tenure.protocol.lease.owner.events import Holdings
+from tenure.runtime.clock import Clock, Timers
+from tenure.runtime.loops import Runner, SharedLoop
+from tenure.sim.app.site import ClientHost
+from tenure.sim.kernel.process import SimProcess
+from tenure.sim.kernel.scene import random_for
+from tenure.sim.lease.processes import LookupProcess, OwnerProcess
+from tenure.transport.channels import Channels
+from tenure.transport.contract import Lost, Role, Transport
+
+M = TypeVar("M")
+Deliver = Callable[[str, Any], None]
+
+
+class LibraryTransport(Generic[M]):
+    """A library client's end of its connections to the managers: a `Transport`."""
+
+    def __init__(self, process: ClientHost, party: SimProcess) -> None:
+        self._process = process
+        self._party = party
+        self._told: tuple[Deliver, Lost] | None = None
+
+    def start(self, deliver: Callable[[str, M], None], lost: Lost) -> None:
+        """See `Transport.start`."""
+        self._told = deliver, lost
+
+    def send(self, manager: str, message: msgspec.Struct) -> None:
+        """See `Transport.send`."""
+        if self._told is not None and self._process.alive:
+            self._process.site.network.to_address(self._party, manager, message)
+
+    async def close(self) -> None:
+        """See `Transport.close`. The managers see the connections end."""
+        if self._told is not None and self._process.alive:
+            self._told = None
+            self._party.alive = False
+            self._process.site.network.end_connections(self._party)
+
+    def hear(self, manager: str, message: object) -> None:
+        """A message of a manager has arrived."""
+        self._process.loop.call_soon(self._hear, manager, message)
+
+    def _hear(self, manager: str, message: object) -> None:
+        if self._told is not None:
+            self._told[0](manager, message)
+
+    def hear_lost(self, manager: str) -> None:
+        """The connection to a manager is broken."""
+        self._process.loop.call_soon(self._hear_lost, manager)
+
+    def _hear_lost(self, manager: str) -> None:
+        if self._told is not None:
+            self._told[1](manager, "connection lost")
+
+
+class LibraryOwner(OwnerProcess):
+    """An `Owner` in a process, as the world sees it."""
+
+    def __init__(self, process: ClientHost, engine: OwnerEngine) -> None:
+        # Its machine is the engine's, which has one when it is prepared.
+        machine: Any = None
+        super().__init__(process.site, process.slot, process.clock, machine, process.on_host)
+        self.process = process
+        self.engine = engine
+        self.contact: LibraryTransport[Any] = LibraryTransport(process, self)
+        self._seen: object = engine.board.current
+
+    def look(self) -> None:
+        """See what its readers see."""
+        current = self.engine.board.current
+        if current is self._seen or not self.alive:
+            return
+        self._seen = current
+        self.machine = self.engine.machine
+        self.decided_at = self.site.now
+        held = Holdings(
+            journal=current.journal,
+            incarnation=self.machine.view().incarnation,
+            leases=current.leases,
+            expires_at=Instant(current.expires_at),
+        )
+        self.site.checkers.on_hold(self, held)
+
+    def post(self, event: Any) -> None:
+        """Its machine is the library's, which hands it its events."""
+        raise NotImplementedError(event)
+
+    def freeze(self, real_ns: int, *, suspended: bool = False) -> None:
+        """All of its process stops."""
+        self.process.freeze(real_ns, suspended=suspended)
+
+    def kill(self) -> None:
+        """With its process."""
+        self.process.kill()
+
+    def on_message(self, sender: SimProcess, message: Any) -> None:
+        """Of a manager."""
+        self.contact.hear(sender.slot, message)
+
+    def on_disconnected(self, peer: tuple[str, int]) -> None:
+        """A manager's connection is broken."""
+        self.contact.hear_lost(peer[0])
+
+
+class LibraryLookup(LookupProcess):
+    """A `Lookup` in a process, as the network sees it."""
+
+    def __init__(self, process: ClientHost, engine: LookupEngine) -> None:
+        machine: LookupMachine = engine.machine
+        super().__init__(process.site, process.slot, process.clock, machine)
+        self.process = process
+        self.engine = engine
+        self.contact: LibraryTransport[Any] = LibraryTransport(process, self)
+
+    def on_message(self, sender: SimProcess, message: Any) -> None:
+        """Of a manager."""
+        self.contact.hear(sender.slot, message)
+
+    def on_disconnected(self, peer: tuple[str, int]) -> None:
+        """A manager's connection is broken."""
+        self.contact.hear_lost(peer[0])
+
+
+class AppEnvironment:
+    """What one client of the library has around it in a simulated process: an `Environment`."""
+
+    def __init__(self, process: ClientHost) -> None:
+        self._process = process
+        self._party: LibraryOwner | LibraryLookup | None = None
+        self._random = random_for(process.random)
+        self.clock: Clock = process.now
+        self.runner: Runner = SharedLoop(process.loop)
+        self.managers = process.site.manager_slots
+
+    def begins(self, engine: object) -> None:
+        """See `Environment`."""
+        assert isinstance(engine, OwnerEngine | LookupEngine), engine
+        make = LibraryOwner if isinstance(engine, OwnerEngine) else LibraryLookup
+        self._party = make(self._process, engine)  # type: ignore[arg-type]
+        self._process.begin_client(self._party)
+
+    def timers(self) -> Timers:
+        """See `Environment`."""
+        return self._process.loop.alarm
+
+    def random(self) -> Random:
+        """See `Environment`."""
+        return self._random
+
+    def transport(self, role: Role[M]) -> Transport[M]:
+        """See `Environment`."""
+        del role
+        assert self._party is not None
+        return self._party.contact
+
+    def own_process(self) -> Process | None:
+        """See `Environment`. Nobody is asked to look: that is done in a thread."""
+        return None
+
+    def look(self, suspect: Process) -> Sight:
+        """See `Environment`."""
+        del suspect
+        return Sight(seen_from=None)
+
+    def channels(self) -> Channels:
+        """See `Environment`."""
+        return self._process.site.links.channels(self._process)

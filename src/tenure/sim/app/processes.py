@@ -1,0 +1,109 @@
+"""One life of a user's program in a simulated world of leases."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeAlias
+
+from tenure.base.keys import Key
+from tenure.client.environment import SURROUNDING
+from tenure.errors import ConfigurationError, NotSimulated, TenureError
+from tenure.protocol.lease.messages import Leased
+from tenure.sim.app.clients import AppEnvironment, LibraryLookup, LibraryOwner
+from tenure.sim.app.site import AppSite, ClientHost
+from tenure.sim.kernel.checkers import Violation
+from tenure.sim.kernel.clocks import SimClock
+from tenure.sim.kernel.hosts import HostProcess
+from tenure.sim.kernel.process import SimProcess
+from tenure.sim.lease.beliefs import lease_of
+
+Main: TypeAlias = Callable[["AppProcess"], Coroutine[Any, Any, object]]
+"""What a process runs, from its beginning to its end."""
+
+
+class AppProcess(ClientHost):
+    """Runs `main`. When that returns, the process is gone; if it is asked to end, `leave` is called
+    in its loop.
+    """
+
+    def __init__(
+        self, site: AppSite, slot: str, clock: SimClock, on_host: HostProcess, main: Main
+    ) -> None:
+        super().__init__(site, slot, clock, on_host)
+        self.clients: list[LibraryOwner | LibraryLookup] = []
+        self.leave: Callable[[], object] = self.kill
+        self.is_leaving = False
+        self.loop.context.run(SURROUNDING.set, lambda: AppEnvironment(self))
+        self.loop.unhandled = self._on_unhandled
+        self._main = main
+
+    def start(self) -> None:
+        """Begin `main`."""
+        self.running = self.loop.create_task(self._main(self))
+        self.running.add_done_callback(self._on_done)
+        super().start()
+
+    def _on_done(self, running: Any) -> None:
+        error = None if running.cancelled() else running.exception()
+        self.site.tell(self.slot, "ends", "" if error is None else f"{error!r}")
+        if isinstance(error, Exception) and not _is_of_the_world(error):
+            self.site.fail(error)
+        if self.alive:
+            self.kill()
+            self.site.restart_later(self.slot, self.site.timing.renew_ns)
+
+    def _on_unhandled(self, context: dict[str, Any]) -> None:
+        self.site.tell(
+            self.slot, "nobody awaits", f"{context.get('message')}: {context.get('exception')!r}"
+        )
+
+    # --- its clients of the library ---
+
+    def begin_client(self, client: SimProcess) -> None:
+        """See `ClientHost`."""
+        assert isinstance(client, LibraryOwner | LibraryLookup)
+        self.clients.append(client)
+        self.site.begin_client(client)
+
+    def owners(self) -> list[LibraryOwner]:
+        """Its owners that have not ended."""
+        return [each for each in self.clients if isinstance(each, LibraryOwner) and each.alive]
+
+    def lease_of(self, key: Key) -> Leased | None:
+        """Under which its readers hold a key at this moment."""
+        leases = (lease_of(owner, key) for owner in self.owners())
+        return next((lease for lease in leases if lease is not None), None)
+
+    def on_ran(self) -> None:
+        """A callback has run."""
+        for client in self.clients:
+            if isinstance(client, LibraryOwner):
+                try:
+                    client.look()
+                except Violation as error:
+                    self.site.fail(error)
+        self.site.raise_failure()
+
+    def on_escape(self, error: NotSimulated) -> None:
+        """See `LoopHost`."""
+        super().on_escape(error)
+        self.site.fail(error)
+
+    # --- ending ---
+
+    def ask_to_leave(self) -> None:
+        """SIGTERM."""
+        if self.alive and not self.is_leaving:
+            self.is_leaving = True
+            self.loop.call_soon(self.leave)
+
+    def on_message(self, sender: SimProcess, message: Any) -> None:
+        """Messages are for its clients."""
+        raise NotImplementedError(message)
+
+    def on_disconnected(self, peer: tuple[str, int]) -> None:
+        """Connections are its clients'."""
+        raise NotImplementedError(peer)
+
+
+def _is_of_the_world(error: Exception) -> bool:
+    """Whether a program that ends with it is well, and its surroundings are not: another begins."""
+    return isinstance(error, TenureError) and not isinstance(error, ConfigurationError)

@@ -1,0 +1,88 @@
+"""What goes wrong with processes that run users' programs: all that does with owners and lookups.
+
+A program that is asked to leave does so by itself, as at SIGTERM, and is killed where that takes
+too long. What only a simulated owner can do is left out: to start under another's name, and to go
+on without its first thread.
+"""
+
+from collections.abc import Callable
+
+from tenure.sim.app.processes import AppProcess
+from tenure.sim.app.site import AppSite
+from tenure.sim.kernel.faults import Fault, FaultTable
+from tenure.sim.lease.strikes import FAULTS as LEASE_FAULTS
+from tenure.sim.lease.strikes import LeaseStrikes
+
+LEFT_OUT = (
+    *("two of one name", "first thread ended", "callback hangs", "load"),
+    "journal put back",  # until that is noticed, nothing is promised
+)
+KILLED_AFTER_TERMS = 3.0
+"""From being asked to leave: the grace that supervisors give."""
+
+
+class AppStrikes(LeaseStrikes):
+    """What goes wrong with managers and programs."""
+
+    site: AppSite
+
+    def _programs(self) -> list[AppProcess]:
+        return [each for each in self.site.processes() if isinstance(each, AppProcess)]
+
+    def crash_of_an_owner(self) -> None:
+        """Another comes in its place."""
+        self.crash(self._programs())
+
+    crash_of_a_lookup = crash_of_an_owner
+
+    def leaving(self) -> None:
+        """One is asked to end, or all of them: a deployment."""
+        there = [each for each in self._programs() if each.alive and not each.is_frozen]
+        together = self.random.choice((1, 1, 2, len(there)))
+        for process in self.random.sample(there, min(together, len(there))):
+            self.site.tell(process.slot, "is asked to leave")
+            process.ask_to_leave()
+            self.site.at(
+                self.site.now + self.span(KILLED_AFTER_TERMS, KILLED_AFTER_TERMS),
+                self._kill,
+                process,
+            )
+
+    def _kill(self, process: AppProcess) -> None:
+        if process.alive:
+            self.site.bring_down(process)
+
+    def connection_lost(self) -> None:
+        """A living program's connections to the managers break."""
+        process = self.any_of(self._programs())
+        if process is not None:
+            for client in process.clients:
+                if client.alive:
+                    self.network.lose_connections(client)
+
+    def lookup_away(self) -> None:
+        """For longer than changes are kept: what it missed must not seem to be nothing."""
+        process = self.any_of(self._programs())
+        if process is not None:
+            kept_ns = self.site.timing.keep_changes_ns
+            process.freeze(round(kept_ns * (0.9 + 0.6 * self.random.random())))
+
+
+def _here(fault: Fault) -> Fault:
+    """The same, striking programs."""
+    strike = fault.strike
+    return fault if strike is None else fault._replace(strike=_by_name(strike.__name__))
+
+
+def _by_name(name: str) -> Callable[[AppStrikes], None]:
+    return lambda strikes: getattr(strikes, name)()
+
+
+FAULTS = FaultTable(
+    tuple(_here(fault) for fault in LEASE_FAULTS.faults if fault.name not in LEFT_OUT),
+    {
+        name: tuple(_here(fault) for fault in faults if fault.name not in LEFT_OUT)
+        for name, faults in LEASE_FAULTS.aliases.items()
+        if name not in ("all", "none")
+    },
+)
