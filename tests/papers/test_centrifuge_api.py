@@ -214,4 +214,4 @@ async def test_managers_are_known_by_configuration(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("TENURE_MANAGERS", ",".join(urls))
     from_environment = Lookup(pool="rooms")
     for lookup in (given, from_environment):
-        assert lookup._make()._machine.config.managers == urls
+        assert lookup._make().machine.config.managers == urls

@@ -53,6 +53,7 @@ class LookupEngine:
         name = f"lookup of pool {config.pool!r}"
         remains = "they may not be called any more"
         of_shell = ShellConfig(name, environment, logger, enter_timeout, remains)
+        self.config = config
         self._managers = KnownManagers(managers, name, logger)
         self.shell = Shell(of_shell, LOOKUP, self._managers.servers, self)
         self._enter_timeout = enter_timeout

@@ -12,13 +12,14 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from tenure.base.instants import Instant
+from tenure.base.instants import SECOND_NS, Instant
 from tenure.client.lookup_engine import LookupEngine
 from tenure.client.owner_engine import OwnerEngine
 from tenure.protocol.lease.attestation import Sight
 from tenure.protocol.lease.lookup.machine import LookupMachine
 from tenure.protocol.lease.messages import Process
-from tenure.protocol.lease.owner.events import Holdings
+from tenure.protocol.lease.owner.events import CloseRequested, Holdings
+from tenure.protocol.lease.owner.machine import OwnerMachine
 from tenure.runtime.clock import Clock, Timers
 from tenure.runtime.loops import Runner, SharedLoop
 from tenure.sim.app.site import ClientHost
@@ -27,6 +28,7 @@ from tenure.sim.kernel.scene import random_for
 from tenure.sim.lease.processes import LookupProcess, OwnerProcess
 from tenure.transport.channels import Channels
 from tenure.transport.contract import Lost, Role, Transport
+from tenure.transport.doors import Door
 
 M = TypeVar("M")
 Deliver = Callable[[str, Any], None]
@@ -77,9 +79,9 @@ class LibraryOwner(OwnerProcess):
     """An `Owner` in a process, as the world sees it."""
 
     def __init__(self, process: ClientHost, engine: OwnerEngine) -> None:
-        # Its machine is the engine's, which has one when it is prepared.
-        machine: Any = None
-        super().__init__(process.site, process.slot, process.clock, machine, process.on_host)
+        super().__init__(
+            process.site, process.slot, process.clock, _first_machine(engine), process.on_host
+        )
         self.process = process
         self.engine = engine
         self.contact: LibraryTransport[Any] = LibraryTransport(process, self)
@@ -102,8 +104,9 @@ class LibraryOwner(OwnerProcess):
         self.site.checkers.on_hold(self, held)
 
     def post(self, event: Any) -> None:
-        """Its machine is the library's, which hands it its events."""
-        raise NotImplementedError(event)
+        """The world asks it to leave, which its program does. All else the library does itself."""
+        assert isinstance(event, CloseRequested), event
+        self.process.ask_to_leave()
 
     def freeze(self, real_ns: int, *, suspended: bool = False) -> None:
         """All of its process stops."""
@@ -127,7 +130,7 @@ class LibraryLookup(LookupProcess):
 
     def __init__(self, process: ClientHost, engine: LookupEngine) -> None:
         machine: LookupMachine = engine.machine
-        super().__init__(process.site, process.slot, process.clock, machine)
+        super().__init__(process.site, process.slot, process.clock, machine, engine.config.pool)
         self.process = process
         self.engine = engine
         self.contact: LibraryTransport[Any] = LibraryTransport(process, self)
@@ -182,6 +185,19 @@ class AppEnvironment:
         del suspect
         return Sight(seen_from=None)
 
+    def wall(self) -> float:
+        """See `Environment`. It may be set back."""
+        return self._process.clock.wall(self._process.site.now) / SECOND_NS
+
     def channels(self) -> Channels:
         """See `Environment`."""
         return self._process.site.links.channels(self._process)
+
+    def door(self, path: str) -> Door:
+        """See `Environment`. Raises NotSimulated: caches have a simulator of their own."""
+        self._process.loop.refuse(f"a door at {path}", "caches are simulated by `tenure simulate`")
+
+
+def _first_machine(engine: OwnerEngine) -> OwnerMachine:
+    """One that is never run: the engine makes its own when it knows where it takes state."""
+    return OwnerMachine(engine.config, Random(0))

@@ -33,7 +33,7 @@ class PlaceOfEnd(Protocol):
     alive: bool
 
 
-class Links(MemoryChannelNetwork):
+class ProgramLinks(MemoryChannelNetwork):
     """Every channel of a simulated world."""
 
     def __init__(self, site: Scene) -> None:

@@ -90,7 +90,7 @@ class AppProcess(ClientHost):
     # --- ending ---
 
     def ask_to_leave(self) -> None:
-        """SIGTERM."""
+        """See `ClientHost`."""
         if self.alive and not self.is_leaving:
             self.is_leaving = True
             self.loop.call_soon(self.leave)

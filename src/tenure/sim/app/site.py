@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 
-from tenure.sim.app.links import Links
+from tenure.sim.app.links import ProgramLinks
 from tenure.sim.kernel.clocks import SimClock
 from tenure.sim.kernel.hosts import HostProcess
 from tenure.sim.kernel.loop_process import LoopProcess
@@ -14,7 +14,7 @@ from tenure.sim.lease.processes import LeaseSite
 class AppSite(LeaseSite):
     """A world of leases in which programs run."""
 
-    links: Links
+    links: ProgramLinks
     manager_slots: tuple[str, ...]
 
     @abstractmethod
@@ -43,3 +43,7 @@ class ClientHost(LoopProcess):
     @abstractmethod
     def begin_client(self, client: SimProcess) -> None:
         """An owner or a lookup begins in it."""
+
+    @abstractmethod
+    def ask_to_leave(self) -> None:
+        """SIGTERM."""

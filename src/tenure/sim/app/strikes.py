@@ -52,6 +52,11 @@ class AppStrikes(LeaseStrikes):
         if process.alive:
             self.site.bring_down(process)
 
+    def steering(self) -> None:
+        """Once there is a pool."""
+        if self.site.pools:
+            super().steering()
+
     def connection_lost(self) -> None:
         """A living program's connections to the managers break."""
         process = self.any_of(self._programs())

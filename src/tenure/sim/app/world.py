@@ -2,16 +2,17 @@
 
 It is the world of `sim/lease`, with programs in the place of simulated owners and lookups: the same
 managers, journal, operator and faults, and the same checkers, which see what the programs' owners
-believe. There is one pool, which the programs name.
+believe. The pools are those that the programs name.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from tenure.errors import UsageError
+from tenure.base.rangemap import RangeMap
 from tenure.protocol.lease.timing import DEFAULT, Timing
 from tenure.sim.app.clients import LibraryLookup, LibraryOwner
-from tenure.sim.app.links import Links
-from tenure.sim.app.processes import AppProcess, AppSite, Main
+from tenure.sim.app.links import ProgramLinks
+from tenure.sim.app.processes import AppProcess, Main
+from tenure.sim.app.site import AppSite
 from tenure.sim.app.strikes import FAULTS, AppStrikes
 from tenure.sim.journal import waited_out
 from tenure.sim.kernel.clocks import SimClock
@@ -48,12 +49,11 @@ class AppWorld(LeaseWorld, AppSite):
         """Every program that ever ran."""
         super().__init__(trial)
         self.table = FAULTS
-        self.kind = "hashed"
-        self.links = Links(self)
+        self.links = ProgramLinks(self)
         self.strikes = AppStrikes(
             self, self.clocks, self.operator, self.traffic, self.spare_slots()
         )
-        self._has_pool = False
+        self.pools, self.kinds = (), {}  # programs name them
         self.journal = waited_out(self.random, self._on_commit)
 
     # --- ending ---
@@ -111,22 +111,16 @@ class AppWorld(LeaseWorld, AppSite):
         found = (each for each in self.slots.values() if isinstance(each, AppProcess))
         return [process for process in found if process.alive]
 
-    def begin_client(self, client: LibraryOwner | LibraryLookup) -> None:
+    def begin_client(self, client: SimProcess) -> None:
         """See `AppSite`."""
+        assert isinstance(client, LibraryOwner | LibraryLookup)
         self._clients[client.uid] = client
-        pool = (
-            client.engine.machine.config.pool
-            if isinstance(client, LibraryLookup)
-            else (client.engine.config.pool)
-        )
-        if self._has_pool and pool != self.pool:
-            self.fail(
-                UsageError(
-                    f"the simulator runs one pool, and the program has two: {self.pool!r} and "
-                    f"{pool!r}. Simulate them one after the other"
-                )
-            )
-        self.pool, self._has_pool = pool, True
+        pool = client.engine.config.pool
+        if pool not in self.pools:
+            self.pools += (pool,)
+            self.checkers.holders[pool] = RangeMap(None)
+        if isinstance(client, LibraryOwner):
+            self.kinds[pool] = client.engine.config.kind or "hashed"
 
     def on_step(self, process: SimProcess) -> None:
         """A program has no machine that contradicts itself."""
@@ -170,15 +164,11 @@ class AppWorld(LeaseWorld, AppSite):
     def owner_at(self, address: str) -> OwnerProcess | None:
         """The owner that serves at an address, if that very process is still there."""
         for owner in self.owners():
-            if owner.machine is not None and owner.machine.view().config.address == address:
+            if owner.machine.view().config.address == address:
                 return owner
         return None
 
     # --- healing ---
-
-    def end_faults(self) -> None:
-        """See `World`. Who was asked to leave may take its time."""
-        super().end_faults()
 
     def when_well(self, left_ns: int) -> None:
         """Drills are for simulated owners."""

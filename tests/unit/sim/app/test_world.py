@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from tenure import Lookup, NotOwner, OwnedState, Owner, TenureError
-from tenure.errors import ConfigurationError, NotSimulated, UsageError
+from tenure.errors import ConfigurationError, NotSimulated
 from tenure.sim.app.processes import AppProcess, Main
 from tenure.sim.app.strikes import FAULTS
 from tenure.sim.app.world import AppTrial, AppWorld, run_in
@@ -99,22 +99,12 @@ async def has_a_bug(process: AppProcess) -> None:
     raise ZeroDivisionError
 
 
-async def has_two_pools(process: AppProcess) -> None:
-    address = f"http://127.0.0.1:{process.uid}"
-    async with (
-        Owner(pool="rooms", address=address),
-        Owner(pool="others", address=address),
-    ):
-        await asyncio.sleep(1000)
-
-
 @pytest.mark.parametrize(
     ("main", "error"),
     [
         (reaches_out, NotSimulated),
         (cannot_be, ConfigurationError),
         (has_a_bug, ZeroDivisionError),
-        (has_two_pools, UsageError),
     ],
 )
 def test_a_program_that_cannot_be_simulated_ends_the_run(
