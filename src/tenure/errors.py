@@ -20,6 +20,7 @@ TenureError
 ├── OutcomeUnknown          a request was sent, and may have been carried out or not
 │   ├── WriteUnknown        a store may have the write or not; carries how to repeat it
 │   └── StoreFailed         a store may have kept what an entity changed, or not
+├── NotEnoughReplicas       too few replicas of a store are there; nothing was begun
 ├── TooLate                 a store no longer takes writes of that time; nothing was written
 ├── Overloaded              too many requests to one owner are unanswered; this one was not sent
 ├── Fenced                  a store has seen a newer lease of the key; nothing was written
@@ -140,6 +141,10 @@ class WriteUnknown(OutcomeUnknown):
         super().__init__(message)
         self.write = write
         """The write, with its `repeat()`."""
+
+
+class NotEnoughReplicas(TenureError):
+    """Fewer replicas of a store are there than the call needs; it was not begun."""
 
 
 class TooLate(TenureError):

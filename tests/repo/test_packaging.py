@@ -39,16 +39,20 @@ HEAVY = {
 TOOLS = {"dev"}
 
 
+IMPORTED_AS = {"cassandra_driver": "cassandra"}
+
+
 def project() -> dict[str, Any]:
     declared: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     return dict(declared["project"])
 
 
 def distribution(requirement: str) -> str:
-    """The import name; for all that we depend on it is that of the distribution."""
+    """The import name; for nearly all that we depend on it is that of the distribution."""
     found = re.match(r"[\w.-]+", requirement)
     assert found, requirement
-    return found.group().replace("-", "_")
+    name = found.group().replace("-", "_")
+    return IMPORTED_AS.get(name, name)
 
 
 def declared() -> set[str]:

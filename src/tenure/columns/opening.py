@@ -1,8 +1,10 @@
 """`open_store`: a store by its URL."""
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from tenure.base.names import shown
 from tenure.columns.backends.contract import Backend
@@ -62,15 +64,20 @@ def open_store(
     sync: Sync = "normal",
     log: str | Path | None = None,
     options: EngineOptions | None = None,
+    create: bool = False,
+    driver: Mapping[str, Any] | None = None,
 ) -> StoreOpening:
     """The store that `url` names, with these tables: enter it with `async with`, or `with`.
 
     `rocksdb:PATH` is a directory, which is made where it is missing, and which one process has at a
-    time; it needs the extra `columns`. `memory:` is gone with the process.
+    time; it needs the extra `columns`. `cassandra:HOST,HOST/KEYSPACE` is an Apache Cassandra or
+    ScyllaDB; it needs the extra `cassandra`. `memory:` is gone with the process.
 
     With `sync="fast"` a write is answered before the disk has it, and the disk has it a second
     later at the latest. `log` is a directory for the commit log, best on a disk of its own.
-    `options` says how much memory a directory's engine takes.
+    `options` says how much memory a directory's engine takes. With `create` what is missing in
+    Cassandra is made; `driver` are arguments of its driver's `Cluster`, such as `auth_provider` and
+    `ssl_context`.
 
     Raises ConfigurationError for another URL, and SchemaError for tables that do not fit together;
     entering raises SchemaError where a table was made otherwise, and StoreError where the store
@@ -81,7 +88,8 @@ def open_store(
         raise ConfigurationError(f"the URL of a store is a str, not {shown(url)}")
     if sync not in ("normal", "fast"):
         raise ConfigurationError(f"sync is 'normal' or 'fast', not {shown(sync)}")
-    return StoreOpening(ColumnStore(_backend(url, tables, sync, log, options), declared))
+    backend = _backend(url, tables, sync, log, options, create=create, driver=driver)
+    return StoreOpening(ColumnStore(backend, declared))
 
 
 def _backend(
@@ -90,17 +98,46 @@ def _backend(
     sync: Sync,
     log: str | Path | None,
     options: EngineOptions | None,
+    *,
+    create: bool,
+    driver: Mapping[str, Any] | None,
 ) -> Backend:
     scheme, _, rest = url.partition(":")
     if scheme == "rocksdb" and rest and "\0" not in rest:
+        _check_absent("cassandra:HOST,HOST/KEYSPACE", create=create, driver=driver)
         where = None if log is None else Path(log).expanduser()
         make = partial(RocksEngine.open, Path(rest).expanduser(), where, options)
         return EmbeddedBackend(make, tables, sync)
-    if log is not None or options is not None:
-        raise ConfigurationError("log and options are for a store rocksdb:PATH")
+    _check_absent("rocksdb:PATH", log=log, options=options)
+    if scheme == "cassandra":
+        return _cassandra(url, tables, driver or {}, create=create)
+    _check_absent("cassandra:HOST,HOST/KEYSPACE", create=create, driver=driver)
     if scheme == "memory" and not rest:
         return EmbeddedBackend(MemoryEngine, tables, sync)
     raise ConfigurationError(
-        f"no store is called {shown(url)}: it is either rocksdb:PATH, such as "
-        "rocksdb:/var/lib/app/mail, or memory:, which is gone with its process"
+        f"no store is called {shown(url)}: it is rocksdb:PATH, such as rocksdb:/var/lib/app/mail, "
+        "cassandra:HOST,HOST/KEYSPACE, or memory:, which is gone with its process"
     )
+
+
+def _check_absent(where: str, **arguments: object) -> None:
+    """Raise ConfigurationError for an argument that only a store of another kind takes."""
+    for name, given in arguments.items():
+        if given:
+            raise ConfigurationError(f"{name} is for a store {where}: leave it out")
+
+
+def _cassandra(
+    url: str, tables: tuple[Table, ...], driver: Mapping[str, Any], *, create: bool
+) -> Backend:
+    try:
+        import cassandra  # noqa: F401, PLC0415 - an extra
+    except ImportError as error:
+        raise ConfigurationError(
+            "a store on Cassandra needs its driver, which is not installed: "
+            "pip install 'tenure[cassandra]'"
+        ) from error
+    from tenure.columns.backends.cassandra.address import parse_address  # noqa: PLC0415 - as above
+    from tenure.columns.backends.cassandra.backend import CassandraBackend  # noqa: PLC0415 - as above
+
+    return CassandraBackend(parse_address(url), tables, create=create, options=driver)

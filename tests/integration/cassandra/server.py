@@ -42,6 +42,11 @@ class Ports(NamedTuple):
     storage_with_tls: int
 
 
+DRIVER_OPTIONS = {"protocol_version": 1, "schema_metadata_enabled": False}
+"""What a driver of today must be told: it speaks no later protocol, and describes its tables in
+others."""
+
+
 class Cassandra(NamedTuple):
     """One that answers."""
 

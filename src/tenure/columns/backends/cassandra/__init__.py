@@ -1,0 +1,1 @@
+"""A store on Apache Cassandra or ScyllaDB, through the driver that they share."""

@@ -1,0 +1,199 @@
+"""The backend on Cassandra: rows of ours as partitions of one CQL table for each table.
+
+Cassandra decides by time alone which of two writes counts. It refuses no write whose time has gone
+by, and so a writer whose clock is behind can lose what it wrote last (D3 is not promised). What was
+deleted can come back where a node was away for longer than `gc_grace_seconds` (D4). Rows are in the
+order of their keys only where the whole cluster keeps them so, with `ByteOrderedPartitioner`.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tenure.columns.backends.cassandra.address import CassandraAddress
+from tenure.columns.backends.cassandra.driver import CassandraDriver
+from tenure.columns.backends.cassandra.reading import RowReading, Sizes
+from tenure.columns.backends.cassandra.schema import prepare_schema
+from tenure.columns.backends.cassandra.statements import (
+    ColumnPlace,
+    Cql,
+    bounds_of,
+    clear,
+    keys_of,
+    places,
+    put,
+)
+from tenure.columns.backends.cassandra.statements import remove as remove_value
+from tenure.columns.backends.contract import Consistency
+from tenure.columns.results import FoundRow, RowPage
+from tenure.columns.tables import Table
+from tenure.errors import Unsupported
+from tenure.protocol.replication.admission import Ahead, Attempt, Refused
+from tenure.protocol.replication.edits import Edit
+from tenure.protocol.replication.layout import FamilyShape, inverted
+from tenure.protocol.replication.limits import AHEAD_US, PAGE_COLUMNS
+from tenure.protocol.replication.pages import CellPage, FoundCell, Slice, SuperPage
+
+MARK = b""
+"""What is kept at a place in the order of time: that it is there."""
+
+
+class CassandraBackend:
+    """See `Backend`."""
+
+    def __init__(
+        self,
+        address: CassandraAddress,
+        tables: Sequence[Table],
+        *,
+        create: bool,
+        options: Mapping[str, Any],
+        clock: Callable[[], int] = lambda: time.time_ns() // 1_000,
+    ) -> None:
+        self._driver = CassandraDriver(address, options)
+        self._tables = tables
+        self._create = create
+        self._clock = clock
+        self._sizes = Sizes()
+
+    async def open(self) -> None:
+        """See `Backend.open`."""
+        await self._driver.connect()
+        try:
+            await prepare_schema(self._driver, self._tables, create=self._create)
+        except BaseException:
+            await self._driver.close()
+            raise
+
+    async def close(self) -> None:
+        """See `Backend.close`."""
+        await self._driver.close()
+
+    # --- writing ---
+
+    async def write(
+        self,
+        table: Table,
+        key: bytes,
+        edits: Sequence[Edit],
+        attempt: Attempt,
+        level: Consistency,
+    ) -> Refused | None:
+        """See `Backend.write`."""
+        at = attempt.version.time
+        if at > (bound := self._clock() + AHEAD_US):
+            return Ahead(bound)
+        statements: list[Cql] = []
+        for edit in edits:
+            statements += await self._said(table, key, edit, at, level)
+        await self._driver.apply(statements, level)
+        return None
+
+    async def _said(
+        self, table: Table, key: bytes, edit: Edit, at: int, level: Consistency
+    ) -> list[Cql]:
+        """What one edit is in CQL."""
+        if edit.family is None:
+            return [clear(table, (key,), at)]
+        family = table.shapes[edit.family]
+        above: tuple[bytes, ...] = () if edit.super is None else (edit.super,)
+        if edit.name is None:
+            spaces = [family.name, *([places(family)] if family.order == "time" else [])]
+            return [clear(table, (key, space, *above), at) for space in spaces]
+        of_super = edit.super or b""
+        place = ColumnPlace(key, family.name, of_super, edit.name)
+        if edit.value is not None:
+            said = [put(table, place, edit.value, at)]
+            if family.order == "time":
+                said.append(put(table, _in_time(place, family, at), MARK, at))
+            return said
+        said = [remove_value(table, place, at)]
+        if family.order == "time":
+            found = await self._reading(table, key, level).column(family, edit.super, edit.name)
+            if found is not None and found.version.time <= at:
+                said.append(remove_value(table, _in_time(place, family, found.version.time), at))
+        return said
+
+    # --- reading ---
+
+    def _reading(self, table: Table, key: bytes, level: Consistency) -> RowReading:
+        if level == "each_quorum":
+            raise Unsupported("Cassandra reads at no each_quorum: choose local_quorum or quorum")
+        return RowReading(self._driver, self._sizes, table, key, level)
+
+    async def column(
+        self,
+        table: Table,
+        key: bytes,
+        family: FamilyShape,
+        super_column: bytes | None,
+        name: bytes,
+        level: Consistency,
+    ) -> FoundCell | None:
+        """See `Backend.column`."""
+        return await self._reading(table, key, level).column(family, super_column, name)
+
+    async def page(
+        self,
+        table: Table,
+        key: bytes,
+        family: FamilyShape,
+        super_column: bytes | None,
+        part: Slice,
+        level: Consistency,
+    ) -> CellPage:
+        """See `Backend.page`."""
+        return await self._reading(table, key, level).page(family, super_column, part)
+
+    async def supers(
+        self,
+        table: Table,
+        key: bytes,
+        family: FamilyShape,
+        part: Slice,
+        within: int,
+        level: Consistency,
+    ) -> SuperPage:
+        """See `Backend.supers`."""
+        return await self._reading(table, key, level).supers(family, part, within)
+
+    async def row(self, table: Table, key: bytes, within: int, level: Consistency) -> FoundRow:
+        """See `Backend.row`."""
+        reading = self._reading(table, key, level)
+        shapes = table.shapes.values()
+        pages = await asyncio.gather(*(reading.family(shape, within) for shape in shapes))
+        found = zip(shapes, pages, strict=True)
+        return FoundRow(key, {shape.name: page for shape, page in found if not _is_empty(page)})
+
+    async def rows(self, table: Table, part: Slice, within: int, level: Consistency) -> RowPage:
+        """See `Backend.rows`."""
+        if part.reverse:
+            raise Unsupported("Cassandra scans rows forwards only: scan without reverse")
+        after = part.after
+        is_distinct = not self._driver.speaks_in_full  # CQL 3.0.0 lists a key with each column
+        while True:
+            bounds = bounds_of(part, after)
+            asked = keys_of(table, bounds, part.first, is_distinct=is_distinct)
+            listed = [] if bounds.is_empty else await self._driver.execute(asked, level)
+            keys = list(dict.fromkeys(key for (key,) in listed))
+            rows = await asyncio.gather(*(self.row(table, key, within, level) for key in keys))
+            found = tuple(row for row in rows if row.families)
+            is_last = len(listed) < part.first
+            if found or is_last:
+                return RowPage(found, None if is_last else keys[-1])
+            after = keys[-1]
+
+    async def warm(self, table: Table, key: bytes, families: Sequence[FamilyShape]) -> None:
+        """See `Backend.warm`."""
+        reading = self._reading(table, key, "one")
+        await asyncio.gather(*(reading.family(family, PAGE_COLUMNS) for family in families))
+
+
+def _in_time(place: ColumnPlace, family: FamilyShape, at: int) -> ColumnPlace:
+    """Where a column that was written then is in the order of time."""
+    return place._replace(family=places(family), name=inverted(at.to_bytes(8, "big")) + place.name)
+
+
+def _is_empty(page: CellPage | SuperPage) -> bool:
+    return not (page.cells if isinstance(page, CellPage) else page.supers)

@@ -1,0 +1,114 @@
+"""The tables on Cassandra: made if that is wanted, and otherwise told how to make."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from tenure.columns.backends.cassandra.driver import CassandraDriver
+from tenure.columns.backends.cassandra.statements import (
+    Cql,
+    keep_record,
+    make_keyspace,
+    make_records,
+    make_table,
+    read_records,
+    to_run,
+)
+from tenure.columns.tables import Table, TableRecord, check_same
+from tenure.errors import SchemaError, Unsupported
+
+MOST_REPLICAS = 3
+"""Of a keyspace that is made here: as many as there are nodes, up to these."""
+_ORDERED = "ByteOrderedPartitioner"
+
+
+async def prepare_schema(driver: CassandraDriver, tables: Sequence[Table], *, create: bool) -> None:
+    """Have the keyspace and the tables, as they are declared.
+
+    Raises SchemaError with the statements to run where something is missing and is not to be made,
+    or was made otherwise; Unsupported for what this cluster cannot do.
+    """
+    await _check_supported(driver, tables)
+    missing: list[Cql] = []
+    keyspace = driver.address.keyspace
+    if not await _has_keyspace(driver):
+        missing.append(make_keyspace(keyspace, await _replicas(driver)))
+        if create:
+            await driver.say(missing[0])
+    if create or not missing:
+        await driver.use(keyspace)
+        records = await _records(driver)
+    else:
+        records = None
+    if records is None:
+        missing.append(make_records())
+    made = records or {}
+    for table in tables:
+        missing += _missing_of(table, made.get(table.name))
+    if not missing:
+        return
+    if not create:
+        raise SchemaError(
+            f"{driver.address} does not have what these tables need. Open the store once with "
+            f"create=True, or run:\n{to_run(missing, driver.address)}"
+        )
+    for statement in missing:
+        if not statement.text.startswith("CREATE KEYSPACE"):
+            await driver.say(statement)
+
+
+async def _check_supported(driver: CassandraDriver, tables: Sequence[Table]) -> None:
+    ((partitioner,),) = await driver.say(
+        Cql("SELECT partitioner FROM system.local WHERE key = ?", ("local",))
+    )
+    for table in tables:
+        if table.kind == "ordered" and not partitioner.endswith(_ORDERED):
+            raise Unsupported(
+                f"the table {table.name!r} is ordered, and this cluster spreads rows by a hash "
+                f"({partitioner.rpartition('.')[2]}): declare it with kind='hashed', and do "
+                "without scans in the order of keys"
+            )
+        if table.fenced_by:
+            raise Unsupported(
+                f"the table {table.name!r} is fenced by the pool {table.fenced_by!r}, which this "
+                "store does not do: keep it in rocksdb:DIRECTORY"
+            )
+
+
+async def _has_keyspace(driver: CassandraDriver) -> bool:
+    try:
+        await driver.use(driver.address.keyspace)
+    except SchemaError:
+        return False
+    return True
+
+
+async def _replicas(driver: CassandraDriver) -> int:
+    others = await driver.say(Cql("SELECT peer FROM system.peers"))
+    return min(1 + len(others), MOST_REPLICAS)
+
+
+async def _records(driver: CassandraDriver) -> dict[str, TableRecord] | None:
+    """What the tables were made as; None where nothing was ever made."""
+    try:
+        found = await driver.say(read_records())
+    except SchemaError:
+        return None
+    return {name: msgspec.json.decode(record, type=TableRecord) for name, record in found}
+
+
+def _missing_of(table: Table, kept: TableRecord | None) -> list[Cql]:
+    """What makes the table, if anything must. Raises SchemaError if it was made otherwise."""
+    declared = table.record()
+    if kept is None:
+        return [make_table(table), keep_record(table.name, _as_text(declared))]
+    check_same(table.name, kept, declared)
+    families = {**kept.families, **declared.families}
+    if families == kept.families:
+        return []
+    wider = msgspec.structs.replace(declared, families=families)
+    return [keep_record(table.name, _as_text(wider))]
+
+
+def _as_text(record: TableRecord) -> str:
+    return msgspec.json.encode(record).decode()

@@ -1,0 +1,212 @@
+"""What the backend says to Cassandra, in CQL.
+
+All families of a table are in one CQL table, a row of ours being one partition of it. So a mutation
+over several families is atomic, and what deletes a super column or a family is one range tombstone.
+A column is a row there: its family, its super column (empty in a simple family), and its name.
+
+    key  family      super  name        value
+    ann  profile            name        ...      a column
+    ann  terms       tea    17          ...      a column in a super column
+    ann  terms@time  tea    ~time 17             its place in the order of time
+
+Values are written with UPDATE and not with INSERT, because an INSERT also writes that the row is
+there, which a delete of the value leaves behind. Names of tables are letters, digits and _.
+"""
+
+# ruff: noqa: S608 - what is put into the text is checked by `Table`; values are not put in
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tenure.columns.backends.cassandra.address import CassandraAddress
+from tenure.columns.tables import Table
+from tenure.protocol.replication.layout import FamilyShape
+from tenure.protocol.replication.pages import Slice
+
+RECORDS = "tenure_tables"
+"""Where it is kept what each table was made as."""
+
+
+class Cql(NamedTuple):
+    """A statement, with a `?` for each value."""
+
+    text: str
+    values: tuple[bytes | str | int, ...] = ()
+
+
+def places(family: FamilyShape) -> str:
+    """The family of the places of its columns in the order of time."""
+    return f"{family.name}@time"
+
+
+# --- the schema ---
+
+
+def make_keyspace(keyspace: str, replicas: int) -> Cql:
+    return Cql(
+        f'CREATE KEYSPACE "{keyspace}" WITH replication = '
+        f"{{'class': 'SimpleStrategy', 'replication_factor': {replicas}}}"
+    )
+
+
+def make_records() -> Cql:
+    return Cql(f"CREATE TABLE {RECORDS} (table_name text PRIMARY KEY, record text)")
+
+
+def make_table(table: Table) -> Cql:
+    fence = ", fence bigint static, journal bigint static" if table.fenced_by else ""
+    return Cql(
+        f'CREATE TABLE "{table.name}" (key blob, family text, super blob, name blob, value blob'
+        f"{fence}, PRIMARY KEY ((key), family, super, name))"
+    )
+
+
+def read_records() -> Cql:
+    return Cql(f"SELECT table_name, record FROM {RECORDS}")
+
+
+def keep_record(name: str, record: str) -> Cql:
+    return Cql(f"UPDATE {RECORDS} SET record = ? WHERE table_name = ?", (record, name))
+
+
+# --- writing ---
+
+
+class ColumnPlace(NamedTuple):
+    """A column there: what stands before its name, and its name."""
+
+    key: bytes
+    family: str
+    super: bytes
+    name: bytes
+
+
+_COLUMN = "WHERE key = ? AND family = ? AND super = ? AND name = ?"
+_LEVELS = ("key = ?", "family = ?", "super = ?")
+
+
+def put(table: Table, place: ColumnPlace, value: bytes, time: int) -> Cql:
+    return Cql(
+        f'UPDATE "{table.name}" USING TIMESTAMP ? SET value = ? {_COLUMN}', (time, value, *place)
+    )
+
+
+def remove(table: Table, place: ColumnPlace, time: int) -> Cql:
+    return Cql(f'DELETE value FROM "{table.name}" USING TIMESTAMP ? {_COLUMN}', (time, *place))
+
+
+def clear(table: Table, within: Sequence[bytes | str], time: int) -> Cql:
+    """Delete a row, a family in it, or a super column in that: `within` names them."""
+    where = " AND ".join(_LEVELS[: len(within)])
+    return Cql(f'DELETE FROM "{table.name}" USING TIMESTAMP ? WHERE {where}', (time, *within))
+
+
+# --- reading ---
+
+
+class Bounds(NamedTuple):
+    """A part of an order: comparisons with names."""
+
+    lower: tuple[str, bytes] | None
+    upper: tuple[str, bytes] | None
+    is_reversed: bool
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing can be in it. The old server refuses to look there."""
+        if self.lower is None or self.upper is None:
+            return False
+        return self.lower[1] >= self.upper[1]
+
+
+def bounds_of(part: Slice, after: bytes | None) -> Bounds:
+    """The part of an order that is asked for, behind `after` in its direction."""
+    lower = None if part.start is None else (">=", part.start)
+    upper = None if part.end is None else ("<", part.end)
+    if after is not None and part.reverse:
+        upper = ("<", after)
+    elif after is not None:
+        lower = (">", after)
+    return Bounds(lower, upper, part.reverse)
+
+
+def one(table: Table, place: ColumnPlace) -> Cql:
+    return Cql(f'SELECT value, WRITETIME(value) FROM "{table.name}" {_COLUMN}', tuple(place))
+
+
+def slice_of(table: Table, within: tuple[bytes, str, bytes], bounds: Bounds, limit: int) -> Cql:
+    """The columns of a simple family, or of a super column."""
+    where, values = _bounded("name", bounds)
+    return Cql(
+        f'SELECT name, value, WRITETIME(value) FROM "{table.name}" '
+        f"WHERE {' AND '.join(_LEVELS)}{where}{_order(bounds)} LIMIT ?",
+        (*within, *values, limit),
+    )
+
+
+def supers_of(table: Table, within: tuple[bytes, str], bounds: Bounds, limit: int) -> Cql:
+    """The super columns of a family, each as often as it has columns."""
+    where, values = _bounded("super", bounds)
+    return Cql(
+        f'SELECT super FROM "{table.name}" '
+        f"WHERE {' AND '.join(_LEVELS[:2])}{where}{_order(bounds)} LIMIT ?",
+        (*within, *values, limit),
+    )
+
+
+def _bounded(what: str, bounds: Bounds) -> tuple[str, tuple[bytes, ...]]:
+    told = [each for each in (bounds.lower, bounds.upper) if each is not None]
+    where = "".join(f" AND {what} {comparison} ?" for comparison, _ in told)
+    return where, tuple(name for _, name in told)
+
+
+def _order(bounds: Bounds) -> str:
+    return " ORDER BY family DESC, super DESC, name DESC" if bounds.is_reversed else ""
+
+
+def keys_of(table: Table, bounds: Bounds, limit: int, *, is_distinct: bool) -> Cql:
+    """The keys of rows in Cassandra's own order, forwards."""
+    told = [each for each in (bounds.lower, bounds.upper) if each is not None]
+    joined = " AND ".join(f"token(key) {comparison} token(?)" for comparison, _ in told)
+    where = f" WHERE {joined}" if joined else ""
+    distinct = "DISTINCT " if is_distinct else ""
+    return Cql(
+        f'SELECT {distinct}key FROM "{table.name}"{where} LIMIT ?',
+        (*(key for _, key in told), limit),
+    )
+
+
+# --- a server that knows no markers for times and limits ---
+
+
+def in_full(statement: Cql) -> str:
+    """The statement with its values in it, as CQL 3.0.0 writes them."""
+    parts = statement.text.split("?")
+    said = "".join(
+        text + _literal(value) for text, value in zip(parts, statement.values, strict=False)
+    )
+    return said + parts[-1]
+
+
+def _literal(value: bytes | str | int) -> str:
+    match value:
+        case bytes():
+            return f"'{value.hex()}'"
+        case str():
+            quoted = value.replace("'", "''")
+            return f"'{quoted}'"
+        case int():
+            return str(value)
+
+
+def batch_in_full(statements: Sequence[Cql]) -> str:
+    """Statements of one partition that take effect at once."""
+    return f"BEGIN UNLOGGED BATCH {'; '.join(map(in_full, statements))}; APPLY BATCH"
+
+
+def to_run(statements: Sequence[Cql], address: CassandraAddress) -> str:
+    """Statements as an administrator may run them, those of the tables in their keyspace."""
+    use = Cql(f'USE "{address.keyspace}"')
+    first = 1 if statements[0].text.startswith("CREATE KEYSPACE") else 0
+    said = [*statements[:first], use, *statements[first:]]
+    return "\n".join(f"{in_full(each)};" for each in said)

@@ -1,0 +1,200 @@
+"""A Cassandra that is away, goes away, or lacks what is needed; calls that are cancelled; forks."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from tenure.columns.backends.cassandra import driver as driver_module
+from tenure.columns.backends.cassandra.address import parse_address
+from tenure.columns.backends.cassandra.driver import CassandraDriver
+from tenure.columns.backends.cassandra.statements import Cql
+from tenure.columns.opening import StoreOpening, open_store
+from tenure.columns.tables import Family, Table
+from tenure.errors import (
+    ClosedError,
+    ConfigurationError,
+    ForkedError,
+    Overloaded,
+    SchemaError,
+    StoreError,
+    Unsupported,
+    WriteUnknown,
+)
+from tests.integration.cassandra.server import DRIVER_OPTIONS, Cassandra, cassandra, why_not
+from tests.integration.etcd.servers import free_ports
+
+TABLE = Table("things", simple=Family(columns=str))
+NODE = Cql("SELECT cluster_name FROM system.local WHERE key = ?", ("local",))
+PLENTY = 2_000
+
+
+def opening(running: Cassandra, *tables: Table, create: bool = True) -> StoreOpening:
+    url = f"cassandra:{running.host}:{running.cql_port}/k{uuid4().hex}"
+    return open_store(url, *(tables or (TABLE,)), create=create, driver=DRIVER_OPTIONS)
+
+
+@pytest.mark.asyncio
+async def test_where_nobody_answers_it_says_so() -> None:
+    (port,) = free_ports(1)
+    with pytest.raises(StoreError, match=f"nobody answers at cassandra:127.0.0.1:{port}/k"):
+        await open_store(f"cassandra:127.0.0.1:{port}/k", TABLE).__aenter__()
+
+
+@pytest.mark.asyncio
+async def test_what_is_missing_is_told_as_cql_that_makes_it(old_cassandra: Cassandra) -> None:
+    lacking = opening(old_cassandra, create=False)
+    with pytest.raises(SchemaError, match="create=True, or run:\nCREATE KEYSPACE") as raised:
+        await lacking.__aenter__()
+    told = str(raised.value).partition("run:\n")[2]
+    keyspace = told.partition('"')[2].partition('"')[0]
+    url = f"cassandra:127.0.0.1:{old_cassandra.cql_port}/{keyspace}"
+    driver = CassandraDriver(parse_address(url), DRIVER_OPTIONS)
+    await driver.connect()
+    for statement in told.split(";\n"):
+        if statement.startswith("USE"):
+            await driver.use(keyspace)
+        else:
+            await driver.say(Cql(statement.rstrip(";")))
+    await driver.close()
+    async with open_store(url, TABLE, driver=DRIVER_OPTIONS) as store:
+        await store.insert(TABLE, "k", {"simple": {"x": b""}})
+
+
+@pytest.mark.asyncio
+async def test_a_family_may_come_later_and_another_type_may_not(old_cassandra: Cassandra) -> None:
+    url = f"cassandra:127.0.0.1:{old_cassandra.cql_port}/k{uuid4().hex}"
+    wider = Table("things", simple=Family(columns=str), more=Family(columns=int, order="time"))
+    other = Table("things", simple=Family(columns=int))
+    async with open_store(url, TABLE, create=True, driver=DRIVER_OPTIONS) as store:
+        await store.insert(TABLE, "k", {"simple": {"x": b"1"}})
+    async with open_store(url, wider, create=True, driver=DRIVER_OPTIONS) as store:
+        await store.insert(wider, "k", {"more": {4: b"2"}})
+    with pytest.raises(SchemaError, match="was made with columns=str"):
+        await open_store(url, other, create=True, driver=DRIVER_OPTIONS).__aenter__()
+    async with open_store(url, TABLE, driver=DRIVER_OPTIONS) as store:
+        assert (await store.get(TABLE, "k", "simple", "x")).value == b"1"
+
+
+@pytest.mark.asyncio
+async def test_a_fenced_table_is_refused_at_once(old_cassandra: Cassandra) -> None:
+    fenced = Table("rooms", fenced_by="rooms", state=Family(columns=str))
+    with pytest.raises(Unsupported, match="is fenced by the pool 'rooms'"):
+        await opening(old_cassandra, fenced).__aenter__()
+
+
+def test_a_missing_driver_is_named_with_the_way_to_install_it() -> None:
+    hide = (
+        "import sys; sys.modules['cassandra'] = None; from tenure.columns.opening import open_store"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", f"{hide}; open_store('cassandra:a/k')"],
+        check=False,
+        capture_output=True,
+        text=True,
+    ).stderr
+    assert "ConfigurationError" in said
+    assert "pip install 'tenure[cassandra]'" in said
+
+
+def test_what_is_for_cassandra_alone_is_refused_elsewhere() -> None:
+    with pytest.raises(ConfigurationError, match="create is for a store cassandra:"):
+        open_store("memory:", TABLE, create=True)
+
+
+@pytest.mark.asyncio
+async def test_when_it_goes_away_writes_are_unknown_and_reads_fail(tmp_path: Path) -> None:
+    if missing := why_not():
+        pytest.skip(f"no Cassandra 1.2.0 here: {missing}")
+    with cassandra(tmp_path) as running:
+        async with opening(running) as store:
+            await store.insert(TABLE, "k", {"simple": {"x": b"1"}})
+            running.process.kill()
+            running.process.wait()
+            with pytest.raises((WriteUnknown, StoreError)):
+                await store.insert(TABLE, "k", {"simple": {"x": b"2"}})
+            with pytest.raises(StoreError):
+                await store.get(TABLE, "k", "simple", "x")
+
+
+@pytest.mark.asyncio
+async def test_answers_come_many_at_a_time_and_the_loop_runs_on(
+    old_cassandra: Cassandra, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wake_ups = 0
+    deliver: Callable[[CassandraDriver], None] = CassandraDriver._deliver
+
+    def counted(driver: CassandraDriver) -> None:
+        nonlocal wake_ups
+        wake_ups += 1
+        deliver(driver)
+
+    monkeypatch.setattr(CassandraDriver, "_deliver", counted)
+    driver = await connected(old_cassandra)
+    try:
+        await asyncio.gather(*(driver.execute(NODE, "one") for _ in range(PLENTY)))
+    finally:
+        await driver.close()
+    assert wake_ups < PLENTY
+
+
+@pytest.mark.asyncio
+async def test_a_cancelled_call_gives_its_place_back(
+    old_cassandra: Cassandra, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver_module, "UNDER_WAY_FIRST_PROTOCOLS", 2)
+    driver = await connected(old_cassandra)
+    try:
+        for _ in range(20):
+            tasks = [asyncio.create_task(driver.execute(NODE, "one")) for _ in range(4)]
+            await asyncio.sleep(0)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        assert await asyncio.wait_for(driver.execute(NODE, "one"), 10) == [("Test Cluster",)]
+    finally:
+        await driver.close()
+
+
+@pytest.mark.asyncio
+async def test_who_comes_when_too_many_wait_is_refused(
+    old_cassandra: Cassandra, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver_module, "UNDER_WAY_FIRST_PROTOCOLS", 1)
+    monkeypatch.setattr(driver_module, "WAITING", 3)
+    driver = await connected(old_cassandra)
+    try:
+        asked = [asyncio.create_task(driver.execute(NODE, "one")) for _ in range(9)]
+        came = await asyncio.gather(*asked, return_exceptions=True)
+    finally:
+        await driver.close()
+    refused = [each for each in came if isinstance(each, Overloaded)]
+    assert "was not begun" in str(refused[0])
+    assert [each for each in came if each not in refused] == [[("Test Cluster",)]] * 4
+
+
+@pytest.mark.asyncio
+async def test_a_forked_child_is_told_and_the_parent_goes_on(old_cassandra: Cassandra) -> None:
+    driver = await connected(old_cassandra)
+    try:
+        with pytest.MonkeyPatch.context() as child:
+            child.setattr(os, "getpid", lambda: 1)
+            with pytest.raises(ForkedError, match="open stores after forking"):
+                await driver.execute(NODE, "one")
+        assert await driver.execute(NODE, "one") == [("Test Cluster",)]
+    finally:
+        await driver.close()
+    with pytest.raises(ClosedError):
+        await driver.execute(NODE, "one")
+
+
+async def connected(running: Cassandra) -> CassandraDriver:
+    url = f"cassandra:{running.host}:{running.cql_port}/system"
+    driver = CassandraDriver(parse_address(url), DRIVER_OPTIONS)
+    await driver.connect()
+    return driver

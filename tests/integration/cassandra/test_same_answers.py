@@ -1,0 +1,89 @@
+"""The same answers as a real Cassandra 1.2.0, for random writes with ties and late times.
+
+TENURE_TEST_WRITES says how many, 600 unless it is set; TENURE_TEST_SEED repeats a run.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from uuid import uuid4
+
+import pytest
+
+from tenure.columns.opening import StoreOpening, open_store
+from tests.integration.cassandra.comparing import (
+    FAMILIES,
+    KEYS,
+    TABLE,
+    ask_ours,
+    ask_theirs,
+    drawn_question,
+    drawn_write,
+    scan_ours,
+    scan_theirs,
+    write_ours,
+    write_theirs,
+)
+from tests.integration.cassandra.server import DRIVER_OPTIONS, Cassandra
+from tests.integration.cassandra.thrift import ThriftClient
+
+WRITES = int(os.environ.get("TENURE_TEST_WRITES", "600"))
+SEED = int(os.environ.get("TENURE_TEST_SEED", "0"))
+ROUND = 250
+"""Writes of one history. Times are few, so that after some hundreds no write wins any more."""
+
+Open = Callable[[], StoreOpening]
+
+
+@pytest.fixture(params=["memory", "rocksdb", "cassandra"])
+def opening(request: pytest.FixtureRequest, tmp_path: Path, old_cassandra: Cassandra) -> Open:
+    """Opens a store that is new each time: each kind that there is."""
+
+    def in_directory() -> StoreOpening:
+        return open_store(f"rocksdb:{tmp_path / uuid4().hex}", TABLE, sync="fast")
+
+    def on_cassandra() -> StoreOpening:
+        url = f"cassandra:127.0.0.1:{old_cassandra.cql_port}/k{uuid4().hex}"
+        return open_store(url, TABLE, create=True, driver=DRIVER_OPTIONS)
+
+    return {
+        "memory": lambda: open_store("memory:", TABLE),
+        "rocksdb": in_directory,
+        "cassandra": on_cassandra,
+    }[request.param]
+
+
+@pytest.fixture
+def thrift(old_cassandra: Cassandra) -> Iterator[ThriftClient]:
+    """Asks Cassandra as its own clients did."""
+    with ThriftClient(old_cassandra.host, old_cassandra.thrift_port) as client:
+        yield client
+
+
+@pytest.mark.asyncio
+async def test_slices_and_ranges_are_what_cassandra_has(
+    opening: Open, thrift: ThriftClient
+) -> None:
+    seed = SEED or Random().randrange(1, 1 << 32)
+    random = Random(seed)
+    for done in range(0, WRITES, ROUND):
+        keyspace = f"their{uuid4().hex}"
+        thrift.add_keyspace(keyspace, FAMILIES)
+        thrift.set_keyspace(keyspace)
+        base = time.time_ns() // 1_000 - 5_000_000
+        async with opening() as store:
+            for each in range(min(ROUND, WRITES - done)):
+                write = drawn_write(random, base)
+                await write_ours(store, write)
+                write_theirs(thrift, write)
+                question = drawn_question(random)
+                assert await ask_ours(store, question) == ask_theirs(thrift, question), (
+                    f"seed {seed}, write {done + each}: {write}, then {question}"
+                )
+            start, end = sorted(random.sample(KEYS, 2))
+            for bounds in ((None, None), (start, None), (None, end), (start, end)):
+                assert await scan_ours(store, *bounds) == scan_theirs(thrift, *bounds), (
+                    f"seed {seed}, write {done + ROUND}, rows {bounds}"
+                )
