@@ -128,6 +128,7 @@ class Entities(Generic[E]):
 
     def call_blocking(self, key: str | int, name: str, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401
         """The same, in a thread of a program without an event loop."""
+        _ = self.station
         assert self._thread is not None
         return self._thread.run(self.call(key, name, *arguments, **named))
 

@@ -166,9 +166,11 @@ class EntityHost:
             return
         now = live.used_at = self._loop.time()
         self._live.move_to_end(live.key)
-        following = live.line.end(now)
-        if following is not None and not (come := live.waiting.pop(following)).done():
-            come.set_result(None)
+        while (following := live.line.end(now)) is not None:
+            come = live.waiting.pop(following)
+            if not come.done():  # otherwise it has waited too long, and is about to leave
+                come.set_result(None)
+                return
 
     async def read(self, call: EntityCall, body: Body) -> bytes:
         """Run `body` beside the turns, on what was kept last."""

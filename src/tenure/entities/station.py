@@ -16,7 +16,7 @@ from tenure.base.ranges import KeyRange
 from tenure.client.lease import Lease
 from tenure.client.lookup import Lookup
 from tenure.client.owner import Owner
-from tenure.entities.agenda import Agenda
+from tenure.entities.agenda import LATER, Agenda
 from tenure.entities.alarms import ring_alarm
 from tenure.entities.caller import Caller
 from tenure.entities.edge import ASK_SECONDS, Edge
@@ -33,7 +33,8 @@ from tenure.entities.socket_calls import (
     SocketGone,
     perform_any,
 )
-from tenure.errors import Busy, ConfigurationError, LeaseLost, NotOwner, TenureError
+from tenure.entities.stores import EntityStore
+from tenure.errors import Busy, ConfigurationError, LeaseLost, NotOwner, StoreFailed, TenureError
 from tenure.protocol.entity.envelope import Push
 from tenure.protocol.entity.key_line import EntityCall
 
@@ -205,11 +206,22 @@ class Station:
 
     async def _on_grant(self, ranges: tuple[KeyRange, ...]) -> None:
         """The alarms of these keys ring here from now on."""
-        store = self.host.store
-        if store is None:
-            found = self.host.envelopes.alarms_within(ranges)
+        if self.host.store is None:
+            self._arm_all(self.host.envelopes.alarms_within(ranges))
         else:
-            found = await store.alarms_within(ranges)
+            self._go(self._arm_stored(self.host.store, ranges))
+
+    async def _arm_stored(self, store: EntityStore, ranges: tuple[KeyRange, ...]) -> None:
+        while True:
+            try:
+                self._arm_all(await store.alarms_within(ranges))
+            except StoreFailed as error:
+                logger.warning("the alarms of %s are not known yet: %s", self.host.pool, error)
+                await asyncio.sleep(LATER)
+            else:
+                return
+
+    def _arm_all(self, found: list[tuple[str | int, float]]) -> None:
         for key, at in found:
             self._agenda.arm(key, at)
 

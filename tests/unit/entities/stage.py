@@ -65,6 +65,7 @@ class Stage:
     def __init__(self, cluster: InProcessCluster) -> None:
         self.cluster = cluster
         self.members: list[Entities[Any]] = []
+        self.has_store = False
 
     def environment(self) -> Environment:
         return ClusterEnvironment(self.cluster)
@@ -74,6 +75,8 @@ class Stage:
             if condition():
                 return
             await self.cluster.turn(STEP)
+            if self.has_store:
+                await asyncio.sleep(STEP / 4)  # its thread has a time of its own
         raise AssertionError("it never came to that")
 
     async def done(self, what: Awaitable[T]) -> T:
@@ -83,6 +86,7 @@ class Stage:
 
     async def enter(self, kind: type[Entity[Any]] = Counter, **options: Any) -> Entities[Any]:  # noqa: ANN401
         options.setdefault("watchdog", None)
+        self.has_store = "store" in options
         member = Entities(
             kind, "counters", self.cluster.urls, _environment=self.environment(), **options
         )

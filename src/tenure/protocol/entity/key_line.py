@@ -68,7 +68,8 @@ class KeyLine:
 
     def leave(self, call: EntityCall) -> None:
         """It waits no more. It has no turn."""
-        self._waiting.remove(call)
+        if call in self._waiting:
+            self._waiting.remove(call)
 
     def end(self, now: float) -> EntityCall | None:
         """The turn is over; the call that has it now."""
@@ -86,7 +87,7 @@ class KeyLine:
         """Who has the turn, in words."""
         call = self.running
         if call is None:
-            return "nobody"
+            return "nobody any more: the turn has just ended"
         said = (
             f"{call.key!r:.100}, whose turn {call.method} has had for {now - self.began_at:.1f} s"
         )
