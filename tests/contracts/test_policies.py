@@ -29,6 +29,7 @@ class TestDeal(PolicyContract):
 
 
 class TestRing(PolicyContract):
+    hostile_loads_move_at_most = 2.0
     bursts_move_at_most = 3.5  # the papers' policy moves points for ever, and has no budget
 
     @pytest.fixture

@@ -4,7 +4,7 @@ It begins with the plan of the last round, for what is on its way has in the pla
 So a range is not planned for two owners in turn while its recall takes its time.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import ceil, exp
 from typing import NamedTuple
 
@@ -48,6 +48,10 @@ class RoundMemory(NamedTuple):
 
     owners: RangeMap[int]
     at: Instant
+    members: Sequence[tuple[int, float]]
+    """The owners, and their capacities."""
+    placed_at: Instant
+    """When those changed last."""
     budget: float
     lasting: float
     joining: float
@@ -117,13 +121,20 @@ class Round:
     def _remember(self, last: RoundMemory | None) -> None:
         now, tuning = self.situation.now, self.tuning
         self.budget, self.lasting, self.joining = tuning.budget, tuning.lasting, tuning.joining
+        self.members = [(each.incarnation, each.capacity) for each in self.accounts.all]
+        self.placed_at = now
         self.low_since: Mapping[int, Instant] = {}
         self.cold_since: Mapping[Key, Instant] = {}
         self.moves: list[RecentMove] = []
         if last is not None:
             self.arrivals = last.arrivals
+            if last.members == self.members:
+                self.placed_at = last.placed_at
+            most, refill_ns = tuning.budget, tuning.refill_ns
+            if now - self.placed_at >= tuning.placing_ns:
+                most, refill_ns = tuning.load_budget, tuning.load_refill_ns
+            self.budget = min(most, last.budget + (now - last.at) / refill_ns * most)
             filled = (now - last.at) / tuning.refill_ns
-            self.budget = min(tuning.budget, last.budget + filled * tuning.budget)
             self.joining = min(tuning.joining, last.joining + filled * tuning.joining)
             filled = (now - last.at) / tuning.lasting_refill_ns
             self.lasting = min(tuning.lasting, last.lasting + filled * tuning.lasting)
@@ -348,6 +359,8 @@ class Round:
         memory = RoundMemory(
             owners,
             self.situation.now,
+            self.members,
+            self.placed_at,
             self.budget,
             self.lasting,
             self.joining,

@@ -33,11 +33,20 @@ class Tuning(NamedTuple):
     one now. Where a hot key cools down, everybody else seems to carry too much, and bears no more
     than before; and mostly the key comes back."""
     budget: float = 0.09
-    """Of the key space, that may move for balance at once: Slicer's figure for a round."""
+    """Of the key space, that may move for balance at once while the pool is being placed: Slicer's
+    figure for a round."""
     joining: float = 0.01
     """Of the key space, that may move at once in order to have fewer ranges: Slicer's figure."""
     refill_ns: int = seconds(300)
     """How long both budgets take to fill up: what is worth it waits no longer than this."""
+    placing_ns: int = seconds(600)
+    """A pool is being placed for so long after owners came or went, or a capacity changed: twice
+    what it took to even out a skew. No client can bring that about."""
+    load_budget: float = 0.04
+    """Of the key space, that may move for balance at once later, when nothing but load changes."""
+    load_refill_ns: int = seconds(360)
+    """How long that takes to fill up. Whatever clients ask for, it moves no more than a tenth of
+    the space in nine minutes."""
     lasting: float = 0.4
     """Of the key space, that may move for either of them in the long run: twice the most that it
     took to even out a skew, after an even deal."""

@@ -146,6 +146,9 @@ class PolicyContract:
     bursts_move_at_most = 0.25
     """Of the key space, in half an hour of bursts; more of a policy that has no budget."""
 
+    hostile_loads_move_at_most = 0.1
+    """Of the key space, in nine minutes; more of a policy that has no budget."""
+
     def test_every_key_has_a_candidate(self, policy: Policy) -> None:
         for situation in situations(policy):
             having = set(policy(situation).owners.values())
@@ -413,3 +416,30 @@ class PolicyContract:
             plan = policy(Situation(members, table, now, picture.loads(now), memory=plan.memory))
             moved += sum(share_of(change.range) for change in changes(table, plan))
         assert moved <= self.bursts_move_at_most, f"{moved:.0%} of the key space"
+
+    def test_what_hostile_loads_move_is_bounded(self, policy: Policy) -> None:
+        """A pool of ten was asked for evenly for a while, and saved up whatever budget there is.
+        Then every 30 seconds whole ranges of three other owners are asked for, and nothing else.
+        """
+        dice, members, picture = Random(9), candidates(10), LoadPicture()
+        plan, moved, every = policy(Situation(members, EMPTY)), 0.0, 3
+        begins_at = 45 * MINUTE
+        hot: set[int] = set()
+        for second in range(every, begins_at + 9 * MINUTE, every):
+            is_hostile = second >= begins_at
+            if is_hostile and second % 30 == 0:
+                hot = set(dice.sample(sorted(incarnations(members)), 3))
+            table, now = carried_out(plan), Instant(seconds(second))
+            told = [
+                RangeRate(
+                    each.start,
+                    each.end,
+                    5000 * share_of(each) * (not is_hostile or right.owner in hot),
+                )
+                for each, right in table
+            ]
+            picture.take(Measurement(seconds(every), told, []))
+            plan = policy(Situation(members, table, now, picture.loads(now), memory=plan.memory))
+            if is_hostile:
+                moved += sum(share_of(change.range) for change in changes(table, plan))
+        assert moved <= self.hostile_loads_move_at_most, f"{moved:.0%} of the key space"
