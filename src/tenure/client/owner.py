@@ -265,7 +265,7 @@ class Owner(Enterable[OwnerEngine]):
     def alive(self) -> None:
         """Show the watchdog that the application is not hung. Without a watchdog, of no use."""
         self._check_entered()
-        self._engine.alive()
+        self._engine.watchdog.alive()
 
     def _begin(self, form: Form) -> None:
         self._check_new()
@@ -294,7 +294,7 @@ class Owner(Enterable[OwnerEngine]):
         assert task is not None
         assert gone is not None
         gone.add_done_callback(lambda _: _call_in(loop, task.cancel))
-        await self._engine.keep_alive(self._probe)
+        await self._engine.watchdog.keep_alive(self._probe)
 
     def _probe_here(self) -> None:
         with suppress(asyncio.CancelledError):

@@ -14,21 +14,23 @@ from typing import assert_never
 
 import msgspec
 
-from tenure.base.instants import SECOND_NS, Instant, in_seconds
+from tenure.base.instants import in_seconds
 from tenure.base.keys import UserKey
 from tenure.base.noted import Noted
 from tenure.base.rangemap import RangeMap
-from tenure.base.ranges import WHOLE, KeyRange
+from tenure.base.ranges import KeyRange
 from tenure.client.callbacks import Callback, Job, shown
+from tenure.client.draining import OwnerDrain
 from tenure.client.environment import Environment
 from tenure.client.guard import Guards
 from tenure.client.hand_off.application import Application
-from tenure.client.hand_off.handler import Granted, HandOffHandler, OwnersState, result_of
+from tenure.client.hand_off.handler import Granted, HandOffHandler, OwnersState
 from tenure.client.hand_off.transfers import OwnerPort, Transfers
 from tenure.client.holdings import Board
 from tenure.client.managers import KnownManagers, Managers
 from tenure.client.shell import Shell, ShellConfig
 from tenure.client.unusable import left
+from tenure.client.watchdog import Watchdog
 from tenure.errors import NameHeld, PoolError, TenureError
 from tenure.protocol.lease.client_events import ManagerLost, ManagerSaid, TellManager
 from tenure.protocol.lease.messages import (
@@ -48,7 +50,6 @@ from tenure.protocol.lease.owner.events import (
     Alive,
     Closed,
     CloseRequested,
-    DrainRequested,
     Forget,
     Grant,
     HandOver,
@@ -71,17 +72,8 @@ from tenure.protocol.lease.owner.machine import OwnerMachine
 from tenure.protocol.lease.owner.meter import Meter
 from tenure.transport.contract import OWNER
 
-RECONNECT_SECONDS = 1.0
-"""For an owner that leaves with nothing in its hands: a lost connection is made again sooner, and a
-manager that is there should hear of it."""
-
-
 WHAT = "Owner"
 logger = logging.getLogger("tenure.owner")
-
-SETTLING_PART = 0.75
-"""Of the time in which a leaving owner hands over: so long it waits for what is to finish. The rest
-is for the state, which would be lost otherwise."""
 
 
 class OwnerEngine:
@@ -103,6 +95,7 @@ class OwnerEngine:
         of_shell = ShellConfig(name, environment, logger, enter_timeout, remains)
         self._managers = KnownManagers(managers, name, logger)
         self.shell = Shell(of_shell, OWNER, self._managers.servers, self)
+        self.watchdog = Watchdog(self.shell, config.watchdog_ns, logger)
         self._enter_timeout = enter_timeout
         self.config = config
         self.board = board
@@ -120,8 +113,6 @@ class OwnerEngine:
         self.transfers: Transfers | None = None
         """Of state; None where the application offers none."""
         self._hand_off_address: str | None = None
-        self._failed_probe = ""
-        """What was wrong with the last probe: that is said loudly once."""
         self._closed = asyncio.Event()
         """Everything is returned, or cannot be."""
         board.on_lapsed = self.on_reader_lapsed
@@ -347,96 +338,12 @@ class OwnerEngine:
         """See `Engine.on_lost`."""
         self.shell.driver.post(ManagerLost(server))
 
-    # --- living and leaving ---
-
-    def alive(self) -> None:
-        """The application shows that it is not hung. From any thread."""
-        self.shell.counts["alive"] += 1
-        self.shell.post(Alive())
-
-    async def keep_alive(self, probe: Callable[[], object] | None) -> None:
-        """Show it for the application, from within its event loop, where `probe` does not fail."""
-        assert self.config.watchdog_ns is not None
-        watchdog = self.config.watchdog_ns / SECOND_NS
-        while True:
-            await self.show_life(probe, watchdog / 2)
-            await asyncio.sleep(watchdog / 4)
-
-    async def show_life(self, probe: Callable[[], object] | None, patience: float) -> None:
-        """Show it once, if `probe` returns in time."""
-        try:
-            if probe is not None:
-                async with asyncio.timeout(patience):
-                    await result_of(probe())
-        except Exception as error:  # noqa: BLE001  # whatever it is, the application is not well
-            self.shell.counts["probes failed"] += 1
-            before, self._failed_probe = self._failed_probe, repr(error)
-            logger.log(
-                logging.DEBUG if before == self._failed_probe else logging.WARNING,
-                "%s does not pass its own probe: %r. Its leases are not renewed, and run out, "
-                "until it passes",
-                self.shell.name,
-                error,
-            )
-            return
-        if self._failed_probe:
-            logger.warning("%s passes its own probe again", self.shell.name)
-        self._failed_probe = ""
-        self.alive()
+    # --- leaving ---
 
     async def drain(self, seconds: float) -> None:
-        """Go on serving until all bodies are done that are to finish, and then until everything is
-        handed over, or given back, or that has taken `seconds`.
-        """
-        loop = asyncio.get_running_loop()
-        ends_at = loop.time() + seconds
-        if self.guards.finishing():
-            await self._finish(seconds if self.transfers is None else seconds * SETTLING_PART)
-        left_over = ends_at - loop.time()
-        if self.transfers is not None and left_over > 0:
-            settling_ns = int(left_over * SETTLING_PART * SECOND_NS)
-            self.transfers.settle_by = Instant(self._clock() + settling_ns)
-            await self._hand_over_all(left_over)
-
-    async def _finish(self, seconds: float) -> None:
-        finished = asyncio.Event()
-        self.guards.when_finished((WHOLE,), lambda: self.shell.call(finished.set))
-        try:
-            async with asyncio.timeout(seconds):
-                await finished.wait()
-        except TimeoutError:
-            logger.warning(
-                "%s leaves before %d guarded bodies that were to finish are done: it has waited "
-                "for them for %g s",
-                self.shell.name,
-                self.guards.finishing(),
-                seconds,
-            )
-
-    async def _hand_over_all(self, seconds: float) -> None:
-        limit, view, counts = seconds, self.machine.view(), self.shell.counts
-        if view.is_searching and not (view.listed or view.copies):
-            limit = min(limit, RECONNECT_SECONDS)  # nothing to hand over, and nobody to tell
-        handed_before = counts["ranges handed over"]
-        self.shell.post(DrainRequested())
-        try:
-            async with asyncio.timeout(limit):
-                await self._closed.wait()
-            handed = counts["ranges handed over"] - handed_before
-            logger.info("%s has handed over %d ranges, and leaves", self.shell.name, handed)
-        except TimeoutError:
-            view = self.machine.view()
-            held = view.leases + view.copies
-            if not held:
-                return  # its term ran out meanwhile
-            counts["drains cut short"] += 1
-            logger.warning(
-                "%s could not hand over everything within %.3g s: it returns %d ranges without "
-                "their state, and their loss is signalled",
-                self.shell.name,
-                seconds,
-                held,
-            )
+        """Let everything be finished, and then handed over, as far as that takes `seconds`."""
+        view, closed = self.machine.view, self._closed
+        await OwnerDrain(self.shell, self.guards, self.transfers, view, closed, logger).run(seconds)
 
     async def give_back(self) -> None:
         """See `Engine.give_back`. An owner that leaves is not hung."""

@@ -39,7 +39,7 @@ async def test_a_probe_that_fails_or_hangs_is_said_once_and_that_it_passes_again
 
         async def pass_time() -> None:
             for _ in range(12):
-                await owner._engine.show_life(probe, 0.001)
+                await owner._engine.watchdog.show_life(probe, 0.001)
                 await cluster.turn(SOON)
 
         await pass_time()

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from tenure import KeyedState
-from tenure.client import owner_engine
+from tenure.client import draining as of_client
 from tenure.client.owner import Owner
 from tenure.errors import ClosedError
 from tenure.testing.cluster import InProcessCluster
@@ -96,7 +96,7 @@ async def test_an_application_that_hangs_while_it_drains_serves_nothing_and_the_
 async def test_with_nothing_held_and_nobody_there_it_waits_no_drain_and_speaks_of_no_loss(
     stage: Stage, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(owner_engine, "RECONNECT_SECONDS", 0.0)
+    monkeypatch.setattr(of_client, "RECONNECT_SECONDS", 0.0)
     source = await stage.first()
     stage.cluster.kill_manager()
     await stage.until(lambda: not source.owner.ranges)
