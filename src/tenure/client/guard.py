@@ -23,10 +23,9 @@ from types import TracebackType
 from typing import Any
 
 from tenure.base.instants import Instant
-from tenure.base.keys import UserKey
+from tenure.base.keys import Key, UserKey
 from tenure.base.ranges import WHOLE, KeyRange
 from tenure.client.holdings import Board
-from tenure.client.interests import Interests
 from tenure.client.lease import Lease
 from tenure.errors import LeaseLost, NotOwner, UsageError
 from tenure.runtime.clock import Clock
@@ -51,10 +50,13 @@ class Guards:
         """Where a key is believed to be served, other than here."""
         self.expires_at = Instant(0)
         """Of all that is held, and of what is being given back."""
+        self.changes = 0
+        """How often something may have been lost. A guard that enters reads it before and after,
+        and so knows whether it came too late to be told."""
         self._lock = Lock()
-        self._entered: Interests[Guard] = Interests()
-        self._finishing: Interests[Guard] = Interests()
-        """Those whose bodies are to finish before their keys move."""
+        self._entered: dict[Guard, Key] = {}
+        """Every request enters and leaves, and something is lost now and then. So these two take no
+        lock, and whoever tells of a loss looks at all that are entered."""
         self._waiting: list[tuple[set[Guard], Callable[[], object]]] = []
         """What is to be done when none of these is to finish any more."""
         self._settling: list[KeyRange] = []
@@ -64,25 +66,37 @@ class Guards:
         """Tell `guard` when its lease is lost. Raises NotOwner if it is to finish, and its range is
         about to move.
         """
-        if guard.finishes:
-            with self._lock:
-                if any(lease.key in each for each in self._settling):
-                    raise self.not_owner(guard.key)
-                self._finishing.add(lease.key, guard)
-        self._entered.add(lease.key, guard)
+        self._entered[guard] = lease.key
+        # Whoever settles a range says so first, and then looks who is there: one sees the other.
+        settling = self._settling
+        if settling and guard.finishes and any(lease.key in each for each in settling):
+            self.remove(guard)
+            raise self.not_owner(guard.key)
 
-    def remove(self, guard: "Guard", lease: Lease) -> None:
+    def remove(self, guard: "Guard") -> None:
         """Tell it no more."""
-        self._entered.remove(lease.key, guard)
-        if guard.finishes:
-            self._waits_no_more(guard, lease)
+        del self._entered[guard]
+        if self._waiting and guard.finishes:
+            self._waits_no_more(guard)
+
+    def _within(self, ranges: Iterable[KeyRange]) -> "list[Guard]":
+        wanted = tuple(ranges)
+        there = list(self._entered.items())
+        if wanted == (WHOLE,):
+            return [guard for guard, _ in there]
+        return [guard for guard, key in there if any(key in each for each in wanted)]
+
+    def _finishing(self, ranges: Iterable[KeyRange]) -> "list[Guard]":
+        """Those whose bodies are to finish before their keys move."""
+        return [guard for guard in self._within(ranges) if guard.finishes]
 
     def tell_losers(self, ranges: Iterable[KeyRange] = (WHOLE,)) -> None:
         """Something in these ranges may have been lost: tell those whose lease is. From any thread.
 
         Those that are to finish are told by `keep`, which knows whether anybody else gets the key.
         """
-        for guard in self._entered.within(ranges):
+        self.changes += 1
+        for guard in self._within(ranges):
             if not guard.finishes and not guard.is_held():
                 guard.on_lost()
 
@@ -90,11 +104,12 @@ class Guards:
 
     def finishing(self, ranges: Iterable[KeyRange] = (WHOLE,)) -> int:
         """How many bodies in these ranges are to finish before their keys move."""
-        return len(self._finishing.within(ranges))
+        return len(self._finishing(ranges))
 
     def keep(self, revoked: Iterable[KeyRange], kept: tuple[KeyRange, ...]) -> None:
         """Of what is held no longer, nobody else gets `kept` yet: bodies there finish."""
-        for guard in self._finishing.within(revoked):
+        self.changes += 1
+        for guard in self._finishing(revoked):
             if not guard.is_held():
                 guard.is_kept = guard.is_kept or guard.is_in(kept)
                 if not guard.is_kept:
@@ -102,27 +117,29 @@ class Guards:
 
     def overtake(self, ranges: Iterable[KeyRange] = (WHOLE,)) -> None:
         """Nothing in these ranges is waited for any longer."""
-        for guard in self._finishing.within(ranges):
+        self.changes += 1
+        for guard in self._finishing(ranges):
             guard.finishes = guard.is_kept = False
             if not guard.is_held():
                 guard.on_lost()
-            if guard.lease is not None:
-                self._waits_no_more(guard, guard.lease)
+            self._waits_no_more(guard)
 
     def when_finished(self, ranges: Iterable[KeyRange], then: Callable[[], object]) -> None:
         """Call `then` when no body that has begun in these ranges is to finish any more; at once if
         there is none.
         """
+        left: set[Guard] = set()
+        wait = left, then
         with self._lock:
-            left = set(self._finishing.within(ranges))
-            if left:
-                self._waiting.append((left, then))
+            self._waiting.append(wait)  # before the look, so that whoever leaves after it sees it
+            left.update(self._finishing(ranges))
+            if not left:
+                self._waiting.remove(wait)
         if not left:
             then()
 
-    def _waits_no_more(self, guard: "Guard", lease: Lease) -> None:
+    def _waits_no_more(self, guard: "Guard") -> None:
         with self._lock:
-            self._finishing.remove(lease.key, guard)
             for left, _ in self._waiting:
                 left.discard(guard)
             due = [then for left, then in self._waiting if not left]
@@ -190,21 +207,22 @@ class Guard:
     def _enter(self) -> Lease:
         if self.lease is not None:
             raise UsageError(f"the guard of {self.key!r} was entered already; make another")
-        lease = self._guards.board.check(self.key)
+        guards = self._guards
+        changes = guards.changes
+        lease = guards.board.check(self.key)
         if lease is None:
-            raise self._guards.not_owner(self.key)
+            raise guards.not_owner(self.key)
         self.lease = lease
-        self._guards.add(self, lease)
+        guards.add(self, lease)
         self._is_inside = True
-        if not self.is_held():  # lost before anybody would have told us
+        if guards.changes != changes and not self.is_held():  # lost before we would have been told
             self._leave()
-            raise self._guards.not_owner(self.key)
+            raise guards.not_owner(self.key)
         return lease
 
     def _leave(self) -> None:
         self._is_inside = False
-        assert self.lease is not None
-        self._guards.remove(self, self.lease)
+        self._guards.remove(self)
 
     def is_held(self) -> bool:
         """Whether the lease with which the body began still is."""
@@ -216,7 +234,10 @@ class Guard:
 
     def has_lasted(self) -> bool:
         """Whether nobody else can have had the key up to now."""
-        return self.is_held() or (self.is_kept and self._guards.clock() < self._guards.expires_at)
+        guards, lease = self._guards, self.lease
+        if lease is not None and guards.board.holds(lease):
+            return True
+        return self.is_kept and guards.clock() < guards.expires_at
 
     def on_lost(self) -> None:
         """The lease is lost. From the thread that renews, or one that reads."""

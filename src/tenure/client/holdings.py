@@ -246,7 +246,10 @@ class Board:
         try:
             while True:
                 held = self.current
-                if held.number(lease.key) != lease.number:
+                number = held.numbers[bisect_right(held.bounds, lease.key)]
+                if held.firsts is not None:
+                    number = held.firsts[lease.key] or number
+                if number != lease.number:
                     return False
                 if held.journal != lease.journal:
                     return False

@@ -11,7 +11,6 @@ beginning. Such a wait is refused before it begins.
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Callable, Hashable
 from threading import Event, Lock, Thread, current_thread
 from typing import Any, TypeAlias
@@ -41,7 +40,7 @@ class Turns:
     def __init__(self, most_waiting: int) -> None:
         self._most_waiting = most_waiting
         self._lock = Lock()
-        self._lines: dict[Hashable, deque[InLine]] = {}
+        self._lines: dict[Hashable, list[InLine]] = {}
         """The first of a line has the turn."""
         self._waits: dict[Taker, Hashable] = {}
 
@@ -56,6 +55,10 @@ class Turns:
         place = InLine(key, task, _nobody)
         if self._begin(place):
             return place
+        return await self._wait(place, seconds)
+
+    async def _wait(self, place: InLine, seconds: float) -> InLine:
+        key = place.key
         loop = asyncio.get_running_loop()
         come = loop.create_future()
         place.wake = lambda: loop.call_soon_threadsafe(_finish, come)
@@ -89,18 +92,15 @@ class Turns:
 
     def _begin(self, place: InLine) -> bool:
         """Whether it is one's turn at once."""
-        with self._lock:
-            if place.key in self._lines:
-                return False
-            self._lines[place.key] = deque((place,))
-            return True
+        line = [place]
+        return self._lines.setdefault(place.key, line) is line  # one step, so it takes no lock
 
     def _join(self, place: InLine, seconds: float) -> bool:
         """Stand at the end of the line; True where it is one's turn after all."""
         with self._lock:
-            line = self._lines.get(place.key)
-            if line is None:
-                self._lines[place.key] = deque((place,))
+            ours = [place]
+            line = self._lines.setdefault(place.key, ours)
+            if line is ours:
                 return True
             self._check_chain(place.key, place.taker)
             if len(line) > self._most_waiting or seconds == 0:
@@ -149,7 +149,7 @@ class Turns:
                 if len(line) == 1:
                     del self._lines[place.key]
                     return
-                line.popleft()
+                del line[0]
                 place = line[0]
                 del self._waits[place.taker]
                 place.began_at = time.monotonic()

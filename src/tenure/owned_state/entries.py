@@ -61,7 +61,8 @@ class StoredEntries(KeyedState[Stored]):
         self._clock: Callable[[], int] = lambda: NEVER
         self._bytes = 0
         self._ends: list[tuple[int, int, UserKey]] = []
-        """When which entry ended when it was stored: a heap. What an entry says itself counts."""
+        """When which entry ended when it was first stored: a heap, to be looked at then. What an
+        entry says itself counts."""
         self._order = count()
 
     def belong_to(self, owner: str, kind: PoolKind, has_ended: Callable[[], bool]) -> None:
@@ -89,7 +90,8 @@ class StoredEntries(KeyedState[Stored]):
     def put(self, user_key: UserKey, entry: Stored, now: int) -> None:
         """Store `entry`. Raises Full where there is no room for it, having stored nothing."""
         with self._lock:
-            self._drop_ended(now)
+            if self._ends and self._ends[0][0] <= now:
+                self._drop_ended(now)
             old = self._values.get(user_key)
             if old is None and self._limit is not None and len(self._values) >= self._limit:
                 raise Full(
@@ -104,9 +106,15 @@ class StoredEntries(KeyedState[Stored]):
                     f"{more} more, where limit_bytes= allows {most}: it was not stored. Remove "
                     "entries, or give them an end with ttl="
                 )
-            super().__setitem__(user_key, entry)
+            if old is None:
+                super().__setitem__(user_key, entry)
+            else:  # it is in the index already
+                self._values[user_key] = entry
+                if self._marks:
+                    self._note(user_key)
             self._bytes += more
-            self._note_end(user_key, entry)
+            if old is None or not NEVER < old.ends_at <= entry.ends_at:
+                self._note_end(user_key, entry)
 
     def found(self, user_key: UserKey) -> Stored | None:
         """What is stored, whether it counts or not."""
@@ -129,8 +137,12 @@ class StoredEntries(KeyedState[Stored]):
         while ends and ends[0][0] <= now:
             user_key = heappop(ends)[2]
             entry = self._values.get(user_key)
-            if entry is not None and entry.ends_at != NEVER and entry.ends_at <= now:
+            if entry is None or entry.ends_at == NEVER:
+                continue
+            if entry.ends_at <= now:
                 del self[user_key]
+            else:  # it was stored again, to end later
+                self._note_end(user_key, entry)
 
     def size(self) -> int:
         """What keys and values take, as bytes."""
