@@ -1,0 +1,114 @@
+"""The examples of entities, run as their docstrings say; and the guide shows the chat room."""
+
+import asyncio
+from pathlib import Path
+
+import httpx
+import pytest
+from aiohttp import web
+
+from examples import agent, chat, scheduler, user_limits
+from tenure.testing.clock import come_to_rest
+from tests.repo.reading import ROOT
+from tests.repo.test_prose import python_fences
+from tests.unit.entities.stage import attached
+from tests.unit.manager.serving import serving
+
+pytestmark = pytest.mark.asyncio
+
+
+@pytest.fixture(autouse=True)
+def _in_a_directory_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def client_of(app: object) -> httpx.AsyncClient:
+    transport = httpx.ASGITransport(app)  # type: ignore[arg-type]
+    return httpx.AsyncClient(transport=transport, base_url="http://service")
+
+
+async def test_a_user_has_twenty_requests_and_then_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving(preset="test") as manager:
+        monkeypatch.setenv("TENURE_MANAGERS", manager.service.url)
+        async with user_limits.limits, client_of(user_limits.app) as client:
+            user_limits.limits.station.host.wall = lambda: 1_000_000.0
+            answers = [await client.get("/", headers={"X-User": "ann"}) for _ in range(21)]
+            assert [each.status_code for each in answers] == [200] * 20 + [429]
+            assert answers[-1].headers["Retry-After"] == "1"
+            assert (await client.get("/", headers={"X-User": "bob"})).status_code == 200
+
+
+async def test_a_job_runs_when_it_is_due_and_sends_its_lease(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    leases: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        leases.append(request.headers["Tenure-Lease"])
+        return web.Response(status=204)
+
+    service = web.Application()
+    service.router.add_post("/", answer)
+    runner = web.AppRunner(service)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    url = f"http://127.0.0.1:{runner.addresses[0][1]}/"
+    async with serving(preset="test") as manager:
+        monkeypatch.setenv("TENURE_MANAGERS", manager.service.url)
+        async with scheduler.jobs, client_of(scheduler.app) as client:
+            await client.put("/jobs/report", params={"every": 0.05, "url": url})
+            while len(found := (await client.get("/jobs/report")).json()) < 3:
+                await come_to_rest()
+            assert {status for _, status in found} == {204}
+            assert len({due for due, _ in found}) == len(found)
+    await runner.cleanup()
+    assert leases[0].startswith("jobs;journal=")
+
+
+async def test_a_session_streams_is_kept_and_can_be_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with serving(preset="test") as manager:
+        monkeypatch.setenv("TENURE_MANAGERS", manager.service.url)
+        async with agent.sessions, client_of(agent.app) as client:
+            watching, attaching = attached(agent.sessions, "one")
+            live = agent.sessions.station.host._live
+            while "one" not in live or not live["one"].envelope.sockets:
+                await come_to_rest()
+            assert (await client.post("/sessions/one", params={"text": "a b"})).json() == "a b "
+            watching.send("c d")
+            while len(watching.received) < 4:
+                await come_to_rest()
+            assert watching.received == ["a ", "b ", "c ", "d "]
+            saying = asyncio.create_task(agent.sessions["one"].say("x " * 1000))
+            while len(watching.received) < 5:
+                await come_to_rest()
+            await client.post("/sessions/one/stop")
+            assert len(await saying) < 200
+            watching.leave()
+            await attaching
+            kept = await agent.sessions["one"].messages()
+            assert [each["role"] for each in kept] == ["user", "assistant"] * 3
+        async with agent.sessions:
+            assert await agent.sessions["one"].messages() == kept
+
+
+async def test_the_chat_room_knows_who_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving(preset="test") as manager:
+        monkeypatch.setenv("TENURE_MANAGERS", manager.service.url)
+        async with chat.rooms, client_of(chat.app) as client:
+            ann, task = attached(chat.rooms, "attic", "ann")
+            ann.send("hello")
+            while not ann.received:
+                await come_to_rest()
+            assert (await client.get("/rooms/attic/people")).json() == ["ann"]
+            ann.leave()
+            await task
+
+
+async def test_the_guide_shows_these_very_programs() -> None:
+    guide = (ROOT / "docs" / "guides" / "entities.md").read_text("utf-8")
+    programs = [program for _, program in python_fences(guide)]
+    shown = (ROOT / "examples" / "chat.py").read_text("utf-8").split('"""', 2)[2].lstrip()
+    assert shown in programs
+    assert len(shown.splitlines()) < 40
