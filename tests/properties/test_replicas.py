@@ -2,14 +2,16 @@
 
 from collections.abc import Callable
 from random import Random
+from typing import TypeVar
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tenure.columns.engines.memory import MemoryEngine
 from tenure.columns.replica import Replica
+from tenure.columns.sweeping import Sweep, newest_doomed
 from tenure.columns.tables import Family, Table
-from tenure.protocol.replication.admission import Attempt, entry_digest
+from tenure.protocol.replication.admission import Attempt, Late, entry_digest
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.layout import AFTER, PLACE, position, row_key
 from tenure.protocol.replication.pages import CellPage, Slice, Steps, SuperPage
@@ -26,6 +28,7 @@ TABLE = Table(
 )
 KEY = b"row\0key"
 NOW = 1_000
+P = TypeVar("P")
 Told = list[tuple[int, list[Edit]]]
 
 
@@ -38,12 +41,12 @@ def replica_of(told: Told) -> Replica:
     return replica
 
 
-def run(steps: Steps[CellPage] | Steps[SuperPage]) -> CellPage | SuperPage:
+def run(steps: Steps[P]) -> P:
     while True:
         try:
             next(steps)
         except StopIteration as end:
-            page: CellPage | SuperPage = end.value
+            page: P = end.value
             return page
 
 
@@ -149,7 +152,10 @@ def test_the_order_of_repeats_does_not_matter_nor_how_often_they_come(
 
 @given(MUTATIONS)
 def test_digest_sums_and_places_follow_from_the_entries(told: Told) -> None:
-    replica = replica_of(told)
+    check_digest(replica_of(told))
+
+
+def check_digest(replica: Replica) -> None:
     at = position(KEY, TABLE.kind)
     digest = 0
     for name, kept in entries(replica).items():
@@ -166,6 +172,39 @@ def test_digest_sums_and_places_follow_from_the_entries(told: Told) -> None:
     again.open([TABLE])
     assert again.sums("t") == replica.sums("t")
     assert row_key(at + b"\2name", TABLE.kind)[0] == KEY
+
+
+@given(MUTATIONS, st.integers(0, 12), MUTATIONS)
+def test_sweeping_changes_nothing_that_readers_see_and_leaves_nothing_that_may_go(
+    told: Told, horizon: int, later: Told
+) -> None:
+    swept, twin = replica_of(told), TwinRow()
+    for time, edits in told:
+        twin.write(time, edits)
+    swept.raise_horizon(horizon)
+    run(Sweep(swept, TABLE).steps())
+    for time, edits in later:
+        refused = swept.write(TABLE, KEY, edits, Attempt(Version(0, time), "repeat"), NOW)
+        assert (refused == Late(horizon)) == (time <= horizon)
+        if refused is None:
+            twin.write(time, edits)
+    run(Sweep(swept, TABLE).steps())
+    for name, inner in sections():
+        found = seen(run(swept.page(TABLE, KEY, SHAPES[name], inner, Slice(100))))
+        assert found == twin.columns(name, inner)
+    assert newest_doomed(swept, "t", horizon) == 0
+    kept = [value for all_of in entries(swept).values() for _, value in all_of]
+    markers_and_tombstones = [each for each in kept if len(each) == 16 or each[16:] == b"\1"]
+    assert all(int.from_bytes(each[8:16]) > horizon for each in markers_and_tombstones)
+    check_digest(swept)
+
+
+def test_a_row_of_which_nothing_is_left_goes() -> None:
+    replica = replica_of([(1, [Edit("times", None, b"x", b"v")]), (2, [Edit()])])
+    replica.raise_horizon(2)
+    run(Sweep(replica, TABLE).steps())
+    for name in replica.engine.spaces() - {"meta"}:
+        assert list(replica.engine.cursor(name).walk(b"", None)) == []
 
 
 def _is_place(key: bytes, at: bytes, name: str) -> bool:

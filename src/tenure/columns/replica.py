@@ -27,6 +27,7 @@ from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.layout import (
     CELL,
     MARKER,
+    TIME_BYTES,
     FamilyShape,
     position,
     row_key,
@@ -285,11 +286,11 @@ def _sum_key(table: str, place: int) -> bytes:
 
 
 def _doomed_entry(doomed: Doomed) -> tuple[bytes, bytes]:
-    time, family, key = doomed
-    return b"".join((time, family.encode(), b"\0", key)), b""
+    key = b"".join((doomed.time, doomed.family.encode(), b"\0", doomed.key))
+    return key, MARKER if doomed.covers else CELL
 
 
-def doomed_of(entry: bytes) -> Doomed:
-    """What the key of an entry in the space of doomed things says."""
-    family, _, key = entry[8:].partition(b"\0")
-    return entry[:8], family.decode(), key
+def doomed_of(entry: bytes, kind: bytes) -> Doomed:
+    """What an entry in the space of doomed things says."""
+    family, _, key = entry[TIME_BYTES:].partition(b"\0")
+    return Doomed(entry[:TIME_BYTES], family.decode(), key, kind == MARKER)

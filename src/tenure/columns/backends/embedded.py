@@ -1,6 +1,7 @@
 """One replica in this process, over an engine: a directory, or memory."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Sequence
 from typing import Literal, TypeVar
@@ -10,17 +11,22 @@ from tenure.columns.commits import GroupCommit
 from tenure.columns.engines.contract import EngineBusy, StorageEngine
 from tenure.columns.replica import Replica
 from tenure.columns.results import FoundRow, RowPage
-from tenure.columns.tables import Table
+from tenure.columns.sweeping import Sweep, newest_doomed
+from tenure.columns.tables import Table, table_of
 from tenure.errors import Overloaded, StoreError, WriteUnknown
 from tenure.protocol.replication.admission import Attempt, Refused
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.layout import FamilyShape
-from tenure.protocol.replication.limits import PAGE_COLUMNS
+from tenure.protocol.replication.limits import HORIZON_LAG_US, PAGE_COLUMNS
 from tenure.protocol.replication.pages import CellPage, FoundCell, Slice, Steps, SuperPage
+
+_log = logging.getLogger("tenure.columns")
 
 P = TypeVar("P")
 Sync = Literal["normal", "fast"]
 
+SWEEP_SECONDS = 60.0
+"""Between two sweeps of what was deleted."""
 FAST_SECONDS = 1.0
 """Between two syncs of a store that answers before it syncs."""
 BUSY_ATTEMPTS = 100
@@ -47,7 +53,7 @@ class EmbeddedBackend:
         self._tables = tables
         self._mode = sync
         self._clock = clock
-        self._syncing: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
         self._is_dirty = False
         self.replica: Replica
         self.commits: GroupCommit
@@ -62,13 +68,15 @@ class EmbeddedBackend:
             engine.close()
             raise
         self.commits = GroupCommit(engine.sync)
+        self._tasks = [asyncio.create_task(self._sweep_now_and_then())]
         if self._mode == "fast":
-            self._syncing = asyncio.create_task(self._sync_now_and_then())
+            self._tasks.append(asyncio.create_task(self._sync_now_and_then()))
 
     async def close(self) -> None:
         """See `Backend.close`."""
-        if self._syncing:
-            self._syncing.cancel()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.wait(self._tasks)
         try:
             if self._is_dirty:
                 await self.commits.durable()
@@ -116,6 +124,31 @@ class EmbeddedBackend:
             if self._is_dirty:
                 self._is_dirty = False
                 await self.commits.durable()
+
+    async def _sweep_now_and_then(self) -> None:
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            try:
+                await self.sweep()
+            except EngineBusy:
+                continue  # what is left is swept the next time
+            except StoreError as error:
+                _log.warning("what was deleted is not swept any more: %s", error)
+                return
+
+    async def sweep(self) -> int:
+        """Remove for good what was deleted, as far as the horizon may go; returns how much."""
+        replica = self.replica
+        until = max(self._clock() - HORIZON_LAG_US, replica.horizon)
+        tables = [table_of(name, record) for name, record in replica.records.items()]
+        newest = max((newest_doomed(replica, table.name, until) for table in tables), default=0)
+        if newest > replica.horizon:
+            replica.raise_horizon(newest)
+            await self.commits.durable()
+        count = 0
+        for table in tables:
+            count += await in_steps(Sweep(replica, table).steps())
+        return count
 
     async def column(
         self,

@@ -17,7 +17,7 @@ writers' clocks differ, and in return no delete needs to look at all that it cov
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 from xxhash import xxh3_128_intdigest
@@ -76,9 +76,17 @@ Refused: TypeAlias = Outrun | Late | Ahead | Outranked
 
 Put: TypeAlias = tuple[str, bytes, bytes | None]
 """A family, a key, and what is kept there; None to remove it."""
-Doomed: TypeAlias = tuple[bytes, str, bytes]
-"""What goes when the horizon has passed it: the time as bytes, the family ("" for the row), the
-key of its tombstone or marker."""
+
+
+class Doomed(NamedTuple):
+    """What goes when the horizon has passed it: a tombstone, or a marker with what it covers."""
+
+    time: bytes
+    family: str
+    """Empty for the row's own marker."""
+    key: bytes
+    covers: bool
+    """Whether it is a marker."""
 
 
 class MutationAdmitted(msgspec.Struct, frozen=True):
@@ -149,7 +157,7 @@ class Mutation:
         above = record.marker
         if self._clears_row and version > above:
             above = version
-            outcome.doomed.append((packed_time(version), "", self._at))
+            outcome.doomed.append(Doomed(packed_time(version), "", self._at, covers=True))
         for family, markers in self._markers.items():
             entries = found[family]
             hidden = outcome.mark(family, markers, entries, above, self._at + MARKER)
@@ -176,8 +184,10 @@ def refusal_of(attempt: Attempt, record: RowRecord, horizon: int, now: int) -> R
     number, time = attempt.version
     if not may_write(number, attempt.journal, record):
         return Outranked(record.fence, record.journal)
-    if time > now + AHEAD_US:
-        return Ahead(now + AHEAD_US)
+    # A clock that was put back must not keep everybody from writing until it has caught up.
+    bound = max(now, horizon, version_of(record.newest).time) + AHEAD_US
+    if time > bound:
+        return Ahead(bound)
     if time <= horizon:
         return Late(horizon)
     if attempt.kind == "first" and attempt.version.packed() <= record.newest:
@@ -225,7 +235,7 @@ class _Outcome:
             if is_set and self._version > after[key]:
                 after[key] = self._version
                 self._put(family, key, before, self._version)
-                self.doomed.append((packed_time(self._version), family, key))
+                self.doomed.append(Doomed(packed_time(self._version), family, key, covers=True))
         top = max(above, after[whole])
         return {key: max(top, marker) for key, marker in after.items()}
 
@@ -241,7 +251,7 @@ class _Outcome:
         self._put(shape.name, key, before, cell)
         has_value = is_live(cell, b"")
         if not has_value:
-            self.doomed.append((packed_time(cell), shape.name, key))
+            self.doomed.append(Doomed(packed_time(cell), shape.name, key, covers=False))
         if shape.order == "time":
             if before is not None and is_live(before, b""):
                 self.puts.append((shape.name, place_of(section, name, before), None))

@@ -68,6 +68,12 @@ def test_a_time_more_than_a_minute_past_the_clock_is_refused() -> None:
     assert admit(Attempt(Version(0, NOW + AHEAD_US + 1))) == Ahead(NOW + AHEAD_US)
 
 
+def test_a_clock_that_was_put_back_keeps_nobody_from_writing() -> None:
+    far = NOW + 10 * AHEAD_US
+    assert isinstance(admit(Attempt(Version(0, far + 1)), newest(0, far)), MutationAdmitted)
+    assert isinstance(admit(Attempt(Version(0, far + 1)), horizon=far), MutationAdmitted)
+
+
 def test_a_lower_lease_number_is_refused_whatever_its_time() -> None:
     record = RowRecord(fence=7, journal=1)
     assert admit(Attempt(Version(6, 999), journal=1), record) == Outranked(7, 1)

@@ -1,0 +1,169 @@
+"""Sweeping: what was deleted goes for good, once the horizon has passed it.
+
+A tombstone must outlast every write that it may have to hide. So a store first promises, durably,
+to take no write of its time or an earlier one any more: it raises its *horizon*. Then the tombstone
+may go (R23, R24). One replica has nobody to wait for, so what it promises is settled at once (R25).
+
+The horizon lags behind the clock, for those who give times of their own, and is raised no further
+than what there is to sweep: a store in which nothing was deleted takes writes of any time.
+
+A mutation enters what it deletes, by time, into a list of what is doomed. The sweeper follows that
+list, so its work follows the deletes and not the size of the store. A marker covers what it hides,
+however much that is: the sweeper removes that in steps, and the marker last. A row of which nothing
+is left goes too, unless a fence was promised on it.
+"""
+
+from itertools import islice
+
+import msgspec
+
+from tenure.columns.engines.contract import Entry
+from tenure.columns.replica import Replica, doomed_of, doomed_space, rows_space, space
+from tenure.columns.tables import Table
+from tenure.protocol.replication.admission import Doomed, entry_digest
+from tenure.protocol.replication.cells import is_hidden, is_live, packed_time
+from tenure.protocol.replication.layout import (
+    AFTER,
+    CELL,
+    MARKER,
+    PLACE,
+    TIME_BYTES,
+    inverted,
+    row_key,
+)
+from tenure.protocol.replication.limits import STEP_ENTRIES
+from tenure.protocol.replication.names import unescaped
+from tenure.protocol.replication.pages import Steps
+from tenure.protocol.replication.records import NOTHING, stored
+
+DOOMED_AT_ONCE = 64
+"""Tombstones that one step removes: each takes a read and a write."""
+
+
+def newest_doomed(replica: Replica, table: str, until: int) -> int:
+    """The time of the newest thing that was deleted up to `until`; 0 where there is nothing."""
+    upper = (until + 1).to_bytes(TIME_BYTES)
+    walk = replica.engine.cursor(doomed_space(table)).walk(b"", upper, reverse=True)
+    return max((int.from_bytes(entry[:TIME_BYTES]) for entry, _ in islice(walk, 1)), default=0)
+
+
+class Sweep:
+    """One pass over what is doomed in one table, up to the horizon."""
+
+    def __init__(self, replica: Replica, table: Table) -> None:
+        self._replica = replica
+        self._table = table
+        self._upper = (replica.horizon + 1).to_bytes(TIME_BYTES)
+
+    def steps(self) -> Steps[int]:
+        """Remove it in steps; returns how much it was."""
+        count = 0
+        while True:
+            walk = self._replica.engine.cursor(doomed_space(self._table.name))
+            found = list(islice(walk.walk(b"", self._upper), DOOMED_AT_ONCE))
+            for entry, kind in found:
+                doomed = doomed_of(entry, kind)
+                yield from (
+                    self._clear(entry, doomed) if doomed.covers else self._drop(entry, doomed)
+                )
+            count += len(found)
+            if len(found) < DOOMED_AT_ONCE:
+                return count
+            yield
+
+    def _drop(self, entry: bytes, doomed: Doomed) -> Steps[None]:
+        """Remove a tombstone, unless something newer is there by now."""
+        name = space(self._table.name, doomed.family)
+        [cell] = self._replica.engine.get(name, [doomed.key])
+        at = self._at(doomed.key)
+        if cell is None or is_live(cell, b"") or packed_time(cell) != doomed.time:
+            self._apply(at, entry, [])
+        else:
+            changed = entry_digest(doomed.family, doomed.key, cell)
+            self._apply(at, entry, [(name, doomed.key, None)], changed)
+        yield from ()
+
+    def _clear(self, entry: bytes, doomed: Doomed) -> Steps[None]:
+        """Remove what a marker hides, and then the marker, unless it was set again by now."""
+        at = self._at(doomed.key)
+        marker = self._marker(doomed)
+        if marker[-TIME_BYTES:] != doomed.time:
+            self._apply(at, entry, [])
+            return
+        for family in [doomed.family] if doomed.family else self._table.families:
+            lower = doomed.key.removesuffix(MARKER) + CELL if doomed.family else at + MARKER
+            yield from self._remove_hidden(family, at, lower, marker)
+        if self._marker(doomed) != marker:
+            self._apply(at, entry, [])
+        elif doomed.family:
+            changed = entry_digest(doomed.family, doomed.key, marker)
+            gone = (space(self._table.name, doomed.family), doomed.key, None)
+            self._apply(at, entry, [gone], changed)
+        else:
+            self._apply(at, entry, [], has_marker=False)
+
+    def _marker(self, doomed: Doomed) -> bytes:
+        if not doomed.family:
+            return self._replica.record(self._table, doomed.key).marker
+        [found] = self._replica.engine.get(space(self._table.name, doomed.family), [doomed.key])
+        return found or NOTHING
+
+    def _remove_hidden(self, family: str, at: bytes, lower: bytes, marker: bytes) -> Steps[None]:
+        name, upper = space(self._table.name, family), lower[:-1] + AFTER
+        while True:
+            walk = self._replica.engine.cursor(name).walk(lower, upper)
+            found = list(islice(walk, STEP_ENTRIES))
+            gone = [
+                (key, value)
+                for key, value in found
+                if is_hidden(self._version(family, at, key, value), marker)
+            ]
+            changed = 0
+            for key, value in gone:
+                if len(value) > TIME_BYTES:  # places are no part of the digest
+                    changed ^= entry_digest(family, key, value)
+            self._apply(at, None, [(name, key, None) for key, _ in gone], changed)
+            if len(found) < STEP_ENTRIES:
+                return
+            lower = found[-1][0] + b"\0"
+            yield
+
+    def _version(self, family: str, at: bytes, key: bytes, value: bytes) -> bytes:
+        """That of any entry: markers and cells begin with it, places have it in two parts."""
+        if len(value) > TIME_BYTES:
+            return value
+        inside = len(at)
+        if self._table.shapes[family].has_supers:
+            _, inside = unescaped(key, len(at) + len(CELL))
+        inside += len(PLACE)
+        return value + inverted(key[inside : inside + TIME_BYTES])
+
+    def _at(self, key: bytes) -> bytes:
+        return key[: row_key(key, self._table.kind)[1]]
+
+    def _apply(
+        self,
+        at: bytes,
+        entry: bytes | None,
+        batch: list[Entry],
+        changed: int = 0,
+        *,
+        has_marker: bool = True,
+    ) -> None:
+        """Write what one step removes of a row, and with it what follows for the row's record."""
+        if entry is not None:
+            batch = [*batch, (doomed_space(self._table.name), entry, None)]
+        record = self._replica.record(self._table, at)
+        digest = int.from_bytes(record.digest) ^ changed
+        after = msgspec.structs.replace(
+            record,
+            digest=digest.to_bytes(16),
+            marker=record.marker if has_marker else NOTHING,
+        )
+        is_empty = not digest and after.marker == NOTHING and not after.fence
+        is_past = packed_time(record.newest) < self._upper
+        kept = None if is_empty and is_past else stored(after)
+        if after != record or kept is None:
+            batch = [*batch, (rows_space(self._table.name), at, kept)]
+        if batch:
+            self._replica.apply(self._table.name, at, batch, changed)

@@ -1,0 +1,146 @@
+"""What was deleted stays deleted, goes for good in time, and keeps nobody waiting."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tenure.columns.backends.embedded import EmbeddedBackend
+from tenure.columns.engines.contract import StorageEngine
+from tenure.columns.engines.memory import MemoryEngine
+from tenure.columns.engines.rocksdb import RocksEngine
+from tenure.columns.store import ColumnStore
+from tenure.columns.tables import Family, Table
+from tenure.errors import TooLate
+from tenure.protocol.replication.limits import HORIZON_LAG_US
+
+pytestmark = pytest.mark.asyncio
+
+TABLE = Table("t", f=Family(columns=int), t=Family(columns=int, order="time"))
+BEGINNING = 1_000_000_000_000_000
+
+
+class Wall:
+    """The clock on the wall, which tests turn."""
+
+    def __init__(self) -> None:
+        self.now = BEGINNING
+
+    def __call__(self) -> int:
+        return self.now
+
+
+@asynccontextmanager
+async def opened(
+    wall: Wall, engine: StorageEngine
+) -> AsyncIterator[tuple[ColumnStore, EmbeddedBackend]]:
+    backend = EmbeddedBackend(lambda: engine, [TABLE], clock=wall)
+    store = ColumnStore(backend, {"t": TABLE}, wall)
+    await store.open()
+    yield store, backend
+    await store.close()
+
+
+def entries(engine: MemoryEngine) -> int:
+    figures = engine.figures()
+    return sum(each["entries"] for name, each in figures.items() if name != "meta")
+
+
+async def test_a_tombstone_goes_when_nothing_may_come_that_it_hides() -> None:
+    wall, engine = Wall(), MemoryEngine()
+    async with opened(wall, engine) as (store, backend):
+        await store.insert(TABLE, "k", {"f": {1: b""}, "t": {1: b""}})
+        await store.delete(TABLE, "k", "f", 1)
+        deleted = await store.delete(TABLE, "k")
+        wall.now += HORIZON_LAG_US
+        assert await backend.sweep() < 2  # not yet the second: it is younger by a microsecond
+        wall.now += 10
+        assert await backend.sweep() > 0
+        assert entries(engine) == 0
+        with pytest.raises(TooLate, match="is settled") as raised:
+            await store.insert(TABLE, "k", {"f": {1: b"late"}}, timestamp=deleted.time)
+        assert raised.value.horizon == deleted.time
+        assert await store.get(TABLE, "k", "f", 1) is None
+        await store.insert(TABLE, "k", {"f": {1: b"new"}}, timestamp=deleted.time + 1)
+        assert (await store.get(TABLE, "k", "f", 1)).value == b"new"
+
+
+async def test_without_deletes_any_time_is_taken() -> None:
+    wall = Wall()
+    async with opened(wall, MemoryEngine()) as (store, backend):
+        await store.insert(TABLE, "k", {"f": {1: b""}})
+        wall.now += 10 * HORIZON_LAG_US
+        await backend.sweep()
+        await store.insert(TABLE, "k", {"f": {2: b""}}, timestamp=1)
+        assert (await store.get(TABLE, "k", "f", 2)).version.time == 1
+
+
+async def test_the_horizon_is_promised_before_anything_goes() -> None:
+    wall, engine = Wall(), MemoryEngine()
+    async with opened(wall, engine) as (store, backend):
+        await store.delete(TABLE, "k", "f", 1)
+        wall.now += 2 * HORIZON_LAG_US
+        await backend.sweep()
+        engine.crash()
+    async with opened(wall, engine) as (_, backend):
+        assert backend.replica.horizon == BEGINNING
+
+
+async def test_a_clock_that_went_back_does_not_hide_new_writes() -> None:
+    wall = Wall()
+    async with opened(wall, MemoryEngine()) as (store, backend):
+        await store.delete(TABLE, "k", "f", 1)
+        wall.now += 2 * HORIZON_LAG_US
+        await backend.sweep()
+        wall.now = BEGINNING - HORIZON_LAG_US
+        again = ColumnStore(backend, {"t": TABLE}, wall)
+        again._is_open = True
+        await again.insert(TABLE, "k", {"f": {1: b"late, and counts"}})
+        assert (await again.get(TABLE, "k", "f", 1)).value == b"late, and counts"
+
+
+async def fill_with_tombstones(store: ColumnStore, count: int) -> None:
+    for start in range(0, count, 10_000):
+        gone = dict.fromkeys(range(start, start + 10_000), b"")
+        await store.insert(TABLE, "k", {"f": gone})
+    await store.delete(TABLE, "k", "f")
+    await store.insert(TABLE, "k", {"f": {count: b"first", count + 1: b"second"}})
+
+
+@pytest.mark.parametrize("kind", ["memory", "rocksdb"])
+async def test_a_page_behind_many_tombstones_lets_the_loop_run(kind: str, tmp_path: Path) -> None:
+    count = 50_000
+    engine = MemoryEngine() if kind == "memory" else RocksEngine.open(tmp_path / "store")
+    async with opened(Wall(), engine) as (store, _):
+        await fill_with_tombstones(store, count)
+        turns = 0
+
+        async def tick() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        ticking = asyncio.create_task(tick())
+        page = await store.get(TABLE, "k", "f", first=1)
+        assert [column.value for column in page] == [b"first"]
+        page = await store.get(TABLE, "k", "f", first=5, next=page.next)
+        assert [column.value for column in page] == [b"second"]
+        ticking.cancel()
+        assert turns >= count // 512
+
+
+async def test_sweeping_goes_on_while_the_row_is_written(tmp_path: Path) -> None:
+    wall = Wall()
+    async with opened(wall, RocksEngine.open(tmp_path / "store")) as (store, backend):
+        await fill_with_tombstones(store, 20_000)
+        wall.now += 2 * HORIZON_LAG_US
+        sweeping = asyncio.create_task(backend.sweep())
+        for n in range(0, 20_000, 1_000):
+            await store.insert(TABLE, "k", {"f": {n: b"again"}})
+        await sweeping
+        page = await store.get(TABLE, "k", "f", first=100)
+        assert [each.name for each in page] == [*range(0, 20_000, 1_000), 20_000, 20_001]
+        assert len(list(backend.replica.engine.cursor("t.f").walk(b"", None))) == len(page)
