@@ -70,6 +70,7 @@ from tenure.routing.httpx_transport import RoutingTransport
 
 if TYPE_CHECKING:
     from tenure.columns.opening import open_store
+    from tenure.columns.owned_rows import OwnedRow, OwnedRows
     from tenure.columns.paths import DELETE
     from tenure.columns.results import Column, Page, Row, SuperColumn
     from tenure.columns.tables import Family, Table
@@ -82,6 +83,8 @@ _LATER = {
     "Column": "tenure.columns.results",
     "DELETE": "tenure.columns.paths",
     "Family": "tenure.columns.tables",
+    "OwnedRow": "tenure.columns.owned_rows",
+    "OwnedRows": "tenure.columns.owned_rows",
     "Page": "tenure.columns.results",
     "Row": "tenure.columns.results",
     "SuperColumn": "tenure.columns.results",
@@ -138,6 +141,8 @@ __all__ = [
     "NotOwner",
     "OutcomeUnknown",
     "Overloaded",
+    "OwnedRow",
+    "OwnedRows",
     "OwnedState",
     "Owner",
     "Page",

@@ -20,7 +20,9 @@ from tenure.protocol.replication.admission import (
     Doomed,
     Mutation,
     MutationAdmitted,
+    Outranked,
     Refused,
+    may_write,
 )
 from tenure.protocol.replication.cells import is_live, value_in
 from tenure.protocol.replication.edits import Edit
@@ -133,6 +135,19 @@ class Replica:
         batch.append((rows_space(name), at, stored(outcome.record)))
         batch.extend((doomed_space(name), *_doomed_entry(each)) for each in outcome.doomed)
         self.apply(name, at, batch, outcome.changed)
+        return None
+
+    def adopt(self, table: Table, key: bytes, number: int, journal: int) -> Outranked | None:
+        """Refuse every lower lease number from here on; it counts when it is synced."""
+        at = position(key, table.kind)
+        record = self.record(table, at)
+        if not may_write(number, journal, record):
+            return Outranked(record.fence, record.journal)
+        attempt = record.attempt + 1 if record.adopted == number else 1
+        after = msgspec.structs.replace(
+            record, fence=number, journal=journal, adopted=number, attempt=attempt
+        )
+        self.engine.apply([(rows_space(table.name), at, stored(after))])
         return None
 
     def apply(self, table: str, at: bytes, batch: list[Entry], changed: int) -> None:

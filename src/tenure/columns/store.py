@@ -11,9 +11,10 @@ from tenure.columns.backends.embedded import wall_clock
 from tenure.columns.paths import Path, edits_of, key_of, path_of
 from tenure.columns.results import Row, column_of, page_of, row_of
 from tenure.columns.tables import Table
-from tenure.columns.writes import RowWrite
+from tenure.columns.writes import RowMutation, RowWrite
 from tenure.errors import ClosedError, ForkedError, SchemaError, Unsupported
 from tenure.protocol.replication.clock import WriteClock
+from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.layout import TIME_BYTES, FamilyShape, inverted
 from tenure.protocol.replication.limits import PAGE_COLUMNS
 from tenure.protocol.replication.pages import Slice
@@ -104,7 +105,7 @@ class ColumnStore:
         self,
         table: Table,
         key: bytes,
-        edits: list[Any],
+        edits: list[Edit],
         timestamp: int | None,
         consistency: Consistency | None,
     ) -> RowWrite:
@@ -120,7 +121,11 @@ class ColumnStore:
         level: Consistency = "one" if table.writes == "async" else "quorum"
         if consistency is not None:
             level = _checked_level(consistency)
-        return RowWrite(self.backend, self._clock, self._wall, table, key, edits, level, timestamp)
+        return self.write(RowMutation(table, key, edits, level, timestamp))
+
+    def write(self, mutation: RowMutation) -> RowWrite:
+        """The write of a mutation that was checked; await it."""
+        return RowWrite(self.backend, self._clock, self._wall, mutation)
 
     # --- reading ---
 

@@ -3,13 +3,36 @@
 from collections.abc import Callable, Coroutine, Generator, Sequence
 from typing import Any
 
+import msgspec
+
 from tenure.columns.backends.contract import Backend, Consistency
 from tenure.columns.tables import Table
 from tenure.errors import ConfigurationError, Fenced, TooLate, WriteUnknown
-from tenure.protocol.replication.admission import Ahead, Attempt, Late, Outranked, Outrun
+from tenure.protocol.replication.admission import (
+    Ahead,
+    Attempt,
+    AttemptKind,
+    Late,
+    Outranked,
+    Outrun,
+)
 from tenure.protocol.replication.clock import WriteClock
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.versions import Version
+
+
+class RowMutation(msgspec.Struct, frozen=True):
+    """What is to be written of one row, and how."""
+
+    table: Table
+    key: bytes
+    edits: Sequence[Edit]
+    level: Consistency = "quorum"
+    time: int | None = None
+    """Given by the user; otherwise it is drawn."""
+    number: int = 0
+    """The lease number; 0 in a table that is not fenced."""
+    journal: int = 0
 
 
 class RowWrite:
@@ -22,20 +45,12 @@ class RowWrite:
         backend: Backend,
         clock: WriteClock,
         wall: Callable[[], int],
-        table: Table,
-        key: bytes,
-        edits: Sequence[Edit],
-        level: Consistency,
-        given: int | None,
+        mutation: RowMutation,
     ) -> None:
         self._backend = backend
         self._clock = clock
         self._wall = wall
-        self._table = table
-        self._key = key
-        self._edits = edits
-        self._level: Consistency = level
-        self._given = given
+        self.mutation = mutation
         self.version: Version | None = None
         """That of the last attempt; None before the first."""
 
@@ -47,21 +62,18 @@ class RowWrite:
         return self._write() if self.version is None else self._send("repeat", self.version)
 
     async def _write(self) -> Version:
-        if self._given is not None:
-            return await self._send("repeat", Version(0, self._given))
-        return await self._send("first", Version(0, self._clock.draw(self._wall())))
+        given = self.mutation.time
+        if given is not None:
+            return await self._send("repeat", Version(self.mutation.number, given))
+        return await self._send("first", self._draw())
 
-    async def _send(self, kind: Any, version: Version) -> Version:  # noqa: ANN401
+    def _draw(self) -> Version:
+        return Version(self.mutation.number, self._clock.draw(self._wall()))
+
+    async def _send(self, kind: AttemptKind, version: Version) -> Version:
         while True:
             self.version = version
-            attempt = Attempt(version, kind)
-            try:
-                refused = await self._backend.write(
-                    self._table, self._key, self._edits, attempt, self._level
-                )
-            except WriteUnknown as error:
-                error.write = self
-                raise
+            refused = await self._attempt(Attempt(version, kind, self.mutation.journal))
             match refused:
                 case None:
                     return version
@@ -86,4 +98,12 @@ class RowWrite:
                         f"a lease of number {fence} has been here, so number {version.number} is "
                         "refused; nothing was written"
                     )
-            version = Version(version.number, self._clock.draw(self._wall()))
+            version = self._draw()
+
+    async def _attempt(self, attempt: Attempt) -> Outrun | Late | Ahead | Outranked | None:
+        what = self.mutation
+        try:
+            return await self._backend.write(what.table, what.key, what.edits, attempt, what.level)
+        except WriteUnknown as error:
+            error.write = self
+            raise

@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 
 from tenure.columns.results import FoundRow, RowPage
 from tenure.columns.tables import Table
-from tenure.protocol.replication.admission import Attempt, Refused
+from tenure.protocol.replication.admission import Attempt, Outranked, Refused
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.layout import FamilyShape
 from tenure.protocol.replication.pages import CellPage, FoundCell, Slice, SuperPage
@@ -41,6 +41,12 @@ class Backend(Protocol):
 
         A refusal says that nothing was applied. Raises WriteUnknown where nobody knows, and
         Overloaded where nothing was begun. May be cancelled: then the outcome is unknown.
+        """
+        ...
+
+    async def adopt(self, table: Table, key: bytes, number: int, journal: int) -> Outranked | None:
+        """Promise, durably, to refuse every lower lease number for the row, and this one of another
+        journal; then only may the row be read. A refusal where a higher one was promised.
         """
         ...
 

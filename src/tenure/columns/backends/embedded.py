@@ -14,7 +14,7 @@ from tenure.columns.results import FoundRow, RowPage
 from tenure.columns.sweeping import Sweep, newest_doomed
 from tenure.columns.tables import Table, table_of
 from tenure.errors import Overloaded, StoreError, WriteUnknown
-from tenure.protocol.replication.admission import Attempt, Refused
+from tenure.protocol.replication.admission import Attempt, Outranked, Refused
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.layout import FamilyShape
 from tenure.protocol.replication.limits import HORIZON_LAG_US, PAGE_COLUMNS
@@ -111,6 +111,13 @@ class EmbeddedBackend:
             "the disk has not kept up with what is written to the store for five seconds; this "
             "write was not begun. Write less at once, or try again later"
         )
+
+    async def adopt(self, table: Table, key: bytes, number: int, journal: int) -> Outranked | None:
+        """See `Backend.adopt`."""
+        refused = self.replica.adopt(table, key, number, journal)
+        if refused is None:
+            await self.commits.durable()
+        return refused
 
     async def _keep(self) -> None:
         if self._mode == "fast":

@@ -35,14 +35,14 @@ from tenure.protocol.replication.limits import AHEAD_US
 from tenure.protocol.replication.records import NOTHING, RowRecord
 from tenure.protocol.replication.versions import Version, version_of
 
-Kind = Literal["first", "repeat"]
+AttemptKind = Literal["first", "repeat"]
 
 
 class Attempt(msgspec.Struct, frozen=True):
     """One try at a mutation."""
 
     version: Version
-    kind: Kind = "first"
+    kind: AttemptKind = "first"
     journal: int = 0
     """From which the lease number is; 0 without one."""
 

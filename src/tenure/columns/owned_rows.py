@@ -1,0 +1,255 @@
+"""`OwnedRows`: rows that only the holder of a lease changes, in memory and in the store.
+
+    rooms = Table("rooms", fenced_by="rooms", state=Family(columns=str))
+    kept = OwnedRows(store, rooms)
+    async with owner.guard("room-42") as lease:
+        room = await kept.load(lease, "room-42")
+        await room.insert({"state": {"topic": b"tea"}})
+
+Loading *adopts* the row: the store promises to refuse every lower lease number from then on,
+durably, and only then is the row read. So whatever a former owner still sends is refused, and what
+was read is what the row stays until this owner changes it (D6). No clock is asked.
+
+Memory must not differ from the store. So a row has one write under way at a time, and it is in
+memory when the store has it. A write whose outcome nobody knows, because it was cancelled or the
+disk did not answer, is repeated before anything else is written (R22).
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Protocol
+from weakref import WeakValueDictionary
+
+from tenure.base.keys import hashed_key, ordered_key
+from tenure.base.names import shown
+from tenure.columns.paths import edits_of, key_of, path_of
+from tenure.columns.results import Page, SuperColumn, column_of, page_of
+from tenure.columns.store import ColumnStore
+from tenure.columns.tables import Table
+from tenure.columns.writes import RowMutation, RowWrite
+from tenure.errors import ConfigurationError, Fenced, Full, LeaseLost
+from tenure.protocol.replication.edits import Edit
+from tenure.protocol.replication.layout import FamilyShape
+from tenure.protocol.replication.limits import PAGE_COLUMNS
+from tenure.protocol.replication.memory_row import MemoryRow
+from tenure.protocol.replication.pages import CellPage, Slice
+from tenure.protocol.replication.versions import Version
+
+ROW_BYTES = 16 << 20
+"""A row is in memory whole; what is larger belongs into another table, under keys of its own."""
+ROWS = 10_000
+"""Rows that are kept in memory, unless said otherwise."""
+
+
+class HeldLease(Protocol):
+    """What a row needs of a lease; that of `owner.check` or `owner.guard` has it."""
+
+    @property
+    def key(self) -> bytes:
+        """The key in the pool's key space."""
+        ...
+
+    @property
+    def number(self) -> int:
+        """The lease number."""
+        ...
+
+    @property
+    def journal(self) -> int:
+        """The identity of the journal from which the number is."""
+        ...
+
+    @property
+    def pool(self) -> str:
+        """The pool's name."""
+        ...
+
+
+class OwnedRows:
+    """The rows of a table that is `fenced_by` a pool, for owners of that pool.
+
+    At most `limit` rows are kept in memory. Raises ConfigurationError for a table without a fence.
+    """
+
+    def __init__(self, store: ColumnStore, table: Table, *, limit: int = ROWS) -> None:
+        if not table.fenced_by:
+            raise ConfigurationError(
+                f"the table {table.name!r} is not fenced: declare it with fenced_by=POOL, or use "
+                "the store itself"
+            )
+        if type(limit) is not int or limit < 1:
+            raise ConfigurationError(f"limit is a number of rows, not {shown(limit)}")
+        self._store = store
+        self._table = table
+        self._limit = limit
+        self._alive: WeakValueDictionary[bytes, OwnedRow] = WeakValueDictionary()
+        """Also those that were dropped and that somebody still has: there is one of each."""
+        self._recent: OrderedDict[bytes, OwnedRow] = OrderedDict()
+
+    async def load(self, lease: HeldLease, key: str | bytes | int) -> "OwnedRow":
+        """The row of `key`, adopted under `lease`: once for each lease number.
+
+        Raises LeaseLost where a newer owner of the key has been here, Full for a row that is larger
+        than 16 MiB, and ConfigurationError for the lease of another key or pool.
+        """
+        encoded = key_of(self._table, key)
+        self._check(lease, key)
+        row = self._alive.get(encoded)
+        if row is None or (row.number, row.journal) != (lease.number, lease.journal):
+            row = self._alive[encoded] = OwnedRow(self._store, self._table, encoded, lease)
+        await row.adopt()
+        self._recent[encoded] = row
+        self._recent.move_to_end(encoded)
+        while len(self._recent) > self._limit:
+            self._recent.popitem(last=False)
+        return row
+
+    def _check(self, lease: HeldLease, key: str | bytes | int) -> None:
+        if lease.pool != self._table.fenced_by:
+            raise ConfigurationError(
+                f"the lease is of the pool {lease.pool!r}, and the table {self._table.name!r} is "
+                f"fenced by {self._table.fenced_by!r}"
+            )
+        forms = [hashed_key(key)] if isinstance(key, int) else [hashed_key(key), ordered_key(key)]
+        if lease.key not in forms:
+            raise ConfigurationError(
+                f"the lease is of another key than {shown(key)}: pass the key that was checked"
+            )
+
+
+class OwnedRow:
+    """One row under one lease. Reading it asks nobody."""
+
+    def __init__(self, store: ColumnStore, table: Table, key: bytes, lease: HeldLease) -> None:
+        self.number = lease.number
+        self.journal = lease.journal
+        self._store = store
+        self._table = table
+        self._key = key
+        self._memory: MemoryRow | None = None
+        self._turn = asyncio.Lock()
+        self._unknown: RowWrite | None = None
+
+    # --- for the application ---
+
+    def get(self, *path: object) -> Any:  # noqa: ANN401 - what the path names
+        """What is at a path: a Column or None; a Page of columns, or of super columns; without a
+        path a Page for each family.
+        """
+        memory = self._loaded
+        place = path_of(self._table, path)
+        if place.shape is None:
+            return {name: self.get(name) for name in self._table.families}
+        shape, family = place.shape, self._table.families[place.shape.name]
+        if place.name is not None:
+            cell = memory.column(shape.name, place.super, place.name)
+            return None if cell is None else column_of(family, cell)
+
+        def columns(super_column: bytes | None) -> Page:
+            return page_of(family, CellPage(tuple(memory.columns(shape.name, super_column))))
+
+        if family.supers is None or place.super is not None:
+            return columns(place.super)
+        names = memory.supers(shape.name)
+        decode = family.supers.decode
+        return Page(tuple(SuperColumn(decode(name), columns(name).columns) for name in names))
+
+    async def insert(self, mutation: Mapping[str, Any]) -> Version:
+        """Write a row mutation, as `ColumnStore.insert`. It is in memory when the store has it.
+
+        Raises LeaseLost where a newer owner of the key has been here: nothing was written. Raises
+        Full, before anything is sent, where the row would become larger than 16 MiB.
+        """
+        return await self._write(edits_of(self._table, mutation))
+
+    async def delete(self, *path: object) -> Version:
+        """Delete what a path names, as `ColumnStore.delete`; raises as `insert`."""
+        return await self._write([path_of(self._table, path).edit()])
+
+    # --- inside ---
+
+    @property
+    def _loaded(self) -> MemoryRow:
+        assert self._memory is not None, "load returns it when it is adopted"
+        return self._memory
+
+    async def adopt(self) -> None:
+        """Promise and read; nothing where that was done."""
+        async with self._turn:
+            if self._memory is not None:
+                return
+            refused = await self._store.backend.adopt(
+                self._table, self._key, self.number, self.journal
+            )
+            if refused is not None:
+                raise LeaseLost(
+                    f"a lease of number {refused.fence} has been here, so number {self.number} is "
+                    "of a former owner"
+                )
+            self._memory = await self._read()
+
+    async def _read(self) -> MemoryRow:
+        memory = MemoryRow(self._table.shapes)
+        for shape in self._table.shapes.values():
+            async for super_column in self._sections(shape):
+                await self._read_section(memory, shape, super_column)
+        return memory
+
+    async def _sections(self, shape: FamilyShape) -> AsyncIterator[bytes | None]:
+        if not shape.has_supers:
+            yield None
+            return
+        part = Slice(PAGE_COLUMNS)
+        while True:
+            page = await self._store.backend.supers(
+                self._table, self._key, shape, part, 1, "quorum"
+            )
+            for name, _ in page.supers:
+                yield name
+            if page.next is None:
+                return
+            part = Slice(PAGE_COLUMNS, after=page.next)
+
+    async def _read_section(
+        self, memory: MemoryRow, shape: FamilyShape, super_column: bytes | None
+    ) -> None:
+        part = Slice(PAGE_COLUMNS)
+        while True:
+            page = await self._store.backend.page(
+                self._table, self._key, shape, super_column, part, "quorum"
+            )
+            for cell in page.cells:
+                memory.put(shape.name, super_column, cell)
+            self._check_size(memory.size)
+            if page.next is None:
+                return
+            part = Slice(PAGE_COLUMNS, after=page.next)
+
+    def _check_size(self, size: int) -> None:
+        if size > ROW_BYTES:
+            raise Full(
+                f"the row has {size} bytes, and an owned row {ROW_BYTES} at most, because it is in "
+                "memory whole: keep what is large in another table"
+            )
+
+    async def _write(self, edits: list[Edit]) -> Version:
+        async with self._turn:
+            if self._unknown is not None:
+                await self._send(self._unknown)
+            self._check_size(self._loaded.size + sum(each.size for each in edits))
+            mutation = RowMutation(
+                self._table, self._key, edits, number=self.number, journal=self.journal
+            )
+            return await self._send(self._store.write(mutation))
+
+    async def _send(self, write: RowWrite) -> Version:
+        """Until the store has said what became of it, the write is the next to be sent."""
+        self._unknown = write
+        try:
+            version = await write.repeat()
+        except Fenced as error:
+            raise LeaseLost(f"a newer owner of the key has been here: {error}") from error
+        self._unknown = None
+        self._loaded.apply(version, write.mutation.edits)
+        return version

@@ -1,0 +1,198 @@
+"""Rows under a lease: a former owner is refused, and memory is what the store has."""
+
+import asyncio
+import gc
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from tenure.base.keys import hashed_key
+from tenure.client.lease import Lease
+from tenure.columns.backends.embedded import EmbeddedBackend
+from tenure.columns.engines.memory import MemoryEngine
+from tenure.columns.opening import open_store
+from tenure.columns.owned_rows import OwnedRow, OwnedRows
+from tenure.columns.results import Column
+from tenure.columns.store import ColumnStore
+from tenure.columns.tables import Family, Table
+from tenure.errors import ConfigurationError, Fenced, Full, LeaseLost, Unsupported, WriteUnknown
+from tenure.protocol.replication.admission import Attempt, Refused
+
+pytestmark = pytest.mark.asyncio
+
+ROOMS = Table(
+    "rooms",
+    fenced_by="rooms",
+    state=Family(columns=str),
+    log=Family(columns=int, order="time"),
+    by=Family(supers=str, columns=int),
+)
+
+
+def lease(number: int, key: str = "attic", journal: int = 1, pool: str = "rooms") -> Lease:
+    return Lease(hashed_key(key), number, journal, pool)
+
+
+def names(page: Iterable[Column]) -> list[Any]:
+    return [each.name for each in page]
+
+
+async def test_a_former_owner_is_refused_and_what_it_wrote_before_is_there() -> None:
+    async with open_store("memory:", ROOMS) as store:
+        old, new = OwnedRows(store, ROOMS), OwnedRows(store, ROOMS)
+        room = await old.load(lease(5), "attic")
+        await room.insert({"state": {"topic": b"tea"}})
+        successor = await new.load(lease(6), "attic")
+        assert successor.get("state", "topic").value == b"tea"
+        with pytest.raises(LeaseLost, match="newer owner") as raised:
+            await room.insert({"state": {"topic": b"coffee"}})
+        assert isinstance(raised.value.__cause__, Fenced)
+        with pytest.raises(LeaseLost, match="number 6"):
+            await OwnedRows(store, ROOMS).load(lease(5), "attic")
+        assert (await store.get(ROOMS, "attic", "state", "topic")).value == b"tea"
+        await successor.insert({"state": {"topic": b"milk"}})
+        assert (await store.get(ROOMS, "attic", "state", "topic")).value == b"milk"
+
+
+async def test_the_promise_is_kept_through_a_crash() -> None:
+    engine = MemoryEngine()
+    backend = EmbeddedBackend(lambda: engine, [ROOMS])
+    store = ColumnStore(backend, {"rooms": ROOMS})
+    await store.open()
+    await OwnedRows(store, ROOMS).load(lease(6), "attic")
+    engine.crash()
+    with pytest.raises(LeaseLost):
+        await OwnedRows(store, ROOMS).load(lease(5), "attic")
+    await store.close()
+
+
+async def test_a_number_of_another_journal_must_be_higher() -> None:
+    async with open_store("memory:", ROOMS) as store:
+        await OwnedRows(store, ROOMS).load(lease(6, journal=1), "attic")
+        for number in (5, 6):
+            with pytest.raises(LeaseLost):
+                await OwnedRows(store, ROOMS).load(lease(number, journal=2), "attic")
+        await OwnedRows(store, ROOMS).load(lease(7, journal=2), "attic")
+
+
+async def test_a_lease_number_wins_over_any_clock() -> None:
+    wall = [2_000_000_000_000_000]
+    engine = MemoryEngine()
+    backend = EmbeddedBackend(lambda: engine, [ROOMS], clock=lambda: wall[0])
+    store = ColumnStore(backend, {"rooms": ROOMS}, lambda: wall[0])
+    await store.open()
+    old = await OwnedRows(store, ROOMS).load(lease(5), "attic")
+    await old.insert({"state": {"topic": b"from a clock that is ahead"}})
+    wall[0] -= 1_000_000_000_000
+    slow = ColumnStore(backend, {"rooms": ROOMS}, lambda: wall[0])
+    new = await OwnedRows(slow, ROOMS).load(lease(6), "attic")
+    version = await new.insert({"state": {"topic": b"tea"}})
+    assert (version.number, version.time) == (6, wall[0])
+    assert (await store.get(ROOMS, "attic", "state", "topic")).value == b"tea"
+    await store.close()
+
+
+async def test_memory_is_what_the_store_has() -> None:
+    async with open_store("memory:", ROOMS) as store:
+        kept = OwnedRows(store, ROOMS)
+        room = await kept.load(lease(5), "attic")
+        await room.insert({"state": {"a": b"1", "b": b"2"}, "log": {1: b"", 2: b""}})
+        await room.insert({"log": {3: b"", 1: b"again"}, "by": {"ann": {1: b""}, "bob": {2: b""}}})
+        await room.delete("state", "a")
+        await room.delete("by", "ann")
+        again = await OwnedRows(store, ROOMS).load(lease(6), "attic")
+        for path in (("state",), ("log",), ("by",), ("by", "bob"), ("log", 1), ("state", "a")):
+            assert room.get(*path) == again.get(*path)
+        assert names(room.get("log")) == [1, 3, 2]
+        assert names(room.get("by")) == ["bob"]
+        assert room.get("by") == again.get()["by"]
+        await again.delete()
+        assert all(len(page) == 0 for page in again.get().values())
+
+
+async def test_a_row_is_adopted_once_for_each_lease_number() -> None:
+    async with open_store("memory:", ROOMS) as store:
+        kept = OwnedRows(store, ROOMS, limit=1)
+        room = await kept.load(lease(5), "attic")
+        assert await kept.load(lease(5), "attic") is room
+        other = await kept.load(lease(6), "attic")
+        assert other is not room
+        await kept.load(lease(1, "cellar"), "cellar")
+        assert await kept.load(lease(6), "attic") is other  # somebody has it: there is one of it
+        del other
+        gc.collect()
+        await kept.load(lease(1, "cellar"), "cellar")
+        assert len(kept._alive) == 1
+        both = await asyncio.gather(*(kept.load(lease(7), "attic") for _ in range(2)))
+        assert both[0] is both[1]
+
+
+async def test_a_table_with_a_fence_takes_no_write_without_a_lease() -> None:
+    plain = Table("plain", state=Family(columns=str))
+    async with open_store("memory:", ROOMS, plain) as store:
+        with pytest.raises(Unsupported, match="OwnedRows"):
+            await store.insert(ROOMS, "attic", {"state": {"topic": b"tea"}})
+        with pytest.raises(ConfigurationError, match="not fenced"):
+            OwnedRows(store, plain)
+        kept = OwnedRows(store, ROOMS)
+        with pytest.raises(ConfigurationError, match="another key"):
+            await kept.load(lease(5, "cellar"), "attic")
+        with pytest.raises(ConfigurationError, match="of the pool 'others'"):
+            await kept.load(lease(5, pool="others"), "attic")
+
+
+async def test_a_row_has_a_limit() -> None:
+    async with open_store("memory:", ROOMS) as store:
+        room = await OwnedRows(store, ROOMS).load(lease(5), "attic")
+        await room.insert({"state": {"a": bytes(9 << 20)}})
+        with pytest.raises(Full, match="in memory whole"):
+            await room.insert({"state": {"b": bytes(9 << 20)}})
+        assert names(room.get("state")) == ["a"]
+
+
+class Uncertain(EmbeddedBackend):
+    """Applies the next write, or does not, and then cannot say which."""
+
+    outcomes: tuple[bool, ...] = ()
+
+    async def write(self, *what: Any) -> Refused | None:  # noqa: ANN401
+        attempts.append(what[3])
+        if not self.outcomes:
+            return await super().write(*what)
+        is_applied, *rest = self.outcomes
+        self.outcomes = tuple(rest)
+        if is_applied:
+            await super().write(*what)
+        raise WriteUnknown("the disk did not answer")
+
+
+attempts: list[Attempt] = []
+
+
+@pytest.mark.parametrize("is_applied", [True, False])
+async def test_an_unknown_write_is_repeated_before_another_one(is_applied: bool) -> None:
+    backend = Uncertain(MemoryEngine, [ROOMS])
+    store = ColumnStore(backend, {"rooms": ROOMS})
+    await store.open()
+    room = await OwnedRows(store, ROOMS).load(lease(5), "attic")
+    backend.outcomes = (is_applied,)
+    with pytest.raises(WriteUnknown):
+        await room.insert({"log": {1: b""}})
+    assert names(room.get("log")) == []
+    attempts.clear()
+    await room.insert({"log": {2: b""}})
+    assert [each.kind for each in attempts] == ["repeat", "first"]
+    assert names(room.get("log")) == names(await store.get(ROOMS, "attic", "log")) == [2, 1]
+    await store.close()
+
+
+async def test_a_cancelled_write_is_repeated_before_another_one() -> None:
+    async with open_store("memory:", ROOMS) as store:
+        room: OwnedRow = await OwnedRows(store, ROOMS).load(lease(5), "attic")
+        task = asyncio.create_task(room.insert({"log": {1: b""}}))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+        await room.insert({"log": {2: b""}})
+        assert names(room.get("log")) == names(await store.get(ROOMS, "attic", "log"))
