@@ -131,7 +131,8 @@ class Replica:
         if not isinstance(outcome, MutationAdmitted):
             return outcome
         name = table.name
-        batch: list[Entry] = [(space(name, family), k, value) for family, k, value in outcome.puts]
+        spaces = {family: space(name, family) for family in found}
+        batch: list[Entry] = [(spaces[family], k, value) for family, k, value in outcome.puts]
         batch.append((rows_space(name), at, stored(outcome.record)))
         batch.extend((doomed_space(name), *_doomed_entry(each)) for each in outcome.doomed)
         self.apply(name, at, batch, outcome.changed)

@@ -130,7 +130,8 @@ class RocksEngine:
         self._log = log
         self._options = options
         self._translated = Translated(path)
-        self._cache = rocksdict().Cache(options.cache_bytes)
+        self._binding = rocksdict()
+        self._cache = self._binding.Cache(options.cache_bytes)
         self._cursors: WeakSet[RocksCursor] = WeakSet()
         self._handles: dict[str, ColumnFamily] = {}
         self._spaces: dict[str, Rdict] = {}
@@ -230,17 +231,19 @@ class RocksEngine:
 
     def apply(self, batch: Sequence[Entry]) -> None:
         """See `StorageEngine.apply`."""
-        writing = rocksdict().WriteBatch(raw_mode=True)
+        writing = self._binding.WriteBatch(raw_mode=True)
+        handles, counts = self._handles, self._entries
         for space, key, value in batch:
+            counts[space] += 1
             if value is None:
-                writing.delete(key, self._handles[space])
+                writing.delete(key, handles[space])
             else:
-                writing.put(key, value, self._handles[space])
+                writing.put(key, value, handles[space])
         with self._translated:
             self._db.write(writing, self._write)
-        for space, _, _ in batch:
-            self._entries[space] += 1
-            if self._entries[space] >= self._options.family_entries:
+        most = self._options.family_entries
+        for space, count in counts.items():
+            if count >= most:
                 self._flush_if_many(space)
 
     def _flush_if_many(self, space: str) -> None:

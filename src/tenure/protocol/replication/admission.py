@@ -16,7 +16,7 @@ That is more than needed where the newest is in another column; it costs one mor
 writers' clocks differ, and in return no delete needs to look at all that it covers.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -104,42 +104,58 @@ def entry_digest(family: str, key: bytes, entry: bytes) -> int:
     return xxh3_128_intdigest(b"".join((family.encode(), b"\0", key, b"\0", entry)))
 
 
+class _Section:
+    """What a mutation changes of a simple family, or of one super column."""
+
+    def __init__(self, shape: FamilyShape, at: bytes, super_column: bytes | None) -> None:
+        self.shape = shape
+        self.prefix = shape.section(at, super_column)
+        self.is_cleared = False
+        self.values: dict[bytes, bytes | None] = {}
+        """By name."""
+
+    def add(self, name: bytes, value: bytes | None) -> None:
+        """Two edits of one column are merged as those of two mutations would be (R1)."""
+        if name in self.values:
+            other = self.values[name]
+            if other is None or (value is not None and value <= other):
+                return
+        self.values[name] = value
+
+    def wanted(self) -> list[bytes]:
+        """Of its marker, and of its cells."""
+        base = self.prefix + CELL
+        return [self.prefix + MARKER, *(base + name for name in self.values)]
+
+
 class Mutation:
     """A mutation of one row on its way into a replica: what it must see, and what comes of it."""
 
     def __init__(self, shapes: Mapping[str, FamilyShape], at: bytes, edits: Sequence[Edit]) -> None:
         self._at = at
         self._clears_row = False
-        self._markers: dict[str, dict[bytes, bool]] = {}
-        """By family: the key of each marker above what is edited, and whether it is set."""
-        self._cells: dict[str, dict[bytes, tuple[bytes, bytes, bytes | None, bytes]]] = {}
-        """By family and key: section, name, value, and the marker next above."""
-        self._shapes = shapes
+        self._families: dict[str, dict[bytes | None, _Section]] = {}
+        """By super column; the section of None comes first, for it has the family's marker."""
         for edit in edits:
-            self._sort_in(edit)
-
-    def _sort_in(self, edit: Edit) -> None:
-        if edit.family is None:
-            self._clears_row = True
-            return
-        markers = self._markers.setdefault(edit.family, {})
-        section = self._shapes[edit.family].section(self._at, edit.super)
-        whole, own = self._at + MARKER, section + MARKER
-        markers.setdefault(whole, False)
-        if edit.name is None:
-            markers[own] = True
-            return
-        markers.setdefault(own, False)
-        cells = self._cells.setdefault(edit.family, {})
-        key = b"".join((section, CELL, edit.name))
-        if key in cells and not _beats(edit.value, cells[key][2]):
-            return
-        cells[key] = section, edit.name, edit.value, own
+            if edit.family is None:
+                self._clears_row = True
+                continue
+            sections = self._families.get(edit.family)
+            if sections is None:
+                whole = _Section(shapes[edit.family], at, None)
+                sections = self._families[edit.family] = {None: whole}
+            section = sections.get(edit.super)
+            if section is None:
+                section = sections[edit.super] = _Section(shapes[edit.family], at, edit.super)
+            if edit.name is None:
+                section.is_cleared = True
+            else:
+                section.add(edit.name, edit.value)
 
     def wanted(self) -> Iterable[tuple[str, list[bytes]]]:
         """What `admit` must be given, by family."""
-        for family, markers in self._markers.items():
-            yield family, [*markers, *self._cells.get(family, ())]
+        for family, sections in self._families.items():
+            yield family, [key for section in sections.values() for key in section.wanted()]
 
     def admit(
         self,
@@ -158,16 +174,14 @@ class Mutation:
         if self._clears_row and version > above:
             above = version
             outcome.doomed.append(Doomed(packed_time(version), "", self._at, covers=True))
-        for family, markers in self._markers.items():
-            entries = found[family]
-            hidden = outcome.mark(family, markers, entries, above, self._at + MARKER)
-            old = entries[len(markers) :]
-            shape = self._shapes[family]
-            cells = self._cells.get(family, {})
-            for (key, (section, name, value, own)), before in zip(cells.items(), old, strict=True):
-                cell = cell_of(version, value)
-                if version > hidden[own] and (before is None or before < cell):
-                    outcome.write(shape, section, name, key, before, cell)
+        for family, sections in self._families.items():
+            entries = iter(found[family])
+            marker = above
+            for super_column, section in sections.items():
+                hidden = outcome.mark(section, next(entries), marker)
+                if super_column is None:
+                    marker = hidden
+                outcome.write(section, entries, hidden)
         after = msgspec.structs.replace(
             record,
             newest=max(record.newest, version),
@@ -206,11 +220,6 @@ def may_write(number: int, journal: int, record: RowRecord) -> bool:
     return journal == record.journal
 
 
-def _beats(value: bytes | None, other: bytes | None) -> bool:
-    """Which of two edits of one column counts, within one mutation: as between mutations (R1)."""
-    return other is not None and (value is None or value > other)
-
-
 class _Outcome:
     """The puts of one mutation, and their effect on the digest."""
 
@@ -220,43 +229,34 @@ class _Outcome:
         self.doomed: list[Doomed] = []
         self.changed = 0
 
-    def mark(
-        self,
-        family: str,
-        markers: Mapping[bytes, bool],
-        entries: Sequence[bytes | None],
-        above: bytes,
-        whole: bytes,
-    ) -> dict[bytes, bytes]:
-        """Set the markers that are to be set; returns the greatest at or above each place."""
-        after = {}
-        for (key, is_set), before in zip(markers.items(), entries, strict=False):
-            after[key] = before or NOTHING
-            if is_set and self._version > after[key]:
-                after[key] = self._version
-                self._put(family, key, before, self._version)
-                self.doomed.append(Doomed(packed_time(self._version), family, key, covers=True))
-        top = max(above, after[whole])
-        return {key: max(top, marker) for key, marker in after.items()}
+    def mark(self, section: _Section, before: bytes | None, above: bytes) -> bytes:
+        """Set the section's marker if it is to be set; the greatest at it and above."""
+        version = self._version
+        if section.is_cleared and version > (before or NOTHING):
+            family, key = section.shape.name, section.prefix + MARKER
+            self._put(family, key, before, version)
+            self.doomed.append(Doomed(packed_time(version), family, key, covers=True))
+            return max(above, version)
+        return max(above, before or NOTHING)
 
-    def write(
-        self,
-        shape: FamilyShape,
-        section: bytes,
-        name: bytes,
-        key: bytes,
-        before: bytes | None,
-        cell: bytes,
-    ) -> None:
-        self._put(shape.name, key, before, cell)
-        has_value = is_live(cell, b"")
-        if not has_value:
-            self.doomed.append(Doomed(packed_time(cell), shape.name, key, covers=False))
-        if shape.order == "time":
-            if before is not None and is_live(before, b""):
-                self.puts.append((shape.name, place_of(section, name, before), None))
-            if has_value:
-                self.puts.append((shape.name, place_of(section, name, cell), number_of(cell)))
+    def write(self, section: _Section, entries: Iterator[bytes | None], hidden: bytes) -> None:
+        """Write the cells that count. `entries` are those that are there, in order."""
+        version, prefix, family = self._version, section.prefix, section.shape.name
+        base, by_time = prefix + CELL, section.shape.order == "time"
+        is_hidden = version <= hidden
+        for (name, value), before in zip(section.values.items(), entries, strict=False):
+            cell = cell_of(version, value)
+            if is_hidden or (before is not None and before >= cell):
+                continue
+            key = base + name
+            self._put(family, key, before, cell)
+            if value is None:
+                self.doomed.append(Doomed(packed_time(cell), family, key, covers=False))
+            if by_time:
+                if before is not None and is_live(before, b""):
+                    self.puts.append((family, place_of(prefix, name, before), None))
+                if value is not None:
+                    self.puts.append((family, place_of(prefix, name, cell), number_of(cell)))
 
     def _put(self, family: str, key: bytes, before: bytes | None, after: bytes) -> None:
         self.puts.append((family, key, after))

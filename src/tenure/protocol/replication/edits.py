@@ -33,7 +33,9 @@ def check_size(edits: list[Edit]) -> None:
         raise SchemaError(
             f"the mutation has {len(edits)} columns, and {MUTATION_EDITS} at most: split it"
         )
-    size = sum(each.size for each in edits)
+    size = 0
+    for edit in edits:
+        size += len(edit.name or b"") + len(edit.value or b"")
     if size > MUTATION_BYTES:
         raise SchemaError(
             f"the mutation has {size} bytes, and {MUTATION_BYTES} at most: write it in parts"

@@ -29,7 +29,7 @@ from tenure.columns.backends.contract import Consistency
 from tenure.columns.results import FoundRow, RowPage
 from tenure.columns.tables import Table
 from tenure.errors import Unsupported
-from tenure.protocol.replication.admission import Ahead, Attempt, Refused
+from tenure.protocol.replication.admission import Ahead, Attempt, Outranked, Refused
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.layout import FamilyShape, inverted
 from tenure.protocol.replication.limits import AHEAD_US, PAGE_COLUMNS
@@ -121,6 +121,10 @@ class CassandraBackend:
         if level == "each_quorum":
             raise Unsupported("Cassandra reads at no each_quorum: choose local_quorum or quorum")
         return RowReading(self._driver, self._sizes, table, key, level)
+
+    async def adopt(self, table: Table, key: bytes, number: int, journal: int) -> Outranked | None:
+        """See `Backend.adopt`. Raises Unsupported, as opening a table with a fence does here."""
+        raise Unsupported(f"the rows of {table.name!r} are not fenced in this store")
 
     async def column(
         self,
