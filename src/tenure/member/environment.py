@@ -12,6 +12,8 @@ from aiohttp import ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
 from tenure.member.asgi import App
 from tenure.member.listener import MemberListener, OwnListener
 
+ADDED_BY_AIOHTTP = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
+"""What it would add to requests that do not have it, and is not to add to what is relayed."""
 KEEP_ALIVE_SECONDS = 4.0
 """Less than the listener keeps an idle connection (5 s): it is not closed while it is chosen."""
 
@@ -43,6 +45,7 @@ class NetworkOfMembers:
             connector=TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_SECONDS),
             cookie_jar=DummyCookieJar(),
             auto_decompress=False,
+            skip_auto_headers=ADDED_BY_AIOHTTP,
             timeout=ClientTimeout(total=None),
         )
 

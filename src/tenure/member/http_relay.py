@@ -29,7 +29,6 @@ from tenure.member.asgi import (
     text_of,
 )
 from tenure.member.member import Member
-from tenure.routing.attempt_limit import AttemptLimit
 from tenure.routing.router import Router
 from tenure.routing.trying import (
     IDEMPOTENCY_KEY,
@@ -47,8 +46,6 @@ fill the memory."""
 
 ServeHere: TypeAlias = Callable[[Receive], Awaitable[None]]
 """Serves the request in this process after all."""
-SKIPPED = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
-"""What aiohttp would add to requests that do not have it."""
 
 
 async def relay_http(
@@ -163,16 +160,15 @@ async def sent(
     url = url_at(router, address, scope)
     # No limit in time: how long the application may take is for the client to say. But what may be
     # repeated is given up when its key goes elsewhere.
-    limit = AttemptLimit(router.lookup, wanted, address, None)
+    limit = router.limit_of(wanted, address, None)
     try:
-        async with limit:
+        with limit:
             response = await member.session.request(
                 scope["method"],
                 url,
                 headers=headers_for(member, scope),
                 data=body.to_send(),
                 allow_redirects=False,
-                skip_auto_headers=SKIPPED,
             )
     except ClientConnectorError as error:
         return Unsent(str(error))
@@ -199,8 +195,7 @@ def url_at(router: Router, address: str, scope: Scope) -> URL:
     path = raw.decode("latin-1") if raw else URL.build(path=scope["path"]).raw_path
     return URL.build(
         scheme=origin.scheme,
-        host=origin.host,
-        port=origin.port,
+        authority=origin.authority,
         path=origin.prefix + path,
         query_string=scope["query_string"].decode("latin-1"),
         encoded=True,

@@ -75,8 +75,7 @@ class AiohttpRoute:
 
         async def attempt(address: str, deadline: float) -> ClientResponse | Attempted:
             request.url = self._at(address, url)
-            limit = AttemptLimit(router.lookup, wanted, address, deadline)
-            came = await sent(limit, request, handler)
+            came = await sent(router.limit_of(wanted, address, deadline), request, handler)
             if isinstance(came, Refused | InDoubt):
                 await request.close()  # before it is sent again, nothing may still write its body
             return came
@@ -93,8 +92,7 @@ class AiohttpRoute:
         origin = self._router.origin(address)
         return URL.build(
             scheme=origin.scheme,
-            host=origin.host,
-            port=origin.port,
+            authority=origin.authority,
             path=origin.prefix + url.raw_path,
             query_string=url.raw_query_string,
             encoded=True,
@@ -113,8 +111,11 @@ async def sent(
 ) -> ClientResponse | Attempted:
     """Send it once: the answer, or what came of it."""
     try:
-        async with limit:
-            return await judged(await handler(request))
+        with limit:
+            response = await handler(request)
+            came = judge(response.status, response.headers)
+            if came is not None:
+                await drop(response)
     except (ClientConnectorError, ConnectionTimeoutError) as error:
         return Unsent(str(error))
     except (ClientConnectionError, OSError) as error:
@@ -124,15 +125,7 @@ async def sent(
                 raise  # a limit of the session's own
             return given_up
         return InDoubt(f"the connection broke: {error!r}")
-
-
-async def judged(response: ClientResponse) -> ClientResponse | Attempted:
-    """The answer, if it is for the caller; otherwise what it means."""
-    came = judge(response.status, response.headers)
-    if came is None:
-        return response
-    await drop(response)
-    return came
+    return response if came is None else came
 
 
 async def drop(response: ClientResponse) -> None:

@@ -2,86 +2,145 @@
 
 Until the deadline; and a request that may be repeated, only until its key is elsewhere. An owner
 that stands still keeps its connections: whoever waits there for an answer waits in vain, while
-another owner has the key already. Most attempts are over before anybody looks.
+another owner has the key already. Most attempts are over before anybody looks, so none has a timer
+of its own: one timer of the loop looks at all that take long.
 """
 
 import asyncio
 from contextlib import suppress
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from tenure.routing.finder import Finder, Watching
 from tenure.routing.trying import InDoubt, Wanted
 
 LOOKS_AFTER_SECONDS = 0.5
 """Most requests are answered by then, and cost no look."""
+LOOKS_EVERY_SECONDS = 0.1
+
+
+class Lookout:
+    """Looks at the attempts of one event loop that are under way."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self._under_way: dict[AttemptLimit, float] = {}
+        """When it is to be looked at. Those that began first come first."""
+        self._is_looking = False
+
+    def add(self, limit: "AttemptLimit") -> None:
+        """It has begun."""
+        self._under_way[limit] = self.loop.time() + LOOKS_AFTER_SECONDS
+        if not self._is_looking:
+            self._is_looking = True
+            self.loop.call_later(LOOKS_EVERY_SECONDS, self._look)
+
+    def remove(self, limit: "AttemptLimit") -> None:
+        """It is over."""
+        self._under_way.pop(limit, None)
+
+    def _look(self) -> None:
+        now = self.loop.time()
+        for limit, due in list(self._under_way.items()):
+            if now < due:
+                break
+            del self._under_way[limit]
+            limit.watch_key()
+        self._is_looking = bool(self._under_way)
+        if self._is_looking:
+            self.loop.call_later(LOOKS_EVERY_SECONDS, self._look)
 
 
 class AttemptLimit:
-    """`async with`, around one attempt: ends it by TimeoutError."""
+    """`with`, around one attempt in a task: ends it by TimeoutError."""
 
     __slots__ = (
         "_address",
+        "_cancelling",
         "_deadline",
-        "_limit",
-        "_look",
+        "_has_ended_it",
+        "_lookout",
         "_lookup",
-        "_loop",
+        "_task",
+        "_timer",
         "_wanted",
         "_watch",
     )
 
     def __init__(
-        self, lookup: Finder, wanted: Wanted, address: str, deadline: float | None
+        self,
+        lookup: Finder,
+        wanted: Wanted,
+        address: str,
+        deadline: float | None,
+        lookout: Lookout,
     ) -> None:
         self._lookup = lookup
         self._wanted = wanted
         self._address = address
         self._deadline = deadline
-        self._loop = asyncio.get_running_loop()
-        self._limit = asyncio.timeout(None)
-        self._look: asyncio.TimerHandle | None = None
+        self._lookout = lookout
+        self._has_ended_it = False
+        self._timer: asyncio.TimerHandle | None = None
         self._watch: Watching | None = None
+        self._task: asyncio.Task[Any] | None = None
+        """While it is under way."""
+        self._cancelling = 0
 
-    async def __aenter__(self) -> Self:
-        # One timer for both, since nearly all attempts are over before it rings.
-        until = self._loop.time() + LOOKS_AFTER_SECONDS
-        if self._deadline is not None:
-            until = min(until, self._deadline)
-        self._look = self._loop.call_at(until, self._begin_to_look)
-        await self._limit.__aenter__()
+    def __enter__(self) -> Self:
+        loop = self._lookout.loop
+        task = asyncio.current_task(loop)
+        assert task is not None
+        self._task, self._cancelling = task, task.cancelling()
+        if self._deadline is not None and self._deadline < loop.time() + LOOKS_AFTER_SECONDS:
+            self._timer = loop.call_at(self._deadline, self._end_it)
+        else:
+            self._lookout.add(self)
         return self
 
-    async def __aexit__(
+    def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._look is not None:
-            self._look.cancel()
+        self._lookout.remove(self)
+        if self._timer is not None:
+            self._timer.cancel()
         if self._watch is not None:
             self._watch.cancel()
-        await self._limit.__aexit__(kind, error, trace)
+        task, self._task = self._task, None
+        assert task is not None
+        # As `asyncio.timeout` does: what others have cancelled stays cancelled.
+        is_ours = self._has_ended_it and task.uncancel() <= self._cancelling
+        if is_ours and isinstance(error, asyncio.CancelledError):
+            raise TimeoutError from error
 
     def ended_it(self) -> InDoubt | None:
         """What came of the attempt where this has ended it; None where it did not."""
-        if not self._limit.expired():
+        if not self._has_ended_it:
             return None
-        is_late = self._deadline is not None and self._loop.time() >= self._deadline
+        is_late = self._deadline is not None and self._lookout.loop.time() >= self._deadline
         why = "the deadline has come" if is_late else "the key is elsewhere by now"
         return InDoubt(f"it had not answered when it was given up, because {why}")
 
-    def _begin_to_look(self) -> None:
-        self._limit.reschedule(self._deadline)
+    def watch_key(self) -> None:
+        """It takes long: end it at the deadline, or when its key is elsewhere."""
+        if self._deadline is not None:
+            self._timer = self._lookout.loop.call_at(self._deadline, self._end_it)
         if self._wanted.is_repeatable:
             self._watch = self._lookup.watch(self._wanted.key, self._on_change)
-            self._give_up_if_moved()
+            self._end_it_if_moved()
 
     def _on_change(self, _: object) -> None:
-        self._loop.call_soon_threadsafe(self._give_up_if_moved)
+        with suppress(RuntimeError):  # the loop is closed, and the attempt is gone with it
+            self._lookout.loop.call_soon_threadsafe(self._end_it_if_moved)
 
-    def _give_up_if_moved(self) -> None:
+    def _end_it_if_moved(self) -> None:
         if self._lookup.find(self._wanted.key) not in (None, self._address):
-            with suppress(RuntimeError):  # it is over already
-                self._limit.reschedule(self._loop.time())
+            self._end_it()
+
+    def _end_it(self) -> None:
+        if self._task is not None and not self._has_ended_it:
+            self._has_ended_it = True
+            self._task.cancel()

@@ -141,14 +141,14 @@ class RoutingTransport(AnyTransport):
 
         async def attempt(address: str, deadline: float) -> Any:
             with self._addressed(request, address):
-                limit = AttemptLimit(router.lookup, wanted, address, deadline)
+                limit = router.limit_of(wanted, address, deadline)
                 return await self._attempt_async(inner, request, limit)
 
         return await router.ask(wanted, attempt, lambda came: self._has_body(came, request))
 
     async def _attempt_async(self, inner: Any, request: Any, limit: AttemptLimit) -> Any:
         try:
-            async with limit:
+            with limit:
                 response = await inner.handle_async_request(request)
                 came = judge(response.status_code, response.headers)
                 if came is None:

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from tenure.client.arguments import checked_seconds
 from tenure.errors import ConfigurationError, UsageError
+from tenure.routing.attempt_limit import AttemptLimit, Lookout
 from tenure.routing.finder import Finder
 from tenure.routing.outstanding import Outstanding
 from tenure.routing.template import PathKey, Templates
@@ -31,6 +32,8 @@ class Origin(NamedTuple):
     scheme: str
     host: str
     port: int
+    authority: str
+    """Host and port, as they stand in a URL."""
     prefix: str
     """What goes before each path; usually nothing."""
 
@@ -55,6 +58,15 @@ class Router:
         """The origin for which requests are routed; None for all."""
         self._origins: dict[str, Origin] = {}
         self._random = SystemRandom()
+        self._lookout: Lookout | None = None
+
+    def limit_of(self, wanted: Wanted, address: str, deadline: float | None) -> AttemptLimit:
+        """For one attempt in the running event loop."""
+        loop = asyncio.get_running_loop()
+        lookout = self._lookout
+        if lookout is None or lookout.loop is not loop:
+            lookout = self._lookout = Lookout(loop)
+        return AttemptLimit(self.lookup, wanted, address, deadline, lookout)
 
     def routes(self, scheme: str, host: str | None, port: int | None) -> bool:
         """Whether a request that is addressed so is to go to an owner."""
@@ -149,5 +161,6 @@ def parse(url: str, what: str) -> Origin:
             f"{what} is {url!r}, and not the URL of an HTTP server; "
             f'write it like {what}="http://10.0.0.7:8000"'
         )
-    usual = 443 if parts.scheme == "https" else 80
-    return Origin(parts.scheme, parts.hostname, port or usual, parts.path.rstrip("/"))
+    host, port = parts.hostname, port or (443 if parts.scheme == "https" else 80)
+    authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return Origin(parts.scheme, host, port, authority, parts.path.rstrip("/"))

@@ -36,6 +36,8 @@ class Template:
             )
         self._at, place = found[0]
         self._is_int = place[2] == "int"
+        self._before = "/".join(["", *self._segments[: self._at], ""])
+        self._after = "".join(f"/{each}" for each in self._segments[self._at + 1 :])
 
     def find(self, segments: Sequence[str]) -> UserKey | None:
         """The key in a path's decoded segments; None if it is not such a path."""
@@ -44,7 +46,22 @@ class Template:
         for i, wanted in enumerate(self._segments):
             if segments[i] != wanted and i != self._at:
                 return None
-        found = segments[self._at]
+        return self._key(segments[self._at])
+
+    def find_plain(self, path: str) -> UserKey | None:
+        """The same in a path that is decoded already, without taking all of it apart."""
+        if not path.startswith(self._before):
+            return None
+        start = len(self._before)
+        end = path.find("/", start)
+        if end < 0:
+            return None if self._after else self._key(path[start:])
+        rest = path[end:]
+        if self._after and rest != self._after and not rest.startswith(self._after + "/"):
+            return None
+        return self._key(path[start:end])
+
+    def _key(self, found: str) -> UserKey | None:
         if not self._is_int:
             return found or None
         return int(found) if INTEGER.fullmatch(found) else None
@@ -76,7 +93,11 @@ class Templates:
         """The key in a path whose percent signs are decoded already; None where it has no key."""
         if self._call is not None:
             return self._checked(self._call(path))
-        return self._in(path.split("/")[1:])
+        for each in self._templates:
+            found = each.find_plain(path)
+            if found is not None:
+                return found
+        return None
 
     def find_raw(self, path: str) -> UserKey | None:
         """The key in a path as it is on the wire."""

@@ -125,7 +125,7 @@ class Trying:
         self._random = random
         self._address: str | None = None
         """Where it was sent, or what was found before the pause."""
-        self._tried: set[str] = set()
+        self._tried: tuple[str, ...] = ()
         """Since the last pause."""
         self._pause = SHORTEST_PAUSE
         self._in_doubt = False
@@ -164,11 +164,11 @@ class Trying:
             return Fail(self._too_late())
         if found != self._address:
             self._pause = SHORTEST_PAUSE
-        self._tried.clear()
+        self._tried = ()
         return self._wait(None) if found is None else self._send(found)
 
     def _send(self, address: str) -> Send:
-        self._tried.add(address)
+        self._tried = (*self._tried, address)
         self._address = address
         return Send(address)
 
