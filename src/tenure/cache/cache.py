@@ -13,8 +13,9 @@ from tenure.cache.hit import MISSING, Hits
 from tenure.cache.object_keys import ObjectKeys
 from tenure.client.arguments import checked_count, checked_seconds
 from tenure.client.entering import Enterable
-from tenure.client.environment import Environment, RealEnvironment
+from tenure.client.environment import Environment, environment_here
 from tenure.client.hand_off.likeness import ValueCodec
+from tenure.client.lookup import Lookup
 from tenure.client.manager_url import checked, useless
 from tenure.errors import ConfigurationError
 from tenure.protocol.volume.client_events import CacheConfig
@@ -41,12 +42,17 @@ class CacheClient(Enterable[CacheEngine]):
         board: CacheBoard,
         codec: ValueCodec[Any],
         environment: Environment,
+        lookup: Lookup | None,
     ) -> None:
         self.board = board
         self.codec = codec
 
         def make() -> CacheEngine:
-            return CacheEngine(config, board, codec.decode, environment, ENTER_SECONDS)
+            follow = None
+            if lookup is not None:
+                board.keys = ObjectKeys(board.keys.key_type, lookup.pool_kind)
+                follow = lookup.follow_caches
+            return CacheEngine(config, board, codec.decode, environment, ENTER_SECONDS, follow)
 
         super().__init__(WHAT, board, make)
 
@@ -115,9 +121,12 @@ class BlockingCache(Hits[V]):
 class Cache(Hits[V]):
     """A near cache of the objects of one volume, and no hit is older than the last completed write.
 
-    `server` is the URL of a `CacheServer`. `value_type` and `key_type` are those of its `Volume`;
-    values are decoded once and shared by all who read, so they should be frozen. At most `limit`
-    entries are kept, of `limit_bytes` in all: what was not read for longest makes room.
+    `server` is the URL of a `CacheServer`; or a Lookup, entered before, of a pool whose owners have
+    a `volume`: then each key is read at its owner.
+
+    `value_type` and `key_type` are those of the `Volume`. Values are decoded once and shared by all
+    who read, so they should be frozen. At most `limit` entries are kept, of `limit_bytes` in all:
+    what was not read for longest makes room.
 
     Enter it with `async with`, or with `with`, which gives a `BlockingCache`. It may be entered
     before its server is there: who reads meanwhile is told `Unreachable` after `patience` seconds.
@@ -127,7 +136,7 @@ class Cache(Hits[V]):
     @overload
     def __init__(
         self,
-        server: str,
+        server: str | Lookup,
         *,
         value_type: type[V],
         key_type: type[UserKey] = ...,
@@ -140,7 +149,7 @@ class Cache(Hits[V]):
     @overload
     def __init__(
         self,
-        server: str,
+        server: str | Lookup,
         *,
         value_type: Any = ...,  # noqa: ANN401  # such as a union
         key_type: type[UserKey] = ...,
@@ -153,7 +162,7 @@ class Cache(Hits[V]):
 
     def __init__(
         self,
-        server: str,
+        server: str | Lookup,
         *,
         value_type: Any = Any,
         key_type: type[UserKey] = str,
@@ -163,10 +172,10 @@ class Cache(Hits[V]):
         write_patience: float = WRITE_PATIENCE_SECONDS,
         _environment: Environment | None = None,
     ) -> None:
-        environment = _environment or RealEnvironment()
+        environment = _environment or environment_here()
         codec: ValueCodec[V] = ValueCodec(value_type, "a Cache")
         config = CacheConfig(
-            server=checked_server(server),
+            server="" if isinstance(server, Lookup) else checked_server(server),
             patience_ns=seconds(checked_seconds("patience", patience)),
             write_patience_ns=seconds(checked_seconds("write_patience", write_patience)),
         )
@@ -178,7 +187,8 @@ class Cache(Hits[V]):
             checked_count("limit_bytes", limit_bytes),
         )
         super().__init__(board)
-        self._client = CacheClient(config, board, codec, environment)
+        lookup = server if isinstance(server, Lookup) else None
+        self._client = CacheClient(config, board, codec, environment, lookup)
 
     async def get(self, key: UserKey) -> V | None:
         """The object as it was at an instant between this call and its return; None where there is
@@ -265,7 +275,7 @@ class Cache(Hits[V]):
 def checked_server(server: object) -> str:
     """The URL of a cache's server."""
     if not isinstance(server, str):
-        raise useless("server", server, "it is not a str", OF, EXAMPLE)
+        raise useless("server", server, "it is neither a str nor a Lookup", OF, EXAMPLE)
     return checked("server", server, OF, EXAMPLE)
 
 

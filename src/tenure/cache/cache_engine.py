@@ -16,6 +16,7 @@ from tenure.base.keys import Key
 from tenure.base.noted import Noted
 from tenure.cache.board import WHAT, CacheBoard
 from tenure.client.environment import Environment
+from tenure.client.lookup_engine import CachesByRange, CachesFollower
 from tenure.client.servers import Servers
 from tenure.client.shell import Shell, ShellConfig
 from tenure.client.unusable import left
@@ -41,6 +42,7 @@ from tenure.protocol.volume.client_events import (
     KeepEntry,
     LeaveAsked,
     ObjectWanted,
+    RoutesChanged,
     Saw,
     ServerSaid,
     TellReaders,
@@ -74,8 +76,10 @@ class CacheEngine:
         decode: Callable[[bytes], Any],
         environment: Environment,
         enter_timeout: float,
+        follow: Callable[[CachesFollower], object] | None = None,
     ) -> None:
-        self._server = config.server
+        self._follow = follow
+        """Where a lookup tells who serves what; None for one server."""
         self.name = f"cache of {config.server}" if config.server else "cache"
         remains = "servers forget it by themselves"
         of_shell = ShellConfig(self.name, environment, logger, enter_timeout, remains)
@@ -92,8 +96,18 @@ class CacheEngine:
 
     async def prepare(self) -> CacheMachine:
         """See `Engine.prepare`."""
+        if self._follow is not None:
+            self._follow(self._on_routes)
         asyncio.get_running_loop().call_soon(self._enter)
         return self._machine
+
+    def _on_routes(self, routes: CachesByRange) -> None:
+        """In the lookup's thread."""
+        self.shell.call(lambda: self._route(routes))
+
+    def _route(self, routes: CachesByRange) -> None:
+        self._servers.name(tuple(dict.fromkeys(server for _, server in routes if server)))
+        self.shell.driver.post(RoutesChanged(routes))
 
     def _enter(self) -> None:
         """Servers are asked when somebody reads: a cache may be entered before they are there."""

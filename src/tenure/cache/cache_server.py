@@ -18,7 +18,7 @@ from tenure.cache.volume_engine import VolumeEngine
 from tenure.client.arguments import checked_seconds, is_loopback
 from tenure.client.callbacks import check_arity
 from tenure.client.entering import Enterable
-from tenure.client.environment import Environment, RealEnvironment
+from tenure.client.environment import Environment, environment_here
 from tenure.client.servers import Servers
 from tenure.client.shell import Shell, ShellConfig
 from tenure.errors import ClosedError, ConfigurationError, TenureError
@@ -252,7 +252,7 @@ class CacheServer(Enterable[CacheServerEngine]):
         self.remembers: Remembers = remembers
         self.longest_ns = 0 if longest is None else seconds(checked_seconds("longest", longest))
         self.fence = fence
-        environment = _environment or RealEnvironment()
+        environment = _environment or environment_here()
         super().__init__(WHAT, _ServerBoard(), lambda: CacheServerEngine(self, environment))
 
     @property

@@ -7,10 +7,17 @@ from tenure.base.instants import seconds
 from tenure.base.keys import UserKey
 from tenure.cache.object_keys import KeysOf, ObjectKeys
 from tenure.cache.volume_write import RunsWrites, VolumeWrite
-from tenure.client.arguments import checked_drain, checked_seconds
+from tenure.client.arguments import (
+    LOOPBACK,
+    checked_drain,
+    checked_listening,
+    checked_seconds,
+    checked_told_address,
+)
 from tenure.client.callbacks import check_arity
 from tenure.client.entering import Done
 from tenure.client.hand_off.likeness import ValueCodec
+from tenure.client.read_leases import GivesReads, ReadsOwner
 from tenure.errors import ConfigurationError, UsageError
 from tenure.protocol.volume.terms import Mode, Terms
 
@@ -23,7 +30,7 @@ KEEP_SECONDS = 60.0
 
 
 class Volume(Generic[V]):
-    """The objects that caches read, to be given to one `CacheServer`.
+    """The objects that caches read, to be given to one `CacheServer`, or to one `Owner`.
 
     `load(key)` returns an object, or None where there is no such object; `store(key, value, fence)`
     writes one for a cache. Both may be coroutine functions, and are called where the server lives.
@@ -32,6 +39,12 @@ class Volume(Generic[V]):
     as often. `lease` is for how long an object is kept without asking about it, and `keep` for how
     long what a silent cache has missed is remembered. With `mode="best effort"` writes wait for
     nobody, and a cache may be behind by less than `term`.
+
+    `durable` says of an owner's objects that they do not die with the owner: then the next owner
+    reads at once after a crash, and only its writes wait. An owner takes caches at `listen`
+    ("HOST:PORT"); by default at a free port of the host that its own address names. `address` is
+    the URL under which caches reach that, where it is another. Where other machines reach it,
+    `insecure` must say that everybody there is trusted.
 
     Raises ConfigurationError for arguments that cannot be used.
     """
@@ -44,10 +57,14 @@ class Volume(Generic[V]):
         *,
         value_type: type[V],
         key_type: type[UserKey] = ...,
+        durable: bool = ...,
         mode: Mode = ...,
         term: float = ...,
         lease: float = ...,
         keep: float = ...,
+        listen: str | None = ...,
+        address: str | None = ...,
+        insecure: bool = ...,
     ) -> None: ...
     @overload
     def __init__(
@@ -57,28 +74,37 @@ class Volume(Generic[V]):
         *,
         value_type: Any = ...,  # noqa: ANN401  # such as a union
         key_type: type[UserKey] = ...,
+        durable: bool = ...,
         mode: Mode = ...,
         term: float = ...,
         lease: float = ...,
         keep: float = ...,
+        listen: str | None = ...,
+        address: str | None = ...,
+        insecure: bool = ...,
     ) -> None: ...
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # what a volume is, said once
         self,
         load: Callable[[Any], object],
         store: Callable[[Any, Any, int], object] | None = None,
         *,
         value_type: Any = Any,
         key_type: type[UserKey] = str,
+        durable: bool = False,
         mode: Mode = "strong",
         term: float = TERM_SECONDS,
         lease: float = LEASE_SECONDS,
         keep: float = KEEP_SECONDS,
+        listen: str | None = None,
+        address: str | None = None,
+        insecure: bool = False,
     ) -> None:
         self.load = _checked("load", load, 1)
         self.store = None if store is None else _checked("store", store, 3)
         self.codec: ValueCodec[V] = ValueCodec(value_type, "a Volume")
         self._key_type = key_type
+        self.durable = durable
         self.keys: ObjectKeys = ObjectKeys(key_type)
         if mode not in ("strong", "best effort"):
             raise ConfigurationError(f'mode is "strong" or "best effort", not {mode!r}')
@@ -88,6 +114,10 @@ class Volume(Generic[V]):
             keep_ns=seconds(checked_drain(keep, "keep")),
             mode=mode,
         )
+        self.address = checked_told_address(address, "")
+        self._insecure = insecure
+        self._listen = listen
+        self.listens(LOOPBACK)
         self._runs: RunsWrites | None = None
 
     # --- for the application ---
@@ -105,7 +135,7 @@ class Volume(Generic[V]):
         """
         if not keys:
             raise UsageError("a write names the keys that it changes: volume.write('row-7')")
-        return VolumeWrite(self.runs, tuple(map(self.keys.key, keys)), repr(keys[0]))
+        return VolumeWrite(self.runs, tuple(map(self.keys.key, keys)), keys)
 
     def changed(self, *keys: UserKey) -> Awaitable[None]:
         """Somebody else has changed these: from when this returns, no cache serves an old one.
@@ -120,22 +150,35 @@ class Volume(Generic[V]):
 
     # --- for the server ---
 
+    def listens(self, at: str, *, is_reachable: bool = True) -> str:
+        """Where an owner takes caches that serves at the address `at`."""
+        insecure = self._insecure or not is_reachable
+        return checked_listening(self._listen, at, self.address, insecure=insecure, of="")
+
     @property
     def runs(self) -> RunsWrites:
         """Who runs it. Raises UsageError where nobody does."""
         if self._runs is None:
             raise UsageError(
-                "this Volume is not served yet: pass it to a CacheServer, and use it inside "
-                "`async with CacheServer(...)` or `with CacheServer(...)`"
+                "this Volume is not served yet: pass it to a CacheServer, or to an Owner as "
+                "volume, and use it inside `async with` or `with`"
             )
         return self._runs
+
+    def reads_of(self, owner: ReadsOwner) -> GivesReads:
+        """Read leases of what `owner` holds; `Owner` calls it."""
+        from tenure.cache.owners_volume import OwnersVolume  # noqa: PLC0415  # it needs this one
+
+        reads = OwnersVolume(self, owner)
+        self.serve(reads.engine, owner.kind)
+        return reads
 
     def serve(self, runs: RunsWrites, of: KeysOf) -> None:
         """It is served from here on, as keys `of` that kind."""
         before = self._runs
         if before is not None and not before.has_ended():
             raise ConfigurationError(
-                "this Volume is served already: give each CacheServer a Volume of its own"
+                "this Volume is served already: give each CacheServer, and each Owner, its own"
             )
         self.keys = ObjectKeys(self._key_type, of)
         self._runs = runs

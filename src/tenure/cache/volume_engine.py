@@ -7,14 +7,15 @@ It decides nothing, and knows not whether its server is an owner's or stands alo
 import inspect
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from itertools import count
 from typing import Any, TypeAlias
 
-from tenure.base.keys import Key
+from tenure.base.keys import Key, UserKey
 from tenure.base.noted import Noted
 from tenure.cache.volume import WHAT, Volume
 from tenure.cache.volume_write import AskedWrite
+from tenure.client.guard import Guard, Guards
 from tenure.client.shell import Shell
 from tenure.client.unusable import left
 from tenure.errors import (
@@ -52,10 +53,13 @@ class VolumeEngine:
         volume: Volume[Any],
         shell: Shell[Any, Any, Any],
         post: Callable[[ServerEvent], None],
+        guards: Guards | None = None,
     ) -> None:
         self._volume = volume
         self._shell = shell
         self._post = post
+        self._guards = guards
+        """Of the owner; None for a server that stands alone."""
         self._tickets = count(1)
         self._asked: dict[int, AskedWrite] = {}
         self._of_client: dict[int, Connection] = {}
@@ -72,6 +76,10 @@ class VolumeEngine:
     def has_ended(self) -> bool:
         """See `RunsWrites`."""
         return self._is_ended
+
+    def guard(self, name: UserKey) -> Guard | None:
+        """See `RunsWrites`. The key does not move before the body is done."""
+        return None if self._guards is None else Guard(self._guards, name, finish=True)
 
     def ask(self, keys: tuple[Key, ...]) -> AskedWrite:
         """See `RunsWrites`."""
@@ -167,9 +175,10 @@ class VolumeEngine:
             if store is None:
                 raise TenureError(NO_STORE)
             name = volume.keys.name(action.keys[0])
-            result = store(name, volume.codec.decode(action.value), action.fence)
-            if inspect.isawaitable(result):
-                await result
+            async with self.guard(name) or nullcontext():
+                result = store(name, volume.codec.decode(action.value), action.fence)
+                if inspect.isawaitable(result):
+                    await result
 
         def then(done: "Future[None]") -> None:
             error = done.exception()

@@ -1,12 +1,15 @@
 """A write: a body that runs when no cache serves the old value any more."""
 
 import asyncio
+from collections.abc import Iterator
 from concurrent.futures import Future
+from contextlib import AsyncExitStack, ExitStack
 from types import TracebackType
 from typing import Protocol, Self
 
 from tenure.base.instants import in_seconds
-from tenure.base.keys import Key
+from tenure.base.keys import Key, UserKey
+from tenure.client.guard import Guard
 from tenure.errors import UsageError
 from tenure.protocol.volume.server_events import RunBody
 from tenure.runtime.loops import wait_for
@@ -34,6 +37,10 @@ class RunsWrites(Protocol):
         """Whether it runs nothing any more."""
         ...
 
+    def guard(self, name: UserKey) -> Guard | None:
+        """What the body runs under, beside the write; None where there are no owners."""
+        ...
+
     def ask(self, keys: tuple[Key, ...]) -> AskedWrite:
         """A write of these keys is wanted. Raises where it cannot be."""
         ...
@@ -50,10 +57,12 @@ class RunsWrites(Protocol):
 class VolumeWrite:
     """See `Volume.write`."""
 
-    def __init__(self, runs: RunsWrites, keys: tuple[Key, ...], shown: str) -> None:
+    def __init__(self, runs: RunsWrites, keys: tuple[Key, ...], names: tuple[UserKey, ...]) -> None:
         self._runs = runs
         self._keys = keys
-        self._shown = shown
+        self._names = names
+        self._guarding = AsyncExitStack()
+        self._guarding_here = ExitStack()
         self._asked: AskedWrite | None = None
         self._body: RunBody | None = None
 
@@ -71,7 +80,7 @@ class VolumeWrite:
 
     def _entered(self) -> RunBody:
         if self._body is None:
-            raise UsageError(f"the write of {self._shown} has not been entered")
+            raise UsageError(f"the write of {self._names[0]!r} has not been entered")
         return self._body
 
     async def pass_through(self) -> None:
@@ -82,7 +91,7 @@ class VolumeWrite:
     def _ask(self) -> AskedWrite:
         if self._asked is not None:
             raise UsageError(
-                f"this write of {self._shown} was entered already; call volume.write for each"
+                f"this write of {self._names[0]!r} was entered already; call volume.write for each"
             )
         self._asked = self._runs.ask(self._keys)
         return self._asked
@@ -94,23 +103,41 @@ class VolumeWrite:
         except asyncio.CancelledError:
             self._runs.give_up(asked)
             raise
-        self._body = asked.turn.result()
+        self._body = body = asked.turn.result()
+        try:
+            for guard in self._guards():
+                await self._guarding.enter_async_context(guard)
+        except BaseException as error:
+            self._runs.end(body, error)
+            await self._guarding.aclose()
+            raise
         return self
+
+    def _guards(self) -> Iterator[Guard]:
+        return filter(None, map(self._runs.guard, self._names))
 
     async def __aexit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
-    ) -> None:
+    ) -> bool | None:
         self._runs.end(self._entered(), error)
+        return await self._guarding.__aexit__(kind, error, trace)
 
     def __enter__(self) -> Self:
         asked = self._ask()
         try:
-            self._body = asked.turn.result()
+            self._body = body = asked.turn.result()
         except KeyboardInterrupt:
             self._runs.give_up(asked)
+            raise
+        try:
+            for guard in self._guards():
+                self._guarding_here.enter_context(guard)
+        except BaseException as error:
+            self._runs.end(body, error)
+            self._guarding_here.close()
             raise
         return self
 
@@ -119,5 +146,6 @@ class VolumeWrite:
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
-    ) -> None:
+    ) -> bool | None:
         self._runs.end(self._entered(), error)
+        return self._guarding_here.__exit__(kind, error, trace)

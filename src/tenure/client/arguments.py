@@ -147,9 +147,15 @@ def checked_drain(value: object, what: str = "drain") -> float:
 
 
 def checked_listening(
-    given: object, address: str, told: str | None = None, *, insecure: bool = False
+    given: object,
+    address: str,
+    told: str | None = None,
+    *,
+    insecure: bool = False,
+    of: str = "hand_off_",
 ) -> str:
-    """Where to take state: as given, or on the host of the owner's address, or on loopback.
+    """Where to take state, or caches: as given, or on the host of the owner's address, or on
+    loopback.
 
     Where it listens on every address of the machine, others must be `told` one of them. Where other
     machines reach it, everybody there is to be trusted: `insecure` says so, as for a manager.
@@ -160,41 +166,42 @@ def checked_listening(
     elif isinstance(given, str):
         listen = given
     else:
-        raise _no_place(given)
+        raise _no_place(given, of)
     host, _, port = listen.rpartition(":")
     if not (host and port.isdecimal() and int(port) <= LAST_PORT):
-        raise _no_place(given)
+        raise _no_place(given, of)
     if told is None and is_every_address(host.strip("[]")):
         raise ConfigurationError(
-            f"hand_off_listen={given!r} stands for every address of this machine, and "
-            "other owners need one that they can reach: pass it with hand_off_address, "
-            'for example hand_off_address="http://10.0.0.7:8400"'
+            f"{of}listen={given!r} stands for every address of this machine, and "
+            f"others need one that they can reach: pass it with {of}address, "
+            f'for example {of}address="http://10.0.0.7:8400"'
         )
     if not insecure and not is_loopback(host.strip("[]")):
+        what = of.rstrip("_") or "a volume"
         raise ConfigurationError(
-            f"hand_off listens on {host}, which other machines reach, and there are no tokens and "
-            "no TLS yet: state passes in the clear, and whoever is on the way reads it and can "
-            'change it. Listen on loopback with hand_off_listen="127.0.0.1:0", or say with '
-            "hand_off_insecure=True that everybody on that network is trusted"
+            f"{what} listens on {host}, which other machines reach, and there are no tokens and no "
+            "TLS yet: state passes in the clear, and whoever is on the way reads it and can "
+            f'change it. Listen on loopback with {of}listen="127.0.0.1:0", or say with '
+            f"{of}insecure=True that everybody on that network is trusted"
         )
     return listen
 
 
-def _no_place(given: object) -> ConfigurationError:
+def _no_place(given: object, of: str) -> ConfigurationError:
     return ConfigurationError(
-        f'hand_off_listen is "HOST:PORT", port 0 for one that is free, not {given!r}; '
-        'write it like hand_off_listen="10.0.0.7:0"'
+        f'{of}listen is "HOST:PORT", port 0 for one that is free, not {given!r}; '
+        f'write it like {of}listen="10.0.0.7:0"'
     )
 
 
-def checked_hand_off_address(given: object) -> str | None:
+def checked_told_address(given: object, of: str = "hand_off_") -> str | None:
     """Where others find it."""
     if given is None:
         return None
     is_url = isinstance(given, str) and urlsplit(given).scheme in ("http", "https")
     if not is_url or len(str(given)) > ADDRESS_CHARACTERS:
         raise ConfigurationError(
-            "hand_off_address is the URL under which other owners reach this one, like "
+            f"{of}address is the URL under which others reach this owner, like "
             f'"http://10.0.0.7:8400", not {given!r}; leave it out where that is where it listens'
         )
     return str(given).rstrip("/")

@@ -5,13 +5,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from typing import TypeAlias
 
-from tenure.base.keys import Key, UserKey, no_utf8
+from tenure.base.keys import Key, PoolKind, UserKey, no_utf8
 from tenure.base.ranges import KeyRange
 from tenure.client.arguments import checked_name, checked_seconds
 from tenure.client.callbacks import check_callback
 from tenure.client.entering import Enterable
 from tenure.client.environment import Environment, environment_here
-from tenure.client.lookup_engine import WHAT, LookupEngine
+from tenure.client.lookup_engine import WHAT, CachesFollower, LookupEngine
 from tenure.client.managers import find_managers
 from tenure.client.owner import ENTER_SECONDS, OnRanges
 from tenure.client.routes import RouteBoard
@@ -132,6 +132,18 @@ class Lookup(Enterable[LookupEngine]):
     def table(self) -> tuple[tuple[KeyRange, str | None], ...]:
         """Every range with the address that serves it, in order, as far as is known."""
         return self._board.usable().table()
+
+    @property
+    def pool_kind(self) -> PoolKind:
+        """Whether the pool is hashed or ordered."""
+        return self._board.usable().kind
+
+    def follow_caches(self, follower: CachesFollower) -> None:
+        """Have `follower` called with where caches read each range, now and at each change, from
+        the library's thread. For `Cache`.
+        """
+        self._check_usable()
+        self._engine.follow(follower)
 
     @property
     def in_contact(self) -> bool:

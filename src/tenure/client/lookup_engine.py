@@ -6,8 +6,9 @@ owner. A watched key hears once of what one message did to it: that it moved, or
 
 import asyncio
 import logging
+from collections.abc import Callable
 from concurrent.futures import Future
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 from tenure.base.instants import in_seconds
 from tenure.base.keys import Key
@@ -35,6 +36,8 @@ from tenure.protocol.lease.messages import Standby, SyncRefusal, ToLookup
 from tenure.transport.contract import LOOKUP
 
 WHAT = "Lookup"
+CachesByRange: TypeAlias = tuple[tuple[KeyRange, str | None], ...]
+CachesFollower: TypeAlias = Callable[[CachesByRange], object]
 logger = logging.getLogger("tenure.lookup")
 
 
@@ -63,6 +66,9 @@ class LookupEngine:
         self._moves: Interests[AwaitedMove] = Interests()
         self.machine = LookupMachine(config, environment.random())
         self._no_pool: str | None = None
+        self._followers: list[CachesFollower] = []
+        self._caches: CachesByRange | None = None
+        """Where caches read; None until the first table."""
         self._changed: dict[Watch, bool] = {}
         """Watches to be told when the step is over, and whether their keys were lost."""
 
@@ -90,6 +96,7 @@ class LookupEngine:
 
     def _route(self, changed: tuple[KeyRange, ...], table: RoutingTable) -> None:
         self.board.publish(Routes(table))
+        self._tell_followers(table)
         if table.in_contact:
             self.shell.have_entered()
         for watch in self.watches.within(changed):
@@ -107,6 +114,30 @@ class LookupEngine:
             self.shell.callbacks.put(Job("on_loss", self.on_loss, ranges, about))
         for watch in self.watches.within(ranges):
             self._tell_soon(watch, lost=True)
+
+    # --- caches ---
+
+    def follow(self, follower: CachesFollower) -> None:
+        """Tell `follower` where caches read, now and whenever that changes. From any thread."""
+
+        def begin() -> None:
+            self._followers.append(follower)
+            if self._caches is not None:
+                follower(self._caches)
+
+        self.shell.call(begin)
+
+    def _tell_followers(self, table: RoutingTable) -> None:
+        """Out of contact nobody is told: caches have leases of owners, who go on."""
+        if not table.in_contact:
+            return
+        places = table.caches or (None,) * len(table.starts)
+        ends = (*table.starts[1:], None)
+        caches = tuple(zip(map(KeyRange, table.starts, ends), places, strict=True))
+        if caches != self._caches:
+            self._caches = caches
+            for follower in self._followers:
+                follower(caches)
 
     # --- watches ---
 

@@ -20,13 +20,13 @@ from tenure.client.arguments import (
     checked_address,
     checked_capacity,
     checked_drain,
-    checked_hand_off_address,
     checked_kind,
     checked_labels,
     checked_listening,
     checked_lookup,
     checked_name,
     checked_seconds,
+    checked_told_address,
     drawn_name,
 )
 from tenure.client.callbacks import check_callback
@@ -40,6 +40,7 @@ from tenure.client.lease import Lease
 from tenure.client.leave_on import LeaveOn, LeftAtSignal, checked_signals
 from tenure.client.managers import find_managers
 from tenure.client.owner_engine import WHAT, OwnerEngine
+from tenure.client.read_leases import GivesReadsOf
 from tenure.errors import ConfigurationError, TenureError
 from tenure.protocol.lease.owner.events import OwnerConfig
 
@@ -81,6 +82,9 @@ class Owner(Enterable[OwnerEngine]):
     Where other machines reach it, `hand_off_insecure` must say that everybody there is trusted.
     See `tenure docs guides/handing-over-state`.
 
+    With `volume`, a Volume, caches read what it owns: every `Cache` that is given a Lookup of the
+    pool. See `tenure docs guides/caching-an-owner`.
+
     With `lookup`, a Lookup of the same pool, the NotOwner that `guard` raises carries where the key
     is believed to live.
 
@@ -113,6 +117,7 @@ class Owner(Enterable[OwnerEngine]):
         hand_off_listen: str | None = None,
         hand_off_address: str | None = None,
         hand_off_insecure: bool = False,
+        volume: GivesReadsOf | None = None,
         lookup: KeyFinder | None = None,
         enter_timeout: float = ENTER_SECONDS,
         leave_on: Sequence[Signals] = (),
@@ -120,16 +125,16 @@ class Owner(Enterable[OwnerEngine]):
         _environment: Environment | None = None,
     ) -> None:
         environment = _environment or environment_here()
-        random = environment.random()
         self._probe = _checked_probe(probe, watchdog)
-        check_callback("on_grant", on_grant)
-        check_callback("on_revoke", on_revoke)
+        _check_called(on_grant, on_revoke, volume)
         where = checked_address(address)
         known = find_managers(managers, environment.managers)
         config = self._config = OwnerConfig(
             managers=known.urls,
             pool=checked_name("pool", pool),
-            name=drawn_name(where, random) if name is None else checked_name("name", name),
+            name=drawn_name(where, environment.random())
+            if name is None
+            else checked_name("name", name),
             address=where,
             kind=checked_kind(kind),
             capacity=checked_capacity(capacity),
@@ -148,7 +153,7 @@ class Owner(Enterable[OwnerEngine]):
         def make() -> OwnerEngine:
             changed: dict[str, Any] = {"process": environment.own_process()}
             if name is None and os.getpid() != made_in:  # a copy in each child has one of its own
-                changed["name"] = drawn_name(where, random)
+                changed["name"] = drawn_name(where, environment.random())
             engine = OwnerEngine(
                 msgspec.structs.replace(config, **changed),
                 known,
@@ -159,8 +164,7 @@ class Owner(Enterable[OwnerEngine]):
                 environment,
                 longest,
             )
-            if takes is not None:
-                engine.hand_off_with(*takes)
+            engine.serve_with(volume, takes)
             return engine
 
         super().__init__(WHAT, board, make)
@@ -323,7 +327,7 @@ def _takes(
 ) -> tuple[HandOffHandler, str, str | None] | None:
     """What has the state that moves, where more of it is taken, and the URL of that."""
     if handler is not None:
-        told = checked_hand_off_address(told)
+        told = checked_told_address(told)
         return handler, checked_listening(listen, where, told, insecure=insecure), told
     if listen is not None or told is not None or insecure:
         raise ConfigurationError(
@@ -331,6 +335,21 @@ def _takes(
             "without hand_off none is: pass hand_off=KeyedState(), or another handler, with them"
         )
     return None
+
+
+def _check_called(
+    on_grant: OnRanges | None, on_revoke: OnRanges | None, volume: GivesReadsOf | None
+) -> None:
+    check_callback("on_grant", on_grant)
+    check_callback("on_revoke", on_revoke)
+    if volume is not None and not callable(getattr(volume, "reads_of", None)):
+        raise ConfigurationError(f"volume is a Volume, not {volume!r}")
+
+
+def _named(name: str | None, where: str, environment: Environment) -> str:
+    if name is None:
+        return drawn_name(where, environment.random())
+    return checked_name("name", name)
 
 
 def _checked_watchdog(watchdog: object) -> int | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from threading import Thread
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 import msgspec
 
@@ -28,6 +28,7 @@ from tenure.client.hand_off.handler import Granted, HandOffHandler, OwnersState
 from tenure.client.hand_off.transfers import OwnerPort, Transfers
 from tenure.client.holdings import Board
 from tenure.client.managers import KnownManagers, Managers
+from tenure.client.read_leases import GivesReads, GivesReadsOf, ReadsOwner
 from tenure.client.shell import Shell, ShellConfig
 from tenure.client.unusable import left
 from tenure.client.watchdog import Watchdog
@@ -74,6 +75,8 @@ from tenure.transport.contract import OWNER
 
 WHAT = "Owner"
 logger = logging.getLogger("tenure.owner")
+Takes: TypeAlias = tuple[HandOffHandler, str, str | None]
+"""What has the state that moves, where more of it is taken, and the URL of that."""
 
 
 class OwnerEngine:
@@ -113,6 +116,8 @@ class OwnerEngine:
         self.transfers: Transfers | None = None
         """Of state; None where the application offers none."""
         self._hand_off_address: str | None = None
+        self.reads: GivesReads | None = None
+        """Of caches; None where the owner takes none."""
         self._closed = asyncio.Event()
         """Everything is returned, or cannot be."""
         board.on_lapsed = self.on_reader_lapsed
@@ -127,8 +132,22 @@ class OwnerEngine:
             url = await asyncio.wrap_future(self.transfers.start(self._environment.runner))
             self.shell.cleanup.push_async_callback(self.transfers.stop)
             config = msgspec.structs.replace(config, hand_off=self._hand_off_address or url)
+        if self.reads is not None:
+            url = await self.reads.open()
+            self.shell.cleanup.push_async_callback(self.reads.close)
+            config = msgspec.structs.replace(config, reads_ns=self.reads.reads_ns, cache=url)
         self.machine = OwnerMachine(config, self._random)
         return self.machine
+
+    def serve_with(self, volume: GivesReadsOf | None, takes: Takes | None) -> None:
+        """Let caches read what it owns, and hand over its state. Before it starts."""
+        if volume is not None:
+            kind, address = self.config.kind or "hashed", self.config.address
+            self.reads = volume.reads_of(
+                ReadsOwner(self.shell, self.guards, self._environment, kind, address)
+            )
+        if takes is not None:
+            self.hand_off_with(*takes)
 
     # --- actions ---
 
@@ -162,6 +181,8 @@ class OwnerEngine:
                 self.shell.note(action)
             case _:
                 assert_never(action)
+        if self.reads is not None:
+            self.reads.perform(action)
 
     def _hold(self, holdings: Holdings) -> None:
         before, self.guards.expires_at = self.board.current, holdings.expires_at
@@ -260,8 +281,9 @@ class OwnerEngine:
         application = Application(
             handler, shell.callbacks, shell.counts, shell.name, logger, self.guards
         )
+        environment, pool = self._environment, self.config.pool
         port = OwnerPort(
-            shell.name, self.config.pool, self._environment, shell.counts, logger, shell.post
+            shell.name, pool, environment, shell.counts, logger, shell.post, self.reads
         )
         self.transfers = Transfers(port, application, listen)
         self._hand_off_address = address
@@ -300,6 +322,8 @@ class OwnerEngine:
                 self.shell.servers.note(server, "leads, but has not numbered this owner yet")
             case LeaseResponse(renew_ns=renew_ns):
                 self._meter.every_ns = renew_ns
+                if self.reads is not None and not self.shell.entered.done():
+                    self.reads.check_term(message)
             case Refusal() | Poke() | Attest():
                 pass
             case _:

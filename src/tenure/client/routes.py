@@ -22,13 +22,14 @@ FINDS_NOTHING = RoutingTable((LOWEST,), (None,), "hashed", in_contact=False)
 class Routes:
     """Addresses by range. Immutable."""
 
-    __slots__ = ("addresses", "bounds", "digest", "in_contact", "to_key")
+    __slots__ = ("addresses", "bounds", "digest", "in_contact", "kind", "to_key")
 
     def __init__(self, table: RoutingTable) -> None:
         assert table.starts[0] == LOWEST, table.starts[0]
         self.bounds = list(table.starts[1:])
         self.addresses = list(table.addresses)
         self.digest = digest_of(table.kind)
+        self.kind = table.kind
         self.to_key = key_function(table.kind)
         self.in_contact = table.in_contact
 

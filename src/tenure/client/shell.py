@@ -198,7 +198,7 @@ class Shell(Generic[E, A, M]):
     async def _run(self, machine: Machine[E, A]) -> None:
         timers = self.environment.timers()
         self.driver = Driver(
-            machine, self.clock, self._engine.perform, timers=timers, fail=self._on_failure
+            machine, self.clock, self._engine.perform, timers=timers, fail=self.on_failure
         )
         self.cleanup.callback(self.driver.stop)
         self.driver.start()
@@ -261,7 +261,7 @@ class Shell(Generic[E, A, M]):
         if not self.entered.done():
             self.fail_entering(self._engine.why_not_entered())
 
-    def _on_failure(self, error: Exception) -> None:
+    def on_failure(self, error: Exception) -> None:
         """A bug: nothing can be believed any more that this machine says."""
         self._log.critical(
             "%s stops because of a bug, and holds nothing", self.name, exc_info=error

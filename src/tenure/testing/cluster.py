@@ -34,6 +34,7 @@ from tenure.client.callbacks import Callback
 from tenure.client.hand_off.handler import HandOffHandler
 from tenure.client.lookup import Lookup
 from tenure.client.owner import Owner
+from tenure.client.read_leases import GivesReadsOf
 from tenure.errors import ConfigurationError
 from tenure.journals.memory import MemoryJournal
 from tenure.protocol.lease.answers import Answer, Impossible
@@ -75,6 +76,7 @@ class OwnerOptions(TypedDict, total=False):
     on_revoke: Callback | None
     hand_off: HandOffHandler | dict[str, Any] | None
     hand_off_listen: str
+    volume: GivesReadsOf | None
     lookup: Lookup | None
     enter_timeout: float
     leave_on: Sequence[Signals]

@@ -43,6 +43,9 @@ class Listener(Protocol):
 class Door(Protocol):
     """One place at which clients come in."""
 
+    is_reachable: bool
+    """Whether others than this process may come in."""
+
     async def open(self, where: str, listener: Listener) -> str:
         """Listen at "HOST:PORT", port 0 being one that is free; the URL under which that is
         reached. Raises OSError where it cannot be listened.

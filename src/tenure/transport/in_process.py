@@ -8,6 +8,7 @@ what the other believes. So bytes are handed over, as by a network, and arrive l
 import asyncio
 import logging
 from collections.abc import Callable
+from itertools import count
 from threading import Lock
 from typing import Generic, NamedTuple, Protocol
 
@@ -29,12 +30,17 @@ class MemoryNetwork:
         self._lock = Lock()
         self._listening: dict[str, _Listening] = {}
         self._connections: dict[_Connection, None] = {}
+        self._ports = count(20_000)
         self.carried = 0
         """Grows with all that is carried: while it stands still, nothing is under way."""
 
     def listen(self, manager: str, listener: Listener, newest: int = NEWEST) -> None:
         """Answer at the URL `manager`, in the running event loop, in versions up to `newest`."""
         self._listening[manager] = _Listening(listener, asyncio.get_running_loop(), newest)
+
+    def free_port(self) -> int:
+        """One at which nobody has listened."""
+        return next(self._ports)
 
     def fall_silent(self, manager: str, why: str = "connection lost") -> None:
         """Listen no more at `manager`: what it had to say is lost, its connections break."""
@@ -196,13 +202,16 @@ class MemoryTransport(Generic[M]):
 class MemoryDoor:
     """A `Door` within one process. Clients find it under the address at which it was opened."""
 
+    is_reachable = False
+
     def __init__(self, network: MemoryNetwork) -> None:
         self._network = network
         self._url = ""
 
     async def open(self, where: str, listener: Listener) -> str:
         """See `Door.open`."""
-        self._url = f"http://{where}"
+        host, _, port = where.rpartition(":")
+        self._url = f"http://{host}:{self._network.free_port() if port == '0' else port}"
         self._network.listen(self._url, listener)
         return self._url
 

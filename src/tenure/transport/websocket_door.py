@@ -34,6 +34,8 @@ _log = logging.getLogger("tenure.transport")
 class WebSocketDoor:
     """A `Door` over aiohttp, at `path`."""
 
+    is_reachable = True
+
     def __init__(self, path: str) -> None:
         self._path = path
         self._open: dict[_DoorConnection, None] = {}

@@ -40,7 +40,7 @@ class GivingLine(Line):
         environment: Environment,
         channels: Channels,
         application: Application,
-        report: "Callable[[GivingLine, EndServing | HaveGiven | FailGiving], None]",
+        report: "Callable[[GivingLine, EndServing | HaveGiven | FailGiving | Withdraw], None]",
     ) -> None:
         super().__init__(giving, environment.clock, environment.timers(), decode_to_source)
         self.order = giving.order
@@ -68,10 +68,10 @@ class GivingLine(Line):
                 if self._is_settling and not self._has_settled:
                     self._application.say_unsettled(self.order.range)
                 self._report(self, action)
-            case HaveGiven() | FailGiving():
+            case HaveGiven() | FailGiving() | Withdraw():
                 self._report(self, action)
-            case Say() | Listen() | HangUp() | Withdraw():
-                raise AssertionError(action)  # the last: only of owners that give read leases
+            case Say() | Listen() | HangUp():
+                raise AssertionError(action)
             case _:
                 assert_never(action)
 

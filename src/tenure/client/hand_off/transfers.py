@@ -21,6 +21,7 @@ from tenure.client.hand_off.application import NOT_WANTED, Application
 from tenure.client.hand_off.giving import GivingLine
 from tenure.client.hand_off.line import Line
 from tenure.client.hand_off.taking import TakingLine
+from tenure.client.read_leases import GivesReads
 from tenure.errors import ConfigurationError
 from tenure.protocol.lease.messages import HandOff, Leased
 from tenure.protocol.lease.owner.admission import why_closed
@@ -44,6 +45,8 @@ from tenure.protocol.lease.owner.giving import (
     GivingStopped,
     HaveGiven,
     ServingEnded,
+    Withdraw,
+    Withdrawn,
 )
 from tenure.protocol.lease.owner.taking import (
     Admitted,
@@ -72,6 +75,8 @@ class OwnerPort(NamedTuple):
     logger: logging.Logger
     post: Callable[[OwnerEvent], None]
     """Tell the owner's machine. From any thread."""
+    reads: GivesReads | None = None
+    """Of caches, which are to be withdrawn before a range moves; None where none are given."""
 
 
 class Transfers:
@@ -164,7 +169,7 @@ class Transfers:
             secret=order.secret,
         )
         line = GivingLine(
-            Giving(order, offer, self._settle_ns()),
+            Giving(order, offer, self._settle_ns(), gives_reads=self._owner.reads is not None),
             self._owner.environment,
             self._channels,
             self.application,
@@ -183,9 +188,15 @@ class Transfers:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _on_giving(self, line: GivingLine, said: EndServing | HaveGiven | FailGiving) -> None:
+    def _on_giving(
+        self, line: GivingLine, said: EndServing | HaveGiven | FailGiving | Withdraw
+    ) -> None:
         """In the transfers' loop."""
         order, counts = line.order, self._owner.counts
+        if isinstance(said, Withdraw):
+            assert self._owner.reads is not None
+            self._owner.reads.withdraw(order, lambda: self._post_to(line, Withdrawn()))
+            return
         if isinstance(said, EndServing):
             self._owner.post(CopiedAhead(order))
             return
@@ -215,6 +226,8 @@ class Transfers:
                     exc_info=line.error,
                 )
                 self._owner.post(HandOffFailed(order))
+                if self._owner.reads is not None:
+                    self._owner.reads.keep_serving(order)
 
     def send_last(self, order: HandOff) -> None:
         """See `SendLast`."""

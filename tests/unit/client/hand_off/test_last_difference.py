@@ -23,6 +23,7 @@ from tenure.protocol.lease.owner.giving import (
     Giving,
     HaveGiven,
     ServingEnded,
+    Withdraw,
 )
 from tenure.protocol.lease.owner.taking import Admitted, AskToAdmit, AskToKeep, EndTaking, Kept
 from tenure.protocol.lease.owner.transfer import Chunk, Last, Offer, Whole
@@ -106,7 +107,7 @@ class Scene:
         offer = offer_of(number)
         order = HandOff(start=offer.start, end=offer.end, number=number, taker=1, address=self.url)
 
-        def hear(line: GivingLine, said: EndServing | HaveGiven | FailGiving) -> None:
+        def hear(line: GivingLine, said: EndServing | HaveGiven | FailGiving | Withdraw) -> None:
             if isinstance(said, EndServing):
                 self.copied_ahead.append(line)
 

@@ -48,6 +48,8 @@ class RoutingTable(msgspec.Struct, frozen=True):
     """Of the range from each start up to the next."""
     kind: PoolKind
     in_contact: bool
+    caches: tuple[str | None, ...] = ()
+    """Where caches read each range; empty where no owner takes caches."""
 
 
 class Route(msgspec.Struct, frozen=True):

@@ -342,8 +342,15 @@ class LookupMachine:
         else:
             addresses = {incarnation: owner.address for incarnation, owner in self.owners.items()}
             places = tuple(addresses.get(known.owner) for known in self.table.values())
-            table = RoutingTable(tuple(self.table.starts()), places, self.kind, in_contact=True)
+            starts, caches = tuple(self.table.starts()), self._caches()
+            table = RoutingTable(starts, places, self.kind, in_contact=True, caches=caches)
         self._actions.append(Route(changed, table))
+
+    def _caches(self) -> tuple[str | None, ...]:
+        taken = {number: owner.cache for number, owner in self.owners.items() if owner.cache}
+        if not taken:
+            return ()
+        return tuple(taken.get(known.owner) for known in self.table.values())
 
     def find(self, key: Key) -> OwnerInfo | None:
         """Who has `key`, as far as known; what is published says the same of every key."""

@@ -1,0 +1,187 @@
+"""A volume of an owner: caches read what the owner owns, under the owner's term.
+
+What the owner does, its volume's server is told: until when the owner may believe (V11), what it is
+granted, with which quiet (V13), and what it gives up, which is withdrawn from caches first (V12).
+"""
+
+from collections.abc import Callable
+from typing import Any, assert_never
+
+from tenure.base.instants import in_seconds
+from tenure.base.noted import Noted
+from tenure.base.ranges import KeyRange
+from tenure.cache.cache_engine import PATH
+from tenure.cache.volume_engine import VolumeEngine
+from tenure.client.read_leases import ReadsOwner
+from tenure.errors import ConfigurationError
+from tenure.protocol.lease.messages import HandOff, LeaseResponse
+from tenure.protocol.lease.owner.events import (
+    Grant,
+    Hold,
+    Holdings,
+    OwnerAction,
+    ReadsEnded,
+    Revoke,
+    SendLast,
+    StopHandOver,
+)
+from tenure.protocol.volume.server import VolumeServer
+from tenure.protocol.volume.server_events import (
+    DrainAsked,
+    Drained,
+    FailWrite,
+    LoadObject,
+    PersistMemory,
+    RaiseFence,
+    RangeGranted,
+    RunBody,
+    ServerAction,
+    ServerConfig,
+    ServerEvent,
+    TellCache,
+    TermMoved,
+    VolumeClosed,
+)
+from tenure.runtime.driver import Driver
+
+
+class OwnersVolume:
+    """See `GivesReads`."""
+
+    def __init__(self, volume: Any, owner: ReadsOwner) -> None:  # noqa: ANN401  # of any values
+        self._volume = volume
+        self._shell = owner.shell
+        self._clock = owner.environment.clock
+        self._timers = owner.environment.timers
+        self._door = owner.environment.door(PATH)
+        self._listen = volume.listens(owner.address, is_reachable=self._door.is_reachable)
+        self._address = volume.address
+        self.reads_ns = volume.terms.term_ns
+        self.engine = VolumeEngine(volume, owner.shell, self._post, owner.guards)
+        config = ServerConfig(terms=volume.terms, alone=False, remembers="nothing")
+        self._machine = VolumeServer(config, owner.environment.random())
+        self._driver: Driver[ServerEvent, ServerAction]
+        self._holdings: Holdings
+        self._revoked: dict[int, list[KeyRange]] = {}
+        """By revocation: what caches may still hit."""
+        self._withdrawing: dict[KeyRange, Callable[[], None]] = {}
+
+    def _post(self, event: ServerEvent) -> None:
+        self._driver.post(event)
+
+    async def open(self) -> str:
+        """See `GivesReads`."""
+        self._driver = Driver(
+            self._machine,
+            self._clock,
+            self._perform,
+            timers=self._timers(),
+            fail=self._shell.on_failure,
+        )
+        self._driver.start()
+        try:
+            url = await self._door.open(self._listen, self.engine)
+        except OSError as error:
+            raise ConfigurationError(
+                f"no caches can be taken at {self._listen}: {error.strerror or error}. Pass "
+                'Volume(listen="HOST:PORT") with an address of this host, port 0 for a free one'
+            ) from error
+        return self._address or url
+
+    async def close(self) -> None:
+        """See `GivesReads`."""
+        self.engine.stop()
+        self._driver.stop()
+        await self._door.close("this owner leaves")
+
+    def check_term(self, answer: LeaseResponse) -> None:
+        """See `GivesReads`."""
+        terms = self._volume.terms
+        longest_ns = terms.told_ns(answer.term_ns)
+        if terms.term_ns > longest_ns:
+            why = (
+                f"this Volume has term={in_seconds(terms.term_ns):g}, and owners of this pool may "
+                f"count on their leases for {in_seconds(answer.term_ns):g} s: caches can have "
+                f"{in_seconds(longest_ns):g} s at most. Pass a shorter term to Volume, or give the "
+                "managers a preset with a longer one"
+            )
+            self._shell.fail_entering(ConfigurationError(why))
+
+    # --- what the owner does ---
+
+    def perform(self, action: OwnerAction) -> None:
+        """See `GivesReads`."""
+        match action:
+            case Hold(holdings=holdings):
+                self._holdings = holdings
+                self._post(TermMoved(holdings.expires_at, holdings.reads_ns))
+            case Grant(leases=leases):
+                for lease in leases:
+                    granted = RangeGranted(
+                        range=lease.range,
+                        number=lease.number,
+                        history=self._holdings.journal,
+                        quiet_ns=lease.quiet_ns,
+                        reads_wait=not (self._volume.durable or lease.handed),
+                    )
+                    self._post(granted)
+            case Revoke(revocation=revocation, leases=leases):
+                self._revoked[revocation] = [lease.range for lease in leases]
+                for lease in leases:
+                    self._post(DrainAsked(lease.range, served=False))
+                self._end_reads()
+            case SendLast(order=order):
+                self._post(DrainAsked(order.range, served=False))
+            case StopHandOver(order=order):
+                self._keep_serving(order)
+            case _:
+                pass  # it concerns no cache
+
+    def withdraw(self, order: HandOff, then: Callable[[], None]) -> None:
+        """See `GivesReads`."""
+
+        def begin() -> None:
+            self._withdrawing[order.range] = then
+            self._post(DrainAsked(order.range, served=True))
+
+        self._shell.call(begin)
+
+    def keep_serving(self, order: HandOff) -> None:
+        """See `GivesReads`."""
+        self._shell.call(lambda: self._keep_serving(order))
+
+    def _keep_serving(self, order: HandOff) -> None:
+        """Caches may have leases again, where it is still held."""
+        self._withdrawing.pop(order.range, None)
+        context = self._machine.context
+        for piece, serving in context.served.within(order.range):
+            again = RangeGranted(range=piece, number=serving.number, history=context.history)
+            self._post(again)
+
+    # --- what its server does ---
+
+    def _perform(self, action: ServerAction) -> None:
+        match action:
+            case TellCache() | LoadObject() | RunBody() | FailWrite() | Noted():
+                self.engine.perform(action)
+            case Drained(range=key_range):
+                self._on_drained(key_range)
+            case PersistMemory() | RaiseFence() | VolumeClosed():
+                raise AssertionError(action)  # only of servers that stand alone
+            case _:
+                assert_never(action)
+
+    def _on_drained(self, key_range: KeyRange) -> None:
+        then = self._withdrawing.pop(key_range, None)
+        if then is not None:
+            then()
+            return
+        for ranges in self._revoked.values():
+            if key_range in ranges:
+                ranges.remove(key_range)
+        self._end_reads()
+
+    def _end_reads(self) -> None:
+        for revocation in [number for number, left in self._revoked.items() if not left]:
+            del self._revoked[revocation]
+            self._shell.driver.post(ReadsEnded(revocation))

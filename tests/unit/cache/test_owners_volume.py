@@ -1,0 +1,234 @@
+"""Caches read what owners own, wherever it moves, and nothing that is older than the last write."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import pytest
+
+from tenure import (
+    MISSING,
+    Cache,
+    ConfigurationError,
+    KeyedState,
+    LeaseLost,
+    NotOwner,
+    Owner,
+    Unreachable,
+    Volume,
+)
+from tenure.testing.clock import TurnedClock
+from tenure.testing.cluster import ClusterEnvironment, InProcessCluster
+
+pytestmark = pytest.mark.asyncio
+TERM = 0.3
+ROOMS = [f"room-{i}" for i in range(20)]
+
+
+class Rooms:
+    """An owner of rooms, its state, and what caches read."""
+
+    def __init__(self, cluster: InProcessCluster, **options: Any) -> None:  # noqa: ANN401
+        self.state: KeyedState[str] = KeyedState(value_type=str)
+        self.loads: list[str] = []
+        self.volume: Volume[str] = Volume(
+            self.load, self.store, value_type=str, term=TERM, **options
+        )
+        self.owner: Owner = cluster.owner(volume=self.volume, hand_off=self.state)
+
+    def load(self, key: str) -> str | None:
+        self.loads.append(key)
+        return self.state.get(key)
+
+    def store(self, key: str, value: str, fence: int) -> None:
+        assert fence > 0
+        self.state[key] = value
+
+
+class Stage:
+    def __init__(self, cluster: InProcessCluster, stack: AsyncExitStack) -> None:
+        self.cluster = cluster
+        self._stack = stack
+
+    async def rooms(self, **options: Any) -> Rooms:  # noqa: ANN401
+        rooms = Rooms(self.cluster, **options)
+        await self.turning(self._stack.enter_async_context(rooms.owner))
+        await self.cluster.turn(1)
+        return rooms
+
+    async def cache(self, **options: Any) -> Cache[str]:  # noqa: ANN401
+        lookup = await self._stack.enter_async_context(self.cluster.lookup())
+        environment = ClusterEnvironment(self.cluster)
+        cache: Cache[str] = Cache(lookup, value_type=str, _environment=environment, **options)
+        return await self._stack.enter_async_context(cache)
+
+    async def turning(self, what: Any, seconds: float = 60) -> Any:  # noqa: ANN401
+        """Turn the clock until it is done."""
+        task = asyncio.ensure_future(what)
+        for _ in range(int(seconds * 20)):
+            await self.cluster.turn(0.05)
+            if task.done():
+                return task.result()
+        raise AssertionError(f"not within {seconds} s")
+
+
+@asynccontextmanager
+async def stage() -> AsyncIterator[Stage]:
+    clock = TurnedClock()
+    async with InProcessCluster(["rooms"], clock=clock) as cluster:
+        stack = AsyncExitStack()
+        it = Stage(cluster, stack)
+        try:
+            yield it
+        finally:
+            await it.turning(stack.aclose())
+
+
+async def test_a_room_is_read_at_two_frontends_and_written_at_its_owner() -> None:
+    async with stage() as it:
+        rooms = await it.rooms()
+        rooms.state["room-42"] = "old"
+        one, other = await it.cache(), await it.cache()
+        assert await it.turning(one.get("room-42")) == "old"
+        assert await it.turning(other.get("room-42")) == "old"
+        assert (one.peek("room-42"), rooms.loads) == ("old", ["room-42"] * 2)
+        async with rooms.volume.write("room-42"):
+            assert (one.peek("room-42"), other.peek("room-42")) == (MISSING, MISSING)
+            rooms.state["room-42"] = "new"
+        assert await it.turning(one.get("room-42")) == "new"
+        await it.turning(one.write("room-42", "newer"))
+        assert await it.turning(other.get("room-42")) == "newer"
+
+
+async def test_a_cache_reads_what_moves_and_nobody_reads_an_old_value() -> None:
+    """Drained while it is served, and moved with its state (V12)."""
+    async with stage() as it:
+        first = await it.rooms()
+        for room in ROOMS:
+            first.state[room] = "old"
+        cache = await it.cache(patience=20)
+        for room in ROOMS:
+            assert await it.turning(cache.get(room)) == "old"
+        second = await it.rooms()
+        for _ in range(100):
+            await it.cluster.turn(0.1)
+            if len(second.state):
+                break
+        await it.cluster.turn(2)
+        moved = [room for room in ROOMS if second.owner.check(room)]
+        assert moved
+        for room in moved:
+            async with second.volume.write(room):
+                second.state[room] = "new"
+        for room in ROOMS:
+            assert await it.turning(cache.get(room)) == ("new" if room in moved else "old")
+        with pytest.raises(NotOwner):
+            await it.turning(first.volume.changed(moved[0]))
+
+
+async def test_what_an_owner_returns_is_withdrawn_first() -> None:
+    """It closes while a cache may hit: nobody else gets the range before that is over (V12)."""
+    async with stage() as it:
+        first = await it.rooms()
+        second = await it.rooms()
+        room = next(room for room in ROOMS if first.owner.check(room))
+        first.state[room] = "old"
+        cache = await it.cache(patience=20)
+        assert await it.turning(cache.get(room)) == "old"
+        await it.turning(first.owner.close(drain=0))
+        await it.cluster.turn(1)
+        assert second.owner.check(room)
+        assert cache.peek(room) is MISSING
+        assert await it.turning(cache.get(room)) is None
+
+
+async def test_no_read_lease_outlives_its_owners_term() -> None:
+    """V11: the owner is cut off from its manager, and hits end before its term does."""
+    async with stage() as it:
+        rooms = await it.rooms()
+        rooms.state["room-42"] = "old"
+        cache = await it.cache(patience=1)
+        assert await it.turning(cache.get("room-42")) == "old"
+        it.cluster.kill_manager()
+        hits = 0
+        while rooms.owner.check("room-42"):
+            hits += cache.peek("room-42") == "old"
+            await it.cluster.turn(0.05)
+        assert hits
+        assert cache.peek("room-42") is MISSING
+        with pytest.raises(Unreachable):
+            await it.turning(cache.get("room-42"))
+
+
+async def test_after_a_crash_nobody_writes_while_caches_may_hit() -> None:
+    """The hold covers it: read leases ended before the owner's term did (V11)."""
+    async with stage() as it:
+        first = await it.rooms()
+        second = await it.rooms()
+        room = next(room for room in ROOMS if first.owner.check(room))
+        first.state[room] = "old"
+        cache = await it.cache(patience=20)
+        assert await it.turning(cache.get(room)) == "old"
+        it.cluster.crash(first.owner)
+        while not second.owner.check(room):
+            await it.cluster.turn(0.05)
+        assert cache.peek(room) is MISSING
+        assert await it.turning(cache.get(room)) is None
+
+
+async def test_a_body_that_outlives_its_lease_is_told() -> None:
+    async with stage() as it:
+        rooms = await it.rooms()
+
+        async def body() -> None:
+            async with rooms.volume.write("room-42"):
+                await asyncio.sleep(1000)
+
+        running = asyncio.ensure_future(body())
+        await it.cluster.turn(0.1)
+        it.cluster.kill_manager()
+        await it.cluster.turn(3)
+        with pytest.raises(LeaseLost):
+            await running
+
+
+async def test_who_does_not_hold_a_key_does_not_write_it() -> None:
+    async with stage() as it:
+        first, second = await it.rooms(), await it.rooms()
+        room = next(room for room in ROOMS if first.owner.check(room))
+        with pytest.raises(NotOwner):
+            await it.turning(second.volume.changed(room))
+
+
+async def test_a_term_that_owners_cannot_bear_is_refused() -> None:
+    """The preset test has a term of 1.2 s."""
+    async with stage() as it:
+        volume: Volume[str] = Volume(dict[str, str]().get, value_type=str, term=3)
+        owner = it.cluster.owner(volume=volume)
+        with pytest.raises(ConfigurationError, match=r"term=3, .* for 1\.2 s: .* shorter term"):
+            await it.turning(owner.__aenter__())
+
+
+async def test_a_pool_whose_owners_take_no_caches() -> None:
+    async with stage() as it:
+        owner = it.cluster.owner()
+        await it.turning(owner.__aenter__())
+        await it.cluster.turn(1)
+        cache = await it.cache(patience=1)
+        with pytest.raises(Unreachable, match="no server is known"):
+            await it.turning(cache.get("room-42"))
+        await it.turning(owner.close())
+
+
+async def test_owners_and_volumes_that_cannot_be() -> None:
+    options: dict[str, Any] = {"pool": "rooms", "address": "http://a.test"}
+    load = dict[str, str]().get
+    with pytest.raises(ConfigurationError, match="volume is a Volume, not 7"):
+        Owner("http://m.test:7400", **{**options, "volume": 7})
+    with pytest.raises(ConfigurationError, match='listen is "HOST:PORT"'):
+        Volume(load, listen="x")
+    with pytest.raises(ConfigurationError, match="insecure=True"):
+        Volume(load, listen="10.0.0.7:0")
+    with pytest.raises(ConfigurationError, match="address is the URL"):
+        Volume(load, address="10.0.0.7")
