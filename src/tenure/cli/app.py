@@ -82,6 +82,13 @@ TOPICS = {
         for verb, each in VERBS.items()
         if verb != "policy"  # which is of `tenure pool`
     },
+    "Keeping rows": {
+        "columns": Command(
+            "columns:app",
+            "Look into a store of rows and columns, back it up, check it, copy it.",
+            "",
+        ),
+    },
     "Trying it out": {
         "demo": Command(
             "demo.command:demo",

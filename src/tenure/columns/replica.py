@@ -156,7 +156,7 @@ class Replica:
         if not changed:
             self.engine.apply(batch)
             return
-        place = xxh3_64_intdigest(at) % SUMS
+        place = place_among_sums(at)
         after = self._sums[table][place] ^ changed
         self.engine.apply([*batch, (META, _sum_key(table, place), after.to_bytes(SUM_BYTES))])
         self._sums[table][place] = after
@@ -295,6 +295,11 @@ def rows_space(table: str) -> str:
 def doomed_space(table: str) -> str:
     """The space of what goes when the horizon passes it, by time."""
     return f"{table}/doomed"
+
+
+def place_among_sums(at: bytes) -> int:
+    """The sum that the row at a position is in."""
+    return xxh3_64_intdigest(at) % SUMS
 
 
 def _sum_key(table: str, place: int) -> bytes:

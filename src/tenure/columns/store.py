@@ -40,7 +40,7 @@ class ColumnStore:
         clock: Callable[[], int] = wall_clock,
     ) -> None:
         self.backend = backend
-        self.tables = tables
+        self.tables: Mapping[str, Table] = tables
         self._wall = clock
         self._clock = WriteClock()
         self._warming: set[asyncio.Task[None]] = set()

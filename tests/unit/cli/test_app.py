@@ -9,7 +9,14 @@ from tenure import __version__
 from tenure.cli.app import COMMANDS, TOPICS, Command, build, run
 from tenure.errors import ConfigurationError, JournalDamaged
 
-POOL_COMMANDS = ("create", "list", "policy")
+APPS = {
+    "pool": ("create", "list", "policy"),
+    "columns": (
+        *("inspect", "get", "scan", "insert", "delete"),
+        *("compact", "backup", "restore", "check", "copy"),
+    ),
+}
+"""Commands that have commands."""
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -24,7 +31,7 @@ def test_every_command_is_where_it_is_said_to_be(
 def test_every_command_has_an_example_that_could_be_run(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    helps = [[command]] if command != "pool" else [["pool", each] for each in POOL_COMMANDS]
+    helps = [[command, each] for each in APPS.get(command, ())] or [[command]]
     for words in helps:
         assert run([*words, "--help"]) == 0
         *_, example = capsys.readouterr().out.splitlines()

@@ -1,0 +1,106 @@
+"""Copying tables from one store to another, with the times of everything.
+
+What readers see is written with the times that it has. So a copy may be begun again, also while the
+other store is written already: nothing is written twice, and what is newer stays. Rows go in the
+order of the first store; whoever was interrupted goes on behind the last row that was copied.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable
+
+from tenure.columns.backends.contract import Backend
+from tenure.columns.results import FoundRow
+from tenure.columns.tables import Table
+from tenure.errors import ConfigurationError, Unsupported
+from tenure.protocol.replication.admission import Attempt
+from tenure.protocol.replication.edits import Edit
+from tenure.protocol.replication.limits import PAGE_COLUMNS
+from tenure.protocol.replication.pages import CellPage, FoundCell, Slice, SuperPage
+from tenure.protocol.replication.versions import Version
+
+ROWS_AT_ONCE = 32
+COLUMNS_AT_ONCE = 1_000
+"""Of one time, in one mutation."""
+
+
+async def copy_table(
+    table: Table, old: Backend, new: Backend, after: bytes | None = None
+) -> AsyncIterator[tuple[bytes, int]]:
+    """Copy the rows behind the key `after`; yields the last key of each batch, and its columns.
+
+    Raises Unsupported for a table with a fence: the store would promise nothing of its leases.
+    """
+    if table.fenced_by:
+        raise Unsupported(
+            f"the table {table.name!r} is fenced by {table.fenced_by!r}, and a copy would know "
+            "nothing of its fences: back the store up and restore it instead"
+        )
+    while True:
+        page = await old.rows(table, Slice(ROWS_AT_ONCE, after=after), 1, "quorum")
+        counts = await asyncio.gather(*(_copy_row(table, row, old, new) for row in page.rows))
+        if page.rows:
+            yield page.rows[-1].key, sum(counts)
+        if page.next is None:
+            return
+        after = page.next
+
+
+async def _copy_row(table: Table, row: FoundRow, old: Backend, new: Backend) -> int:
+    count = 0
+    for name, first in row.families.items():
+        supers: list[bytes | None] = [None]
+        if isinstance(first, SuperPage):
+            supers = [each async for each in _super_columns(table, row.key, name, old)]
+        for super_column in supers:
+            async for page in _columns(table, row.key, name, super_column, old):
+                count += len(page.cells)
+                await _write(table, row.key, name, super_column, page.cells, new)
+    return count
+
+
+async def _super_columns(
+    table: Table, key: bytes, family: str, old: Backend
+) -> AsyncIterator[bytes]:
+    part = Slice(PAGE_COLUMNS)
+    while True:
+        page = await old.supers(table, key, table.shapes[family], part, 1, "quorum")
+        for name, _ in page.supers:
+            yield name
+        if page.next is None:
+            return
+        part = Slice(PAGE_COLUMNS, after=page.next)
+
+
+async def _columns(
+    table: Table, key: bytes, family: str, super_column: bytes | None, old: Backend
+) -> AsyncIterator[CellPage]:
+    part = Slice(COLUMNS_AT_ONCE)
+    while True:
+        page = await old.page(table, key, table.shapes[family], super_column, part, "quorum")
+        yield page
+        if page.next is None:
+            return
+        part = Slice(COLUMNS_AT_ONCE, after=page.next)
+
+
+async def _write(
+    table: Table,
+    key: bytes,
+    family: str,
+    super_column: bytes | None,
+    cells: Iterable[FoundCell],
+    new: Backend,
+) -> None:
+    by_time: dict[int, list[Edit]] = defaultdict(list)
+    for cell in cells:
+        edit = Edit(family, super_column, cell.name, cell.value)
+        by_time[cell.version.time].append(edit)
+    for time, edits in sorted(by_time.items()):
+        attempt = Attempt(Version(0, time), "repeat")
+        refused = await new.write(table, key, edits, attempt, "quorum")
+        if refused is not None:
+            raise ConfigurationError(
+                f"the other store refuses a column of the time {time} ({refused}): it has settled "
+                "what is so old. Copy into a new store"
+            )
