@@ -18,7 +18,7 @@ BEST_EFFORT = Terms(mode="best effort")
 
 
 def reader_of(stage: Stage, name: str = "a") -> int:
-    return stage.caches[name].nonce
+    return stage.nonce(name)
 
 
 # --- figure 2: what there is of a volume and of an object ---

@@ -135,7 +135,7 @@ class Answers:
         loading = self.context.loads.to_join(key)
         if loading is None:
             loading = self.context.loads.begin(key, overtaken=self.context.writes.is_running(key))
-            self.context.act(LoadObject(loading.number, key))
+            self.context.act(LoadObject(loading.number, key, self.context.served.number_of((key,))))
         loading.asked.append(asked)
 
     def on_loaded(self, now: Instant, event: ObjectLoaded) -> None:

@@ -46,7 +46,6 @@ class Asks:
     def __init__(self, config: CacheConfig, random: Random) -> None:
         self.config = config
         self.random = random
-        self.nonce = random.randrange(1, NONCE_LIMIT)
         self.sequence = 0
         self.history = 0
         """Of the versions that are known; 0 before the first."""
@@ -65,7 +64,7 @@ class Asks:
         """What there is of a server."""
         found = self.contacts.get(server)
         if found is None:
-            found = self.contacts[server] = Contact(server)
+            found = self.contacts[server] = Contact(server, self.random.randrange(1, NONCE_LIMIT))
         return found
 
     def answers(self, asking: Question, sequence: int) -> bool:
@@ -171,7 +170,7 @@ class Asks:
         flight.as_of = entry.as_of if entry is not None else None
         asking = flight.asking = Question(self.next_sequence(), now, (flight.key,))
         fetch = Fetch(
-            client=self.nonce,
+            client=contact.nonce,
             epoch=contact.epoch,
             reader=contact.reader,
             sequence=asking.sequence,
@@ -185,7 +184,7 @@ class Asks:
         assert write.asking is not None
         sequence = write.asking.sequence
         return Write(
-            client=self.nonce,
+            client=contact.nonce,
             epoch=contact.epoch,
             reader=contact.reader,
             sequence=sequence,
@@ -210,7 +209,7 @@ class Asks:
         contact.renewing = asking
         contact.again_at = Instant(now + self.config.retry_ns)
         message = Renew(
-            client=self.nonce,
+            client=contact.nonce,
             epoch=contact.epoch,
             reader=contact.reader,
             sequence=asking.sequence,
@@ -233,7 +232,7 @@ class Asks:
         contact.reconnecting = asking
         contact.again_at = Instant(now + self.config.retry_ns)
         message = Reconnect(
-            client=self.nonce, sequence=asking.sequence, history=self.history, listed=listed
+            client=contact.nonce, sequence=asking.sequence, history=self.history, listed=listed
         )
         self._actions.append(TellServer(contact.server, message))
 

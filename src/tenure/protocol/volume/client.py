@@ -162,15 +162,15 @@ class CacheMachine(OwnWriting):
             case WriteDone():
                 self._on_write_done(now, contact, message)
             case UnknownReader(client=client, sequence=sequence):
-                if client == self.nonce and self.is_newest(contact, sequence):
+                if client == contact.nonce and self.is_newest(contact, sequence):
                     self._become_unknown(now, contact)
                 else:
                     self.note(CacheKind.OLD_ANSWER, "unknown")
             case Elsewhere(client=client, sequence=sequence):
-                if client == self.nonce:
+                if client == contact.nonce:
                     self._on_elsewhere(now, sequence)
             case RequestRefused(client=client):
-                if client == self.nonce:
+                if client == contact.nonce:
                     self._on_refused(now, contact, message)
             case _:
                 assert_never(message)
@@ -197,7 +197,7 @@ class CacheMachine(OwnWriting):
         asking = contact.reconnecting
         if (
             asking is None
-            or message.client != self.nonce
+            or message.client != contact.nonce
             or not self.answers(asking, message.sequence)
         ):
             self.note(CacheKind.OLD_ANSWER, "reconnected")
@@ -422,7 +422,7 @@ class CacheMachine(OwnWriting):
         if reader != NOBODY:
             self.doubt_all(contact)
             self._actions.append(
-                TellServer(contact.server, Bye(client=self.nonce, epoch=epoch, reader=reader))
+                TellServer(contact.server, Bye(client=contact.nonce, epoch=epoch, reader=reader))
             )
 
     def _on_leave(self) -> None:

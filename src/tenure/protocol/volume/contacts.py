@@ -16,6 +16,7 @@ class Contact:
         "ask_use_at",
         "epoch",
         "keys_used",
+        "nonce",
         "reader",
         "reconnecting",
         "renewing",
@@ -25,8 +26,12 @@ class Contact:
         "used",
     )
 
-    def __init__(self, server: str) -> None:
+    def __init__(self, server: str, nonce: int) -> None:
         self.server = server
+        self.nonce = nonce
+        """Who we are to it. To each server another, since one may be known by two names: what is
+        on record for one of them must not go when the other reconnects.
+        """
         self.epoch = 0
         self.reader = NOBODY
         """The number that the server drew for us; NOBODY while we are not on record."""

@@ -77,7 +77,7 @@ class Fills(Asks):
         if items:
             numbers = tuple(item.item for item in items)
             message = Acknowledge(
-                client=self.nonce, epoch=contact.epoch, reader=contact.reader, items=numbers
+                client=contact.nonce, epoch=contact.epoch, reader=contact.reader, items=numbers
             )
             self._actions.append(TellServer(contact.server, message))
 

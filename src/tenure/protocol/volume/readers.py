@@ -246,7 +246,7 @@ class Readers:
             pending = reader.items.pop(number, None)
             if pending is not None:
                 target = (pending.item.key, pending.item.end, pending.item.withdrawn)
-                if reader.by_target[target] == number:
+                if reader.by_target.get(target) == number:
                     del reader.by_target[target]
                 reader.missed = 0
                 waited.extend((wait, number) for wait in pending.waits)

@@ -51,9 +51,13 @@ class ServedRanges:
             for _, serving in self._ranges.within(key_range)
         )
 
+    def numbers_of(self, keys: tuple[Key, ...]) -> tuple[tuple[Key, int], ...]:
+        """Those of these that are served, and under which numbers."""
+        return tuple((key, each.number) for key in keys if (each := self[key]))
+
     def number_of(self, keys: tuple[Key, ...]) -> int:
-        """The number under which these are written: the lowest of theirs (V14)."""
-        return min((each.number for key in keys if (each := self[key])), default=0)
+        """The number under which these are written together: the lowest of theirs (V14)."""
+        return min((number for _, number in self.numbers_of(keys)), default=0)
 
     def quiet_until(self, keys: tuple[Key, ...]) -> Instant:
         """From when on these may be written (V13)."""

@@ -170,6 +170,10 @@ class LoadObject(msgspec.Struct, frozen=True):
 
     load: int
     key: Key
+    fence: int = 0
+    """From before it is read the store refuses writes of the object below this (V14): those of
+    earlier owners may still be on their way. A server without owners has raised it already.
+    """
 
 
 class RunBody(msgspec.Struct, frozen=True):
@@ -184,6 +188,8 @@ class RunBody(msgspec.Struct, frozen=True):
     waited_ns: int
     """Since its turn came (C3)."""
     value: Value = b""
+    fences: tuple[tuple[Key, int], ...] = ()
+    """The same for each key: ranges of one owner have numbers of their own."""
 
 
 class FailWrite(msgspec.Struct, frozen=True):
@@ -201,6 +207,8 @@ class Drained(msgspec.Struct, frozen=True):
     """Of its writes until now. What goes with the state is that of the last DrainAsked for it: a
     range is served until the belief ends.
     """
+    served: bool = False
+    """It is still served here, without leases."""
 
 
 class PersistMemory(msgspec.Struct, frozen=True):

@@ -38,10 +38,12 @@ class Versions:
     def __len__(self) -> int:
         return len(self._writes)
 
-    def written(self, keys: Iterable[Key], number: int) -> None:
-        """A write of all these has ended, whatever became of it."""
+    def written(self, numbers: Iterable[tuple[Key, int]]) -> None:
+        """A write of all these has ended, whatever became of it. Each is known under the number of
+        its own range: entries are compared with that.
+        """
         self.count += 1
-        for key in keys:
+        for key, number in numbers:
             self._writes.pop(key, None)
             self._writes[key] = (number, self.count)
         while len(self._writes) > self.most:
@@ -72,8 +74,8 @@ class Versions:
         the count: it may have been served here under that number before.
         """
         self.end(key_range)
+        self._floors.assign(key_range, (number, self.count))
         if known is None:
-            self._floors.assign(key_range, (number, self.count))
             return
         for piece, floor in known.floors:
             common = piece.intersection(key_range)

@@ -52,8 +52,7 @@ class Withdrawals:
         """What a body is writing may be stored after the next owner was told of the writes."""
         for writing in self.context.writes.running():
             if self._concerns(writing, key_range):
-                number = self.context.served.number_of(writing.keys)
-                self.context.versions.written(writing.keys, number)
+                self.context.versions.written(self.context.served.numbers_of(writing.keys))
 
     def _withdraw(self, now: Instant, drain: Draining, piece: KeyRange, serving: Serving) -> None:
         held: dict[int, list[Key]] = {}
@@ -112,7 +111,7 @@ class Withdrawals:
             self._go(drain.range)
         self.context.note(VolumeServerKind.DRAINED, str(drain.range))
         if not self.context.is_stopping:
-            self.context.act(Drained(drain.range, known))
+            self.context.act(Drained(drain.range, known, drain.served))
 
     def _go(self, key_range: KeyRange) -> None:
         """Nothing of the range is here any more, nor waits for it to go."""

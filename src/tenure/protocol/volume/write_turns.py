@@ -143,6 +143,7 @@ class WriteTurns:
                 self.context.served.number_of(writing.keys),
                 waited_ns,
                 value,
+                self.context.served.numbers_of(writing.keys),
             )
         )
 
@@ -153,7 +154,7 @@ class WriteTurns:
             return
         if not event.ok:
             self.context.note(VolumeServerKind.BODY_RAISED, event.detail)
-        self.context.versions.written(writing.keys, self.context.served.number_of(writing.keys))
+        self.context.versions.written(self.context.served.numbers_of(writing.keys))
         self._end_write(now, writing, event)
 
     def _end_write(self, now: Instant, writing: Writing, ended: BodyEnded | None = None) -> None:

@@ -100,7 +100,7 @@ class SmallVolumes(SmallWorld):
 
     def __init__(self, scope: Scope) -> None:
         super().__init__(scope.limits(), scope.ticks)
-        self._nonces: dict[tuple[int, int], int] = {}
+        self._nonces: dict[int, tuple[int, int]] = {}
         self.beside = Beside((), (), (), (), 0, VolumeMemory(number=0, longest_ns=0), 0)
 
     # --- the beginning ---
@@ -125,9 +125,7 @@ class SmallVolumes(SmallWorld):
         config = client_events.CacheConfig(
             server="s", retry_ns=SLOW, patience_ns=50 * SLOW, write_patience_ns=50 * SLOW
         )
-        machine = CacheMachine(config, dice)
-        self._nonces[slot, uid] = machine.nonce
-        return machine
+        return CacheMachine(config, dice)
 
     def now(self, slot: int) -> Instant:
         """What the clock in a place shows."""
@@ -198,6 +196,7 @@ class SmallVolumes(SmallWorld):
         """Carry out an action of the process in a place."""
         match action:
             case client_events.TellServer(message=message):
+                self._nonces[message.client] = slot, self.lives[slot].uid
                 event = self.event_of(action, 0, lambda: server_events.ClientAsked(message))
                 self.send(Packet(slot, SERVER, ANYBODY, event), "lose", "late", "double")
             case server_events.TellCache():
@@ -230,13 +229,10 @@ class SmallVolumes(SmallWorld):
                 self._change_entries(slot, action)
 
     def _tell_cache(self, action: server_events.TellCache) -> None:
-        for client in CLIENTS:
-            uid = self.lives[client].uid
-            if self._nonces[client, uid] == action.client:
-                event = self.event_of(
-                    action, 0, lambda: client_events.ServerSaid("s", action.message)
-                )
-                self.send(Packet(SERVER, client, uid, event), "lose", "late", "double")
+        client, uid = self._nonces[action.client]
+        if self.lives[client].uid == uid:
+            event = self.event_of(action, 0, lambda: client_events.ServerSaid("s", action.message))
+            self.send(Packet(SERVER, client, uid, event), "lose", "late", "double")
 
     def _in_its_time(self, slot: int, event: int, what: str) -> None:
         if self.fate(("late",)):

@@ -187,7 +187,7 @@ class Stage:
         for action in output.actions:
             match action:
                 case TellCache(client=client, message=message):
-                    to = next((n for n, c in self.caches.items() if c.nonce == client), "?")
+                    to = next((n for n in self.caches if self.nonce(n) == client), "?")
                     self.sent.append(Letter("s", to, message))
                 case LoadObject():
                     self.loads.append(action)
@@ -219,6 +219,11 @@ class Stage:
         self.caches[name].invariants()
 
     # --- what machines have ---
+
+    def nonce(self, name: str) -> int:
+        """Who a client is to the server; 0 where it has never asked it anything."""
+        contact = self.caches[name].contacts.get("s")
+        return 0 if contact is None else contact.nonce
 
     def reader(self, name: str) -> int:
         """The number under which a client is on record."""
@@ -320,7 +325,9 @@ class Stage:
         self.take("Renew", of=name)
         self.tell_cache(
             name,
-            ServerSaid("s", UnknownReader(client=cache.nonce, sequence=contact.renewing.sequence)),
+            ServerSaid(
+                "s", UnknownReader(client=contact.nonce, sequence=contact.renewing.sequence)
+            ),
         )
 
     def want(self, name: str, key: Key = K, ticket: int = 1) -> None:

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from tenure.base.instants import Instant, seconds
-from tenure.base.ranges import WHOLE
+from tenure.base.ranges import WHOLE, KeyRange
 from tenure.protocol.volume.messages import Listed, Reconnected
 from tenure.protocol.volume.server_events import (
     DrainAsked,
@@ -248,6 +248,24 @@ def test_a_range_that_comes_back_under_its_number_has_forgotten_its_writes() -> 
     stage.settle()
     stage.grant(7)
     assert not stage.server.context.versions.is_current(K, suspect.version)
+
+
+def test_a_write_of_ranges_under_different_numbers() -> None:
+    """Each key's write is known under the number of its own range; under the lowest, an entry of
+    the other would seem to be later (V15). The simulator found it.
+    """
+    stage = Stage(config=OWNED)
+    stage.grant(7)
+    number_of_l = RangeGranted(range=KeyRange(L, None), number=9, history=99)
+    stage.tell_server(number_of_l)
+    assert stage.read("a", L) == b"old"
+    suspect = stage.as_of("a", L)
+    stage.write(K, L)
+    stage.carry("Invalidate")
+    stage.carry("Acknowledge")
+    assert stage.bodies[0].fences == ((K, 7), (L, 9))
+    stage.end_body()
+    assert not stage.server.context.versions.is_current(L, suspect.version)
 
 
 def test_no_volume_lease_is_longer_than_the_owners_manager_knows() -> None:

@@ -1,0 +1,36 @@
+"""Schedules of names and numbers that the simulator found in worlds with owners."""
+
+from random import Random
+
+from tenure.base.instants import Instant
+from tenure.protocol.volume.messages import Item
+from tenure.protocol.volume.readers import Readers
+from tenure.protocol.volume.terms import Terms
+from tests.unit.protocol.volume.stage import K, held
+
+
+def test_a_server_that_is_known_by_two_names() -> None:
+    """Its other name reconnects: what is on record under the first stays, or it could be hit
+    after it was written (V2, V8).
+    """
+    stage = held("a")
+    cache = stage.caches["a"]
+    cache.reconnect(stage.now("a"), cache.contact("s by another name"))
+    stage.do_cache("a", cache.advance(stage.now("a")))
+    stage.carry("Reconnect", of="a")
+    stage.write()
+    assert not stage.bodies
+    stage.carry("Invalidate", to="a")
+    assert stage.hit("a") is None
+
+
+def test_two_items_of_one_object_acknowledged_in_the_other_order() -> None:
+    """The first is still waited for, so both are on record; messages overtake each other."""
+    readers = Readers(Terms(), Random(1))
+    reader = readers.add(Instant(0), client=5, sequence=1)
+    item = Item(item=0, key=K, number=7, count=1)
+    first, second = (readers.add_item(reader, item, [wait]).item for wait in (11, 12))
+    assert readers.acknowledged(reader, [second]) == [(12, second)]
+    assert readers.acknowledged(reader, [first]) == [(11, first)]
+    assert reader.items == {}
+    readers.invariants()
