@@ -12,7 +12,7 @@ from tenure.protocol.volume.entries import Entries
 from tenure.sim.kernel.run import Outcome
 from tenure.sim.volume.canaries import CANARIES, NONE, cache_canary
 from tenure.sim.volume.run import run_caches
-from tenure.sim.volume.strikes import FAULTS
+from tenure.sim.volume.strikes import ALONE
 from tenure.sim.volume.trial import VolumeTrial
 
 TRIED = 40
@@ -60,7 +60,9 @@ SOON = {
 
 
 def plan(soon: Soon, seed: int) -> VolumeTrial:
-    return VolumeTrial(seed=seed, faults=FAULTS.chosen(soon.faults), fault_rate=soon.rate)
+    return VolumeTrial(
+        owners=False, seed=seed, faults=ALONE.chosen(soon.faults), fault_rate=soon.rate
+    )
 
 
 def first_caught(name: str) -> Outcome:

@@ -13,7 +13,7 @@ from tenure.base.keys import Key
 from tenure.base.ranges import KeyRange
 from tenure.protocol.lease.messages import HandOff, Leased
 from tenure.protocol.lease.owner import events as owner_events
-from tenure.protocol.lease.owner.giving import GivingStopped, ServingEnded
+from tenure.protocol.lease.owner.giving import GivingStopped, ServingEnded, Withdrawn
 from tenure.protocol.lease.owner.taking import Admitted, Kept, TurnedAway
 from tenure.sim.kernel.checkers import Violation
 from tenure.sim.lease.processes import LeaseSite, OwnerProcess
@@ -119,6 +119,12 @@ class States:
                     owner.post(owner_events.ImportLost(end.offer.range, end.offer.number))
             case owner_events.TurnAway(why=why):
                 end.post(TurnedAway(why))
+
+    def withdrawn(self, owner: OwnerProcess, order: HandOff) -> None:
+        """No cache can hit it any more."""
+        end = self._ends_of(owner).giving.get(order)
+        if end is not None:
+            end.post(Withdrawn())
 
     def stop_arriving(self, owner: OwnerProcess, key_range: KeyRange, number: int) -> None:
         """The taker wants no more of it."""

@@ -233,7 +233,8 @@ class GivingEnd(End[giving.Giving]):
             taker=order.taker,
             secret=order.secret,
         )
-        super().__init__(process, giving.Giving(order, offer))
+        gives_reads = seen.config.reads_ns > 0
+        super().__init__(process, giving.Giving(order, offer, gives_reads=gives_reads))
         self.order = order
         self._ends_of = ends_of
         self.body = SimBody(process, order)
@@ -257,6 +258,8 @@ class GivingEnd(End[giving.Giving]):
                 self.soon(giving.ChunkMade(self._chunk()))
             case giving.Settle(deadline=deadline):
                 self.world.at(self.body.settle(deadline), self.post, giving.Settled())
+            case giving.Withdraw():
+                self.process.withdraw(self.order)
             case giving.EndServing():
                 self.process.post(owner_events.CopiedAhead(self.order))
             case giving.HaveGiven():
@@ -264,6 +267,7 @@ class GivingEnd(End[giving.Giving]):
                 self.process.post(owner_events.HandedOver(self.order))
             case giving.FailGiving():
                 self.process.post(owner_events.HandOffFailed(self.order))
+                self.process.keep_serving(self.order)
 
     def _chunk(self) -> bytes | None:
         keys, self._to_send = self._to_send[:KEYS_PER_CHUNK], self._to_send[KEYS_PER_CHUNK:]

@@ -147,7 +147,7 @@ def test_what_a_manager_asks_of_a_journal_it_is_cut_from_is_lost_on_its_way(
 
 def test_wall_clocks_that_are_set_back_leave_the_time_that_counts_alone() -> None:
     world = LeaseWorld(Trial(seed=1, faults=()))
-    clock = world._clock("m0")
+    clock = world.clock_at("m0")
     before, wall = clock.local(SECOND_NS), clock.wall(SECOND_NS)
     world.strikes.wall_clocks_set_back()
     assert clock.local(SECOND_NS) == before

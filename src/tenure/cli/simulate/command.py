@@ -28,7 +28,7 @@ from tenure.sim.lease.canaries import CANARIES, NONE
 from tenure.sim.lease.canaries import canary as canary_called
 from tenure.sim.lease.run import run_seeds
 from tenure.sim.lease.trial import Trial
-from tenure.sim.volume import strikes as of_caches
+from tenure.sim.volume import faults as of_caches
 from tenure.sim.volume.canaries import cache_canary
 from tenure.sim.volume.run import run_many_caches
 from tenure.sim.volume.trial import VolumeTrial

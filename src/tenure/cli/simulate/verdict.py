@@ -15,7 +15,7 @@ from tenure.sim.lease import strikes as of_leases
 from tenure.sim.lease.canaries import NONE
 from tenure.sim.lease.trial import Trial
 from tenure.sim.lease.world import TAKEOVERS
-from tenure.sim.volume import strikes as of_caches
+from tenure.sim.volume import faults as of_caches
 
 WIDTH = 30
 ATTESTATIONS = {

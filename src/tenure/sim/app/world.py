@@ -89,7 +89,7 @@ class AppWorld(LeaseWorld, AppSite):
         """A new life at a slot."""
         if slot[0] == "m":
             return super().make(slot)
-        return self.make_program(slot, self.main, self._clock(slot))
+        return self.make_program(slot, self.main, self.clock_at(slot))
 
     def make_program(self, slot: str, main: Main, clock: SimClock) -> AppProcess:
         """A process that runs `main`."""

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from tenure.base.instants import Instant
 from tenure.base.keys import Key, PoolKind
@@ -106,6 +106,10 @@ class StateMoves(Protocol):
         """It has ended."""
         ...
 
+    def withdrawn(self, owner: "OwnerProcess", order: HandOff) -> None:
+        """No cache can hit what it is handing over."""
+        ...
+
     def stop_arriving(self, owner: "OwnerProcess", key_range: KeyRange, number: int) -> None:
         """The taker wants no more of it."""
         ...
@@ -197,6 +201,9 @@ class LeaseSite(Site):
     @abstractmethod
     def on_takeover(self) -> None:
         """A manager has begun to lead."""
+
+    def on_routes(self, lookup: "LookupProcess") -> None:
+        """A lookup has found out who serves what."""
 
     def managers(self) -> "list[ManagerProcess]":
         """The managers."""
@@ -302,7 +309,11 @@ class OwnerProcess(LeaseProcess):
     """An owner, and what its readers see."""
 
     machine: OwnerMachine
-    stops_before = (TellManager, owner_events.Hold, owner_events.SendLast)
+    stops_before: ClassVar[tuple[type, ...]] = (
+        TellManager,
+        owner_events.Hold,
+        owner_events.SendLast,
+    )
 
     def __init__(
         self,
@@ -357,6 +368,13 @@ class OwnerProcess(LeaseProcess):
             case owner_events.Forget(revocation=revocation, range=key_range, number=number):
                 self.site.states.stop_arriving(self, key_range, number)
                 self.site.workload.on_revoke(self, revocation, [key_range])
+
+    def withdraw(self, order: HandOff) -> None:
+        """Take back every read lease of what it is handing over: nobody has one."""
+        self.site.states.withdrawn(self, order)
+
+    def keep_serving(self, order: HandOff) -> None:
+        """It is not handed over, if it is still held."""
 
     def _publish(self, holdings: Holdings) -> None:
         """Readers see new holdings, unless one has seen the old ones expire meanwhile: what was
@@ -435,6 +453,7 @@ class LookupProcess(LeaseProcess):
                 self.site.workload.on_loss(self, ranges)
             case lookup_events.Route(table=table):
                 self.routes = table
+                self.site.on_routes(self)
             case Noted():
                 self.note(action)
 

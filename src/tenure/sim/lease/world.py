@@ -1,7 +1,7 @@
 """A world of leases: managers, owners and lookups, and all that is drawn of them."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -31,8 +31,9 @@ from tenure.protocol.lease.timing import Timing
 from tenure.protocol.log.journal import Seat
 from tenure.sim.journal import LATENCY_NS, LeaseContents, failure_of
 from tenure.sim.kernel.clocks import SimClock
-from tenure.sim.kernel.hosts import Hosts
-from tenure.sim.kernel.network import Network
+from tenure.sim.kernel.faults import FaultTable
+from tenure.sim.kernel.hosts import HostProcess, Hosts
+from tenure.sim.kernel.network import Codec, Network
 from tenure.sim.kernel.process import SimProcess
 from tenure.sim.kernel.scene import random_for
 from tenure.sim.kernel.story import Happening, Story
@@ -118,13 +119,15 @@ class LeaseCodec:
 class LeaseWorld(World, LeaseSite):
     """Everything there is in one run."""
 
+    faults_there_are: ClassVar[FaultTable] = FAULTS
+    codec: ClassVar[type[Codec]] = LeaseCodec
     faults: LeaseFaults
     checkers: Checkers
     workload: Workload
     states: States
 
     def __init__(self, trial: Trial, canary: Canary = NONE) -> None:
-        super().__init__(trial, FAULTS, Story(in_words))
+        super().__init__(trial, self.faults_there_are, Story(in_words))
         self.trial = trial
         self.canary = canary
         self.timing = trial.timing
@@ -136,17 +139,19 @@ class LeaseWorld(World, LeaseSite):
         self._clients: dict[int, SimProcess] = {}
         self._draw()
         self.faults = LeaseFaults(self, self.mix, self.timing.term_ns)
-        self.network = Network(self, LeaseCodec())
+        self.network = Network(self, self.codec())
         self.checkers = Checkers(self)
         self.workload = Workload(self, self.checkers.losses)
         self.states = States(self)
         self.operator = Operator(self)
         self.traffic = Traffic(self)
         self.drills = Drills(self, self.checkers, first_starts=trial.seed % 6 == 1)
-        self.strikes = LeaseStrikes(
-            self, self.clocks, self.operator, self.traffic, self.spare_slots()
-        )
+        self.strikes = self.make_strikes()
         self.journal = LeaseContents(self.random, State(), self._on_commit)
+
+    def make_strikes(self) -> LeaseStrikes:
+        """What strikes at a time of its own."""
+        return LeaseStrikes(self, self.clocks, self.operator, self.traffic, self.spare_slots())
 
     def _draw(self) -> None:
         """What this seed's world is like."""
@@ -290,7 +295,7 @@ class LeaseWorld(World, LeaseSite):
             first_start=self.is_first_start,
         )
         machine = Manager(config, random_for(self.random), self._policy)
-        clock = self._clock(slot)
+        clock = self.clock_at(slot)
         if self.canary.leads_by_wall_clock:
             machine.leadership = LeadershipByWallClock(slot, timing, lambda: clock.wall(self.now))
         return ManagerProcess(self, slot, clock, machine)
@@ -321,12 +326,16 @@ class LeaseWorld(World, LeaseSite):
             process=as_process(on_host) if on_host.place.is_told else None,
             hand_off=f"{slot}/{uid}" if self.random.random() < self.hand_off else None,
         )
-        machine = OwnerMachine(config, random_for(self.random))
-        process = OwnerProcess(self, slot, self._clock(slot), machine, on_host)
+        process = self.begin_owner(slot, config, on_host)
         if self.traffic.is_told:
             process.counting = Counting(process, self.traffic)
         self._clients[process.uid] = process
         return process
+
+    def begin_owner(self, slot: str, config: OwnerConfig, on_host: HostProcess) -> OwnerProcess:
+        """The process of an owner."""
+        machine = OwnerMachine(config, random_for(self.random))
+        return OwnerProcess(self, slot, self.clock_at(slot), machine, on_host)
 
     def start_twin(self, slot: str, of: OwnerProcess) -> None:
         """Start an owner under another's name, in the same pool."""
@@ -337,11 +346,12 @@ class LeaseWorld(World, LeaseSite):
     def _make_lookup(self, slot: str) -> LookupProcess:
         config = LookupConfig(managers=self.manager_slots, pool=self.pool_of(slot))
         machine = LookupMachine(config, random_for(self.random))
-        process = LookupProcess(self, slot, self._clock(slot), machine, config.pool)
+        process = LookupProcess(self, slot, self.clock_at(slot), machine, config.pool)
         self._clients[process.uid] = process
         return process
 
-    def _clock(self, slot: str) -> SimClock:
+    def clock_at(self, slot: str) -> SimClock:
+        """That of the slot's host."""
         clock = self.clock_of(slot, self.canary.skew)
         clock.stops_in_suspend = self.canary.clock_stops_in_suspend
         return clock

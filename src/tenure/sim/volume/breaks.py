@@ -21,7 +21,7 @@ from tenure.protocol.volume.terms import Terms
 from tenure.protocol.volume.versions import Version, Versions
 from tenure.protocol.volume.write_turns import WriteTurns
 from tenure.protocol.volume.writes import Acknowledgements, Writing
-from tenure.sim.volume.store import FencedStore
+from tenure.sim.volume.store import Fence, FencedStore
 
 original_end_term = VolumeServer.end_term
 original_begin: Callable[..., None] = Versions.begin
@@ -218,9 +218,9 @@ def by_count_alone(self: Versions, key: Key, version: Version) -> bool:
     return version[1] >= self.last(key)[1]
 
 
-def raised_by_nothing(self: Versions, keys: Iterable[Key], number: int) -> None:
+def raised_by_nothing(self: Versions, numbers: Iterable[tuple[Key, int]]) -> None:
     """A write that has ended is not known."""
-    del keys, number
+    del numbers
     self.count += 1
 
 
@@ -252,7 +252,7 @@ def believed_as_it_is(self: VolumeServer, now: Instant, event: Any) -> None:
     original_fenced(self, now, type(event)(event.number))
 
 
-def whatever_its_number(self: FencedStore, fence: int, key: Key, value: bytes) -> bool:
+def whatever_its_number(self: FencedStore, fence: Fence, key: Key, value: bytes) -> bool:
     """The store takes the writes of past servers."""
     del fence
     self.values[key] = value

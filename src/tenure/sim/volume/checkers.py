@@ -9,7 +9,7 @@ from tenure.protocol.volume.terms import Terms
 from tenure.sim.kernel.checkers import InvariantChecker, Violation
 from tenure.sim.kernel.process import SimProcess
 from tenure.sim.volume.history import KeyHistory
-from tenure.sim.volume.processes import CacheProcess, ServerProcess, VolumeSite
+from tenure.sim.volume.processes import AnyServer, CacheProcess, VolumeSite
 
 CLOCK_NS = 1_000
 """What a clock and a timer may disagree by."""
@@ -88,11 +88,13 @@ class VolumeCheckers(InvariantChecker):
 
     # --- C2, C3: what is written ---
 
-    def on_body(self, server: ServerProcess, body: RunBody) -> None:
+    def on_body(self, server: AnyServer, body: RunBody) -> None:
         """The body of a write runs: nobody can hit the old value."""
         self._check_waiting(server, body)
-        if self.terms.is_strong and body.fence >= self.site.store.fence:
-            for key in body.keys:
+        if not self.terms.is_strong:
+            return
+        for key, number in body.fences:
+            if self.site.store.takes(server.fence(number), key):
                 self._nobody_hits(key, "a body of a write runs")
 
     def on_stored(self, key: Key) -> None:
@@ -109,13 +111,13 @@ class VolumeCheckers(InvariantChecker):
                     detail = f"{cache.slot} can hit {value!r} of {key!r}, and {why}"
                     raise Violation("C2: hit while written", detail)
 
-    def _check_waiting(self, server: ServerProcess, body: RunBody) -> None:
+    def _check_waiting(self, server: AnyServer, body: RunBody) -> None:
         terms, now = self.terms, server.now()
         began = now - body.waited_ns
         bound = 0
         if terms.is_strong:
             bound = terms.held_ns(min(terms.term_ns, terms.lease_ns))
-            quiet = server.machine.context.opening.quiet_until
+            quiet = server.volume.context.served.quiet_until(body.keys)
             bound = max(bound, quiet - began) if quiet > began else bound
         late = 2 * self.site.faults.latest_timer_ns + CLOCK_NS
         if server.thawed_at >= server.clock.real(Instant(began)):
@@ -126,7 +128,7 @@ class VolumeCheckers(InvariantChecker):
 
     # --- C6: what a server knows ---
 
-    def on_heard(self, server: ServerProcess, client: int) -> None:
+    def on_heard(self, server: AnyServer, client: int) -> None:
         """A message of a client has reached its server."""
         self._heard[server.uid, client] = max(
             server.now(), self._heard.get((server.uid, client), 0)
@@ -135,11 +137,12 @@ class VolumeCheckers(InvariantChecker):
     def on_step(self, process: SimProcess) -> None:
         """A machine has taken an event."""
         super().on_step(process)
-        if isinstance(process, ServerProcess):
-            self._check_records(process)
+        if isinstance(process, AnyServer):
+            self.check_records(process)
 
-    def _check_records(self, server: ServerProcess) -> None:
-        machine = server.machine
+    def check_records(self, server: AnyServer) -> None:
+        """What it knows of clients is neither too old nor too much (C6)."""
+        machine = server.volume
         now = server.now()
         for reader in machine.context.readers:
             heard = self._heard.get((server.uid, reader.client), 0)

@@ -14,7 +14,7 @@ from tenure.sim.kernel.clocks import SimClock
 from tenure.sim.kernel.faults import Fault
 from tenure.sim.kernel.network import Network
 from tenure.sim.kernel.process import SimProcess, Site
-from tenure.sim.volume.store import FencedStore
+from tenure.sim.volume.store import Fence, FencedStore
 from tenure.sim.volume.watching import WatchedEntries
 
 SERVER = "s0"
@@ -30,11 +30,11 @@ MOST_USED_KEYS = 8
 class Judging(Protocol):
     """Who judges what happens."""
 
-    def on_heard(self, server: "ServerProcess", client: int) -> None:
+    def on_heard(self, server: "AnyServer", client: int) -> None:
         """A message of a client has reached its server."""
         ...
 
-    def on_body(self, server: "ServerProcess", body: server_events.RunBody) -> None:
+    def on_body(self, server: "AnyServer", body: server_events.RunBody) -> None:
         """The body of a write runs."""
         ...
 
@@ -50,17 +50,17 @@ class Judging(Protocol):
 class Applications(Protocol):
     """Who reads and writes."""
 
-    def value_of(self, server: "ServerProcess", body: server_events.RunBody, key: Key) -> bytes:
+    def value_of(self, server: "AnyServer", body: server_events.RunBody, key: Key) -> bytes:
         """What a body stores."""
         ...
 
     def on_body_ended(
-        self, server: "ServerProcess", body: server_events.RunBody, *, ok: bool, stored: bool
+        self, server: "AnyServer", body: server_events.RunBody, *, ok: bool, stored: bool
     ) -> None:
         """The body of a write of the server's application has ended."""
         ...
 
-    def on_write_failed(self, server: "ServerProcess", failed: server_events.FailWrite) -> None:
+    def on_write_failed(self, server: "AnyServer", failed: server_events.FailWrite) -> None:
         """It will not run."""
         ...
 
@@ -80,22 +80,21 @@ class VolumeSite(Site):
     store: FencedStore
     judge: Judging
     applications: Applications
-    disk: server_events.VolumeMemory | None
-    """What the server's memory is kept in."""
+    disk: server_events.VolumeMemory | None = None
+    """What a server's memory is kept in, where there are no owners."""
     earlier: list[server_events.VolumeMemory]
     """Copies of it, of earlier lives."""
 
-    @abstractmethod
-    def cache_of(self, nonce: int) -> "CacheProcess | None":
-        """The client behind a nonce."""
+    nonces: "dict[int, CacheProcess]"
+    """The client behind each nonce."""
 
     @abstractmethod
     def stop_a_reader(self) -> None:
         """Perhaps let time go on before a reader takes its next step."""
 
-    def servers(self) -> "list[ServerProcess]":
+    def servers(self) -> "list[AnyServer]":
         """The servers."""
-        return [each for each in self.slots.values() if isinstance(each, ServerProcess)]
+        return [each for each in self.slots.values() if isinstance(each, AnyServer)]
 
     def caches(self) -> "list[CacheProcess]":
         """The clients."""
@@ -107,7 +106,15 @@ class VolumeSite(Site):
 
     def peers(self, process: SimProcess) -> Sequence[SimProcess]:
         """Clients have connections to servers."""
-        return self.caches() if isinstance(process, ServerProcess) else self.servers()
+        return self.caches() if isinstance(process, AnyServer) else self.servers()
+
+    def name_of(self, server: SimProcess) -> str:
+        """As clients know it."""
+        return server.slot
+
+    def slot_of(self, server: str) -> str:
+        """Where a server is that clients know by that name."""
+        return server
 
     def store_ns(self) -> int:
         """What the store takes now."""
@@ -130,29 +137,40 @@ class VolumeProcess(SimProcess):
         """Requests are repeated anyway."""
 
 
-class ServerProcess(VolumeProcess):
-    """A server, its application and its way to the store."""
+SERVERS_STOP_BEFORE = (
+    server_events.TellCache,
+    server_events.RunBody,
+    server_events.LoadObject,
+    server_events.PersistMemory,
+    server_events.RaiseFence,
+)
 
-    machine: VolumeServer
-    stops_before = (
-        server_events.TellCache,
-        server_events.RunBody,
-        server_events.LoadObject,
-        server_events.PersistMemory,
-        server_events.RaiseFence,
-    )
 
-    def on_message(self, sender: SimProcess, message: Any) -> None:
-        """Of a client."""
+class AnyServer(SimProcess):
+    """A process with a volume: its application and its way to the store."""
+
+    site: VolumeSite
+    volume: VolumeServer
+
+    def fence(self, number: int) -> Fence:
+        """Under which the store knows it."""
+        return 0, number
+
+    def writable(self, keys: list[Key]) -> list[Key]:
+        """What its application may want to write."""
+        return keys
+
+    def hear(self, message: Any) -> None:
+        """A client has said something."""
         self.site.judge.on_heard(self, message.client)
         self.post(server_events.ClientAsked(message))
 
-    def perform(self, action: Any) -> None:
-        """Carry out one action."""
+    def serve(self, action: Any) -> None:
+        """Carry out what any server's machine wants."""
         site = self.site
         match action:
             case server_events.TellCache(client=client, message=message):
-                cache = site.cache_of(client)
+                cache = site.nonces.get(client)
                 if cache is not None:
                     site.network.to_process(self, cache, message)
             case server_events.LoadObject():
@@ -161,19 +179,10 @@ class ServerProcess(VolumeProcess):
                 self._run(action)
             case server_events.FailWrite():
                 site.applications.on_write_failed(self, action)
-            case server_events.PersistMemory(memory=memory):
-                site.at(site.now + site.store_ns(), self._persist, memory)
-            case server_events.RaiseFence(number=number):
-                site.at(site.now + site.store_ns(), self._fence, number)
-            case server_events.VolumeClosed():
-                self.site.tell(self.slot, "closed")
-                self.kill()
-                site.restart_later(self.slot, site.random.randrange(1, MILLISECOND_NS))
-            case Noted():
-                self.note(action)
 
     def _read(self, load: server_events.LoadObject) -> None:
         """The store has read it; the answer takes as long again."""
+        self.site.store.raise_for(load.key, self.fence(load.fence))
         value = self.site.store.read(load.key)
         loaded = server_events.ObjectLoaded(load.load, value)
         if self.site.faults.strikes(LOAD_FAILS):
@@ -186,34 +195,70 @@ class ServerProcess(VolumeProcess):
         stores = site.now + site.store_ns()
         raises = site.faults.strikes(BODY_RAISES)
         stored = not raises or site.random.random() < 0.5
-        values = [(key, site.applications.value_of(self, body, key)) for key in body.keys]
+        values = {key: site.applications.value_of(self, body, key) for key in body.keys}
+        refused: list[Key] = []
         if stored:
-            for key, value in values:
-                site.at(stores, self._store, (body.fence, key, value))
+            for key, number in body.fences:
+                write = (self.fence(number), key, values[key], refused)
+                site.at(stores, self._store, write)
         ends = stores + site.store_ns()
-        site.at(ends, self._end_body, (body, not raises, stored))
+        site.at(ends, self._end_body, (body, not raises, stored, refused))
 
-    def _store(self, write: tuple[int, Key, bytes]) -> None:
+    def _store(self, write: tuple[Fence, Key, bytes, list[Key]]) -> None:
         """It arrives at the store, wherever its server may be by now."""
-        fence, key, value = write
+        fence, key, value, refused = write
         if self.site.store.write(fence, key, value):
             self.site.judge.on_stored(key)
         else:
+            refused.append(key)
             self.site.tell("store", "refuses a past server's write", value)
             self.site.count_note("write of a past server refused")
 
-    def _end_body(self, ended: tuple[server_events.RunBody, bool, bool]) -> None:
-        body, ok, stored = ended
+    def _end_body(self, ended: tuple[server_events.RunBody, bool, bool, list[Key]]) -> None:
+        body, ok, stored, refused = ended
+        ok, stored = ok and not refused, stored and not refused
         if self.alive:
             self.site.applications.on_body_ended(self, body, ok=ok, stored=stored)
             self.post(server_events.BodyEnded(body.write, ok))
+
+
+class ServerProcess(VolumeProcess, AnyServer):
+    """A server without owners, which keeps a memory."""
+
+    machine: VolumeServer
+    stops_before = SERVERS_STOP_BEFORE
+
+    def __init__(self, site: VolumeSite, slot: str, clock: SimClock, machine: VolumeServer) -> None:
+        super().__init__(site, slot, clock, machine)
+        self.volume = machine
+
+    def on_message(self, sender: SimProcess, message: Any) -> None:
+        """Of a client."""
+        self.hear(message)
+
+    def perform(self, action: Any) -> None:
+        """Carry out one action."""
+        site = self.site
+        match action:
+            case server_events.PersistMemory(memory=memory):
+                site.at(site.now + site.store_ns(), self._persist, memory)
+            case server_events.RaiseFence(number=number):
+                site.at(site.now + site.store_ns(), self._raise_fence, number)
+            case server_events.VolumeClosed():
+                self.site.tell(self.slot, "closed")
+                self.kill()
+                site.restart_later(self.slot, site.random.randrange(1, MILLISECOND_NS))
+            case Noted():
+                self.note(action)
+            case _:
+                self.serve(action)
 
     def _persist(self, memory: server_events.VolumeMemory) -> None:
         if self.alive:
             self.site.disk = memory
             self.post(server_events.MemoryPersisted(memory))
 
-    def _fence(self, number: int) -> None:
+    def _raise_fence(self, number: int) -> None:
         if self.alive:
             refused = self.site.store.raise_fence(number)
             self.post(server_events.FenceRaised(number, refused))
@@ -240,7 +285,7 @@ class CacheProcess(VolumeProcess):
 
     def on_message(self, sender: SimProcess, message: Any) -> None:
         """Of a server."""
-        self.post(client_events.ServerSaid(sender.slot, message))
+        self.post(client_events.ServerSaid(self.site.name_of(sender), message))
 
     def hit(self, key: Key) -> bytes | None:
         """What a reader finds that asks nobody."""
@@ -266,7 +311,8 @@ class CacheProcess(VolumeProcess):
         """Carry out one action."""
         match action:
             case client_events.TellServer(server=server, message=message):
-                self.site.network.to_address(self, server, message)
+                self.site.nonces[message.client] = self
+                self.site.network.to_address(self, self.site.slot_of(server), message)
             case (
                 client_events.Believe()
                 | client_events.KeepEntry()

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from tenure.sim.kernel.cores import Progress, no_progress, run_all
 from tenure.sim.kernel.run import Outcome, outcome_of
 from tenure.sim.volume.canaries import NONE, VolumeCanary, cache_canary
+from tenure.sim.volume.owned_world import OwnedCachesWorld
 from tenure.sim.volume.trial import VolumeTrial
 from tenure.sim.volume.world import VolumeWorld
 
@@ -14,7 +15,8 @@ def run_caches(
 ) -> Outcome:
     """Simulate one seed to its end, or to the first promise that is broken."""
     with broken.in_place():
-        return outcome_of(trial.seed, VolumeWorld(broken.trial(trial)), tell)
+        world = OwnedCachesWorld if trial.has_owners else VolumeWorld
+        return outcome_of(trial.seed, world(broken.trial(trial)), tell)
 
 
 def run_many_caches(

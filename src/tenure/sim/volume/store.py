@@ -1,14 +1,23 @@
-"""The store behind a simulated volume: values, and a fence against the writes of past servers."""
+"""The store behind simulated volumes: values, and fences against the writes of past servers."""
+
+from typing import TypeAlias
 
 from tenure.base.keys import Key
 
+Fence: TypeAlias = tuple[int, int]
+"""Which history a number is of, counted as they come, and the number."""
+LOWEST: Fence = (0, 0)
+
 
 class FencedStore:
-    """A database that refuses writes of lower numbers than it was told of."""
+    """A database that refuses writes of lower numbers than it was told of: of one server, or for
+    each key.
+    """
 
     def __init__(self) -> None:
         self.values: dict[Key, bytes] = {}
-        self.fence = 0
+        self.fence = LOWEST
+        self._of_keys: dict[Key, Fence] = {}
 
     def read(self, key: Key) -> bytes | None:
         """What it has."""
@@ -16,14 +25,23 @@ class FencedStore:
 
     def raise_fence(self, number: int) -> int:
         """Refuse writes below `number`; returns what it has seen, if that is no lower."""
-        if self.fence >= number:
-            return self.fence
-        self.fence = number
+        if self.fence[1] >= number:
+            return self.fence[1]
+        self.fence = (0, number)
         return 0
 
-    def write(self, fence: int, key: Key, value: bytes) -> bool:
+    def raise_for(self, key: Key, fence: Fence) -> None:
+        """Refuse writes of the key below that."""
+        self._of_keys[key] = max(fence, self._of_keys.get(key, LOWEST))
+
+    def takes(self, fence: Fence, key: Key) -> bool:
+        """Whether it takes a write under that number."""
+        return fence >= max(self.fence, self._of_keys.get(key, LOWEST))
+
+    def write(self, fence: Fence, key: Key, value: bytes) -> bool:
         """Store a value, unless its writer's number is past."""
-        if fence < self.fence:
+        if not self.takes(fence, key):
             return False
+        self.raise_for(key, fence)
         self.values[key] = value
         return True

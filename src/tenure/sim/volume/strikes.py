@@ -1,4 +1,4 @@
-"""The table of faults of a world of caches, and the strikes of those that come by themselves."""
+"""The faults of a world of caches without owners, and what those do that come by themselves."""
 
 from tenure.protocol.volume.server_events import StopAsked
 from tenure.sim.kernel.faults import (
@@ -20,8 +20,39 @@ from tenure.sim.volume.processes import (
 )
 
 
-class VolumeStrikes(Strikes):
-    """What goes wrong with servers, clients, stores and memories."""
+class ReaderStrikes(Strikes):
+    """What goes wrong with clients, whoever serves them."""
+
+    site: VolumeSite
+
+    def crash_of_a_client(self) -> None:
+        """Another comes in its place."""
+        self.crash(self.site.caches())
+
+    def cut_one_way_from_a_client(self) -> None:
+        """Between a client and a server."""
+        self.cut_between(self.site.caches(), self.site.servers(), both_ways=False)
+
+    def cut_from_a_client(self) -> None:
+        """Between a client and a server."""
+        self.cut_between(self.site.caches(), self.site.servers(), both_ways=True)
+
+    def eviction(self) -> None:
+        """Entries have to make room."""
+        cache = self.any_of(self.site.caches())
+        if cache is not None:
+            cache.evict()
+
+    def word_of_mouth(self) -> None:
+        """One client's application is told what another's has seen."""
+        caches = [cache for cache in self.site.caches() if cache.alive]
+        if len(caches) > 1:
+            one, other = self.random.sample(caches, 2)
+            one.tell_what_it_saw(other)
+
+
+class VolumeStrikes(ReaderStrikes):
+    """What goes wrong with servers, stores and memories as well."""
 
     site: VolumeSite
 
@@ -42,18 +73,6 @@ class VolumeStrikes(Strikes):
         if server is not None:
             server.post(StopAsked())
 
-    def crash_of_a_client(self) -> None:
-        """Another comes in its place."""
-        self.crash(self.site.caches())
-
-    def one_way_cut(self) -> None:
-        """Between a client and the server."""
-        self.cut_between(self.site.caches(), self.site.servers(), both_ways=False)
-
-    def two_way_cut(self) -> None:
-        """Between a client and the server."""
-        self.cut_between(self.site.caches(), self.site.servers(), both_ways=True)
-
     def memory_put_back(self) -> None:
         """The server ends; the next one finds a copy of what an earlier life had kept."""
         server = self.any_of(self.site.servers())
@@ -69,19 +88,6 @@ class VolumeStrikes(Strikes):
             self.site.bring_down(server)
             self.site.disk = None
 
-    def eviction(self) -> None:
-        """Entries have to make room."""
-        cache = self.any_of(self.site.caches())
-        if cache is not None:
-            cache.evict()
-
-    def word_of_mouth(self) -> None:
-        """One client's application is told what another's has seen."""
-        caches = [cache for cache in self.site.caches() if cache.alive]
-        if len(caches) > 1:
-            one, other = self.random.sample(caches, 2)
-            one.tell_what_it_saw(other)
-
 
 def rarely(strength: float) -> float:
     """Times a term, for what ends everything that was known."""
@@ -96,8 +102,8 @@ CRASHES = (
 )
 PAUSES = (SHORT_PAUSE, PAUSE_PAST_THE_TERM, SUSPEND)
 CUTS = (
-    Fault("one-way cut", terms_apart, VolumeStrikes.one_way_cut),
-    Fault("two-way cut", terms_apart, VolumeStrikes.two_way_cut),
+    Fault("one-way cut", terms_apart, VolumeStrikes.cut_one_way_from_a_client),
+    Fault("two-way cut", terms_apart, VolumeStrikes.cut_from_a_client),
 )
 MEMORIES = (
     Fault("memory put back", rarely, VolumeStrikes.memory_put_back),
@@ -109,7 +115,7 @@ READING = (
     Fault("eviction", terms_apart, VolumeStrikes.eviction),
     Fault("word of mouth", terms_apart, VolumeStrikes.word_of_mouth),
 )
-FAULTS = FaultTable(
+ALONE = FaultTable(
     (
         *CRASHES,
         *PAUSES,

@@ -3,7 +3,7 @@
 from tenure.base.instants import seconds
 from tenure.protocol.volume.terms import Terms
 from tenure.sim.kernel.world import AnyTrial
-from tenure.sim.volume.strikes import FAULTS
+from tenure.sim.volume.faults import FAULTS
 
 SLOW = Terms(
     term_ns=seconds(30),  # ten times the default, so that an hour has a tenth of the messages
@@ -20,6 +20,15 @@ class VolumeTrial(AnyTrial, frozen=True, kw_only=True):
     """Its mode and its lengths, but for t_v, are drawn anew."""
     clients: int = 3
     keys: int = 4
+    owners: bool | None = None
+    """Whether owners serve, with managers and lookups, or one server without; None: every other
+    seed.
+    """
     faults: tuple[str, ...] = FAULTS.kinds
     skew: int = 40_000
     """How far the rate of a clock may be off, in a million: twice that is within 13/12."""
+
+    @property
+    def has_owners(self) -> bool:
+        """Whether owners serve in this world."""
+        return self.seed % 2 == 1 if self.owners is None else self.owners

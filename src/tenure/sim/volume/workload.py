@@ -6,10 +6,11 @@ from random import Random
 from tenure.base.keys import Key
 from tenure.protocol.volume import client_events, server_events
 from tenure.sim.volume.checkers import VolumeCheckers
-from tenure.sim.volume.processes import CacheProcess, ServerProcess, VolumeSite
+from tenure.sim.volume.processes import AnyServer, CacheProcess, VolumeSite
 
 READERS = 2
 """Threads that read in each client."""
+HEALING_TERMS = 0.1
 
 
 class AppliedWrite:
@@ -48,9 +49,9 @@ class CacheWorkload:
 
     # --- when ---
 
-    def start(self, process: CacheProcess | ServerProcess) -> None:
+    def start(self, process: CacheProcess | AnyServer) -> None:
         """The process has an application."""
-        if isinstance(process, ServerProcess):
+        if isinstance(process, AnyServer):
             self._later(self.writes_apart, self._write, process)
             return
         for _ in range(READERS):
@@ -135,40 +136,42 @@ class CacheWorkload:
 
     # --- writing at the server ---
 
-    def _write(self, server: ServerProcess) -> None:
+    def _write(self, server: AnyServer) -> None:
         if not server.alive:
             return
         if not self.is_quiet:
             several = 2 if self.random.random() < 0.2 else 1
-            keys = tuple(self.random.sample(self.keys, several))
+            writable = server.writable(self.keys)
+            keys = tuple(self.random.sample(writable, min(several, len(writable))))
             ticket = self._next_ticket()
             writes = {key: AppliedWrite(self._next_value(key), self.site.now) for key in keys}
             self._writes[server.uid, ticket] = writes
             for key, write in writes.items():
                 self.judge.on_write_began(key, write.value)
-            server.post(server_events.WriteAsked(ticket, keys))
+            if keys:
+                server.post(server_events.WriteAsked(ticket, keys))
             if self.random.random() < 0.05:
                 at = self.site.now + self.random.randrange(self.term_ns)
                 self.site.at(at, server.post, server_events.WriteGivenUp(ticket))
         self._later(self.writes_apart, self._write, server)
 
-    def value_of(self, server: ServerProcess, body: server_events.RunBody, key: Key) -> bytes:
+    def value_of(self, server: AnyServer, body: server_events.RunBody, key: Key) -> bytes:
         """What a body stores."""
         if not body.ticket:
             return body.value
         return self._writes[server.uid, body.ticket][key].value
 
     def on_body_ended(
-        self, server: ServerProcess, body: server_events.RunBody, *, ok: bool, stored: bool
+        self, server: AnyServer, body: server_events.RunBody, *, ok: bool, stored: bool
     ) -> None:
         """The body of a write has ended; the application of one that raised knows nothing."""
         self.counts["writes done" if ok else "bodies raised"] += 1
-        if body.ticket:
-            for key, write in self._writes.pop((server.uid, body.ticket)).items():
+        if body.ticket:  # of one that its server gave up with its term, nothing is known
+            for key, write in self._writes.pop((server.uid, body.ticket), {}).items():
                 if ok or stored:
                     self.judge.on_write_done(key, write.value, write.began, None)
 
-    def on_write_failed(self, server: ServerProcess, failed: server_events.FailWrite) -> None:
+    def on_write_failed(self, server: AnyServer, failed: server_events.FailWrite) -> None:
         """It will not run."""
         self.counts[f"writes {failed.why}"] += 1
         self._writes.pop((server.uid, failed.ticket), None)

@@ -1,14 +1,12 @@
 """A world of caches: one server after another, its clients, and all that is drawn of them."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 import msgspec
 
 from tenure.base.keys import Key
 from tenure.protocol.volume.client import CacheMachine
 from tenure.protocol.volume.client_events import CacheConfig
-from tenure.protocol.volume.messages import ToCache, ToVolumeServer
 from tenure.protocol.volume.server import VolumeServer
 from tenure.protocol.volume.server_events import ServerConfig, VolumeMemory
 from tenure.sim.kernel.checkers import Violation
@@ -19,6 +17,7 @@ from tenure.sim.kernel.scene import random_for
 from tenure.sim.kernel.story import Story
 from tenure.sim.kernel.world import World
 from tenure.sim.volume.checkers import VolumeCheckers, initial
+from tenure.sim.volume.codec import VolumeCodec
 from tenure.sim.volume.processes import (
     SERVER,
     STOPPED_READER,
@@ -27,7 +26,7 @@ from tenure.sim.volume.processes import (
     VolumeSite,
 )
 from tenure.sim.volume.store import FencedStore
-from tenure.sim.volume.strikes import FAULTS, VolumeStrikes
+from tenure.sim.volume.strikes import ALONE, VolumeStrikes
 from tenure.sim.volume.trial import VolumeTrial
 from tenure.sim.volume.workload import CacheWorkload
 
@@ -39,27 +38,6 @@ WARM_TURNS = 3
 """Until it has everything."""
 
 
-class VolumeCodec:
-    """Messages as bytes."""
-
-    def __init__(self) -> None:
-        self._encoder = msgspec.msgpack.Encoder()
-        self._to_server: msgspec.msgpack.Decoder[ToVolumeServer] = msgspec.msgpack.Decoder(
-            ToVolumeServer
-        )
-        self._to_cache: msgspec.msgpack.Decoder[ToCache] = msgspec.msgpack.Decoder(ToCache)
-
-    def encode(self, message: Any) -> bytes:
-        """The bytes of a message."""
-        return self._encoder.encode(message)
-
-    def decode(self, data: bytes, receiver: SimProcess) -> Any:
-        """As a server or a client reads it."""
-        if isinstance(receiver, ServerProcess):
-            return self._to_server.decode(data)
-        return self._to_cache.decode(data)
-
-
 class VolumeWorld(World, VolumeSite):
     """Everything there is in one run."""
 
@@ -67,12 +45,12 @@ class VolumeWorld(World, VolumeSite):
     applications: CacheWorkload
 
     def __init__(self, trial: VolumeTrial) -> None:
-        super().__init__(trial, FAULTS, Story())
+        super().__init__(trial, ALONE, Story())
         self.trial = trial
-        self.disk: VolumeMemory | None = None
+        self.disk = None
         self.earlier: list[VolumeMemory] = []
         self.keys: list[Key] = [b"k%d" % i for i in range(trial.keys)]
-        self._nonces: dict[int, CacheProcess] = {}
+        self.nonces = {}
         self._reader_is_stopped = False
         self._draw()
         self.heals_every_ns = self.terms.term_ns // 4
@@ -128,10 +106,10 @@ class VolumeWorld(World, VolumeSite):
     def not_well(self) -> str | None:
         """What is still missing for everybody to read and write (C7)."""
         for server in self.servers():
-            view = server.machine.view()
+            view = server.volume.view()
             if not view.is_open:
                 return f"{server.slot} is not open"
-            if server.now() < server.machine.context.opening.quiet_until:
+            if server.now() < server.volume.context.opening.quiet_until:
                 return f"{server.slot} is quiet"
         return self.applications.missing()
 
@@ -192,13 +170,7 @@ class VolumeWorld(World, VolumeSite):
             ),
             random_for(self.random),
         )
-        process = CacheProcess(self, slot, clock, cache)
-        self._nonces[cache.nonce] = process
-        return process
-
-    def cache_of(self, nonce: int) -> CacheProcess | None:
-        """The client behind a nonce."""
-        return self._nonces.get(nonce)
+        return CacheProcess(self, slot, clock, cache)
 
     def on_started(self, process: SimProcess) -> None:
         """It has an application."""

@@ -1,0 +1,245 @@
+"""A world of caches with owners: managers, lookups and owners of leases, whose ranges caches read.
+
+All of the core runs as in a world of leases, with its faults and its checkers. Beside each lookup
+there is a cache, which learns from it where to ask.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import msgspec
+
+from tenure.base.keys import Key
+from tenure.base.ranges import KeyRange
+from tenure.protocol.lease.owner.events import OwnerConfig
+from tenure.protocol.lease.owner.machine import OwnerMachine
+from tenure.protocol.volume.client import CacheMachine
+from tenure.protocol.volume.client_events import CacheConfig, RoutesChanged
+from tenure.protocol.volume.messages import VolumeMessage
+from tenure.protocol.volume.server import VolumeServer
+from tenure.protocol.volume.server_events import ServerConfig
+from tenure.protocol.volume.versions import KnownWrites
+from tenure.sim.kernel.faults import FaultTable
+from tenure.sim.kernel.hosts import HostProcess
+from tenure.sim.kernel.network import Codec
+from tenure.sim.kernel.process import SimProcess
+from tenure.sim.kernel.scene import random_for
+from tenure.sim.lease.processes import LookupProcess, OwnerProcess
+from tenure.sim.lease.trial import Trial
+from tenure.sim.lease.world import LeaseCodec, LeaseWorld
+from tenure.sim.volume.checkers import VolumeCheckers, initial
+from tenure.sim.volume.codec import VolumeCodec
+from tenure.sim.volume.owned_strikes import OWNED, OwnedStrikes
+from tenure.sim.volume.owners import OwnedSite, OwnerAndServer, VolumeOwner
+from tenure.sim.volume.processes import STOPPED_READER, AnyServer, CacheProcess
+from tenure.sim.volume.store import FencedStore
+from tenure.sim.volume.trial import VolumeTrial
+from tenure.sim.volume.workload import CacheWorkload
+
+CACHES = 2
+KEYS = 4
+OF_CACHES, OF_LEASES = b"v", b"l"
+
+
+class BothCodecs:
+    """Messages of leases, and of caches."""
+
+    def __init__(self) -> None:
+        self._leases, self._caches = LeaseCodec(), VolumeCodec()
+
+    def encode(self, message: Any) -> bytes:
+        """The bytes of a message."""
+        if isinstance(message, VolumeMessage):
+            return OF_CACHES + self._caches.encode(message)
+        return OF_LEASES + self._leases.encode(message)
+
+    def decode(self, data: bytes, receiver: SimProcess) -> Any:
+        """As its receiver reads it."""
+        if data[:1] == OF_CACHES:
+            return self._caches.decode(data[1:], receiver)
+        return self._leases.decode(data[1:], receiver)
+
+
+class OwnedCachesWorld(LeaseWorld, OwnedSite):
+    """Everything there is in one run."""
+
+    faults_there_are: ClassVar[FaultTable] = OWNED
+    codec: ClassVar[type[Codec]] = BothCodecs
+    applications: CacheWorkload
+    judge: VolumeCheckers
+
+    def __init__(self, trial: VolumeTrial) -> None:
+        self._of_caches = trial
+        self.nonces = {}
+        self._ranks: dict[int, int] = {}
+        self._reader_is_stopped = False
+        self.known: dict[tuple[int, int], list[tuple[KeyRange, KnownWrites]]] = {}
+        self.earlier = []
+        super().__init__(
+            Trial(
+                seed=trial.seed,
+                hours=trial.hours,
+                faults=trial.faults,
+                fault_rate=trial.fault_rate,
+                owners=2,
+                spare_owners=1,
+                pools=1,
+            )
+        )
+        self._draw_caches()
+        keys: list[Key] = self.workload.keys[:KEYS]
+        self.store = FencedStore()
+        for key in keys:
+            self.store.values[key] = initial(key)
+        self.judge = VolumeCheckers(self, self.terms, keys)
+        self.applications = CacheWorkload(self, self.judge, keys, self.terms.term_ns)
+
+    def _draw_caches(self) -> None:
+        """What this seed's volumes are like."""
+        random = self.random
+        term_ns = self.timing.term_ns // random.choice((1, 2, 4))
+        self.terms = msgspec.structs.replace(
+            self._of_caches.terms,
+            term_ns=term_ns,
+            lease_ns=random.choice((term_ns // 2, 2 * term_ns, 20 * term_ns)),
+            keep_ns=random.choice((0, term_ns // 2, 2 * term_ns)),
+            mute_ns=2 * term_ns,
+            mode=random.choice((*("strong",) * 7, "best effort")),
+            invalidate=random.choice(("delayed", "delayed", "at once")),
+        )
+        self.known_writes = random.choice((1, 2, 1_000))
+        self.most_leases = random.choice((3, 1_000, 1_000))
+        self.retry_ns = term_ns // random.choice((6, 30))
+
+    # --- what came of it ---
+
+    def run(self, tell: Callable[[int], None] = lambda _: None) -> None:
+        """Run to the end, and judge what was done since all was well."""
+        super().run(tell)
+        self.judge.check_histories()
+
+    def seen_by_clients(self) -> Mapping[str, int]:
+        """How often applications saw what."""
+        return {**self.workload.counts, **self.applications.counts}
+
+    # --- healing ---
+
+    @property
+    def healing_bound_ns(self) -> int:
+        """That of leases; then a quiet, a reader's muteness, and the patience of whoever asks."""
+        return super().healing_bound_ns + 10 * self.terms.held_ns(self.terms.term_ns)
+
+    def end_faults(self) -> None:
+        """Let nothing more go wrong."""
+        super().end_faults()
+        self.applications.begin_healing()
+
+    def not_well(self) -> str | None:
+        """What is still missing for every key to have an owner, and every cache to read."""
+        return super().not_well() or self.applications.missing()
+
+    def when_well(self, left_ns: int) -> None:
+        """Judge what was done."""
+        self.judge.check_histories()
+        super().when_well(left_ns)
+
+    # --- processes ---
+
+    def first_slots(self) -> Iterable[str]:
+        """A cache beside each lookup."""
+        return (*super().first_slots(), *(f"c{i}" for i in range(CACHES)))
+
+    def make(self, slot: str) -> SimProcess:
+        """A new life at a slot."""
+        return self._make_cache(slot) if slot[0] == "c" else super().make(slot)
+
+    def make_strikes(self) -> OwnedStrikes:
+        """What strikes at a time of its own."""
+        return OwnedStrikes(self, self.clocks, self.operator, self.traffic, self.spare_slots())
+
+    def begin_owner(self, slot: str, config: OwnerConfig, on_host: HostProcess) -> OwnerProcess:
+        """An owner that takes caches."""
+        terms = self.terms
+        config = msgspec.structs.replace(config, reads_ns=terms.term_ns, cache=config.address)
+        of_server = ServerConfig(
+            terms=terms,
+            alone=False,
+            known_writes=self.known_writes,
+            most_leases=self.most_leases,
+        )
+        owner = OwnerMachine(config, random_for(self.random))
+        server = VolumeServer(of_server, random_for(self.random))
+        machine = OwnerAndServer(owner, server)
+        return VolumeOwner(self, slot, self.clock_at(slot), machine, on_host)
+
+    def _make_cache(self, slot: str) -> CacheProcess:
+        config = CacheConfig(
+            retry_ns=self.retry_ns,
+            patience_ns=self.terms.term_ns,
+            write_patience_ns=2 * self.terms.term_ns,
+        )
+        machine = CacheMachine(config, random_for(self.random))
+        return CacheProcess(self, slot, self.clock_at(slot), machine)
+
+    def on_started(self, process: SimProcess) -> None:
+        """It has an application; a cache asks its lookup where to ask."""
+        super().on_started(process)
+        if isinstance(process, CacheProcess | AnyServer):
+            self.applications.start(process)
+        if isinstance(process, CacheProcess):
+            lookup = self.slots.get(f"l{process.slot[1:]}")
+            if isinstance(lookup, LookupProcess):
+                self._tell_routes(lookup, process)
+
+    def on_routes(self, lookup: LookupProcess) -> None:
+        """The cache beside it is told."""
+        cache = self.slots.get(f"c{lookup.slot[1:]}")
+        if isinstance(cache, CacheProcess):
+            self._tell_routes(lookup, cache)
+
+    def _tell_routes(self, lookup: LookupProcess, cache: CacheProcess) -> None:
+        routes = lookup.routes
+        if routes is None:
+            return
+        ends: list[Key | None] = [*routes.starts[1:], None]
+        ranges = map(KeyRange, routes.starts, ends)
+        cache.post(RoutesChanged(tuple(zip(ranges, routes.addresses, strict=True))))
+
+    def name_of(self, server: SimProcess) -> str:
+        """As lookups tell it."""
+        assert isinstance(server, OwnerProcess)
+        return server.machine.view().config.address
+
+    def slot_of(self, server: str) -> str:
+        """Where an owner is that serves at an address."""
+        return server.partition("/")[0]
+
+    def rank(self, history: int) -> int:
+        """Which history that is, counted as they come."""
+        return self._ranks.setdefault(history, len(self._ranks) + 1)
+
+    def clients(self) -> list[SimProcess]:
+        """Of managers: owners and lookups."""
+        return [*self.owners(), *self.lookups()]
+
+    def groups(self) -> Sequence[Sequence[SimProcess]]:
+        """Managers, owners, lookups and caches."""
+        return self.managers(), self.owners(), self.lookups(), self.caches()
+
+    def on_step(self, process: SimProcess) -> None:
+        """Its machine has taken an event."""
+        if isinstance(process, CacheProcess):
+            self.judge.on_step(process)
+            return
+        super().on_step(process)
+        if isinstance(process, AnyServer):
+            self.judge.check_records(process)
+
+    def stop_a_reader(self) -> None:
+        """Perhaps let time go on before a reader takes its next step."""
+        if self._reader_is_stopped or not self.faults.strikes(STOPPED_READER):
+            return
+        self._reader_is_stopped = True
+        short = self.random.random() < 0.5
+        self.run_until(self.now + self.faults.span(0.0001, 0.01 if short else 1.5))
+        self._reader_is_stopped = False

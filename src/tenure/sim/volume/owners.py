@@ -1,0 +1,200 @@
+"""Owners with a volume: the machine of an owner and that of a server, in one process.
+
+What the owner may believe bounds what the server may give (V11). What it gives up is withdrawn
+first (V12), and what it is granted comes with a quiet, if the one before is dead (V13).
+"""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, get_args
+
+from tenure.base.instants import FAR_FUTURE, Instant
+from tenure.base.keys import Key
+from tenure.base.machine import Output
+from tenure.base.ranges import KeyRange
+from tenure.protocol.lease.messages import HandOff, Leased
+from tenure.protocol.lease.owner import events as owner_events
+from tenure.protocol.lease.owner.events import Holdings, OwnerView
+from tenure.protocol.lease.owner.machine import OwnerMachine
+from tenure.protocol.volume import server_events
+from tenure.protocol.volume.messages import VolumeMessage
+from tenure.protocol.volume.server import VolumeServer
+from tenure.protocol.volume.versions import KnownWrites
+from tenure.sim.kernel.clocks import SimClock
+from tenure.sim.kernel.hosts import HostProcess
+from tenure.sim.kernel.process import SimProcess
+from tenure.sim.lease.processes import LeaseSite, OwnerProcess
+from tenure.sim.volume.processes import SERVERS_STOP_BEFORE, AnyServer, VolumeSite
+from tenure.sim.volume.store import Fence
+
+OF_SERVERS = get_args(server_events.ServerEvent)
+BY_SERVERS = (
+    server_events.TellCache,
+    server_events.LoadObject,
+    server_events.RunBody,
+    server_events.FailWrite,
+)
+
+
+class OwnerAndServer:
+    """Both machines, as one."""
+
+    def __init__(self, owner: OwnerMachine, server: VolumeServer) -> None:
+        self.owner = owner
+        self.server = server
+        self._owner_wakes_at = self._server_wakes_at = FAR_FUTURE
+
+    def handle(self, now: Instant, event: Any) -> Output[Any]:
+        """The one that is meant takes the event; what is due for the other is done before."""
+        if isinstance(event, OF_SERVERS):
+            due: Sequence[Any] = self._advance_owner(now) if now >= self._owner_wakes_at else ()
+            actions: Sequence[Any]
+            actions, self._server_wakes_at = self.server.handle(now, event)
+        else:
+            due = self._advance_server(now) if now >= self._server_wakes_at else ()
+            actions, self._owner_wakes_at = self.owner.handle(now, event)
+        return Output([*due, *actions], min(self._owner_wakes_at, self._server_wakes_at))
+
+    def advance(self, now: Instant) -> Output[Any]:
+        """Both look at the time."""
+        actions = [*self._advance_owner(now), *self._advance_server(now)]
+        return Output(actions, min(self._owner_wakes_at, self._server_wakes_at))
+
+    def _advance_owner(self, now: Instant) -> Sequence[Any]:
+        actions, self._owner_wakes_at = self.owner.advance(now)
+        return actions
+
+    def _advance_server(self, now: Instant) -> Sequence[Any]:
+        actions, self._server_wakes_at = self.server.advance(now)
+        return actions
+
+    def view(self) -> OwnerView:
+        """Of the owner."""
+        return self.owner.view()
+
+    def invariants(self) -> None:
+        """Of both."""
+        self.owner.invariants()
+        self.server.invariants()
+
+
+class OwnedSite(LeaseSite, VolumeSite):
+    """A world of caches with owners, as everything in it sees it."""
+
+    known: dict[tuple[int, int], list[tuple[KeyRange, KnownWrites]]]
+    """What went with the state of a range: by history, and the number it was served under."""
+
+    @abstractmethod
+    def rank(self, history: int) -> int:
+        """Which history that is, counted as they come."""
+
+
+class VolumeOwner(OwnerProcess, AnyServer):
+    """An owner that takes caches."""
+
+    site: OwnedSite
+    stops_before = (*OwnerProcess.stops_before, *SERVERS_STOP_BEFORE)
+
+    def __init__(
+        self,
+        site: OwnedSite,
+        slot: str,
+        clock: SimClock,
+        machine: OwnerAndServer,
+        on_host: HostProcess,
+    ) -> None:
+        super().__init__(site, slot, clock, machine, on_host)  # type: ignore[arg-type]
+        self.volume = machine.server
+        self._revoked: dict[int, list[KeyRange]] = {}
+        """By revocation: what caches may still hit."""
+        self._withdrawing: dict[KeyRange, HandOff] = {}
+        self._handing: dict[KeyRange, int] = {}
+        """Under which number what is handed over was served."""
+
+    def fence(self, number: int) -> Fence:
+        """Numbers are of a history."""
+        return self.site.rank(self.volume.context.history), number
+
+    def writable(self, keys: list[Key]) -> list[Key]:
+        """What is served here."""
+        return [key for key in keys if self.volume.context.served[key] is not None]
+
+    def on_message(self, sender: SimProcess, message: Any) -> None:
+        """Of a cache, or of a manager."""
+        if isinstance(message, VolumeMessage):
+            self.hear(message)
+        else:
+            super().on_message(sender, message)
+
+    def perform(self, action: Any) -> None:
+        """Carry out one action."""
+        if isinstance(action, BY_SERVERS):
+            self.serve(action)
+            return
+        if isinstance(action, server_events.Drained):
+            self._on_drained(action)
+            return
+        super().perform(action)
+        match action:
+            case owner_events.Hold(holdings=holdings):
+                self.post(server_events.TermMoved(holdings.expires_at, holdings.reads_ns))
+            case owner_events.Grant(leases=leases):
+                for lease in leases:
+                    self._begin(self.holdings, lease)
+            case owner_events.Revoke(revocation=revocation, leases=leases):
+                self._revoked[revocation] = [lease.range for lease in leases]
+                for lease in leases:
+                    self.post(server_events.DrainAsked(lease.range, served=False))
+            case owner_events.SendLast(order=order):
+                self._handing[order.range] = order.number
+                self.post(server_events.DrainAsked(order.range, served=False))
+            case owner_events.StopHandOver(order=order):
+                self.keep_serving(order)
+
+    def _begin(self, holdings: Holdings, lease: Leased) -> None:
+        known = None
+        for key_range, found in self.site.known.get((holdings.journal, lease.handed), ()):
+            if lease.handed and key_range.covers(lease.range):
+                known = found
+        granted = server_events.RangeGranted(
+            range=lease.range,
+            number=lease.number,
+            history=holdings.journal,
+            quiet_ns=lease.quiet_ns,
+            known=known,
+        )
+        self.post(granted)
+
+    # --- what goes ---
+
+    def withdraw(self, order: HandOff) -> None:
+        """Take back every read lease of what it is handing over."""
+        self._withdrawing[order.range] = order
+        self.post(server_events.DrainAsked(order.range, served=True))
+
+    def keep_serving(self, order: HandOff) -> None:
+        """It is not handed over: caches may have leases again, if it is still held."""
+        self._withdrawing.pop(order.range, None)
+        context = self.volume.context
+        for piece, serving in context.served.within(order.range):
+            granted = server_events.RangeGranted(
+                range=piece, number=serving.number, history=context.history
+            )
+            self.post(granted)
+
+    def _on_drained(self, drained: server_events.Drained) -> None:
+        if drained.served:
+            order = self._withdrawing.pop(drained.range, None)
+            if order is not None:
+                self.site.states.withdrawn(self, order)
+            return
+        number = self._handing.pop(drained.range, None)
+        if number is not None and drained.known is not None:
+            which = self.volume.context.history, number
+            self.site.known.setdefault(which, []).append((drained.range, drained.known))
+        for revocation, ranges in list(self._revoked.items()):
+            if drained.range in ranges:
+                ranges.remove(drained.range)
+            if not ranges:
+                del self._revoked[revocation]
+                self.post(owner_events.ReadsEnded(revocation))
