@@ -12,7 +12,7 @@ FAILOVER := tests/integration/failover
 CODE := src tests benchmarks $(if $(wildcard examples/*.py examples/*/*.py),examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-failover outages test-others lint types format canaries hunt exhaustive bench clean
+.PHONY: help setup demo test test-failover outages test-others lint types format canaries hunt exhaustive same-answers bench clean
 
 help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
@@ -60,6 +60,10 @@ hunt: $(READY)  ## hunt every broken machine once, from one first seed (as CI do
 
 exhaustive: $(READY)  ## search every story of small worlds, in scopes that take minutes
 	@$(BIN)/python -m tests.simulation.exhaustive
+
+same-answers: $(READY)  ## compare 100,000 writes to a store with a real Cassandra 1.2.0 (minutes)
+	@TENURE_TEST_WRITES=100000 $(BIN)/python -m pytest -q -o faulthandler_timeout=0 \
+		tests/integration/cassandra/test_same_answers.py $(ARGS)
 
 bench: $(READY)  ## run the benchmarks (ARGS=name for one, with its options; ARGS=--quick for seconds)
 	@$(BIN)/python -m benchmarks $(ARGS)

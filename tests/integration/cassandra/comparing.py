@@ -55,9 +55,9 @@ class Question(NamedTuple):
     first: int
 
 
-def drawn_write(random: Random, base: int) -> Write:
-    """Any write."""
-    key, time = random.choice(KEYS), base + random.randrange(TIMES)
+def drawn_write(random: Random, base: int, prefix: bytes) -> Write:
+    """Any write, of a row whose key begins with `prefix`."""
+    key, time = prefix + random.choice(KEYS), base + random.randrange(TIMES)
     if random.random() < 0.25:
         one = random.choice(SUPERS)
         cleared = random.choice([(), ("simple",), ("supers",), ("supers", one), ("supers", one)])
@@ -75,14 +75,14 @@ def drawn_write(random: Random, base: int) -> Write:
     return Write(key, time, simple, supers, None)
 
 
-def drawn_question(random: Random) -> Question:
+def drawn_question(random: Random, prefix: bytes) -> Question:
     """Any slice."""
     family = random.choice(["simple", "supers"])
     one = random.choice([None, *SUPERS]) if family == "supers" else None
     names = SUPERS if family == "supers" and one is None else NAMES
     lower, upper = sorted(random.sample(names, 2))
     return Question(
-        random.choice(KEYS),
+        prefix + random.choice(KEYS),
         family,
         one,
         random.choice([None, lower]),
@@ -175,7 +175,7 @@ def _last_below(end: bytes) -> bytes:
     return end[:-1] + bytes([end[-1] - 1]) + MOST
 
 
-async def scan_ours(store: ColumnStore, start: bytes | None, end: bytes | None) -> list[Any]:
+async def scan_ours(store: ColumnStore, start: bytes, end: bytes) -> list[Any]:
     """The rows from `start` to `end`, excluded, with their columns."""
     return [
         (row.key, [_plain(each) for each in row.families["simple"]])
@@ -184,8 +184,7 @@ async def scan_ours(store: ColumnStore, start: bytes | None, end: bytes | None) 
     ]
 
 
-def scan_theirs(client: ThriftClient, start: bytes | None, end: bytes | None) -> list[Any]:
+def scan_theirs(client: ThriftClient, start: bytes, end: bytes) -> list[Any]:
     """As `scan_ours`. Rows of which all is deleted are listed there, without columns."""
-    highest = b"" if end is None else _last_below(end)
-    rows = client.rows("simple", start or b"", highest, Slice(most=ALL), 1000)
+    rows = client.rows("simple", start, _last_below(end), Slice(most=ALL), 1000)
     return [(key, [_as_ours(each) for each in columns]) for key, columns in rows if columns]

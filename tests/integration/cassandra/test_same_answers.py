@@ -32,14 +32,14 @@ from tests.integration.cassandra.thrift import ThriftClient
 WRITES = int(os.environ.get("TENURE_TEST_WRITES", "600"))
 SEED = int(os.environ.get("TENURE_TEST_SEED", "0"))
 ROUND = 250
-"""Writes of one history. Times are few, so that after some hundreds no write wins any more."""
+"""Writes of the same rows. Times are few, so that after some hundreds no write wins any more."""
 
 Open = Callable[[], StoreOpening]
 
 
 @pytest.fixture(params=["memory", "rocksdb", "cassandra"])
 def opening(request: pytest.FixtureRequest, tmp_path: Path, old_cassandra: Cassandra) -> Open:
-    """Opens a store that is new each time: each kind that there is."""
+    """Opens an empty store of each kind that there is."""
 
     def in_directory() -> StoreOpening:
         return open_store(f"rocksdb:{tmp_path / uuid4().hex}", TABLE, sync="fast")
@@ -63,27 +63,28 @@ def thrift(old_cassandra: Cassandra) -> Iterator[ThriftClient]:
 
 
 @pytest.mark.asyncio
-async def test_slices_and_ranges_are_what_cassandra_has(
+async def test_slices_and_ranges_are_as_there(
     opening: Open, thrift: ThriftClient
 ) -> None:
     seed = SEED or Random().randrange(1, 1 << 32)
     random = Random(seed)
-    for done in range(0, WRITES, ROUND):
-        keyspace = f"their{uuid4().hex}"
-        thrift.add_keyspace(keyspace, FAMILIES)
-        thrift.set_keyspace(keyspace)
-        base = time.time_ns() // 1_000 - 5_000_000
-        async with opening() as store:
-            for each in range(min(ROUND, WRITES - done)):
-                write = drawn_write(random, base)
+    keyspace = f"their{uuid4().hex}"
+    thrift.add_keyspace(keyspace, FAMILIES)
+    thrift.set_keyspace(keyspace)
+    async with opening() as store:
+        for done in range(0, WRITES, ROUND):
+            base = time.time_ns() // 1_000 - 5_000_000
+            rows, beyond = (number.to_bytes(4) for number in (done, done + 1))
+            for each in range(done, min(done + ROUND, WRITES)):
+                write = drawn_write(random, base, rows)
                 await write_ours(store, write)
                 write_theirs(thrift, write)
-                question = drawn_question(random)
+                question = drawn_question(random, rows)
                 assert await ask_ours(store, question) == ask_theirs(thrift, question), (
-                    f"seed {seed}, write {done + each}: {write}, then {question}"
+                    f"seed {seed}, write {each}: {write}, then {question}"
                 )
-            start, end = sorted(random.sample(KEYS, 2))
-            for bounds in ((None, None), (start, None), (None, end), (start, end)):
+            start, end = (rows + key for key in sorted(random.sample(KEYS, 2)))
+            for bounds in ((rows, beyond), (start, beyond), (rows, end), (start, end)):
                 assert await scan_ours(store, *bounds) == scan_theirs(thrift, *bounds), (
-                    f"seed {seed}, write {done + ROUND}, rows {bounds}"
+                    f"seed {seed}, after write {done + ROUND}: rows {bounds}"
                 )
