@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any
 
 from tenure.base.names import shown
-from tenure.columns.backends.contract import Backend
+from tenure.columns.backends.contract import Backend, Fencing
 from tenure.columns.backends.embedded import EmbeddedBackend, Sync
 from tenure.columns.blocking import BlockingStore
 from tenure.columns.engines.memory import MemoryEngine
@@ -65,6 +65,7 @@ def open_store(
     log: str | Path | None = None,
     options: EngineOptions | None = None,
     create: bool = False,
+    fence: Fencing = "",
     driver: Mapping[str, Any] | None = None,
 ) -> StoreOpening:
     """The store that `url` names, with these tables: enter it with `async with`, or `with`.
@@ -77,18 +78,21 @@ def open_store(
     later at the latest. `log` is a directory for the commit log, best on a disk of its own.
     `options` says how much memory a directory's engine takes. With `create` what is missing in
     Cassandra is made; `driver` are arguments of its driver's `Cluster`, such as `auth_provider` and
-    `ssl_context`.
+    `ssl_context`. Fenced tables need `fence="lwt"` there: each write of them is a lightweight
+    transaction.
 
     Raises ConfigurationError for another URL, and SchemaError for tables that do not fit together;
     entering raises SchemaError where a table was made otherwise, and StoreError where the store
     cannot be used.
     """
     declared = by_name(tables)
+    if fence not in ("", "lwt"):
+        raise ConfigurationError(f"fence is 'lwt' or nothing, not {shown(fence)}")
     if not isinstance(url, str):
         raise ConfigurationError(f"the URL of a store is a str, not {shown(url)}")
     if sync not in ("normal", "fast"):
         raise ConfigurationError(f"sync is 'normal' or 'fast', not {shown(sync)}")
-    backend = _backend(url, tables, sync, log, options, create=create, driver=driver)
+    backend = _backend(url, tables, sync, log, options, create=create, fence=fence, driver=driver)
     return StoreOpening(ColumnStore(backend, declared))
 
 
@@ -100,18 +104,19 @@ def _backend(
     options: EngineOptions | None,
     *,
     create: bool,
+    fence: Fencing,
     driver: Mapping[str, Any] | None,
 ) -> Backend:
     scheme, _, rest = url.partition(":")
     if scheme == "rocksdb" and rest and "\0" not in rest:
-        _check_absent("cassandra:HOST,HOST/KEYSPACE", create=create, driver=driver)
+        _check_absent("cassandra:HOST,HOST/KEYSPACE", create=create, fence=fence, driver=driver)
         where = None if log is None else Path(log).expanduser()
         make = partial(RocksEngine.open, Path(rest).expanduser(), where, options)
         return EmbeddedBackend(make, tables, sync)
     _check_absent("rocksdb:PATH", log=log, options=options)
     if scheme == "cassandra":
-        return _cassandra(url, tables, driver or {}, create=create)
-    _check_absent("cassandra:HOST,HOST/KEYSPACE", create=create, driver=driver)
+        return _cassandra(url, tables, driver or {}, create=create, fence=fence)
+    _check_absent("cassandra:HOST,HOST/KEYSPACE", create=create, fence=fence, driver=driver)
     if scheme == "memory" and not rest:
         return EmbeddedBackend(MemoryEngine, tables, sync)
     raise ConfigurationError(
@@ -128,7 +133,7 @@ def _check_absent(where: str, **arguments: object) -> None:
 
 
 def _cassandra(
-    url: str, tables: tuple[Table, ...], driver: Mapping[str, Any], *, create: bool
+    url: str, tables: tuple[Table, ...], driver: Mapping[str, Any], *, create: bool, fence: Fencing
 ) -> Backend:
     try:
         import cassandra  # noqa: F401, PLC0415 - an extra
@@ -140,4 +145,4 @@ def _cassandra(
     from tenure.columns.backends.cassandra.address import parse_address  # noqa: PLC0415 - as above
     from tenure.columns.backends.cassandra.backend import CassandraBackend  # noqa: PLC0415 - as above
 
-    return CassandraBackend(parse_address(url), tables, create=create, options=driver)
+    return CassandraBackend(parse_address(url), tables, create=create, fence=fence, options=driver)

@@ -18,7 +18,7 @@ RESPONSE = 0x84
 ERROR, READY, OPTIONS, SUPPORTED, STARTUP = 0x00, 0x02, 0x05, 0x06, 0x01
 QUERY, RESULT, PREPARE, EXECUTE, REGISTER, BATCH = 0x07, 0x08, 0x09, 0x0A, 0x0B, 0x0D
 VOID, ROWS, SET_KEYSPACE, PREPARED, CHANGED = 1, 2, 3, 4, 5
-PROTOCOL_ERROR, INVALID = 0x000A, 0x2200
+PROTOCOL_ERROR, INVALID, WRITE_TIMEOUT = 0x000A, 0x2200, 0x1100
 HASHED = "org.apache.cassandra.dht.Murmur3Partitioner"
 ORDERED = "org.apache.cassandra.dht.ByteOrderedPartitioner"
 DRIVER_OPTIONS = {
@@ -76,6 +76,8 @@ class SmallServer:
     def __init__(self, partitioner: str) -> None:
         self.model = Model(partitioner)
         self.port = 0
+        self.keyspace = ""
+        """For the test to use."""
         self.statements: list[str] = []
         """All that were executed, as text."""
         self.fails: Callable[[str], int | None] = lambda _: None
@@ -190,7 +192,8 @@ def _rows(columns: tuple[str, ...], rows: list[dict[str, Any]]) -> bytes:
 
 
 def _error(number: int, said: str) -> tuple[int, bytes]:
-    return ERROR, struct.pack(">i", number) + _string(said)
+    more = struct.pack(">Hii", 8, 0, 1) + _string("CAS") if number == WRITE_TIMEOUT else b""
+    return ERROR, struct.pack(">i", number) + _string(said) + more
 
 
 def _string(text: str) -> bytes:

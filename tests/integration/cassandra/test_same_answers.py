@@ -63,9 +63,7 @@ def thrift(old_cassandra: Cassandra) -> Iterator[ThriftClient]:
 
 
 @pytest.mark.asyncio
-async def test_slices_and_ranges_are_as_there(
-    opening: Open, thrift: ThriftClient
-) -> None:
+async def test_slices_and_ranges_are_as_there(opening: Open, thrift: ThriftClient) -> None:
     seed = SEED or Random().randrange(1, 1 << 32)
     random = Random(seed)
     keyspace = f"their{uuid4().hex}"

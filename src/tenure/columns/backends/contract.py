@@ -16,6 +16,8 @@ from tenure.protocol.replication.pages import CellPage, FoundCell, Slice, SuperP
 
 Consistency = Literal["one", "quorum", "all", "local_quorum", "each_quorum"]
 """How many replicas must answer. With one replica they are all the same."""
+Fencing = Literal["", "lwt"]
+"""How a store that others run as well refuses what former owners write; not at all, unless told."""
 
 
 class Backend(Protocol):

@@ -12,28 +12,32 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tenure.columns.backends.cassandra.address import CassandraAddress
-from tenure.columns.backends.cassandra.driver import CassandraDriver
+from tenure.columns.backends.cassandra.driver import Answer, CassandraDriver
 from tenure.columns.backends.cassandra.reading import RowReading, Sizes
 from tenure.columns.backends.cassandra.schema import prepare_schema
 from tenure.columns.backends.cassandra.statements import (
     ColumnPlace,
     Cql,
+    Promise,
     bounds_of,
     clear,
     keys_of,
     places,
+    promise,
+    promised,
     put,
 )
 from tenure.columns.backends.cassandra.statements import remove as remove_value
-from tenure.columns.backends.contract import Consistency
+from tenure.columns.backends.contract import Consistency, Fencing
 from tenure.columns.results import FoundRow, RowPage
 from tenure.columns.tables import Table
 from tenure.errors import Unsupported
-from tenure.protocol.replication.admission import Ahead, Attempt, Outranked, Refused
+from tenure.protocol.replication.admission import Ahead, Attempt, Outranked, Refused, may_write
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.layout import FamilyShape, inverted
 from tenure.protocol.replication.limits import AHEAD_US, PAGE_COLUMNS
 from tenure.protocol.replication.pages import CellPage, FoundCell, Slice, SuperPage
+from tenure.protocol.replication.records import RowRecord
 
 MARK = b""
 """What is kept at a place in the order of time: that it is there."""
@@ -48,12 +52,14 @@ class CassandraBackend:
         tables: Sequence[Table],
         *,
         create: bool,
+        fence: Fencing,
         options: Mapping[str, Any],
         clock: Callable[[], int] = lambda: time.time_ns() // 1_000,
     ) -> None:
         self._driver = CassandraDriver(address, options)
         self._tables = tables
         self._create = create
+        self._fence: Fencing = fence
         self._clock = clock
         self._sizes = Sizes()
 
@@ -61,7 +67,7 @@ class CassandraBackend:
         """See `Backend.open`."""
         await self._driver.connect()
         try:
-            await prepare_schema(self._driver, self._tables, create=self._create)
+            await prepare_schema(self._driver, self._tables, create=self._create, fence=self._fence)
         except BaseException:
             await self._driver.close()
             raise
@@ -81,6 +87,8 @@ class CassandraBackend:
         level: Consistency,
     ) -> Refused | None:
         """See `Backend.write`."""
+        if table.fenced_by:
+            return await self._write_under(table, key, edits, attempt, level)
         at = attempt.version.time
         if at > (bound := self._clock() + AHEAD_US):
             return Ahead(bound)
@@ -89,6 +97,41 @@ class CassandraBackend:
             statements += await self._said(table, key, edit, at, level)
         await self._driver.apply(statements, level)
         return None
+
+    async def _write_under(
+        self,
+        table: Table,
+        key: bytes,
+        edits: Sequence[Edit],
+        attempt: Attempt,
+        level: Consistency,
+    ) -> Refused | None:
+        """Write if the row is promised to this very lease. The server draws the time."""
+        lease = Promise(attempt.version.number, attempt.journal)
+        statements = [said for edit in edits for said in _said_now(table, key, edit)]
+        statements.append(promise(table, key, lease, lease))
+        while True:
+            if _is_applied(await self._driver.apply(statements, level)):
+                return None
+            if refused := await self.adopt(table, key, *lease):
+                return refused
+
+    async def adopt(self, table: Table, key: bytes, number: int, journal: int) -> Outranked | None:
+        """See `Backend.adopt`."""
+        lease = Promise(number, journal)
+        while True:
+            listed = await self._driver.execute(promised(table, key), "serial")
+            before = next((Promise(*row) for row in listed if row[0] is not None), None)
+            if before == lease:
+                return None
+            if before is not None:
+                record = RowRecord(fence=before.number, journal=before.journal)
+                if not may_write(number, journal, record):
+                    return Outranked(*before)
+            if _is_applied(
+                await self._driver.apply([promise(table, key, lease, before)], "quorum")
+            ):
+                return None
 
     async def _said(
         self, table: Table, key: bytes, edit: Edit, at: int, level: Consistency
@@ -121,10 +164,6 @@ class CassandraBackend:
         if level == "each_quorum":
             raise Unsupported("Cassandra reads at no each_quorum: choose local_quorum or quorum")
         return RowReading(self._driver, self._sizes, table, key, level)
-
-    async def adopt(self, table: Table, key: bytes, number: int, journal: int) -> Outranked | None:
-        """See `Backend.adopt`. Raises Unsupported, as opening a table with a fence does here."""
-        raise Unsupported(f"the rows of {table.name!r} are not fenced in this store")
 
     async def column(
         self,
@@ -192,6 +231,26 @@ class CassandraBackend:
         """See `Backend.warm`."""
         reading = self._reading(table, key, "one")
         await asyncio.gather(*(reading.family(family, PAGE_COLUMNS) for family in families))
+
+
+def _said_now(table: Table, key: bytes, edit: Edit) -> list[Cql]:
+    """What one edit of a fenced table is in CQL. The row is not deleted as a whole, because its
+    fence is a part of it there.
+    """
+    if edit.family is None:
+        return [clear(table, (key, name), None) for name in table.families]
+    above: tuple[bytes, ...] = () if edit.super is None else (edit.super,)
+    if edit.name is None:
+        return [clear(table, (key, edit.family, *above), None)]
+    place = ColumnPlace(key, edit.family, edit.super or b"", edit.name)
+    if edit.value is None:
+        return [remove_value(table, place, None)]
+    return [put(table, place, edit.value, None)]
+
+
+def _is_applied(answer: Answer) -> bool:
+    """Whether the condition held: the first column of the answer says so."""
+    return bool(answer and answer[0][0])
 
 
 def _in_time(place: ColumnPlace, family: FamilyShape, at: int) -> ColumnPlace:

@@ -12,7 +12,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from cassandra import ConsistencyLevel, ProtocolVersion
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
@@ -38,12 +38,15 @@ SECONDS = 10.0
 """How long the driver waits for an answer."""
 _NUMBERED_WIDELY = 3
 """The first version of the protocol with more than 128 requests at a connection."""
-_LEVELS: Mapping[Consistency, int] = {
+Level = Consistency | Literal["serial"]
+"""At "serial" a read sees, and completes, what a condition has decided."""
+_LEVELS: Mapping[Level, int] = {
     "one": ConsistencyLevel.ONE,
     "quorum": ConsistencyLevel.QUORUM,
     "all": ConsistencyLevel.ALL,
     "local_quorum": ConsistencyLevel.LOCAL_QUORUM,
     "each_quorum": ConsistencyLevel.EACH_QUORUM,
+    "serial": ConsistencyLevel.SERIAL,
 }
 
 
@@ -117,7 +120,7 @@ class CassandraDriver:
     # --- asking ---
 
     async def execute(
-        self, statement: Cql, level: Consistency = "quorum", *, is_write: bool = False
+        self, statement: Cql, level: Level = "quorum", *, is_write: bool = False
     ) -> Answer:
         """The rows of an answer. Raises what `in_our_words` makes of a failure."""
         self._check()
@@ -175,7 +178,7 @@ class CassandraDriver:
     async def _send(
         self,
         statement: Any,  # noqa: ANN401 - one of the driver's
-        level: Consistency,
+        level: Level,
         *,
         is_write: bool,
     ) -> Answer:

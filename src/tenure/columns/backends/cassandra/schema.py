@@ -14,6 +14,7 @@ from tenure.columns.backends.cassandra.statements import (
     read_records,
     to_run,
 )
+from tenure.columns.backends.contract import Fencing
 from tenure.columns.tables import Table, TableRecord, check_same
 from tenure.errors import SchemaError, Unsupported
 
@@ -22,13 +23,15 @@ MOST_REPLICAS = 3
 _ORDERED = "ByteOrderedPartitioner"
 
 
-async def prepare_schema(driver: CassandraDriver, tables: Sequence[Table], *, create: bool) -> None:
+async def prepare_schema(
+    driver: CassandraDriver, tables: Sequence[Table], *, create: bool, fence: Fencing
+) -> None:
     """Have the keyspace and the tables, as they are declared.
 
     Raises SchemaError with the statements to run where something is missing and is not to be made,
     or was made otherwise; Unsupported for what this cluster cannot do.
     """
-    await _check_supported(driver, tables)
+    await _check_supported(driver, tables, fence)
     missing: list[Cql] = []
     keyspace = driver.address.keyspace
     if not await _has_keyspace(driver):
@@ -57,7 +60,9 @@ async def prepare_schema(driver: CassandraDriver, tables: Sequence[Table], *, cr
             await driver.say(statement)
 
 
-async def _check_supported(driver: CassandraDriver, tables: Sequence[Table]) -> None:
+async def _check_supported(
+    driver: CassandraDriver, tables: Sequence[Table], fence: Fencing
+) -> None:
     ((partitioner,),) = await driver.say(
         Cql("SELECT partitioner FROM system.local WHERE key = ?", ("local",))
     )
@@ -69,10 +74,27 @@ async def _check_supported(driver: CassandraDriver, tables: Sequence[Table]) -> 
                 "without scans in the order of keys"
             )
         if table.fenced_by:
-            raise Unsupported(
-                f"the table {table.name!r} is fenced by the pool {table.fenced_by!r}, which this "
-                "store does not do: keep it in rocksdb:DIRECTORY"
-            )
+            _check_fence(driver, table, fence)
+
+
+def _check_fence(driver: CassandraDriver, table: Table, fence: Fencing) -> None:
+    """Raise Unsupported where this store would not refuse what a former owner writes."""
+    told = f"the table {table.name!r} is fenced by the pool {table.fenced_by!r}"
+    if fence != "lwt":
+        raise Unsupported(
+            f"{told}, and Cassandra refuses a former owner's write only by a lightweight "
+            "transaction for each write: open the store with fence='lwt', or keep the table in "
+            "rocksdb:DIRECTORY"
+        )
+    if driver.speaks_in_full:
+        raise Unsupported(f"{told}, and {driver.address} has no lightweight transactions")
+    by_time = [name for name, family in table.families.items() if family.order == "time"]
+    if by_time:
+        raise Unsupported(
+            f"{told}, and its family {by_time[0]!r} is in the order of time: the server draws the "
+            "times of lightweight transactions, so declare it by name, or keep the table in "
+            "rocksdb:DIRECTORY"
+        )
 
 
 async def _has_keyspace(driver: CassandraDriver) -> bool:

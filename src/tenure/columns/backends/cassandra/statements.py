@@ -85,20 +85,49 @@ _COLUMN = "WHERE key = ? AND family = ? AND super = ? AND name = ?"
 _LEVELS = ("key = ?", "family = ?", "super = ?")
 
 
-def put(table: Table, place: ColumnPlace, value: bytes, time: int) -> Cql:
-    return Cql(
-        f'UPDATE "{table.name}" USING TIMESTAMP ? SET value = ? {_COLUMN}', (time, value, *place)
-    )
+def put(table: Table, place: ColumnPlace, value: bytes, time: int | None) -> Cql:
+    """Without a time, the server's own: what is conditional has no other."""
+    using, at = _at(time)
+    return Cql(f'UPDATE "{table.name}"{using} SET value = ? {_COLUMN}', (*at, value, *place))
 
 
-def remove(table: Table, place: ColumnPlace, time: int) -> Cql:
-    return Cql(f'DELETE value FROM "{table.name}" USING TIMESTAMP ? {_COLUMN}', (time, *place))
+def remove(table: Table, place: ColumnPlace, time: int | None) -> Cql:
+    using, at = _at(time)
+    return Cql(f'DELETE value FROM "{table.name}"{using} {_COLUMN}', (*at, *place))
 
 
-def clear(table: Table, within: Sequence[bytes | str], time: int) -> Cql:
+def clear(table: Table, within: Sequence[bytes | str], time: int | None) -> Cql:
     """Delete a row, a family in it, or a super column in that: `within` names them."""
     where = " AND ".join(_LEVELS[: len(within)])
-    return Cql(f'DELETE FROM "{table.name}" USING TIMESTAMP ? WHERE {where}', (time, *within))
+    using, at = _at(time)
+    return Cql(f'DELETE FROM "{table.name}"{using} WHERE {where}', (*at, *within))
+
+
+def _at(time: int | None) -> tuple[str, tuple[int, ...]]:
+    return ("", ()) if time is None else (" USING TIMESTAMP ?", (time,))
+
+
+# --- the fence of a row ---
+
+
+class Promise(NamedTuple):
+    """The highest lease number that was promised for a row, and the journal that it is from."""
+
+    number: int
+    journal: int
+
+
+def promised(table: Table, key: bytes) -> Cql:
+    return Cql(f'SELECT fence, journal FROM "{table.name}" WHERE key = ? LIMIT 1', (key,))
+
+
+def promise(table: Table, key: bytes, given: Promise, before: Promise | None) -> Cql:
+    """Promise `given` if what was promised is `before`; its answer says whether it was."""
+    held = "fence = null" if before is None else "fence = ? AND journal = ?"
+    return Cql(
+        f'UPDATE "{table.name}" SET fence = ?, journal = ? WHERE key = ? IF {held}',
+        (*given, key, *(before or ())),
+    )
 
 
 # --- reading ---
