@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from contextvars import ContextVar
 from typing import Any, NamedTuple, TypeAlias
+from urllib.parse import quote
 
 from tenure.client.refusals import HttpAnswer
 
@@ -86,6 +87,13 @@ def text_of(value: bytes) -> str:
         return value.decode()
     except UnicodeDecodeError:
         return value.decode("latin-1")
+
+
+def raw_path(scope: Scope) -> str:
+    """A request's path as it is on the wire, below the root of the application."""
+    raw = scope.get("raw_path")
+    path = raw.decode("utf-8", "surrogateescape") if raw else quote(scope["path"])
+    return path.removeprefix(scope.get("root_path") or "")
 
 
 async def respond(send: Send, answer: HttpAnswer) -> None:

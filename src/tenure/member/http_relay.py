@@ -25,6 +25,7 @@ from tenure.member.asgi import (
     Send,
     end_to_end,
     header,
+    raw_path,
     respond,
     text_of,
 )
@@ -191,12 +192,10 @@ def headers_for(member: Member, scope: Scope) -> list[tuple[str, str]]:
 def url_at(router: Router, address: str, scope: Scope) -> URL:
     """The request's URL at another member."""
     origin = router.origin(address)
-    raw = scope.get("raw_path")
-    path = raw.decode("latin-1") if raw else URL.build(path=scope["path"]).raw_path
     return URL.build(
         scheme=origin.scheme,
         authority=origin.authority,
-        path=origin.prefix + path,
+        path=origin.prefix + raw_path(scope),
         query_string=scope["query_string"].decode("latin-1"),
         encoded=True,
     )

@@ -26,6 +26,7 @@ from tenure.member.asgi import (
     Scope,
     Send,
     deny,
+    raw_path,
     respond,
 )
 from tenure.member.http_relay import relay_http
@@ -91,7 +92,7 @@ class Relay:
 
         if path == self._ready:
             await refuse(self._readiness())
-        elif (key := self._templates.find(path)) is None:
+        elif (key := self._templates.find_raw(raw_path(scope))) is None:
             await self._app(scope, receive, send)
         elif not self._member.is_entered:
             # A client that knows members, or a member, has others to ask; any other client waits.

@@ -18,6 +18,8 @@ PathKey: TypeAlias = str | Sequence[str] | Callable[[str], UserKey | None]
 
 PLACE = re.compile(r"\{(\w+)(?::(\w+))?\}")
 INTEGER = re.compile(r"\d+", re.ASCII)
+NOT_UTF_8 = "surrogateescape"
+"""So that bytes which are not UTF-8 are refused as a key, and not read as another one."""
 EXAMPLE = 'key="/carts/{user}"'
 
 
@@ -104,11 +106,8 @@ class Templates:
         if "%" not in path:
             return self.find(path)
         if self._call is not None:
-            return self._checked(self._call(unquote(path)))
-        try:
-            return self._in([unquote(each, errors="strict") for each in path.split("/")[1:]])
-        except UnicodeDecodeError:
-            return None
+            return self._checked(self._call(unquote(path, errors=NOT_UTF_8)))
+        return self._in([unquote(each, errors=NOT_UTF_8) for each in path.split("/")[1:]])
 
     def need_raw(self, path: str) -> UserKey:
         """As `find_raw`; raises UsageError where the path has no key."""

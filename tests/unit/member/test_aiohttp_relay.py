@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 from aiohttp import ClientSession, ClientWebSocketResponse, WSMsgType, WSServerHandshakeError, web
+from yarl import URL
 
 from tenure import AiohttpRelay, Busy, LeaseLost, Member, NotOwner, UsageError, owned
 from tenure.member import relay as relay_module
-from tenure.routing.template import PathKey
+from tenure.routing.template import PathKey, Templates
 from tests.unit.manager.serving import DEADLINE_SECONDS, serving
 
 pytestmark = pytest.mark.asyncio
@@ -245,6 +246,29 @@ async def test_a_relayed_stream_ends_when_its_client_goes(monkeypatch: pytest.Mo
             assert await got.content.readany() == b"begun"
             got.close()
         await until(lambda: first.closed)
+
+
+@pytest.mark.parametrize("spelled", ["a%2Fb", "a%252Fb", "%C3%A4nn", "a%20b", "a;b"])
+async def test_a_key_is_what_clients_that_route_take_it_for(spelled: str) -> None:
+    key = Templates("/carts/{user}").find_raw(f"/carts/{spelled}")
+    assert key is not None
+    async with street() as it:
+        first, second = await it.shop("first"), await it.shop("second")
+        await key_of(second, first)
+        owner = first if first.member.check(key) else second
+        for shop in (first, second):
+            url = URL(f"{shop.url}/carts/{spelled}/lease", encoded=True)
+            async with it.session.get(url) as got:
+                assert await got.json() == owner.member.check(key).number  # type: ignore[union-attr]
+
+
+async def test_a_key_that_is_not_utf_8_is_refused() -> None:
+    async with street() as it:
+        shop = await it.shop("only")
+        for spelled in ("%ff", "%c3%28"):
+            async with it.session.get(URL(f"{shop.url}/carts/{spelled}", encoded=True)) as got:
+                assert got.status == 400
+        assert shop.bodies == []
 
 
 # --- WebSockets ---

@@ -23,6 +23,7 @@ from tenure import (
 from tenure.client.refusals import HttpAnswer
 from tenure.member import relay as relay_module
 from tenure.member.asgi import App, Message, Receive, Scope, Send, respond
+from tenure.routing.template import Templates
 from tests.unit.manager.serving import DEADLINE_SECONDS, serving
 
 pytestmark = pytest.mark.asyncio
@@ -234,6 +235,47 @@ async def test_a_key_that_cannot_be_one_is_the_clients_mistake() -> None:
             got = await client.get(f"/carts/{2**64}")
             assert got.status_code == 400
             assert str(2**64) in got.text
+
+
+async def test_a_key_that_is_not_utf_8_is_refused_and_not_read_as_another(
+    one: tuple[Shop, Member, Relay],
+) -> None:
+    shop, _, relay = one
+    async with asking(relay) as client:
+        got = await client.get("/carts/%ff")
+        assert (got.status_code, shop.served) == (400, 0)
+        assert (await client.get("/files/%ff")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "spelled", ["a%2Fb", "a%252Fb", "%C3%A4nn", "a%20b", "%F0%9F%8D%B5", "a;b"]
+)
+async def test_a_key_is_what_clients_that_route_take_it_for(spelled: str) -> None:
+    key = Templates(KEY).find_raw(f"/carts/{spelled}")
+    assert key is not None
+    async with stage() as it:
+        shops = Shop("first"), Shop("second")
+        first, ours = await it.member(shops[0])
+        second, theirs = await it.member(shops[1])
+        await key_of(second, first)
+        name = "first" if first.check(key) else "second"
+        for relay in (ours, theirs):
+            async with asking(relay) as client:
+                got = await client.get(f"/carts/{spelled}/x")
+                assert (got.status_code, got.headers["served-by"]) == (200, name)
+
+
+async def test_below_a_root_path_a_request_is_relayed_without_the_root() -> None:
+    async with stage() as it:
+        shops = Shop("first"), Shop("second")
+        first, _ = await it.member(shops[0])
+        second, relay = await it.member(shops[1])
+        key = await key_of(first, second)
+        transport = httpx.ASGITransport(relay, root_path="/api")
+        async with httpx.AsyncClient(transport=transport, base_url="http://shop") as client:
+            got = await client.put(f"/api/carts/{key}/x", content=b"tea")
+        assert (got.status_code, got.headers["served-by"]) == (200, "first")
+        assert got.text == f"/carts/{key}/x"
 
 
 async def test_nobody_takes_it_in_time() -> None:

@@ -240,7 +240,7 @@ def test_a_redirect_to_another_service_is_not_an_owners(
 
 def test_a_path_without_a_key_is_not_sent(client: Client, server: ScriptedServer) -> None:
     with client(Table(server.url)) as ask:
-        for path in ("/", "/carts", "/carts/", "/other/ann", "/carts/%ff"):
+        for path in ("/", "/carts", "/carts/", "/other/ann"):
             with pytest.raises(UsageError, match=r"no key in the path .*/carts/\{user\}"):
                 ask("GET", path)
     assert server.asked == []

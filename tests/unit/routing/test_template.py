@@ -25,7 +25,8 @@ from tenure.routing.template import Templates
         ("/carts/{user}", "/carts//x", None),
         ("/carts/{user}", "/Carts/ann", None),
         ("/carts/{user}", "/cartsx/ann", None),
-        ("/carts/{user}", "/carts/%ff", None),
+        ("/carts/{user}", "/carts/%ff", "\udcff"),  # which `find` and `check` refuse
+        ("/carts/{user}", "/files/%ff", None),
         ("/carts/{user}", "carts/ann", None),
         ("/rooms/{room:int}", "/rooms/x", None),
         ("/rooms/{room:int}", "/rooms/-1", None),
