@@ -2,6 +2,8 @@
 and on a small server that speaks what servers of today speak.
 """
 
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from functools import partial
 from uuid import uuid4
@@ -13,6 +15,7 @@ from tenure.errors import Unsupported
 from tenure.testing.contracts.store import MAIL, OpenTables, StoreContract
 from tests.integration.cassandra import cql_server, server
 from tests.integration.cassandra.server import Cassandra
+from tests.repo.reading import ROOT
 
 
 class OnCassandra(StoreContract):
@@ -52,3 +55,18 @@ class TestSmallServer(OnCassandra):
     def open_tables(self) -> Iterator[OpenTables]:
         with cql_server.small_server(cql_server.ORDERED) as running:
             yield tables_at(running.port, cql_server.DRIVER_OPTIONS)
+
+
+def test_the_program_of_the_page_runs() -> None:
+    page = (ROOT / "docs" / "operating" / "cassandra.md").read_text("utf-8")
+    program = page.partition("```python\n")[2].partition("```")[0]
+    with cql_server.small_server() as running:
+        url = f"cassandra:127.0.0.1:{running.port}/mail"
+        told = f"driver={cql_server.DRIVER_OPTIONS!r}, create=True"  # what is small about it
+        said = subprocess.run(
+            [sys.executable, "-c", program.replace("create=True", told), url],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+    assert "value=b'Ann'" in said
