@@ -39,6 +39,7 @@ def demo(  # noqa: PLR0913  # a parameter is an option, and each has a default
     rolling_restart: Annotated[bool, Parameter(negative="")] = False,
     crash: Annotated[bool, Parameter(negative="")] = False,
     hot_keys: Annotated[bool, Parameter(negative="")] = False,
+    inbox: Annotated[bool, Parameter(negative="")] = False,
     preset: Preset = None,
     json: Annotated[bool, Parameter(negative="")] = False,
     break_owner: Annotated[bool, Parameter(negative="")] = False,
@@ -70,11 +71,15 @@ def demo(  # noqa: PLR0913  # a parameter is an option, and each has a default
     hot_keys
         Direct half of all requests at a few keys of one owner, then of another, and say how soon
         the load is even again.
+    inbox
+        Search an inbox in a store of rows instead, beside the figures of the Cassandra paper.
     json
         Print the summary as one JSON object, and events to standard error.
     break_owner
         For tests: owner 1 never asks whether it still has a lease, and the record must find it.
     """
+    if inbox:
+        return _inbox(as_json=json)
     wanted: dict[ScenarioName, bool] = {
         "kill-leader": kill_leader,
         "rolling-restart": rolling_restart,
@@ -92,12 +97,23 @@ def demo(  # noqa: PLR0913  # a parameter is an option, and each has a default
         scenario=_scenario(wanted),
     )
     _check_sizes(settings)
-    summary = run(settings, _view(is_json=json))
-    if json:
+    return _run(settings, as_json=json)
+
+
+def _run(settings: DemoSettings, *, as_json: bool) -> int:
+    summary = run(settings, _view(is_json=as_json))
+    if as_json:
         print(_json(summary))
     else:
         print("\n".join(["", *lines(summary)]))
     return 0 if summary.is_good else FOUND
+
+
+def _inbox(*, as_json: bool) -> int:
+    from tenure.cli.demo.inbox import run_inbox
+
+    run_inbox(as_json=as_json)
+    return 0
 
 
 def _scenario(wanted: Mapping[ScenarioName, bool]) -> ScenarioName:

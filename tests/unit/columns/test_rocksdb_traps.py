@@ -1,0 +1,132 @@
+"""What RocksDB does to those who do not know it, each as a test (see `engines/rocksdb.py`)."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+
+from tenure.columns.backends import embedded
+from tenure.columns.backends.embedded import EmbeddedBackend
+from tenure.columns.engines.contract import EngineBusy, Entry
+from tenure.columns.engines.memory import MemoryEngine
+from tenure.columns.engines.rocksdb import MIB, EngineOptions, RocksEngine
+from tenure.columns.store import ColumnStore
+from tenure.columns.tables import Family, Table
+from tenure.errors import Overloaded, StoreUnwritable, WriteUnknown
+
+TABLE = Table("t", f=Family(columns=int))
+
+
+def test_a_disk_that_does_not_keep_up_refuses_instead_of_holding_everybody(tmp_path: Path) -> None:
+    """Without `no_slowdown` the write would wait inside RocksDB, with the interpreter's lock."""
+    options = EngineOptions(family_bytes=64 << 10)
+    engine = RocksEngine.open(tmp_path / "store", None, options)
+    engine.make_spaces(["a.b"])
+    written = 0
+
+    def write_until_refused() -> None:
+        nonlocal written
+        for n in range(100_000):
+            engine.apply([("a.b", b"%06d" % n, bytes(20_000))])
+            written += 1
+
+    with pytest.raises(EngineBusy):
+        write_until_refused()
+    engine.flush()
+    keys = [key for key, _ in engine.cursor("a.b").walk(b"", None)]
+    assert keys == [b"%06d" % n for n in range(written)]  # what was refused is not there at all
+    engine.close()
+
+
+class BusyEngine(MemoryEngine):
+    """Does not keep up for a while."""
+
+    busy_for = 0
+
+    def apply(self, batch: Sequence[Entry]) -> None:
+        if self.busy_for:
+            self.busy_for -= 1
+            raise EngineBusy("Result incomplete: Write stall")
+        super().apply(batch)
+
+
+@pytest.mark.asyncio
+async def test_a_write_comes_again_until_the_disk_has_kept_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(embedded, "BUSY_SECONDS", 0.0)
+    engine = BusyEngine()
+    store = ColumnStore(EmbeddedBackend(lambda: engine, [TABLE]), {"t": TABLE})
+    await store.open()
+    engine.busy_for = 5
+    await store.insert(TABLE, "k", {"f": {1: b"v"}})
+    assert (await store.get(TABLE, "k", "f", 1)).value == b"v"
+    engine.busy_for = 1_000
+    with pytest.raises(Overloaded, match="not begun"):
+        await store.insert(TABLE, "k", {"f": {2: b"v"}})
+    engine.busy_for = 0
+    assert await store.get(TABLE, "k", "f", 2) is None
+    await store.close()
+
+
+def test_a_sync_does_not_hold_the_interpreter(tmp_path: Path) -> None:
+    """A thread goes on counting while another one syncs 8 MB, flushes them and compacts them."""
+    engine = RocksEngine.open(tmp_path / "store")
+    engine.make_spaces(["a.b"])
+    for n in range(8):
+        engine.apply([("a.b", b"%d" % n, bytes(MIB))])
+    is_over, counted = Event(), 0
+
+    def work() -> None:
+        engine.sync()
+        engine.flush()
+        engine.compact()
+        is_over.set()
+
+    thread = Thread(target=work)
+    thread.start()
+    while not is_over.is_set():
+        counted += 1
+    thread.join()
+    assert counted > 100
+    engine.close()
+
+
+@pytest.mark.asyncio
+async def test_all_that_wait_share_one_sync() -> None:
+    engine = MemoryEngine()
+    backend = EmbeddedBackend(lambda: engine, [TABLE])
+    store = ColumnStore(backend, {"t": TABLE})
+    await store.open()
+    before = backend.commits.count
+    await asyncio.gather(*(store.insert(TABLE, f"k{n}", {"f": {1: b""}}) for n in range(100)))
+    assert backend.commits.count - before <= 3
+    await store.close()
+
+
+class FailingEngine(MemoryEngine):
+    """Its disk is gone."""
+
+    is_gone = False
+
+    def sync(self) -> None:
+        if self.is_gone:
+            raise StoreUnwritable("the disk is gone")
+        super().sync()
+
+
+@pytest.mark.asyncio
+async def test_a_sync_that_fails_acknowledges_nobody() -> None:
+    engine = FailingEngine()
+    store = ColumnStore(EmbeddedBackend(lambda: engine, [TABLE]), {"t": TABLE})
+    await store.open()
+    engine.is_gone = True
+    writes = [store.insert(TABLE, f"k{n}", {"f": {1: b""}}) for n in range(10)]
+    found = await asyncio.gather(*writes, return_exceptions=True)
+    assert [getattr(each, "write", None) for each in found] == writes
+    assert all(isinstance(each, WriteUnknown) for each in found)
+    engine.is_gone = False
+    await writes[0].repeat()
+    await store.close()
