@@ -83,6 +83,15 @@ class LeaseRecord(NamedTuple):
 NOTHING = LeaseRecord(-inf, -inf)
 
 
+class WaitingItem(NamedTuple):
+    """An invalidation that waits for its client to come back."""
+
+    since: float
+    file: int
+    until: float
+    """When the client's lease on the file ends; until then it believes that it has it."""
+
+
 class ObjectLease(Algorithm):
     """Believe a cached object under a lease (2.4); with `term` infinite, callbacks (2.3)."""
 
@@ -175,6 +184,10 @@ class Delayed(VolumeLease):
     Such a client is inactive. What it is to be told waits in its list. `patience` seconds after its
     volume lease ended, the server forgets the list and the client's object leases, and the client
     has to reconnect. With `best_effort` no write waits for anybody (3.3); messages are the same.
+
+    The paper counts one exchange for a read that finds its volume lease over, whatever waits. The
+    machines renew the volume lease first, for all objects at once; a client that learns then that
+    the object was written fetches it with another exchange. `one_by_one` counts that.
     """
 
     def __init__(
@@ -186,13 +199,15 @@ class Delayed(VolumeLease):
         patience: float = inf,
         *,
         best_effort: bool = False,
+        one_by_one: bool = False,
     ) -> None:
         super().__init__(trace, tally, volume_term, term)
+        self.one_by_one = one_by_one
         self.patience = patience
         if best_effort:
             self.ack_wait, self.worst_stale = 0.0, min(volume_term, term)
-        self.pending: list[dict[int, list[float]]] = [{} for _ in range(trace.volumes)]
-        """What each inactive client is to be told: when each of it came up."""
+        self.pending: list[dict[int, list[WaitingItem]]] = [{} for _ in range(trace.volumes)]
+        """What each inactive client is to be told."""
         self.held: list[dict[int, set[int]]] = [{} for _ in range(trace.volumes)]
         """Which files each client may have a lease on."""
 
@@ -205,6 +220,9 @@ class Delayed(VolumeLease):
         volume = self.volume_of[file]
         record = self.volumes[volume].get(client)
         if record is not None and record.until <= now:
+            waiting = self.pending[volume].get(client, ()) if self.one_by_one else ()
+            if any(each.file == file and each.until > now for each in waiting):
+                self.tally.say(now, volume, EXCHANGE)
             self._on_return(now, client, volume, record.until + self.patience)
         super().read(now, client, file)
         self.held[volume].setdefault(client, set()).add(file)
@@ -225,19 +243,21 @@ class Delayed(VolumeLease):
     def _settle(self, now: float, client: int, volume: int) -> bool:
         """Take the client's list away, told or discarded; whether there was one."""
         since = self.pending[volume].pop(client, [])
-        self.tally.record_seconds[volume] += sum(now - each for each in since)
+        self.tally.record_seconds[volume] += sum(now - each.since for each in since)
         return bool(since)
 
     def write(self, now: float, file: int) -> None:
         """Tell active clients; keep it for inactive ones; nothing is owed to forgotten ones."""
         volume = self.volume_of[file]
         told = 0
+        ends = {client: record.until for client, record in self.leases[file].items()}
         for client in self.end_leases(now, file):
             until = self.volumes[volume][client].until
             if until > now:
                 told += 1
             elif now <= until + self.patience:
-                self.pending[volume].setdefault(client, []).append(now)
+                waiting = WaitingItem(now, file, ends[client])
+                self.pending[volume].setdefault(client, []).append(waiting)
         self.tally.say(now, volume, EXCHANGE * told)
 
     def end(self) -> None:
