@@ -70,9 +70,9 @@ class AiohttpRelay:
 
     async def close_sockets(self) -> None:
         """Ask the clients of the shared port to connect again, as the server is about to end."""
-        sockets = [each.socket for each in self._open if each.socket and not each.is_private]
+        shared = [each for each in self._open if not each.is_private]
         with suppress(ConnectionError):
-            await asyncio.gather(*(each.close(code=SERVICE_RESTART) for each in sockets))
+            await asyncio.gather(*(each.close(SERVICE_RESTART) for each in shared))
 
 
 async def _serve(scope: Scope, receive: Receive, send: Send) -> None:

@@ -18,6 +18,7 @@ from aiohttp import ClientError, WSMsgType, web
 from tenure.client.refusals import refusal
 from tenure.errors import LeaseLost
 from tenure.member.asgi import RELAYED, SERVED, Message, Receive, Scope, Send, text_of
+from tenure.member.listener import CLOSE_SECONDS
 from tenure.member.member import KEY, MEMBER, PRIVATE
 
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -170,8 +171,7 @@ class Exchange:
         """Answer, as Relay says."""
         kind = message["type"]
         if kind == "websocket.close":
-            if self.socket is not None:
-                await self.socket.close(code=message["code"])
+            await self.close(message["code"])
         elif self._tell is not None:
             pass  # the handler does it itself
         elif kind == "websocket.accept":
@@ -182,6 +182,17 @@ class Exchange:
             self._start = message
         else:
             await self._send_body(message.get("body", b""), more=message.get("more_body", False))
+
+    async def close(self, code: int) -> None:
+        """Close its WebSocket, if there is one; the connection too if its client reads nothing."""
+        if self.socket is None:
+            return
+        try:
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self.socket.close(code=code)
+        except TimeoutError:
+            if self.request.transport is not None:
+                self.request.transport.abort()
 
     async def _accept(self, protocol: str | None) -> None:
         socket: AnySocket = web.WebSocketResponse(

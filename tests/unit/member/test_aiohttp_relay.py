@@ -40,6 +40,8 @@ class Shop:
         app.cleanup_ctx.append(self.member.cleanup_ctx)
         app.router.add_get("/carts/{user}/talk", self.talk)
         app.router.add_get("/carts/{user}/silent", self.silent)
+        app.router.add_get("/carts/{user}/flood", self.flood)
+        app.router.add_get("/carts/{user}/name", self.echo_name)
         app.router.add_get("/carts/{user}/lease", self.lease)
         app.router.add_route("*", "/{rest:.*}", self.answer)
         self.runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
@@ -73,6 +75,19 @@ class Shop:
             await asyncio.sleep(0.01)
         self.closed.append(None)
         return response
+
+    async def flood(self, request: web.Request) -> web.StreamResponse:
+        socket: web.WebSocketResponse[Any] = web.WebSocketResponse()
+        await socket.prepare(request)
+        try:
+            while True:
+                await socket.send_bytes(b"x" * 65_536)
+                self.got.append(None)
+        finally:
+            self.closed.append(None)
+
+    async def echo_name(self, request: web.Request) -> web.Response:
+        return web.Response(text=request.headers["Name"], headers={"Name": request.headers["Name"]})
 
     async def talk(self, request: web.Request) -> web.StreamResponse:
         socket: web.WebSocketResponse[Any] = web.WebSocketResponse()
@@ -237,6 +252,16 @@ async def test_a_forged_header_of_ours_is_taken_out(forged: str) -> None:
             assert (got.status, got.headers["Ours"]) == (200, "False")
 
 
+async def test_headers_in_utf_8_arrive_as_they_were_sent() -> None:
+    async with street() as it:
+        first, second = await it.shop("first"), await it.shop("second")
+        key = await key_of(first, second)
+        for name in ("Jürgen", "🍵", "a" * 4_000):
+            url = f"{second.url}/carts/{key}/name"
+            async with it.session.get(url, headers={"Name": name}) as got:
+                assert (got.headers["Name"], await got.text()) == (name, name)
+
+
 async def test_a_relayed_stream_ends_when_its_client_goes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tenure.member.exchange.LOOKS_EVERY_SECONDS", 0.02)
     async with street() as it:
@@ -307,6 +332,53 @@ async def test_a_handler_that_does_not_listen_is_ended(monkeypatch: pytest.Monke
         socket = await it.session.ws_connect(f"{shop.url}/carts/ann/talk")
         await shop.member.owner.close(drain=0)
         assert await code_of(socket) == 1012
+
+
+async def never_reading(asked: Shop, key: str, owner: Shop) -> asyncio.StreamWriter:
+    """A client that is sent more than it reads, once nothing more of it goes out."""
+    host, port = asked.url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port), limit=1024)
+    writer.write(
+        f"GET /carts/{key}/flood HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\n"
+        "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+        "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n".encode()
+    )
+    assert (await reader.readline()).split()[1] == b"101"
+    sent = -1
+    while sent < len(owner.got):
+        sent = len(owner.got)
+        await asyncio.sleep(0.2)
+    assert sent
+    return writer
+
+
+@pytest.mark.parametrize("is_relayed", [False, True])
+async def test_a_client_that_never_reads_keeps_no_handler_when_the_lease_is_lost(
+    monkeypatch: pytest.MonkeyPatch,
+    is_relayed: bool,
+) -> None:
+    monkeypatch.setattr(relay_module, "ENDS_WITHIN_SECONDS", 0.05)
+    async with street() as it:
+        first, second = await it.shop("first"), await it.shop("second")
+        key, asked = await key_of(first, second), second if is_relayed else first
+        writer = await never_reading(asked, key, first)
+        assert not first.closed
+        await first.member.owner.close(drain=0)
+        await until(lambda: first.closed)
+        writer.close()
+
+
+async def test_a_client_that_never_reads_does_not_keep_the_server_from_ending(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tenure.member.exchange.CLOSE_SECONDS", 0.05)
+    async with street() as it:
+        shop = await it.shop("only")
+        writer = await never_reading(shop, "ann", shop)
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            await shop.runner.cleanup()
+        assert shop.closed
+        writer.close()
 
 
 async def test_sockets_of_the_shared_port_are_closed_before_the_server_waits_for_them() -> None:
