@@ -66,6 +66,7 @@ class Relay:
     ) -> None:
         self._app = app
         self._member = member
+        self.key = key
         self._templates = Templates(key)
         self._relays = relay
         self._ready = ready

@@ -1,11 +1,11 @@
 """One life of a user's program in a simulated world of leases."""
 
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from tenure.base.keys import Key
 from tenure.client.environment import SURROUNDING
-from tenure.errors import ConfigurationError, NotSimulated, TenureError
+from tenure.errors import ConfigurationError, NotSimulated, TenureError, UsageError
 from tenure.protocol.lease.messages import Leased
 from tenure.sim.app.clients import AppEnvironment, LibraryLookup, LibraryOwner
 from tenure.sim.app.site import AppSite, ClientHost
@@ -17,6 +17,8 @@ from tenure.sim.lease.beliefs import lease_of
 
 Main: TypeAlias = Callable[["AppProcess"], Coroutine[Any, Any, object]]
 """What a process runs, from its beginning to its end."""
+MOST_CALLBACKS = 100_000
+"""Of one process at one instant."""
 
 
 class AppProcess(ClientHost):
@@ -31,6 +33,10 @@ class AppProcess(ClientHost):
         self.clients: list[LibraryOwner | LibraryLookup] = []
         self.leave: Callable[[], object] = self.kill
         self.is_leaving = False
+        self.turns: dict[object, bool] = {}
+        """By task and key, each turn with owned state that is under way: whether its task has
+        answered for the key."""
+        self._ran_at, self._runs = -1, 0
         self.loop.context.run(SURROUNDING.set, lambda: AppEnvironment(self))
         self.loop.unhandled = self._on_unhandled
         self._main = main
@@ -74,6 +80,7 @@ class AppProcess(ClientHost):
 
     def on_ran(self) -> None:
         """A callback has run."""
+        self._check_that_time_passes()
         for client in self.clients:
             if isinstance(client, LibraryOwner):
                 try:
@@ -81,6 +88,18 @@ class AppProcess(ClientHost):
                 except Violation as error:
                     self.site.fail(error)
         self.site.raise_failure()
+
+    def _check_that_time_passes(self) -> None:
+        if self.site.now != self._ran_at:
+            self._ran_at, self._runs = self.site.now, 0
+        self._runs += 1
+        if self._runs > MOST_CALLBACKS:
+            self.site.fail(
+                UsageError(
+                    f"code in {self.slot} runs without an end: it has awaited {MOST_CALLBACKS} "
+                    "times while no time passed. Wait for something, or asyncio.sleep for a while"
+                )
+            )
 
     def on_escape(self, error: NotSimulated) -> None:
         """See `LoopHost`."""
@@ -102,6 +121,20 @@ class AppProcess(ClientHost):
     def on_disconnected(self, peer: tuple[str, int]) -> None:
         """Connections are its clients'."""
         raise NotImplementedError(peer)
+
+
+class UserProcess(AppProcess):
+    """Whoever uses the programs: it is never stopped or killed. The run ends when it has ended."""
+
+    stops_before: ClassVar[tuple[type, ...]] = ()
+
+    def _on_done(self, running: Any) -> None:
+        error = None if running.cancelled() else running.exception()
+        self.site.fail(error if isinstance(error, Exception) else RunOver())
+
+
+class RunOver(Exception):
+    """Whoever used the programs is done."""
 
 
 def _is_of_the_world(error: Exception) -> bool:

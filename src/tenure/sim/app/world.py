@@ -5,13 +5,15 @@ managers, journal, operator and faults, and the same checkers, which see what th
 believe. The pools are those that the programs name.
 """
 
+import gc
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tenure.base.rangemap import RangeMap
 from tenure.protocol.lease.timing import DEFAULT, Timing
 from tenure.sim.app.clients import LibraryLookup, LibraryOwner
 from tenure.sim.app.links import ProgramLinks
-from tenure.sim.app.processes import AppProcess, Main
+from tenure.sim.app.processes import AppProcess, Main, UserProcess
 from tenure.sim.app.site import AppSite
 from tenure.sim.app.strikes import FAULTS, AppStrikes
 from tenure.sim.journal import waited_out
@@ -71,8 +73,16 @@ class AppWorld(LeaseWorld, AppSite):
         """The run is over: nothing of any program runs any more."""
         for process in self.past:
             process.alive = False
-        for process in self.past:
-            process.loop.abandon()
+        # What is left of them in circles ends now too, and what it says at its end concerns nobody.
+        hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
+        try:
+            for process in self.past:
+                process.loop.abandon()
+            self.past.clear()
+            self.slots.clear()
+            gc.collect()
+        finally:
+            sys.unraisablehook = hook
 
     # --- processes ---
 
@@ -102,7 +112,9 @@ class AppWorld(LeaseWorld, AppSite):
         """Whoever uses the programs: a process with a perfect clock, with which nothing goes
         wrong.
         """
-        process = self.make_program(USERS, main, SimClock(0))
+        on_host = self.hosts.begin(self.hosts.place_of(USERS), self.now)
+        process = UserProcess(self, USERS, SimClock(0), on_host, main)
+        self.past.append(process)
         process.start()
         return process
 

@@ -8,7 +8,7 @@ at a rate of its own; and what arrives while it is stopped waits.
 A process that was killed runs nothing any more, not even a `finally`.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.machine import Output
@@ -51,7 +51,7 @@ class LoopProcess(SimProcess):
     variables that its code is to see.
     """
 
-    stops_before = (RunCallback,)
+    stops_before: ClassVar[tuple[type, ...]] = (RunCallback,)
 
     def __init__(self, site: Site, slot: str, clock: SimClock) -> None:
         self.loop = sim_loop(self)

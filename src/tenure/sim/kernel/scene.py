@@ -41,6 +41,11 @@ class Scene:
         # What was called may have let time go on by itself, and further.
         self.now = max(self.now, real)
 
+    def step(self) -> None:
+        """Let everything happen that happens at the next instant at which anything does."""
+        if self._queue:
+            self.run_until(self._queue[0][0])
+
     def next_uid(self) -> int:
         """A number for a process."""
         return next(self._uids)

@@ -1,0 +1,306 @@
+"""Relays in memory: what a Member has around it where there are no sockets.
+
+`Relay` speaks to other members through a session of aiohttp's. Here it is given an object that has
+of that session what relays use, and that opens channels instead of connections.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from contextvars import ContextVar
+from http.client import HTTPMessage
+from typing import Any, Self, cast
+
+from aiohttp import ClientConnectionError, ClientSession, WSMessage, WSMsgType
+from aiohttp.client_exceptions import ClientConnectorError, WSServerHandshakeError
+from aiohttp.client_reqrep import ConnectionKey
+from yarl import URL
+
+from tenure.member.asgi import App
+from tenure.member.listener import MemberListener
+from tenure.testing.asgi_channel import ABNORMAL, MemoryServer, Watch, decoded, encoded
+from tenure.transport.channels import Channel, ChannelLost, Serve
+
+Connect = Callable[[str], Awaitable[Channel]]
+Listen = Callable[[Serve, str], None]
+RELAYED_HERE: ContextVar[Callable[[], None]] = ContextVar("relayed", default=lambda: None)
+"""Called in the context of a request whose answer came from another member."""
+STOP_SECONDS = 5.0
+
+
+class MemoryListener:
+    """The listener of a member, in memory."""
+
+    def __init__(
+        self,
+        app: App,
+        url: str,
+        listen: Callable[[Serve, str], object],
+        fall_silent: Callable[[str], None],
+        watch: Watch,
+    ) -> None:
+        self.url = url
+        self._listen = listen
+        self._fall_silent = fall_silent
+        self._server = MemoryServer(app, watch)
+
+    async def start(self) -> None:
+        """See `MemberListener`."""
+        self._listen(self._server.serve, self.url)
+
+    async def stop(self) -> None:
+        """See `MemberListener`."""
+        self._fall_silent(self.url)
+        await self._server.shut(STOP_SECONDS)
+
+
+class MemoryMembers:
+    """A `MemberEnvironment` in memory."""
+
+    def __init__(self, listener: Callable[[App], MemberListener], connect: Connect) -> None:
+        self._make = listener
+        self._connect = connect
+
+    def listener(self, app: App, listen: str) -> MemberListener:
+        """See `MemberEnvironment`. Where it listens does not matter."""
+        del listen
+        return self._make(app)
+
+    def session(self) -> ClientSession:
+        """See `MemberEnvironment`."""
+        return cast("ClientSession", MemorySession(self._connect))
+
+
+def scope_of(
+    kind: str, method: str, url: URL, headers: Sequence[tuple[str, str]]
+) -> dict[str, Any]:
+    """The scope of a request to `url`."""
+    scope: dict[str, Any] = {
+        "type": kind,
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": "1.1",
+        "scheme": "ws" if kind == "websocket" else "http",
+        "path": url.path,
+        "raw_path": url.raw_path.encode(),
+        "query_string": url.raw_query_string.encode(),
+        "root_path": "",
+        "headers": [(name.lower().encode(), value.encode()) for name, value in headers],
+        "client": ("user", 0),
+        "server": ("site", 80),
+    }
+    more: dict[str, Any] = {"subprotocols": []} if kind == "websocket" else {"method": method}
+    return scope | more
+
+
+class MemorySession:
+    """Of a `ClientSession` what relays use."""
+
+    def __init__(self, connect: Connect) -> None:
+        self._connect = connect
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Channels end with what is answered over them."""
+
+    async def _open(self, scope: dict[str, Any], url: URL) -> Channel:
+        try:
+            channel = await self._connect(f"{url.scheme}://{url.host}:{url.port}")
+        except ChannelLost as error:
+            key = ConnectionKey(url.host or "", url.port, False, True, None, None, None)  # noqa: FBT003
+            raise ClientConnectorError(key, OSError(str(error))) from None
+        await _sent(channel, scope)
+        return channel
+
+    def get(self, url: str) -> "_Asked":
+        """A GET, for `async with`."""
+        return _Asked(self.request("GET", URL(url), headers=[]))
+
+    async def request(
+        self,
+        method: str,
+        url: URL,
+        *,
+        headers: Sequence[tuple[str, str]],
+        data: Any = None,  # noqa: ANN401  # bytes, or what gives them piece by piece
+        **_: object,
+    ) -> "MemoryResponse":
+        """Send a request; its answer, from when that begins."""
+        channel = await self._open(scope_of("http", method, url, headers), url)
+        try:
+            if data is None or isinstance(data, bytes):
+                await _sent(channel, {"type": "http.request", "body": data or b""})
+            else:
+                async for chunk in data:
+                    message = {"type": "http.request", "body": chunk, "more_body": True}
+                    await _sent(channel, message)
+                await _sent(channel, {"type": "http.request", "body": b""})
+            start = await _received(channel)
+        except BaseException:
+            await channel.close()
+            raise
+        RELAYED_HERE.get()()
+        return MemoryResponse(channel, start)
+
+    async def ws_connect(
+        self,
+        url: URL,
+        *,
+        headers: Mapping[str, str],
+        protocols: Sequence[str] = (),
+        **_: object,
+    ) -> "MemoryWebSocket":
+        """Open a WebSocket."""
+        scope = scope_of("websocket", "GET", url, list(headers.items()))
+        scope["subprotocols"] = list(protocols)
+        scope["extensions"] = {"websocket.http.response": {}}
+        channel = await self._open(scope, url)
+        try:
+            await _sent(channel, {"type": "websocket.connect"})
+            answer = await _received(channel)
+        except BaseException:
+            await channel.close()
+            raise
+        if answer["type"] != "websocket.accept":
+            await channel.close()
+            raise _refused(answer)
+        RELAYED_HERE.get()()
+        return MemoryWebSocket(channel, answer.get("subprotocol"))
+
+
+class _Asked:
+    def __init__(self, asking: Any) -> None:  # noqa: ANN401
+        self._asking = asking
+        self._response: MemoryResponse
+
+    async def __aenter__(self) -> "MemoryResponse":
+        self._response = await self._asking
+        return self._response
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._response.__aexit__()
+
+
+class MemoryResponse:
+    """Of a `ClientResponse` what relays use. It is its own `content`."""
+
+    def __init__(self, channel: Channel, start: dict[str, Any]) -> None:
+        self._channel = channel
+        self._has_ended = False
+        self.status: int = start["status"]
+        self.raw_headers = tuple(start.get("headers", ()))
+        pairs = [(name.decode(), value.decode()) for name, value in self.raw_headers]
+        self.headers = _headers(pairs)
+        self.content = self
+        self._closing: asyncio.Future[None] | None = None
+
+    def is_eof(self) -> bool:
+        """Whether all of the body was read."""
+        return self._has_ended
+
+    async def read(self) -> bytes:
+        """All that is left of it."""
+        return b"".join([chunk async for chunk in self.iter_any()])
+
+    async def text(self) -> str:
+        """The body as text."""
+        return (await self.read()).decode()
+
+    async def iter_any(self) -> AsyncIterator[bytes]:
+        """The body as it comes."""
+        while not self._has_ended:
+            message = await _received(self._channel)
+            self._has_ended = not message.get("more_body")
+            if message.get("body"):
+                yield message["body"]
+
+    def release(self) -> None:
+        """Read no more of it."""
+        self.close()
+
+    def close(self) -> None:
+        """End the connection."""
+        self._closing = asyncio.ensure_future(self._channel.close())
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._channel.close()
+
+
+class MemoryWebSocket:
+    """Of a `ClientWebSocketResponse` what relays use."""
+
+    def __init__(self, channel: Channel, protocol: str | None) -> None:
+        self._channel = channel
+        self.protocol = protocol
+        self.close_code: int | None = None
+
+    def __aiter__(self) -> AsyncIterator[WSMessage]:
+        return self._messages()
+
+    async def _messages(self) -> AsyncIterator[WSMessage]:
+        while True:
+            try:
+                message = decoded(await self._channel.receive())
+            except ChannelLost:
+                self.close_code = self.close_code or ABNORMAL
+                return
+            if message["type"] == "websocket.close":
+                self.close_code = message.get("code", 1000)
+                return
+            if message.get("text") is not None:
+                yield WSMessage(WSMsgType.TEXT, message["text"], None)
+            else:
+                yield WSMessage(WSMsgType.BINARY, message["bytes"], None)
+
+    async def send_str(self, text: str) -> None:
+        """Send a frame of text."""
+        await _sent(self._channel, {"type": "websocket.receive", "text": text})
+
+    async def send_bytes(self, data: bytes) -> None:
+        """Send a frame of bytes."""
+        await _sent(self._channel, {"type": "websocket.receive", "bytes": data})
+
+    async def close(self, *, code: int = 1000) -> None:
+        """Close it."""
+        self.close_code = self.close_code or code
+        with suppress(ClientConnectionError):
+            await _sent(self._channel, {"type": "websocket.disconnect", "code": code})
+        await self._channel.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._channel.close()
+
+
+def _refused(answer: dict[str, Any]) -> WSServerHandshakeError:
+    pairs = [(name.decode(), value.decode()) for name, value in answer.get("headers", ())]
+    info: Any = None  # what was asked: relays do not look at it
+    status, headers = answer.get("status", 403), cast("Any", _headers(pairs))
+    return WSServerHandshakeError(info, (), status=status, message="refused", headers=headers)
+
+
+def _headers(pairs: Sequence[tuple[str, str]]) -> HTTPMessage:
+    headers = HTTPMessage()
+    for name, value in pairs:
+        headers[name] = value
+    return headers
+
+
+async def _sent(channel: Channel, message: dict[str, Any]) -> None:
+    try:
+        await channel.send(encoded(message))
+    except ChannelLost as error:
+        raise ClientConnectionError(str(error)) from None
+
+
+async def _received(channel: Channel) -> dict[str, Any]:
+    try:
+        return decoded(await channel.receive())
+    except ChannelLost as error:
+        raise ClientConnectionError(str(error)) from None
