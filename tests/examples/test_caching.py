@@ -19,7 +19,7 @@ URL = "http://127.0.0.1:7500"
 
 def programs(listening: str = URL) -> dict[str, Any]:
     """What the programs in the guide define."""
-    names: dict[str, Any] = {"asyncio": asyncio}
+    names: dict[str, Any] = {}
     for line, program in python_fences(GUIDE):
         here = program.replace("127.0.0.1:7500", listening.removeprefix("http://"))
         exec(compile(here, f"guide:{line}", "exec"), names)  # noqa: S102
@@ -62,10 +62,13 @@ async def test_in_sqlite_a_past_server_writes_nothing(tmp_path: Path) -> None:
         each._db.close()
 
 
-async def test_in_postgresql_a_past_server_writes_nothing() -> None:
+async def test_in_postgresql_a_past_server_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if postgres_programs() is None:
         pytest.skip("there is no PostgreSQL here")
     asyncpg = pytest.importorskip("asyncpg")
+    monkeypatch.chdir(tmp_path)  # the guide's first program opens its file when it is imported
     names = programs()
     with postgres_server() as url:
         host = url.partition("host=")[2].split()[0]
