@@ -69,6 +69,7 @@ from tenure.routing.derived_keys import blocking_quorum, derived_keys, quorum
 from tenure.routing.httpx_transport import RoutingTransport
 
 if TYPE_CHECKING:
+    from tenure.columns.engines.rocksdb import EngineOptions
     from tenure.columns.opening import open_store
     from tenure.columns.owned_rows import OwnedRow, OwnedRows
     from tenure.columns.paths import DELETE
@@ -82,6 +83,7 @@ _LATER = {
     "AiohttpRelay": "tenure.member.aiohttp_relay",
     "Column": "tenure.columns.results",
     "DELETE": "tenure.columns.paths",
+    "EngineOptions": "tenure.columns.engines.rocksdb",
     "Family": "tenure.columns.tables",
     "OwnedRow": "tenure.columns.owned_rows",
     "OwnedRows": "tenure.columns.owned_rows",
@@ -112,6 +114,7 @@ __all__ = [
     "ClosedError",
     "Column",
     "ConfigurationError",
+    "EngineOptions",
     "Entities",
     "Entity",
     "EntityError",
