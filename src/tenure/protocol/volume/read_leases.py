@@ -75,15 +75,23 @@ class ReadLeases:
         """What is current of what is listed, with an object lease each (V8, V15)."""
         if message.history != self.context.history:
             return ()
+        held = {each.key for each in message.listed if self.is_held(now, reader, each.key)}
         live = []
         for listed in message.listed[:LISTED]:
             key = listed.key
-            if self.is_current(key, listed.version) and self.give_object(
-                now, reader, key, message.sequence, now
-            ):
+            is_current = key in held or self.is_current(key, listed.version)
+            if is_current and self.give_object(now, reader, key, message.sequence, now):
                 number, count = self.context.version_of(key)
                 live.append(Listed(key=key, number=number, count=count))
         return tuple(live)
+
+    @staticmethod
+    def is_held(now: Instant, reader: ReaderRecord, key: Key) -> bool:
+        """Whether its object lease runs: then it was not written since it was given, also where
+        hardly a write is known. Whatever is older the reader drops by an item first (V4).
+        """
+        right = reader.leases.get(key)
+        return right is not None and now < right.until
 
     def is_current(self, key: Key, version: tuple[int, int]) -> bool:
         """Whether an entry of this history is what is served (V15)."""

@@ -33,7 +33,6 @@ from tenure.sim.volume.workload import CacheWorkload
 BOOT = "boot"
 STEADY_TERMS = 4
 """For how long a cache is watched that is in use while nothing goes wrong (C7)."""
-FEW_WRITES = 1_000
 WARM_TURNS = 3
 """Until it has everything."""
 
@@ -117,9 +116,7 @@ class VolumeWorld(World, VolumeSite):
         """Judge what was done; then see that a cache in use needs to wait for nothing."""
         self.judge.check_histories()
         term = self.terms.term_ns
-        # Where hardly a write is known, an object lease that ends is paid for with a fetch (V15).
         has_room = self.most_leases > self.trial.clients * self.trial.keys
-        has_room = has_room and self.known_writes >= FEW_WRITES
         if left_ns > 3 * STEADY_TERMS * term and has_room and self.terms.lease_ns >= 2 * term:
             self._watch_steady_use()
 

@@ -1,8 +1,27 @@
 """When a cache renews: while there are hits, in time, and not more often than it must."""
 
+import msgspec
+
 from tenure.base.instants import seconds
 from tenure.protocol.volume.client_events import AskWhetherUsed
-from tests.unit.protocol.volume.stage import K, L, Stage, held, opened
+from tenure.protocol.volume.terms import Terms
+from tests.unit.protocol.volume.stage import ALONE, K, L, Stage, held, opened
+
+
+def test_what_is_held_is_renewed_although_its_write_is_not_known() -> None:
+    """Otherwise a cache in use would fetch again whenever a lease ends (C7)."""
+    config = msgspec.structs.replace(ALONE, known_writes=1)
+    stage = opened(Terms(lease_ns=seconds(5)), config=config)
+    assert stage.read("a", K) == b"old"
+    for key in (b"x", b"y"):
+        stage.write(key)
+        stage.settle()
+    assert not stage.server.context.versions.is_current(K, stage.as_of("a", K).version)
+    stage.use("a", K)
+    stage.settle()
+    stage.pass_(2)
+    assert stage.hit("a", K) == b"old"
+    assert stage.server.context.versions.is_current(K, stage.as_of("a", K).version)
 
 
 def asked_at(stage: Stage, span_s: float, fetch_every_s: float = 0) -> list[float]:
