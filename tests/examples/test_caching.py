@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from examples import hot_room
 from examples.product_page import Pages
 from tenure import Cache, CacheServer, Fenced
 from tests.examples.test_guides import GUIDES
@@ -89,3 +90,15 @@ async def test_in_postgresql_a_past_server_writes_nothing(
                 with pytest.raises(Fenced, match="server 1 is past: 2 writes here"):
                     await volume.store("tea", "late", 1)
                 assert await volume.load("tea") == "new"
+
+
+async def test_a_hot_room_is_asked_for_once_by_each_frontend(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    await hot_room.main()
+    assert capsys.readouterr().out.splitlines() == [
+        "4000 reads, 4 asked the owner: {'Lobby'}",
+        "renamed: {'Garden'}",
+        "moved: {'Garden'}",
+        "renamed by the next owner: {'Terrace'}",
+    ]
