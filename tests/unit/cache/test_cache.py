@@ -130,6 +130,24 @@ async def test_all_who_want_the_same_object_share_one_load() -> None:
         assert loads == ["a"]
 
 
+async def test_a_slow_load_is_asked_for_less_and_less() -> None:
+    """Whoever asks again as often makes a slow server slower, and throws away what it answers."""
+    async with stage() as it:
+        gate = asyncio.Event()
+
+        async def load(key: str) -> str:
+            await gate.wait()
+            return key
+
+        await it.serve(it.volume(load=load))
+        cache = await it.enter()
+        reading = asyncio.ensure_future(cache.get("a"))
+        await it.turn(4.5)
+        assert cache.stats()["sent"] == 1 + 5  # at 0, 0.5, 1, 2 and 4 s
+        gate.set()
+        assert await reading == "a"
+
+
 async def test_what_somebody_has_seen_nobody_reads_older() -> None:
     """C5, in the mode in which a cache may be behind."""
     async with stage() as it:

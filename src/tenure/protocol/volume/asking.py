@@ -158,7 +158,9 @@ class Asks:
         """Ask for an object; for a place on record first, where there is none."""
         server = self.routes[flight.key]
         flight.server = server or ""
-        flight.retry_at = Instant(now + self.config.retry_ns)
+        # Each time later: where a server is slow, asking again makes it slower, and whatever it has
+        # answered meanwhile does not count any more.
+        flight.retry_at = Instant(now + max(self.config.retry_ns, now - flight.asked_at))
         self.fetches.due_by(min(flight.retry_at, self.patience_ends(flight)))
         if server is None:
             return

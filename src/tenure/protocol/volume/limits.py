@@ -14,7 +14,7 @@ LISTED_BYTES = 8 << 20
 """What their keys may take together: a server takes no longer requests than twice that."""
 WRITES = 10_000
 """That wait at one time, asked by the application or by clients."""
-FETCHES_OF_A_READER = 1_000
+FETCHES_OF_A_READER = 10_000
 """That wait for a load at one time."""
 MISSED_DEADLINES = 3
 """Running, after which a reader gets no volume lease for a while (V20)."""
