@@ -20,13 +20,14 @@ With a clock that is turned by hand nothing waits, and nothing depends on the ma
 """
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import asynccontextmanager
 from random import Random
 from signal import Signals
 from threading import Thread
 from types import TracebackType
-from typing import Any, Self, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack
 
 from tenure.base.instants import Instant, in_seconds
 from tenure.base.keys import PoolKind
@@ -43,7 +44,7 @@ from tenure.protocol.lease.leader.events import CreatePool, Question
 from tenure.protocol.lease.leader.manager import ManagerConfig
 from tenure.protocol.lease.messages import Process
 from tenure.protocol.lease.records import State
-from tenure.protocol.lease.timing import TEST, Timing
+from tenure.protocol.lease.timing import DEFAULT, TEST, Timing
 from tenure.runtime.clock import Clock, LoopTimers, Timers, boot_clock
 from tenure.runtime.loops import SharedLoop
 from tenure.testing.clock import TurnedClock, come_to_rest
@@ -58,6 +59,10 @@ from tenure.wire.lease_records import LEASE_RECORDS
 
 FIRST_WALL = 1_700_000_000.0
 """The wall time of a cluster when its clock says 0."""
+if TYPE_CHECKING:
+    from tenure.testing.programs import AppSource
+    from tenure.testing.serving import ServedSite
+
 NOWHERE = "127.0.0.1:0"
 """Channels within the process do not look at where they listen."""
 M = TypeVar("M")
@@ -121,6 +126,7 @@ class InProcessCluster:
         self._turned = clock
         self._faults = faults
         self._random = Random(seed)
+        self._seed = seed
         self._managers: dict[str, MemoryManager] = {}
         self._addresses = 0
         self._loop = asyncio.new_event_loop()
@@ -215,6 +221,23 @@ class InProcessCluster:
     def draw(self) -> Random:
         """A source of its own for each who draws."""
         return Random(self._random.getrandbits(64))
+
+    @asynccontextmanager
+    async def serve(self, app: "AppSource", *, processes: int = 2) -> "AsyncIterator[ServedSite]":
+        """Serve an ASGI application in memory, in so many processes: `async with`.
+
+        `app` is "module:name", imported once for each process, or a function that makes it. The
+        site has managers and a clock of its own, of the preset `default`: as many managers as the
+        cluster has. Raises ConfigurationError if there is no such application.
+        """
+        if processes < 1:
+            raise ConfigurationError(f"a site has at least one process, not {processes}")
+        from tenure.testing.serving import serve  # noqa: PLC0415  # it loads the simulator
+
+        async with serve(
+            app, processes=processes, managers=len(self.urls), timing=DEFAULT, seed=self._seed
+        ) as site:
+            yield site
 
     # --- time ---
 

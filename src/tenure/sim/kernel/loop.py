@@ -176,6 +176,8 @@ class SimLoop(asyncio.AbstractEventLoop):
     call_soon_threadsafe = call_soon  # type: ignore[assignment]
 
     def _add(self, handle: asyncio.Handle) -> None:
+        if self._is_closed:
+            return
         self._ready.append(handle)
         self.host.on_ready()
 
@@ -317,7 +319,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         return self._is_closed
 
     def _check_open(self) -> None:
-        if self._is_closed:
+        if self._is_closed and not self.is_running():  # inside, code that is ended goes on a little
             raise RuntimeError(f"the event loop of {self.host.slot} is closed")
 
     def stop(self) -> None:

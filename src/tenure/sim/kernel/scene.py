@@ -41,10 +41,13 @@ class Scene:
         # What was called may have let time go on by itself, and further.
         self.now = max(self.now, real)
 
-    def step(self) -> None:
-        """Let everything happen that happens at the next instant at which anything does."""
-        if self._queue:
-            self.run_until(self._queue[0][0])
+    def step(self, until: int) -> bool:
+        """Let everything happen that happens at the next instant at which anything does, but not
+        after `until`; whether there was anything.
+        """
+        there_is = bool(self._queue) and self._queue[0][0] <= until
+        self.run_until(self._queue[0][0] if there_is else until)
+        return there_is
 
     def next_uid(self) -> int:
         """A number for a process."""
