@@ -278,6 +278,23 @@ async def test_below_a_root_path_a_request_is_relayed_without_the_root() -> None
         assert got.text == f"/carts/{key}/x"
 
 
+@pytest.mark.parametrize(("size", "is_repeated"), [(65_536, True), (65_537, False)])
+async def test_a_body_that_is_too_large_to_be_kept_is_sent_once(
+    size: int,
+    is_repeated: bool,
+) -> None:
+    async with stage() as it:
+        shop = Shop("first")
+        shop.error = NotOwner("it has just moved")
+        first, _ = await it.member(shop)
+        second, relay = await it.member(Shop("second"), deadline=0.3)
+        key = await key_of(first, second)
+        async with asking(relay) as client:
+            got = await client.post(f"/carts/{key}", content=b"x" * size)
+        assert (got.status_code, got.headers["Tenure-Outcome"]) == (503, "not-begun")
+        assert (shop.served > 1) == is_repeated
+
+
 async def test_nobody_takes_it_in_time() -> None:
     """The owner that has the key is gone, and it is too early for another one to have it."""
     async with stage() as it:
