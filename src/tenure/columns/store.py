@@ -258,6 +258,8 @@ def _slice(
 ) -> Slice:
     shape = place.shape
     assert shape is not None
+    if after is not None and not isinstance(after, bytes):
+        raise SchemaError(f"next is what a page has as its next, not {shown(after)}")
     family = table.families[shape.name]
 
     def bound(name: object, what: str) -> bytes | None:

@@ -118,6 +118,23 @@ class FailingEngine(MemoryEngine):
 
 
 @pytest.mark.asyncio
+async def test_in_fast_mode_a_sync_that_fails_is_told_when_the_store_is_closed(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(embedded, "FAST_SECONDS", 0.0)
+    engine = FailingEngine()
+    store = ColumnStore(EmbeddedBackend(lambda: engine, [TABLE], "fast"), {"t": TABLE})
+    await store.open()
+    engine.is_gone = True
+    await store.insert(TABLE, "k", {"f": {1: b""}})
+    while not caplog.records:  # noqa: ASYNC110 - a line of the log
+        await asyncio.sleep(0)
+    assert "not kept yet: the disk is gone" in caplog.text
+    with pytest.raises(StoreUnwritable):
+        await store.close()
+
+
+@pytest.mark.asyncio
 async def test_a_sync_that_fails_acknowledges_nobody() -> None:
     engine = FailingEngine()
     store = ColumnStore(EmbeddedBackend(lambda: engine, [TABLE]), {"t": TABLE})

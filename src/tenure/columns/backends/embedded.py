@@ -130,7 +130,11 @@ class EmbeddedBackend:
             await asyncio.sleep(FAST_SECONDS)
             if self._is_dirty:
                 self._is_dirty = False
-                await self.commits.durable()
+                try:
+                    await self.commits.durable()
+                except StoreError as error:  # closing tries again, and says so
+                    self._is_dirty = True
+                    _log.warning("what was written in the last second is not kept yet: %s", error)
 
     async def _sweep_now_and_then(self) -> None:
         while True:

@@ -291,6 +291,14 @@ class StoreContract:
                     call()
             assert [row async for row in store.scan(MAIL)] == []
 
+    async def test_what_no_page_has_is_refused(self, open_tables: OpenTables) -> None:
+        async with open_tables(MAIL) as store:
+            for how in ({"first": 0}, {"first": 10_001}, {"next": "a"}, {"start": 1}):
+                with raised(SchemaError, ""):
+                    await store.get(MAIL, "k", "profile", **how)
+            with raised(SchemaError, "microseconds"):
+                await store.get(MAIL, "k", "log", start=b"a")
+
     async def test_a_time_past_the_clock_is_refused(self, open_tables: OpenTables) -> None:
         async with open_tables(MAIL) as store:
             version = await store.insert(MAIL, "k", {"profile": {"x": b""}})
