@@ -164,17 +164,18 @@ class OwnersVolume:
         match action:
             case TellCache() | LoadObject() | RunBody() | FailWrite() | Noted():
                 self.engine.perform(action)
-            case Drained(range=key_range):
-                self._on_drained(key_range)
+            case Drained(range=key_range, served=served):
+                self._on_drained(key_range, served=served)
             case PersistMemory() | RaiseFence() | VolumeClosed():
                 raise AssertionError(action)  # only of servers that stand alone
             case _:
                 assert_never(action)
 
-    def _on_drained(self, key_range: KeyRange) -> None:
+    def _on_drained(self, key_range: KeyRange, *, served: bool) -> None:
         then = self._withdrawing.pop(key_range, None)
         if then is not None:
             then()
+        if served:
             return
         for ranges in self._revoked.values():
             if key_range in ranges:
