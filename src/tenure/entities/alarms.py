@@ -59,5 +59,4 @@ async def ring_alarm(host: EntityHost, key: str | int) -> None:
             rung[0][1].attempts + 1,
         )
         await host.take_turn(EntityCall(key, b"", "on_alarm", b""), put_off)
-    finally:
-        host.arm_again(key)
+    host.arm_again(key)

@@ -60,6 +60,8 @@ class EdgeSocket:
         self.is_connected = False
         """Whether the entity knows it."""
         self.is_asking = False
+        self.is_to_ask = False
+        """Whether something was lost while it could not be asked for."""
         self.is_closing = asyncio.Event()
         self._websocket = websocket
         self._to_write: deque[Frame] = deque()
@@ -171,7 +173,13 @@ class Edge:
         opened = _encode(SocketOpened(socket.id, self._url, attachment))
         await self._caller.call(socket.key, CONNECT, opened, socket.id)
         socket.is_connected = True
+        self._ask_if_lost(socket)
         return True
+
+    def _ask_if_lost(self, socket: EdgeSocket) -> None:
+        if socket.is_to_ask:
+            socket.is_to_ask = False
+            self._go(self._ask(socket))
 
     async def _tell_gone(self, socket: EdgeSocket) -> None:
         with suppress(Exception):  # nobody waits for it, and an owner notices by itself
@@ -213,6 +221,7 @@ class Edge:
 
     async def _ask(self, socket: EdgeSocket) -> None:
         if socket.is_asking or not socket.is_connected:
+            socket.is_to_ask = True
             return
         socket.is_asking = True
         received = socket.end.received
@@ -225,6 +234,7 @@ class Edge:
             return
         finally:
             socket.is_asking = False
+            self._ask_if_lost(socket)
         if answer == UNKNOWN:
             if socket.end.received == received:
                 socket.close(SERVICE_RESTART)

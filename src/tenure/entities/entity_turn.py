@@ -47,6 +47,24 @@ class Keeper(Protocol):
 class EntityTurn:
     """A turn with an entity, or a reading beside."""
 
+    __slots__ = (
+        "_copy",
+        "_is_repeat",
+        "_keeper",
+        "call",
+        "changes",
+        "guard",
+        "is_over",
+        "is_reading",
+        "is_touched",
+        "keeps_answer",
+        "latest",
+        "lease",
+        "live",
+        "loop",
+        "named_alarms",
+    )
+
     def __init__(
         self,
         keeper: Keeper,

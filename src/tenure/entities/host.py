@@ -254,15 +254,15 @@ class EntityHost:
         is_changed = bool(changes) or state != before.state
         kept = None
         if turn.keeps_answer and (answer is not None or is_changed):
-            kept = KeptAnswer(turn.call.id, self.wall(), answer)
+            kept = turn.call.id, KeptAnswer(self.wall(), answer)
         if is_changed or kept is not None:
             lease = turn.lease.number, turn.lease.journal
             new, pushes = before.after(changes, state, lease, turn.latest, kept)
             if self.store is not None and is_changed:
                 await self._store(live, new, turn)
             self._put(turn, new)
-            turn.changes = TurnChanges()
             if changes:
+                turn.changes = TurnChanges()
                 self._outlet.push(live, turn.lease, pushes)
                 self._outlet.arm(live.key, new.next_alarm())
         elif not turn.guard.has_lasted():

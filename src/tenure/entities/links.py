@@ -96,7 +96,8 @@ class Link:
                 try:
                     await self._channel.send(encode(message))
                 except ChannelLost:
-                    return  # the other task finds out why
+                    await self._channel.close()  # the other task finds that out
+                    return
 
     def _stopped(self, message: EntityMessage) -> None:
         """The lease is not held any more under which it was to be said."""
@@ -193,7 +194,7 @@ class Links:
     def _forget(self, link: Link) -> None:
         if self._links.get(link.url) is link:
             del self._links[link.url]
-            self._on_lost(link.url)
+        self._on_lost(link.url)
 
     async def close(self) -> None:
         """End all of them."""

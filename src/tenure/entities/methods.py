@@ -92,8 +92,13 @@ class EntityMethod:
     def decode(self, data: bytes) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments of a call."""
         found = self._decode(data)
-        given = {name: getattr(found, name) for name in self._names}
-        given = {name: each for name, each in given.items() if each is not msgspec.UNSET}
+        given = {}
+        for name in self._names:
+            value = getattr(found, name)
+            if value is not msgspec.UNSET:
+                given[name] = value
+        if not self._only:
+            return (), given
         return tuple(given.pop(name) for name in self._only if name in given), given
 
     def encode_answer(self, value: Any) -> bytes:  # noqa: ANN401  # whatever the method returns

@@ -99,12 +99,12 @@ class Station:
                 settings.options,
                 settings.environment.random(),
             )
-            await stack.enter_async_context(self.owner)
-            await stack.enter_async_context(self.lookup)
-            stack.push_async_callback(self._leave)
             self.edge = Edge(
                 self.caller, self.owner.address, settings.environment.random(), self._go
             )
+            await stack.enter_async_context(self.owner)
+            await stack.enter_async_context(self.lookup)
+            stack.push_async_callback(self._leave)
             self._go(self._sweep())
             self._go(self.edge.keep_asking())
             yield
@@ -229,9 +229,10 @@ class Station:
         try:
             await ring_alarm(self.host, key)
         except (NotOwner, LeaseLost):
-            pass  # the next owner finds it
+            if self.owner.check(key) is not None:  # it was about to move, and has not
+                self._agenda.later(key)  # otherwise the next owner finds it
         except Busy:
             self._agenda.later(key)
-        except TenureError:
+        except Exception:
             logger.exception("the alarm of %s %.100r could not be handled", self.host.pool, key)
             self._agenda.later(key)

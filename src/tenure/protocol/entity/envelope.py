@@ -15,7 +15,7 @@ Frame: TypeAlias = str | bytes
 
 MOST_ANSWERS = 64
 ANSWER_SECONDS = 600.0
-"""How many answers of a key are kept, and for how long: a caller tries again for less."""
+"""How many answers of a key are kept at least, and for how long: a caller tries again for less."""
 ANSWERS_BYTES = 1 << 20
 """All answers of a key. The newest is kept in any case."""
 UNREAD_BYTES = 1 << 18
@@ -24,16 +24,25 @@ SLOW_CLIENT = 1013
 """The code with which it is: try again later."""
 
 
-class KeptAnswer(msgspec.Struct, frozen=True, array_like=True):
+class KeptAnswer(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The first answer to a call."""
 
-    id: bytes
     at: float
     data: bytes | None
     """None while the call has committed a part, and has not come to its end."""
 
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return len(self.data) if self.data else 0
 
-class SetAlarm(msgspec.Struct, frozen=True, array_like=True):
+
+Answers: TypeAlias = tuple[dict[bytes, KeptAnswer], ...]
+"""By the ids of calls, some together, the oldest first: keeping one more copies few of them."""
+TOGETHER = 8
+
+
+class SetAlarm(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """An alarm that has not been handled yet. Instants are wall time, in seconds."""
 
     due: float
@@ -91,6 +100,8 @@ class Push(NamedTuple):
 class TurnChanges:
     """What an operation is to change, besides the state."""
 
+    __slots__ = ("alarms", "closed", "frames", "gone", "opened", "received")
+
     def __init__(self) -> None:
         self.alarms: dict[str, SetAlarm | None] = {}
         self.frames: dict[bytes, tuple[Frame, ...]] = {}
@@ -115,17 +126,23 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True):
     """Empty before any was kept."""
     latest: float = 0.0
     """The latest wall time that the entity was told: it is told no earlier one."""
-    answers: tuple[KeptAnswer, ...] = ()
+    answers: Answers = ()
     alarms: Mapping[str, SetAlarm] = {}
     sockets: Mapping[bytes, SocketEntry] = {}
+    answers_bytes: int = 0
+    """What the answers take."""
+
+    def answer_to(self, call: bytes) -> KeptAnswer | None:
+        """What was answered to the call of this id."""
+        for some in self.answers:
+            found = some.get(call)
+            if found is not None:
+                return found
+        return None
 
     def counts(self, number: int, since: int, journal: int) -> bool:
         """Whether it is of an unbroken time up to the lease of this number."""
         return self.journal == journal and since <= self.number <= number
-
-    def answer_to(self, call: bytes) -> KeptAnswer | None:
-        """The answer to a call that was made before."""
-        return next((each for each in self.answers if each.id == call), None)
 
     def next_alarm(self) -> float | None:
         """When the first alarm rings."""
@@ -142,19 +159,21 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True):
         state: bytes,
         lease: tuple[int, int],
         latest: float,
-        answer: KeptAnswer | None,
+        answer: tuple[bytes, KeptAnswer] | None,
     ) -> "tuple[Envelope, list[Push]]":
-        """This with the changes, kept under `lease` (number and journal); and what goes out."""
+        """This with the changes, kept under `lease` (number and journal); and what goes out.
+        `answer` is the id of a call, and its answer.
+        """
         sockets, pushes = self._sockets_after(changes) if changes else (self.sockets, [])
         alarms = self.alarms
         if changes.alarms:
             merged = {**alarms, **changes.alarms}
             alarms = {name: each for name, each in merged.items() if each is not None}
-        answers = self.answers
+        answers, size = self.answers, self.answers_bytes
         if answer is not None:
-            answers = with_answer(answers, answer)
-        new = Envelope(*lease, state, max(latest, self.latest), answers, alarms, sockets)
-        return new, pushes
+            answers, size = with_answer(answers, size, *answer)
+        latest = max(latest, self.latest)
+        return Envelope(*lease, state, latest, answers, alarms, sockets, size), pushes
 
     def _sockets_after(self, changes: TurnChanges) -> "tuple[dict[bytes, SocketEntry], list[Push]]":
         sockets = {**self.sockets, **changes.opened}
@@ -189,16 +208,21 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True):
         return msgspec.structs.replace(self, sockets=sockets)
 
 
-def with_answer(answers: tuple[KeptAnswer, ...], new: KeptAnswer) -> tuple[KeptAnswer, ...]:
-    """The answers with a new one, without those that are too old or too many."""
-    if answers and answers[-1].id == new.id:
-        answers = answers[:-1]  # it was kept while it was under way
-    if len(answers) >= MOST_ANSWERS:
+def with_answer(answers: Answers, size: int, call: bytes, new: KeptAnswer) -> tuple[Answers, int]:
+    """The answers with one more, without those that are too old or too many; and their size."""
+    size += new.size
+    if new.data is not None and any(call in some for some in answers):  # while it was under way
+        answers = tuple({id_: it for id_, it in some.items() if id_ != call} for some in answers)
+    if answers and len(answers[-1]) < TOGETHER:
+        answers = (*answers[:-1], {**answers[-1], call: new})
+    else:
+        answers = (*answers, {call: new})
+    horizon = new.at - ANSWER_SECONDS
+    while len(answers) > 1:
+        newest = next(reversed(answers[0].values())).at if answers[0] else 0.0
+        too_many = len(answers) > MOST_ANSWERS // TOGETHER + 1
+        if not (newest < horizon or too_many or size > ANSWERS_BYTES):
+            break
+        size -= sum(it.size for it in answers[0].values())
         answers = answers[1:]
-    while answers and answers[0].at < new.at - ANSWER_SECONDS:
-        answers = answers[1:]
-    size = sum(len(each.data) for each in answers if each.data) + len(new.data or b"")
-    while answers and size > ANSWERS_BYTES:
-        size -= len(answers[0].data or b"")
-        answers = answers[1:]
-    return (*answers, new)
+    return answers, size

@@ -1,0 +1,72 @@
+"""Carts behind FastAPI, twice: in a dict under locks, and as entities; for the benchmark
+`entities`.
+"""
+
+import asyncio
+import time
+from collections import defaultdict
+
+import msgspec
+import uvicorn
+from fastapi import FastAPI
+
+from tenure import Entities, Entity
+from tenure.member.listener import bound
+from tenure.protocol.lease.timing import DEFAULT
+from tenure.testing.cluster import ClusterEnvironment, InProcessCluster
+
+KEPT = 10
+
+
+class Articles(msgspec.Struct):
+    kept: list[str] = []
+
+
+class Cart(Entity[Articles]):
+    """What is compared with a dict."""
+
+    async def add(self, article: str) -> int:
+        self.state.kept = [*self.state.kept, article][-KEPT:]
+        return len(self.state.kept)
+
+
+def service(carts: Entities[Cart]) -> FastAPI:
+    """Both ways."""
+    app = FastAPI()
+    on_dict: dict[str, list[str]] = {}
+    locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    @app.post("/dict/{user}")
+    async def post(user: str, article: str) -> int:
+        async with locks[user]:
+            on_dict[user] = cart = [*on_dict.get(user, []), article][-KEPT:]
+        return len(cart)
+
+    @app.post("/entity/{user}")
+    async def call(user: str, article: str) -> int:
+        return await carts[user].add(article)
+
+    @app.get("/cpu")
+    async def cpu() -> float:
+        return time.process_time()
+
+    return app
+
+
+async def serve() -> None:
+    """Both, until it is told to end; it prints its port first."""
+    async with InProcessCluster(["carts"], timing=DEFAULT) as cluster:
+        environment = ClusterEnvironment(cluster)
+        carts = Entities(Cart, "carts", cluster.urls, watchdog=None, _environment=environment)
+        async with carts:
+            await carts.station.owner.ready()
+            config = uvicorn.Config(service(carts), port=0, log_level="error", lifespan="off")
+            server = uvicorn.Server(config)
+            listening = bound("127.0.0.1:0")
+            listening.listen()
+            print(listening.getsockname()[1], flush=True)
+            await server.serve(sockets=[listening])
+
+
+if __name__ == "__main__":
+    asyncio.run(serve())
