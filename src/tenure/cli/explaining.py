@@ -60,6 +60,8 @@ def _about(answer: KeyExplained) -> Iterator[str]:
         yield f"planned for {answer.planned or 'nobody'}"
     for name in answer.stuck:
         yield f"{name} had it and is stuck: its application does not let go of it"
+    if answer.trouble:
+        yield f"the pool is not balanced: {answer.trouble}"
     yield f"the leader remembers moves of the last {_ago(answer.remembered_seconds)}"
 
 

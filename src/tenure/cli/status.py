@@ -130,6 +130,7 @@ def _show_rest(overview: Overview) -> None:
     rows: list[tuple[str, object]] = [("leader", overview.leader or NONE)]
     rows += [("journal", url) for url in dict.fromkeys(each.journal for each in answers)]
     rows += _journal_rows(first.journal_health)
+    rows += [(f"pool {pool} is not balanced", why) for pool, why in first.troubles.items()]
     for version, count in first.connections_by_protocol.items():
         rows.append((f"connections of protocol {version}", count))
     rows += [(f"event: {what}", count) for what, count in first.events.items()]

@@ -45,6 +45,8 @@ class StatusAnswer(msgspec.Struct, frozen=True):
     """The versions of the protocol that it speaks. The first tenure did not say: it speaks 1."""
     connections_by_protocol: dict[str, int] = {}
     """How many of its connections speak which version."""
+    troubles: dict[str, str] = {}
+    """Of pools that are not planned by their policies: why not."""
 
 
 class Problem(msgspec.Struct, frozen=True, omit_defaults=True):

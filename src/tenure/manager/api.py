@@ -127,6 +127,7 @@ class Api:
                 connections_by_protocol={
                     str(version): count for version, count in sorted(self.peers.versions().items())
                 },
+                troubles=dict(view.troubles),
             )
         )
 

@@ -12,7 +12,7 @@ a key to two owners, and one that is gone is replaced by a standby.
 
 import asyncio
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from random import Random, SystemRandom
 from typing import Protocol
 
@@ -20,8 +20,9 @@ from tenure.base.noted import Noted
 from tenure.errors import JournalWentBack, LocalProtocolError
 from tenure.journals import Journal, perform
 from tenure.manager.noted import ServiceKind
+from tenure.manager.planning_thread import PlanningThread
 from tenure.observe.events import Observer
-from tenure.protocol.balance.planning import Planned, Planning, PlanningFailed
+from tenure.protocol.balance.planning import Planning
 from tenure.protocol.lease.answers import Answer, Connection, NotLeading
 from tenure.protocol.lease.leader.events import (
     AnswerQuestion,
@@ -96,7 +97,8 @@ class ManagerEngine:
         )
         self.post = self._driver.post
         """Something happened."""
-        self._planner = ThreadPoolExecutor(1, "tenure-planner") if plans_beside else None
+        self._loop = asyncio.get_running_loop()
+        self._planner = PlanningThread(self._post_from_thread) if plans_beside else None
         self._under_way: set[asyncio.Task[None]] = set()
         self._answers: dict[int, asyncio.Future[Answer]] = {}
         self._last_ticket = 0
@@ -118,7 +120,7 @@ class ManagerEngine:
         """Go at once. What the journal was asked, it may still do."""
         self._driver.stop()
         if self._planner is not None:
-            self._planner.shutdown(wait=False, cancel_futures=True)
+            self._planner.stop()
         for answer in self._answers.values():
             if not answer.done():
                 answer.set_result(NotLeading(None))
@@ -176,15 +178,14 @@ class ManagerEngine:
             self.observer.note(Noted(ServiceKind.SLOW_PEER))
 
     def _ask_policy(self, work: Planning) -> None:
-        def on_done(made: asyncio.Future[Planned | PlanningFailed]) -> None:
-            if not made.cancelled():
-                self.post(PlanMade(work, made.result()))
-
-        loop = asyncio.get_running_loop()
         if self._planner is None:
-            loop.call_soon(self.post, PlanMade(work, work.carry_out()))
-            return
-        loop.run_in_executor(self._planner, work.carry_out).add_done_callback(on_done)
+            self._loop.call_soon(self.post, PlanMade(work, work.carry_out()))
+        else:
+            self._planner.ask(work)
+
+    def _post_from_thread(self, made: PlanMade) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody wants to know any more
+            self._loop.call_soon_threadsafe(self.post, made)
 
     def _ask_journal(self, action: JournalAction) -> None:
         task = asyncio.create_task(self._carry_out(action))

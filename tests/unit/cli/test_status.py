@@ -5,9 +5,10 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tenure.cli.app import run
-from tenure.cli.status import AskedManager, _journal_rows, with_lags
+from tenure.cli.status import AskedManager, _journal_rows, _show_rest, with_lags
 from tenure.journals import MemoryJournal, open_journal
 from tenure.journals.etcd.health import MemberHealth
 from tenure.manager.answers import JournalAnswer, StatusAnswer
@@ -97,3 +98,12 @@ def test_members_and_alarms_of_etcd_are_shown() -> None:
         ("etcd http://b", "it does not answer"),
         ("etcd alarm", "NOSPACE"),
     ]
+
+
+def test_pools_that_are_not_planned_by_their_policies_are_shown(capsys: Capture) -> None:
+    why = "the policy weighted has not returned after 36 s"
+    leads = replace(answer("a", proven=True, lsn=1), troubles={"p": why})
+    _show_rest(with_lags([AskedManager("a", leads)]))
+    shown = capsys.readouterr().out
+    assert "pool p is not balanced" in shown
+    assert why in shown

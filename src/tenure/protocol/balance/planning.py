@@ -41,9 +41,11 @@ class Planned(NamedTuple):
 
 
 class PlanningFailed(NamedTuple):
-    """The policy raised."""
+    """The policy raised, or was given up."""
 
     why: str
+    hangs: bool = False
+    """It was given up, because it or the policy of another pool does not return."""
 
 
 class Planning:
@@ -57,6 +59,7 @@ class Planning:
         steering: Steering,
         as_of: int,
         otherwise: tuple[Policy, Situation] | None = None,
+        called: str = "",
     ) -> None:
         self.pool = pool
         self.policy = policy
@@ -68,6 +71,8 @@ class Planning:
         self.otherwise = otherwise
         """Where it is asked what a command changes: the policy and situation without it, of the
         same table."""
+        self.called = called
+        """What the policy is called."""
 
     def carry_out(self) -> Planned | PlanningFailed:
         """Ask the policy."""

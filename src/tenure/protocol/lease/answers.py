@@ -254,6 +254,8 @@ class KeyExplained(Location, frozen=True, kw_only=True):
     """How far back the leader remembers all moves; earlier ones, it does not know."""
     stuck: tuple[str, ...] = ()
     """Owners that had the key and whose applications do not let go of it."""
+    trouble: str = ""
+    """Why the pool is not planned by its policy, where it is not."""
 
 
 # --- where there is no answer -------------------------------------------------------------------

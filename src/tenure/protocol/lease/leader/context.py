@@ -22,6 +22,7 @@ from tenure.protocol.lease.leader.events import (
 )
 from tenure.protocol.lease.leader.noted import REFUSED
 from tenure.protocol.lease.leader.order_secrets import order_secret
+from tenure.protocol.lease.leader.policy_calls import PolicyCalls
 from tenure.protocol.lease.leader.receipts import Receipt, opened, sealed
 from tenure.protocol.lease.messages import (
     TEXT_CHARACTERS,
@@ -79,6 +80,7 @@ class LeaderContext:
         self.leadership = leadership
         self.plans_at_once = plans_at_once
         self.fragments = fragments
+        self.calls = PolicyCalls(timing.renew_ns)
         self.ledger: Ledger[AnyRecord, ManagerAction] = Ledger(
             Mandate(seal.journal, seal.leadership), history.lsn
         )
@@ -166,8 +168,9 @@ class LeaderContext:
         """Answer a question, once all that is decided is durable."""
         self._say(AnswerQuestion(ticket, answer))
 
-    def ask_policy(self, work: Planning) -> None:
+    def ask_policy(self, now: Instant, work: Planning) -> None:
         """Ask a policy beside the machine; this waits for nothing."""
+        self.calls.on_asked(now, work)
         self._actions.append(MakePlan(work))
 
     def secret_of(self, order: HandOff, source: int) -> int:

@@ -33,6 +33,10 @@ MOVES_TOLD = 100
 """Of one key: more is no explanation."""
 
 ANOTHER_POLICY = "choose another policy for the pool; the manager's log has the error"
+ANOTHER_MANAGER = (
+    "choose another policy for the pool at fault, then restart this manager: a policy that does "
+    "not return cannot be ended otherwise"
+)
 
 
 def location(pool: Pool, key: Key) -> Location:
@@ -69,6 +73,7 @@ def explain(now: Instant, pool: Pool, question: ExplainKey) -> KeyExplained:
             for session in pool.sessions.values()
             if session.stuck and any(key in held.range for held in session.letting_go)
         ),
+        trouble=pool.planner.trouble,
     )
 
 
@@ -91,8 +96,7 @@ def read_plan(pool: Pool, made: Planned | PlanningFailed) -> PlanRead | Impossib
     table = pool.table
     name = policy_name(table, table.steering.policy)
     if isinstance(made, PlanningFailed):
-        why = f"the policy {name} of the pool {table.pool!r} failed: {made.why}"
-        return Impossible(why, way_out=ANOTHER_POLICY)
+        return no_plan(f"the policy {name} of the pool {table.pool!r}", made)
     return PlanRead(
         pool=table.pool,
         policy=name,
@@ -100,6 +104,13 @@ def read_plan(pool: Pool, made: Planned | PlanningFailed) -> PlanRead | Impossib
         flows=flows(pool, made.moves, by_reason=True),
         held_back=tuple(HeldBackMove(each.what, each.why) for each in made.plan.held_back),
     )
+
+
+def no_plan(whose: str, failed: PlanningFailed) -> Impossible:
+    """The policy gives no plan: why, and what can be done."""
+    if failed.hangs:
+        return Impossible(f"{whose} was not asked: {failed.why}", way_out=ANOTHER_MANAGER)
+    return Impossible(f"{whose} failed: {failed.why}", way_out=ANOTHER_POLICY)
 
 
 def summary_of(steering: Steering, kind: PoolKind) -> SteeringSummary:

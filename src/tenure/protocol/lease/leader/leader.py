@@ -261,14 +261,26 @@ class Leader:
             self.context.reply(asked.ticket, work)
         elif pool.planner.is_done_at_once:
             self._answer_with(now, asked, work, work.carry_out())
-        else:
+        elif self.context.calls.can_ask:
             self._asked[work] = asked
-            self.context.ask_policy(work)
+            self.context.ask_policy(now, work)
+        else:
+            why_not = self.context.calls.why_not(work.pool)
+            self._answer_with(now, asked, work, PlanningFailed(why_not, hangs=True))
 
     def on_plan_made(self, now: Instant, event: PlanMade) -> None:
         """A policy was asked for a pool's sake, or for somebody who wants to know."""
         self.context.cause = ""
-        work, made = event.work, event.made
+        could_ask = self.context.calls.can_ask
+        if self.context.calls.on_made(now, event.work):
+            self._on_plan(now, event.work, event.made)
+        elif not could_ask and self.context.calls.can_ask:
+            self.context.note(LeaderKind.POLICY_RETURNED, event.work.pool, event.work.called)
+            for pool in self.pools.values():
+                if pool.planner.trouble:
+                    pool.planner.by(now)
+
+    def _on_plan(self, now: Instant, work: Planning, made: Planned | PlanningFailed) -> None:
         pool = self.pools.get(work.pool)
         if pool is None or pool.planner.on_made(now, work, made):
             return
@@ -344,6 +356,10 @@ class Leader:
     def advance(self, now: Instant) -> None:
         """Do what is due."""
         self.context.advance(now)
+        for work in self.context.calls.give_up(now):
+            self.context.cause = ""
+            why_not = self.context.calls.why_not(work.pool)
+            self._on_plan(now, work, PlanningFailed(why_not, hangs=True))
         if self.first_start.advance(now):
             for pool in self.pools.values():
                 pool.offer_all()
@@ -361,6 +377,7 @@ class Leader:
         """When something is due next."""
         wake_at = min(
             self.context.repeat_at,
+            self.context.calls.gives_up_at,
             self.first_start.grants_at,
             self._lower_at,
             self.witnesses.wake_at,
@@ -368,6 +385,12 @@ class Leader:
         for pool in self.pools.values():
             wake_at = min(wake_at, pool.wake_at)
         return wake_at
+
+    @property
+    def troubles(self) -> dict[str, str]:
+        """Of the pools that are not planned by their policies: why not."""
+        planners = {name: pool.planner for name, pool in self.pools.items()}
+        return {name: planner.trouble for name, planner in planners.items() if planner.trouble}
 
     @property
     def grants_at(self) -> Instant:

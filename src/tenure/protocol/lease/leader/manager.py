@@ -321,6 +321,7 @@ class Manager:
             preset=self.timing.name,
             creates_pools=self.config.create_pools,
             pools={name: pool.table.kind for name, pool in leader.pools.items()} if leader else {},
+            troubles=leader.troubles if leader else {},
             journal=leader.context.seal.journal if leader else 0,
             history=leader.context.history if leader else None,
         )

@@ -24,6 +24,8 @@ class LeaderKind(NotedKind):
     HANDED_OVER = "handed over", Level.INFO
     STEERED = "steered", Level.INFO
     POLICY_FAILED = "policy failed", Level.ERROR, True
+    POLICY_HANGS = "policy hangs", Level.WARNING, True
+    POLICY_RETURNED = "policy returned after all", Level.INFO
     ASKED_WITNESS = "asked a witness", Level.DEBUG
     STUCK = "owner stuck: its application does not let go of ranges", Level.WARNING
     SHARED_ADDRESS = "owners share an address", Level.WARNING

@@ -8,6 +8,9 @@ worse for being late: grants, returns and hand-offs that happened since would ha
 What would not have followed: an operator steers otherwise, and the plan is thrown away; or somebody
 goes, and what the plan gives to them is given to nobody until the next one. Whoever comes is in the
 next plan. So a pool in which somebody comes or goes all the time is planned nevertheless.
+
+A policy that raises, or does not return, costs its pool the balance and nothing else: the pool goes
+on by the simplest rule (`Staying`), and `trouble` says so to everybody who asks.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,11 +25,13 @@ from tenure.protocol.balance.planning import (
     without_those,
 )
 from tenure.protocol.balance.policy import NOBODY, Candidate, Pin, Policy, Situation, changes
+from tenure.protocol.balance.staying import Staying
 from tenure.protocol.lease.causes import joined
 from tenure.protocol.lease.leader.context import LeaderContext
 from tenure.protocol.lease.leader.load_watch import LoadWatch
 from tenure.protocol.lease.leader.move_log import MoveLog
 from tenure.protocol.lease.leader.noted import LeaderKind
+from tenure.protocol.lease.leader.policies import policy_name
 from tenure.protocol.lease.leader.session import Session
 from tenure.protocol.lease.records import Steering
 from tenure.protocol.lease.table import LeaseTable
@@ -58,6 +63,8 @@ class Planner:
         """Why it is due, where something else than time is the cause."""
         self._under_way: Planning | None = None
         self._under_way_because = ""
+        self.trouble = ""
+        """Why the pool is not planned by its policy, where it is not."""
 
     # --- when ---
 
@@ -122,13 +129,15 @@ class Planner:
         gone: int = NOBODY,
     ) -> Planning:
         """What to ask the policy; or another, and what would change, with other steering."""
+        wanted = self.table.steering if steering is None else steering
         return Planning(
             self.table.pool,
             policy or self.policy,
             self.situation(now, steering, gone),
-            self.table.steering if steering is None else steering,
+            wanted,
             self.context.history.lsn,
             None if steering is None else (self.policy, self.situation(now)),
+            policy_name(self.table, wanted.policy),
         )
 
     def replan(self, now: Instant) -> None:
@@ -139,14 +148,20 @@ class Planner:
         self.context.cause = joined(self._cause, self.context.cause)
         self._cause = ""
         self.load_watch.begin(now)
+        is_for_load = now < self._due
         self._due = FAR_FUTURE
-        work = self.planning(now)
         if self.is_done_at_once:
+            work = self.planning(now)
             self._adopt(now, work, work.carry_out())
-        else:
-            self._under_way = work
+        elif self.context.calls.can_ask:
+            self._under_way = work = self.planning(now)
             self._under_way_because = self.context.cause
-            self.context.ask_policy(work)
+            self.context.ask_policy(now, work)
+        elif is_for_load:
+            self.trouble = self.context.calls.why_not(self.table.pool)
+        else:
+            why_not = self.context.calls.why_not(self.table.pool)
+            self.on_failed(now, PlanningFailed(why_not, hangs=True))
 
     @property
     def is_done_at_once(self) -> bool:
@@ -168,6 +183,7 @@ class Planner:
         elif work.steering != self.table.steering or work.policy is not self.policy:
             self._due = now
         else:
+            self.trouble = ""
             self.follow(now, work, made)
 
     def steer(self, now: Instant, work: Planning, made: Planned | PlanningFailed) -> None:
@@ -176,6 +192,7 @@ class Planner:
         if isinstance(made, PlanningFailed):
             self.on_failed(now, made)
         else:
+            self.trouble = ""
             self.follow(now, work, made)
 
     def _goes(self, candidate: Candidate) -> bool:
@@ -184,11 +201,20 @@ class Planner:
 
     def on_failed(self, now: Instant, failed: PlanningFailed) -> None:
         """The last plan stays, and the policy is asked again, as by a new leader: its memory may be
-        what it failed at.
+        what it failed at. One that hangs is asked when it has returned.
         """
-        self.context.note(LeaderKind.POLICY_FAILED, self.table.pool, failed.why)
-        self._memory = None
-        self.by(Instant(now + self.context.timing.renew_ns))
+        kind = LeaderKind.POLICY_HANGS if failed.hangs else LeaderKind.POLICY_FAILED
+        self.context.note(kind, self.table.pool, failed.why)
+        self.trouble = failed.why
+        self._stand_in(now)
+        if not failed.hangs:
+            self.by(Instant(now + self.context.timing.renew_ns))
+
+    def _stand_in(self, now: Instant) -> None:
+        work = self.planning(now, Staying(self.plan))
+        made = work.carry_out()
+        if isinstance(made, Planned):
+            self.follow(now, work, made)
 
     def follow(self, now: Instant, work: Planning, made: Planned) -> None:
         """From now on this is the plan, but for what it gives to those who have gone since."""

@@ -14,7 +14,7 @@ from tenure.base.instants import Instant, in_seconds
 from tenure.base.names import shown
 from tenure.protocol.balance.planning import Planned, Planning, PlanningFailed
 from tenure.protocol.lease.answers import Flow, Impossible, Steered
-from tenure.protocol.lease.leader.explaining import ANOTHER_POLICY, flows, summary_of
+from tenure.protocol.lease.leader.explaining import flows, no_plan, summary_of
 from tenure.protocol.lease.leader.noted import LeaderKind
 from tenure.protocol.lease.leader.policies import POLICIES, PolicyMaker
 from tenure.protocol.lease.leader.pool import Pool
@@ -76,8 +76,7 @@ def steer(
     if wanted != work.steering:
         return None
     if isinstance(made, PlanningFailed) and command.dry_run:
-        why = f"the policy of the pool {table.pool!r} failed: {made.why}"
-        return Impossible(why, way_out=ANOTHER_POLICY)
+        return no_plan(f"the policy of the pool {table.pool!r}", made)
     moves = () if isinstance(made, PlanningFailed) else made.moves
     answer = _answer(now, pool, command, flows(pool, moves, _gone(command)))
     if command.dry_run:

@@ -38,6 +38,8 @@ class ManagerView(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a pool's first owner creates it."""
     pools: Mapping[str, PoolKind]
     """Those that there are, where it leads."""
+    troubles: Mapping[str, str]
+    """Of pools that are not planned by their policies: why not."""
     journal: int
     """The identity of the journal that it leads in; 0 where it does not lead."""
     history: LeaseHistory | None

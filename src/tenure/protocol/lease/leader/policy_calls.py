@@ -1,0 +1,70 @@
+"""What a leader has asked of policies beside the machine, and for how long it waits for one.
+
+A policy is somebody's code, and may never return. The thread that runs it cannot be ended, and
+another thread beside it might hang as well, as often as a pool is planned. So there is one thread,
+which does what it is asked in order; and where the first in the row takes too long, all that wait
+are given up at once: they would wait as long. Until that first one returns, nothing more is asked.
+"""
+
+from tenure.base.instants import FAR_FUTURE, Instant, in_seconds
+from tenure.protocol.balance.planning import Planning
+
+ROUNDS = 12
+"""Renewals' times that a policy may take. The largest pools take one to three seconds."""
+
+
+class PolicyCalls:
+    """All calls of one leader, in order."""
+
+    def __init__(self, renew_ns: int) -> None:
+        self.longest_ns = ROUNDS * renew_ns
+        self._waiting: dict[Planning, None] = {}
+        self._first_since = FAR_FUTURE
+        self._hangs: Planning | None = None
+        """What was given up and has not returned."""
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether the thread may be asked: not while a policy that was given up is in it."""
+        return self._hangs is None
+
+    @property
+    def gives_up_at(self) -> Instant:
+        """When the first in the row has taken too long."""
+        return min(Instant(self._first_since + self.longest_ns), FAR_FUTURE)
+
+    def on_asked(self, now: Instant, work: Planning) -> None:
+        """The thread has one more to do."""
+        if not self._waiting:
+            self._first_since = now
+        self._waiting[work] = None
+
+    def on_made(self, now: Instant, work: Planning) -> bool:
+        """The thread has done `work`; False where that was given up, or another leader asked it."""
+        if work is self._hangs:
+            self._hangs = None
+        if work not in self._waiting:
+            return False
+        del self._waiting[work]
+        self._first_since = now if self._waiting else FAR_FUTURE
+        return True
+
+    def give_up(self, now: Instant) -> list[Planning]:
+        """All that wait, where the first of them has taken too long."""
+        if now < self.gives_up_at:
+            return []
+        given_up = list(self._waiting)
+        self._hangs = given_up[0]
+        self._waiting.clear()
+        self._first_since = FAR_FUTURE
+        return given_up
+
+    def why_not(self, pool: str) -> str:
+        """Why no policy can be asked for `pool`: in words, with the policy that is at fault."""
+        assert self._hangs is not None
+        at_fault = self._hangs
+        whose = "" if at_fault.pool == pool else f" of the pool {at_fault.pool!r}"
+        return (
+            f"the policy {at_fault.called}{whose} has not returned after "
+            f"{in_seconds(self.longest_ns):.0f} s"
+        )
