@@ -60,14 +60,11 @@ def find(page: str, pages: dict[str, Path]) -> Path:
     if len(meant) == 1:
         return pages[meant[0]]
     short = {name.rpartition("/")[2]: name for name in pages}
-    near = ending or [short.get(each, each) for each in _near(wanted, [*short, *pages])]
+    alike = get_close_matches(wanted, [*short, *pages], NEAREST, cutoff=0.5)
+    near = ending or [short.get(each, each) for each in alike]
     nearest = f"the nearest are {', '.join(dict.fromkeys(near))}; " if near else ""
     problem = f"several pages are called {page!r}: " if ending else f"there is no page {page!r}: "
     raise UsageError(f"{problem}{nearest}`tenure docs` lists all")
-
-
-def _near(wanted: str, names: list[str]) -> list[str]:
-    return get_close_matches(wanted, names, NEAREST, cutoff=0.5)
 
 
 def _title(path: Path) -> str:

@@ -92,14 +92,12 @@ class World(Site):
         self.start_all()
         while self.now < until_ns:
             self.faults.begin(self.table, self.strikes)
-            self.run_until(min(self.now + self._fault_span(), until_ns))
+            span = round(self.phase_ns * (3 + 12 * self.random.random()))
+            self.run_until(min(self.now + span, until_ns))
             self.end_faults()
             self.heal()
             self.when_well(until_ns - self.now)
             tell(self.now)
-
-    def _fault_span(self) -> int:
-        return round(self.phase_ns * (3 + 12 * self.random.random()))
 
     def end_faults(self) -> None:
         """Let nothing more go wrong, and mend the network."""

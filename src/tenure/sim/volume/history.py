@@ -18,14 +18,13 @@ NEVER = 1 << 62
 class Cluster:
     """A write, and the reads of its value."""
 
-    __slots__ = ("began", "first_end", "last_begin", "value", "was_read")
+    __slots__ = ("began", "first_end", "last_begin", "value")
 
     def __init__(self, value: bytes, began: int) -> None:
         self.value = value
         self.began = began
         self.first_end = NEVER
         self.last_begin = began
-        self.was_read = False
 
     def add(self, began: int, ended: int) -> None:
         """The write has ended, or a read has."""
@@ -74,7 +73,6 @@ class KeyHistory:
         if cluster.began > ended:
             return Wrong(f"{value!r} was read before it was written")
         written_at = self.written_at(cluster)
-        cluster.was_read = True
         cluster.add(began, ended)
         at = bisect_left(self._ends, began)
         if at and written_at < self._latest_begin[at - 1]:

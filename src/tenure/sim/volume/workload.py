@@ -10,7 +10,6 @@ from tenure.sim.volume.processes import AnyServer, CacheProcess, VolumeSite
 
 READERS = 2
 """Threads that read in each client."""
-HEALING_TERMS = 0.1
 
 
 class AppliedWrite:

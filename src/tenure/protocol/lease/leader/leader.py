@@ -343,13 +343,12 @@ class Leader:
         if not question.dry_run:
             self._lay_anew(name, deleted=True)
             del self.pools[name]
-            self._drop_questions_about(name)
+            for work in [work for work in self._asked if work.pool == name]:
+                self.context.reply(
+                    self._asked.pop(work).ticket, questions.no_pool(self.pools, name)
+                )
             self.context.note(LeaderKind.POOL_DELETED, name)
         return PoolDeleted(name, question.dry_run)
-
-    def _drop_questions_about(self, pool: str) -> None:
-        for work in [work for work in self._asked if work.pool == pool]:
-            self.context.reply(self._asked.pop(work).ticket, questions.no_pool(self.pools, pool))
 
     # --- time ---
 

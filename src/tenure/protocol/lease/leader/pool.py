@@ -30,7 +30,7 @@ from tenure.protocol.lease.leader.planner import Planner
 from tenure.protocol.lease.leader.publisher import Publisher
 from tenure.protocol.lease.leader.quiets import Quiets
 from tenure.protocol.lease.leader.renumbering import Renumbering
-from tenure.protocol.lease.leader.room import FULL, TOO_FINE, cuts_too_much, is_full_for
+from tenure.protocol.lease.leader.room import TOO_FINE, cuts_too_much, wrong_with_join
 from tenure.protocol.lease.leader.session import Session
 from tenure.protocol.lease.messages import (
     Copy,
@@ -103,8 +103,8 @@ class Pool:
         elif session is not None:
             self._refuse_name(now, connection, message, session)
             return
-        elif is_full_for(self.table, message):
-            self.context.refuse(connection, message, "no_pool", FULL, MAX_RETRY_NS)
+        elif (why_not := wrong_with_join(self.table, message)) is not None:
+            self.context.refuse(connection, message, "no_pool", why_not, MAX_RETRY_NS)
             return
         else:
             session = self._number(now, message)

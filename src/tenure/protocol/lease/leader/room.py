@@ -1,8 +1,9 @@
-"""Whether a pool has room for what is asked of it. How much it has, `lease.limits` says."""
+"""Whether a pool can take what is asked of it. How much room it has, `lease.limits` says."""
 
 from collections.abc import Iterable
 
 from tenure.base.keys import HASHED_KEY_BYTES, Key
+from tenure.base.names import shown, wrong_with_name
 from tenure.protocol.lease.limits import (
     BOUND_BYTES_PER_TABLE,
     OWNER_CHARACTERS_PER_POOL,
@@ -22,10 +23,14 @@ LONGEST_HASHED_BOUND = HASHED_KEY_BYTES + 1
 """That of the range of a single key."""
 
 
-def is_full_for(table: LeaseTable, message: Join) -> bool:
-    """Whether the pool cannot take one more owner."""
+def wrong_with_join(table: LeaseTable, message: Join) -> str | None:
+    """Why the pool cannot take this owner; None where it can."""
+    why = wrong_with_name(message.name)
+    if why is not None:
+        return f"{shown(message.name)} cannot be an owner's name: {why}"
     characters = table.characters + len(message.name) + len(message.address)
-    return len(table.members) >= OWNERS_PER_POOL or characters > OWNER_CHARACTERS_PER_POOL
+    is_full = len(table.members) >= OWNERS_PER_POOL or characters > OWNER_CHARACTERS_PER_POOL
+    return FULL if is_full else None
 
 
 def cuts_too_much(table: LeaseTable, message: LeaseRequest) -> bool:

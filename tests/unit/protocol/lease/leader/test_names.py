@@ -1,5 +1,7 @@
 """How long a leader remembers the names of owners that are gone."""
 
+import pytest
+
 from tenure.base.ranges import WHOLE
 from tenure.protocol.lease.messages import LeaseResponse, Refusal
 from tenure.protocol.lease.timing import DEFAULT
@@ -48,3 +50,14 @@ def test_a_straggling_join_does_not_unseat_its_successor() -> None:
     assert isinstance(late, Refusal)
     assert late.reason == "name_held"
     assert desk.pool.table.numbered["a"] == (heir, B + 1)
+
+
+@pytest.mark.parametrize("name", ["a\nb", "\x1b[31m", "a\u202eb"])
+def test_what_cannot_be_seen_in_a_log_is_no_owners_name(name: str) -> None:
+    """Owners of this library refuse it themselves; others may not."""
+    desk = Desk(ByName((WHOLE, "a")))
+    refused = desk.join(at(0), name, A)
+    assert isinstance(refused, Refusal)
+    assert refused.detail.startswith(f"{name!r} cannot be an owner's name: ")
+    assert "choose a name without it" in refused.detail
+    assert name not in desk.pool.table.numbered

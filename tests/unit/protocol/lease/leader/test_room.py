@@ -145,9 +145,13 @@ def joining(driven: Driven, name: str, nonce: int, address: str = "http://o") ->
 def test_a_name_that_is_held_by_a_liar_is_refused_in_words_that_can_be_sent() -> None:
     """Its address has 2,000 characters, and each takes ten where it is shown."""
     driven = Driven()
-    name = "\U0010ffff" * 200
+    name = "\U0001f600" * 200
     driven.hear(joining(driven, name, 11, "\U0010ffff" * 2000))
     [answer] = driven.hear(joining(driven, name, 12))
     assert isinstance(answer, Refusal)
     assert answer.reason == "name_held"
+    assert decode_to_owner(encode(answer, NEWEST), NEWEST) == answer
+    [answer] = driven.hear(joining(driven, "\U0010ffff" * 200, 13))
+    assert isinstance(answer, Refusal)
+    assert "cannot be an owner's name" in answer.detail
     assert decode_to_owner(encode(answer, NEWEST), NEWEST) == answer
