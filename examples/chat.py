@@ -29,7 +29,7 @@ class Room(Entity[Lines]):
         return sorted(socket.attachment for socket in self.sockets)
 
 
-rooms = Entities(Room, pool="rooms", store="sqlite:rooms.db")  # which survives crashes
+rooms = Entities(Room, pool="rooms", store="sqlite:rooms.db")  # the store survives crashes
 app = FastAPI(lifespan=rooms.lifespan)
 
 
