@@ -125,11 +125,11 @@ class Cache(Hits[V]):
     a `volume`: then each key is read at its owner.
 
     `value_type` and `key_type` are those of the `Volume`. Values are decoded once and shared by all
-    who read, so they should be frozen. At most `limit` entries are kept, of `limit_bytes` in all:
-    what was not read for longest makes room.
+    who read, so they should be frozen. The cache keeps at most `limit` entries, of `limit_bytes` in
+    all: the entries that were not read for longest make room.
 
     Enter it with `async with`, or with `with`, which gives a `BlockingCache`. It may be entered
-    before its server is there: who reads meanwhile is told `Unreachable` after `patience` seconds.
+    before its server is there: until then, reads raise `Unreachable` after `patience` seconds.
     Raises ConfigurationError for arguments that cannot be used.
     """
 

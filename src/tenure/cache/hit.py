@@ -78,7 +78,7 @@ class Hits(Generic[V]):
         return MISSING
 
     def proof(self, key: UserKey) -> Proof | None:
-        """Why the object may be read at this moment; None where its server must be asked."""
+        """Why the object may be read at this moment; None if its server must be asked."""
         found: Any = self._find(key)
         if found is None:
             self._board.check(key)

@@ -40,11 +40,11 @@ class Volume(Generic[V]):
     long what a silent cache has missed is remembered. With `mode="best effort"` writes wait for
     nobody, and a cache may be behind by less than `term`.
 
-    `durable` says of an owner's objects that they do not die with the owner: then the next owner
-    reads at once after a crash, and only its writes wait. An owner takes caches at `listen`
+    `durable` says that an owner's objects do not die with the owner: the next owner then reads at
+    once after a crash, and only its writes wait. Caches connect to an owner at `listen`
     ("HOST:PORT"); by default at a free port of the host that its own address names. `address` is
-    the URL under which caches reach that, where it is another. Where other machines reach it,
-    `insecure` must say that everybody there is trusted.
+    the URL by which caches reach that port, if it is another. If other machines can reach the
+    port, `insecure` must say that you trust everybody there.
 
     Raises ConfigurationError for arguments that cannot be used.
     """

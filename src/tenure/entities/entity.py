@@ -39,25 +39,25 @@ class Entity(Generic[S]):
     # --- yours to write ---
 
     async def on_activate(self) -> None:
-        """The instance was made: before the first call, and anew wherever its key has moved."""
+        """Called once for each instance: before its first call, and anew wherever its key moves."""
 
     async def on_connect(self, socket: "Socket[Any]") -> None:
-        """A socket was attached."""
+        """Called when a socket was attached."""
 
     async def on_message(self, socket: "Socket[Any]", text: Any) -> None:  # noqa: ANN401  # str or bytes
-        """A socket's client has sent something, text or bytes."""
+        """Called when a socket's client has sent text or bytes."""
 
     async def on_disconnect(self, socket: "Socket[Any]") -> None:
-        """A socket's client has gone."""
+        """Called when a socket's client has gone."""
 
     async def on_alarm(self, alarm: "Alarm") -> None:
-        """An alarm is due. If it raises, it is called again, later and later."""
+        """Called when an alarm is due; if it raises, called again after longer and longer waits."""
 
     # --- yours to use ---
 
     @property
     def key(self) -> str | int:
-        """The key that this is the entity of."""
+        """The key of this entity."""
         return self._turn.call.key
 
     @property
@@ -98,21 +98,21 @@ class Entity(Generic[S]):
         self._turn.set_alarm(name, at)
 
     def clear_alarm(self, name: str) -> None:
-        """Have no alarm of that name."""
+        """Remove the alarm of that name, if there is one."""
         self._turn.clear_alarm(name)
 
     @property
     def alarms(self) -> dict[str, datetime]:
-        """When which alarm is due."""
+        """The alarms that are set: when each is due, by its name."""
         return {name: _instant(each.due) for name, each in self._turn.alarms().items()}
 
     @property
     def sockets(self) -> "list[Socket[Any]]":
-        """Those that are open."""
+        """The sockets that are open."""
         return [Socket(self._turn, each) for each in self._turn.sockets()]
 
     def broadcast(self, frame: Frame, *, early: bool = False) -> None:
-        """Send it to every socket; see `Socket.send`."""
+        """Send text or bytes to every socket; see `Socket.send`."""
         self._turn.send(self._turn.sockets(), frame, early=early)
 
     # --- on what `Entities` gives ---
@@ -128,7 +128,7 @@ class Entity(Generic[S]):
 
 
 class Socket(Generic[A]):
-    """A WebSocket of an entity, wherever the process is that has it. `A` is its attachment."""
+    """A WebSocket of an entity, in whichever process it is. `A` is the type of its attachment."""
 
     __slots__ = ("_turn", "id")
 
@@ -149,7 +149,7 @@ class Socket(Generic[A]):
         self._turn.send((self.id,), frame, early=early)
 
     def close(self, code: int = 1000) -> None:
-        """Close it, after what was sent."""
+        """Close the socket, after everything that was sent before."""
         self._turn.close(self.id, code)
 
     def __eq__(self, other: object) -> bool:
