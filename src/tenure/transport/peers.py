@@ -83,7 +83,7 @@ class Peers:
     def add(self, transport: asyncio.WriteTransport, version: int) -> Connection:
         """Take a new connection, on which `version` is spoken; its number."""
         self._last += 1
-        self._peers[self._last] = ConnectedPeer(transport, version)
+        self._peers[self._last] = ConnectedPeer(transport, version, LAG_BYTES)
         return self._last
 
     def remove(self, connection: Connection) -> None:
