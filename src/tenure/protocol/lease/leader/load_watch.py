@@ -6,16 +6,18 @@ this leader is new, or because its library is older, would look as if nobody ask
 loads are known from when every range that somebody has was told of, and the first reports have had
 the time to be blended in.
 
-An owner may only tell of what the table gives it. Nothing that it tells is journaled, and nothing
-that anybody may believe depends on it: a picture that is wrong costs moves, not promises.
+An owner may only tell of what the table gives it, or of parts of that. Nothing that it tells is
+journaled, and nothing that anybody may believe depends on it: a picture that is wrong costs moves,
+not promises.
 """
 
 from bisect import bisect_right
+from collections.abc import Sequence
 
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.keys import HASHED_KEY_BYTES, Key
 from tenure.base.rangemap import RangeMap
-from tenure.base.ranges import KeyRange
+from tenure.base.ranges import KeyRange, lower_end
 from tenure.protocol.balance.load import HIGHEST_RATE, SMOOTHING_NS, Loads
 from tenure.protocol.balance.picture import LoadPicture, Measurement, RangeRate
 from tenure.protocol.balance.pieces import carried
@@ -43,11 +45,10 @@ class LoadWatch:
 
     def take(self, now: Instant, load: LoadReport, given: tuple[Held, ...]) -> None:
         """Take what an owner tells that has `given` by the table."""
-        its_own = {(each.start, each.end) for each in given}
         ranges = [
             RangeRate(each.start, each.end, each.rate)
             for each in load.ranges
-            if (each.start, each.end) in its_own and 0 <= each.rate <= HIGHEST_RATE
+            if 0 <= each.rate <= HIGHEST_RATE and _is_part_of(each.range, given)
         ]
         hottest = [
             (each.key, each.rate)
@@ -91,6 +92,14 @@ class LoadWatch:
     def carried(self, now: Instant) -> dict[int, float]:
         """The load of each incarnation, as far as it is known."""
         return carried(self._table.owners(), self.picture.loads(now))
+
+
+def _is_part_of(told: KeyRange, given: Sequence[Held]) -> bool:
+    """Whether the range is one of those that the table gives, which are in order, or lies within:
+    the owner may not have heard that they are one by now (`Renumbering`).
+    """
+    i = bisect_right(given, told.start, key=lambda each: each.start) - 1
+    return i >= 0 and lower_end(told.end, given[i].end) == told.end
 
 
 def _is_in(key: Key, ranges: list[RangeRate]) -> bool:

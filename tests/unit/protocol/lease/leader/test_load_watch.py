@@ -7,8 +7,10 @@ import pytest
 from tenure.base.instants import FAR_FUTURE, Instant, seconds
 from tenure.base.ranges import WHOLE, KeyRange
 from tenure.protocol.balance.policy import Plan, Situation
-from tenure.protocol.lease.leader.load_watch import BLENDING_NS
+from tenure.protocol.lease.leader.load_watch import BLENDING_NS, LoadWatch
 from tenure.protocol.lease.messages import Held, KeyLoad, LeaseResponse, LoadReport, RangeLoad
+from tenure.protocol.lease.records import PoolCreated
+from tenure.protocol.lease.table import LeaseTable
 from tenure.protocol.lease.timing import DEFAULT
 from tests.unit.protocol.lease.desk import HIGH, LOW, ByName, Desk, at
 
@@ -158,3 +160,16 @@ def test_ordered_pools_have_no_rounds() -> None:
     desk.ask(at(3), number, A, held, load=load)
     assert desk.pool.planner.load_watch.at == FAR_FUTURE
     assert desk.pool.planner.load_watch.carried(at(3))[number] > 0
+
+
+def test_what_is_told_of_ranges_that_have_become_one_meanwhile_counts() -> None:
+    """An owner hears of a renumbering with the answer to the very request that tells the load."""
+    table = LeaseTable(PoolCreated(pool="p", kind="hashed"))
+    watch = LoadWatch(table, DEFAULT.renew_ns)
+    parts = [(b"", b"a", 30.0), (b"a", b"m", 10.0), (b"m", None, 500.0), (b"b", b"z", 500.0)]
+    given = (Held(start=b"", end=b"m", number=9),)
+    for start, end, rate in parts:
+        told = (RangeLoad(start=start, end=end, rate=rate),)
+        watch.take(at(1), LoadReport(span_ns=seconds(300), ranges=told, hottest=()), given)
+    loads = watch.picture.loads(at(1))
+    assert [round(rate) for rate in loads.rates] == [30, 10, 0], "and nothing of other owners"
