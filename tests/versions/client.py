@@ -22,12 +22,18 @@ async def lines() -> asyncio.StreamReader:
     return reader
 
 
+def machine(of: Any) -> Any:  # noqa: ANN401 - of either release
+    """What the first release called `_machine`; there, `machine` is a method that makes one."""
+    engine = of._engine
+    return engine._machine if hasattr(engine, "_machine") else engine.machine
+
+
 def state(owner: Any, lookup: Any, happened: Counter[str]) -> dict[str, Any]:  # noqa: ANN401 - of either release
     leases = {key: owner.check(key) for key in KEYS}
     return {
         "leases": {key: lease.number for key, lease in leases.items() if lease},
         "found": {key: lookup.find(key) for key in KEYS},
-        "seen": min(owner._engine.machine.leadership, lookup._engine.machine.leadership),
+        "seen": min(machine(owner).leadership, machine(lookup).leadership),
         "revoked": happened["revoked"],
         "lost": happened["lost"],
     }
