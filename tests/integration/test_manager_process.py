@@ -116,7 +116,8 @@ def test_who_stops_in_the_wait_can_still_say_first_start_and_a_successor_need_no
         first.send(signal.SIGTERM)
         first.wait_for("stopped")
     with manager("--first-start", journal=journal, preset="paper") as second:
-        assert second.wait_for("leading")["grants_in_seconds"] <= 1
+        # For so long it listens, lest an owner come with the history of another journal.
+        assert second.wait_for("leading")["grants_in_seconds"] <= 2
         assert second.wait_for("leading")["grants_in_seconds"] == 0
         second.send(signal.SIGTERM)
         second.wait_for("stopped")
