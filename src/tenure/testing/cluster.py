@@ -364,7 +364,7 @@ class ClusterEnvironment:
     def __init__(self, cluster: InProcessCluster) -> None:
         self.clock = cluster.clock
         self.runner = cluster.runner
-        self.managers = cluster.urls
+        self.managers: tuple[str, ...] = ()  # each client names its own
         self._cluster = cluster
         self._random = cluster.draw()
 
