@@ -17,11 +17,11 @@ from collections.abc import Sequence
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.keys import HASHED_KEY_BYTES, Key
 from tenure.base.rangemap import RangeMap
-from tenure.base.ranges import KeyRange, lower_end
+from tenure.base.ranges import KeyRange
 from tenure.protocol.balance.load import HIGHEST_RATE, SMOOTHING_NS, Loads
 from tenure.protocol.balance.picture import LoadPicture, Measurement, RangeRate
 from tenure.protocol.balance.pieces import carried
-from tenure.protocol.lease.messages import Held, LoadReport
+from tenure.protocol.lease.messages import Held, LoadReport, RangeLoad
 from tenure.protocol.lease.table import NOBODY, LeaseTable
 
 BLENDING_NS = 2 * SMOOTHING_NS
@@ -48,7 +48,7 @@ class LoadWatch:
         ranges = [
             RangeRate(each.start, each.end, each.rate)
             for each in load.ranges
-            if 0 <= each.rate <= HIGHEST_RATE and _is_part_of(each.range, given)
+            if 0 <= each.rate <= HIGHEST_RATE and _is_part_of(each, given)
         ]
         hottest = [
             (each.key, each.rate)
@@ -94,12 +94,15 @@ class LoadWatch:
         return carried(self._table.owners(), self.picture.loads(now))
 
 
-def _is_part_of(told: KeyRange, given: Sequence[Held]) -> bool:
+def _is_part_of(told: RangeLoad, given: Sequence[Held]) -> bool:
     """Whether the range is one of those that the table gives, which are in order, or lies within:
     the owner may not have heard that they are one by now (`Renumbering`).
     """
     i = bisect_right(given, told.start, key=lambda each: each.start) - 1
-    return i >= 0 and lower_end(told.end, given[i].end) == told.end
+    if i < 0:
+        return False
+    end = given[i].end
+    return end is None or (told.end is not None and told.end <= end)
 
 
 def _is_in(key: Key, ranges: list[RangeRate]) -> bool:

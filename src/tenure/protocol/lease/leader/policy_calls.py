@@ -19,7 +19,8 @@ class PolicyCalls:
     def __init__(self, renew_ns: int) -> None:
         self.longest_ns = ROUNDS * renew_ns
         self._waiting: dict[Planning, None] = {}
-        self._first_since = FAR_FUTURE
+        self.gives_up_at = FAR_FUTURE
+        """When the first in the row has taken too long."""
         self._hangs: Planning | None = None
         """What was given up and has not returned."""
 
@@ -28,15 +29,10 @@ class PolicyCalls:
         """Whether the thread may be asked: not while a policy that was given up is in it."""
         return self._hangs is None
 
-    @property
-    def gives_up_at(self) -> Instant:
-        """When the first in the row has taken too long."""
-        return min(Instant(self._first_since + self.longest_ns), FAR_FUTURE)
-
     def on_asked(self, now: Instant, work: Planning) -> None:
         """The thread has one more to do."""
         if not self._waiting:
-            self._first_since = now
+            self.gives_up_at = Instant(now + self.longest_ns)
         self._waiting[work] = None
 
     def on_made(self, now: Instant, work: Planning) -> bool:
@@ -46,7 +42,7 @@ class PolicyCalls:
         if work not in self._waiting:
             return False
         del self._waiting[work]
-        self._first_since = now if self._waiting else FAR_FUTURE
+        self.gives_up_at = Instant(now + self.longest_ns) if self._waiting else FAR_FUTURE
         return True
 
     def give_up(self, now: Instant) -> list[Planning]:
@@ -56,7 +52,7 @@ class PolicyCalls:
         given_up = list(self._waiting)
         self._hangs = given_up[0]
         self._waiting.clear()
-        self._first_since = FAR_FUTURE
+        self.gives_up_at = FAR_FUTURE
         return given_up
 
     def why_not(self, pool: str) -> str:
