@@ -6,8 +6,8 @@ Everything more is the manager machine's answers, encoded as they are
 
 import msgspec
 
-from tenure.journals.etcd.health import MemberHealth
 from tenure.protocol.lease.leader.view import ManagerRole
+from tenure.protocol.log.journal_health import MemberHealth
 
 
 class JournalAnswer(msgspec.Struct, frozen=True):

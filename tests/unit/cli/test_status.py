@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from tenure.cli.app import run
 from tenure.cli.status import AskedManager, _journal_rows, _show_rest, with_lags
 from tenure.journals import MemoryJournal, open_journal
-from tenure.journals.etcd.health import MemberHealth
 from tenure.manager.answers import JournalAnswer, StatusAnswer
 from tenure.protocol.lease.leader.view import ManagerRole
+from tenure.protocol.log.journal_health import MemberHealth
 from tenure.wire.lease_records import LEASE_RECORDS
 from tests.unit.cli.test_commands import free_port
 from tests.unit.manager.serving import Events, serving

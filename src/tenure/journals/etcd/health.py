@@ -15,19 +15,10 @@ from tenure.journals.etcd.wire import (
     MemberStatus,
     StatusRequest,
 )
+from tenure.protocol.log.journal_health import MemberHealth
 
 _statuses: Final = msgspec.json.Decoder(MemberStatus, strict=False)
 _alarms: Final = msgspec.json.Decoder(AlarmAnswer, strict=False)
-
-
-class MemberHealth(msgspec.Struct, frozen=True, kw_only=True):
-    """One endpoint, as it says itself. `error` tells why it does not answer, or what it lacks."""
-
-    endpoint: str
-    version: str = ""
-    is_leader: bool = False
-    db_bytes: int = 0
-    error: str = ""
 
 
 class EtcdHealth(msgspec.Struct, frozen=True):

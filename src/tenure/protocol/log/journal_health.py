@@ -9,6 +9,8 @@ proves as much.
 from collections.abc import Iterable
 from typing import Any, Final
 
+import msgspec
+
 from tenure.base.noted import Noted
 from tenure.protocol.log.journal import (
     Append,
@@ -66,3 +68,13 @@ class JournalHealth:
             self._failing.pop(kind, None)
         is_back = had_failed and not self._failing
         return [Noted(LogKind.JOURNAL_BACK)] if is_back else []
+
+
+class MemberHealth(msgspec.Struct, frozen=True, kw_only=True):
+    """One endpoint, as it says itself. `error` tells why it does not answer, or what it lacks."""
+
+    endpoint: str
+    version: str = ""
+    is_leader: bool = False
+    db_bytes: int = 0
+    error: str = ""
