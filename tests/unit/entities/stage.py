@@ -1,6 +1,7 @@
 """Processes of one pool of entities, in one process, by a turned clock."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
@@ -13,6 +14,8 @@ from tenure.testing.clock import TurnedClock, come_to_rest
 from tenure.testing.cluster import ClusterEnvironment, InProcessCluster
 
 STEP = 0.02
+LEAST_STEPS = 1_000
+PATIENCE_SECONDS = 10.0
 T = TypeVar("T")
 
 
@@ -71,9 +74,12 @@ class Stage:
         return ClusterEnvironment(self.cluster)
 
     async def until(self, condition: Callable[[], object]) -> None:
-        for _ in range(1_000):
+        """Turn the clock, a thousand times at least: an owner that leaves drains by real time."""
+        steps, gives_up_at = 0, time.monotonic() + PATIENCE_SECONDS
+        while steps < LEAST_STEPS or time.monotonic() < gives_up_at:
             if condition():
                 return
+            steps += 1
             await self.cluster.turn(STEP)
             if self.has_store:
                 await asyncio.sleep(STEP / 4)  # its thread has a time of its own

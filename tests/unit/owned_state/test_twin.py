@@ -156,8 +156,8 @@ class Story(RuleBasedStateMachine):
                 turn.__enter__()
         else:
             turn.__enter__()
+            self.bodies[holder.name, key] = Body(holder, key, turn)  # its turn ends in any case
             assert turn.value == self.known(key)
-            self.bodies[holder.name, key] = Body(holder, key, turn)
 
     def known(self, key: str) -> object:
         value, ends_at = self.twin.get(key, (None, 0.0))
