@@ -239,7 +239,7 @@ SETTINGS = settings(
 
 
 CATCHING = settings(
-    SETTINGS, max_examples=200, phases=[Phase.generate], report_multiple_bugs=False, database=None
+    SETTINGS, max_examples=1_000, phases=[Phase.generate], report_multiple_bugs=False, database=None
 )
 """It need not be the shortest story."""
 
