@@ -76,7 +76,9 @@ KNOWN = {
     "moved-before-it-has-settled": Known(0, ("P13: moved before it had settled",)),
     "granted-without-the-import": Known(48, ("S2: a write was forgotten",)),
     "import-of-an-earlier-number": Known(0, ("S2: what was lost came back",)),
-    "import-without-its-grant": Known(21, ("S2: what was lost came back",)),
+    "import-without-its-grant": Known(
+        7004, ("S2: what was lost came back",), "hand-off,message,leaving", 3
+    ),
     "granted-before-let-go": Known(5, ("S2: what was lost came back", "S2: a write was forgotten")),
     # The evicted are told at once, so it takes a message that does not arrive.
     "evicts-the-living": Known(6, (FREED, TWO), "steering,cut,drop,delay,pause", 5),

@@ -12,6 +12,7 @@ but one exchange; only readers whose volume lease has ended may be forgotten (V1
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from random import Random
 
 from tenure.base.instants import FAR_FUTURE, Instant
@@ -201,10 +202,9 @@ class Readers:
         return sorted(key for key in self._holders if key in key_range)
 
     def drop_ended(self, now: Instant, reader: ReaderRecord) -> None:
-        """Drop a reader's object leases that have ended."""
-        for key, right in list(reader.leases.items()):
-            if now < right.until:
-                return
+        """Drop a reader's object leases that have ended. They are in the order of their ends."""
+        ended = takewhile(lambda lease: lease[1].until <= now, reader.leases.items())
+        for key, _ in list(ended):
             self.drop_lease(reader, key)
 
     def has_room(self, now: Instant) -> bool:
