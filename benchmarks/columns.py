@@ -26,6 +26,7 @@ from benchmarks._rounds import line
 from tenure.columns.backends.embedded import EmbeddedBackend
 from tenure.columns.engines.rocksdb import EngineOptions, RocksEngine
 from tenure.columns.replica import Replica
+from tenure.columns.requests import RowMutation
 from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Family, Table
 from tenure.protocol.replication.admission import Attempt
@@ -86,7 +87,7 @@ def applying(path: Path) -> bool:
         bare = time.thread_time() - began
         began = time.thread_time()
         for n, row in enumerate(part, start):
-            replica.write(TABLE, row, edits, Attempt(Version(0, NOW + n)), NOW)
+            replica.write(RowMutation(TABLE, row, edits), Attempt(Version(0, NOW + n)), NOW)
         ratios.append((time.thread_time() - began) / bare)
     database.close()
     engine.close()

@@ -18,6 +18,7 @@ from tenure.columns.engines.rocksdb import MIB, EngineOptions, RocksEngine
 from tenure.columns.opening import open_store
 from tenure.columns.paths import DELETE
 from tenure.columns.replica import Replica
+from tenure.columns.requests import RowMutation
 from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Family, Table
 from tenure.errors import SchemaError
@@ -74,7 +75,7 @@ def test_3_every_operation_on_a_row_is_atomic_however_many_columns_it_has() -> N
         *(Edit("simple", None, b"%d" % n, b"") for n in range(1_000)),
         *(Edit("deep", b"s", b"%08d" % n, b"") for n in range(1_000)),
     ]
-    replica.write(T, b"k", edits, Attempt(Version(0, 1)), 1)
+    replica.write(RowMutation(T, b"k", edits), Attempt(Version(0, 1)), 1)
     assert len(batches) == 1
     assert batches[0] > len(edits)
 
@@ -237,7 +238,8 @@ def test_5_7_the_first_entry_found_is_the_newest() -> None:
     replica.open([T])
     for time in (5, 3, 9, 1):
         attempt = Attempt(Version(0, time), "repeat")
-        replica.write(T, b"k", [Edit("simple", None, b"c", b"%d" % time)], attempt, 10)
+        edits = [Edit("simple", None, b"c", b"%d" % time)]
+        replica.write(RowMutation(T, b"k", edits), attempt, 10)
     [(_, cell)] = engine.cursor("t.simple").walk(b"", None)
     assert cell.endswith(b"9")
 

@@ -4,43 +4,64 @@ The store runs in a loop in a thread of its own, and every call is handed to tha
 implementation, and any number of threads may call.
 """
 
-import asyncio
-from collections.abc import Coroutine, Iterator, Mapping
-from threading import Thread
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from functools import wraps
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
-from tenure.columns.backends.contract import Consistency
+from tenure.columns.requests import Consistency
 from tenure.columns.results import Row
 from tenure.columns.store import FIRST, ColumnStore
 from tenure.columns.tables import Table
-from tenure.columns.writes import RowWrite
-from tenure.protocol.replication.versions import Version
+from tenure.runtime.loops import LoopThread
 
+P = ParamSpec("P")
+S = TypeVar("S")
 T = TypeVar("T")
 
 
-class BlockingStore:
+class Blocking(Generic[S]):
+    """What is used in coroutines, for threads."""
+
+    def __init__(self, store: ColumnStore, thread: LoopThread, form: S) -> None:
+        self.store = store
+        self.thread = thread
+        self.form = form
+        """The one for coroutines. It is called in its loop alone."""
+
+    def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """The outcome of what is done in the loop."""
+        return self.thread.run(work)
+
+
+def waiting(
+    method: Callable[Concatenate[S, P], Awaitable[T]],
+) -> Callable[Concatenate[Blocking[S], P], T]:
+    """A blocking method, which waits for what `method` returns to the same arguments."""
+
+    @wraps(method)
+    def call(blocking: Blocking[S], /, *arguments: P.args, **named: P.kwargs) -> T:
+        async def called() -> T:
+            return await method(blocking.form, *arguments, **named)
+
+        blocking.store.check()
+        return blocking.wait(called())
+
+    return call
+
+
+class BlockingStore(Blocking[ColumnStore]):
     """A `ColumnStore` whose calls wait for their outcome; from any thread."""
 
     def __init__(self, store: ColumnStore) -> None:
-        self.store = store
-        self._loop = asyncio.new_event_loop()
-        self._thread = Thread(target=self._run, name="tenure-columns", daemon=True)
-
-    def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        self._loop.run_forever()
-        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
-        self._loop.run_until_complete(self._loop.shutdown_default_executor())
-        self._loop.close()
+        super().__init__(store, LoopThread("tenure columns"), store)
 
     def open(self) -> None:
         """Be ready; see `open_store`."""
-        self._thread.start()
+        self.thread.start()
         try:
             self.wait(self.store.open())
         except BaseException:
-            self._stop()
+            self.thread.end()
             raise
 
     def close(self) -> None:
@@ -48,49 +69,12 @@ class BlockingStore:
         try:
             self.wait(self.store.close())
         finally:
-            self._stop()
+            self.thread.end()
 
-    def _stop(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-
-    def wait(self, work: Coroutine[Any, Any, T]) -> T:
-        """The outcome of what the store does in its loop."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
-
-    def insert(
-        self,
-        table: Table,
-        key: object,
-        mutation: Mapping[str, Any],
-        *,
-        timestamp: int | None = None,
-        consistency: Consistency | None = None,
-    ) -> Version:
-        """See `ColumnStore.insert`."""
-        self.store.check_process()
-        write = self.store.insert(
-            table, key, mutation, timestamp=timestamp, consistency=consistency
-        )
-        return self.wait(_awaited(write))
-
-    def delete(
-        self,
-        table: Table,
-        key: object,
-        *path: object,
-        timestamp: int | None = None,
-        consistency: Consistency | None = None,
-    ) -> Version:
-        """See `ColumnStore.delete`."""
-        self.store.check_process()
-        write = self.store.delete(table, key, *path, timestamp=timestamp, consistency=consistency)
-        return self.wait(_awaited(write))
-
-    def get(self, table: Table, key: object, *path: object, **how: Any) -> Any:  # noqa: ANN401
-        """See `ColumnStore.get`."""
-        self.store.check_process()
-        return self.wait(self.store.get(table, key, *path, **how))
+    insert = waiting(ColumnStore.insert)
+    delete = waiting(ColumnStore.delete)
+    get = waiting(ColumnStore.get)
+    warm = waiting(ColumnStore.warm)
 
     def scan(
         self,
@@ -103,7 +87,7 @@ class BlockingStore:
         consistency: Consistency = "quorum",
     ) -> Iterator[Row]:
         """See `ColumnStore.scan`."""
-        self.store.check_process()
+        self.store.check()
         rows = self.store.scan(
             table, start=start, end=end, reverse=reverse, within=within, consistency=consistency
         )
@@ -113,16 +97,6 @@ class BlockingStore:
             except StopAsyncIteration:
                 return
 
-    def warm(self, table: Table, key: object, *families: str) -> None:
-        """See `ColumnStore.warm`."""
-        self.store.check_process()
-        self.wait(self.store.warm(table, key, *families))
 
-
-async def _awaited(write: RowWrite) -> Version:
-    return await write
-
-
-async def _next(rows: Any) -> Row:  # noqa: ANN401 - an asynchronous iterator
-    row: Row = await anext(rows)
-    return row
+async def _next(rows: AsyncIterator[Row]) -> Row:
+    return await anext(rows)

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable
 
 from tenure.columns.backends.contract import Backend
+from tenure.columns.requests import PageRead, RowMutation, ScanRead, SupersRead
 from tenure.columns.results import FoundRow
 from tenure.columns.tables import Table
 from tenure.errors import ConfigurationError, Unsupported
@@ -37,7 +38,7 @@ async def copy_table(
             "nothing of its fences: back the store up and restore it instead"
         )
     while True:
-        page = await old.rows(table, Slice(ROWS_AT_ONCE, after=after), 1, "quorum")
+        page = await old.rows(ScanRead(table, Slice(ROWS_AT_ONCE, after=after), 1))
         counts = await asyncio.gather(*(_copy_row(table, row, old, new) for row in page.rows))
         if page.rows:
             yield page.rows[-1].key, sum(counts)
@@ -64,7 +65,7 @@ async def _super_columns(
 ) -> AsyncIterator[bytes]:
     part = Slice(PAGE_COLUMNS)
     while True:
-        page = await old.supers(table, key, table.shapes[family], part, 1, "quorum")
+        page = await old.supers(SupersRead(table, key, table.shapes[family], part, 1))
         for name, _ in page.supers:
             yield name
         if page.next is None:
@@ -77,7 +78,7 @@ async def _columns(
 ) -> AsyncIterator[CellPage]:
     part = Slice(COLUMNS_AT_ONCE)
     while True:
-        page = await old.page(table, key, table.shapes[family], super_column, part, "quorum")
+        page = await old.page(PageRead(table, key, table.shapes[family], super_column, part))
         yield page
         if page.next is None:
             return
@@ -98,7 +99,7 @@ async def _write(
         by_time[cell.version.time].append(edit)
     for time, edits in sorted(by_time.items()):
         attempt = Attempt(Version(0, time), "repeat")
-        refused = await new.write(table, key, edits, attempt, "quorum")
+        refused = await new.write(RowMutation(table, key, edits), attempt)
         if refused is not None:
             raise ConfigurationError(
                 f"the other store refuses a column of the time {time} ({refused}): it has settled "

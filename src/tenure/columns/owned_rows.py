@@ -24,10 +24,11 @@ from weakref import WeakValueDictionary
 from tenure.base.keys import hashed_key, ordered_key
 from tenure.base.names import shown
 from tenure.columns.paths import edits_of, key_of, path_of
+from tenure.columns.requests import PageRead, RowMutation, SupersRead
 from tenure.columns.results import Page, SuperColumn, column_of, page_of
 from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Table
-from tenure.columns.writes import RowMutation, RowWrite
+from tenure.columns.writes import RowWrite
 from tenure.errors import ConfigurationError, Fenced, Full, LeaseLost
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.layout import FamilyShape
@@ -202,9 +203,8 @@ class OwnedRow:
             return
         part = Slice(PAGE_COLUMNS)
         while True:
-            page = await self._store.backend.supers(
-                self._table, self._key, shape, part, 1, "quorum"
-            )
+            asked = SupersRead(self._table, self._key, shape, part, 1)
+            page = await self._store.backend.supers(asked)
             for name, _ in page.supers:
                 yield name
             if page.next is None:
@@ -216,9 +216,8 @@ class OwnedRow:
     ) -> None:
         part = Slice(PAGE_COLUMNS)
         while True:
-            page = await self._store.backend.page(
-                self._table, self._key, shape, super_column, part, "quorum"
-            )
+            asked = PageRead(self._table, self._key, shape, super_column, part)
+            page = await self._store.backend.page(asked)
             for cell in page.cells:
                 memory.put(shape.name, super_column, cell)
             self._check_size(memory.size)

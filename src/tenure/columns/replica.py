@@ -12,6 +12,14 @@ import msgspec
 from xxhash import xxh3_64_intdigest
 
 from tenure.columns.engines.contract import Entry, StorageEngine
+from tenure.columns.requests import (
+    ColumnRead,
+    PageRead,
+    RowMutation,
+    RowRead,
+    ScanRead,
+    SupersRead,
+)
 from tenure.columns.results import FoundRow, RowPage
 from tenure.columns.tables import Table, TableRecord, check_same
 from tenure.errors import StoreDamaged
@@ -25,7 +33,6 @@ from tenure.protocol.replication.admission import (
     may_write,
 )
 from tenure.protocol.replication.cells import is_live, value_in
-from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.layout import (
     CELL,
     MARKER,
@@ -117,12 +124,11 @@ class Replica:
         [found] = self.engine.get(rows_space(table.name), [at])
         return record_of(found)
 
-    def write(
-        self, table: Table, key: bytes, edits: Sequence[Edit], attempt: Attempt, now: int
-    ) -> Refused | None:
+    def write(self, asked: RowMutation, attempt: Attempt, now: int) -> Refused | None:
         """Apply a mutation of one row in one step, or refuse it. Raises EngineBusy."""
-        at = position(key, table.kind)
-        mutation = Mutation(table.shapes, at, edits)
+        table = asked.table
+        at = position(asked.key, table.kind)
+        mutation = Mutation(table.shapes, at, asked.edits)
         found = {
             family: self.engine.get(space(table.name, family), keys)
             for family, keys in mutation.wanted()
@@ -172,50 +178,41 @@ class Replica:
 
     # --- reading ---
 
-    def column(
-        self, table: Table, key: bytes, family: FamilyShape, super_column: bytes | None, name: bytes
-    ) -> FoundCell | None:
+    def column(self, asked: ColumnRead) -> FoundCell | None:
         """One column, as far as readers see it."""
-        at = position(key, table.kind)
-        section = family.section(at, super_column)
-        keys = [section + CELL + name, at + MARKER, section + MARKER]
-        cell, *markers = self.engine.get(space(table.name, family.name), keys)
-        marker = greatest([self.record(table, at).marker, *markers])
+        at = position(asked.key, asked.table.kind)
+        section = asked.family.section(at, asked.super)
+        keys = [section + CELL + asked.name, at + MARKER, section + MARKER]
+        cell, *markers = self.engine.get(space(asked.table.name, asked.family.name), keys)
+        marker = greatest([self.record(asked.table, at).marker, *markers])
         if cell is None or not is_live(cell, marker):
             return None
-        return FoundCell(name, version_of(cell), value_in(cell) or b"")
+        return FoundCell(asked.name, version_of(cell), value_in(cell) or b"")
 
-    def page(
-        self,
-        table: Table,
-        key: bytes,
-        family: FamilyShape,
-        super_column: bytes | None,
-        part: Slice,
-    ) -> Steps[CellPage]:
+    def page(self, asked: PageRead) -> Steps[CellPage]:
         """Columns of a simple family or a super column, at this instant; read it in steps."""
-        at = position(key, table.kind)
-        section = family.section(at, super_column)
-        markers = self.engine.get(space(table.name, family.name), [at + MARKER, section + MARKER])
-        marker = greatest([self.record(table, at).marker, *markers])
-        return cells(self._cursors(table, family.name), family, section, marker, part)
+        at = position(asked.key, asked.table.kind)
+        section = asked.family.section(at, asked.super)
+        marker = self._marker(asked.table, asked.family, at, [section + MARKER])
+        cursors = self._cursors(asked.table, asked.family.name)
+        return cells(cursors, asked.family, section, marker, asked.part)
 
-    def supers(
-        self, table: Table, key: bytes, family: FamilyShape, part: Slice, within: int
-    ) -> Steps[SuperPage]:
+    def supers(self, asked: SupersRead) -> Steps[SuperPage]:
         """Super columns that have columns, at this instant; read it in steps."""
-        at = position(key, table.kind)
-        markers = self.engine.get(space(table.name, family.name), [at + MARKER])
-        marker = greatest([self.record(table, at).marker, *markers])
-        return super_columns(self._cursors(table, family.name), family, at, marker, part, within)
+        at = position(asked.key, asked.table.kind)
+        marker = self._marker(asked.table, asked.family, at)
+        cursors = self._cursors(asked.table, asked.family.name)
+        return super_columns(cursors, asked.family, at, marker, asked.part, asked.within)
 
-    def row(self, table: Table, key: bytes, within: int) -> Steps[FoundRow]:
+    def row(self, asked: RowRead) -> Steps[FoundRow]:
         """A row's first columns of each family, at this instant; read it in steps."""
-        at = position(key, table.kind)
-        return _row(table, at, self.record(table, at), self._all_cursors(table), within)
+        table = asked.table
+        at = position(asked.key, table.kind)
+        return _row(table, at, self.record(table, at), self._all_cursors(table), asked.within)
 
-    def rows(self, table: Table, part: Slice, within: int) -> Steps[RowPage]:
+    def rows(self, asked: ScanRead) -> Steps[RowPage]:
         """Rows in order, at this instant; read it in steps."""
+        table, part = asked.table, asked.part
         walker = self.engine.cursor(rows_space(table.name))
         lower = b"" if part.start is None else position(part.start, table.kind)
         upper = None if part.end is None else position(part.end, table.kind)
@@ -224,7 +221,14 @@ class Replica:
         elif part.after is not None:
             lower = position(part.after, table.kind) + b"\0"
         entries = walker.walk(lower, upper, reverse=part.reverse)
-        return _rows(table, entries, self._all_cursors(table), part.first, within)
+        return _rows(table, entries, self._all_cursors(table), part.first, asked.within)
+
+    def _marker(
+        self, table: Table, family: FamilyShape, at: bytes, inside: Sequence[bytes] = ()
+    ) -> bytes:
+        """The greatest of the row's marker, the family's, and those of the keys `inside`."""
+        markers = self.engine.get(space(table.name, family.name), [at + MARKER, *inside])
+        return greatest([self.record(table, at).marker, *markers])
 
     def _cursors(self, table: Table, family: str) -> Cursors:
         name = space(table.name, family)

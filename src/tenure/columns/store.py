@@ -6,12 +6,21 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 from tenure.base.names import shown
-from tenure.columns.backends.contract import Backend, Consistency
+from tenure.columns.backends.contract import Backend
 from tenure.columns.backends.embedded import wall_clock
 from tenure.columns.paths import Path, edits_of, key_of, path_of
+from tenure.columns.requests import (
+    ColumnRead,
+    Consistency,
+    PageRead,
+    RowMutation,
+    RowRead,
+    ScanRead,
+    SupersRead,
+)
 from tenure.columns.results import Row, column_of, page_of, row_of
 from tenure.columns.tables import Table
-from tenure.columns.writes import RowMutation, RowWrite
+from tenure.columns.writes import RowWrite
 from tenure.errors import ClosedError, ForkedError, SchemaError, Unsupported
 from tenure.protocol.replication.clock import WriteClock
 from tenure.protocol.replication.edits import Edit
@@ -153,19 +162,20 @@ class ColumnStore:
         place = path_of(table, path)
         level = _checked_level(consistency)
         if place.shape is None:
-            found = await self.backend.row(table, at, _checked_count("within", within), level)
-            return row_of(table, found)
+            whole = RowRead(table, at, _checked_count("within", within), level)
+            return row_of(table, await self.backend.row(whole))
         family = table.families[place.shape.name]
         if place.name is not None:
-            cell = await self.backend.column(table, at, place.shape, place.super, place.name, level)
+            one = ColumnRead(table, at, place.shape, place.super, place.name, level)
+            cell = await self.backend.column(one)
             return None if cell is None else column_of(family, cell)
         part = _slice(table, place, first, start, end, reverse, next)
         if place.shape.has_supers and place.super is None:
             within = _checked_count("within", within)
-            supers = await self.backend.supers(table, at, place.shape, part, within, level)
-            return page_of(family, supers)
-        page = await self.backend.page(table, at, place.shape, place.super, part, level)
-        return page_of(family, page)
+            supers = SupersRead(table, at, place.shape, part, within, level)
+            return page_of(family, await self.backend.supers(supers))
+        page = PageRead(table, at, place.shape, place.super, part, level)
+        return page_of(family, await self.backend.page(page))
 
     async def scan(
         self,
@@ -194,7 +204,7 @@ class ColumnStore:
         upper = None if end is None else key_of(table, end)
         part = Slice(SCANNED_ROWS, lower, upper, reverse)
         while True:
-            page = await self.backend.rows(table, part, within, level)
+            page = await self.backend.rows(ScanRead(table, part, within, level))
             for row in page.rows:
                 yield row_of(table, row)
             if page.next is None:
@@ -221,20 +231,24 @@ class ColumnStore:
         self._check(table)
         return key_of(table, key)
 
-    def check_process(self) -> None:
-        """Raise ForkedError in a child of the process that opened the store."""
+    def check(self) -> None:
+        """Raise ForkedError in a child of the process that opened the store, and ClosedError where
+        it is not open.
+        """
         if os.getpid() != self._process:
             raise ForkedError(
                 "this store belongs to the process that opened it, and this is a forked child: "
                 "open stores after forking"
             )
 
-    def _check(self, table: Table) -> None:
-        self.check_process()
         if not self._is_open:
             raise ClosedError(
-                "the store is not open: use it inside `async with open_store(...) as store`"
+                "the store is not open: use it inside `async with open_store(...) as store`, or "
+                "`with`"
             )
+
+    def _check(self, table: Table) -> None:
+        self.check()
         if self.tables.get(getattr(table, "name", "")) is not table:
             raise SchemaError(
                 f"{shown(table)} is not a table of this store: pass it to open_store as well"

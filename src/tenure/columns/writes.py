@@ -1,12 +1,10 @@
 """One write of a store: an attempt, another where that was outrun, and the same one again."""
 
-from collections.abc import Callable, Coroutine, Generator, Sequence
+from collections.abc import Callable, Coroutine, Generator
 from typing import Any
 
-import msgspec
-
-from tenure.columns.backends.contract import Backend, Consistency
-from tenure.columns.tables import Table
+from tenure.columns.backends.contract import Backend
+from tenure.columns.requests import RowMutation
 from tenure.errors import ConfigurationError, Fenced, TooLate, WriteUnknown
 from tenure.protocol.replication.admission import (
     Ahead,
@@ -17,22 +15,7 @@ from tenure.protocol.replication.admission import (
     Outrun,
 )
 from tenure.protocol.replication.clock import WriteClock
-from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.versions import Version
-
-
-class RowMutation(msgspec.Struct, frozen=True):
-    """What is to be written of one row, and how."""
-
-    table: Table
-    key: bytes
-    edits: Sequence[Edit]
-    level: Consistency = "quorum"
-    time: int | None = None
-    """Given by the user; otherwise it is drawn."""
-    number: int = 0
-    """The lease number; 0 in a table that is not fenced."""
-    journal: int = 0
 
 
 class RowWrite:
@@ -101,9 +84,8 @@ class RowWrite:
             version = self._draw()
 
     async def _attempt(self, attempt: Attempt) -> Outrun | Late | Ahead | Outranked | None:
-        what = self.mutation
         try:
-            return await self._backend.write(what.table, what.key, what.edits, attempt, what.level)
+            return await self._backend.write(self.mutation, attempt)
         except WriteUnknown as error:
             error.write = self
             raise

@@ -5,11 +5,9 @@ app = FastAPI(lifespan=rooms.lifespan)
 await rooms["attic"].last()              # here, or at its owner
 """
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from threading import Thread
 from types import TracebackType
 from typing import Any, Generic, Self, TypedDict, TypeVar, Unpack, cast
 
@@ -23,6 +21,7 @@ from tenure.entities.options import EntityOptions
 from tenure.entities.settings import EntitySettings
 from tenure.entities.station import Station
 from tenure.errors import ClosedError, KeyTypeError, UsageError
+from tenure.runtime.loops import LoopThread
 
 E = TypeVar("E", bound=Entity[Any])
 
@@ -105,7 +104,7 @@ class Entities(Generic[E]):
         )
         self._station: Station | None = None
         self._stack: AsyncExitStack | None = None
-        self._thread: _LoopThread | None = None
+        self._thread: LoopThread | None = None
 
     # --- calls ---
 
@@ -187,7 +186,8 @@ class Entities(Generic[E]):
 
     def __enter__(self) -> Self:
         self._settings.in_threads = True
-        self._thread = _LoopThread()
+        self._thread = LoopThread("tenure entities")
+        self._thread.start()
         try:
             self._thread.run(self.__aenter__())
         except BaseException:
@@ -226,21 +226,3 @@ class EntityStub:
 
     def __repr__(self) -> str:
         return f"<entity {self._key!r} of {self._entities!r}>"
-
-
-class _LoopThread:
-    """An event loop, for programs that have none."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = Thread(target=self._loop.run_forever, name="tenure entities", daemon=True)
-        self._thread.start()
-
-    def run(self, work: Coroutine[Any, Any, Any]) -> Any:  # noqa: ANN401  # whatever it returns
-        """Its result."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
-
-    def end(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()

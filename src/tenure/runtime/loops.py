@@ -7,8 +7,9 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from threading import Lock, Thread
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
+T = TypeVar("T")
 Main: TypeAlias = Coroutine[Any, Any, None]
 
 
@@ -52,6 +53,34 @@ class SharedLoop:
     def run(self, main: Main, name: str) -> "Future[None]":
         """See `Runner.run`."""
         return asyncio.run_coroutine_threadsafe(main, self.loop)
+
+
+class LoopThread:
+    """A loop in a thread of its own, for programs that have none; any thread may hand it work."""
+
+    def __init__(self, name: str) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = Thread(target=self._body, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Begin; once."""
+        self._thread.start()
+
+    def _body(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        self._loop.run_until_complete(self._loop.shutdown_default_executor())
+        self._loop.close()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Its result, for which the calling thread waits."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def end(self) -> None:
+        """Stop, and wait until nothing of it is left."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
 
 
 class LoopCalls:

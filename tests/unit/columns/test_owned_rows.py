@@ -157,7 +157,7 @@ class Uncertain(EmbeddedBackend):
     outcomes: tuple[bool, ...] = ()
 
     async def write(self, *what: Any) -> Refused | None:  # noqa: ANN401
-        attempts.append(what[3])
+        attempts.append(what[1])
         if not self.outcomes:
             return await super().write(*what)
         is_applied, *rest = self.outcomes

@@ -6,16 +6,22 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Literal, TypeVar
 
-from tenure.columns.backends.contract import Consistency
 from tenure.columns.commits import GroupCommit
 from tenure.columns.engines.contract import EngineBusy, StorageEngine
 from tenure.columns.replica import Replica
+from tenure.columns.requests import (
+    ColumnRead,
+    PageRead,
+    RowMutation,
+    RowRead,
+    ScanRead,
+    SupersRead,
+)
 from tenure.columns.results import FoundRow, RowPage
 from tenure.columns.sweeping import Sweep, newest_doomed
 from tenure.columns.tables import Table, table_of
 from tenure.errors import Overloaded, StoreError, WriteUnknown
 from tenure.protocol.replication.admission import Attempt, Outranked, Refused
-from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.layout import FamilyShape
 from tenure.protocol.replication.limits import HORIZON_LAG_US, PAGE_COLUMNS
 from tenure.protocol.replication.pages import CellPage, FoundCell, Slice, Steps, SuperPage
@@ -84,18 +90,11 @@ class EmbeddedBackend:
         finally:
             self.replica.engine.close()
 
-    async def write(
-        self,
-        table: Table,
-        key: bytes,
-        edits: Sequence[Edit],
-        attempt: Attempt,
-        level: Consistency,
-    ) -> Refused | None:
+    async def write(self, mutation: RowMutation, attempt: Attempt) -> Refused | None:
         """See `Backend.write`."""
         for _ in range(BUSY_ATTEMPTS):
             try:
-                refused = self.replica.write(table, key, edits, attempt, self._clock())
+                refused = self.replica.write(mutation, attempt, self._clock())
                 if refused is None:
                     await self._keep()
             except EngineBusy:
@@ -161,58 +160,34 @@ class EmbeddedBackend:
             count += await in_steps(Sweep(replica, table).steps())
         return count
 
-    async def column(
-        self,
-        table: Table,
-        key: bytes,
-        family: FamilyShape,
-        super_column: bytes | None,
-        name: bytes,
-        level: Consistency,
-    ) -> FoundCell | None:
+    async def column(self, asked: ColumnRead) -> FoundCell | None:
         """See `Backend.column`."""
-        return self.replica.column(table, key, family, super_column, name)
+        return self.replica.column(asked)
 
-    async def page(
-        self,
-        table: Table,
-        key: bytes,
-        family: FamilyShape,
-        super_column: bytes | None,
-        part: Slice,
-        level: Consistency,
-    ) -> CellPage:
+    async def page(self, asked: PageRead) -> CellPage:
         """See `Backend.page`."""
-        return await in_steps(self.replica.page(table, key, family, super_column, part))
+        return await in_steps(self.replica.page(asked))
 
-    async def supers(
-        self,
-        table: Table,
-        key: bytes,
-        family: FamilyShape,
-        part: Slice,
-        within: int,
-        level: Consistency,
-    ) -> SuperPage:
+    async def supers(self, asked: SupersRead) -> SuperPage:
         """See `Backend.supers`."""
-        return await in_steps(self.replica.supers(table, key, family, part, within))
+        return await in_steps(self.replica.supers(asked))
 
-    async def row(self, table: Table, key: bytes, within: int, level: Consistency) -> FoundRow:
+    async def row(self, asked: RowRead) -> FoundRow:
         """See `Backend.row`."""
-        return await in_steps(self.replica.row(table, key, within))
+        return await in_steps(self.replica.row(asked))
 
-    async def rows(self, table: Table, part: Slice, within: int, level: Consistency) -> RowPage:
+    async def rows(self, asked: ScanRead) -> RowPage:
         """See `Backend.rows`."""
-        return await in_steps(self.replica.rows(table, part, within))
+        return await in_steps(self.replica.rows(asked))
 
     async def warm(self, table: Table, key: bytes, families: Sequence[FamilyShape]) -> None:
         """See `Backend.warm`."""
         for family in families:
             part = Slice(PAGE_COLUMNS)
             if family.has_supers:
-                await in_steps(self.replica.supers(table, key, family, part, PAGE_COLUMNS))
+                await self.supers(SupersRead(table, key, family, part, PAGE_COLUMNS))
             else:
-                await in_steps(self.replica.page(table, key, family, None, part))
+                await self.page(PageRead(table, key, family, None, part))
 
 
 async def in_steps(steps: Steps[P]) -> P:

@@ -9,7 +9,7 @@ order of their keys only where the whole cluster keeps them so, with `ByteOrdere
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from tenure.columns.backends.cassandra.address import CassandraAddress
 from tenure.columns.backends.cassandra.driver import Answer, CassandraDriver
@@ -28,7 +28,15 @@ from tenure.columns.backends.cassandra.statements import (
     put,
 )
 from tenure.columns.backends.cassandra.statements import remove as remove_value
-from tenure.columns.backends.contract import Consistency, Fencing
+from tenure.columns.backends.contract import Fencing
+from tenure.columns.requests import (
+    ColumnRead,
+    PageRead,
+    RowMutation,
+    RowRead,
+    ScanRead,
+    SupersRead,
+)
 from tenure.columns.results import FoundRow, RowPage
 from tenure.columns.tables import Table
 from tenure.errors import Unsupported
@@ -36,8 +44,10 @@ from tenure.protocol.replication.admission import Ahead, Attempt, Outranked, Ref
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.layout import FamilyShape, inverted
 from tenure.protocol.replication.limits import AHEAD_US, PAGE_COLUMNS
-from tenure.protocol.replication.pages import CellPage, FoundCell, Slice, SuperPage
+from tenure.protocol.replication.pages import CellPage, FoundCell, SuperPage
 from tenure.protocol.replication.records import RowRecord
+
+_OfRow: TypeAlias = ColumnRead | PageRead | SupersRead | RowRead | RowMutation
 
 MARK = b""
 """What is kept at a place in the order of time: that it is there."""
@@ -78,40 +88,27 @@ class CassandraBackend:
 
     # --- writing ---
 
-    async def write(
-        self,
-        table: Table,
-        key: bytes,
-        edits: Sequence[Edit],
-        attempt: Attempt,
-        level: Consistency,
-    ) -> Refused | None:
+    async def write(self, mutation: RowMutation, attempt: Attempt) -> Refused | None:
         """See `Backend.write`."""
-        if table.fenced_by:
-            return await self._write_under(table, key, edits, attempt, level)
+        if mutation.table.fenced_by:
+            return await self._write_under(mutation, attempt)
         at = attempt.version.time
         if at > (bound := self._clock() + AHEAD_US):
             return Ahead(bound)
         statements: list[Cql] = []
-        for edit in edits:
-            statements += await self._said(table, key, edit, at, level)
-        await self._driver.apply(statements, level)
+        for edit in mutation.edits:
+            statements += await self._said(mutation, edit, at)
+        await self._driver.apply(statements, mutation.level)
         return None
 
-    async def _write_under(
-        self,
-        table: Table,
-        key: bytes,
-        edits: Sequence[Edit],
-        attempt: Attempt,
-        level: Consistency,
-    ) -> Refused | None:
+    async def _write_under(self, mutation: RowMutation, attempt: Attempt) -> Refused | None:
         """Write if the row is promised to this very lease. The server draws the time."""
+        table, key = mutation.table, mutation.key
         lease = Promise(attempt.version.number, attempt.journal)
-        statements = [said for edit in edits for said in _said_now(table, key, edit)]
+        statements = [said for edit in mutation.edits for said in _said_now(table, key, edit)]
         statements.append(promise(table, key, lease, lease))
         while True:
-            if _is_applied(await self._driver.apply(statements, level)):
+            if _is_applied(await self._driver.apply(statements, mutation.level)):
                 return None
             if refused := await self.adopt(table, key, *lease):
                 return refused
@@ -133,10 +130,9 @@ class CassandraBackend:
             ):
                 return None
 
-    async def _said(
-        self, table: Table, key: bytes, edit: Edit, at: int, level: Consistency
-    ) -> list[Cql]:
+    async def _said(self, mutation: RowMutation, edit: Edit, at: int) -> list[Cql]:
         """What one edit is in CQL."""
+        table, key = mutation.table, mutation.key
         if edit.family is None:
             return [clear(table, (key,), at)]
         family = table.shapes[edit.family]
@@ -153,74 +149,54 @@ class CassandraBackend:
             return said
         said = [remove_value(table, place, at)]
         if family.order == "time":
-            found = await self._reading(table, key, level).column(family, edit.super, edit.name)
+            found = await self._reading(mutation).column(family, edit.super, edit.name)
             if found is not None and found.version.time <= at:
                 said.append(remove_value(table, _in_time(place, family, found.version.time), at))
         return said
 
     # --- reading ---
 
-    def _reading(self, table: Table, key: bytes, level: Consistency) -> RowReading:
-        if level == "each_quorum":
+    def _reading(self, asked: _OfRow) -> RowReading:
+        if asked.level == "each_quorum":
             raise Unsupported("Cassandra reads at no each_quorum: choose local_quorum or quorum")
-        return RowReading(self._driver, self._sizes, table, key, level)
+        return RowReading(self._driver, self._sizes, asked.table, asked.key, asked.level)
 
-    async def column(
-        self,
-        table: Table,
-        key: bytes,
-        family: FamilyShape,
-        super_column: bytes | None,
-        name: bytes,
-        level: Consistency,
-    ) -> FoundCell | None:
+    async def column(self, asked: ColumnRead) -> FoundCell | None:
         """See `Backend.column`."""
-        return await self._reading(table, key, level).column(family, super_column, name)
+        return await self._reading(asked).column(asked.family, asked.super, asked.name)
 
-    async def page(
-        self,
-        table: Table,
-        key: bytes,
-        family: FamilyShape,
-        super_column: bytes | None,
-        part: Slice,
-        level: Consistency,
-    ) -> CellPage:
+    async def page(self, asked: PageRead) -> CellPage:
         """See `Backend.page`."""
-        return await self._reading(table, key, level).page(family, super_column, part)
+        return await self._reading(asked).page(asked.family, asked.super, asked.part)
 
-    async def supers(
-        self,
-        table: Table,
-        key: bytes,
-        family: FamilyShape,
-        part: Slice,
-        within: int,
-        level: Consistency,
-    ) -> SuperPage:
+    async def supers(self, asked: SupersRead) -> SuperPage:
         """See `Backend.supers`."""
-        return await self._reading(table, key, level).supers(family, part, within)
+        return await self._reading(asked).supers(asked.family, asked.part, asked.within)
 
-    async def row(self, table: Table, key: bytes, within: int, level: Consistency) -> FoundRow:
+    async def row(self, asked: RowRead) -> FoundRow:
         """See `Backend.row`."""
-        reading = self._reading(table, key, level)
-        shapes = table.shapes.values()
-        pages = await asyncio.gather(*(reading.family(shape, within) for shape in shapes))
+        reading = self._reading(asked)
+        shapes = asked.table.shapes.values()
+        pages = await asyncio.gather(*(reading.family(shape, asked.within) for shape in shapes))
         found = zip(shapes, pages, strict=True)
-        return FoundRow(key, {shape.name: page for shape, page in found if not _is_empty(page)})
+        return FoundRow(
+            asked.key, {shape.name: page for shape, page in found if not _is_empty(page)}
+        )
 
-    async def rows(self, table: Table, part: Slice, within: int, level: Consistency) -> RowPage:
+    async def rows(self, asked: ScanRead) -> RowPage:
         """See `Backend.rows`."""
+        part = asked.part
         if part.reverse:
             raise Unsupported("Cassandra scans rows forwards only: scan without reverse")
         after = part.after
         is_distinct = not self._driver.speaks_in_full  # CQL 3.0.0 lists a key with each column
         while True:
             bounds = bounds_of(part, after)
-            asked = keys_of(table, bounds, part.first, is_distinct=is_distinct)
-            listed = [] if bounds.is_empty else await self._driver.execute(asked, level)
+            said = keys_of(asked.table, bounds, part.first, is_distinct=is_distinct)
+            listed = [] if bounds.is_empty else await self._driver.execute(said, asked.level)
             keys = list(dict.fromkeys(key for (key,) in listed))
-            rows = await asyncio.gather(*(self.row(table, key, within, level) for key in keys))
+            of_rows = (RowRead(asked.table, key, asked.within, asked.level) for key in keys)
+            rows = await asyncio.gather(*map(self.row, of_rows))
             found = tuple(row for row in rows if row.families)
             is_last = len(listed) < part.first
             if found or is_last:
@@ -229,7 +205,7 @@ class CassandraBackend:
 
     async def warm(self, table: Table, key: bytes, families: Sequence[FamilyShape]) -> None:
         """See `Backend.warm`."""
-        reading = self._reading(table, key, "one")
+        reading = RowReading(self._driver, self._sizes, table, key, "one")
         await asyncio.gather(*(reading.family(family, PAGE_COLUMNS) for family in families))
 
 

@@ -22,7 +22,7 @@ from cassandra.query import BatchStatement, BatchType, SimpleStatement, tuple_fa
 from tenure.columns.backends.cassandra.address import CassandraAddress
 from tenure.columns.backends.cassandra.refusals import in_our_words
 from tenure.columns.backends.cassandra.statements import Cql, batch_in_full, in_full
-from tenure.columns.backends.contract import Consistency
+from tenure.columns.requests import Consistency
 from tenure.errors import ClosedError, ForkedError, Overloaded
 
 Answer = list[tuple[Any, ...]]

@@ -14,7 +14,7 @@ from tenure.columns.backends.cassandra.statements import (
     slice_of,
     supers_of,
 )
-from tenure.columns.backends.contract import Consistency
+from tenure.columns.requests import Consistency
 from tenure.columns.tables import Table
 from tenure.errors import TenureError
 from tenure.protocol.replication.layout import TIME_BYTES, FamilyShape, inverted

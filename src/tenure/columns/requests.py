@@ -1,0 +1,90 @@
+"""What a store asks of a backend: one value for each question, passed on as it is.
+
+All names are bytes here, checked and encoded. A backend may carry a request out itself, hand it to
+a replica, or send it to another process: none of them takes it apart on the way.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from tenure.columns.tables import Table
+from tenure.protocol.replication.edits import Edit
+from tenure.protocol.replication.layout import FamilyShape
+from tenure.protocol.replication.pages import Slice
+
+Consistency = Literal["one", "quorum", "all", "local_quorum", "each_quorum"]
+"""How many replicas must answer. With one replica they are all the same."""
+
+
+class RowMutation(msgspec.Struct, frozen=True):
+    """What is to be written of one row."""
+
+    table: Table
+    key: bytes
+    edits: Sequence[Edit]
+    level: Consistency = "quorum"
+    time: int | None = None
+    """Given by the user; otherwise it is drawn."""
+    number: int = 0
+    """The lease number; 0 in a table that is not fenced."""
+    journal: int = 0
+    """From which the lease number is; 0 without one."""
+
+
+class ColumnRead(msgspec.Struct, frozen=True):
+    """One column, if readers see it."""
+
+    table: Table
+    key: bytes
+    family: FamilyShape
+    super: bytes | None
+    name: bytes
+    level: Consistency = "quorum"
+
+
+class PageRead(msgspec.Struct, frozen=True):
+    """Columns of a simple family, or of a super column. `part` is in the family's order.
+
+    In the order of time, bounds are inverted times of 8 bytes, see `layout.inverted`. `after` of a
+    slice is the `next` of a page, which the backend made.
+    """
+
+    table: Table
+    key: bytes
+    family: FamilyShape
+    super: bytes | None
+    part: Slice
+    level: Consistency = "quorum"
+
+
+class SupersRead(msgspec.Struct, frozen=True):
+    """Super columns by name, those with columns only, each with its first `within`."""
+
+    table: Table
+    key: bytes
+    family: FamilyShape
+    part: Slice
+    within: int
+    level: Consistency = "quorum"
+
+
+class RowRead(msgspec.Struct, frozen=True):
+    """The first `within` columns, or super columns with as many, of each family."""
+
+    table: Table
+    key: bytes
+    within: int
+    level: Consistency = "quorum"
+
+
+class ScanRead(msgspec.Struct, frozen=True):
+    """Rows in the order of their keys, those with columns only. Bounds are keys; the rows of a
+    hashed table come in any order that goes on, and are asked for without bounds.
+    """
+
+    table: Table
+    part: Slice
+    within: int
+    level: Consistency = "quorum"
