@@ -69,6 +69,7 @@ from tenure.routing.derived_keys import blocking_quorum, derived_keys, quorum
 from tenure.routing.httpx_transport import RoutingTransport
 
 if TYPE_CHECKING:
+    from tenure.columns.blocking import BlockingOwnedRows
     from tenure.columns.engines.rocksdb import EngineOptions
     from tenure.columns.opening import open_store
     from tenure.columns.owned_rows import OwnedRow, OwnedRows
@@ -81,6 +82,7 @@ __version__ = "0.1.0"
 
 _LATER = {
     "AiohttpRelay": "tenure.member.aiohttp_relay",
+    "BlockingOwnedRows": "tenure.columns.blocking",
     "Column": "tenure.columns.results",
     "DELETE": "tenure.columns.paths",
     "EngineOptions": "tenure.columns.engines.rocksdb",
@@ -108,6 +110,7 @@ __all__ = [
     "AiohttpRelay",
     "Alarm",
     "BlockingCache",
+    "BlockingOwnedRows",
     "Busy",
     "Cache",
     "CacheServer",

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from functools import wraps
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
+from tenure.columns.owned_rows import ROWS, HeldLease, OwnedRow, OwnedRows
 from tenure.columns.requests import Consistency
 from tenure.columns.results import Row
 from tenure.columns.store import FIRST, ColumnStore
@@ -100,3 +101,32 @@ class BlockingStore(Blocking[ColumnStore]):
 
 async def _next(rows: AsyncIterator[Row]) -> Row:
     return await anext(rows)
+
+
+class BlockingOwnedRow(Blocking[OwnedRow]):
+    """An `OwnedRow` whose calls wait for their outcome; from any thread."""
+
+    insert = waiting(OwnedRow.insert)
+    delete = waiting(OwnedRow.delete)
+
+    def get(self, *path: object) -> Any:  # noqa: ANN401 - what the path names
+        """See `OwnedRow.get`. In the loop, so that no write comes in between."""
+        self.store.check()
+        return self.wait(_got(self.form, path))
+
+
+async def _got(row: OwnedRow, path: tuple[object, ...]) -> Any:  # noqa: ANN401 - as above
+    return row.get(*path)
+
+
+class BlockingOwnedRows(Blocking[OwnedRows]):
+    """`OwnedRows` of a store that was entered with `with`: `load` waits, and so do the rows."""
+
+    def __init__(self, store: BlockingStore, table: Table, *, limit: int = ROWS) -> None:
+        super().__init__(store.store, store.thread, OwnedRows(store.store, table, limit=limit))
+
+    def load(self, lease: HeldLease, key: str | bytes | int) -> BlockingOwnedRow:
+        """See `OwnedRows.load`."""
+        self.store.check()
+        row = self.wait(self.form.load(lease, key))
+        return BlockingOwnedRow(self.store, self.thread, row)
