@@ -26,11 +26,12 @@ ROWS = (
 ROW_OF = {layer: row for row, layers in enumerate(ROWS) for layer in layers}
 
 # The rooms of `protocol/`, from the bottom up too: a room sees those in lower rows, and not those
-# beside it. `lease` is the words that all who speak of leases share. `gossip`, `topology`, `volume`
-# and `replication` are places kept for what is still to come.
+# beside it. `lease` is the words that all who speak of leases share; it stands above `topology`,
+# because one journal holds the records of both. `gossip` is a place kept for what is to come.
 ROOMS = (
     ("log", "gossip", "entity"),
-    ("lease", "topology"),
+    ("topology",),
+    ("lease",),
     ("balance",),
     ("lease.leader", "lease.owner", "lease.lookup", "volume", "replication"),
 )

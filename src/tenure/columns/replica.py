@@ -21,7 +21,7 @@ from tenure.columns.requests import (
     SupersRead,
 )
 from tenure.columns.results import FoundRow, RowPage
-from tenure.columns.tables import Table, TableRecord, check_same
+from tenure.columns.tables import Table, check_same
 from tenure.errors import StoreDamaged
 from tenure.protocol.replication.admission import (
     Attempt,
@@ -55,6 +55,7 @@ from tenure.protocol.replication.pages import (
 )
 from tenure.protocol.replication.records import RowRecord, record_of, stored
 from tenure.protocol.replication.versions import version_of
+from tenure.protocol.topology.tables import TableRecord
 
 META = "meta"
 SUMS = 1_024

@@ -8,36 +8,15 @@ import msgspec
 
 from tenure.base.names import shown
 from tenure.errors import SchemaError
-from tenure.protocol.replication.layout import FamilyShape, Order, RowKind
+from tenure.protocol.replication.layout import FamilyShape
 from tenure.protocol.replication.limits import VALUE_BYTES
 from tenure.protocol.replication.names import NameType, name_type
+from tenure.protocol.topology.tables import FamilyRecord, Order, RowKind, TableRecord
 
 Writes = Literal["quorum", "async"]
 
 NAME_CHARACTERS = 48
 _NAME = re.compile(rf"[A-Za-z][A-Za-z0-9_]{{0,{NAME_CHARACTERS - 1}}}")
-
-
-class FamilyRecord(msgspec.Struct, frozen=True, array_like=True):
-    """A family, as a store remembers it."""
-
-    columns: str
-    supers: str = ""
-    order: Order = "name"
-    values: str = "bytes"
-
-    def __str__(self) -> str:
-        supers = f"supers={self.supers}, " if self.supers else ""
-        return f"{supers}columns={self.columns}, order={self.order!r}, values={self.values}"
-
-
-class TableRecord(msgspec.Struct, frozen=True, array_like=True):
-    """A table, as a store remembers it, so that nobody opens it as something else."""
-
-    kind: RowKind
-    keys: str
-    fenced_by: str
-    families: dict[str, FamilyRecord]
 
 
 class Family:

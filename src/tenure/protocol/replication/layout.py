@@ -20,17 +20,14 @@ number, so that key and entry together have the whole version.
 So a row is one range of keys, a super column one within it, and a page one within that.
 """
 
-from typing import Literal
-
 import msgspec
 from xxhash import xxh3_64_digest
 
 from tenure.protocol.replication.cells import packed_time
 from tenure.protocol.replication.names import escaped, unescaped
 from tenure.protocol.replication.versions import VERSION_BYTES
-
-Order = Literal["name", "time"]
-RowKind = Literal["ordered", "hashed"]
+from tenure.protocol.topology.ring import HASH_BYTES
+from tenure.protocol.topology.tables import Order, RowKind
 
 MARKER = b"\1"
 CELL = b"\2"
@@ -39,7 +36,6 @@ AFTER = b"\4"
 """Behind everything of a row, or of a super column."""
 
 TIME_BYTES = 8
-HASH_BYTES = 8
 _ALL = (1 << 64) - 1
 
 
@@ -60,6 +56,14 @@ class FamilyShape(msgspec.Struct, frozen=True):
 def position(key: bytes, kind: RowKind) -> bytes:
     """Where the row of `key` stands among the rows of its table."""
     return escaped(key) if kind == "ordered" else xxh3_64_digest(key) + escaped(key)
+
+
+def bound(token: bytes, kind: RowKind) -> bytes:
+    """What all positions of rows that stand at `token` on the ring, or above it, are at or above;
+    and those of all others below.
+    """
+    hashed = 0 if kind == "ordered" else HASH_BYTES
+    return token[:hashed] + token[hashed:].replace(b"\0", b"\0\xff")
 
 
 def row_key(at: bytes, kind: RowKind) -> tuple[bytes, int]:

@@ -15,8 +15,9 @@ from tenure.columns.backends.cassandra.statements import (
     to_run,
 )
 from tenure.columns.backends.contract import Fencing
-from tenure.columns.tables import Table, TableRecord, check_same
+from tenure.columns.tables import Table, check_same
 from tenure.errors import SchemaError, Unsupported
+from tenure.protocol.topology.tables import TableRecord
 
 MOST_REPLICAS = 3
 """Of a keyspace that is made here: as many as there are nodes, up to these."""

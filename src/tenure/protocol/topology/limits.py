@@ -1,0 +1,17 @@
+"""How large a cluster may grow, so that its topology can always be journaled, sent and kept."""
+
+from tenure.base.keys import KEY_BYTES
+
+NODES = 64
+"""Members and nodes that wait. Each topology is sent to all of them as a whole."""
+REMOVED = 10_000
+"""Removed nodes, which are remembered for ever: one a day for 27 years."""
+TABLES = 256
+FAMILIES = 4_096
+"""Of all tables together."""
+CLUSTERS = 64
+"""Of one journal."""
+TOKEN_BYTES = KEY_BYTES + 8
+"""As long as the position of a row: its key, and a hash before it."""
+TOPOLOGY_BYTES = 4 << 20
+"""Encoded, with whatever is said around it."""

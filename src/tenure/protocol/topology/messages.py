@@ -1,0 +1,93 @@
+"""What nodes and managers say to each other.
+
+A node asks, every few seconds and when it is poked, and is answered. Its request is complete: it
+says again all that counts, so that one that is lost, comes twice or comes late changes nothing. The
+manager hands out committed topologies only, so any that a node is told is true, whoever tells it;
+a node takes one of its own cluster (by id) with a higher version, and no other.
+"""
+
+from typing import Annotated, Literal, TypeAlias
+
+import msgspec
+
+from tenure.base.numbers import JournalId, Nonce, Number
+from tenure.protocol.topology.records import ClusterId, ClusterName, Node, NodeId, Topology
+
+Detail: TypeAlias = Annotated[str, msgspec.Meta(max_length=1000)]
+
+NodeRefusalReason = Literal[
+    "cluster",  # there is none of that name, or it is another one of that name
+    "removed",  # this node was taken out, for ever
+    "taken",  # another node has this name or address
+    "past",  # a later life of this node is there, or its disk was put back
+    "full",  # the cluster has no room for more nodes
+]
+
+
+class TopologyMessage(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """The base of all messages here."""
+
+
+class RangeWeight(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False):
+    """What one replica has of a part of the ring, and what is asked of it there."""
+
+    start: bytes
+    end: bytes | None
+    bytes: Number
+    requests: float = 0.0
+    """A second."""
+
+
+class NodeRequest(TopologyMessage, frozen=True, kw_only=True):
+    """What a node is, knows and has done: to whoever leads the managers."""
+
+    cluster: ClusterName
+    cluster_id: ClusterId = 0
+    """0 before it was told one."""
+    node: Node
+    life: Nonce
+    """Drawn at each start. Of two lives the one that came later counts."""
+    sequence: Number
+    """Rises within a life; the answer repeats it."""
+    version: Number = 0
+    """Of the topology that it has, on its disk; 0 for none."""
+    through: Number = 0
+    """The version with which the step began that it is through with: all that it gains is copied,
+    where that is `RingChange.began`; it has caught up, where that is `RingChange.joint` (R15)."""
+    copied: Number = 0
+    """Bytes of what it gains by the step that runs, to be shown."""
+    to_copy: Number = 0
+    counter: Number = 0
+    """That every promise of the node raises, durably (R26)."""
+    weights: tuple[RangeWeight, ...] = ()
+    """Of what it has, in order."""
+    topology: Topology | None = None
+    """What it has, where a manager has asked for it after a restore."""
+
+
+class TopologyTold(TopologyMessage, frozen=True, kw_only=True):
+    """How things are; the answer to a request, or said because something changed."""
+
+    sequence: Number = 0
+    """Of the request; 0 where there was none."""
+    journal: JournalId
+    leadership: Number
+    topology: Topology | None = None
+    """None where the node has this version."""
+    version: Number
+    wanted: bool = False
+    """The journal was restored: the node is to say what topology it has, with its next request."""
+
+
+class NodeRefused(TopologyMessage, frozen=True, kw_only=True):
+    """This node may not take part, and why."""
+
+    sequence: Number
+    node: NodeId
+    reason: NodeRefusalReason
+    detail: Detail
+
+
+ToTopologyLeader: TypeAlias = NodeRequest
+ToNode: TypeAlias = TopologyTold | NodeRefused
+"""And `Standby`, from a manager that does not lead."""

@@ -1,0 +1,225 @@
+"""The topology of a cluster: its nodes, their places on the ring, and who keeps which range.
+
+One value says all of it, and it never changes: a change makes another value with a higher version.
+Nodes keep it on disk, and tell each other (R14). Who has seen a version has seen all before it,
+because changes are made one after the other by whoever leads the managers, in their journal.
+
+The replicas of a range are listed, not computed: nodes of another release, or with another idea of
+racks, agree on them nevertheless. While a change runs, a range whose replicas change has two lists
+(R15). While the change is *filling*, requests go by the old list, and nodes that are new copy what
+there is. While it is *joint*, what a request needs it needs in both lists.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import Annotated, Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+from tenure.base.numbers import Nonce, Number
+from tenure.base.ranges import WHOLE, KeyRange
+from tenure.protocol.topology.limits import TOKEN_BYTES
+from tenure.protocol.topology.tables import TableRecord
+
+ClusterName: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+NodeName: TypeAlias = ClusterName
+Address: TypeAlias = Annotated[str, msgspec.Meta(max_length=1000)]
+ClusterId: TypeAlias = Nonce
+"""Drawn when the cluster is made, so that one that is made anew is another one."""
+NodeId: TypeAlias = Nonce
+"""Drawn by a node at its first start, and kept on its disk: another disk is another node."""
+Position: TypeAlias = bytes
+"""Where a row is on the ring: see `ring`."""
+Token: TypeAlias = Annotated[bytes, msgspec.Meta(min_length=1, max_length=TOKEN_BYTES)]
+"""Where a node is on the ring: the end of its own range, which begins at the token before."""
+
+Phase = Literal["settled", "filling", "joint"]
+ChangeKind = Literal["add", "remove", "replace", "move"]
+PlacementKind = Literal["rack_unaware", "rack_aware", "datacentre_aware"]
+
+NO_NODE = 0
+
+
+class Placement(msgspec.Struct, frozen=True, array_like=True):
+    """How many replicas a range has, and what they must have different."""
+
+    kind: PlacementKind = "rack_unaware"
+    replicas: Annotated[int, msgspec.Meta(ge=1, le=9)] = 3
+    """The paper's N: of all data centres together."""
+    datacentres: tuple[tuple[NodeName, Annotated[int, msgspec.Meta(ge=1, le=9)]], ...] = ()
+    """How many of them are in each; sorted, and empty unless it is datacentre aware."""
+
+    def __str__(self) -> str:
+        if self.kind == "datacentre_aware":
+            return ",".join(f"{name}={count}" for name, count in self.datacentres)
+        return str(self.replicas) if self.kind == "rack_unaware" else f"racks={self.replicas}"
+
+
+class Node(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """One node, as it described itself."""
+
+    id: NodeId
+    name: NodeName
+    address: Address
+    """Where it takes requests."""
+    gossip: Address = ""
+    """Where it takes datagrams."""
+    rack: NodeName = "rack"
+    datacentre: NodeName = "datacentre"
+    token: Token
+    """Its place on the ring; of a node that waits, the one that it drew."""
+    since: Number = 0
+    """The version with which it became a member; 0 while it waits."""
+
+
+class Removed(msgspec.Struct, frozen=True, array_like=True):
+    """A node that was taken out. Its id is refused for ever (R18)."""
+
+    id: NodeId
+    name: NodeName
+
+
+class ReplicaRange(msgspec.Struct, frozen=True, array_like=True):
+    """The replicas from `start` on, up to the start of the next one."""
+
+    start: bytes
+    old: tuple[NodeId, ...]
+    """The first is the node whose own range this is."""
+    new: tuple[NodeId, ...] = ()
+    """As it will be; empty where nothing changes."""
+
+
+class RingChange(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """The change that runs."""
+
+    kind: ChangeKind
+    node: NodeId
+    """That is added, removed or moved; or that replaces another."""
+    replaces: NodeId = NO_NODE
+    token: Token
+    """Where that node will be; where it is, if it is removed."""
+    began: Number
+    """The version with which it began to fill. A change that is begun anew has another."""
+    joint: Number = 0
+    """The version with which it became joint; 0 while it is filling."""
+
+    @property
+    def phase(self) -> Phase:
+        """Its step."""
+        return "joint" if self.joint else "filling"
+
+
+class Replicas(NamedTuple):
+    """Who keeps a range."""
+
+    range: KeyRange
+    old: tuple[NodeId, ...]
+    new: tuple[NodeId, ...]
+    """The same as `old` where nothing changes."""
+    phase: Phase
+    """Of this range: *settled* where its lists are the same, whatever else changes."""
+
+    @property
+    def lists(self) -> tuple[tuple[NodeId, ...], ...]:
+        """The lists in each of which the level of a request is needed (R15)."""
+        return (self.old, self.new) if self.phase == "joint" else (self.old,)
+
+    @property
+    def everyone(self) -> tuple[NodeId, ...]:
+        """Every replica that takes part in requests, each once (R6)."""
+        return self.old + self.gaining if self.phase == "joint" else self.old
+
+    @property
+    def gaining(self) -> tuple[NodeId, ...]:
+        """Those that did not have the range: they fill, then catch up."""
+        return tuple(node for node in self.new if node not in self.old)
+
+
+class Topology(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """All that nodes must agree on."""
+
+    cluster: ClusterName
+    id: ClusterId
+    version: Number
+    """The LSN of the record that made it so, and more after each `tenure restore`."""
+    placement: Placement
+    first_nodes: Number
+    """The ring is formed when so many nodes are there."""
+    nodes: tuple[Node, ...] = ()
+    """Members, sorted by id; with the one that joins, and the one that leaves."""
+    waiting: tuple[Node, ...] = ()
+    """Nodes that are known, and have not been added."""
+    removed: tuple[Removed, ...] = ()
+    ranges: tuple[ReplicaRange, ...] = ()
+    """Sorted; the first begins at the very start. None before the ring is formed."""
+    tables: dict[str, TableRecord] = {}
+    change: RingChange | None = None
+
+    def at(self, position: Position) -> Replicas:
+        """Who keeps the row at `position`; nobody before the ring is formed."""
+        if not self.ranges:
+            return Replicas(WHOLE, (), (), "settled")
+        return self._replicas(bisect_right(self.ranges, position, key=_start) - 1)
+
+    def each(self) -> Iterator[Replicas]:
+        """All ranges, in order."""
+        return map(self._replicas, range(len(self.ranges)))
+
+    def _replicas(self, index: int) -> Replicas:
+        found, after = self.ranges[index], self.ranges[index + 1 : index + 2]
+        key_range = KeyRange(found.start, after[0].start if after else None)
+        if not found.new:
+            return Replicas(key_range, found.old, found.old, "settled")
+        return Replicas(key_range, found.old, found.new, self.phase)
+
+    @property
+    def phase(self) -> Phase:
+        """Of the change that runs."""
+        return self.change.phase if self.change else "settled"
+
+    def node(self, node: NodeId) -> Node | None:
+        """The member of that id."""
+        return next((each for each in self.nodes if each.id == node), None)
+
+    def is_removed(self, node: NodeId) -> bool:
+        """Whether that node was taken out: nothing that it says counts (R10, R18)."""
+        return any(each.id == node for each in self.removed)
+
+    def kept_by(self, node: NodeId) -> list[Replicas]:
+        """The ranges that have that node in one of their lists."""
+        return [each for each in self.each() if node in each.old or node in each.new]
+
+    def gaining(self) -> dict[NodeId, list[KeyRange]]:
+        """What each node gains by the change that runs."""
+        found: dict[NodeId, list[KeyRange]] = {}
+        for replicas in self.each():
+            for node in replicas.gaining:
+                found.setdefault(node, []).append(replicas.range)
+        return found
+
+    def is_taken_over(self, mine: "Topology | None") -> bool:
+        """Whether somebody who has `mine` takes this in its place: it is of the same cluster, and
+        later. A node that has none takes that of its manager.
+        """
+        return mine is None or (self.id == mine.id and self.version > mine.version)
+
+    def invariants(self) -> None:
+        """Assert what must always hold."""
+        ids = [node.id for node in (*self.nodes, *self.waiting)]
+        ids += [node.id for node in self.removed]
+        assert len(set(ids)) == len(ids), ids
+        assert [node.id for node in self.nodes] == sorted(node.id for node in self.nodes)
+        starts = [each.start for each in self.ranges]
+        assert starts == sorted(set(starts)), starts
+        assert starts[:1] in ([], [b""]), starts
+        members = {node.id for node in self.nodes}
+        for each in self.ranges:
+            for replicas in filter(None, (each.old, each.new)):
+                assert len(set(replicas)) == len(replicas) == self.placement.replicas, each
+                assert members.issuperset(replicas), (members, each)
+            assert each.old != each.new
+        assert self.change is not None or not any(each.new for each in self.ranges)
+
+
+def _start(of: ReplicaRange) -> bytes:
+    return of.start

@@ -1,0 +1,45 @@
+"""The ring: where rows and nodes stand on it (Cassandra 5.1).
+
+A row of an ordered table stands where its key is among all keys; that of a hashed table where the
+hash of its key is, and its key behind that. Tables of both kinds share one ring, because what a
+node carries is the sum, and it is the sum that moves of tokens even out.
+
+A node's token is the end of its own range, which begins, included, at the token before. What is at
+the highest token or above it, and what is below the lowest, is the own range of the node with the
+lowest token: that is what makes it a ring.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from random import Random
+
+from xxhash import xxh3_64_digest
+
+from tenure.base.ranges import LOWEST, KeyRange
+from tenure.protocol.topology.records import Position, Token
+from tenure.protocol.topology.tables import RowKind
+
+HASH_BYTES = 8
+RANDOM_TOKEN_BYTES = 8
+
+
+def position(key: bytes, kind: RowKind) -> Position:
+    """Where the row of `key` stands in a table of `kind`."""
+    return key if kind == "ordered" else xxh3_64_digest(key) + key
+
+
+def random_token(random: Random) -> Token:
+    """Where a node stands that has nothing to choose by."""
+    return random.randbytes(RANDOM_TOKEN_BYTES - 1) + bytes([random.randrange(1, 256)])
+
+
+def owner_index(tokens: Sequence[Token], position: Position) -> int:
+    """Which of the sorted `tokens` is that of the node whose own range has `position`."""
+    above = (index for index, token in enumerate(tokens) if position < token)
+    return next(above, 0)
+
+
+def pieces(points: Iterable[bytes]) -> list[KeyRange]:
+    """The whole space, cut at `points`."""
+    starts = sorted({LOWEST, *points})
+    return [*(KeyRange(*ends) for ends in pairwise(starts)), KeyRange(starts[-1], None)]
