@@ -11,6 +11,7 @@ from tenure.errors import ConfigurationError
 from tenure.protocol.volume.entries import Entries
 from tenure.sim.kernel.run import Outcome
 from tenure.sim.volume.canaries import CANARIES, NONE, cache_canary
+from tenure.sim.volume.owned_strikes import OWNED
 from tenure.sim.volume.run import run_caches
 from tenure.sim.volume.strikes import ALONE
 from tenure.sim.volume.trial import VolumeTrial
@@ -26,6 +27,7 @@ class Soon(NamedTuple):
     promises: tuple[str, ...] = STALE
     faults: str = "all"
     rate: float = 1.0
+    owners: bool = False
 
 
 SOON = {
@@ -49,6 +51,7 @@ SOON = {
     "no-fence": Soon(8),
     "floors-stay": Soon(5),
     "writes-not-known": Soon(0),
+    "known-writes-stay-behind": Soon(1, ("V15",), owners=True),
     "starts-at-once": Soon(1),
     "old-memory-believed": Soon(0),
     "forgotten-while-active": Soon(1),
@@ -60,8 +63,9 @@ SOON = {
 
 
 def plan(soon: Soon, seed: int) -> VolumeTrial:
+    table = OWNED if soon.owners else ALONE
     return VolumeTrial(
-        owners=False, seed=seed, faults=ALONE.chosen(soon.faults), fault_rate=soon.rate
+        owners=soon.owners, seed=seed, faults=table.chosen(soon.faults), fault_rate=soon.rate
     )
 
 

@@ -16,15 +16,16 @@ from tenure.client.read_leases import ReadsOwner
 from tenure.errors import ConfigurationError
 from tenure.protocol.lease.messages import HandOff, LeaseResponse
 from tenure.protocol.lease.owner.events import (
+    Forget,
     Grant,
     Hold,
     Holdings,
     OwnerAction,
     ReadsEnded,
     Revoke,
-    SendLast,
     StopHandOver,
 )
+from tenure.protocol.volume.carried_writes import CarriedWrites
 from tenure.protocol.volume.server import VolumeServer
 from tenure.protocol.volume.server_events import (
     DrainAsked,
@@ -43,6 +44,7 @@ from tenure.protocol.volume.server_events import (
     VolumeClosed,
 )
 from tenure.runtime.driver import Driver
+from tenure.wire.volume import decode_known, encode_known
 
 
 class OwnersVolume:
@@ -65,6 +67,9 @@ class OwnersVolume:
         self._revoked: dict[int, list[KeyRange]] = {}
         """By revocation: what caches may still hit."""
         self._withdrawing: dict[KeyRange, Callable[[], None]] = {}
+        self._handing: dict[KeyRange, tuple[HandOff, Callable[[tuple[bytes, ...]], None]]] = {}
+        """What is handed over, and not served any more."""
+        self._carried = CarriedWrites()
 
     def _post(self, event: ServerEvent) -> None:
         self._driver.post(event)
@@ -123,6 +128,7 @@ class OwnersVolume:
                         history=self._holdings.journal,
                         quiet_ns=lease.quiet_ns,
                         reads_wait=not (self._volume.durable or lease.handed),
+                        known=self._carried.take(lease.range, lease.handed),
                     )
                     self._post(granted)
             case Revoke(revocation=revocation, leases=leases):
@@ -130,8 +136,8 @@ class OwnersVolume:
                 for lease in leases:
                     self._post(DrainAsked(lease.range, served=False))
                 self._end_reads()
-            case SendLast(order=order):
-                self._post(DrainAsked(order.range, served=False))
+            case Forget(range=key_range, number=number):
+                self._carried.forget(key_range, number)
             case StopHandOver(order=order):
                 self._keep_serving(order)
             case _:
@@ -145,6 +151,16 @@ class OwnersVolume:
             self._post(DrainAsked(order.range, served=True))
 
         self._shell.call(begin)
+
+    def hand_over(self, order: HandOff, then: Callable[[tuple[bytes, ...]], None]) -> None:
+        """See `GivesReads`."""
+        self._handing[order.range] = order, then
+        self._post(DrainAsked(order.range, served=False))
+
+    def take_writes(self, key_range: KeyRange, number: int, data: bytes) -> None:
+        """See `GivesReads`."""
+        known = decode_known(data)
+        self._shell.call(lambda: self._carried.add(key_range, number, known))
 
     def keep_serving(self, order: HandOff) -> None:
         """See `GivesReads`."""
@@ -164,19 +180,25 @@ class OwnersVolume:
         match action:
             case TellCache() | LoadObject() | RunBody() | FailWrite() | Noted():
                 self.engine.perform(action)
-            case Drained(range=key_range, served=served):
-                self._on_drained(key_range, served=served)
+            case Drained():
+                self._on_drained(action)
             case PersistMemory() | RaiseFence() | VolumeClosed():
                 raise AssertionError(action)  # only of servers that stand alone
             case _:
                 assert_never(action)
 
-    def _on_drained(self, key_range: KeyRange, *, served: bool) -> None:
+    def _on_drained(self, drained: Drained) -> None:
+        key_range = drained.range
         then = self._withdrawing.pop(key_range, None)
         if then is not None:
             then()
-        if served:
+        if drained.served:
             return
+        if key_range in self._handing:
+            order, tell = self._handing.pop(key_range)
+            if drained.known is not None:  # it may come back
+                self._carried.add(key_range, order.number, drained.known)
+            tell(() if drained.known is None else encode_known(drained.known))
         for ranges in self._revoked.values():
             if key_range in ranges:
                 ranges.remove(key_range)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from tenure.base.keys import PoolKind
+from tenure.base.ranges import KeyRange
 from tenure.client.environment import Environment
 from tenure.client.guard import Guards
 from tenure.client.shell import Shell
@@ -49,6 +50,18 @@ class GivesReads(Protocol):
     def withdraw(self, order: HandOff, then: Callable[[], None]) -> None:
         """Take back every read lease of what is handed over, and call `then` (V12). From any
         thread.
+        """
+        ...
+
+    def hand_over(self, order: HandOff, then: Callable[[tuple[bytes, ...]], None]) -> None:
+        """The range is not served any more: call `then` with what is known of its writes, for the
+        next owner.
+        """
+        ...
+
+    def take_writes(self, key_range: KeyRange, number: int, data: bytes) -> None:
+        """Some of that, of a range whose state arrives here as the lease of `number` left it. From
+        any thread. Raises RemoteProtocolError for what tells nothing.
         """
         ...
 

@@ -80,7 +80,9 @@ class States:
         end = self._ends_of(owner).giving[order] = GivingEnd(owner, order, self._ends_of)
         end.start()
 
-    def send_last(self, owner: OwnerProcess, order: HandOff) -> None:
+    def send_last(
+        self, owner: OwnerProcess, order: HandOff, writes: tuple[bytes, ...] = ()
+    ) -> None:
         """It is not served any more: send what changed."""
         end = self._ends_of(owner).giving.get(order)
         if end is None:
@@ -92,7 +94,7 @@ class States:
                 f"{owner.slot} ends serving {order.range} under number {order.number} while what "
                 "has begun there goes on, and was to be waited for",
             )
-        end.post(ServingEnded())
+        end.post(ServingEnded(writes))
 
     def stop(self, owner: OwnerProcess, order: HandOff) -> None:
         """The source stops: the taker sees its channel end."""

@@ -303,7 +303,8 @@ class TakingEnd(End[taking.Taking]):
     offer: Offer
 
     def __init__(self, process: OwnerProcess, channel: int, ends: Ends) -> None:
-        super().__init__(process, taking.Taking())
+        gives_reads = process.machine.view().config.reads_ns > 0
+        super().__init__(process, taking.Taking(gives_reads=gives_reads))
         self.channel = channel
         self._among = ends.taking
         ends.taking[channel] = self
@@ -329,6 +330,8 @@ class TakingEnd(End[taking.Taking]):
             case taking.TakeIn(chunk=chunk):
                 store.values |= msgspec.msgpack.decode(chunk.data, type=dict[bytes, int])
                 self.soon(taking.TookIn())
+            case taking.TakeWrites(data=data):
+                self.process.take_writes(self.offer, data)
             case taking.AskToKeep():
                 self.process.post(owner_events.Imported(self.channel))
             case taking.EndTaking():

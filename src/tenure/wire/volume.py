@@ -32,6 +32,7 @@ from tenure.protocol.volume.messages import (
     Write,
     WriteDone,
 )
+from tenure.protocol.volume.versions import KnownWrites
 from tenure.wire.checks import check_each
 from tenure.wire.frame import MessageWriter, Reader
 from tenure.wire.limits import CHUNK_BYTES, MESSAGE_BYTES, REQUEST_BYTES
@@ -134,6 +135,38 @@ def _check_to_cache(message: ToCache, version: int) -> None:
         case Invalidate(items=items):
             _check_items(items)
 
+
+# --- what is known of writes, from owner to owner -------------------------------------------------
+
+WRITES_PER_CHUNK: Final = 1_000
+"""Of a few hundred bytes each with long keys, so that a chunk is sent in milliseconds."""
+_known_encoder = msgspec.msgpack.Encoder()
+_known_decoder: msgspec.msgpack.Decoder[KnownWrites] = msgspec.msgpack.Decoder(KnownWrites)
+
+
+def encode_known(known: KnownWrites) -> tuple[bytes, ...]:
+    """What goes along with a range, in chunks."""
+    most = WRITES_PER_CHUNK
+    count = max(len(known.floors), len(known.writes))
+    return tuple(
+        _known_encoder.encode(KnownWrites(known.floors[i : i + most], known.writes[i : i + most]))
+        for i in range(0, count, most)
+    )
+
+
+def decode_known(data: bytes) -> KnownWrites:
+    """What one chunk tells. Raises RemoteProtocolError, whatever is wrong with the bytes."""
+    try:
+        known = _known_decoder.decode(data)
+        check_each([key_range for key_range, _ in known.floors])
+        for key, _ in known.writes:
+            _check_key(key)
+    except (ValueError, RecursionError) as error:
+        raise RemoteProtocolError(f"known writes are malformed: {str(error)[:200]}") from error
+    return known
+
+
+# --- reading --------------------------------------------------------------------------------------
 
 _for_server: msgspec.msgpack.Decoder[ToVolumeServer] = msgspec.msgpack.Decoder(ToVolumeServer)
 _for_cache: msgspec.msgpack.Decoder[ToCache] = msgspec.msgpack.Decoder(ToCache)

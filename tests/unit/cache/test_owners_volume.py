@@ -130,6 +130,35 @@ async def test_a_cache_reads_what_moves_and_nobody_reads_an_old_value() -> None:
             await it.turning(first.volume.changed(moved[0]))
 
 
+async def test_what_is_known_of_writes_moves_along_and_only_what_was_written_is_fetched_anew() -> (
+    None
+):
+    """V15: an entry that nobody has written since is current at the next owner too."""
+    async with stage() as it:
+        first = await it.rooms()
+        for room in ROOMS:
+            first.state[room] = "old"
+        cache = await it.cache(patience=20)
+        for room in ROOMS:
+            assert await it.turning(cache.get(room)) == "old"
+        async with first.volume.write(*ROOMS[::2]):
+            for room in ROOMS[::2]:
+                first.state[room] = "new"
+        first.loads.clear()
+        second = await it.rooms()
+        for _ in range(100):
+            await it.cluster.turn(0.1)
+            if len(second.state):
+                break
+        await it.cluster.turn(2)
+        moved = [room for room in ROOMS if second.owner.check(room)]
+        for room in ROOMS:
+            assert await it.turning(cache.get(room)) == ("new" if room in ROOMS[::2] else "old")
+        assert {room in ROOMS[::2] for room in moved} == {True, False}
+        assert second.loads == [room for room in moved if room in ROOMS[::2]]
+        assert first.loads == [room for room in ROOMS[::2] if room not in moved]
+
+
 async def test_what_an_owner_returns_is_withdrawn_first() -> None:
     """It closes while a cache may hit: nobody else gets the range before that is over (V12)."""
     async with stage() as it:

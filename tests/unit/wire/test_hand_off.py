@@ -44,18 +44,25 @@ TO_TAKER: list[ToTaker] = [
     Chunk(data=b""),
     Chunk(data=bytes(CHUNK_BYTES)),
     Chunk(data=b"some", is_urgent=True),
+    Chunk(data=b"some", is_urgent=True, tells_writes=True),
     Last(),
 ]
-TO_SOURCE: list[ToSource] = [Accepted(), Taken(), Whole(), NotTaken(why="it is served here")]
+TO_SOURCE: list[ToSource] = [
+    Accepted(),
+    Accepted(wants_writes=True),
+    Taken(),
+    Whole(),
+    NotTaken(why="it is served here"),
+]
 CASES = [(decode_to_taker, message) for message in TO_TAKER]
 CASES += [(decode_to_source, message) for message in TO_SOURCE]  # type: ignore[misc]
 DECODERS = (decode_to_taker, decode_to_source)
 SAMPLES = [encode(message) for message in [OFFER, Chunk(data=b"some state"), Last(), *TO_SOURCE]]
 BYTES = {
     OFFER: "0199a54f66666572a5726f6f6d73cf7fffffffffffffffc400c4016d01020307",
-    Chunk(data=b"some state"): "0193a54368756e6bc40a736f6d65207374617465c2",
+    Chunk(data=b"some state"): "0194a54368756e6bc40a736f6d65207374617465c2c2",
     Last(): "0191a44c617374",
-    Accepted(): "0191a84163636570746564",
+    Accepted(): "0192a84163636570746564c2",
     Taken(): "0191a554616b656e",
     Whole(): "0191a557686f6c65",
     NotTaken(why="no"): "0192a752656675736564a26e6f",
@@ -88,6 +95,13 @@ def test_a_chunk_of_before_it_could_be_urgent_is_not() -> None:
     assert decode_to_taker(packed("Chunk", b"some state")) == Chunk(
         data=b"some state", is_urgent=False
     )
+
+
+def test_owners_of_before_there_were_caches_neither_tell_of_writes_nor_want_to_be_told() -> None:
+    before = bytes.fromhex("0193a54368756e6bc40a736f6d65207374617465c2")
+    assert decode_to_taker(before) == Chunk(data=b"some state", tells_writes=False)
+    before = bytes.fromhex("0191a84163636570746564")
+    assert decode_to_source(before) == Accepted(wants_writes=False)
 
 
 def test_an_offer_of_before_there_were_secrets_has_none() -> None:

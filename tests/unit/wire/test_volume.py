@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from tenure.base.ranges import KeyRange
 from tenure.errors import LocalProtocolError, RemoteProtocolError
 from tenure.protocol.volume.limits import LISTED
 from tenure.protocol.volume.messages import (
@@ -31,13 +32,16 @@ from tenure.protocol.volume.messages import (
     Write,
     WriteDone,
 )
+from tenure.protocol.volume.versions import KnownWrites
 from tenure.wire.frame import Bytes
 from tenure.wire.volume import (
     FIRST_VERSION,
     OBJECT_KEY_BYTES,
     VALUE_BYTES,
+    decode_known,
     decode_to_cache,
     decode_to_volume_server,
+    encode_known,
     encode_volume,
 )
 
@@ -51,6 +55,43 @@ ITEMS = (
     Item(item=3, key=b"m", number=MOST, count=MOST, withdrawn=True),
 )
 GIVES: dict[str, Any] = {"term_ns": 7, "lease_ns": 8}
+
+KNOWN = KnownWrites(
+    ((KeyRange(b"a", b"m"), (5, 6)), (KeyRange(b"m"), (MOST, 0))), ((b"a", (5, 7)), (b"n", (5, 8)))
+)
+
+
+def test_what_is_known_of_writes_comes_in_chunks() -> None:
+    [data] = encode_known(KNOWN)
+    assert decode_known(data) == KNOWN
+    many = KnownWrites(KNOWN.floors, tuple((b"%d" % i, (5, i)) for i in range(2_500)))
+    chunks = [decode_known(each) for each in encode_known(many)]
+    assert [len(each.writes) for each in chunks] == [1_000, 1_000, 500]
+    assert (
+        KnownWrites(
+            tuple(floor for each in chunks for floor in each.floors),
+            tuple(write for each in chunks for write in each.writes),
+        )
+        == many
+    )
+    assert encode_known(KnownWrites((), ())) == ()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        b"",
+        b"nonsense",
+        msgspec.msgpack.encode([[[[b"b", b"a"], [1, 1]]], []]),
+        msgspec.msgpack.encode([[[[bytes(2_000), None], [1, 1]]], []]),
+        msgspec.msgpack.encode([[], [[bytes(OBJECT_KEY_BYTES + 1), [1, 1]]]]),
+        msgspec.msgpack.encode([[], [[b"a", ["1", 1]]]]),
+    ],
+)
+def test_known_writes_that_tell_nothing_are_refused(wrong: bytes) -> None:
+    with pytest.raises(RemoteProtocolError, match="known writes are malformed"):
+        decode_known(wrong)
+
 
 # Each with the bytes that the first version has written: they must be read for ever.
 GOLDEN: list[tuple[VolumeMessage, str]] = [

@@ -7,6 +7,8 @@ from typing import assert_never
 from tenure.client.environment import Environment
 from tenure.client.hand_off.application import Application, Arrival
 from tenure.client.hand_off.line import Line
+from tenure.client.read_leases import GivesReads
+from tenure.errors import RemoteProtocolError
 from tenure.protocol.lease.owner.taking import (
     AskToAdmit,
     AskToKeep,
@@ -14,11 +16,12 @@ from tenure.protocol.lease.owner.taking import (
     Cleared,
     EndTaking,
     TakeIn,
+    TakeWrites,
     Taking,
     TakingAction,
     TookIn,
 )
-from tenure.protocol.lease.owner.transfer import Chunk, HangUp, Listen, Say
+from tenure.protocol.lease.owner.transfer import Chunk, HangUp, Listen, PeerErred, Say
 from tenure.wire.hand_off import decode_to_taker
 
 
@@ -32,8 +35,11 @@ class TakingLine(Line):
         environment: Environment,
         application: Application,
         report: "Callable[[TakingLine, AskToAdmit | AskToKeep | EndTaking], None]",
+        reads: GivesReads | None = None,
     ) -> None:
-        super().__init__(Taking(), environment.clock, environment.timers(), decode_to_taker)
+        machine = Taking(gives_reads=reads is not None)
+        super().__init__(machine, environment.clock, environment.timers(), decode_to_taker)
+        self._reads = reads
         self.number = number
         self.peer = peer
         self.is_admitted = False
@@ -54,6 +60,8 @@ class TakingLine(Line):
                 self.call(self._clear)
             case TakeIn(chunk=chunk):
                 self.call(partial(self._take_in, chunk))
+            case TakeWrites(data=data):
+                self._take_writes(data)
             case Say() | Listen() | HangUp():
                 raise AssertionError(action)
             case _:
@@ -65,6 +73,14 @@ class TakingLine(Line):
 
     def clean_up(self) -> None:
         """See `Line.clean_up`. What came is the owner machine's to keep or to forget."""
+
+    def _take_writes(self, data: bytes) -> None:
+        assert self.arrival is not None
+        assert self._reads is not None
+        try:
+            self._reads.take_writes(self.arrival.range, self.arrival.number, data)
+        except RemoteProtocolError as error:
+            self.post(PeerErred(str(error)))
 
     async def _clear(self) -> Cleared:
         assert self.arrival is not None

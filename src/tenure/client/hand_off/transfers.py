@@ -232,11 +232,17 @@ class Transfers:
     def send_last(self, order: HandOff) -> None:
         """See `SendLast`."""
         self._handed.assign(order.range, order.number)
+        if self._owner.reads is None:
+            self._send_last(order, ())
+        else:
+            self._owner.reads.hand_over(order, lambda writes: self._send_last(order, writes))
+
+    def _send_last(self, order: HandOff, writes: tuple[bytes, ...]) -> None:
         line = self._givings.get(order)
         if line is None:
             self._owner.post(HandOffFailed(order))
         else:
-            self._post_to(line, ServingEnded())
+            self._post_to(line, ServingEnded(writes))
 
     def stop_giving(self, order: HandOff) -> None:
         """See `StopHandOver`."""
@@ -256,7 +262,9 @@ class Transfers:
             await channel.send(encode(NotTaken(why=why)))
             return
         number = next(self._numbers)
-        line = TakingLine(number, peer, owner.environment, self.application, self._on_taking)
+        line = TakingLine(
+            number, peer, owner.environment, self.application, self._on_taking, owner.reads
+        )
         self._takings[line.number] = line
         try:
             await line.run(channel)

@@ -19,7 +19,7 @@ Version = tuple[int, int]
 NOTHING: Version = (0, 0)
 
 
-class KnownWrites(msgspec.Struct, frozen=True):
+class KnownWrites(msgspec.Struct, frozen=True, array_like=True):
     """The floors and the last writes of a range, as they travel with its state."""
 
     floors: tuple[tuple[KeyRange, Version], ...]

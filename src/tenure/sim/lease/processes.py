@@ -23,6 +23,7 @@ from tenure.protocol.lease.owner import events as owner_events
 from tenure.protocol.lease.owner.events import Holdings
 from tenure.protocol.lease.owner.lapse import Lapse
 from tenure.protocol.lease.owner.machine import OwnerMachine
+from tenure.protocol.lease.owner.transfer import Offer
 from tenure.protocol.lease.records import JournalAction
 from tenure.protocol.lease.timing import Timing
 from tenure.protocol.log.journal import LOG_ACTIONS, Seat
@@ -86,8 +87,10 @@ class StateMoves(Protocol):
         """Copy ahead."""
         ...
 
-    def send_last(self, owner: "OwnerProcess", order: HandOff) -> None:
-        """Send the last difference."""
+    def send_last(
+        self, owner: "OwnerProcess", order: HandOff, writes: tuple[bytes, ...] = ()
+    ) -> None:
+        """Send the last difference, and what is known of writes."""
         ...
 
     def stop(self, owner: "OwnerProcess", order: HandOff) -> None:
@@ -359,7 +362,7 @@ class OwnerProcess(LeaseProcess):
                 self.site.tell(self.slot, "hands over", order)
                 self.site.states.hand_over(self, order)
             case owner_events.SendLast(order=order):
-                self.site.states.send_last(self, order)
+                self.send_last(order)
             case owner_events.StopHandOver(order=order):
                 self.site.tell(self.slot, "hands over no more", order)
                 self.site.states.stop(self, order)
@@ -368,6 +371,14 @@ class OwnerProcess(LeaseProcess):
             case owner_events.Forget(revocation=revocation, range=key_range, number=number):
                 self.site.states.stop_arriving(self, key_range, number)
                 self.site.workload.on_revoke(self, revocation, [key_range])
+
+    def send_last(self, order: HandOff) -> None:
+        """It serves the range no more."""
+        self.site.states.send_last(self, order)
+
+    def take_writes(self, offer: Offer, data: bytes) -> None:
+        """What is known of the writes of a range that arrives."""
+        raise AssertionError(data)  # only of owners that give read leases
 
     def withdraw(self, order: HandOff) -> None:
         """Take back every read lease of what it is handing over: nobody has one."""

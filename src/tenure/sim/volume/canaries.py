@@ -6,6 +6,7 @@ import msgspec
 
 from tenure.base.instants import FAR_FUTURE
 from tenure.protocol.volume.asking import Asks
+from tenure.protocol.volume.carried_writes import CarriedWrites
 from tenure.protocol.volume.client import CacheMachine
 from tenure.protocol.volume.drains import Drains
 from tenure.protocol.volume.entries import Entries
@@ -147,6 +148,11 @@ CANARIES = (
         "writes-not-known",
         "V15: an entry is compared with the last write of its object",
         ((Versions, "written", breaks.raised_by_nothing),),
+    ),
+    VolumeCanary(
+        "known-writes-stay-behind",
+        "V15: what is known of writes goes where the state goes",
+        ((CarriedWrites, "add", breaks.nothing),),
     ),
     VolumeCanary(
         "starts-at-once",

@@ -4,8 +4,11 @@ from collections.abc import Sequence
 
 from tenure.base.instants import Instant
 from tenure.base.keys import Key
+from tenure.base.rangemap import RangeMap
+from tenure.protocol.lease.messages import Leased
 from tenure.protocol.volume.server_events import RunBody
 from tenure.protocol.volume.terms import Terms
+from tenure.protocol.volume.versions import KnownWrites
 from tenure.sim.kernel.checkers import InvariantChecker, Violation
 from tenure.sim.kernel.process import SimProcess
 from tenure.sim.volume.history import KeyHistory
@@ -126,7 +129,18 @@ class VolumeCheckers(InvariantChecker):
             detail = f"{server.slot} waited {body.waited_ns} ns, and {bound} are the most"
             raise Violation("C3: a write waited too long", detail)
 
-    # --- C6: what a server knows ---
+    # --- what a server knows ---
+
+    def on_granted(self, server: AnyServer, lease: Leased, known: KnownWrites | None) -> None:
+        """With the state of a range comes what is known of its writes (V15)."""
+        if not lease.handed:
+            return
+        floors = RangeMap.of([], default=False)
+        for piece, _ in () if known is None else known.floors:
+            floors.assign(piece, value=True)
+        if not floors.has(lease.range, value=True):
+            detail = f"{server.slot} was granted {lease.range} with the state of {lease.handed}"
+            raise Violation("V15: what is known of writes stayed behind", detail)
 
     def on_heard(self, server: AnyServer, client: int) -> None:
         """A message of a client has reached its server."""

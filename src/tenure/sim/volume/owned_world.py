@@ -18,7 +18,6 @@ from tenure.protocol.volume.client_events import CacheConfig, RoutesChanged
 from tenure.protocol.volume.messages import VolumeMessage
 from tenure.protocol.volume.server import VolumeServer
 from tenure.protocol.volume.server_events import ServerConfig
-from tenure.protocol.volume.versions import KnownWrites
 from tenure.sim.kernel.faults import FaultTable
 from tenure.sim.kernel.hosts import HostProcess
 from tenure.sim.kernel.network import Codec
@@ -73,7 +72,6 @@ class OwnedCachesWorld(LeaseWorld, OwnedSite):
         self.nonces = {}
         self._ranks: dict[int, int] = {}
         self._reader_is_stopped = False
-        self.known: dict[tuple[int, int], list[tuple[KeyRange, KnownWrites]]] = {}
         self.earlier = []
         super().__init__(
             Trial(

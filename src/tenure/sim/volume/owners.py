@@ -16,16 +16,18 @@ from tenure.protocol.lease.messages import HandOff, Leased
 from tenure.protocol.lease.owner import events as owner_events
 from tenure.protocol.lease.owner.events import Holdings, OwnerView
 from tenure.protocol.lease.owner.machine import OwnerMachine
+from tenure.protocol.lease.owner.transfer import Offer
 from tenure.protocol.volume import server_events
+from tenure.protocol.volume.carried_writes import CarriedWrites
 from tenure.protocol.volume.messages import VolumeMessage
 from tenure.protocol.volume.server import VolumeServer
-from tenure.protocol.volume.versions import KnownWrites
 from tenure.sim.kernel.clocks import SimClock
 from tenure.sim.kernel.hosts import HostProcess
 from tenure.sim.kernel.process import SimProcess
 from tenure.sim.lease.processes import LeaseSite, OwnerProcess
 from tenure.sim.volume.processes import SERVERS_STOP_BEFORE, AnyServer, VolumeSite
 from tenure.sim.volume.store import Fence
+from tenure.wire.volume import decode_known, encode_known
 
 OF_SERVERS = get_args(server_events.ServerEvent)
 BY_SERVERS = (
@@ -81,9 +83,6 @@ class OwnerAndServer:
 class OwnedSite(LeaseSite, VolumeSite):
     """A world of caches with owners, as everything in it sees it."""
 
-    known: dict[tuple[int, int], list[tuple[KeyRange, KnownWrites]]]
-    """What went with the state of a range: by history, and the number it was served under."""
-
     @abstractmethod
     def rank(self, history: int) -> int:
         """Which history that is, counted as they come."""
@@ -108,8 +107,9 @@ class VolumeOwner(OwnerProcess, AnyServer):
         self._revoked: dict[int, list[KeyRange]] = {}
         """By revocation: what caches may still hit."""
         self._withdrawing: dict[KeyRange, HandOff] = {}
-        self._handing: dict[KeyRange, int] = {}
-        """Under which number what is handed over was served."""
+        self._handing: dict[KeyRange, HandOff] = {}
+        """What is handed over, and not served any more."""
+        self._carried = CarriedWrites()
 
     def fence(self, number: int) -> Fence:
         """Numbers are of a history."""
@@ -145,17 +145,14 @@ class VolumeOwner(OwnerProcess, AnyServer):
                 self._revoked[revocation] = [lease.range for lease in leases]
                 for lease in leases:
                     self.post(server_events.DrainAsked(lease.range, served=False))
-            case owner_events.SendLast(order=order):
-                self._handing[order.range] = order.number
-                self.post(server_events.DrainAsked(order.range, served=False))
+            case owner_events.Forget(range=key_range, number=number):
+                self._carried.forget(key_range, number)
             case owner_events.StopHandOver(order=order):
                 self.keep_serving(order)
 
     def _begin(self, holdings: Holdings, lease: Leased) -> None:
-        known = None
-        for key_range, found in self.site.known.get((holdings.journal, lease.handed), ()):
-            if lease.handed and key_range.covers(lease.range):
-                known = found
+        known = self._carried.take(lease.range, lease.handed)
+        self.site.judge.on_granted(self, lease, known)
         granted = server_events.RangeGranted(
             range=lease.range,
             number=lease.number,
@@ -166,6 +163,15 @@ class VolumeOwner(OwnerProcess, AnyServer):
         self.post(granted)
 
     # --- what goes ---
+
+    def send_last(self, order: HandOff) -> None:
+        """It serves the range no more, and what it knows of its writes goes along."""
+        self._handing[order.range] = order
+        self.post(server_events.DrainAsked(order.range, served=False))
+
+    def take_writes(self, offer: Offer, data: bytes) -> None:
+        """What is known of the writes of a range that arrives."""
+        self._carried.add(offer.range, offer.number, decode_known(data))
 
     def withdraw(self, order: HandOff) -> None:
         """Take back every read lease of what it is handing over."""
@@ -188,10 +194,13 @@ class VolumeOwner(OwnerProcess, AnyServer):
             if order is not None:
                 self.site.states.withdrawn(self, order)
             return
-        number = self._handing.pop(drained.range, None)
-        if number is not None and drained.known is not None:
-            which = self.volume.context.history, number
-            self.site.known.setdefault(which, []).append((drained.range, drained.known))
+        handing = self._handing.pop(drained.range, None)
+        if handing is not None:
+            writes: tuple[bytes, ...] = ()
+            if drained.known is not None:
+                self._carried.add(handing.range, handing.number, drained.known)
+                writes = encode_known(drained.known)
+            self.site.states.send_last(self, handing, writes)
         for revocation, ranges in list(self._revoked.items()):
             if drained.range in ranges:
                 ranges.remove(drained.range)

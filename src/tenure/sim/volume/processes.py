@@ -7,9 +7,11 @@ from typing import Any, Protocol
 from tenure.base.instants import MILLISECOND_NS
 from tenure.base.keys import Key
 from tenure.base.noted import Noted
+from tenure.protocol.lease.messages import Leased
 from tenure.protocol.volume import client_events, server_events
 from tenure.protocol.volume.client import CacheMachine
 from tenure.protocol.volume.server import VolumeServer
+from tenure.protocol.volume.versions import KnownWrites
 from tenure.sim.kernel.clocks import SimClock
 from tenure.sim.kernel.faults import Fault
 from tenure.sim.kernel.network import Network
@@ -40,6 +42,10 @@ class Judging(Protocol):
 
     def on_stored(self, key: Key) -> None:
         """The store has another value."""
+        ...
+
+    def on_granted(self, server: "AnyServer", lease: Leased, known: KnownWrites | None) -> None:
+        """An owner was granted a range, with what came along of its writes."""
         ...
 
     def on_saw(self, cache: "CacheProcess", key: Key, value: bytes) -> None:

@@ -81,6 +81,9 @@ class Withdrawn(msgspec.Struct, frozen=True):
 class ServingEnded(msgspec.Struct, frozen=True):
     """The range is not served any more: the next difference is the last."""
 
+    writes: tuple[bytes, ...] = ()
+    """What is known of its writes, for a taker that gives read leases too (V15)."""
+
 
 class GivingStopped(msgspec.Struct, frozen=True):
     """The owner machine wants it no more."""
@@ -190,6 +193,9 @@ class Giving:
         self._bytes = 0
         """Of this round."""
         self._in_hand: deque[bytes] = deque()
+        self._wants_writes = False
+        self._writes: deque[bytes] = deque()
+        """What is known of writes, and is not sent yet: a few chunks, which are there already."""
         self._is_exporting = self._is_making = False
         self._has_made_all = True
         self._under_way = 0
@@ -274,8 +280,10 @@ class Giving:
             case Withdrawn():
                 self._is_withdrawn = True
                 self._end_settling(now)
-            case ServingEnded():
+            case ServingEnded(writes=writes):
                 self._phase = "ending"
+                if self._wants_writes:
+                    self._writes.extend(writes)
                 self._begin_round()
             case GivingStopped():
                 self._end()
@@ -298,8 +306,8 @@ class Giving:
             case NotTaken(why=why):
                 self._fail(f"it refused: {why}")
                 return
-            case Accepted() if self._phase == "offered":
-                self._phase = "copying"
+            case Accepted(wants_writes=wants_writes) if self._phase == "offered":
+                self._phase, self._wants_writes = "copying", wants_writes
                 self._begin_round()
             case Taken() if self._under_way > 0:
                 self._under_way -= 1
@@ -342,11 +350,14 @@ class Giving:
 
     def _send_more(self, now: Instant) -> None:
         is_last = self._phase == "ending"
-        while self._in_hand and self._under_way < CHUNKS_UNDER_WAY:
+        while (self._writes or self._in_hand) and self._under_way < CHUNKS_UNDER_WAY:
             self._under_way += 1
-            self._actions.append(Say(Chunk(data=self._in_hand.popleft(), is_urgent=is_last)))
+            tells_writes = bool(self._writes)
+            data = (self._writes or self._in_hand).popleft()
+            chunk = Chunk(data=data, is_urgent=is_last, tells_writes=tells_writes)
+            self._actions.append(Say(chunk))
         self._make_more()
-        if not self._has_made_all or self._in_hand:
+        if not self._has_made_all or self._in_hand or self._writes:
             return
         if is_last:
             self._phase = "all sent"

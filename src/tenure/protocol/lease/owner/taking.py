@@ -88,6 +88,12 @@ class TakeIn(msgspec.Struct, frozen=True):
     chunk: Chunk
 
 
+class TakeWrites(msgspec.Struct, frozen=True):
+    """Tell whoever gives read leases here what is known of the range's writes."""
+
+    data: bytes
+
+
 class AskToKeep(msgspec.Struct, frozen=True):
     """Tell the owner machine Imported."""
 
@@ -99,7 +105,7 @@ class EndTaking(msgspec.Struct, frozen=True):
 
 
 TakingAction: TypeAlias = (
-    Say | Listen | HangUp | AskToAdmit | Clear | TakeIn | AskToKeep | EndTaking
+    Say | Listen | HangUp | AskToAdmit | Clear | TakeIn | TakeWrites | AskToKeep | EndTaking
 )
 TakingPhase: TypeAlias = Literal[
     "new", "silent", "asking", "clearing", "arriving", "importing", "whole", "over"
@@ -109,7 +115,8 @@ TakingPhase: TypeAlias = Literal[
 class Taking:
     """A channel on which a range may come."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, gives_reads: bool = False) -> None:
+        self._gives_reads = gives_reads
         self._phase: TakingPhase = "new"
         self._due_at = FAR_FUTURE
         """When the source must have said something, or the application have come back."""
@@ -163,7 +170,7 @@ class Taking:
                 self._actions.append(Clear())
             case Cleared():
                 self._become("arriving")
-                self._actions += [Say(Accepted()), Listen()]
+                self._actions += [Say(Accepted(wants_writes=self._gives_reads)), Listen()]
             case TookIn():
                 self._become("arriving")
                 self._actions += [Say(Taken()), Listen()]
@@ -178,6 +185,11 @@ class Taking:
             case Offer() if self._phase == "silent":
                 self._become("asking")
                 self._actions.append(AskToAdmit(message))
+            case Chunk(tells_writes=True, data=data) if self._phase == "arriving":
+                if not self._gives_reads:
+                    self._refuse("what is known of writes, where no read leases are given")
+                    return
+                self._actions += [TakeWrites(data), Say(Taken()), Listen()]
             case Chunk() if self._phase == "arriving":
                 self._become("importing", Instant(now + CALL_NS))
                 self._actions.append(TakeIn(message))

@@ -57,6 +57,9 @@ class Chunk(PeerMessage, frozen=True, kw_only=True):
     data: bytes
     is_urgent: bool = False
     """It is of the last difference: nobody serves the range until it is taken."""
+    tells_writes: bool = False
+    """It is no state. It tells what is known of the range's writes (V15), in the words of whoever
+    gives read leases there."""
 
 
 class Last(PeerMessage, frozen=True, kw_only=True):
@@ -65,6 +68,9 @@ class Last(PeerMessage, frozen=True, kw_only=True):
 
 class Accepted(PeerMessage, frozen=True, kw_only=True):
     """Send it."""
+
+    wants_writes: bool = False
+    """Also what is known of its writes. A taker of before there were caches does not say so."""
 
 
 class Taken(PeerMessage, frozen=True, kw_only=True):

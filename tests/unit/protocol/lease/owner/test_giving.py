@@ -91,10 +91,10 @@ class Given:
         return self.on(ChunkMade(None))
 
 
-def accepted(*, gives_reads: bool = False) -> Given:
+def accepted(*, gives_reads: bool = False, wants_writes: bool = False) -> Given:
     given = Given(gives_reads=gives_reads)
     given.on(PeerReached())
-    assert given.hears(Accepted()) == [Export(), Listen()]
+    assert given.hears(Accepted(wants_writes=wants_writes)) == [Export(), Listen()]
     return given
 
 
@@ -223,6 +223,35 @@ def test_an_application_that_does_not_give_its_last_difference_is_not_waited_for
         [failed, _] = given.advance(by=CALL_NS)
         assert isinstance(failed, FailGiving)
         assert "has not given its last difference for 10 s" in failed.why
+
+
+# --- what is known of writes ----------------------------------------------------------------------
+
+
+def test_what_is_known_of_writes_goes_before_the_last_difference() -> None:
+    """V15: under the same bound of chunks, to a taker that wants it."""
+    given = accepted(wants_writes=True)
+    given.gives_round(b"all")
+    given.gives_round()
+    assert given.on(Settled()) == [EndServing()]
+    writes = tuple(b"writes %d" % i for i in range(CHUNKS_UNDER_WAY + 1))
+    assert given.on(ServingEnded(writes)) == [Export()]
+    given.on(ExportBegun())
+    told = [Say(Chunk(data=each, is_urgent=True, tells_writes=True)) for each in writes]
+    assert given.on(ChunkMade(b"last")) == [*told[:-1], MakeChunk(True)]
+    assert given.on(ChunkMade(None)) == []
+    assert given.hears(Taken()) == [told[-1], Listen()]
+    assert given.hears(Taken()) == [
+        Say(Chunk(data=b"last", is_urgent=True)),
+        Say(Last()),
+        Listen(),
+    ]
+
+
+def test_a_taker_that_does_not_want_it_is_told_nothing_of_writes() -> None:
+    given = copied()
+    given.on(ServingEnded((b"writes",)), ExportBegun())
+    assert given.on(ChunkMade(None)) == [Say(Last())]
 
 
 # --- limits ---------------------------------------------------------------------------------------

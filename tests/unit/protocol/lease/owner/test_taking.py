@@ -13,6 +13,7 @@ from tenure.protocol.lease.owner.taking import (
     EndTaking,
     Kept,
     TakeIn,
+    TakeWrites,
     Taking,
     TakingAction,
     TakingEvent,
@@ -54,8 +55,8 @@ PHASES["whole"] = (*PHASES["arriving"], PeerSaid(Last()))
 class Steps:
     """A taking, step by step, at an instant that the test moves."""
 
-    def __init__(self, phase: str = "silent") -> None:
-        self.machine = Taking()
+    def __init__(self, phase: str = "silent", *, gives_reads: bool = False) -> None:
+        self.machine = Taking(gives_reads=gives_reads)
         self.now = Instant(100)
         self.wake_at = FAR_FUTURE
         assert self.advance() == [Listen()]
@@ -93,6 +94,19 @@ def test_a_range_comes_chunk_by_chunk_each_taken_in_before_the_next_is_heard() -
     assert steps.on(PeerSaid(Last())) == [AskToKeep()]
     assert steps.on(Kept()) == [Say(Whole()), HangUp()]
     assert steps.wake_at == FAR_FUTURE
+
+
+def test_what_is_known_of_writes_is_taken_where_read_leases_are_given() -> None:
+    """V15: nothing of it goes to the application, which is not waited for."""
+    steps = Steps(gives_reads=True)
+    steps.on(PeerSaid(OFFER), Admitted())
+    assert steps.on(Cleared()) == [Say(Accepted(wants_writes=True)), Listen()]
+    told = Chunk(data=b"writes", is_urgent=True, tells_writes=True)
+    assert steps.on(PeerSaid(told)) == [TakeWrites(b"writes"), Say(Taken()), Listen()]
+    assert steps.on(PeerSaid(CHUNK)) == [TakeIn(CHUNK)]
+    steps = Steps("arriving")
+    why = "what is known of writes, where no read leases are given"
+    assert steps.on(PeerSaid(told)) == refused(why)
 
 
 def test_whoever_offers_nothing_is_let_go_without_a_word() -> None:
