@@ -12,6 +12,7 @@ from tests.simulation.test_schedules_of_histories import (
     a_first_start_beside_another_history,
     a_journal_is_replaced_under_its_leader,
     a_memory_journal_starts_anew,
+    an_owner_has_seen_a_later_leader,
 )
 from tests.unit.protocol.lease.driven_owner import at, introduction, renewing
 from tests.unit.protocol.lease.leader.test_change_log import (
@@ -53,6 +54,7 @@ STORIES: dict[str, Callable[[], object]] = {
     "takeover-waits-its-own-hold": a_failover_onto_a_shorter_preset,
     "leads-from-the-answer": an_answer_to_a_beat_comes_late,
     "lower-leadership-followed": an_overtaken_leader_answers_a_search,
+    "receipt-not-shown": an_owner_has_seen_a_later_leader,
     "listed-numbers-not-compared": what_is_listed_under_another_number,
     "equal-number-granted": a_number_that_was_seen_is_granted_again,
     "new-journal-waits-a-term": lambda: a_memory_journal_starts_anew(first_start=False),

@@ -310,6 +310,39 @@ def test_10_another_leader_under_the_same_number_is_refused() -> None:
     ends_badly(two_led_under_one_number, without=FOLLOWS_ANYBODY, promise="S1")
 
 
+def an_owner_has_seen_a_later_leader() -> None:
+    """The copy is of the first leader's time, before any owner was given anything. `p`, which has
+    every key from the third, finds nobody but the second one, which leads on the copy.
+    """
+    stage = Stage()
+    a = stage.manager("a")
+    stage.owner("none").close()
+    old = stage.journal.seat, a.leader.context.history.state(), stage.journal.lsn
+    for before, after in ("ab", "ba"):
+        stage.managers[before].kill()
+        stage.manager(after)
+        stage.run(5)
+    p = stage.owner("p")
+    stage.run_until(lambda: stage.holders(KEY) == ["p"])
+    stage.managers["a"].kill()
+    stage.put_back(*old)
+    again = stage.manager("b")
+    stage.run_until(lambda: again.leads, at_most=5)
+    assert (again.machine.leadership.leadership, p.machine.leadership) == (2, 3)
+    p.post(ManagerLost("a"))
+    stage.run(1)
+    stage.owner("q")
+    stage.run(2)
+    assert "old copy" in (again.gave_up or "it went on")
+    assert stage.holders(KEY) == ["p"]
+
+
+def test_10_an_owner_that_knows_a_later_leader_is_a_witness() -> None:
+    """P19, P22: it does not follow, and says why; owners alone can show that a journal is old."""
+    an_owner_has_seen_a_later_leader()
+    ends_badly(an_owner_has_seen_a_later_leader, without="receipt-not-shown", promise="S1")
+
+
 def a_number_was_given_to_another() -> None:
     """The copy is of before `p` joined: `q`, which joins on it, is numbered as `p` was. Then `p`,
     which has every key, speaks: were it only told that it is past, the leader would go on.

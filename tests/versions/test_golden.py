@@ -91,6 +91,7 @@ ADDED: dict[str, object] = {
     "Member.process": A_PROCESS,
     "Hello.journal": 77,
     "Hello.name": "alice",
+    "Hello.receipt": b"sealed",
     "PromiseLowered.older": 77,
     "State.older": 77,
     "PoolState.deleted": True,

@@ -172,6 +172,13 @@ def test_while_the_journal_is_an_old_copy_nothing_is_judged_but_that_it_is_notic
     assert world.not_well() == f"l0 knows LSN {lsn} of a journal that ends at {lsn - 1}"
 
 
+def test_owners_too_can_notice_an_old_copy(world: LeaseWorld) -> None:
+    seat = world.journal.seat
+    world.put_back((world.journal.journal, replace(seat, leadership=0), world.copied_journal()))
+    known = f"o0 knows leadership {seat.leadership} of a journal led to 0"
+    assert world.not_well() == known
+
+
 def test_an_old_copy_that_nobody_can_notice_is_the_journal_from_then_on(world: LeaseWorld) -> None:
     """Its numbers are given again: what was written under the first ones is not asked for."""
     owner, key = holder(world), world.workload.keys[0]

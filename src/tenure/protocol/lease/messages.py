@@ -164,6 +164,9 @@ class Hello(Message, frozen=True, kw_only=True):
     there was another one (P22)."""
     name: Text = ""
     """The owner's, for the manager's log."""
+    receipt: ReceiptBytes = b""
+    """Of the last answer that its owner took: whoever leads on an old copy learns it from here, as
+    its leadership may be one that the owner does not follow."""
 
 
 class Join(Message, frozen=True, kw_only=True):

@@ -20,8 +20,9 @@ from tenure.protocol.lease.leader.renumbering import Renumbering
 from tenure.protocol.lease.leader.session import NOT_RECALLED, Session
 from tenure.protocol.lease.leader.witnesses import Witnesses
 from tenure.protocol.lease.lookup.machine import UNKNOWN, LookupMachine
-from tenure.protocol.lease.messages import Held, Process
+from tenure.protocol.lease.messages import Held, Hello, Process
 from tenure.protocol.lease.owner.belief import Belief
+from tenure.protocol.lease.owner.events import OwnerConfig
 from tenure.protocol.lease.owner.machine import OwnerMachine
 from tenure.protocol.lease.records import AnyRecord
 from tenure.protocol.lease.table import FIRST_NUMBER, NOBODY, LeaseTable, Right
@@ -100,6 +101,7 @@ _original_beaten = Leadership.on_beaten
 _original_leader = Leader.__init__
 _original_answered: Callable[..., None] = LookupMachine.__dict__["_answered"]
 _original_lookup_take: Callable[..., None] = LookupMachine.__dict__["_take"]
+_original_hello = OwnerConfig.hello
 _original_introduction: Callable[..., None] = OwnerMachine.__dict__["_on_introduction"]
 _original_pool_advance = Pool.advance
 _original_grant: Callable[..., Any] = Pool.__dict__["_grant"]
@@ -184,9 +186,14 @@ def published_where_it_changed(
 
 
 def follows_anybody(self: OwnerMachine, now: Instant, manager: str, message: Any) -> None:
-    if message.journal == self.belief.journal:
-        self.leadership = min(self.leadership, message.leadership)
+    if message.journal == self.belief.journal and message.leadership < self.leadership:
+        self.leadership, self.manager_nonce = message.leadership, message.manager_nonce
     _original_introduction(self, now, manager, message)
+
+
+def without_its_receipt(self: OwnerConfig, token: int, journal: int, receipt: bytes) -> Hello:
+    del receipt
+    return _original_hello(self, token, journal, b"")
 
 
 def forgets_that_it_forgot(self: ChangeLog, instant: Instant) -> None:

@@ -23,6 +23,7 @@ from tenure.protocol.lease.lookup.machine import LookupMachine
 from tenure.protocol.lease.messages import Process
 from tenure.protocol.lease.owner.belief import Belief
 from tenure.protocol.lease.owner.copies import Copies
+from tenure.protocol.lease.owner.events import OwnerConfig
 from tenure.protocol.lease.owner.giving import Giving
 from tenure.protocol.lease.owner.machine import OwnerMachine
 from tenure.protocol.lease.table import LeaseTable
@@ -268,6 +269,11 @@ BY_SCHEDULE = (
         "lower-leadership-followed",
         "P19: an owner ignores a leadership lower than one it has seen",
         ((OwnerMachine, "_on_introduction", breaks.follows_anybody),),
+    ),
+    Canary(
+        "receipt-not-shown",
+        "P22: an owner that looks for a leader shows how far the journal went",
+        ((OwnerConfig, "hello", breaks.without_its_receipt),),
     ),
     Canary(
         "listed-numbers-not-compared",

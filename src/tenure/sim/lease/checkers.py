@@ -277,6 +277,12 @@ class Checkers(InvariantChecker):
             seen = lookup.machine.view()
             if lookup.alive and seen.journal == journal.journal and seen.lsn > journal.lsn:
                 return f"{lookup.slot} knows LSN {seen.lsn} of a journal that ends at {journal.lsn}"
+        led = journal.seat.leadership
+        for owner in self.site.owners():
+            told = owner.machine.view()
+            is_of_it = owner.alive and told.incarnation and told.journal == journal.journal
+            if is_of_it and told.leadership > led:
+                return f"{owner.slot} knows leadership {told.leadership} of a journal led to {led}"
         return None
 
     def _violated(self, promise: str, detail: str) -> None:

@@ -113,6 +113,7 @@ def response(
         copies=copies,
         hand_offs=orders,
         expected=expected,
+        receipt=b"sealed",
     )
 
 

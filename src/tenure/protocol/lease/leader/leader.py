@@ -210,7 +210,7 @@ class Leader:
 
     def has_gone_back(self, message: ToManager) -> bool:
         """Whether the peer shows a receipt for what this journal's history does not hold (P22)."""
-        if not isinstance(message, LeaseRequest | Sync):
+        if not isinstance(message, Hello | LeaseRequest | Sync):
             return False
         shown = self.context.opened(message.receipt)
         return shown is not None and self.is_missing(shown)

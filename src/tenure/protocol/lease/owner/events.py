@@ -46,9 +46,9 @@ class OwnerConfig(msgspec.Struct, frozen=True, kw_only=True):
     cache: str | None = None
     """Where it takes caches."""
 
-    def hello(self, token: int, journal: int) -> Hello:
+    def hello(self, token: int, journal: int, receipt: bytes) -> Hello:
         """The question who leads, of an owner that has met that journal's history."""
-        return Hello(pool=self.pool, token=token, journal=journal, name=self.name)
+        return Hello(pool=self.pool, token=token, journal=journal, name=self.name, receipt=receipt)
 
     def join(self, owner_nonce: int, manager_nonce: int, sequence: int) -> Join:
         """The question to be numbered as an incarnation."""

@@ -257,7 +257,7 @@ class OwnerMachine:
 
     def _ask_who_leads(self, now: Instant) -> None:
         self.token = self.draw_nonce()
-        hello = self.config.hello(self.token, self.belief.journal)
+        hello = self.config.hello(self.token, self.belief.journal, self._receipt)
         for manager in self.config.managers:
             self._actions.append(TellManager(manager, hello))
         # A search must not cost a short term; nor, where there is none to lose, be too hasty to
@@ -279,7 +279,7 @@ class OwnerMachine:
             self._note(OwnerKind.LOWER_LEADERSHIP)
             return
         elif self.is_another_leader(message):
-            self._contradict(manager, message)
+            self._note(OwnerKind.ANOTHER_LEADER, f"does not follow {manager}")
             return
         self.search.found()
         self._patience.heard()
@@ -291,23 +291,12 @@ class OwnerMachine:
     def is_another_leader(self, message: Introduction) -> bool:
         """Whether another leads under the number of the leader that this incarnation knows.
 
-        In one history a leadership has one leader, with one nonce: this one leads on an old copy.
+        In one history a leadership has one leader, with one nonce: this one leads on an old copy,
+        and the receipt in the question that it has answered was not from it: it gives up (P22).
         """
         is_numbered = self.belief.incarnation != NO_NUMBER
         is_same = message.leadership == self.leadership
         return is_numbered and is_same and message.manager_nonce != self.manager_nonce
-
-    def _contradict(self, manager: str, message: Introduction) -> None:
-        """Do not follow it, and show it what the other's number and nonce are: it gives up (P22).
-
-        Only when it was asked who leads, so that two that know no better do not go on for ever.
-        """
-        self._note(
-            OwnerKind.ANOTHER_LEADER,
-            f"does not follow {manager}, which leads under the same number",
-        )
-        if message.token:
-            self._actions.append(TellManager(manager, self._request_message((), leaving=False)))
 
     def _is_present(self, manager: str, message: Introduction) -> bool:
         """Whether it answers what was asked last, and not something long ago."""
