@@ -1,7 +1,7 @@
 """`Volume`: what caches read, as the process has it that serves it."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeAlias, TypeVar, cast, overload
 
 from tenure.base.instants import seconds
 from tenure.base.keys import UserKey
@@ -14,7 +14,7 @@ from tenure.client.arguments import (
     checked_seconds,
     checked_told_address,
 )
-from tenure.client.callbacks import check_arity
+from tenure.client.callbacks import check_arity, needs
 from tenure.client.entering import Done
 from tenure.client.hand_off.likeness import ValueCodec
 from tenure.client.read_leases import GivesReads, ReadsOwner
@@ -22,6 +22,7 @@ from tenure.errors import ConfigurationError, UsageError
 from tenure.protocol.volume.terms import Mode, Terms
 
 V = TypeVar("V")
+Load: TypeAlias = Callable[[Any], object] | Callable[[Any, int], object]
 
 WHAT = "Volume"
 TERM_SECONDS = 3.0
@@ -34,6 +35,9 @@ class Volume(Generic[V]):
 
     `load(key)` returns an object, or None where there is no such object; `store(key, value, fence)`
     writes one for a cache. Both may be coroutine functions, and are called where the server lives.
+    A `load` that needs a second argument, as `load(key, fence)` does, gets the number below which
+    its store must refuse writes of this object from before it is read: a dead owner's last write
+    may still be on its way there.
 
     `term` is how many seconds a write waits at most for a cache that does not answer; caches renew
     as often. `lease` is for how long an object is kept without asking about it, and `keep` for how
@@ -52,7 +56,7 @@ class Volume(Generic[V]):
     @overload
     def __init__(
         self,
-        load: Callable[[Any], object],
+        load: Load,
         store: Callable[[Any, Any, int], object] | None = ...,
         *,
         value_type: type[V],
@@ -69,7 +73,7 @@ class Volume(Generic[V]):
     @overload
     def __init__(
         self,
-        load: Callable[[Any], object],
+        load: Load,
         store: Callable[[Any, Any, int], object] | None = ...,
         *,
         value_type: Any = ...,  # noqa: ANN401  # such as a union
@@ -86,7 +90,7 @@ class Volume(Generic[V]):
 
     def __init__(  # noqa: PLR0913  # what a volume is, said once
         self,
-        load: Callable[[Any], object],
+        load: Load,
         store: Callable[[Any, Any, int], object] | None = None,
         *,
         value_type: Any = Any,
@@ -100,7 +104,8 @@ class Volume(Generic[V]):
         address: str | None = None,
         insecure: bool = False,
     ) -> None:
-        self.load = _checked("load", load, 1)
+        self.load = _loading(load)
+        """With a key, and the fence."""
         self.store = None if store is None else _checked("store", store, 3)
         self.codec: ValueCodec[V] = ValueCodec(value_type, "a Volume")
         self._key_type = key_type
@@ -182,6 +187,14 @@ class Volume(Generic[V]):
             )
         self.keys = ObjectKeys(self._key_type, of)
         self._runs = runs
+
+
+def _loading(load: Load) -> Callable[[Any, int], object]:
+    """`load`, called with the fence if it needs one; `dict.get`, for one, does not."""
+    if needs(load, 2):
+        return cast("Callable[[Any, int], object]", load)
+    alone = _checked("load", load, 1)
+    return lambda key, _fence: alone(key)
 
 
 def _checked(name: str, call: object, arguments: int) -> Callable[..., object]:

@@ -146,7 +146,7 @@ class VolumeEngine:
 
         async def load() -> bytes | None:
             name = volume.keys.name(action.key)
-            found: Any = volume.load(name)
+            found: Any = volume.load(name, action.fence)
             if inspect.isawaitable(found):
                 found = await found
             return None if found is None else volume.codec.encode(name, found)

@@ -13,8 +13,8 @@ import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from tenure.base.instants import FAR_FUTURE, Instant, in_seconds
 from tenure.base.ranges import KeyRange
@@ -79,6 +79,22 @@ def check_arity(name: str, callback: Callable[..., object], arguments: int) -> N
         raise ConfigurationError(
             f"{name} is called with {what}, and {callback!r} takes {signature}: {error}"
         ) from None
+
+
+def needs(callback: object, arguments: int) -> bool:
+    """Whether it can be called with so many positional arguments, and with no fewer."""
+    try:
+        signature = inspect.signature(cast("Callable[..., object]", callback))
+    except (TypeError, ValueError):
+        return False  # some of those written in C do not say
+    try:
+        signature.bind(*range(arguments))
+    except TypeError:
+        return False
+    with suppress(TypeError):
+        signature.bind(*range(arguments - 1))
+        return False
+    return True
 
 
 class Callbacks:

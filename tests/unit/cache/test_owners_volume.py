@@ -209,6 +209,68 @@ async def test_after_a_crash_nobody_writes_while_caches_may_hit() -> None:
         assert await it.turning(cache.get(room)) is None
 
 
+class Rows:
+    """A database that many owners use, which refuses numbers below the highest that it has seen."""
+
+    def __init__(self) -> None:
+        self.rows = dict.fromkeys(ROOMS, "old")
+        self.fences = dict.fromkeys(ROOMS, 0)
+
+    def load(self, key: str, fence: int) -> str | None:
+        self.fences[key] = max(self.fences[key], fence)
+        return self.rows[key]
+
+    def store(self, key: str, value: str, fence: int) -> None:
+        if fence < self.fences[key]:
+            raise ValueError(f"{fence} is past: {self.fences[key]} writes here")
+        self.rows[key] = value
+
+
+async def test_what_a_dead_owner_writes_late_is_refused_from_before_its_row_is_read() -> None:
+    """V14: `load` takes the number below which the store must refuse."""
+    async with stage() as it:
+        rows = Rows()
+        owners = []
+        for _ in range(2):
+            volume: Volume[str] = Volume(
+                rows.load, rows.store, value_type=str, term=TERM, durable=True
+            )
+            owners.append(it.cluster.owner(volume=volume))
+            await it.turning(owners[-1].__aenter__())
+        await it.cluster.turn(1)
+        first, second = owners
+        room = next(room for room in ROOMS if first.check(room))
+        cache = await it.cache(patience=20)
+        assert await it.turning(cache.get(room)) == "old"
+        dead = rows.fences[room]
+        lease = first.check(room)
+        assert lease is not None
+        assert dead == lease.number
+        it.cluster.crash(first)
+        while not second.check(room):
+            await it.cluster.turn(0.05)
+        assert await it.turning(cache.get(room)) == "old"
+        assert rows.fences[room] > dead
+        with pytest.raises(ValueError, match="is past"):
+            rows.store(room, "late", dead)
+        await it.turning(cache.write(room, "new"))
+        assert await it.turning(cache.get(room)) == "new"
+        await it.turning(second.close())
+
+
+async def test_a_load_with_a_default_is_not_given_the_fence() -> None:
+    """`dict.get(key, default)` would return it for a room that is not there."""
+    async with stage() as it:
+        volume: Volume[str] = Volume({"room-1": "one"}.get, value_type=str, term=TERM)
+        owner = it.cluster.owner(volume=volume)
+        await it.turning(owner.__aenter__())
+        await it.cluster.turn(1)
+        cache = await it.cache(patience=20)
+        assert await it.turning(cache.get("room-1")) == "one"
+        assert await it.turning(cache.get("room-42")) is None
+        await it.turning(owner.close())
+
+
 async def test_a_body_that_outlives_its_lease_is_told() -> None:
     async with stage() as it:
         rooms = await it.rooms()
