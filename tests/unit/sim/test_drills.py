@@ -5,6 +5,7 @@ import pytest
 from tenure.base.instants import SECOND_NS
 from tenure.protocol.lease.leader import first_start
 from tenure.protocol.lease.timing import DEFAULT, PAPER, Timing
+from tenure.sim.kernel import network
 from tenure.sim.kernel.checkers import Violation
 from tenure.sim.lease.strikes import FAULTS
 from tenure.sim.lease.trial import Trial
@@ -26,6 +27,16 @@ def test_who_begins_as_the_first_hears_the_only_owner_that_still_believes(timing
     worlds = [first_start_beside_a_holder(seed, timing) for seed in SEEDS]
     assert sum(world.notes["not the first start"] for world in worlds) >= len(SEEDS) - 1
     assert all(world.notes["drill: first start"] for world in worlds)
+
+
+def test_a_holder_that_is_answered_slowly_asks_as_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It waits for as long as answers take, and asks again meanwhile. In these seeds it was not
+    heard when it asked only as often as it was answered.
+    """
+    monkeypatch.setattr(network, "LATENCY_NS", SECOND_NS // 2)
+    for seed in (6, 18, 42, 49):
+        world = first_start_beside_a_holder(seed, PAPER)
+        assert world.notes["not the first start"] == 1, f"seed {seed}"
 
 
 def test_who_listens_too_briefly_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -158,7 +158,8 @@ class Hello(Message, frozen=True, kw_only=True):
 
     pool: Name
     token: Nonce
-    """Drawn for each Hello and repeated by its answer, so that an answer cannot be an old one."""
+    """Drawn for each Hello and repeated by its answer, so that an answer cannot be an old one. A
+    Hello that is sent again before an answer can have come has the same."""
     journal: JournalId = 0
     """Whose history the owner has met; 0 for none. A manager of a new journal learns from it that
     there was another one (P22)."""

@@ -47,9 +47,10 @@ class Patience:
         """Somebody is there, though the message at hand is not answered yet."""
         self._asking_since = None
 
-    def at_least(self, pause_ns: int) -> int:
-        """`pause_ns`, or longer where that would be too hasty to hear an answer."""
-        return max(pause_ns, min(self._learned_ns, LONGEST_PAUSE_NS))
+    @property
+    def needed_ns(self) -> int:
+        """For how long to wait for the answer of somebody who is being looked for."""
+        return min(self._learned_ns, LONGEST_PAUSE_NS)
 
 
 class Search:
@@ -71,13 +72,13 @@ class Search:
             self._pause_ns = FIRST_PAUSE_NS
             self.at = now
 
-    def asked(self, now: Instant, patience: Patience, longest_ns: int = LONGEST_PAUSE_NS) -> None:
-        """All managers were asked: ask again after a pause, of `longest_ns` at the most, unless
-        answers are known to take longer.
+    def asked(self, now: Instant, longest_ns: int = LONGEST_PAUSE_NS, shortest_ns: int = 0) -> None:
+        """All managers were asked: ask again after a pause, of `longest_ns` at the most, but not
+        before `shortest_ns`.
         """
         pause_ns = min(self._pause_ns, longest_ns)
         jitter = 0.5 + self.random.random()
-        self.at = Instant(now + round(patience.at_least(pause_ns) * jitter))
+        self.at = Instant(now + round(max(pause_ns, shortest_ns) * jitter))
         self._pause_ns = min(2 * pause_ns, LONGEST_PAUSE_NS)
 
     def found(self) -> None:

@@ -12,7 +12,7 @@ def pauses(seed: int, rounds: int) -> list[int]:
     search, now, found = Search(Random(seed)), NOW, []
     search.start(now)
     for _ in range(rounds):
-        search.asked(now, Patience())
+        search.asked(now)
         found.append(search.at - now)
         now = search.at
     return found
@@ -31,7 +31,7 @@ def test_a_search_that_is_on_is_not_begun_again() -> None:
     """Else whoever is told "I stand by" by each manager would ask them all again each time."""
     search = Search(Random(1))
     search.start(NOW)
-    search.asked(NOW, Patience())
+    search.asked(NOW)
     at = search.at
     search.start(Instant(NOW + 1))
     assert search.at == at
@@ -51,10 +51,10 @@ def test_the_next_search_begins_with_short_pauses() -> None:
     for _ in range(2):
         search.start(NOW)
         for _ in range(6):
-            search.asked(NOW, Patience())
+            search.asked(NOW)
         search.found()
     search.start(NOW)
-    search.asked(NOW, Patience())
+    search.asked(NOW)
     assert search.at - NOW <= FIRST_PAUSE_NS * 3 / 2
 
 
@@ -62,7 +62,7 @@ def test_who_knows_answers_to_be_slow_asks_no_faster_than_they_come() -> None:
     search, patience = Search(Random(1)), Patience()
     patience.answered(seconds(0.8))
     search.start(NOW)
-    search.asked(NOW, patience)
+    search.asked(NOW, shortest_ns=patience.needed_ns)
     assert search.at - NOW >= seconds(0.8)
 
 

@@ -186,7 +186,7 @@ class LookupMachine:
         self._sync(now, self.config.managers)
         # Contact must not be lost by a slow search; where it is, a hasty one would hear nothing.
         longest_ns = self.sync_ns // 2 if self.in_contact else LONGEST_PAUSE_NS
-        self.search.asked(now, self._patience, longest_ns)
+        self.search.asked(now, longest_ns, self._patience.needed_ns)
 
     def _look_for_leader(self, now: Instant) -> None:
         self.search.start(now)

@@ -74,6 +74,8 @@ class OwnerMachine:
         self.phase: Phase = "joining"
         self.search = Search(random)
         self.token = 0
+        self._token_until = Instant(0)
+        """Until then answers to the question who leads may come: repetitions have its token."""
         # Whom it speaks to.
         self.manager: str | None = None
         self.manager_nonce = 0
@@ -256,15 +258,16 @@ class OwnerMachine:
                 self._ask_who_leads(now)
 
     def _ask_who_leads(self, now: Instant) -> None:
-        self.token = self.draw_nonce()
+        if now >= self._token_until:
+            self.token = self.draw_nonce()
+            self._token_until = Instant(now + self._patience.needed_ns)
         hello = self.config.hello(self.token, self.belief.journal, self._receipt)
         for manager in self.config.managers:
             self._actions.append(TellManager(manager, hello))
-        # A search must not cost a short term; nor, where there is none to lose, be too hasty to
-        # hear an answer.
+        # A search must not cost a short term. The answer to an earlier question is heard, too.
         holders_ns = min(self.renew_ns // 2, HOLDERS_PAUSE_NS)
         longest_ns = holders_ns if self.belief.held() else LONGEST_SEARCH_PAUSE_NS
-        self.search.asked(now, self._patience, longest_ns)
+        self.search.asked(now, longest_ns)
 
     def _on_introduction(self, now: Instant, manager: str, message: Introduction) -> None:
         """Take whoever leads for our manager, and ask it with its present nonce."""

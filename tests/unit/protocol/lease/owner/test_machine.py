@@ -1,6 +1,7 @@
 """The owner machine: what each input may do."""
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import msgspec
 import pytest
@@ -82,6 +83,24 @@ def test_another_leader_under_the_same_number_is_not_followed_but_told() -> None
     )
     driven.hear(again, manager="a")
     assert driven.is_idle()
+
+
+def test_whoever_holds_asks_as_often_where_answers_are_slow_and_hears_them() -> None:
+    """P22: a manager that listens for two seconds must hear it, whatever it waits for itself."""
+    driven = holding()
+    driven.advance(at(3))
+    driven.hear(response(driven, whole()), at(3.9))
+    driven.take(ManagerLost("a"))
+    asked_at, first = [at(3.9)], introduction(driven)
+    while driven.wake_at < at(5.6):
+        driven.advance(driven.wake_at)
+        asked_at += [driven.now] if any(isinstance(m, Hello) for m in driven.asked()) else []
+    assert len(asked_at) >= 4
+    assert max(b - a for a, b in pairwise([*asked_at, driven.wake_at])) <= seconds(1.5)
+    driven.hear(
+        msgspec.structs.replace(first, manager_nonce=78, leadership=2), at(5.6), manager="b"
+    )
+    assert driven.machine.manager == "b"
 
 
 def test_who_has_no_number_yet_follows_another_leader_under_the_same_number() -> None:
