@@ -115,7 +115,7 @@ def _of_columns(
     what = f"the name of a column of {where}"
     for name, value in columns.items():
         encoded = family.columns.encoded(name, what)
-        kept = None if value is DELETE else family.encoded(value, f"{where}.{shown(name)}")
+        kept = None if value is DELETE else family.encoded(value, where, name)
         yield Edit(shape.name, super_column, encoded, kept)
 
 

@@ -130,15 +130,17 @@ class Replica:
         table = asked.table
         at = position(asked.key, table.kind)
         mutation = Mutation(table.shapes, at, asked.edits)
-        found = {
-            family: self.engine.get(space(table.name, family), keys)
-            for family, keys in mutation.wanted()
-        }
-        outcome = mutation.admit(attempt, self.record(table, at), found, self.horizon, now)
+        name = table.name
+        spaces = {family: space(name, family) for family in table.families}
+        [kept] = self.engine.get(rows_space(name), [at])
+        found: dict[str, list[bytes | None]] = {}
+        for family, keys in mutation.wanted():
+            # Without a record there is no entry of the row: most of what reading costs is spared.
+            is_new = kept is None
+            found[family] = [None] * len(keys) if is_new else self.engine.get(spaces[family], keys)
+        outcome = mutation.admit(attempt, record_of(kept), found, self.horizon, now)
         if not isinstance(outcome, MutationAdmitted):
             return outcome
-        name = table.name
-        spaces = {family: space(name, family) for family in found}
         batch: list[Entry] = [(spaces[family], k, value) for family, k, value in outcome.puts]
         batch.append((rows_space(name), at, stored(outcome.record)))
         batch.extend((doomed_space(name), *_doomed_entry(each)) for each in outcome.doomed)
@@ -165,7 +167,8 @@ class Replica:
             return
         place = place_among_sums(at)
         after = self._sums[table][place] ^ changed
-        self.engine.apply([*batch, (META, _sum_key(table, place), after.to_bytes(SUM_BYTES))])
+        batch.append((META, _sum_key(table, place), after.to_bytes(SUM_BYTES)))
+        self.engine.apply(batch)
         self._sums[table][place] = after
 
     def sums(self, table: str) -> Sequence[int]:
@@ -308,7 +311,7 @@ def place_among_sums(at: bytes) -> int:
 
 
 def _sum_key(table: str, place: int) -> bytes:
-    return f"sum {table} {place:04}".encode()
+    return b"sum %b %04d" % (table.encode(), place)
 
 
 def _doomed_entry(doomed: Doomed) -> tuple[bytes, bytes]:

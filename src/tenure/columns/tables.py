@@ -46,30 +46,30 @@ class Family:
         self._encoder = msgspec.msgpack.Encoder()
         self._decoder = None if values is bytes else _decoder(values)
 
-    def encoded(self, value: object, what: str) -> bytes:
-        """The bytes of a value. Raises SchemaError where it is too large or not of the type."""
+    def encoded(self, value: object, where: str, name: object) -> bytes:
+        """The bytes of the value of a column. Raises SchemaError where it is too large or not of
+        the type.
+        """
         if self._decoder is None:
             if not isinstance(value, bytes):
                 raise SchemaError(
-                    f"the value of {what} is bytes, not {type(value).__name__}: encode it, or "
-                    "declare the family with values=TYPE"
+                    f"the value of {where}.{shown(name)} is bytes, not {type(value).__name__}: "
+                    "encode it, or declare the family with values=TYPE"
                 )
             encoded = bytes(value)
         else:
-            encoded = self._checked(value, what, self._decoder)
+            try:
+                encoded = self._encoder.encode(value)
+                self._decoder.decode(encoded)  # what cannot be read back is refused at once
+            except (TypeError, ValueError, OverflowError) as error:
+                raise SchemaError(
+                    f"the value of {where}.{shown(name)} is not of {self.values!r}: {error}"
+                ) from None
         if len(encoded) > VALUE_BYTES:
             raise SchemaError(
-                f"the value of {what} has {len(encoded)} bytes, and {VALUE_BYTES} at most: keep it "
-                "in parts, or in a file"
+                f"the value of {where}.{shown(name)} has {len(encoded)} bytes, and {VALUE_BYTES} "
+                "at most: keep it in parts, or in a file"
             )
-        return encoded
-
-    def _checked(self, value: object, what: str, decoder: "msgspec.msgpack.Decoder[Any]") -> bytes:
-        try:
-            encoded = self._encoder.encode(value)
-            decoder.decode(encoded)  # what cannot be read back is refused before it is written
-        except (TypeError, ValueError, OverflowError) as error:
-            raise SchemaError(f"the value of {what} is not of {self.values!r}: {error}") from None
         return encoded
 
     def decoded(self, encoded: bytes) -> Any:  # noqa: ANN401 - of the declared type

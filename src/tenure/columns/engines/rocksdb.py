@@ -15,7 +15,7 @@ import gc
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 from weakref import WeakSet
 
 import msgspec
@@ -34,6 +34,8 @@ SIMILAR_PERCENT = 100
 NEVER_PERCENT = 1_000_000_000
 BLOCK_BYTES = 16 << 10
 BLOOM_BITS = 10
+COUNTINGS = 16
+"""How often entries are counted while a family gathers as many as it may."""
 DELETED_WINDOW = 65_536
 DELETED_IN_WINDOW = 16_384
 """A file is merged where so many of so many entries in a row are deleted: a reader passes them in
@@ -135,7 +137,8 @@ class RocksEngine:
         self._cursors: WeakSet[RocksCursor] = WeakSet()
         self._handles: dict[str, ColumnFamily] = {}
         self._spaces: dict[str, Rdict] = {}
-        self._entries: dict[str, int] = {}
+        self._unseen = 0
+        """Entries that were written since those in memory were counted."""
         self._settings = self._settings_of_all()
         self._write = rocksdict().WriteOptions()
         self._write.no_slowdown = True
@@ -144,7 +147,7 @@ class RocksEngine:
     @classmethod
     def open(
         cls, path: Path, log: Path | None = None, options: EngineOptions | None = None
-    ) -> "RocksEngine":
+    ) -> Self:
         """The engine in a directory, which is made where it is missing. Raises StoreError where it
         is in use, damaged, newer or not writable; then nothing was touched.
         """
@@ -167,7 +170,6 @@ class RocksEngine:
     def _adopt(self, db: "Rdict", name: str) -> None:
         self._spaces[name] = db.get_column_family(name)
         self._handles[name] = db.get_column_family_handle(name)
-        self._entries[name] = 0
 
     def _settings_of_all(self) -> "Options":
         of, options = rocksdict(), self._settings_of_one()
@@ -225,34 +227,34 @@ class RocksEngine:
     def get(self, space: str, keys: Sequence[bytes]) -> list[bytes | None]:
         """See `StorageEngine.get`."""
         with self._translated:
-            found = self._spaces[space].get(list(keys))
+            found = self._spaces[space].get(keys if type(keys) is list else list(keys))
         assert found is not None
         return list(found)
 
     def apply(self, batch: Sequence[Entry]) -> None:
         """See `StorageEngine.apply`."""
         writing = self._binding.WriteBatch(raw_mode=True)
-        handles, counts = self._handles, self._entries
+        handles, put = self._handles, writing.put
         for space, key, value in batch:
-            counts[space] += 1
             if value is None:
                 writing.delete(key, handles[space])
             else:
-                writing.put(key, value, handles[space])
+                put(key, value, handles[space])
         with self._translated:
             self._db.write(writing, self._write)
-        most = self._options.family_entries
-        for space, count in counts.items():
-            if count >= most:
-                self._flush_if_many(space)
+        self._unseen += len(batch)
+        if self._unseen > self._options.family_entries // COUNTINGS:
+            self._unseen = 0
+            self._flush_the_many()
 
-    def _flush_if_many(self, space: str) -> None:
-        """Our own count goes on where RocksDB has flushed by bytes; so ask it."""
-        found = self._spaces[space].property_int_value("rocksdb.num-entries-active-mem-table")
-        self._entries[space] = found or 0
-        if self._entries[space] >= self._options.family_entries:
-            self._spaces[space].flush(wait=False)
-            self._entries[space] = 0
+    def _flush_the_many(self) -> None:
+        """Flush the families that have too many entries in memory. RocksDB alone counts them: it
+        flushes by bytes by itself.
+        """
+        most = self._options.family_entries
+        for space in self._spaces.values():
+            if (space.property_int_value("rocksdb.num-entries-active-mem-table") or 0) >= most:
+                space.flush(wait=False)
 
     def cursor(self, space: str) -> RocksCursor:
         """See `StorageEngine.cursor`."""

@@ -111,21 +111,18 @@ class _Section:
         self.shape = shape
         self.prefix = shape.section(at, super_column)
         self.is_cleared = False
+        self._base = self.prefix + CELL
         self.values: dict[bytes, bytes | None] = {}
-        """By name."""
+        """By the keys of their cells."""
 
     def add(self, name: bytes, value: bytes | None) -> None:
         """Two edits of one column are merged as those of two mutations would be (R1)."""
-        if name in self.values:
-            other = self.values[name]
+        key = self._base + name
+        if key in self.values:
+            other = self.values[key]
             if other is None or (value is not None and value <= other):
                 return
-        self.values[name] = value
-
-    def wanted(self) -> list[bytes]:
-        """Of its marker, and of its cells."""
-        base = self.prefix + CELL
-        return [self.prefix + MARKER, *(base + name for name in self.values)]
+        self.values[key] = value
 
 
 class Mutation:
@@ -136,26 +133,36 @@ class Mutation:
         self._clears_row = False
         self._families: dict[str, dict[bytes | None, _Section]] = {}
         """By super column; the section of None comes first, for it has the family's marker."""
+        section: _Section | None = None
+        before = Edit()
         for edit in edits:
             if edit.family is None:
                 self._clears_row = True
                 continue
-            sections = self._families.get(edit.family)
-            if sections is None:
-                whole = _Section(shapes[edit.family], at, None)
-                sections = self._families[edit.family] = {None: whole}
-            section = sections.get(edit.super)
-            if section is None:
-                section = sections[edit.super] = _Section(shapes[edit.family], at, edit.super)
+            if section is None or edit.family != before.family or edit.super != before.super:
+                section, before = self._section(shapes[edit.family], edit.super), edit
             if edit.name is None:
                 section.is_cleared = True
             else:
                 section.add(edit.name, edit.value)
 
+    def _section(self, shape: FamilyShape, super_column: bytes | None) -> _Section:
+        sections = self._families.get(shape.name)
+        if sections is None:
+            sections = self._families[shape.name] = {None: _Section(shape, self._at, None)}
+        section = sections.get(super_column)
+        if section is None:
+            section = sections[super_column] = _Section(shape, self._at, super_column)
+        return section
+
     def wanted(self) -> Iterable[tuple[str, list[bytes]]]:
         """What `admit` must be given, by family."""
         for family, sections in self._families.items():
-            yield family, [key for section in sections.values() for key in section.wanted()]
+            keys: list[bytes] = []
+            for section in sections.values():
+                keys.append(section.prefix + MARKER)
+                keys += section.values
+            yield family, keys
 
     def admit(
         self,
@@ -182,13 +189,14 @@ class Mutation:
                 if super_column is None:
                     marker = hidden
                 outcome.write(section, entries, hidden)
-        after = msgspec.structs.replace(
-            record,
+        after = RowRecord(
             newest=max(record.newest, version),
             marker=above,
             digest=(int.from_bytes(record.digest) ^ outcome.changed).to_bytes(16),
             fence=max(record.fence, attempt.version.number),
             journal=attempt.journal or record.journal,
+            adopted=record.adopted,
+            attempt=record.attempt,
         )
         return MutationAdmitted(outcome.puts, after, outcome.doomed, outcome.changed)
 
@@ -234,32 +242,37 @@ class _Outcome:
         version = self._version
         if section.is_cleared and version > (before or NOTHING):
             family, key = section.shape.name, section.prefix + MARKER
-            self._put(family, key, before, version)
+            self.puts.append((family, key, version))
+            self.changed ^= entry_digest(family, key, version)
+            if before is not None:
+                self.changed ^= entry_digest(family, key, before)
             self.doomed.append(Doomed(packed_time(version), family, key, covers=True))
             return max(above, version)
         return max(above, before or NOTHING)
 
     def write(self, section: _Section, entries: Iterator[bytes | None], hidden: bytes) -> None:
         """Write the cells that count. `entries` are those that are there, in order."""
-        version, prefix, family = self._version, section.prefix, section.shape.name
-        base, by_time = prefix + CELL, section.shape.order == "time"
-        is_hidden = version <= hidden
-        for (name, value), before in zip(section.values.items(), entries, strict=False):
+        version, shape = self._version, section.shape
+        is_hidden, by_time, changed = version <= hidden, shape.order == "time", 0
+        for (key, value), before in zip(section.values.items(), entries, strict=False):
             cell = cell_of(version, value)
             if is_hidden or (before is not None and before >= cell):
                 continue
-            key = base + name
-            self._put(family, key, before, cell)
+            self.puts.append((shape.name, key, cell))
+            changed ^= entry_digest(shape.name, key, cell)
+            if before is not None:
+                changed ^= entry_digest(shape.name, key, before)
             if value is None:
-                self.doomed.append(Doomed(packed_time(cell), family, key, covers=False))
+                self.doomed.append(Doomed(packed_time(cell), shape.name, key, covers=False))
             if by_time:
-                if before is not None and is_live(before, b""):
-                    self.puts.append((family, place_of(prefix, name, before), None))
-                if value is not None:
-                    self.puts.append((family, place_of(prefix, name, cell), number_of(cell)))
+                self._move(section, key, before, cell)
+        self.changed ^= changed
 
-    def _put(self, family: str, key: bytes, before: bytes | None, after: bytes) -> None:
-        self.puts.append((family, key, after))
-        self.changed ^= entry_digest(family, key, after)
-        if before is not None:
-            self.changed ^= entry_digest(family, key, before)
+    def _move(self, section: _Section, key: bytes, before: bytes | None, cell: bytes) -> None:
+        """Have a live cell in its place in the order of time, and the one before it no more."""
+        family, prefix = section.shape.name, section.prefix
+        name = key[len(prefix) + len(CELL) :]
+        if before is not None and is_live(before, b""):
+            self.puts.append((family, place_of(prefix, name, before), None))
+        if is_live(cell, b""):
+            self.puts.append((family, place_of(prefix, name, cell), number_of(cell)))
