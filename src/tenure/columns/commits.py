@@ -2,12 +2,24 @@
 
 A sync takes milliseconds, and a disk makes a few hundred of them a second. Syncing each write would
 bound writes to that. So a write is applied first, and its answer waits for the next sync that
-begins after it; while that one runs, the next writes gather. Syncing runs in a thread, where it
-does not hold the interpreter.
+begins after it; while that one runs, the next writes gather.
+
+When to begin one? At the first write, and a hundred that are ready behind it miss the sync. When
+all hundred are applied, and the disk stands still meanwhile, and then the processor. So a sync
+begins when the loop has done what was ready, and at the latest when somebody has waited for
+`GATHER_SECONDS`.
+
+Syncing runs in a thread, where it does not hold the interpreter. It is not one of those that the
+loop has for anything, because a program may hang in them.
 """
 
 import asyncio
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+GATHER_SECONDS = 0.002
+"""A sync takes about as long: a writer waits half as long again at most, so that others share."""
 
 
 class GroupCommit:
@@ -15,45 +27,58 @@ class GroupCommit:
 
     def __init__(self, sync: Callable[[], None]) -> None:
         self._sync = sync
-        self._next: asyncio.Future[None] | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._loop = asyncio.get_running_loop()
+        self._thread = ThreadPoolExecutor(1, "tenure columns sync")
+        self._waiting: list[asyncio.Future[None]] = []
+        self._since = 0.0
+        """When the first of them came."""
+        self._is_syncing = False
         self.count = 0
         """How many syncs were made."""
 
-    async def durable(self) -> None:
-        """Wait until what was applied before this call lasts. Raises what syncing raises."""
-        await asyncio.shield(self.begin())
+    def durable(self) -> "asyncio.Future[None]":
+        """Await it, and what was applied before this call lasts. Raises what syncing raises."""
+        waiter: asyncio.Future[None] = self._loop.create_future()
+        self._waiting.append(waiter)
+        if not self._is_syncing:
+            if len(self._waiting) == 1:
+                self._since = time.monotonic()
+                self._loop.call_soon(self._begin)
+            elif time.monotonic() - self._since > GATHER_SECONDS:
+                self._begin()
+        return waiter
 
-    def begin(self) -> "asyncio.Future[None]":
-        """Have a sync begin soon; done when it is over."""
-        if self._next is None:
-            self._next = asyncio.get_running_loop().create_future()
-            self._next.add_done_callback(_look_at)
-        if self._task is None:
-            self._task = asyncio.create_task(self._run(), name="tenure-columns-sync")
-        return self._next
+    def _begin(self) -> None:
+        if self._is_syncing or not self._waiting:
+            return
+        self._is_syncing = True
+        self.count += 1
+        waiting, self._waiting = self._waiting, []
+        self._thread.submit(self._sync_for, waiting)
 
-    async def _run(self) -> None:
+    def _sync_for(self, waiting: "list[asyncio.Future[None]]") -> None:
+        error: Exception | None = None
         try:
-            while self._next is not None:
-                waiting, self._next = self._next, None
-                try:
-                    await asyncio.to_thread(self._sync)
-                except Exception as error:  # noqa: BLE001 - whoever waits is told
-                    waiting.set_exception(error)
-                else:
-                    waiting.set_result(None)
-                self.count += 1
-        finally:
-            self._task = None
+            self._sync()
+        except Exception as failure:  # noqa: BLE001 - whoever waits is told
+            error = failure
+        self._loop.call_soon_threadsafe(self._on_synced, waiting, error)
+
+    def _on_synced(self, waiting: "list[asyncio.Future[None]]", error: Exception | None) -> None:
+        self._is_syncing = False
+        self._begin()
+        for waiter in waiting:
+            if waiter.done():
+                continue  # whoever waited was cancelled
+            if error is None:
+                waiter.set_result(None)
+            else:
+                waiter.set_exception(error)
 
     async def finish(self) -> None:
-        """Wait until nobody waits any more."""
-        while self._task is not None:
-            await asyncio.wait([self._task])
-
-
-def _look_at(future: "asyncio.Future[None]") -> None:
-    """Whoever waited may have been cancelled: then nobody else looks at the exception."""
-    if not future.cancelled():
-        future.exception()
+        """Wait until nobody waits any more, and let go of the thread."""
+        while self._is_syncing or self._waiting:
+            waiter = self.durable()
+            await asyncio.wait([waiter])
+            waiter.exception()  # whoever wrote is told
+        self._thread.shutdown()

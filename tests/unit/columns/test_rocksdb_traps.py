@@ -94,15 +94,70 @@ def test_a_sync_does_not_hold_the_interpreter(tmp_path: Path) -> None:
     engine.close()
 
 
+class SlowEngine(MemoryEngine):
+    """Syncs as slowly as the test wants it, and counts what is applied."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_sync = Event()
+        self.may_sync.set()
+        self.applied = 0
+
+    def apply(self, batch: Sequence[Entry]) -> None:
+        super().apply(batch)
+        self.applied += 1
+
+    def sync(self) -> None:
+        self.may_sync.wait()
+        super().sync()
+
+
 @pytest.mark.asyncio
 async def test_all_that_wait_share_one_sync() -> None:
-    engine = MemoryEngine()
+    """Those that come while one runs share the next one."""
+    engine = SlowEngine()
     backend = EmbeddedBackend(lambda: engine, [TABLE])
     store = ColumnStore(backend, {"t": TABLE})
     await store.open()
-    before = backend.commits.count
-    await asyncio.gather(*(store.insert(TABLE, f"k{n}", {"f": {1: b""}}) for n in range(100)))
-    assert backend.commits.count - before <= 3
+    before, engine.applied = backend.commits.count, 0
+    engine.may_sync.clear()
+    writes = [store.insert(TABLE, f"k{n}", {"f": {1: b""}}) for n in range(100)]
+    gathered = asyncio.gather(*writes)
+    while engine.applied < len(writes):  # noqa: ASYNC110 - of the engine
+        await asyncio.sleep(0)
+    assert not gathered.done()
+    engine.may_sync.set()
+    await gathered
+    assert backend.commits.count - before <= 2
+    await store.close()
+
+
+@pytest.mark.asyncio
+async def test_closing_waits_for_what_has_begun() -> None:
+    engine = SlowEngine()
+    store = ColumnStore(EmbeddedBackend(lambda: engine, [TABLE]), {"t": TABLE})
+    await store.open()
+    engine.may_sync.clear()
+    first, second = (asyncio.ensure_future(store.insert(TABLE, k, {"f": {1: b""}})) for k in "ab")
+    await asyncio.sleep(0)
+    closing = asyncio.create_task(store.close())
+    await asyncio.sleep(0)
+    first.cancel()
+    engine.may_sync.set()
+    await closing
+    assert (await second).number == 0
+
+
+@pytest.mark.asyncio
+async def test_a_program_that_hangs_in_all_its_threads_still_writes() -> None:
+    engine, is_over = SlowEngine(), Event()
+    store = ColumnStore(EmbeddedBackend(lambda: engine, [TABLE]), {"t": TABLE})
+    await store.open()
+    hanging = [asyncio.create_task(asyncio.to_thread(is_over.wait)) for _ in range(50)]
+    await asyncio.sleep(0)
+    await asyncio.wait_for(store.insert(TABLE, "k", {"f": {1: b""}}), 10)
+    is_over.set()
+    await asyncio.gather(*hanging)
     await store.close()
 
 

@@ -86,8 +86,8 @@ class EmbeddedBackend:
         try:
             if self._is_dirty:
                 await self.commits.durable()
-            await self.commits.finish()
         finally:
+            await self.commits.finish()
             self.replica.engine.close()
 
     async def write(self, mutation: RowMutation, attempt: Attempt) -> Refused | None:
