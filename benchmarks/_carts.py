@@ -1,6 +1,7 @@
-"""Carts over HTTP, twice: in a dict under locks, and in owned state; for the benchmark `owned`."""
+"""Carts over HTTP, twice: in a dict under locks, and in owned state; for `request`."""
 
 import asyncio
+import socket
 import sys
 import time
 from collections import defaultdict
@@ -8,11 +9,10 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from tenure import OwnedState
-from tenure.protocol.lease.timing import DEFAULT
-from tenure.testing.cluster import InProcessCluster
+from tenure import LeaseLost, NotOwner, OwnedState, Owner, refusal
 
 KEPT = 10
+POOL = "carts"
 
 Handler = Callable[[web.Request], Awaitable[web.Response]]
 
@@ -35,14 +35,19 @@ def on_owned_state(carts: OwnedState[list[str]]) -> Handler:
     """As it is with tenure, on any of several processes."""
 
     async def post(request: web.Request) -> web.Response:
-        async with carts.at(request.match_info["user"]) as cart:
-            cart.value = kept = [*(cart.value or []), request.query["article"]][-KEPT:]
+        try:
+            async with carts.at(request.match_info["user"]) as cart:
+                cart.value = kept = [*(cart.value or []), request.query["article"]][-KEPT:]
+        except (NotOwner, LeaseLost) as error:
+            answer = refusal(error)
+            assert answer is not None
+            return web.Response(status=answer.status, headers=answer.headers, text=answer.text)
         return web.json_response(len(kept))
 
     return post
 
 
-async def serve() -> None:
+async def serve(manager: str) -> None:
     """Both services, until nobody reads any more."""
     carts: OwnedState[list[str]] = OwnedState(value_type=list[str], ttl=3600, limit=100_000)
 
@@ -53,18 +58,17 @@ async def serve() -> None:
     app.router.add_post("/dict/{user}", on_a_dict())
     app.router.add_post("/owned/{user}", on_owned_state(carts))
     app.router.add_get("/cpu", cpu)
-    async with (
-        InProcessCluster(["carts"], timing=DEFAULT) as cluster,
-        cluster.owner(hand_off=carts) as owner,
-    ):
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    listening = socket.create_server(("127.0.0.1", 0))
+    address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    async with Owner(manager, pool=POOL, address=address, hand_off=carts) as owner:
         await owner.ready()
-        runner = web.AppRunner(app, access_log=None)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        print(runner.addresses[0][1], flush=True)
+        await web.SockSite(runner, listening).start()
+        print(address, flush=True)
         await asyncio.to_thread(sys.stdin.read)
         await runner.cleanup()
 
 
 if __name__ == "__main__":
-    asyncio.run(serve())
+    asyncio.run(serve(sys.argv[1]))

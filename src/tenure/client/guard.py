@@ -54,15 +54,15 @@ class Guards:
         """How often something may have been lost. A guard that enters reads it before and after,
         and so knows whether it came too late to be told."""
         self._lock = Lock()
-        self._entered: dict[Guard, Key] = {}
+        self._entered: dict[GuardedBody, Key] = {}
         """Every request enters and leaves, and something is lost now and then. So these two take no
         lock, and whoever tells of a loss looks at all that are entered."""
-        self._waiting: list[tuple[set[Guard], Callable[[], object]]] = []
+        self._waiting: list[tuple[set[GuardedBody], Callable[[], object]]] = []
         """What is to be done when none of these is to finish any more."""
         self._settling: list[KeyRange] = []
         """Where nothing begins that is to finish, because the range is about to move."""
 
-    def add(self, guard: "Guard", lease: Lease) -> None:
+    def add(self, guard: "GuardedBody", lease: Lease) -> None:
         """Tell `guard` when its lease is lost. Raises NotOwner if it is to finish, and its range is
         about to move.
         """
@@ -73,20 +73,20 @@ class Guards:
             self.remove(guard)
             raise self.not_owner(guard.key)
 
-    def remove(self, guard: "Guard") -> None:
+    def remove(self, guard: "GuardedBody") -> None:
         """Tell it no more."""
         del self._entered[guard]
         if self._waiting and guard.finishes:
             self._waits_no_more(guard)
 
-    def _within(self, ranges: Iterable[KeyRange]) -> "list[Guard]":
+    def _within(self, ranges: Iterable[KeyRange]) -> "list[GuardedBody]":
         wanted = tuple(ranges)
         there = list(self._entered.items())
         if wanted == (WHOLE,):
             return [guard for guard, _ in there]
         return [guard for guard, key in there if any(key in each for each in wanted)]
 
-    def _finishing(self, ranges: Iterable[KeyRange]) -> "list[Guard]":
+    def _finishing(self, ranges: Iterable[KeyRange]) -> "list[GuardedBody]":
         """Those whose bodies are to finish before their keys move."""
         return [guard for guard in self._within(ranges) if guard.finishes]
 
@@ -128,7 +128,7 @@ class Guards:
         """Call `then` when no body that has begun in these ranges is to finish any more; at once if
         there is none.
         """
-        left: set[Guard] = set()
+        left: set[GuardedBody] = set()
         wait = left, then
         with self._lock:
             self._waiting.append(wait)  # before the look, so that whoever leaves after it sees it
@@ -138,7 +138,7 @@ class Guards:
         if not left:
             then()
 
-    def _waits_no_more(self, guard: "Guard") -> None:
+    def _waits_no_more(self, guard: "GuardedBody") -> None:
         with self._lock:
             for left, _ in self._waiting:
                 left.discard(guard)
@@ -187,78 +187,107 @@ class Guards:
         )
 
 
-class Guard:
-    """`with` or `async with`: once."""
+class GuardedBody:
+    """A body that runs under a lease, as `Guards` see it."""
 
-    def __init__(self, guards: Guards, key: UserKey, *, finish: bool = False) -> None:
+    __slots__ = (
+        "_cancelled",
+        "_cancelling",
+        "_guards",
+        "_is_inside",
+        "_lease",
+        "_task",
+        "finishes",
+        "is_kept",
+        "key",
+    )
+
+    def __init__(self, guards: Guards, key: UserKey, *, finish: bool) -> None:
         self._guards = guards
         self.finishes = finish
         """Whether the body is to finish before the key moves."""
         self.is_kept = False
         """Whether the key is held no longer, and nobody else gets it before the body is done."""
         self.key = key
-        self.lease: Lease | None = None
+        self._lease: Lease | None = None
         self._task: asyncio.Task[Any] | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._cancelling = 0
         self._is_inside = False
         self._cancelled = False
 
-    def _enter(self) -> Lease:
-        if self.lease is not None:
-            raise UsageError(f"the guard of {self.key!r} was entered already; make another")
+    def begin(self, task: "asyncio.Task[Any] | None") -> Lease:
+        """Enter; the body runs in `task`, or in a thread. Raises NotOwner."""
         guards = self._guards
+        if task is not None:
+            self._task, self._cancelling = task, task.cancelling()
         changes = guards.changes
         lease = guards.board.check(self.key)
         if lease is None:
             raise guards.not_owner(self.key)
-        self.lease = lease
+        self._lease = lease
         guards.add(self, lease)
         self._is_inside = True
         if guards.changes != changes and not self.is_held():  # lost before we would have been told
-            self._leave()
+            self._is_inside = False
+            guards.remove(self)
             raise guards.not_owner(self.key)
         return lease
 
-    def _leave(self) -> None:
+    def leave(self, error: BaseException | None, *, has_lasted: bool) -> None:
+        """The body is over. Raises LeaseLost, unless it has lasted or the body says otherwise."""
         self._is_inside = False
         self._guards.remove(self)
+        is_ours = False
+        if self._cancelled and self._task is not None:
+            is_ours = self._task.uncancel() <= self._cancelling and isinstance(
+                error, asyncio.CancelledError
+            )
+        if is_ours or (error is None and not has_lasted):
+            assert self._lease is not None
+            raise self._guards.lease_lost(self.key, self._lease) from error
 
     def is_held(self) -> bool:
         """Whether the lease with which the body began still is."""
-        return self.lease is not None and self._guards.board.holds(self.lease)
+        return self._lease is not None and self._guards.board.holds(self._lease)
 
     def is_in(self, ranges: tuple[KeyRange, ...]) -> bool:
         """Whether its key lies in any of them."""
-        return self.lease is not None and any(self.lease.key in each for each in ranges)
+        return self._lease is not None and any(self._lease.key in each for each in ranges)
 
     def has_lasted(self) -> bool:
         """Whether nobody else can have had the key up to now."""
-        guards, lease = self._guards, self.lease
+        guards, lease = self._guards, self._lease
         if lease is not None and guards.board.holds(lease):
             return True
         return self.is_kept and guards.clock() < guards.expires_at
 
     def on_lost(self) -> None:
         """The lease is lost. From the thread that renews, or one that reads."""
-        if self._loop is not None:
+        if self._task is not None:
             with suppress(RuntimeError):  # the loop is closed, and the body is gone with it
-                self._loop.call_soon_threadsafe(self._cancel)
+                self._task.get_loop().call_soon_threadsafe(self._cancel)
 
     def _cancel(self) -> None:
         if self._is_inside and not self._cancelled and self._task is not None:
             self._cancelled = True
             self._task.cancel(msg="the lease of the guarded body was lost")
 
-    async def __aenter__(self) -> Lease:
-        return self.enter_in(asyncio.current_task())
 
-    def enter_in(self, task: "asyncio.Task[Any] | None") -> Lease:
-        """Enter; the body runs in `task`."""
-        if task is not None:
-            self._task, self._loop = task, task.get_loop()
-            self._cancelling = task.cancelling()
-        return self._enter()
+class Guard(GuardedBody):
+    """`with` or `async with`: once."""
+
+    __slots__ = ()
+
+    def __init__(self, guards: Guards, key: UserKey, *, finish: bool = False) -> None:
+        super().__init__(guards, key, finish=finish)
+
+    def _enter(self, task: "asyncio.Task[Any] | None") -> Lease:
+        if self._lease is not None:
+            raise UsageError(f"the guard of {self.key!r} was entered already; make another")
+        return self.begin(task)
+
+    async def __aenter__(self) -> Lease:
+        return self._enter(asyncio.current_task())
 
     async def __aexit__(
         self,
@@ -266,15 +295,10 @@ class Guard:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        was_ours = False
-        if self._cancelled and self._task is not None:
-            was_ours = self._task.uncancel() <= self._cancelling and isinstance(
-                error, asyncio.CancelledError
-            )
-        self._finish(error, is_replaced=was_ours)
+        self.leave(error, has_lasted=self.has_lasted())
 
     def __enter__(self) -> Lease:
-        return self._enter()
+        return self._enter(None)
 
     def __exit__(
         self,
@@ -282,11 +306,4 @@ class Guard:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._finish(error, is_replaced=False)
-
-    def _finish(self, error: BaseException | None, *, is_replaced: bool) -> None:
-        assert self.lease is not None
-        has_lasted = self.has_lasted()
-        self._leave()
-        if is_replaced or (error is None and not has_lasted):
-            raise self._guards.lease_lost(self.key, self.lease) from error
+        self.leave(error, has_lasted=self.has_lasted())

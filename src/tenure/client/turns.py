@@ -52,13 +52,18 @@ class Turns:
         task = asyncio.current_task()
         if task is None:
             raise UsageError("a turn is taken by a task: enter it in a coroutine that runs as one")
-        place = InLine(key, task, _nobody)
-        if self._begin(place):
-            return place
-        return await self._wait(place, seconds)
+        return self.take_at_once(key, task) or await self.wait(key, task, seconds)
 
-    async def _wait(self, place: InLine, seconds: float) -> InLine:
-        key = place.key
+    def take_at_once(self, key: Hashable, taker: Taker) -> InLine | None:
+        """The turn with `key`, if nobody has it; None where `taker` has to wait."""
+        place = InLine(key, taker, _nobody)
+        line = [place]
+        # One step, so it takes no lock.
+        return place if self._lines.setdefault(key, line) is line else None
+
+    async def wait(self, key: Hashable, task: "asyncio.Task[Any]", seconds: float) -> InLine:
+        """Wait for the turn with `key`, which somebody else had a moment ago."""
+        place = InLine(key, task, _nobody)
         loop = asyncio.get_running_loop()
         come = loop.create_future()
         place.wake = lambda: loop.call_soon_threadsafe(_finish, come)
@@ -76,9 +81,11 @@ class Turns:
 
     def take_blocking(self, key: Hashable, seconds: float) -> InLine:
         """Wait for the turn with `key`, in a thread."""
-        woken = Event()
-        place = InLine(key, current_thread(), woken.set)
-        if self._begin(place) or self._join(place, seconds):
+        woken, thread = Event(), current_thread()
+        if (at_once := self.take_at_once(key, thread)) is not None:
+            return at_once
+        place = InLine(key, thread, woken.set)
+        if self._join(place, seconds):
             return place
         try:
             has_come = woken.wait(seconds)
@@ -89,11 +96,6 @@ class Turns:
             self._leave(place)
             raise self._late(key, seconds)
         return place
-
-    def _begin(self, place: InLine) -> bool:
-        """Whether it is one's turn at once."""
-        line = [place]
-        return self._lines.setdefault(place.key, line) is line  # one step, so it takes no lock
 
     def _join(self, place: InLine, seconds: float) -> bool:
         """Stand at the end of the line; True where it is one's turn after all."""

@@ -24,8 +24,6 @@ from tenure.owned_state.turn import Turn
 
 V = TypeVar("V")
 
-_KEYS = (str, bytes, int)
-
 WAIT_SECONDS = 10.0
 """For a turn, unless said otherwise: longer than operations take, and short for whoever waits for
 an answer."""
@@ -128,14 +126,6 @@ class OwnedState(OwnersState, Generic[V]):
                 "it inside `async with Owner(...)` or `with Owner(...)`"
             )
         return self._guards
-
-    def check_usable(self, key: UserKey) -> Guards:
-        """The owner's guards. Raises where no turn can be taken: KeyTypeError, ForkedError."""
-        guards = self.guards
-        _ = guards.board.current.numbers[0]
-        if type(key) not in _KEYS:  # of those, `check` says what is wrong with them
-            guards.board.key(key)
-        return guards
 
     def on_fork(self) -> None:
         """In a forked child: no lock of the parent's is waited for, and every turn raises."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 from tenure.base.instants import SECOND_NS
 from tenure.base.keys import UserKey
 from tenure.client.arguments import checked_seconds
-from tenure.client.guard import Guard, Guards
+from tenure.client.guard import GuardedBody
 from tenure.client.lease import Lease
 from tenure.client.turns import InLine
 from tenure.errors import UsageError
@@ -30,46 +30,30 @@ if TYPE_CHECKING:
 V = TypeVar("V")
 
 _UNREAD: Any = object()
+_KEYS = (str, bytes, int)
 _PLAIN = (str, int, float, bytes, bool)
 """What nobody can change in place."""
 
 
-class Turn(Generic[V]):
+class Turn(GuardedBody, Generic[V]):
     """A turn with one key: `async with`, or `with` in threads, once.
 
     Within it, `value` is what is stored for the key, None where nothing is. Assign another, or
     change it in place: what it is at the end of the body is stored. None removes it.
     """
 
-    __slots__ = (
-        "_ends",
-        "_guard",
-        "_guards",
-        "_is_assigned",
-        "_is_inside",
-        "_lease",
-        "_place",
-        "_state",
-        "_stored",
-        "_value",
-        "_wait",
-        "key",
-    )
+    __slots__ = ("_ends", "_is_assigned", "_place", "_state", "_stored", "_value", "_wait")
 
     def __init__(self, state: "OwnedState[V]", key: UserKey, wait: float) -> None:
-        self.key = key
+        super().__init__(state.guards, key, finish=True)
         self._state = state
         self._wait = wait
-        self._guard: Guard | None = None
-        self._guards: Guards
-        self._lease: Lease | None = None
         self._place: InLine
         self._stored: Stored | None = None
         self._value: V | None = _UNREAD
         self._is_assigned = False
         self._ends: float | None = _UNREAD
         """In how many seconds from when it is stored, if the body said so."""
-        self._is_inside = False
 
     # --- for the body ---
 
@@ -131,31 +115,23 @@ class Turn(Generic[V]):
     # --- entering and leaving ---
 
     async def __aenter__(self) -> Self:
-        self._before()
-        place = self._place = await self._state.turns.take(self.key, self._wait)
-        try:
-            guard = self._guard = Guard(self._guards, self.key, finish=True)
-            assert isinstance(place.taker, asyncio.Task)
-            self._begin(guard.enter_in(place.taker))
-        except BaseException:
-            self._state.turns.end(self._place)
-            raise
+        self._check_usable()
+        task = asyncio.current_task()
+        if task is None:
+            raise UsageError("a turn is taken by a task: enter it in a coroutine that runs as one")
+        turns = self._state.turns
+        place = turns.take_at_once(self.key, task) or await turns.wait(self.key, task, self._wait)
+        self._begin(place, task)
         return self
 
     def __enter__(self) -> Self:
-        self._before()
+        self._check_usable()
         if _is_in_loop():
             raise UsageError(
                 "`with state.at(key)` would block the event loop that runs here while it waits for "
                 "its turn: use `async with`, or call this in a thread"
             )
-        self._place = self._state.turns.take_blocking(self.key, self._wait)
-        try:
-            guard = self._guard = Guard(self._guards, self.key, finish=True)
-            self._begin(guard.__enter__())
-        except BaseException:
-            self._state.turns.end(self._place)
-            raise
+        self._begin(self._state.turns.take_blocking(self.key, self._wait), None)
         return self
 
     async def __aexit__(
@@ -164,16 +140,7 @@ class Turn(Generic[V]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        assert self._guard is not None
-        try:
-            try:
-                self._end(error)
-            except BaseException as failed:
-                await self._guard.__aexit__(type(failed), failed, failed.__traceback__)
-                raise
-            await self._guard.__aexit__(kind, error, trace)
-        finally:
-            self._state.turns.end(self._place)
+        self._end(error)
 
     def __exit__(
         self,
@@ -181,56 +148,68 @@ class Turn(Generic[V]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        assert self._guard is not None
-        try:
-            try:
-                self._end(error)
-            except BaseException as failed:
-                self._guard.__exit__(type(failed), failed, failed.__traceback__)
-                raise
-            self._guard.__exit__(kind, error, trace)
-        finally:
-            self._state.turns.end(self._place)
+        self._end(error)
 
-    def _before(self) -> None:
+    def _check_usable(self) -> None:
         """Raise what can be known before waiting."""
-        if self._guard is not None:
+        if self._lease is not None:
             raise UsageError(f"the turn with {self.key!r:.100} was taken already; call `at` again")
-        self._guards = self._state.check_usable(self.key)
+        board = self._guards.board
+        _ = board.current.numbers[0]  # raises where nothing is held any more: in a fork, at the end
+        if type(self.key) not in _KEYS:
+            board.key(self.key)  # says what is wrong with it
 
-    def _begin(self, lease: Lease) -> None:
-        """Steps (1), which the guard has done, and (2)."""
-        assert self._guard is not None
-        self._lease = lease
+    def _begin(self, place: InLine, task: "asyncio.Task[Any] | None") -> None:
+        """Steps (1) and (2)."""
+        self._place = place
+        try:
+            lease = self.begin(task)
+        except BaseException:
+            self._state.turns.end(place)
+            raise
         stored = self._state.entries.found(self.key)
         if stored is not None:
-            since = self._guards.board.since(lease)
+            since: int | None = lease.number
+            if stored.number != since:  # otherwise nothing can have broken it
+                since = self._guards.board.since(lease)
             if since is None or not stored.counts(lease, since, self._guards.clock()):
                 self._state.entries.drop(self.key, stored)
                 stored = None
         self._stored = stored
-        self._is_inside = True
 
     def _end(self, error: BaseException | None) -> None:
-        """Step (4), but for the last question, which the guard asks."""
-        self._is_inside = False
-        if error is not None:
-            return
-        state, guard, stored = self._state, self._guard, self._stored
-        assert guard is not None
-        data = self._outcome()
-        if data is None and stored is None:
-            return
-        if stored is not None and data is stored.data and self._ends is _UNREAD:
-            return  # it was looked at
-        with state.entries.lock:
-            if not guard.has_lasted():
-                return  # the guard will say so
+        """The turn is over."""
+        try:
+            has_lasted = error is None and self._has_kept()
+        except BaseException as failed:
+            self.leave(failed, has_lasted=True)
+            raise
+        else:
+            self.leave(error, has_lasted=has_lasted)
+        finally:
+            self._state.turns.end(self._place)
+
+    def _has_kept(self) -> bool:
+        """Step (4): store what the body made of the value, and ask for the lease, at once. Whether
+        the lease has covered all of it.
+        """
+        data, stored = self._outcome(), self._stored
+        if stored is None:
+            has_changed = data is not None
+        else:
+            has_changed = data is not stored.data or self._ends is not _UNREAD
+        if not has_changed:  # it was looked at
+            return self.has_lasted()
+        entries = self._state.entries
+        with entries.lock:
+            if not self.has_lasted():
+                return False
             if data is None:
-                state.entries.pop(self.key, None)
+                entries.pop(self.key, None)
             else:
                 now = self._guards.clock()
-                state.entries.put(self.key, self._new(data, now), now)
+                entries.put(self.key, self._new(data, now), now)
+        return True
 
     def _outcome(self) -> bytes | None:
         """The value after the body; `stored.data` itself where nothing became of it."""
@@ -239,12 +218,12 @@ class Turn(Generic[V]):
             return None if stored is None else stored.data
         if value is None:
             return None
-        if stored is not None and not self._is_assigned and type(value) in _PLAIN:
+        if stored is None or self._is_assigned:
+            return self._state.codec.encode(self.key, value)
+        if type(value) in _PLAIN:
             return stored.data
         data = self._state.codec.encode(self.key, value)
-        if stored is not None and not self._is_assigned and data == stored.data:
-            return stored.data
-        return data
+        return stored.data if data == stored.data else data
 
     def _new(self, data: bytes, now: int) -> Stored:
         assert self._lease is not None

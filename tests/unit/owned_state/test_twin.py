@@ -7,7 +7,6 @@ Broken turns must be caught by the same story.
 
 from collections.abc import Callable
 from itertools import count
-from types import TracebackType
 from typing import Any
 
 import pytest
@@ -254,15 +253,8 @@ def test_owned_state_is_what_its_twin_is() -> None:
 class NoLastCheck(Turn[Any]):
     """Stores, and asks for no lease: neither before nor afterwards."""
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        assert self._guard is not None
-        self._guard.has_lasted = lambda: True  # type: ignore[method-assign]
-        super().__exit__(kind, error, trace)
+    def has_lasted(self) -> bool:
+        return True
 
 
 class StoredBeforeTheEnd(Turn[Any]):
@@ -275,8 +267,7 @@ class StoredBeforeTheEnd(Turn[Any]):
     @value.setter
     def value(self, value: Any) -> None:  # noqa: ANN401  # of any state
         Turn.value.fset(self, value)  # type: ignore[attr-defined]
-        self._end(None)
-        self._is_inside = True
+        self._has_kept()
 
 
 @pytest.mark.parametrize("broken", [NoLastCheck, StoredBeforeTheEnd])
