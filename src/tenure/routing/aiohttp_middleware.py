@@ -16,7 +16,6 @@ from aiohttp.client_exceptions import ClientConnectorError, ConnectionTimeoutErr
 from aiohttp.payload import BytesPayload, IOBasePayload, Payload
 from yarl import URL
 
-from tenure.routing.attempt_limit import AttemptLimit
 from tenure.routing.finder import Finder
 from tenure.routing.outstanding import MOST_OUTSTANDING
 from tenure.routing.router import Router
@@ -25,7 +24,6 @@ from tenure.routing.trying import (
     IDEMPOTENCY_KEY,
     Attempted,
     InDoubt,
-    Refused,
     Unsent,
     Wanted,
     judge,
@@ -70,33 +68,78 @@ class AiohttpRoute:
         router, url = self._router, request.url
         if router.only is not None and not router.routes(url.scheme, url.host, url.port):
             return await handler(request)
-        key = router.templates.need_raw(url.raw_path)
-        wanted = Wanted(key, request.method, url.raw_path, IDEMPOTENCY_KEY in request.headers)
+        path = url.raw_path
+        wanted = Wanted(
+            router.templates.need_raw(path),
+            request.method,
+            path,
+            IDEMPOTENCY_KEY in request.headers,
+        )
 
+        try:
+            address = router.lookup.find(wanted.key)
+            if address is None:
+                return await self._asked(wanted, request, handler)
+            # Nearly all are answered at once, and pay for no more than this.
+            deadline = asyncio.get_running_loop().time() + router.limit
+            came = await self._sent(wanted, address, deadline, request, handler)
+            if not isinstance(came, Attempted):
+                return came
+            return await self._asked(wanted, request, handler, deadline, (address, came))
+        finally:
+            request.url = url
+
+    async def _asked(
+        self,
+        wanted: Wanted,
+        request: ClientRequest,
+        handler: Handler,
+        deadline: float | None = None,
+        first: tuple[str, Attempted] | None = None,
+    ) -> ClientResponse:
         async def attempt(address: str, deadline: float) -> ClientResponse | Attempted:
-            request.url = self._at(address, url)
-            came = await sent(router.limit_of(wanted, address, deadline), request, handler)
-            if isinstance(came, Refused | InDoubt):
-                await request.close()  # before it is sent again, nothing may still write its body
-            return came
+            return await self._sent(wanted, address, deadline, request, handler)
 
         def has_body(came: Attempted) -> bool:
             return isinstance(came, Unsent) or not is_spent(request.body)
 
-        try:
-            return await router.ask(wanted, attempt, has_body)
-        finally:
-            request.url = url
+        return await self._router.ask(wanted, attempt, has_body, deadline=deadline, first=first)
 
-    def _at(self, address: str, url: URL) -> URL:
-        origin = self._router.origin(address)
-        return URL.build(
+    async def _sent(
+        self,
+        wanted: Wanted,
+        address: str,
+        deadline: float,
+        request: ClientRequest,
+        handler: Handler,
+    ) -> ClientResponse | Attempted:
+        """Send it once: the answer, or what came of it."""
+        router = self._router
+        origin = router.origin(address)
+        request.url = URL.build(
             scheme=origin.scheme,
             authority=origin.authority,
-            path=origin.prefix + url.raw_path,
-            query_string=url.raw_query_string,
+            path=origin.prefix + wanted.path,
+            query_string=request.url.raw_query_string,
             encoded=True,
         )
+        limit = router.limit_of(wanted, address, deadline)
+        came: Attempted | None
+        try:
+            with limit:
+                response = await handler(request)
+                came = judge(response.status, response.headers)
+                if came is None:
+                    return response
+                await drop(response)
+        except (ClientConnectorError, ConnectionTimeoutError) as error:
+            return Unsent(str(error))
+        except (ClientConnectionError, OSError) as error:
+            came = limit.ended_it() if isinstance(error, TimeoutError) else broken(error)
+            if came is None:
+                raise  # a limit of the session's own
+        await request.close()  # before it is sent again, nothing may still write its body
+        return came
 
 
 def is_spent(body: object) -> bool:
@@ -106,26 +149,9 @@ def is_spent(body: object) -> bool:
     return isinstance(body, Payload) and not isinstance(body, BytesPayload)
 
 
-async def sent(
-    limit: AttemptLimit, request: ClientRequest, handler: Handler
-) -> ClientResponse | Attempted:
-    """Send it once: the answer, or what came of it."""
-    try:
-        with limit:
-            response = await handler(request)
-            came = judge(response.status, response.headers)
-            if came is not None:
-                await drop(response)
-    except (ClientConnectorError, ConnectionTimeoutError) as error:
-        return Unsent(str(error))
-    except (ClientConnectionError, OSError) as error:
-        if isinstance(error, TimeoutError):
-            given_up = limit.ended_it()
-            if given_up is None:
-                raise  # a limit of the session's own
-            return given_up
-        return InDoubt(f"the connection broke: {error!r}")
-    return response if came is None else came
+def broken(error: Exception) -> InDoubt:
+    """What came of an attempt whose connection broke."""
+    return InDoubt(f"the connection broke: {error!r}")
 
 
 async def drop(response: ClientResponse) -> None:

@@ -1,4 +1,4 @@
-"""How long one attempt may take, in an event loop.
+"""How long one attempt may take, in an event loop, and how many may wait for one owner.
 
 Until the deadline; and a request that may be repeated, only until its key is elsewhere. An owner
 that stands still keeps its connections: whoever waits there for an answer waits in vain, while
@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tenure.routing.finder import Finder, Watching
+from tenure.routing.outstanding import Outstanding
 from tenure.routing.trying import InDoubt, Wanted
 
 LOOKS_AFTER_SECONDS = 0.5
@@ -22,15 +23,19 @@ LOOKS_EVERY_SECONDS = 0.1
 class Lookout:
     """Looks at the attempts of one event loop that are under way."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, lookup: Finder, outstanding: Outstanding
+    ) -> None:
         self.loop = loop
+        self.lookup = lookup
+        self.outstanding = outstanding
         self._under_way: dict[AttemptLimit, float] = {}
         """When it is to be looked at. Those that began first come first."""
         self._is_looking = False
 
-    def add(self, limit: "AttemptLimit") -> None:
+    def add(self, limit: "AttemptLimit", now: float) -> None:
         """It has begun."""
-        self._under_way[limit] = self.loop.time() + LOOKS_AFTER_SECONDS
+        self._under_way[limit] = now + LOOKS_AFTER_SECONDS
         if not self._is_looking:
             self._is_looking = True
             self.loop.call_later(LOOKS_EVERY_SECONDS, self._look)
@@ -52,50 +57,34 @@ class Lookout:
 
 
 class AttemptLimit:
-    """`with`, around one attempt in a task: ends it by TimeoutError."""
+    """`with`, around one attempt in a task: ends it by TimeoutError. Raises Overloaded."""
 
-    __slots__ = (
-        "_address",
-        "_cancelling",
-        "_deadline",
-        "_has_ended_it",
-        "_lookout",
-        "_lookup",
-        "_task",
-        "_timer",
-        "_wanted",
-        "_watch",
-    )
+    _timer: asyncio.TimerHandle | None = None
+    _watch: Watching | None = None
+    _task: "asyncio.Task[Any] | None" = None
+    """While it is under way."""
+    _has_ended_it = False
 
     def __init__(
-        self,
-        lookup: Finder,
-        wanted: Wanted,
-        address: str,
-        deadline: float | None,
-        lookout: Lookout,
+        self, lookout: Lookout, wanted: Wanted, address: str, deadline: float | None
     ) -> None:
-        self._lookup = lookup
+        self._lookout = lookout
         self._wanted = wanted
         self._address = address
         self._deadline = deadline
-        self._lookout = lookout
-        self._has_ended_it = False
-        self._timer: asyncio.TimerHandle | None = None
-        self._watch: Watching | None = None
-        self._task: asyncio.Task[Any] | None = None
-        """While it is under way."""
-        self._cancelling = 0
 
     def __enter__(self) -> Self:
-        loop = self._lookout.loop
+        lookout = self._lookout
+        loop = lookout.loop
         task = asyncio.current_task(loop)
         assert task is not None
+        lookout.outstanding.begin(self._address)
         self._task, self._cancelling = task, task.cancelling()
-        if self._deadline is not None and self._deadline < loop.time() + LOOKS_AFTER_SECONDS:
-            self._timer = loop.call_at(self._deadline, self._end_it)
+        now, deadline = loop.time(), self._deadline
+        if deadline is not None and deadline < now + LOOKS_AFTER_SECONDS:
+            self._timer = loop.call_at(deadline, self._end_it)
         else:
-            self._lookout.add(self)
+            lookout.add(self, now)
         return self
 
     def __exit__(
@@ -104,17 +93,20 @@ class AttemptLimit:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._lookout.remove(self)
+        task, self._task = self._task, None
+        lookout = self._lookout
+        lookout.outstanding.end(self._address)
+        lookout.remove(self)
         if self._timer is not None:
             self._timer.cancel()
         if self._watch is not None:
             self._watch.cancel()
-        task, self._task = self._task, None
-        assert task is not None
-        # As `asyncio.timeout` does: what others have cancelled stays cancelled.
-        is_ours = self._has_ended_it and task.uncancel() <= self._cancelling
-        if is_ours and isinstance(error, asyncio.CancelledError):
-            raise TimeoutError from error
+        if self._has_ended_it:
+            assert task is not None
+            # As `asyncio.timeout` does: what others have cancelled stays cancelled.
+            is_ours = task.uncancel() <= self._cancelling
+            if is_ours and isinstance(error, asyncio.CancelledError):
+                raise TimeoutError from error
 
     def ended_it(self) -> InDoubt | None:
         """What came of the attempt where this has ended it; None where it did not."""
@@ -129,7 +121,7 @@ class AttemptLimit:
         if self._deadline is not None:
             self._timer = self._lookout.loop.call_at(self._deadline, self._end_it)
         if self._wanted.is_repeatable:
-            self._watch = self._lookup.watch(self._wanted.key, self._on_change)
+            self._watch = self._lookout.lookup.watch(self._wanted.key, self._on_change)
             self._end_it_if_moved()
 
     def _on_change(self, _: object) -> None:
@@ -137,7 +129,7 @@ class AttemptLimit:
             self._lookout.loop.call_soon_threadsafe(self._end_it_if_moved)
 
     def _end_it_if_moved(self) -> None:
-        if self._lookup.find(self._wanted.key) not in (None, self._address):
+        if self._lookout.lookup.find(self._wanted.key) not in (None, self._address):
             self._end_it()
 
     def _end_it(self) -> None:

@@ -65,8 +65,8 @@ class Router:
         loop = asyncio.get_running_loop()
         lookout = self._lookout
         if lookout is None or lookout.loop is not loop:
-            lookout = self._lookout = Lookout(loop)
-        return AttemptLimit(self.lookup, wanted, address, deadline, lookout)
+            lookout = self._lookout = Lookout(loop, self.lookup, self.outstanding)
+        return AttemptLimit(lookout, wanted, address, deadline)
 
     def routes(self, scheme: str, host: str | None, port: int | None) -> bool:
         """Whether a request that is addressed so is to go to an owner."""
@@ -78,21 +78,26 @@ class Router:
         wanted: Wanted,
         attempt: Callable[[str, float], Awaitable[Answer | Attempted]],
         has_body: Callable[[Attempted], bool],
+        *,
+        deadline: float | None = None,
+        first: tuple[str, Attempted] | None = None,
     ) -> Answer:
         """The answer of the owner. `attempt` sends the request once, to an address, and not beyond
         a time of the running loop; `has_body` says whether it could be sent again after that.
+        `first` is where it was sent already, and what came of that.
         """
         loop = asyncio.get_running_loop()
-        trying = Trying(wanted, loop.time() + self.limit, self._random)
-        step: Step = trying.begin(self.lookup.find(wanted.key))
+        trying = Trying(wanted, deadline or loop.time() + self.limit, self._random)
+        found = self.lookup.find(wanted.key)
+        if first is None:
+            step = trying.begin(found)
+        else:
+            trying.begin(first[0])
+            step = trying.after(first[1], loop.time(), found, has_body=has_body(first[1]))
         while True:
             match step:
                 case Send(address):
-                    self.outstanding.begin(address)
-                    try:
-                        came = await attempt(address, trying.deadline)
-                    finally:
-                        self.outstanding.end(address)
+                    came = await attempt(address, trying.deadline)
                     if not isinstance(came, Attempted):
                         return came
                     found = self.lookup.find(wanted.key)

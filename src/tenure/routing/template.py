@@ -57,7 +57,8 @@ class Template:
         start = len(self._before)
         end = path.find("/", start)
         if end < 0:
-            return None if self._after else self._key(path[start:])
+            found = path[start:]
+            return None if self._after else self._key(found) if self._is_int else found or None
         rest = path[end:]
         if self._after and rest != self._after and not rest.startswith(self._after + "/"):
             return None
@@ -111,7 +112,8 @@ class Templates:
 
     def need_raw(self, path: str) -> UserKey:
         """As `find_raw`; raises UsageError where the path has no key."""
-        found = self.find_raw(path)
+        # Most paths stand on the wire as they are meant.
+        found = self.find_raw(path) if "%" in path else self.find(path)
         if found is None:
             raise UsageError(
                 f"there is no key in the path {path!r}, which was not sent: key={self._shown} does "
