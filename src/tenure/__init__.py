@@ -67,6 +67,7 @@ from tenure.owned_state.turn import Turn
 from tenure.routing.aiohttp_middleware import route
 from tenure.routing.derived_keys import blocking_quorum, derived_keys, quorum
 from tenure.routing.httpx_transport import RoutingTransport
+from tenure.transport.credentials import Credentials
 
 if TYPE_CHECKING:
     from tenure.columns.blocking import BlockingOwnedRows
@@ -117,6 +118,7 @@ __all__ = [
     "ClosedError",
     "Column",
     "ConfigurationError",
+    "Credentials",
     "EngineOptions",
     "Entities",
     "Entity",

@@ -48,6 +48,7 @@ ONLY = {
         FACE,
         ERRORS,
         "base",
+        "transport",  # what a process shows and trusts
         "client",
         "owned_state",
         "routing",

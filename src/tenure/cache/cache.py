@@ -21,6 +21,7 @@ from tenure.errors import ConfigurationError
 from tenure.protocol.volume.client_events import CacheConfig
 from tenure.protocol.volume.messages import AsOf
 from tenure.runtime.loops import wait_for
+from tenure.transport.credentials import Credentials
 
 V = TypeVar("V")
 
@@ -144,6 +145,7 @@ class Cache(Hits[V]):
         limit_bytes: int = ...,
         patience: float = ...,
         write_patience: float = ...,
+        credentials: Credentials | None = ...,
         _environment: Environment | None = ...,
     ) -> None: ...
     @overload
@@ -157,6 +159,7 @@ class Cache(Hits[V]):
         limit_bytes: int = ...,
         patience: float = ...,
         write_patience: float = ...,
+        credentials: Credentials | None = ...,
         _environment: Environment | None = ...,
     ) -> None: ...
 
@@ -170,9 +173,10 @@ class Cache(Hits[V]):
         limit_bytes: int = LIMIT_BYTES,
         patience: float = PATIENCE_SECONDS,
         write_patience: float = WRITE_PATIENCE_SECONDS,
+        credentials: Credentials | None = None,
         _environment: Environment | None = None,
     ) -> None:
-        environment = _environment or environment_here()
+        environment = _environment or environment_here(credentials)
         codec: ValueCodec[V] = ValueCodec(value_type, "a Cache")
         config = CacheConfig(
             server="" if isinstance(server, Lookup) else checked_server(server),

@@ -9,13 +9,14 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, assert_never
 
+from tenure.base.hosts import is_loopback
 from tenure.base.instants import seconds
 from tenure.base.noted import Noted
 from tenure.cache.cache_engine import PATH
 from tenure.cache.memory_file import MemoryFile
 from tenure.cache.volume import Volume
 from tenure.cache.volume_engine import VolumeEngine
-from tenure.client.arguments import checked_seconds, is_loopback
+from tenure.client.arguments import checked_seconds
 from tenure.client.callbacks import check_arity
 from tenure.client.entering import Enterable
 from tenure.client.environment import Environment, environment_here
@@ -42,6 +43,7 @@ from tenure.protocol.volume.server_events import (
     VolumeClosed,
     VolumeMemory,
 )
+from tenure.transport.credentials import Credentials
 
 WHAT = "CacheServer"
 LISTEN = "127.0.0.1:7500"
@@ -238,6 +240,7 @@ class CacheServer(Enterable[CacheServerEngine]):
         longest: float | None = None,
         fence: Callable[[int], object] | None = None,
         insecure: bool = False,
+        credentials: Credentials | None = None,
         _environment: Environment | None = None,
     ) -> None:
         if not isinstance(volume, Volume):
@@ -247,12 +250,13 @@ class CacheServer(Enterable[CacheServerEngine]):
         if remembers not in ("longest", "latest end"):
             raise ConfigurationError(f'remembers is "longest" or "latest end", not {remembers!r}')
         self.volume = volume
-        self.listen = _checked_listen(listen, insecure=insecure)
+        environment = _environment or environment_here(credentials)
+        is_safe = insecure or environment.credentials.mutual
+        self.listen = _checked_listen(listen, insecure=is_safe)
         self.memory = memory
         self.remembers: Remembers = remembers
         self.longest_ns = 0 if longest is None else seconds(checked_seconds("longest", longest))
         self.fence = fence
-        environment = _environment or environment_here()
         super().__init__(WHAT, _ServerBoard(), lambda: CacheServerEngine(self, environment))
 
     @property
@@ -285,8 +289,9 @@ def _checked_listen(listen: object, *, insecure: bool) -> str:
         )
     if not insecure and not is_loopback(host.strip("[]")):
         raise ConfigurationError(
-            f"listen={listen!r} is reached by other machines, and there are no tokens and no TLS "
-            "yet: whoever reaches it reads every object. Listen on 127.0.0.1, or say with "
+            f"listen={listen!r} is reached by other machines, and whoever reaches it reads every "
+            "object: listen on 127.0.0.1, ask callers for certificates with "
+            "credentials=Credentials(ca=..., cert=..., key=..., mutual=True), or say with "
             "insecure=True that everybody on that network is trusted"
         )
     return str(listen)

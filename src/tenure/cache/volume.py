@@ -20,6 +20,7 @@ from tenure.client.hand_off.likeness import ValueCodec
 from tenure.client.read_leases import GivesReads, ReadsOwner
 from tenure.errors import ConfigurationError, UsageError
 from tenure.protocol.volume.terms import Mode, Terms
+from tenure.transport.credentials import Credentials
 
 V = TypeVar("V")
 Load: TypeAlias = Callable[[Any], object] | Callable[[Any, int], object]
@@ -121,6 +122,7 @@ class Volume(Generic[V]):
         )
         self.address = checked_told_address(address, "")
         self._insecure = insecure
+        self._asks_for_certificates = Credentials.from_environment().mutual
         self._listen = listen
         self.listens(LOOPBACK)
         self._runs: RunsWrites | None = None
@@ -157,7 +159,7 @@ class Volume(Generic[V]):
 
     def listens(self, at: str, *, is_reachable: bool = True) -> str:
         """Where an owner takes caches that serves at the address `at`."""
-        insecure = self._insecure or not is_reachable
+        insecure = self._insecure or self._asks_for_certificates or not is_reachable
         return checked_listening(self._listen, at, self.address, insecure=insecure, of="")
 
     @property

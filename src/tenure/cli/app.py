@@ -37,6 +37,9 @@ TOPICS = {
             "Run a manager: the service that decides who owns what.",
             "--journal sqlite:/var/lib/tenure/journal.sqlite",
         ),
+        "token": Command(
+            "token:app", "Make the tokens with which others are let in, list and remove them.", ""
+        ),
         "run": Command(
             "run:run",
             "Run a manager beside a command, which finds it by itself.",

@@ -9,6 +9,7 @@ commands.
 
 import http.client
 import os
+import ssl
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from tenure.errors import NoManager, PoolError, TenureError, UsageError
 from tenure.manager.answers import Problem
 from tenure.manager.config import DEFAULT_HOST, DEFAULT_PORT, check_url
 from tenure.manager.pool_spec import check_name
+from tenure.transport.credentials import CA, Credentials
 
 T = TypeVar("T")
 
@@ -171,14 +173,21 @@ def _ask_one(
     method: str = "",
 ) -> HttpReply:
     parts = urlsplit(url)
-    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    connection = kind(parts.hostname or "", parts.port, timeout=timeout_seconds)
+    credentials = Credentials.from_environment()
+    headers = credentials.headers(url)
+    host, port = parts.hostname or "", parts.port
+    connection = (
+        http.client.HTTPConnection(host, port, timeout=timeout_seconds)
+        if (tls := credentials.to(url)) is None
+        else http.client.HTTPSConnection(host, port, timeout=timeout_seconds, context=tls)
+    )
     try:
         if body is None:
-            connection.request(method or "GET", target)
+            connection.request(method or "GET", target, headers=headers)
         else:
             data = msgspec.json.encode(body)
-            connection.request(method or "POST", target, data, {"Content-Type": "application/json"})
+            headers["Content-Type"] = "application/json"
+            connection.request(method or "POST", target, data, headers)
         response = connection.getresponse()
         return HttpReply(response.status, response.read())
     finally:
@@ -189,6 +198,9 @@ def _reason(error: Exception, timeout_seconds: float = TIMEOUT_SECONDS) -> str:
     match error:
         case ConnectionRefusedError():
             return "connection refused, nothing listens there"
+        case ssl.SSLCertVerificationError():
+            why = error.verify_message
+            return f"its certificate is not believed: {why}; name its authority in {CA}"
         case TimeoutError():
             return f"no answer within {timeout_seconds:g} s"
         case OSError(strerror=str(text)):

@@ -40,6 +40,16 @@ class ManagerOptions:
     "Whether a pool's first owner creates the pool; by default only on a loopback address."
     insecure: Annotated[bool | None, Parameter(negative="")] = None
     "Listen on an address that other machines reach, and trust everybody there."
+    tls_cert: Path | None = None
+    "A file with the certificate to show, in PEM; replaced while it runs, it is read again."
+    tls_key: Path | None = None
+    "The file with the key of the certificate."
+    tls_client_ca: Path | None = None
+    "A file with authorities: whoever connects must have a certificate of one of them."
+    tokens: Path | None = None
+    "The file of tokens, made with `tenure token new`: whoever connects must show one."
+    audit_log: Path | None = None
+    "A file to which every change is written: who, what, from where."
     first_start: Annotated[bool, Parameter(negative="")] = False
     "There was no earlier manager of these owners: with a new journal, grant at once."
 

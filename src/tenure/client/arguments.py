@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Mapping
-from ipaddress import ip_address
 from math import isfinite
 from random import Random
 from typing import Protocol
 from urllib.parse import urlsplit
 
+from tenure.base.hosts import host_of, is_every_address, is_loopback
 from tenure.base.keys import PoolKind, UserKey
 from tenure.base.names import NAME_CHARACTERS, shown, wrong_with_name, wrong_with_text
 from tenure.errors import ConfigurationError
@@ -84,32 +84,6 @@ def checked_address(address: object) -> str:
     return address
 
 
-def host_of(address: str, mark: str = "://") -> str | None:
-    """The host that an address names, where it is a URL, which `mark` shows."""
-    try:
-        return urlsplit(address).hostname if mark in address else None
-    except ValueError:
-        return None
-
-
-def is_every_address(host: str | None) -> bool:
-    """Whether `host` is one to listen on, such as 0.0.0.0, which nobody can be sent to."""
-    try:
-        return host is not None and ip_address(host).is_unspecified
-    except ValueError:
-        return False
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches `host`. Of names it knows `localhost`: others may be
-    anybody's, and are not looked up here.
-    """
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 def checked_kind(kind: object) -> PoolKind:
     """What kind of pool it is taken to be."""
     if kind == "hashed":
@@ -179,10 +153,10 @@ def checked_listening(
     if not insecure and not is_loopback(host.strip("[]")):
         what = of.rstrip("_") or "a volume"
         raise ConfigurationError(
-            f"{what} listens on {host}, which other machines reach, and there are no tokens and no "
-            "TLS yet: state passes in the clear, and whoever is on the way reads it and can "
-            f'change it. Listen on loopback with {of}listen="127.0.0.1:0", or say with '
-            f"{of}insecure=True that everybody on that network is trusted"
+            f"{what} listens on {host}, which other machines reach, and this process has no "
+            "certificate: state passes in the clear, and whoever is on the way reads it and can "
+            f'change it. Listen on loopback with {of}listen="127.0.0.1:0", give TENURE_CERT and '
+            f"TENURE_KEY, or say with {of}insecure=True that everybody on that network is trusted"
         )
     return listen
 

@@ -17,6 +17,7 @@ from tenure.runtime.clock import Clock, LoopTimers, Timers, boot_clock
 from tenure.runtime.loops import OwnThread, Runner
 from tenure.transport.channels import Channels
 from tenure.transport.contract import Role, Transport
+from tenure.transport.credentials import Credentials
 from tenure.transport.doors import Door
 from tenure.transport.websocket import WebSocketTransport
 
@@ -33,6 +34,11 @@ class Environment(Protocol):
     @property
     def managers(self) -> tuple[str, ...]:
         """The managers that there are, whatever the application names; empty if it names them."""
+        ...
+
+    @property
+    def credentials(self) -> Credentials:
+        """What its clients show, and whom they trust."""
         ...
 
     def begins(self, engine: object) -> None:
@@ -80,6 +86,9 @@ class RealEnvironment:
     runner: Runner = OwnThread()
     managers: tuple[str, ...] = ()
 
+    def __init__(self, credentials: Credentials | None = None) -> None:
+        self.credentials = credentials or Credentials.from_environment()
+
     def begins(self, engine: object) -> None:
         """See `Environment`. Nobody watches."""
 
@@ -93,7 +102,7 @@ class RealEnvironment:
 
     def transport(self, role: Role[M]) -> Transport[M]:
         """See `Environment`."""
-        return WebSocketTransport(role)
+        return WebSocketTransport(role, self.credentials)
 
     def own_process(self) -> Process | None:
         """See `Environment`."""
@@ -109,13 +118,13 @@ class RealEnvironment:
         """
         from tenure.transport.websocket_channels import WebSocketChannels  # noqa: PLC0415
 
-        return WebSocketChannels()
+        return WebSocketChannels(self.credentials)
 
     def door(self, path: str) -> Door:
         """See `Environment`. aiohttp's server is slow to load, and clients need none."""
         from tenure.transport.websocket_door import WebSocketDoor  # noqa: PLC0415
 
-        return WebSocketDoor(path)
+        return WebSocketDoor(path, self.credentials)
 
 
 SURROUNDING: ContextVar[Callable[[], Environment] | None] = ContextVar("tenure", default=None)
@@ -123,7 +132,7 @@ SURROUNDING: ContextVar[Callable[[], Environment] | None] = ContextVar("tenure",
 make theirs without naming one, and the test kit runs them as they are."""
 
 
-def environment_here() -> Environment:
-    """The environment of a client that is made here."""
+def environment_here(credentials: Credentials | None = None) -> Environment:
+    """The environment of a client that is made here, with what it shows and trusts."""
     make = SURROUNDING.get()
-    return RealEnvironment() if make is None else make()
+    return RealEnvironment(credentials) if make is None else make()

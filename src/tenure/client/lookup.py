@@ -18,6 +18,7 @@ from tenure.client.routes import RouteBoard
 from tenure.client.watching import KeyChange, Watch
 from tenure.errors import ConfigurationError
 from tenure.protocol.lease.lookup.events import LookupConfig
+from tenure.transport.credentials import Credentials
 
 OnChange: TypeAlias = Callable[[KeyChange], object]
 """A function or a coroutine function of what happened to the key."""
@@ -48,9 +49,10 @@ class Lookup(Enterable[LookupEngine]):
         pool: str,
         on_loss: OnRanges | None = None,
         enter_timeout: float = ENTER_SECONDS,
+        credentials: Credentials | None = None,
         _environment: Environment | None = None,
     ) -> None:
-        environment = _environment or environment_here()
+        environment = _environment or environment_here(credentials)
         check_callback("on_loss", on_loss)
         self._pool = checked_name("pool", pool)
         known = find_managers(managers, environment.managers)

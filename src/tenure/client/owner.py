@@ -43,6 +43,7 @@ from tenure.client.owner_engine import WHAT, OwnerEngine
 from tenure.client.read_leases import GivesReadsOf
 from tenure.errors import ConfigurationError, TenureError
 from tenure.protocol.lease.owner.events import OwnerConfig
+from tenure.transport.credentials import Credentials
 
 Ranges: TypeAlias = tuple[KeyRange, ...]
 Probe: TypeAlias = Callable[[], object]
@@ -79,7 +80,9 @@ class Owner(Enterable[OwnerEngine]):
     owner to owner, over a connection to where `hand_off_listen` ("HOST:PORT") says that this one
     takes state. By default that is a free port on the host that `address` names, or on loopback if
     it names none. `hand_off_address` is the URL under which others reach it, where that is another.
-    Where other machines reach it, `hand_off_insecure` must say that everybody there is trusted.
+    Where other machines reach it, the process must have a certificate, or `hand_off_insecure` say
+    that everybody there is trusted. `credentials` are what it shows and trusts; without them, those
+    of the environment.
     See `tenure docs guides/handing-over-state`.
 
     With `volume`, a Volume, caches read what it owns: every `Cache` that is given a Lookup of the
@@ -120,11 +123,12 @@ class Owner(Enterable[OwnerEngine]):
         volume: GivesReadsOf | None = None,
         lookup: KeyFinder | None = None,
         enter_timeout: float = ENTER_SECONDS,
+        credentials: Credentials | None = None,
         leave_on: Sequence[Signals] = (),
         probe: Probe | None = None,
         _environment: Environment | None = None,
     ) -> None:
-        environment = _environment or environment_here()
+        environment = _environment or environment_here(credentials)
         self._probe = _checked_probe(probe, watchdog)
         _check_called(on_grant, on_revoke, volume)
         where = checked_address(address)
@@ -132,9 +136,7 @@ class Owner(Enterable[OwnerEngine]):
         config = self._config = OwnerConfig(
             managers=known.urls,
             pool=checked_name("pool", pool),
-            name=drawn_name(where, environment.random())
-            if name is None
-            else checked_name("name", name),
+            name=_named(name, where, environment),
             address=where,
             kind=checked_kind(kind),
             capacity=checked_capacity(capacity),
@@ -145,7 +147,8 @@ class Owner(Enterable[OwnerEngine]):
         find = _find_elsewhere(checked_lookup(lookup, config.pool), where)
         longest = checked_seconds("enter_timeout", enter_timeout)
         handler = one_handler(hand_off)
-        takes = _takes(handler, hand_off_listen, hand_off_address, where, hand_off_insecure)
+        place = (hand_off_listen, hand_off_address, where)
+        takes = _takes(handler, *place, hand_off_insecure, environment.credentials)
         if isinstance(handler, OwnersState):
             handler.belong_to(config.name, checked_kind(kind), _ended(ref(self)))
         made_in = os.getpid()
@@ -324,11 +327,13 @@ def _takes(
     told: str | None,
     where: str,
     insecure: bool,  # noqa: FBT001  # as it was given
+    credentials: Credentials,
 ) -> tuple[HandOffHandler, str, str | None] | None:
     """What has the state that moves, where more of it is taken, and the URL of that."""
     if handler is not None:
         told = checked_told_address(told)
-        return handler, checked_listening(listen, where, told, insecure=insecure), told
+        is_safe = insecure or credentials.listens_with_tls
+        return handler, checked_listening(listen, where, told, insecure=is_safe), told
     if listen is not None or told is not None or insecure:
         raise ConfigurationError(
             "hand_off_listen, hand_off_address and hand_off_insecure say where state is taken, and "

@@ -42,6 +42,16 @@ class ManagerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The operator's word that everybody who can reach the address may do anything."""
     first_start: bool = False
     """The operator's word that no earlier manager has promised anything to these owners."""
+    tls_cert: Path | None = None
+    """The certificate to show, with those between it and its authority; read again on change."""
+    tls_key: Path | None = None
+    """Its key."""
+    tls_client_ca: Path | None = None
+    """Whoever connects must have a certificate of one of these authorities."""
+    tokens: Path | None = None
+    """Whoever connects must show one of the tokens in this file."""
+    audit_log: Path | None = None
+    """Where every change is written down, beside the log."""
     pools: tuple[CreatePool, ...] = ()
     """Made when this manager leads, unless they are there."""
 
@@ -54,12 +64,21 @@ class ManagerSettings(msgspec.Struct, frozen=True, kw_only=True):
                 "and 0 takes a free one"
             )
         preset(self.preset)
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise ConfigurationError("tls_cert and tls_key belong together; one is missing")
+        if self.tls_client_ca is not None and self.tls_cert is None:
+            raise ConfigurationError("tls_client_ca asks for TLS: give tls_cert and tls_key too")
         if self.advertise is not None:
             check_url("the advertised URL", self.advertise)
         names = [pool.pool for pool in self.pools]
         for name in names:
             if names.count(name) > 1:
                 raise ConfigurationError(f"the pool {name!r} is configured twice; leave one out")
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether a stranger on the network can neither read what passes nor ask for anything."""
+        return self.tls_cert is not None and self.tokens is not None
 
     @property
     def timing(self) -> Timing:

@@ -34,7 +34,14 @@ SETTINGS: dict[str, type] = {
     "advertise": str,
     "create_pools": bool,
     "insecure": bool,
+    "tls_cert": str,
+    "tls_key": str,
+    "tls_client_ca": str,
+    "tokens": str,
+    "audit_log": str,
 }
+FILES = ("state_dir", "tls_cert", "tls_key", "tls_client_ca", "tokens", "audit_log")
+"""Settings that name files; as the TOML file has them, from the working directory on."""
 POOL_KEYS = ("name", "kind", "split_points")
 NOT_HERE = {
     "first_start": (
@@ -61,8 +68,9 @@ def read(file: Path) -> dict[str, Any]:
     _check_keys(f"{file}", table, (*SETTINGS, "pool"))
     for key, value in table.items():
         _check_type(f"{file}: {key}", value, SETTINGS[key])
-    if "state_dir" in table:
-        table["state_dir"] = Path(table["state_dir"])
+    for key in FILES:
+        if key in table:
+            table[key] = Path(table[key])
     if not isinstance(pools, list) or not all(isinstance(pool, dict) for pool in pools):
         raise ConfigurationError(f"{file}: a pool begins with a line [[pool]], in double brackets")
     table["pools"] = tuple(

@@ -42,6 +42,8 @@ async def errors_as_json(
         response = as_json(refused.problem, refused.status)
         if refused.status == web.HTTPServiceUnavailable.status_code:
             response.headers.update(_RETRY_SECONDS)
+        if refused.status == web.HTTPUnauthorized.status_code:
+            response.headers["WWW-Authenticate"] = "Bearer"
         return response
     except web.HTTPException as error:
         if error.status < web.HTTPBadRequest.status_code:

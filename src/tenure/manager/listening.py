@@ -32,11 +32,19 @@ def listen(settings: ManagerSettings) -> Listening:
     """
     family, address = _resolve(settings.host, settings.port)
     ip = ipaddress.ip_address(address[0].partition("%")[0])
-    if not ip.is_loopback and not settings.insecure:
+    if not ip.is_loopback and not settings.insecure and not settings.is_guarded:
+        missing = [
+            option
+            for option, value in (
+                ("--tls-cert and --tls-key", settings.tls_cert),
+                ("--tokens", settings.tokens),
+            )
+            if value is None
+        ]
         raise ConfigurationError(
             f"{settings.host} can be reached from other machines, and whoever reaches a manager "
-            "can take any key: there are no tokens and no TLS yet. Listen on 127.0.0.1, or say "
-            "with --insecure that everybody on that network is trusted"
+            f"can take any key: give {' and '.join(missing)}, listen on 127.0.0.1, or say with "
+            "--insecure that everybody on that network is trusted"
         )
     if ip.is_unspecified and settings.advertise is None:
         raise ConfigurationError(
@@ -86,7 +94,8 @@ def _bind(
 def _url(settings: ManagerSettings, bound: socket.socket) -> str:
     host, port = bound.getsockname()[:2]
     if settings.advertise is None:
-        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        scheme = "http" if settings.tls_cert is None else "https"
+        return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
     parts = urlsplit(settings.advertise)
     netloc = parts.netloc if parts.port is not None else f"{parts.netloc.rstrip(':')}:{port}"
     return f"{parts.scheme}://{netloc}"

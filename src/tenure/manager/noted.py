@@ -17,4 +17,6 @@ class ServiceKind(NotedKind):
     NOT_ENCODED = "message not encoded", Level.ERROR
     SLOW_PEER = "slow peer disconnected", Level.WARNING
     SILENT_PEER = "silent peer disconnected", Level.WARNING, True
+    NOT_ALLOWED = "request not allowed", Level.WARNING, True
+    TOKEN_GONE = "disconnected: its token counts no more", Level.WARNING
     POOL_REFUSED = "pool from the configuration refused", Level.ERROR

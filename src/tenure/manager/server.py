@@ -7,7 +7,7 @@ let any page speak to this machine, and nobody has to log in here.
 
 import asyncio
 import ipaddress
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from typing import TypeAlias
 from urllib.parse import urlsplit
@@ -16,6 +16,9 @@ from aiohttp import WebSocketError, WSCloseCode, WSMessage, WSMsgType, hdrs, web
 
 from tenure.base.noted import Noted
 from tenure.errors import RemoteProtocolError
+from tenure.manager.access.audit import Audit
+from tenure.manager.access.gate import LOOKUP_PATH, OWNER_PATH, READS, Gate
+from tenure.manager.access.roles import Permit
 from tenure.manager.api import Api
 from tenure.manager.engine import ManagerEngine
 from tenure.manager.http_errors import HttpRefusal, errors_as_json
@@ -36,6 +39,8 @@ HEARTBEAT_SECONDS = 20.0
 forgotten: its host may have died without closing anything. Nothing but memory depends on it."""
 CLOSE_SECONDS = 2.0
 """How long a peer has to answer that its connection is closed."""
+TOKEN_SECONDS = 1.0
+"""How often the file of tokens is looked at for those that were taken away."""
 REASON_BYTES = 123
 """A close frame carries no more (RFC 6455, 5.5)."""
 
@@ -63,22 +68,33 @@ class Server:
         peers: Peers,
         api: Api,
         newcomers: Newcomers,
+        gate: Gate,
+        audit: Audit,
         *,
         is_loopback: bool,
     ) -> None:
         self.engine = engine
+        self.gate = gate
+        self.audit = audit
         self.newcomers = newcomers
         self.peers = peers
         self.app = web.Application(
-            middlewares=[errors_as_json, self._hear, self._refuse_pages],
+            middlewares=[
+                errors_as_json,
+                self._refuse_pages,
+                self._guard,  # before a body is taken
+                self._hear,
+                self._audited,
+            ],
             client_max_size=BODY_BYTES,
         )
-        self.app.router.add_get("/v1/owner", self._on_owner)
-        self.app.router.add_get("/v1/lookup", self._on_lookup)
+        self.app.router.add_get(OWNER_PATH, self._on_owner)
+        self.app.router.add_get(LOOKUP_PATH, self._on_lookup)
         api.add_routes(self.app.router)
         self.app.on_shutdown.append(self._close_sockets)
+        self.app.cleanup_ctx.append(self._watching_tokens)
         self._is_loopback = is_loopback
-        self._sockets: set[ManagerSocket] = set()
+        self._sockets: dict[ManagerSocket, Permit] = {}
 
     async def _close_sockets(self, app: web.Application) -> None:
         reason = b"this manager stops"
@@ -108,15 +124,15 @@ class Server:
         transport = request.transport
         if transport is None:
             return socket
-        engine = self.engine
+        engine, permit = self.engine, self.gate.let_in(request)
         connection = self.peers.add(transport, version)
-        self._sockets.add(socket)
+        self._sockets[socket] = permit
         where = f"from {request.remote}, protocol version {version}"
         engine.observer.note(Noted(ServiceKind.CONNECTED, detail=f"{connection} {where}"))
         try:
-            await self._read(socket, connection, version, takes)
+            await self._read(socket, connection, version, takes, permit)
         finally:
-            self._sockets.discard(socket)
+            self._sockets.pop(socket, None)
             self.peers.remove(connection)
             engine.observer.note(Noted(ServiceKind.DISCONNECTED, detail=str(connection)))
             engine.post(ClientLost(connection))
@@ -136,6 +152,7 @@ class Server:
         connection: Connection,
         version: int,
         takes: tuple[type[ToManager], ...],
+        permit: Permit,
     ) -> None:
         post = self.engine.post
         async for received in socket:
@@ -147,7 +164,12 @@ class Server:
             except RemoteProtocolError as error:
                 await self._hang_up(socket, connection, WSCloseCode.PROTOCOL_ERROR, str(error))
                 return
-            post(ClientSaid(connection, message))
+            if permit.may_say(message):
+                post(ClientSaid(connection, message))
+            elif not isinstance(message, Attested):  # of another pool's owner it was asked
+                why = f"its {permit} is not for {message.pool!r}"
+                await self._hang_up(socket, connection, WSCloseCode.POLICY_VIOLATION, why)
+                return
 
     async def _turn_away(
         self, socket: ManagerSocket, connection: Connection, received: WSMessage
@@ -168,7 +190,76 @@ class Server:
         with suppress(ConnectionError):
             await socket.close(code=code, message=_reason(why))
 
+    # --- tokens ---
+
+    async def _watching_tokens(self, app: web.Application) -> AsyncIterator[None]:
+        if self.gate.tokens is None:
+            yield
+            return
+        watching = asyncio.create_task(self._watch_tokens())
+        try:
+            yield
+        finally:
+            watching.cancel()
+            with suppress(asyncio.CancelledError):
+                await watching
+
+    async def _watch_tokens(self) -> None:
+        """Whoever came with a token that was taken away is to go, not only to stay out."""
+        while True:
+            await asyncio.sleep(TOKEN_SECONDS)
+            if self.gate.changed():
+                gone = [
+                    s for s, permit in self._sockets.items() if not self.gate.still_takes(permit)
+                ]
+                for socket in gone:
+                    note = Noted(ServiceKind.TOKEN_GONE, detail=str(self._sockets.pop(socket)))
+                    self.engine.observer.note(note)
+                reason = b"its token counts no more"
+                closing = (s.close(code=WSCloseCode.POLICY_VIOLATION, message=reason) for s in gone)
+                await asyncio.gather(*closing, return_exceptions=True)
+
     # --- all requests ---
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        self.gate.let_in(request)
+        return await handler(request)
+
+    @web.middleware
+    async def _audited(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Every change is written down before it is done, and with what came of it."""
+        if request.method in READS:
+            return await handler(request)
+        permit = self.gate.let_in(request)
+        try:
+            entry = self.audit.begins(
+                who=permit.who,
+                role=permit.role,
+                origin=request.remote or "",
+                method=request.method,
+                path=request.path_qs,
+                body=await request.read(),
+            )
+        except OSError as error:
+            raise HttpRefusal(
+                503,
+                f"the audit log cannot be written, so nothing was done: {error.strerror or error}",
+                "free space on the manager's disk, and ask again",
+            ) from error
+        status = 500
+        try:
+            response = await handler(request)
+            status = response.status
+        except HttpRefusal as refused:
+            status = refused.status
+            raise
+        except web.HTTPException as error:
+            status = error.status
+            raise
+        finally:
+            self.audit.ended(entry, status)
+        return response
 
     @web.middleware
     async def _hear(self, request: web.Request, handler: Handler) -> web.StreamResponse:

@@ -7,6 +7,7 @@ clients to look elsewhere, let go of the journal.
 """
 
 import asyncio
+import ssl
 from functools import partial
 from types import TracebackType
 from typing import Self
@@ -16,6 +17,9 @@ from aiohttp import web
 from tenure.base.noted import Noted
 from tenure.errors import ClosedError
 from tenure.journals import Journal, open_journal
+from tenure.manager.access.audit import Audit
+from tenure.manager.access.gate import Gate
+from tenure.manager.access.tokens import TokenFile
 from tenure.manager.api import Api
 from tenure.manager.config import ManagerSettings
 from tenure.manager.engine import ManagerEngine
@@ -28,8 +32,9 @@ from tenure.protocol.lease.leader.events import CreatePool
 from tenure.protocol.lease.leader.manager import ManagerConfig
 from tenure.protocol.lease.records import AnyRecord, State
 from tenure.protocol.log.noted import LogKind
-from tenure.transport.newcomers import IDLE_SECONDS, Newcomers
+from tenure.transport.newcomers import IDLE_SECONDS, SILENT_SECONDS, Newcomers
 from tenure.transport.peers import Peers
+from tenure.transport.tls import ServerTls
 from tenure.wire.lease_records import LEASE_RECORDS
 
 SHUTDOWN_SECONDS = 2.0
@@ -53,6 +58,7 @@ class ManagerService:
         self._engine: ManagerEngine | None = None
         self._runner: web.AppRunner | None = None
         self._newcomers = Newcomers(self._on_silent)
+        self._audit = Audit(settings.audit_log)
         self._door: asyncio.Server | None = None
         self._creating: asyncio.Task[None] | None = None
 
@@ -77,13 +83,16 @@ class ManagerService:
 
     async def start(self) -> None:
         """Listen and begin. Raises ConfigurationError or JournalError, leaving nothing behind."""
+        tls, gate = self._tls(), self._gate()
         listening = listen(self.settings)
         try:
+            self._audit.open()
             journal = self._given_journal
             if journal is None:
                 journal = await asyncio.to_thread(open_journal, self.journal_url, LEASE_RECORDS)
         except BaseException:
             listening.socket.close()
+            self._audit.close()
             raise
         self.url = listening.url
         config = self._config(listening)
@@ -92,7 +101,13 @@ class ManagerService:
         self.observer.subscribe(self._on_noted)
         api = Api(self._engine, peers, self.journal_url)
         server = Server(
-            self._engine, peers, api, self._newcomers, is_loopback=listening.is_loopback
+            self._engine,
+            peers,
+            api,
+            self._newcomers,
+            gate,
+            self._audit,
+            is_loopback=listening.is_loopback,
         )
         self._runner = web.AppRunner(
             server.app,
@@ -107,7 +122,22 @@ class ManagerService:
             partial(self._newcomers.arriving, self._runner.server),
             sock=listening.socket,
             backlog=BACKLOG,
+            ssl=tls,
+            ssl_handshake_timeout=None if tls is None else SILENT_SECONDS,
         )
+
+    def _tls(self) -> ssl.SSLContext | None:
+        settings = self.settings
+        if settings.tls_cert is None or settings.tls_key is None:
+            return None
+        return ServerTls(settings.tls_cert, settings.tls_key, settings.tls_client_ca).context()
+
+    def _gate(self) -> Gate:
+        tokens = None
+        if self.settings.tokens is not None:
+            tokens = TokenFile(self.settings.tokens)
+            tokens.load()
+        return Gate(tokens, self.observer)
 
     def _on_silent(self, who: str) -> None:
         self.observer.note(Noted(ServiceKind.SILENT_PEER, detail=who))
@@ -139,6 +169,7 @@ class ManagerService:
         self._newcomers.close()
         await runner.cleanup()
         await self._engine.journal.close()
+        self._audit.close()
         if self._engine.failed.done():
             self._engine.failed.exception()  # it was told by `wait`, or nobody wants to know
 

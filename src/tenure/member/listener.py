@@ -10,7 +10,8 @@ import socket
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tenure.client.arguments import LAST_PORT, is_every_address, is_loopback
+from tenure.base.hosts import is_every_address, is_loopback
+from tenure.client.arguments import LAST_PORT
 from tenure.errors import ConfigurationError
 from tenure.member.asgi import App
 
@@ -38,8 +39,8 @@ def checked_listen(given: object, address: str | None, *, insecure: bool) -> str
         )
     if not insecure and not is_loopback(host):
         raise ConfigurationError(
-            f"a member listens on {host}, which other machines reach, and there are no tokens and "
-            "no TLS yet: whoever is on the way reads what is relayed, and can pretend to be a "
+            f"a member listens on {host}, which other machines reach, and what is relayed has no "
+            "TLS yet: whoever is on the way reads it, and can pretend to be a "
             'member. Listen on loopback with listen="127.0.0.1:0", or say with insecure=True that '
             "everybody on that network is trusted"
         )

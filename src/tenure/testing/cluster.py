@@ -51,6 +51,7 @@ from tenure.testing.clock import TurnedClock, come_to_rest
 from tenure.testing.manager import MemoryManager
 from tenure.transport.channels import Channels
 from tenure.transport.contract import Role, Transport
+from tenure.transport.credentials import NOTHING
 from tenure.transport.doors import Door
 from tenure.transport.faulty import Faults, FaultyTransport
 from tenure.transport.in_process import MemoryDoor, MemoryNetwork
@@ -365,6 +366,7 @@ class ClusterEnvironment:
         self.clock = cluster.clock
         self.runner = cluster.runner
         self.managers: tuple[str, ...] = ()  # each client names its own
+        self.credentials = NOTHING
         self._cluster = cluster
         self._random = cluster.draw()
 

@@ -13,8 +13,9 @@ from typing import Generic, NoReturn
 import aiohttp
 import msgspec
 
-from tenure.errors import RemoteProtocolError
+from tenure.errors import ConfigurationError, RemoteProtocolError
 from tenure.transport.contract import Lost, M, Role
+from tenure.transport.credentials import NOTHING, TOKEN, TOKEN_FILE, Credentials
 from tenure.transport.outgoing import Outgoing
 from tenure.wire.limits import MESSAGE_BYTES
 from tenure.wire.versions import SUBPROTOCOLS, agreed
@@ -27,6 +28,9 @@ PING_SECONDS = 4.0
 half a term of the default preset, so that another leader is found in the other half."""
 CLOSE_SECONDS = 1.0
 """How long a closing connection waits for the other end to say the same."""
+TLS_ENDS_SECONDS = 0.25
+"""For the ends of TLS connections to say good-bye. aiohttp has closed them and waits for none, and
+a loop that ends before them leaves open sockets behind."""
 REASON_BYTES = 123
 """What a WebSocket close frame has room for (RFC 6455, 5.5)."""
 
@@ -36,11 +40,13 @@ logger = logging.getLogger("tenure.transport")
 class WebSocketTransport(Generic[M]):
     """A `Transport` over aiohttp."""
 
-    def __init__(self, role: Role[M]) -> None:
+    def __init__(self, role: Role[M], credentials: Credentials = NOTHING) -> None:
         self.role = role
+        self.credentials = credentials
         self._links: dict[str, _Link[M]] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._session: aiohttp.ClientSession | None = None
+        self._has_used_tls = False
 
     def start(self, deliver: Callable[[str, M], None], lost: Lost) -> None:
         """See `Transport.start`."""
@@ -58,6 +64,7 @@ class WebSocketTransport(Generic[M]):
             return
         link = self._links.get(manager)
         if link is None:
+            self._has_used_tls |= manager.startswith("https:")
             link = self._links[manager] = _Link(self, self._session, manager)
             link.task = asyncio.get_running_loop().create_task(self._run(link))
             self._ending.add(link.task)
@@ -84,6 +91,8 @@ class WebSocketTransport(Generic[M]):
             await asyncio.wait(self._ending)
         if session is not None:
             await session.close()
+            if self._has_used_tls:
+                await asyncio.sleep(TLS_ENDS_SECONDS)
 
 
 class _Link(Generic[M]):
@@ -108,16 +117,19 @@ class _Link(Generic[M]):
 
     async def talk(self) -> str:
         """Connect, and carry messages until the connection ends; the reason for which it does."""
+        credentials = self.transport.credentials
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
                 socket = await self.session.ws_connect(
                     self.manager + self.transport.role.path,
                     protocols=SUBPROTOCOLS,
+                    headers=credentials.headers(self.manager),
+                    ssl=credentials.to(self.manager) or True,
                     max_msg_size=MESSAGE_BYTES,
                     heartbeat=PING_SECONDS,
                     timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_SECONDS),
                 )
-        except (aiohttp.ClientError, OSError) as error:
+        except (aiohttp.ClientError, OSError, ConfigurationError) as error:
             return reason(error)
         async with socket:
             try:
@@ -188,6 +200,10 @@ def _ending(socket: aiohttp.ClientWebSocketResponse, frame: aiohttp.WSMessage) -
 def reason(error: BaseException) -> str:
     """Why a connection could not be made, or broke, for people to read."""
     match error:
+        case aiohttp.WSServerHandshakeError(status=401):
+            return f"it wants a token that counts: set {TOKEN} or {TOKEN_FILE}"
+        case aiohttp.WSServerHandshakeError(status=403):
+            return "the token is for another role, or another pool"
         case aiohttp.WSServerHandshakeError():
             return f"answered HTTP {error.status}: is it a tenure manager?"
         case aiohttp.ClientConnectorDNSError():

@@ -16,6 +16,7 @@ import aiohttp
 from aiohttp import web
 
 from tenure.transport.channels import Channel, ChannelLost, Serve
+from tenure.transport.credentials import NOTHING, Credentials
 from tenure.transport.newcomers import Newcomers
 from tenure.transport.websocket import CLOSE_SECONDS, CONNECT_SECONDS, PING_SECONDS, reason
 from tenure.wire.limits import HAND_OFF_BYTES
@@ -31,7 +32,8 @@ Socket = aiohttp.ClientWebSocketResponse | web.WebSocketResponse
 class WebSocketChannels:
     """`Channels` over aiohttp."""
 
-    def __init__(self) -> None:
+    def __init__(self, credentials: Credentials = NOTHING) -> None:
+        self._credentials = credentials
         self._session: aiohttp.ClientSession | None = None
         self._runner: web.AppRunner | None = None
         self._open: set[_WebSocketChannel] = set()
@@ -73,9 +75,12 @@ class WebSocketChannels:
         self._runner = runner
         assert runner.server is not None
         self._door = await asyncio.get_running_loop().create_server(
-            partial(newcomers.arriving, runner.server), host.strip("[]"), int(port)
+            partial(newcomers.arriving, runner.server),
+            host.strip("[]"),
+            int(port),
+            ssl=self._credentials.for_listening(),
         )
-        return f"http://{host}:{self._door.sockets[0].getsockname()[1]}"
+        return f"{self._credentials.scheme}://{host}:{self._door.sockets[0].getsockname()[1]}"
 
     async def connect(self, url: str) -> Channel:
         """See `Channels.connect`."""
@@ -88,6 +93,7 @@ class WebSocketChannels:
             async with asyncio.timeout(CONNECT_SECONDS):
                 socket = await self._session.ws_connect(
                     url + PATH,
+                    ssl=self._credentials.to(url) or True,
                     max_msg_size=HAND_OFF_BYTES,
                     heartbeat=PING_SECONDS,
                     timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_SECONDS),

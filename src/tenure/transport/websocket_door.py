@@ -12,6 +12,7 @@ from functools import partial
 from aiohttp import WebSocketError, WSCloseCode, WSMsgType, hdrs, web
 
 from tenure.errors import RemoteProtocolError
+from tenure.transport.credentials import NOTHING, Credentials
 from tenure.transport.doors import Listener
 from tenure.transport.newcomers import Newcomers
 from tenure.transport.peers import ConnectedPeer, frame
@@ -36,8 +37,9 @@ class WebSocketDoor:
 
     is_reachable = True
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, credentials: Credentials = NOTHING) -> None:
         self._path = path
+        self._credentials = credentials
         self._open: dict[_DoorConnection, None] = {}
         self._listener: Listener
         self._runner: web.AppRunner | None = None
@@ -56,9 +58,12 @@ class WebSocketDoor:
         await self._runner.setup()
         assert self._runner.server is not None
         self._door = await asyncio.get_running_loop().create_server(
-            partial(self._newcomers.arriving, self._runner.server), host.strip("[]"), int(port)
+            partial(self._newcomers.arriving, self._runner.server),
+            host.strip("[]"),
+            int(port),
+            ssl=self._credentials.for_listening(),
         )
-        return f"http://{host}:{self._door.sockets[0].getsockname()[1]}"
+        return f"{self._credentials.scheme}://{host}:{self._door.sockets[0].getsockname()[1]}"
 
     async def close(self, why: str) -> None:
         """See `Door.close`."""

@@ -15,6 +15,7 @@ APPS = {
         *("inspect", "get", "scan", "insert", "delete"),
         *("compact", "backup", "restore", "check", "copy"),
     ),
+    "token": ("new", "list", "remove"),
 }
 """Commands that have commands."""
 

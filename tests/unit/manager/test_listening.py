@@ -3,6 +3,7 @@
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -52,6 +53,35 @@ def test_an_address_that_others_reach_needs_the_operators_word() -> None:
         listen(ManagerSettings(host="0.0.0.0", port=0))  # noqa: S104
     with listening(host="0.0.0.0", insecure=True, advertise="http://a") as found:  # noqa: S104
         assert not found.is_loopback
+
+
+@pytest.mark.parametrize(
+    ("more", "missing"),
+    [
+        ({}, "give --tls-cert and --tls-key and --tokens"),
+        ({"tls_cert": Path("a"), "tls_key": Path("b")}, "give --tokens, listen on"),
+        ({"tokens": Path("c")}, "give --tls-cert and --tls-key, listen on"),
+    ],
+)
+def test_what_other_machines_reach_needs_tls_and_tokens(
+    more: dict[str, Path], missing: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=missing):
+        listen(ManagerSettings(host="0.0.0.0", port=0, **more))  # type: ignore[arg-type]  # noqa: S104
+
+
+def test_with_tls_and_tokens_it_listens_and_its_url_says_so() -> None:
+    guarded = {"tls_cert": Path("a"), "tls_key": Path("b"), "tokens": Path("c")}
+    with listening(host="0.0.0.0", advertise="https://a:1", **guarded) as found:  # noqa: S104
+        assert not found.is_loopback
+    with listening(**guarded) as found:
+        assert found.url.startswith("https://127.0.0.1:")
+
+
+@pytest.mark.parametrize("half", ["tls_cert", "tls_key", "tls_client_ca"])
+def test_half_of_tls_is_refused(half: str) -> None:
+    with pytest.raises(ConfigurationError, match="tls_"):
+        ManagerSettings(**{half: Path("a")})  # type: ignore[arg-type]
 
 
 def test_an_address_that_is_all_of_them_needs_one_to_advertise() -> None:

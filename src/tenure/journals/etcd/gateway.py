@@ -26,7 +26,7 @@ from tenure.journals.etcd.errors import (
     refusal,
 )
 from tenure.journals.etcd.url import EtcdOptions
-from tenure.journals.etcd.wire import AUTHENTICATE, Credentials, GatewayRequest, Token
+from tenure.journals.etcd.wire import AUTHENTICATE, GatewayRequest, Login, Token
 
 T = TypeVar("T")
 
@@ -168,9 +168,9 @@ class Gateway:
         return {"Authorization": self._token} if self._token else {}
 
     async def _log_in(self, endpoint: str) -> str:
-        credentials = Credentials(self._options.user, self._options.password())
+        login = Login(self._options.user, self._options.password())
         try:
-            body = _encoder.encode(credentials)
+            body = _encoder.encode(login)
             seconds = self._options.timeout * _LARGE  # etcd hashes passwords slowly, on purpose
             payload = await self._post(endpoint, AUTHENTICATE, body, {}, seconds)
         except AuthenticationOff:

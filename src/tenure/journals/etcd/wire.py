@@ -70,7 +70,7 @@ class Txn(GatewayRequest, frozen=True):
     failure: list[Op]
 
 
-class Credentials(GatewayRequest, frozen=True):
+class Login(GatewayRequest, frozen=True):
     """A request for a token."""
 
     name: str

@@ -28,6 +28,7 @@ from tenure.sim.kernel.scene import random_for
 from tenure.sim.lease.processes import LookupProcess, OwnerProcess
 from tenure.transport.channels import Channels
 from tenure.transport.contract import Lost, Role, Transport
+from tenure.transport.credentials import NOTHING
 from tenure.transport.doors import Door
 
 M = TypeVar("M")
@@ -154,6 +155,7 @@ class AppEnvironment:
         self.clock: Clock = process.now
         self.runner: Runner = SharedLoop(process.loop)
         self.managers = process.site.manager_slots
+        self.credentials = NOTHING
 
     def begins(self, engine: object) -> None:
         """See `Environment`."""

@@ -1,0 +1,30 @@
+"""Hosts in addresses: which one it is, and who reaches it."""
+
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+
+def host_of(address: str, mark: str = "://") -> str | None:
+    """The host that an address names, where it is a URL, which `mark` shows."""
+    try:
+        return urlsplit(address).hostname if mark in address else None
+    except ValueError:
+        return None
+
+
+def is_every_address(host: str | None) -> bool:
+    """Whether `host` is one to listen on, such as 0.0.0.0, which nobody can be sent to."""
+    try:
+        return host is not None and ip_address(host).is_unspecified
+    except ValueError:
+        return False
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches `host`. Of names it knows `localhost`: others may be
+    anybody's, and are not looked up here.
+    """
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,114 @@
+"""The audit: who changed what, from where, and what came of it.
+
+A line is written before anything is done, and another with the answer. What cannot be written down
+is not done: a change that nobody can be asked about is what an audit is there to prevent.
+"""
+
+import json
+import logging
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from tenure.errors import ConfigurationError
+
+BODY_CHARACTERS = 4096
+"""How much of a body is kept: more are the split points of a pool, which its table has."""
+MODE = 0o600
+
+_log = logging.getLogger("tenure.audit")
+
+
+class AuditEntry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One line: a change that is about to be done, or, with a status, what came of it."""
+
+    at: str
+    number: int
+    """Of the change, by this manager since its start; both lines of a change have it."""
+    who: str
+    role: str
+    origin: str
+    """The address that the request came from."""
+    method: str
+    path: str
+    body: str = ""
+    status: int | None = None
+
+
+class Audit:
+    """Writes to the log `tenure.audit`, and to a file where one is named."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._number = 0
+        self._file: BinaryIO | None = None
+
+    def open(self) -> None:
+        """Raises ConfigurationError where the file cannot be written."""
+        if self._path is None:
+            return
+        try:
+            handle = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, MODE)
+        except OSError as error:
+            raise ConfigurationError(
+                f"the audit log {self._path} cannot be written: {error.strerror or error}; "
+                "name another file with --audit-log"
+            ) from error
+        self._file = os.fdopen(handle, "ab", buffering=0)
+
+    def begins(  # the columns of a line
+        self, *, who: str, role: str, origin: str, method: str, path: str, body: bytes
+    ) -> AuditEntry:
+        """Somebody is about to change something. Raises OSError where that cannot be written."""
+        self._number += 1
+        entry = AuditEntry(
+            at=_now(),
+            number=self._number,
+            who=who,
+            role=role,
+            origin=origin,
+            method=method,
+            path=path,
+            body=_shown(body),
+        )
+        self._write(entry)
+        return entry
+
+    def ended(self, entry: AuditEntry, status: int) -> None:
+        """This came of it. It is done, so a full disk is only said."""
+        try:
+            self._write(msgspec.structs.replace(entry, at=_now(), body="", status=status))
+        except OSError as error:
+            _log.error("the outcome %s of change %s: %s", status, entry.number, error)
+
+    def close(self) -> None:
+        """Write no more."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _write(self, entry: AuditEntry) -> None:
+        line = msgspec.json.encode(entry)
+        _log.info("%s", line.decode())
+        if self._file is not None:
+            self._file.write(line + b"\n")
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _shown(body: bytes) -> str:
+    """A body on one line, cut: whoever asks may send anything."""
+    try:
+        text = json.dumps(_parsed(body), ensure_ascii=True)
+    except ValueError:
+        text = ascii(body[:BODY_CHARACTERS].decode(errors="replace"))
+    return text[:BODY_CHARACTERS]
+
+
+def _parsed(body: bytes) -> Any:  # noqa: ANN401
+    return json.loads(body) if body else {}

@@ -1,0 +1,87 @@
+"""The gate: every request to a manager's port is asked for its token, once, here.
+
+Without a file of tokens everybody who reaches the port may do anything; then the manager listens
+for this machine's processes only, or was told to trust everybody. With one, this machine's
+processes need a token like all others: what comes from loopback may be a proxy's.
+"""
+
+from aiohttp import hdrs, web
+
+from tenure.base.noted import Noted
+from tenure.manager.access.roles import ANYBODY, Permit
+from tenure.manager.access.tokens import TokenFile
+from tenure.manager.http_errors import HttpRefusal
+from tenure.manager.noted import ServiceKind
+from tenure.observe.events import Observer
+
+OWNER_PATH, LOOKUP_PATH = "/v1/owner", "/v1/lookup"
+OPEN_PATHS = ("/healthz", "/readyz")
+"""For who watches processes: they say whether it is up, and nothing else."""
+READS = (hdrs.METH_GET, hdrs.METH_HEAD)
+SCHEME = "Bearer "
+
+
+class Gate:
+    """What the bearer of a request may do."""
+
+    def __init__(self, tokens: TokenFile | None, observer: Observer) -> None:
+        self.tokens = tokens
+        self._known = () if tokens is None else tokens.entries
+        self._observer = observer
+
+    def let_in(self, request: web.Request) -> Permit:
+        """Under what a request comes in. Raises HttpRefusal where it may not."""
+        permit = self._shown(request)
+        if request.path in OPEN_PATHS:
+            return permit or ANYBODY
+        if permit is None:
+            self._note(request, "it shows no token that counts")
+            raise HttpRefusal(
+                401,
+                "this manager wants a token, and the one shown does not count"
+                if hdrs.AUTHORIZATION in request.headers
+                else "this manager wants a token",
+                "send Authorization: Bearer TOKEN; clients and commands of tenure take it from "
+                "TENURE_TOKEN or TENURE_TOKEN_FILE, and `tenure token new` makes one",
+            )
+        if not _allows(permit, request):
+            self._note(request, str(permit))
+            raise HttpRefusal(
+                403,
+                f"the {permit} does not allow {request.method} {request.path}",
+                "use a token of another role, which `tenure token new` makes",
+            )
+        return permit
+
+    def still_takes(self, permit: Permit) -> bool:
+        """Whether a connection that was made under `permit` may go on."""
+        return self.tokens is None or self.tokens.has(permit)
+
+    def changed(self) -> bool:
+        """Whether there may be tokens that counted once and count no more."""
+        if self.tokens is None:
+            return False
+        self.tokens.load_if_changed()
+        changed, self._known = self._known != self.tokens.entries, self.tokens.entries
+        return changed
+
+    def _shown(self, request: web.Request) -> Permit | None:
+        if self.tokens is None:
+            return ANYBODY
+        self.tokens.load_if_changed()
+        said = request.headers.get(hdrs.AUTHORIZATION, "")
+        return self.tokens.permit(said[len(SCHEME) :]) if said.startswith(SCHEME) else None
+
+    def _note(self, request: web.Request, why: str) -> None:
+        what = f"{request.method} {request.path} from {request.remote}: {why}"
+        self._observer.note(Noted(ServiceKind.NOT_ALLOWED, detail=what))
+
+
+def _allows(permit: Permit, request: web.Request) -> bool:
+    if request.path == OWNER_PATH:
+        return permit.may_own
+    if request.path == LOOKUP_PATH:
+        return permit.may_look_up
+    if request.method in READS:
+        return request.path == "/" or permit.may_read(request.match_info.get("pool"))
+    return permit.may_change

@@ -1,0 +1,72 @@
+"""What a token allows, as one table that a reader can check.
+
+| | health | read | `/v1/owner` | `/v1/lookup` | change |
+|---|---|---|---|---|---|
+| nobody | yes | | | | |
+| owner of a pool | yes | that pool | that pool | that pool | |
+| lookup of a pool | yes | that pool | | that pool | |
+| viewer | yes | all | | | |
+| admin | yes | all | all pools | all pools | yes |
+"""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from tenure.protocol.lease.messages import Sync, ToManager
+
+
+class AccessRole(StrEnum):
+    """As what somebody comes."""
+
+    OWNER = "owner"
+    LOOKUP = "lookup"
+    VIEWER = "viewer"
+    ADMIN = "admin"
+
+    @property
+    def is_of_a_pool(self) -> bool:
+        """Whether it is a role in one pool."""
+        return self in (AccessRole.OWNER, AccessRole.LOOKUP)
+
+
+class Permit(NamedTuple):
+    """What whoever shows a token may do."""
+
+    who: str
+    """For the audit: the token's id."""
+    role: AccessRole
+    pool: str = ""
+    """The one that its role is in; empty where it is in none."""
+
+    def __str__(self) -> str:
+        where = f" of {self.pool!r}" if self.pool else ""
+        return f"token {self.who}, {self.role}{where}"
+
+    @property
+    def may_change(self) -> bool:
+        """Whether it may steer, make and delete pools."""
+        return self.role is AccessRole.ADMIN
+
+    def may_read(self, pool: str | None) -> bool:
+        """Whether it may read of `pool`; with None, of the manager as a whole."""
+        return not self.role.is_of_a_pool or (pool is not None and pool == self.pool)
+
+    @property
+    def may_own(self) -> bool:
+        """Whether it may be an owner somewhere."""
+        return self.role in (AccessRole.OWNER, AccessRole.ADMIN)
+
+    @property
+    def may_look_up(self) -> bool:
+        """Whether it may be a lookup somewhere."""
+        return self.role is not AccessRole.VIEWER
+
+    def may_say(self, message: ToManager) -> bool:
+        """Whether a client that shows it may say this."""
+        if not (self.may_look_up if isinstance(message, Sync) else self.may_own):
+            return False
+        return not self.pool or message.pool == self.pool
+
+
+ANYBODY = Permit("nobody", AccessRole.ADMIN)
+"""Where no tokens are asked for: only this machine's processes come, or all are trusted."""

@@ -1,0 +1,188 @@
+"""The file of tokens: a line of JSON for each, with a hash in place of the token.
+
+A token is 256 random bits, so one round of a fast hash is enough: nobody can guess what to hash.
+Whoever reads the file cannot use it. Several tokens of one role are valid at once, so that one can
+be replaced while the other is still in use; the file is read again when it changes.
+"""
+
+import hashlib
+import hmac
+import logging
+import os
+import secrets
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from tenure.errors import ConfigurationError
+from tenure.manager.access.roles import AccessRole, Permit
+from tenure.manager.pool_spec import check_name
+
+PREFIX = "tenure"
+ID_BYTES = 4
+SECRET_BYTES = 32
+NOTE_CHARACTERS = 200
+
+_log = logging.getLogger("tenure.manager")
+
+
+class TokenEntry(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One token, as the file has it."""
+
+    id: str
+    sha256: str
+    role: AccessRole
+    created: str
+    pool: str = ""
+    note: str = ""
+
+    @property
+    def permit(self) -> Permit:
+        """What it allows."""
+        return Permit(self.id, self.role, self.pool)
+
+
+class NewToken(NamedTuple):
+    """A token that was drawn: its text, which is nowhere else, and what the file has of it."""
+
+    text: str
+    entry: TokenEntry
+
+
+def new_token(role: AccessRole, pool: str = "", note: str = "") -> NewToken:
+    """Draw a token. Raises ConfigurationError if the role and the pool do not fit."""
+    if role.is_of_a_pool and not pool:
+        raise ConfigurationError(f"a token for the role {role} is for one pool: name it")
+    if pool and not role.is_of_a_pool:
+        raise ConfigurationError(f"the role {role} is for all pools: leave the pool {pool!r} out")
+    if pool:
+        check_name(pool)
+    if len(note) > NOTE_CHARACTERS or not note.isprintable():
+        raise ConfigurationError(f"a note is at most {NOTE_CHARACTERS} printable characters")
+    which = secrets.token_hex(ID_BYTES)
+    text = f"{PREFIX}_{which}_{secrets.token_urlsafe(SECRET_BYTES)}"
+    created = datetime.now(UTC).isoformat(timespec="seconds")
+    return NewToken(text, TokenEntry(which, _hash(text), role, created, pool, note))
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class TokenFile:
+    """The tokens that a manager takes, or that a command changes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._seen: tuple[int, int, int] | None = None
+        self._entries: dict[str, TokenEntry] = {}
+
+    def load(self) -> None:
+        """Read it. Raises ConfigurationError, which names the file and the line."""
+        try:
+            with self.path.open("rb") as file:
+                found = os.fstat(file.fileno())
+                data = file.read()
+        except OSError as error:
+            raise ConfigurationError(
+                f"the file of tokens {self.path} cannot be read: {error.strerror or error}; "
+                f"make a token with `tenure token new --file {self.path}`"
+            ) from error
+        self._entries = _parsed(self.path, data)
+        self._seen = found.st_ino, found.st_size, found.st_mtime_ns
+
+    def load_if_changed(self) -> bool:
+        """Read it again if it changed. What cannot be read leaves the tokens as they were."""
+        try:
+            found = self.path.stat()
+            if self._seen == (found.st_ino, found.st_size, found.st_mtime_ns):
+                return False
+            self.load()
+        except (ConfigurationError, OSError) as error:
+            _log.warning("going on with the tokens that there were: %s", error)
+            return False
+        _log.info("read %s tokens again from %s", len(self._entries), self.path)
+        return True
+
+    @property
+    def entries(self) -> tuple[TokenEntry, ...]:
+        """All, in the order of the file."""
+        return tuple(self._entries.values())
+
+    def permit(self, text: str) -> Permit | None:
+        """What a token allows; None where it is not one of these."""
+        prefix, _, rest = text.partition("_")
+        entry = self._entries.get(rest.partition("_")[0])
+        if prefix != PREFIX or entry is None:
+            return None
+        return entry.permit if hmac.compare_digest(entry.sha256, _hash(text)) else None
+
+    def has(self, permit: Permit) -> bool:
+        """Whether a token that was taken once still counts."""
+        entry = self._entries.get(permit.who)
+        return entry is not None and entry.permit == permit
+
+    # --- changing it ---
+
+    def add(self, entry: TokenEntry) -> None:
+        """Add a token, making the file where there is none."""
+        if self.path.exists():
+            self.load()
+        self._entries[entry.id] = entry
+        self._write()
+
+    def remove(self, which: str) -> TokenEntry:
+        """Take a token out. Raises ConfigurationError if it is not there."""
+        self.load()
+        entry = self._entries.pop(which, None)
+        if entry is None:
+            there = ", ".join(self._entries) or "none"
+            raise ConfigurationError(f"{self.path} has no token {which!r}; there are: {there}")
+        self._write()
+        return entry
+
+    def _write(self) -> None:
+        """In one go: a manager that reads it meanwhile sees the one or the other."""
+        lines = (msgspec.json.encode(entry) + b"\n" for entry in self._entries.values())
+        try:
+            handle, name = tempfile.mkstemp(prefix=self.path.name, dir=self.path.parent)
+        except OSError as error:
+            raise self._not_written(error) from error
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.writelines(lines)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(name).replace(self.path)
+        except OSError as error:
+            Path(name).unlink(missing_ok=True)
+            raise self._not_written(error) from error
+
+    def _not_written(self, error: OSError) -> ConfigurationError:
+        return ConfigurationError(
+            f"the file of tokens {self.path} cannot be written: {error.strerror or error}; "
+            "nothing was changed"
+        )
+
+
+def _parsed(path: Path, data: bytes) -> dict[str, TokenEntry]:
+    entries: dict[str, TokenEntry] = {}
+    for number, line in enumerate(data.splitlines(), 1):
+        if not line.strip():
+            continue
+        where = f"{path}, line {number}"
+        try:
+            entry = msgspec.json.decode(line, type=TokenEntry)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise ConfigurationError(
+                f"{where} is not a token: {error}; `tenure token new` writes such lines"
+            ) from error
+        if entry.role.is_of_a_pool != bool(entry.pool):
+            raise ConfigurationError(f"{where}: the role {entry.role} and the pool do not fit")
+        if entry.id in entries:
+            raise ConfigurationError(f"{where}: the id {entry.id} stands there twice")
+        entries[entry.id] = entry
+    return entries

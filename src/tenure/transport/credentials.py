@@ -1,0 +1,153 @@
+"""What a process shows to others, and whom it trusts: a token, certificates, an authority.
+
+They are files and environment variables rather than arguments of every class: an operator gives
+them, and the application need not know. Files are read again when they change, so that neither a
+new certificate nor a new token needs a restart.
+"""
+
+import os
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from tenure.base.hosts import is_loopback
+from tenure.errors import ConfigurationError
+from tenure.transport.tls import ClientTls, ServerTls
+
+TOKEN, TOKEN_FILE = "TENURE_TOKEN", "TENURE_TOKEN_FILE"
+CA, CERT, KEY = "TENURE_CA", "TENURE_CERT", "TENURE_KEY"
+MUTUAL, INSECURE = "TENURE_MUTUAL_TLS", "TENURE_INSECURE"
+TOKEN_BYTES = 4096
+"""The most that a file with a token may have: tokens have 60."""
+
+
+class UnsafeAddressError(ConfigurationError):
+    """A token would have gone over the network as it is, for everybody on the way to read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Credentials:
+    """What a client shows to managers and other owners, and what it wants to see of them.
+
+    `token` is what `tenure token new` printed; in `token_file` it may be replaced while the process
+    runs. `ca` is a file with the authorities whose certificates are believed, the system's without
+    it. `cert` and `key` are this process's own: it shows them when it is asked, and where it
+    listens itself, it listens with TLS. With `mutual`, whoever connects to it must have a
+    certificate of `ca`, too. A token is sent in the clear to other machines only if `insecure`
+    says so.
+
+    Raises ConfigurationError for what does not fit together or cannot be read.
+    """
+
+    token: str | None = field(default=None, repr=False)
+    token_file: str | os.PathLike[str] | None = None
+    ca: str | os.PathLike[str] | None = None
+    cert: str | os.PathLike[str] | None = None
+    key: str | os.PathLike[str] | None = None
+    mutual: bool = False
+    insecure: bool = False
+
+    def __post_init__(self) -> None:
+        if self.token is not None and self.token_file is not None:
+            raise ConfigurationError("token and token_file are both given; leave one out")
+        if (self.cert is None) != (self.key is None):
+            there, missing = ("cert", "key") if self.key is None else ("key", "cert")
+            raise ConfigurationError(f"{there} is given without {missing}; TLS needs both")
+        if self.mutual and (self.ca is None or self.cert is None):
+            raise ConfigurationError("mutual TLS needs ca, cert and key; one of them is missing")
+        if self.token is not None:
+            _checked_token(self.token, "token")
+        if self.token_file is not None:
+            self._read_token()
+        object.__setattr__(self, "_client", ClientTls(self.ca, self.cert, self.key))
+        server = None
+        if self.cert is not None and self.key is not None:
+            server = ServerTls(self.cert, self.key, self.ca if self.mutual else None)
+        object.__setattr__(self, "_server", server)
+
+    _client: ClientTls = field(init=False, repr=False, compare=False)
+    _server: ServerTls | None = field(init=False, repr=False, compare=False)
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Credentials":
+        """What the environment names; nothing where it names nothing."""
+        said = {name: environment.get(name) or None for name in (TOKEN, TOKEN_FILE, CA, CERT, KEY)}
+        try:
+            return cls(
+                token=said[TOKEN],
+                token_file=said[TOKEN_FILE],
+                ca=said[CA],
+                cert=said[CERT],
+                key=said[KEY],
+                mutual=_said(environment, MUTUAL),
+                insecure=_said(environment, INSECURE),
+            )
+        except ConfigurationError as error:
+            names = ", ".join(name for name, value in said.items() if value)
+            raise ConfigurationError(f"{error} (from the environment: {names})") from error
+
+    @property
+    def listens_with_tls(self) -> bool:
+        """Whether what this process serves is served with TLS."""
+        return self._server is not None
+
+    @property
+    def scheme(self) -> str:
+        """Of the URLs under which this process is found."""
+        return "https" if self.listens_with_tls else "http"
+
+    def headers(self, url: str) -> dict[str, str]:
+        """What a request to `url` shows. Raises UnsafeAddressError rather than show it to all."""
+        token = self.token if self.token_file is None else self._read_token()
+        if token is None:
+            return {}
+        parts = urlsplit(url)
+        if parts.scheme == "http" and not self.insecure and not is_loopback(parts.hostname or ""):
+            raise UnsafeAddressError(
+                f"the token would go to {url} in the clear: let the server have TLS and name it "
+                f"with https://, or set {INSECURE}=1 if you trust everybody on the way"
+            )
+        return {"Authorization": f"Bearer {token}"}
+
+    def to(self, url: str) -> ssl.SSLContext | None:
+        """The TLS to connect to `url` with; None where it needs none."""
+        return self._client.context() if urlsplit(url).scheme == "https" else None
+
+    def for_listening(self) -> ssl.SSLContext | None:
+        """The TLS to listen with; None where this process has no certificate."""
+        return None if self._server is None else self._server.context()
+
+    def _read_token(self) -> str:
+        assert self.token_file is not None
+        try:
+            with Path(self.token_file).open(encoding="ascii") as file:
+                text = file.read(TOKEN_BYTES).strip()
+        except (OSError, ValueError) as error:
+            raise ConfigurationError(
+                f"the token in {self.token_file} cannot be read: {error}; write what "
+                "`tenure token new` printed into it, and nothing more"
+            ) from error
+        return _checked_token(text, f"the token in {self.token_file}")
+
+
+def _checked_token(text: object, what: str) -> str:
+    if isinstance(text, str) and text and text.isascii() and text.isprintable() and " " not in text:
+        return text
+    raise ConfigurationError(  # without its text: it stands in logs
+        f"{what} is no token: it is one word, as `tenure token new` prints it"
+    )
+
+
+def _said(environment: Mapping[str, str], name: str) -> bool:
+    value = environment.get(name, "")
+    if value.lower() in ("", "0", "false", "no"):
+        return False
+    if value.lower() in ("1", "true", "yes"):
+        return True
+    raise ConfigurationError(f"{name} is 1 or 0, not {value!r}")
+
+
+NOTHING = Credentials()
+"""Of whoever shows nothing."""

@@ -1,0 +1,195 @@
+"""A manager that asks for tokens, over real sockets: who gets in, how far, and for how long."""
+
+import json
+from pathlib import Path
+
+import aiohttp
+import pytest
+from aiohttp import WSCloseCode, WSMsgType
+
+from tenure.errors import ConfigurationError
+from tenure.manager.access.roles import AccessRole
+from tenure.manager.access.tokens import NewToken, TokenFile, new_token
+from tenure.protocol.lease.messages import Attested, Hello, Process
+from tenure.wire.lease import encode
+from tenure.wire.versions import NEWEST, SUBPROTOCOLS
+from tests.unit.manager.serving import Serving, serving
+
+pytestmark = pytest.mark.asyncio
+OWNER, LOOKUP, VIEWER, ADMIN = AccessRole
+
+
+class Keys:
+    """A file of tokens with one of each role."""
+
+    def __init__(self, directory: Path) -> None:
+        self.file = directory / "tokens"
+        self.of = {
+            role: new_token(role, "rooms" if role.is_of_a_pool else "") for role in AccessRole
+        }
+        for token in self.of.values():
+            TokenFile(self.file).add(token.entry)
+
+    def shown(self, role: AccessRole) -> dict[str, str]:
+        return bearer(self.of[role])
+
+
+def bearer(token: NewToken) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token.text}"}
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Keys:
+    return Keys(tmp_path)
+
+
+async def opened(
+    manager: Serving, path: str, headers: dict[str, str]
+) -> aiohttp.ClientWebSocketResponse:
+    return await manager.session.ws_connect(
+        manager.service.url + path, protocols=SUBPROTOCOLS, headers=headers
+    )
+
+
+async def test_without_a_token_only_health_is_answered(keys: Keys) -> None:
+    async with serving(tokens=keys.file) as manager:
+        for path in ("/healthz", "/readyz"):
+            assert (await manager.get(path))[0] == 200
+        for path in ("/", "/v1/status", "/v1/pools", "/v1/owner", "/v1/lookup", "/nowhere"):
+            status, problem = await manager.get(path)
+            assert status == 401
+            assert "wants a token" in problem["error"]
+            assert "TENURE_TOKEN" in problem["way_out"]
+        status, problem = await manager.get("/v1/status", Authorization="Bearer tenure_no_such")
+        assert (status, problem["error"]) == (
+            401,
+            "this manager wants a token, and the one shown does not count",
+        )
+        assert manager.counted("request not allowed") == 7
+
+
+async def test_each_role_reads_and_changes_what_it_may(keys: Keys) -> None:
+    pool = {"name": "rooms", "kind": "hashed"}
+    async with serving(tokens=keys.file) as manager:
+        for role in (OWNER, LOOKUP, VIEWER):
+            status, problem = await manager.post("/v1/pools", pool, **keys.shown(role))
+            assert status == 403
+            assert f"{role}" in problem["error"]
+        assert (await manager.post("/v1/pools", pool, **keys.shown(ADMIN)))[0] == 201
+        for role in AccessRole:
+            assert (await manager.get("/v1/pools/rooms/table", **keys.shown(role)))[0] == 200
+            status = (await manager.get("/v1/status", **keys.shown(role)))[0]
+            assert status == (403 if role.is_of_a_pool else 200)
+            other = (await manager.get("/v1/pools/carts/table", **keys.shown(role)))[0]
+            assert other == (403 if role.is_of_a_pool else 404)
+
+
+async def test_an_owner_of_another_pool_is_told_so_and_goes(keys: Keys) -> None:
+    async with serving(tokens=keys.file) as manager:
+        socket = await opened(manager, "/v1/owner", keys.shown(OWNER))
+        await socket.send_bytes(encode(Hello(pool="rooms", token=7), NEWEST))
+        assert (await socket.receive()).type is WSMsgType.BINARY
+        await socket.send_bytes(encode(Hello(pool="carts", token=8), NEWEST))
+        last = await socket.receive()
+        assert last.type is WSMsgType.CLOSE
+        assert last.data == WSCloseCode.POLICY_VIOLATION
+        assert "is not for 'carts'" in (last.extra or "")
+
+
+async def test_a_death_in_another_pool_is_not_taken_from_it(keys: Keys) -> None:
+    process = Process(boot_id="b", pid_namespace=1, time_namespace=1, pid=1, start_time=1)
+    attested = Attested(
+        pool="carts",
+        incarnation=1,
+        process=process,
+        witness=process,
+        owner_nonce=1,
+        manager_nonce=1,
+    )
+    async with serving(tokens=keys.file) as manager:
+        socket = await opened(manager, "/v1/owner", keys.shown(OWNER))
+        await socket.send_bytes(encode(attested, NEWEST))
+        await socket.send_bytes(encode(Hello(pool="rooms", token=7), NEWEST))
+        assert (await socket.receive()).type is WSMsgType.BINARY  # it goes on
+        assert manager.counted("late attestation") == 0
+
+
+@pytest.mark.parametrize(
+    ("role", "path"), [(LOOKUP, "/v1/owner"), (VIEWER, "/v1/owner"), (VIEWER, "/v1/lookup")]
+)
+async def test_a_role_cannot_come_as_what_it_is_not(
+    keys: Keys, role: AccessRole, path: str
+) -> None:
+    async with serving(tokens=keys.file) as manager:
+        with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+            await opened(manager, path, keys.shown(role))
+        assert refused.value.status == 403
+
+
+async def test_who_came_with_a_token_that_is_taken_away_must_go(keys: Keys) -> None:
+    async with serving(tokens=keys.file) as manager:
+        going = await opened(manager, "/v1/owner", keys.shown(OWNER))
+        staying = await opened(manager, "/v1/lookup", keys.shown(LOOKUP))
+        TokenFile(keys.file).remove(keys.of[OWNER].entry.id)
+        last = await going.receive()
+        assert (last.data, last.extra) == (WSCloseCode.POLICY_VIOLATION, "its token counts no more")
+        assert not staying.closed
+        assert (await manager.get("/v1/pools/rooms/table", **keys.shown(OWNER)))[0] == 401
+
+
+async def test_a_second_token_of_a_role_counts_at_once_beside_the_first(keys: Keys) -> None:
+    async with serving(tokens=keys.file) as manager:
+        second = new_token(ADMIN)
+        TokenFile(keys.file).add(second.entry)
+        for shown in (bearer(second), keys.shown(ADMIN)):
+            assert (await manager.get("/v1/status", **shown))[0] == 200
+
+
+async def test_a_manager_does_not_start_with_tokens_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"the file of tokens .* cannot be read"):
+        async with serving(tokens=tmp_path / "none"):
+            pass
+
+
+# --- the audit ---
+
+
+def lines(file: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+async def test_every_change_is_written_down_before_and_after(keys: Keys, tmp_path: Path) -> None:
+    log = tmp_path / "audit"
+    async with serving(tokens=keys.file, audit_log=log) as manager:
+        await manager.post("/v1/pools", {"name": "a", "kind": "hashed"}, **keys.shown(ADMIN))
+        await manager.post("/v1/pools/none/freeze", {}, **keys.shown(ADMIN))
+        await manager.get("/v1/status", **keys.shown(ADMIN))
+        await manager.post("/v1/pools", b"\xff\n{}", **keys.shown(ADMIN))
+    asked = lines(log)
+    admin = keys.of[ADMIN].entry.id
+    assert [(each["number"], each["path"], each.get("status")) for each in asked] == [
+        (1, "/v1/pools", None),
+        (1, "/v1/pools", 201),
+        (2, "/v1/pools/none/freeze", None),
+        (2, "/v1/pools/none/freeze", 404),
+        (3, "/v1/pools", None),
+        (3, "/v1/pools", 400),
+    ]
+    assert {(each["who"], each["role"], each["origin"]) for each in asked} == {
+        (admin, "admin", "127.0.0.1")
+    }
+    assert asked[0]["body"] == '{"name": "a", "kind": "hashed"}'
+
+
+async def test_what_cannot_be_written_down_is_not_done() -> None:
+    async with serving(audit_log=Path("/dev/full")) as manager:
+        status, problem = await manager.post("/v1/pools", {"name": "a", "kind": "hashed"})
+        assert status == 503
+        assert "so nothing was done: No space left" in problem["error"]
+        assert (await manager.get("/v1/pools"))[1] == {"pools": []}
+
+
+async def test_an_audit_log_that_cannot_be_opened_stops_the_start(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"audit log .* written: Is a directory"):
+        async with serving(audit_log=tmp_path):
+            pass
