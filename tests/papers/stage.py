@@ -129,6 +129,8 @@ class ManagerActor(Actor):
                     stage.send(self, stage.clients[number], message)
             case Noted(kind=kind):
                 self.notes.append(kind.phrase)
+            case manager_events.MakePlan(work=work):
+                self.post(manager_events.PlanMade(work, work.carry_out()))
             case manager_events.GiveUp(why=why):
                 self.notes.append(why)
                 self.kill()

@@ -144,6 +144,8 @@ class ManagerActor(Actor):
                 self.notes.append(kind.phrase)
             case manager_events.AnswerQuestion(ticket=ticket, answer=answer):
                 self.replies[ticket] = answer
+            case manager_events.MakePlan(work=work):
+                self.post(manager_events.PlanMade(work, work.carry_out()))
             case manager_events.GiveUp(why=why):
                 self.gave_up = why
                 self.kill()

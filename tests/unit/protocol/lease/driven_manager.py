@@ -20,6 +20,7 @@ from tenure.protocol.lease.leader.events import (
     TellClient,
 )
 from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
+from tenure.protocol.lease.leader.policies import PolicyMaker, chosen_policy
 from tenure.protocol.lease.messages import (
     FromManager,
     Join,
@@ -54,11 +55,12 @@ class Driven:
         *,
         journal: LeaseContents | None = None,
         held: tuple[type, ...] = (),
+        make_policy: PolicyMaker = chosen_policy,
         **config: object,
     ) -> None:
         self.journal = journal or waited_out(Random(1))
         made = ManagerConfig(**({"url": "m", "timing": DEFAULT} | config))  # type: ignore[arg-type]
-        self.machine = Manager(made, Random(2))
+        self.machine = Manager(made, Random(2), make_policy)
         self.held = held
         self.waiting: deque[JournalAction] = deque()
         self.calls: list[JournalAction] = []

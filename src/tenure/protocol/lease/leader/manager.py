@@ -74,8 +74,10 @@ class ManagerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a pool's first owner creates it."""
     compact_after: int = DEFAULT_COMPACT_AFTER
     plans_at_once: int = PLANS_AT_ONCE
+    """Ranges of a pool: a larger one is planned beside the machine. So is any pool where somebody
+    else makes the policies."""
     fragments: int = FRAGMENTS
-    """Ranges of a pool: those of a larger one are planned beside the machine."""
+    """Entries that could be one with a neighbour, before any is renumbered."""
     first_start: bool = False
     """The operator's word that no earlier manager has promised anything to these owners: a new
     journal, which has not waited that out, need not (P22). A restored one is not new."""
@@ -91,6 +93,8 @@ class Manager:
         self.timing = config.timing
         self.random = random
         self.make_policy = make_policy
+        # Our own policies return. Any other is asked where it can be given up.
+        self._plans_at_once = config.plans_at_once if make_policy is chosen_policy else 0
         self.leadership = Leadership(config.url, config.timing)
         self.follower: Follower[AnyRecord, State, LeaseHistory] = Follower(LeaseHistory)
         self.leader: Leader | None = None
@@ -247,7 +251,7 @@ class Manager:
                 self.timing,
                 history,
                 self.leadership,
-                self.config.plans_at_once,
+                self._plans_at_once,
                 self.config.fragments,
             ),
             secret,

@@ -1,9 +1,10 @@
 """The plan of one pool: when it is made, and what becomes of it.
 
 A pool of few ranges is planned at once, within the step that made it necessary. The policy of a
-larger one is asked beside the machine (`MakePlan`), on a copy, and what comes of it is an event
-(`PlanMade`). Meanwhile the last plan holds, as it does between any two rounds, so a plan is no
-worse for being late: grants, returns and hand-offs that happened since would have followed it.
+larger one, and any policy that is not our own, is asked beside the machine (`MakePlan`), on a copy,
+and what comes of it is an event (`PlanMade`). Meanwhile the last plan holds, as it does between any
+two rounds, so a plan is no worse for being late: grants, returns and hand-offs that happened since
+would have followed it.
 
 What would not have followed: an operator steers otherwise, and the plan is thrown away; or somebody
 goes, and what the plan gives to them is given to nobody until the next one. Whoever comes is in the
@@ -196,8 +197,11 @@ class Planner:
             self.follow(now, work, made)
 
     def _goes(self, candidate: Candidate) -> bool:
-        session = self.sessions.get(candidate.incarnation)
-        return session is None or session.leaving
+        return candidate.incarnation not in self.sessions or self._is_leaving(candidate.incarnation)
+
+    def _is_leaving(self, incarnation: int) -> bool:
+        session = self.sessions.get(incarnation)
+        return session is not None and session.leaving
 
     def on_failed(self, now: Instant, failed: PlanningFailed) -> None:
         """The last plan stays, and the policy is asked again, as by a new leader: its memory may be
@@ -229,7 +233,11 @@ class Planner:
         is_late = bool(gone) or work.as_of != self.context.history.lsn
         moves = changes(self.table.rights, plan) if is_late else made.moves
         moving = (session.incarnation for session in self.sessions.values() if session.is_moving)
-        changing = {each.giver or each.taker for each in moves if each.taker != NOBODY}
+        changing = {
+            each.giver or each.taker
+            for each in moves
+            if each.taker != NOBODY or self._is_leaving(each.giver)
+        }
         for incarnation in sorted(changing.union(moving)):
             session = self.sessions.get(incarnation)
             if session is not None:

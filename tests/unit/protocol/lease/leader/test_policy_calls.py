@@ -4,9 +4,11 @@ import pytest
 
 from tenure.base.instants import Instant
 from tenure.protocol.balance.planning import Planning
+from tenure.protocol.balance.weighted import Weighted
 from tenure.protocol.lease.answers import Impossible, KeyExplained, PlanRead, Steered
 from tenure.protocol.lease.leader.events import CreatePool, PlanMade, QuestionAsked
 from tenure.protocol.lease.leader.noted import LeaderKind
+from tenure.protocol.lease.leader.policies import chosen_policy
 from tenure.protocol.lease.leader.policy_calls import ROUNDS
 from tenure.protocol.lease.messages import Join, LeaseRequest, LeaseResponse
 from tenure.protocol.lease.steering_events import ChoosePolicy, ExplainKey, Freeze, ReadPlan
@@ -85,6 +87,23 @@ def test_the_pool_goes_on_by_the_simplest_rule_and_everybody_is_told() -> None:
     assert isinstance(why, KeyExplained)
     assert (why.trouble, why.planned) == (trouble, "a")
     assert driven.machine.view(driven.now).troubles == {"p": trouble}
+
+
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_in_a_small_pool_too_a_policy_of_somebody_else_is_given_up(is_ours: bool) -> None:
+    """Within the machine's step nothing could give it up. Our own return."""
+    made = chosen_policy if is_ours else lambda *_: Weighted()
+    driven = Driven(make_policy=made)
+    driven.ask(CreatePool("p", "hashed"))
+    if is_ours:
+        enter(driven, "a", A)
+        later(driven, DEFAULT.gather_ns)
+        assert not driven.asked
+    else:
+        hanging(driven)
+        assert driven.notes.count("policy hangs") == 1
+    [everything] = renew(driven, 1, A, 90).leases
+    assert (everything.start, everything.end) == (b"", None)
 
 
 def test_until_it_returns_no_second_is_asked_beside_it() -> None:
