@@ -1,0 +1,24 @@
+"""Digests: how much of each node is known, cut to the datagram."""
+
+from collections.abc import Iterable
+from random import Random
+
+from tenure.protocol.gossip.limits import PARTS_BYTES
+from tenure.protocol.gossip.messages import NodeDigest, size_of
+
+
+def cut_digests(
+    digests: Iterable[NodeDigest], random: Random, room: int = PARTS_BYTES
+) -> tuple[NodeDigest, ...]:
+    """As many as fit. Where there is no room for all, each message has others, so that none is left
+    out for long.
+    """
+    shuffled = list(digests)
+    random.shuffle(shuffled)
+    fitting = []
+    for digest in shuffled:
+        room -= size_of(digest)
+        if room < 0:
+            break
+        fitting.append(digest)
+    return tuple(fitting)

@@ -1,0 +1,148 @@
+"""What a gossiper is told, and what it wants done."""
+
+from typing import TypeAlias
+
+import msgspec
+
+from tenure.base.instants import SECOND_NS
+from tenure.base.noted import Noted
+from tenure.base.numbers import Number
+from tenure.protocol.gossip.failure_detector import THRESHOLD, WINDOW
+from tenure.protocol.gossip.messages import GossipMessage, NodeDigest, NodeId
+
+
+class GossiperConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """What a gossiper is told when it is made."""
+
+    node: NodeId
+    generation: Number
+    """Higher than in any earlier life."""
+    address: str
+    """Where others reach it."""
+    promises: Number = 0
+    """How many horizons it has promised, as its disk says."""
+    seeds: tuple[str, ...] = ()
+    """Addresses to begin at."""
+    known: tuple[NodeDigest, ...] = ()
+    """What `KeepPromises` said last, in an earlier life."""
+    interval_ns: int = SECOND_NS
+    fan_out: int = 3
+    """How many it begins to talk with in a round."""
+    threshold: float = THRESHOLD
+    window: int = WINDOW
+    clock_bound_us: int = 10_000_000
+    """How far the wall clock of another node may be off before it is named."""
+
+
+# --- events -------------------------------------------------------------------------------------
+
+
+class GossipHeard(msgspec.Struct, frozen=True):
+    """A datagram has arrived from an address."""
+
+    address: str
+    message: GossipMessage
+    ahead_us: int = 0
+    """How far the sender's wall clock was ahead of the own one, if it took no time to arrive."""
+
+
+class StateSet(msgspec.Struct, frozen=True):
+    """This node has something to tell, in the place of what it told under that name."""
+
+    key: str
+    value: bytes
+
+
+class PromisesRaised(msgspec.Struct, frozen=True):
+    """The disk has one promise more."""
+
+    promises: Number
+
+
+class GossipPeer(msgspec.Struct, frozen=True):
+    """A node of the topology, and where it hears."""
+
+    node: NodeId
+    address: str
+
+
+class MembersKnown(msgspec.Struct, frozen=True):
+    """Which nodes there are, and which were removed for ever."""
+
+    members: tuple[GossipPeer, ...]
+    removed: tuple[NodeId, ...] = ()
+
+
+GossiperEvent: TypeAlias = GossipHeard | StateSet | PromisesRaised | MembersKnown
+
+
+# --- actions ------------------------------------------------------------------------------------
+
+
+class SendGossip(msgspec.Struct, frozen=True):
+    """Send a datagram."""
+
+    address: str
+    message: GossipMessage
+
+
+class TellConvicted(msgspec.Struct, frozen=True):
+    """Nothing was heard of the node for too long: leave it out (R5)."""
+
+    node: NodeId
+
+
+class TellAcquitted(msgspec.Struct, frozen=True):
+    """The node was convicted, and is heard again; or it was met for the first time."""
+
+    node: NodeId
+
+
+class TellState(msgspec.Struct, frozen=True):
+    """A node says something new."""
+
+    node: NodeId
+    key: str
+    value: bytes
+
+
+class TellWentBack(msgspec.Struct, frozen=True):
+    """The node has forgotten promises: nothing that it says counts any more (R26).
+
+    It may be this node. Then it must end.
+    """
+
+    node: NodeId
+
+
+class KeepPromises(msgspec.Struct, frozen=True):
+    """Keep on the disk, some time soon, how many promises were heard of each node."""
+
+    known: tuple[NodeDigest, ...]
+
+
+GossiperAction: TypeAlias = (
+    SendGossip | TellConvicted | TellAcquitted | TellState | TellWentBack | KeepPromises | Noted
+)
+
+
+class NodeView(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of another node."""
+
+    node: NodeId
+    address: str
+    digest: NodeDigest
+    phi: float
+    is_convicted: bool
+    has_gone_back: bool
+    clock_ahead_us: int
+    state: dict[str, bytes]
+
+
+class GossiperView(msgspec.Struct, frozen=True, kw_only=True):
+    """What whoever runs a gossiper may read of it."""
+
+    own: NodeDigest
+    nodes: tuple[NodeView, ...]
+    ignored: int
+    """Messages of nodes that were removed or have gone back."""

@@ -1,0 +1,25 @@
+"""How long what nodes gossip may be: all that one says to another at once is one datagram."""
+
+from typing import Final
+
+DATAGRAM_BYTES: Final = 1_200
+"""Passes every network whole: IPv6 carries 1,280 bytes, of which headers take some. A datagram that
+is cut into pieces is lost with any of them.
+"""
+ENVELOPE_BYTES: Final = 64
+"""What a transport adds: who sends, since when, the how manieth it is, and a seal."""
+MESSAGE_BYTES: Final = DATAGRAM_BYTES - ENVELOPE_BYTES
+FRAME_BYTES: Final = 40
+"""What stands around the parts of a message."""
+PARTS_BYTES: Final = MESSAGE_BYTES - FRAME_BYTES
+HEADS_SHARE: Final = 0.75
+"""What heartbeats take of a message at most, so that values get through however many nodes there
+are."""
+VALUE_BYTES: Final = 256
+"""Of one value: one always fits beside the heartbeats."""
+KEY_CHARACTERS: Final = 64
+"""Of the name of a value."""
+KEYS: Final = 4_096
+"""That a node may tell: some for each of its ranges."""
+NODES: Final = 1_024
+"""That are known at all. Whoever has the cluster's secret could name others without end."""

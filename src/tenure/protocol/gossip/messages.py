@@ -1,0 +1,93 @@
+"""What nodes gossip: a digest, then what the other knows better, then the same in return.
+
+One message is one datagram, so it may be lost, come twice, or late. Each says what it is relative
+to, so all of that is harmless: what is known already is passed over, and what would leave a gap is
+not taken.
+"""
+
+from typing import Annotated, Final, TypeAlias
+
+import msgspec
+
+from tenure.base.numbers import Nonce, Number
+from tenure.protocol.gossip.limits import KEY_CHARACTERS, VALUE_BYTES
+
+NodeId: TypeAlias = Nonce
+"""Which node: drawn when its directory is made."""
+
+
+REFUSED: Final = (1 << 63) - 1
+"""In the place of promises: the node has forgotten some, and is refused until it is replaced."""
+
+
+class NodeDigest(msgspec.Struct, frozen=True, array_like=True):
+    """How much is known of a node."""
+
+    node: NodeId
+    generation: Number
+    """Which life of the node: a restarted node has a higher one, and tells all anew."""
+    heartbeat: Number
+    """Rounds that it has made in this life."""
+    version: Number
+    """Of the newest value that is known of it; all values up to it are known."""
+    promises: Number = 0
+    """How many horizons it has promised, in all its lives: never less than before (R26)."""
+
+    @property
+    def age(self) -> tuple[int, int]:
+        """In the order in which the node itself went through them."""
+        return self.generation, self.heartbeat
+
+
+class StateEntry(msgspec.Struct, frozen=True, array_like=True):
+    """A value that a node tells, under a name."""
+
+    key: Annotated[str, msgspec.Meta(min_length=1, max_length=KEY_CHARACTERS)]
+    value: Annotated[bytes, msgspec.Meta(max_length=VALUE_BYTES)]
+    version: Number
+
+
+class NodeDelta(msgspec.Struct, frozen=True, array_like=True):
+    """What somebody knows better of a node."""
+
+    head: NodeDigest
+    """Its version is that of the last of the entries, or `after` where there are none."""
+    after: Number
+    """The entries are all those of a higher version, up to the head's."""
+    entries: tuple[StateEntry, ...] = ()
+
+
+class GossipSyn(msgspec.Struct, frozen=True, array_like=True, tag="s"):
+    """A round begins: this is how much the sender knows."""
+
+    sender: NodeId
+    address: Annotated[str, msgspec.Meta(max_length=80)]
+    """Where the sender hears."""
+    is_whole: bool
+    """Whether all nodes that the sender knows are listed."""
+    digests: tuple[NodeDigest, ...]
+
+
+class GossipAck(msgspec.Struct, frozen=True, array_like=True, tag="a"):
+    """What the asked one knows better, and what it knows less of."""
+
+    sender: NodeId
+    deltas: tuple[NodeDelta, ...]
+    wanted: tuple[NodeDigest, ...]
+
+
+class GossipEnd(msgspec.Struct, frozen=True, array_like=True, tag="e"):
+    """What was wanted: the round is over."""
+
+    sender: NodeId
+    deltas: tuple[NodeDelta, ...]
+
+
+GossipMessage: TypeAlias = GossipSyn | GossipAck | GossipEnd
+
+_encoder = msgspec.msgpack.Encoder()
+
+
+def size_of(part: msgspec.Struct) -> int:
+    """How many bytes a part takes in a message."""
+    return len(_encoder.encode(part))

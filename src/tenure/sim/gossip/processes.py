@@ -1,0 +1,142 @@
+"""Simulated nodes that only gossip: the machine, what its disk keeps, and its way to the others."""
+
+from typing import Any
+
+import msgspec
+
+from tenure.base.noted import Noted
+from tenure.base.numbers import Number
+from tenure.protocol.gossip.gossiper import Gossiper
+from tenure.protocol.gossip.gossiper_events import (
+    GossipHeard,
+    KeepPromises,
+    PromisesRaised,
+    SendGossip,
+    StateSet,
+    TellAcquitted,
+    TellConvicted,
+    TellState,
+    TellWentBack,
+)
+from tenure.protocol.gossip.limits import MESSAGE_BYTES
+from tenure.protocol.gossip.messages import GossipMessage, NodeDigest, NodeId, StateEntry
+from tenure.sim.kernel.checkers import Violation
+from tenure.sim.kernel.clocks import SimClock
+from tenure.sim.kernel.network import Network
+from tenure.sim.kernel.process import SimProcess, Site
+
+
+class GossipDisk(msgspec.Struct):
+    """What a node has on its disk."""
+
+    node: NodeId
+    generation: Number = 0
+    promises: Number = 0
+    known: tuple[NodeDigest, ...] = ()
+
+
+class Said:
+    """What a node said in one life."""
+
+    def __init__(self) -> None:
+        self.values: dict[int, StateEntry] = {}
+        """By version."""
+        self.current: list[StateEntry] = []
+
+
+class GossipCodec:
+    """Datagrams as bytes."""
+
+    def encode(self, message: GossipMessage) -> bytes:
+        """The bytes of a message, which must fit in a datagram."""
+        data = msgspec.msgpack.encode(message)
+        if len(data) > MESSAGE_BYTES:
+            raise Violation("G1", f"a datagram of {len(data)} bytes")
+        return data
+
+    def decode(self, data: bytes, receiver: SimProcess) -> GossipMessage:
+        """As any node reads it."""
+        message: GossipMessage = msgspec.msgpack.decode(data, type=GossipMessage)
+        return message
+
+
+class GossipSite(Site):
+    """A world of nodes, as each of them sees it."""
+
+    network: Network
+    disks: dict[str, GossipDisk]
+    """By slot."""
+    convictions: dict[tuple[str, NodeId], int]
+    """Who convicts whom, and since when."""
+    histories: dict[tuple[NodeId, int], Said]
+    """By node and generation."""
+
+    def nodes(self) -> "list[GossipProcess]":
+        """All nodes."""
+        return [each for each in self.slots.values() if isinstance(each, GossipProcess)]
+
+    def peers(self, process: SimProcess) -> list[SimProcess]:
+        """Nobody has a connection."""
+        return []
+
+
+class GossipProcess(SimProcess):
+    """A node that gossips, and says and promises something now and then."""
+
+    site: GossipSite
+    machine: Gossiper
+    stops_before = (SendGossip, KeepPromises)
+
+    def __init__(self, site: GossipSite, slot: str, clock: SimClock, machine: Gossiper) -> None:
+        super().__init__(site, slot, clock, machine)
+        self.gossiper = machine
+        self.disk = site.disks[slot]
+        for pair in [pair for pair in site.convictions if pair[0] == slot]:
+            del site.convictions[pair]
+
+    def perform(self, action: Any) -> None:
+        """Carry out one action."""
+        site = self.site
+        match action:
+            case SendGossip(address=address, message=message):
+                site.network.to_address(self, address, message)
+            case TellConvicted(node=node):
+                site.convictions[self.slot, node] = site.now
+            case TellAcquitted(node=node):
+                site.convictions.pop((self.slot, node), None)
+            case TellWentBack(node=node):
+                if node == self.disk.node:
+                    self.kill()  # it must end
+            case KeepPromises(known=known):
+                self.disk.known = known
+            case TellState():
+                pass
+            case Noted():
+                site.tell(self.slot, action.kind.phrase, action.detail)
+                site.count_note(action.kind.phrase)
+
+    def on_message(self, sender: SimProcess, message: GossipMessage) -> None:
+        """A datagram has arrived."""
+        ahead_ns = self.clock.wall_behind - sender.clock.wall_behind
+        self.post(GossipHeard(sender.slot, message, ahead_ns // 1_000))
+
+    def on_disconnected(self, peer: tuple[str, int]) -> None:
+        """Nobody has a connection."""
+
+    def say(self, key: str, value: bytes) -> None:
+        """It has something new to tell."""
+        self.post(StateSet(key, value))
+        self.remember()
+
+    def promise(self) -> None:
+        """It promises a horizon."""
+        self.disk.promises += 1
+        self.post(PromisesRaised(self.disk.promises))
+
+    def remember(self) -> None:
+        """Note what it says now, for whoever judges what others know of it."""
+        own = self.gossiper.own
+        key = (own.head.node, own.head.generation)
+        said = self.site.histories.setdefault(key, Said())
+        said.current = list(own.since(0))
+        said.values.update((entry.version, entry) for entry in said.current)
