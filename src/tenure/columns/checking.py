@@ -21,9 +21,8 @@ from tenure.protocol.replication.layout import (
     place_of,
     row_key,
 )
-from tenure.protocol.replication.limits import STEP_ENTRIES
 from tenure.protocol.replication.names import unescaped
-from tenure.protocol.replication.pages import Cursor, Steps
+from tenure.protocol.replication.pages import Cursor, Pace, Steps
 from tenure.protocol.replication.records import record_of
 
 
@@ -42,6 +41,7 @@ class _Check:
         self._wrong: list[str] = []
         self._seen = dict.fromkeys(table.families, 0)
         """Entries by family that belong to rows."""
+        self._pace = Pace()
 
     def steps(self) -> Steps[list[str]]:
         engine, name = self._replica.engine, self._table.name
@@ -51,11 +51,10 @@ class _Check:
         for at, stored in engine.cursor(rows_space(name)).walk(b"", None):
             digest = 0
             for family, shape in self._table.shapes.items():
-                entries = walkers[family].walk(at, at + AFTER)
-                for count, (key, value) in enumerate(entries, 1):
+                for key, value in walkers[family].walk(at, at + AFTER):
                     digest ^= self._entry(shape, finders[family], at, key, value)
                     self._seen[family] += 1
-                    if not count % STEP_ENTRIES:
+                    if self._pace.is_over(len(key) + len(value)):
                         yield
             sums[place_among_sums(at)] ^= digest
             if int.from_bytes(record_of(stored).digest) != digest:
@@ -69,8 +68,9 @@ class _Check:
 
     def _strays(self, family: str, walker: Cursor) -> Steps[None]:
         count = 0
-        for count, _ in enumerate(walker.walk(b"", None), 1):
-            if not count % STEP_ENTRIES:
+        for key, value in walker.walk(b"", None):
+            count += 1
+            if self._pace.is_over(len(key) + len(value)):
                 yield
         if count != self._seen[family]:
             strays = count - self._seen[family]

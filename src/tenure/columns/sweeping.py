@@ -31,13 +31,14 @@ from tenure.protocol.replication.layout import (
     inverted,
     row_key,
 )
-from tenure.protocol.replication.limits import STEP_ENTRIES
 from tenure.protocol.replication.names import unescaped
-from tenure.protocol.replication.pages import Steps
+from tenure.protocol.replication.pages import Pace, Steps, of_a_step
 from tenure.protocol.replication.records import NOTHING, stored
 
 DOOMED_AT_ONCE = 64
-"""Tombstones that one step removes: each takes a read and a write."""
+"""Deleted things that are looked up in the list at a time."""
+DROP_ENTRIES = 8
+"""Entries that removing one tombstone counts for: it takes a read and a write."""
 
 
 def newest_doomed(replica: Replica, table: str, until: int) -> int:
@@ -54,6 +55,7 @@ class Sweep:
         self._replica = replica
         self._table = table
         self._upper = (replica.horizon + 1).to_bytes(TIME_BYTES)
+        self._pace = Pace()
 
     def steps(self) -> Steps[int]:
         """Remove it in steps; returns how much it was."""
@@ -81,7 +83,8 @@ class Sweep:
         else:
             changed = entry_digest(doomed.family, doomed.key, cell)
             self._apply(at, entry, [(name, doomed.key, None)], changed)
-        yield from ()
+        if self._pace.is_over(len(cell or b""), DROP_ENTRIES):
+            yield
 
     def _clear(self, entry: bytes, doomed: Doomed) -> Steps[None]:
         """Remove what a marker hides, and then the marker, unless it was set again by now."""
@@ -112,7 +115,7 @@ class Sweep:
         name, upper = space(self._table.name, family), lower[:-1] + AFTER
         while True:
             walk = self._replica.engine.cursor(name).walk(lower, upper)
-            found = list(islice(walk, STEP_ENTRIES))
+            found, is_last = of_a_step(walk)
             gone = [
                 (key, value)
                 for key, value in found
@@ -123,7 +126,7 @@ class Sweep:
                 if len(value) > TIME_BYTES:  # places are no part of the digest
                     changed ^= entry_digest(family, key, value)
             self._apply(at, None, [(name, key, None) for key, _ in gone], changed)
-            if len(found) < STEP_ENTRIES:
+            if is_last:
                 return
             lower = found[-1][0] + b"\0"
             yield

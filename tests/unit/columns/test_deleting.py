@@ -4,17 +4,26 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tenure.columns.backends.embedded import EmbeddedBackend
+from tenure.columns.checking import check
 from tenure.columns.engines.contract import StorageEngine
 from tenure.columns.engines.memory import MemoryEngine
 from tenure.columns.engines.rocksdb import RocksEngine
+from tenure.columns.replica import Replica
+from tenure.columns.requests import PageRead, RowMutation
 from tenure.columns.store import ColumnStore
+from tenure.columns.sweeping import Sweep
 from tenure.columns.tables import Family, Table
-from tenure.errors import TooLate
+from tenure.errors import ClosedError, TooLate
+from tenure.protocol.replication.admission import Attempt
+from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.limits import HORIZON_LAG_US
+from tenure.protocol.replication.pages import Slice, Steps
+from tenure.protocol.replication.versions import Version
 
 pytestmark = pytest.mark.asyncio
 
@@ -144,3 +153,33 @@ async def test_sweeping_goes_on_while_the_row_is_written(tmp_path: Path) -> None
         page = await store.get(TABLE, "k", "f", first=100)
         assert [each.name for each in page] == [*range(0, 20_000, 1_000), 20_000, 20_001]
         assert len(list(backend.replica.engine.cursor("t.f").walk(b"", None))) == len(page)
+
+
+async def test_a_reading_that_closing_interrupts_is_no_page(tmp_path: Path) -> None:
+    """Closing ends its cursors: it must not take that for the end of the row."""
+    async with opened(Wall(), RocksEngine.open(tmp_path / "store")) as (store, _):
+        await store.insert(TABLE, "k", {"f": dict.fromkeys(range(5_000), b"")})
+        reading = asyncio.create_task(store.get(TABLE, "k", "f", first=5_000))
+        await asyncio.sleep(0)
+    with pytest.raises(ClosedError, match="closed meanwhile"):
+        await reading
+
+
+async def test_a_step_ends_after_a_megabyte_too() -> None:
+    """Large values that are hidden take as long to pass as many small ones."""
+    replica = Replica(MemoryEngine())
+    replica.open([TABLE])
+    for n in range(16):
+        edits = [Edit("f", None, b"%08d" % n, bytes(1 << 20))]
+        replica.write(RowMutation(TABLE, b"k", edits), Attempt(Version(0, n + 1)), BEGINNING)
+    assert steps(check(replica, TABLE)) >= 32  # it looks twice
+    clear = RowMutation(TABLE, b"k", [Edit("f")])
+    replica.write(clear, Attempt(Version(0, 20)), BEGINNING)
+    asked = PageRead(TABLE, b"k", TABLE.shapes["f"], None, Slice(1))
+    assert steps(replica.page(asked)) >= 16
+    replica.raise_horizon(20)
+    assert steps(Sweep(replica, TABLE).steps()) >= 15
+
+
+def steps(of: Steps[Any]) -> int:
+    return sum(1 for _ in of)

@@ -20,7 +20,7 @@ from tenure.columns.requests import (
 from tenure.columns.results import FoundRow, RowPage
 from tenure.columns.sweeping import Sweep, newest_doomed
 from tenure.columns.tables import Table, table_of
-from tenure.errors import Overloaded, StoreError, WriteUnknown
+from tenure.errors import ClosedError, Overloaded, StoreError, WriteUnknown
 from tenure.protocol.replication.admission import Attempt, Outranked, Refused
 from tenure.protocol.replication.layout import FamilyShape
 from tenure.protocol.replication.limits import HORIZON_LAG_US, PAGE_COLUMNS
@@ -28,6 +28,7 @@ from tenure.protocol.replication.pages import CellPage, FoundCell, Slice, Steps,
 
 _log = logging.getLogger("tenure.columns")
 
+A = TypeVar("A")
 P = TypeVar("P")
 Sync = Literal["normal", "fast"]
 
@@ -61,6 +62,7 @@ class EmbeddedBackend:
         self._clock = clock
         self._tasks: list[asyncio.Task[None]] = []
         self._is_dirty = False
+        self._is_open = False
         self.replica: Replica
         self.commits: GroupCommit
 
@@ -74,12 +76,14 @@ class EmbeddedBackend:
             engine.close()
             raise
         self.commits = GroupCommit(engine.sync)
+        self._is_open = True
         self._tasks = [asyncio.create_task(self._sweep_now_and_then())]
         if self._mode == "fast":
             self._tasks.append(asyncio.create_task(self._sync_now_and_then()))
 
     async def close(self) -> None:
         """See `Backend.close`."""
+        self._is_open = False
         for task in self._tasks:
             task.cancel()
         await asyncio.wait(self._tasks)
@@ -93,6 +97,7 @@ class EmbeddedBackend:
     async def write(self, mutation: RowMutation, attempt: Attempt) -> Refused | None:
         """See `Backend.write`."""
         for _ in range(BUSY_ATTEMPTS):
+            self._check_open()
             try:
                 refused = self.replica.write(mutation, attempt, self._clock())
                 if refused is None:
@@ -113,6 +118,7 @@ class EmbeddedBackend:
 
     async def adopt(self, table: Table, key: bytes, number: int, journal: int) -> Outranked | None:
         """See `Backend.adopt`."""
+        self._check_open()
         refused = self.replica.adopt(table, key, number, journal)
         if refused is None:
             await self.commits.durable()
@@ -160,25 +166,35 @@ class EmbeddedBackend:
             count += await in_steps(Sweep(replica, table).steps())
         return count
 
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise ClosedError("the store was closed meanwhile; nothing was written or read")
+
+    async def _read(self, read: Callable[[A], Steps[P]], asked: A) -> P:
+        """Read in steps. Closing ends all cursors, and what they show then is not all there is."""
+        self._check_open()
+        return await in_steps(read(asked), self._check_open)
+
     async def column(self, asked: ColumnRead) -> FoundCell | None:
         """See `Backend.column`."""
+        self._check_open()
         return self.replica.column(asked)
 
     async def page(self, asked: PageRead) -> CellPage:
         """See `Backend.page`."""
-        return await in_steps(self.replica.page(asked))
+        return await self._read(self.replica.page, asked)
 
     async def supers(self, asked: SupersRead) -> SuperPage:
         """See `Backend.supers`."""
-        return await in_steps(self.replica.supers(asked))
+        return await self._read(self.replica.supers, asked)
 
     async def row(self, asked: RowRead) -> FoundRow:
         """See `Backend.row`."""
-        return await in_steps(self.replica.row(asked))
+        return await self._read(self.replica.row, asked)
 
     async def rows(self, asked: ScanRead) -> RowPage:
         """See `Backend.rows`."""
-        return await in_steps(self.replica.rows(asked))
+        return await self._read(self.replica.rows, asked)
 
     async def warm(self, table: Table, key: bytes, families: Sequence[FamilyShape]) -> None:
         """See `Backend.warm`."""
@@ -190,8 +206,10 @@ class EmbeddedBackend:
                 await self.page(PageRead(table, key, family, None, part))
 
 
-async def in_steps(steps: Steps[P]) -> P:
-    """Run a reading to its end, and let everything else have its turn between its steps."""
+async def in_steps(steps: Steps[P], check: Callable[[], None] = lambda: None) -> P:
+    """Run a reading to its end, and let everything else have its turn between its steps; `check`
+    is called after each such turn, and may raise.
+    """
     while True:
         try:
             next(steps)
@@ -199,3 +217,4 @@ async def in_steps(steps: Steps[P]) -> P:
             page: P = end.value
             return page
         await asyncio.sleep(0)
+        check()

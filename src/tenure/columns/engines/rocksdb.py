@@ -11,12 +11,11 @@ wait behind a disk. So a batch is never written with a sync in it, and never wai
 slowed down: RocksDB is told to refuse instead, and the writer comes again (`EngineBusy`).
 """
 
-import gc
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
-from weakref import WeakSet
+from typing import TYPE_CHECKING, Self, TypeAlias
+from weakref import WeakSet, ref
 
 import msgspec
 
@@ -25,6 +24,8 @@ from tenure.columns.engines.directory import Translated, mark_backup, prepare, r
 
 if TYPE_CHECKING:
     from rocksdict import ColumnFamily, Options, Rdict, RdictIter
+
+Walk: TypeAlias = Generator[tuple[bytes, bytes], None, None]
 
 MIB = 1 << 20
 FILES_TO_MERGE = 16
@@ -63,6 +64,8 @@ class RocksCursor:
 
     def __init__(self, space: "Rdict", translated: Translated) -> None:
         self._iterator: RdictIter | None = space.iter()
+        self._walk: Callable[[], Walk | None] = lambda: None
+        """The last one; a walk has the cursor, so it is not held in turn."""
         self._translated = translated
 
     def get(self, key: bytes) -> bytes | None:
@@ -79,9 +82,11 @@ class RocksCursor:
         self, lower: bytes, upper: bytes | None, *, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
         """See `Cursor.walk`."""
-        return self._backward(lower, upper) if reverse else self._forward(lower, upper)
+        walk = self._backward(lower, upper) if reverse else self._forward(lower, upper)
+        self._walk = ref(walk)
+        return walk
 
-    def _forward(self, lower: bytes, upper: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+    def _forward(self, lower: bytes, upper: bytes | None) -> Walk:
         iterator = self.iterator
         iterator.seek(lower)
         while iterator.valid():
@@ -92,7 +97,7 @@ class RocksCursor:
             iterator.next()
         self._check(iterator)
 
-    def _backward(self, lower: bytes, upper: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+    def _backward(self, lower: bytes, upper: bytes | None) -> Walk:
         iterator = self.iterator
         if upper is None:
             iterator.seek_to_last()
@@ -120,8 +125,10 @@ class RocksCursor:
             iterator.status()
 
     def close(self) -> None:
-        """Let go of the directory."""
+        """Let go of the directory, also where somebody still has a walk that was not ended."""
         self._iterator = None
+        if (walk := self._walk()) is not None:
+            walk.close()
 
 
 class RocksEngine:
@@ -323,4 +330,3 @@ class RocksEngine:
         self._handles.clear()
         del space
         del self._db
-        gc.collect()

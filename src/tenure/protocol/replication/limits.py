@@ -14,6 +14,8 @@ PAGE_BYTES = 16 << 20
 """A page ends with the value that brings it above this, so that memory stays bounded."""
 STEP_ENTRIES = 512
 """Entries that are looked at in one step, after which everything else has its turn."""
+STEP_BYTES = 1 << 20
+"""The same, as the bytes of their keys and values: reading these takes as long."""
 AHEAD_US = 60_000_000
 """How far a write's time may lie past the clock of a replica (R3). A time far ahead would outlast
 everything that is written in the meantime."""

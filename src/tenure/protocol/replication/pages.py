@@ -21,7 +21,7 @@ from tenure.protocol.replication.layout import (
     FamilyShape,
     inverted,
 )
-from tenure.protocol.replication.limits import PAGE_BYTES, STEP_ENTRIES
+from tenure.protocol.replication.limits import PAGE_BYTES, STEP_BYTES, STEP_ENTRIES
 from tenure.protocol.replication.names import escaped, unescaped
 from tenure.protocol.replication.versions import Version, version_of
 
@@ -92,18 +92,30 @@ class SuperPage(msgspec.Struct, frozen=True):
     next: bytes | None = None
 
 
-class _Pace:
-    """Counts entries, and says when a step is over."""
+class Pace:
+    """Says when a step is over: after so many entries, or so many bytes, or some of each."""
 
     def __init__(self) -> None:
-        self._entries = 0
+        self._spent = 0
 
-    def is_over(self, entries: int = 1) -> bool:
-        self._entries += entries
-        if self._entries < STEP_ENTRIES:
+    def is_over(self, size: int, entries: int = 1) -> bool:
+        """Count entries that have `size` bytes together; whether a step is over with them."""
+        self._spent += size + entries * (STEP_BYTES // STEP_ENTRIES)
+        if self._spent < STEP_BYTES:
             return False
-        self._entries = 0
+        self._spent = 0
         return True
+
+
+def of_a_step(walk: Iterable[tuple[bytes, bytes]]) -> tuple[list[tuple[bytes, bytes]], bool]:
+    """As many entries as one step may look at, and whether they are the last."""
+    pace = Pace()
+    found = []
+    for entry in walk:
+        found.append(entry)
+        if pace.is_over(len(entry[0]) + len(entry[1])):
+            return found, False
+    return found, True
 
 
 class _Filling:
@@ -132,17 +144,17 @@ def cells(
     section: bytes,
     marker: bytes,
     part: Slice,
-    pace: _Pace | None = None,
+    pace: Pace | None = None,
 ) -> Steps[CellPage]:
     """The columns of a section, where `marker` is the greatest above them."""
-    pace = pace or _Pace()
+    pace = pace or Pace()
     if shape.order == "time":
         return _by_time(cursors, section, marker, part, pace)
     return _by_name(cursors.walker, section, marker, part, pace)
 
 
 def _by_name(
-    walker: Cursor, section: bytes, marker: bytes, part: Slice, pace: _Pace
+    walker: Cursor, section: bytes, marker: bytes, part: Slice, pace: Pace
 ) -> Steps[CellPage]:
     base = section + CELL
     lower, upper = _bounds(base, section + PLACE, part)
@@ -150,26 +162,27 @@ def _by_name(
     for key, cell in walker.walk(lower, upper, reverse=part.reverse):
         if is_live(cell, marker) and filling.add(key[len(base) :], cell):
             return filling.page(key[len(base) :])
-        if pace.is_over():
+        if pace.is_over(len(key) + len(cell)):
             yield
     return filling.page()
 
 
 def _by_time(
-    cursors: Cursors, section: bytes, marker: bytes, part: Slice, pace: _Pace
+    cursors: Cursors, section: bytes, marker: bytes, part: Slice, pace: Pace
 ) -> Steps[CellPage]:
     base = section + PLACE
     lower, upper = _bounds(base, section + AFTER, part)
     filling = _Filling(part.first)
     for key, number in cursors.walker.walk(lower, upper, reverse=part.reverse):
         at = key[len(base) :]
-        version, name = number + inverted(at[:TIME_BYTES]), at[TIME_BYTES:]
+        version, name, size = number + inverted(at[:TIME_BYTES]), at[TIME_BYTES:], len(key)
         if not is_hidden(version, marker):
             cell = cursors.finder.get(b"".join((section, CELL, name)))
             assert cell is not None, "a place without its cell"
+            size += len(cell)
             if filling.add(name, cell):
                 return filling.page(at)
-        if pace.is_over():
+        if pace.is_over(size):
             yield
     return filling.page()
 
@@ -188,7 +201,7 @@ def super_columns(
     cursors: Cursors, shape: FamilyShape, at: bytes, marker: bytes, part: Slice, within: int
 ) -> Steps[SuperPage]:
     """The super columns of the row at `at` that have columns, with the first `within` of each."""
-    pace = _Pace()
+    pace = Pace()
     lower, upper = _super_bounds(at, part)
     found: list[tuple[bytes, CellPage]] = []
     size = 0
@@ -206,7 +219,7 @@ def super_columns(
             if len(found) >= part.first or size >= PAGE_BYTES:
                 return SuperPage(tuple(found), name)
         lower, upper = (lower, section) if part.reverse else (section + AFTER, upper)
-        if pace.is_over(SUPER_ENTRIES):
+        if pace.is_over(len(section), SUPER_ENTRIES):
             yield
 
 
