@@ -161,6 +161,34 @@ def test_a_crowd_at_one_owner_is_spread_over_all(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_no_read_of_a_cache_is_stale_while_owners_are_killed(tmp_path: Path) -> None:
+    done = run(tmp_path, "--cache", "--seconds", "6", "--json")
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert (summary["stale"], summary["failed"]) == (0, 0), done.stderr
+    assert summary["reads"] == summary["judged"] > summary["hits"] > 0
+    assert summary["writes"] >= 1
+    assert summary["owner_kills"] >= 1
+    assert summary["slowest_write_ms"] > 0
+    assert summary["moves"] >= 0
+    assert "others have its keys" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_written_past_the_owners_is_found_by_the_record(tmp_path: Path) -> None:
+    sizes = ("--seconds", "3", "--owners", "2", "--frontends", "2")
+    done = run(tmp_path, "--cache", "--break-owner", *sizes)
+    assert done.returncode == 1, done.stdout
+    assert "A STALE READ: frontend-" in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("Reads returned less than what was written")
+
+
+def test_the_demo_with_caches_makes_trouble_of_its_own(tmp_path: Path) -> None:
+    done = run(tmp_path, "--cache", "--crash", "--managers", "3")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "leave out --crash and --managers" in done.stderr
+
+
 def test_troubles_that_cannot_be_told_apart_are_refused(tmp_path: Path) -> None:
     done = run(tmp_path, "--crash", "--rolling-restart")
     assert (done.returncode, done.stdout) == (2, "")

@@ -14,7 +14,7 @@ import msgspec
 from tenure.cli.demo.reports import STOP, encode
 from tenure.errors import TenureError
 
-Role: TypeAlias = Literal["manager", "owner", "frontend", "etcd"]
+Role: TypeAlias = Literal["manager", "owner", "frontend", "etcd", "cache-owner", "cache-frontend"]
 OnLine: TypeAlias = Callable[[bytes], None]
 
 END_SECONDS = 3.0

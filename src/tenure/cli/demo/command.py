@@ -1,8 +1,8 @@
 """`tenure demo`: what can be said about it on the command line."""
 
 import sys
-from collections.abc import Mapping
-from typing import Annotated, Literal, TypeAlias
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
@@ -15,6 +15,16 @@ from tenure.cli.demo.service import DemoSettings, ScenarioName
 from tenure.cli.demo.summary import Summary, lines
 from tenure.errors import ConfigurationError
 
+if TYPE_CHECKING:
+    from tenure.cli.demo.caches.cache_summary import CacheSummary
+
+TROUBLES: tuple[ScenarioName, ...] = (
+    "kill-leader",
+    "rolling-restart",
+    "crash",
+    "hot-keys",
+    "break-owner",
+)
 MOST_SECONDS = 86_400
 """A day: the record of what was served grows until the end."""
 Preset: TypeAlias = Annotated[
@@ -40,6 +50,7 @@ def demo(  # noqa: PLR0913  # a parameter is an option, and each has a default
     crash: Annotated[bool, Parameter(negative="")] = False,
     hot_keys: Annotated[bool, Parameter(negative="")] = False,
     inbox: Annotated[bool, Parameter(negative="")] = False,
+    cache: Annotated[bool, Parameter(negative="")] = False,
     preset: Preset = None,
     json: Annotated[bool, Parameter(negative="")] = False,
     break_owner: Annotated[bool, Parameter(negative="")] = False,
@@ -73,20 +84,18 @@ def demo(  # noqa: PLR0913  # a parameter is an option, and each has a default
         the load is even again.
     inbox
         Search an inbox in a store of rows instead, beside the figures of the Cassandra paper.
+    cache
+        Read products from caches instead; the exit code is 1 if one read was stale.
     json
         Print the summary as one JSON object, and events to standard error.
     break_owner
         For tests: owner 1 never asks whether it still has a lease, and the record must find it.
+        With --cache, frontends write past the owners.
     """
     if inbox:
         return _inbox(as_json=json)
-    wanted: dict[ScenarioName, bool] = {
-        "kill-leader": kill_leader,
-        "rolling-restart": rolling_restart,
-        "crash": crash,
-        "hot-keys": hot_keys,
-        "break-owner": break_owner,
-    }
+    wanted = [kill_leader, rolling_restart, crash, hot_keys, break_owner]
+    given = [name for name, is_given in zip(TROUBLES, wanted, strict=True) if is_given]
     settings = DemoSettings(
         seconds=seconds,
         owners=owners,
@@ -94,18 +103,46 @@ def demo(  # noqa: PLR0913  # a parameter is an option, and each has a default
         preset=preset or ("default" if kill_leader else "test"),
         managers=managers,
         journal=journal,
-        scenario=_scenario(wanted),
+        scenario=_scenario(given),
     )
-    _check_sizes(settings)
-    return _run(settings, as_json=json)
+    return (_cache if cache else _run)(settings, as_json=json)
 
 
 def _run(settings: DemoSettings, *, as_json: bool) -> int:
+    _check_sizes(settings)
     summary = run(settings, _view(is_json=as_json))
     if as_json:
         print(_json(summary))
     else:
         print("\n".join(["", *lines(summary)]))
+    return 0 if summary.is_good else FOUND
+
+
+def _check_cache(settings: DemoSettings) -> None:
+    alone = settings.scenario in ("owner-faults", "break-owner")
+    given = [] if alone else [f"--{settings.scenario}"]
+    given += ["--managers"] if settings.managers > 1 else []
+    given += ["--journal etcd"] if settings.journal != "sqlite" else []
+    if given:
+        raise ConfigurationError(
+            f"--cache makes trouble of its own, with one manager: leave out {' and '.join(given)}"
+        )
+
+
+def _cache(settings: DemoSettings, *, as_json: bool) -> int:
+    from tenure.cli.demo.caches.cache_summary import cache_lines
+    from tenure.cli.demo.caches.cache_view import CacheLines, CacheScreen
+    from tenure.cli.demo.caches.run import run_caches_demo
+    from tenure.cli.demo.caches.service import CacheDemoSettings
+
+    _check_cache(settings)
+    is_screen = not as_json and sys.stdout.isatty()
+    view = CacheScreen() if is_screen else CacheLines(sys.stderr if as_json else sys.stdout)
+    summary = run_caches_demo(CacheDemoSettings(service=settings), view)
+    if as_json:
+        print(_json(summary))
+    else:
+        print("\n".join(["", *cache_lines(summary)]))
     return 0 if summary.is_good else FOUND
 
 
@@ -116,8 +153,7 @@ def _inbox(*, as_json: bool) -> int:
     return 0
 
 
-def _scenario(wanted: Mapping[ScenarioName, bool]) -> ScenarioName:
-    given = [name for name, is_given in wanted.items() if is_given]
+def _scenario(given: Sequence[ScenarioName]) -> ScenarioName:
     if len(given) > 1:
         options = " and ".join(f"--{name}" for name in given)
         raise ConfigurationError(
@@ -134,7 +170,7 @@ def _check_sizes(settings: DemoSettings) -> None:
         check_size(settings)
 
 
-def _json(summary: Summary) -> str:
+def _json(summary: "Summary | CacheSummary") -> str:
     import msgspec
 
     return msgspec.json.encode(summary).decode()

@@ -164,7 +164,7 @@ def _report(owner: Owner, presence: Presence, counts: LeaseCounts) -> OwnerRepor
     return OwnerReport(
         at=boot_clock(),
         address=owner.address,
-        ranges=_held(owner),
+        ranges=held(owner),
         users=len(presence),
         served=presence.served,
         refused=presence.refused,
@@ -174,7 +174,8 @@ def _report(owner: Owner, presence: Presence, counts: LeaseCounts) -> OwnerRepor
     )
 
 
-def _held(owner: Owner) -> int:
+def held(owner: Owner) -> int:
+    """How many ranges it holds."""
     try:
         return len(owner.ranges)
     except ClosedError:

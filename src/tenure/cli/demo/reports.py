@@ -37,6 +37,34 @@ class FrontendOrders(msgspec.Struct, frozen=True):
     hold_ns: int
 
 
+class CacheOwnerOrders(msgspec.Struct, frozen=True):
+    """What an owner of products is told at its start."""
+
+    manager: str
+    name: str
+    directory: str
+    """Where the products are."""
+    term_seconds: float
+    """Of volume leases."""
+
+
+class CacheFrontendOrders(msgspec.Struct, frozen=True):
+    """What a frontend with a cache is told at its start."""
+
+    manager: str
+    name: str
+    directory: str
+    """Where its record goes."""
+    products: int
+    written: tuple[int, ...]
+    """Those that it writes; nobody else does."""
+    reads_per_second: float
+    writes_per_second: float
+    hold_ns: int
+    passes_by: bool = False
+    """For tests: it writes into the database, past the owners, and no cache is told."""
+
+
 class Crowd(msgspec.Struct, frozen=True):
     """What a frontend is told meanwhile: whom nearly everybody looks up from now on."""
 
@@ -60,6 +88,10 @@ class OwnerReport(msgspec.Struct, frozen=True, tag="owner"):
     """Ranges that it held until the lease ran out, because no manager had renewed it."""
     granted: float = 0.0
     """All that it was ever granted, as parts of the key space: how much has moved to it."""
+    loads: int = 0
+    """Objects that caches have asked for and did not have."""
+    with_state: int = 0
+    """Ranges that came with their state."""
 
 
 class FrontendReport(msgspec.Struct, frozen=True, tag="frontend"):
@@ -104,7 +136,35 @@ class FrontendReport(msgspec.Struct, frozen=True, tag="frontend"):
 SLOWEST = "slowest_ns"
 
 
-ChildReport: TypeAlias = OwnerReport | FrontendReport
+class CacheFrontendReport(msgspec.Struct, frozen=True, tag="cache frontend"):
+    """How a frontend with a cache is."""
+
+    is_warm: bool = False
+    """Whether it has read everything once."""
+    reads: int = 0
+    hits: int = 0
+    failed: int = 0
+    """Reads without an answer."""
+    writes: int = 0
+    unknown: int = 0
+    """Writes without an answer: they may have been done or not."""
+    not_written: int = 0
+    """Writes that were not begun."""
+    slowest_read_ns: int = 0
+    slowest_write_ns: int = 0
+
+    def plus(self, other: "CacheFrontendReport") -> "CacheFrontendReport":
+        """The two as one."""
+        counts = ("reads", "hits", "failed", "writes", "unknown", "not_written")
+        return CacheFrontendReport(
+            is_warm=self.is_warm and other.is_warm,
+            slowest_read_ns=max(self.slowest_read_ns, other.slowest_read_ns),
+            slowest_write_ns=max(self.slowest_write_ns, other.slowest_write_ns),
+            **{name: getattr(self, name) + getattr(other, name) for name in counts},
+        )
+
+
+ChildReport: TypeAlias = OwnerReport | FrontendReport | CacheFrontendReport
 
 encode = msgspec.json.Encoder().encode
 decode_report = msgspec.json.Decoder(ChildReport).decode

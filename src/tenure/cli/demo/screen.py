@@ -73,12 +73,13 @@ def draw(picture: DemoState, events: Sequence[Event]) -> RenderableType:
         _owners(picture),
         *_totals(picture),
         Text(),
-        *map(_event, events),
+        *map(event_line, events),
     ]
     return Padding(Group(*parts), (0, 1))
 
 
-def _event(event: Event) -> Text:
+def event_line(event: Event) -> Text:
+    """Something that happened, with its time."""
     when = " " * 6 if event.at is None else f"{event.at:4.0f} s"
     return Text.assemble((when, "dim"), "  ", event.text, no_wrap=True, overflow="ellipsis")
 

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from tenure import Lookup
-from tenure.cli.demo.children import Child, Children
+from tenure.cli.demo.children import Child, Children, Role
 from tenure.cli.demo.managers import ETCD_MEMBERS, ManagerProcesses
 from tenure.cli.demo.operations import HOLDS_IN_A_DEADLINE
 from tenure.cli.demo.owner import DRAIN_SECONDS
@@ -54,6 +54,8 @@ class DemoSettings(msgspec.Struct, frozen=True, kw_only=True):
 class PresenceService:
     """Managers, owners and frontends. Start it, make trouble, finish it."""
 
+    owner_role: Role = "owner"
+
     def __init__(
         self, settings: DemoSettings, directory: Path, tell: Callable[[str], None]
     ) -> None:
@@ -65,46 +67,48 @@ class PresenceService:
             settings.managers, settings.preset, directory, self.children
         )
         self.lookup: Lookup | None = None
-        self._directory = directory
-        self._tell = tell
+        self.directory = directory
+        self.tell = tell
 
     # --- starting ---
 
     async def start(self) -> None:
         """Start everything; done when all clients have published."""
         settings = self.settings
-        self._tell(
+        self.tell(
             f"starting {_managers_of(settings)}, {settings.owners} owners and "
             f"{settings.frontends} frontends"
         )
         if settings.journal == "etcd":
             await self.managers.start_etcd()
         await self.managers.start()
-        await asyncio.gather(*map(self._start_owner, self.owners))
+        await asyncio.gather(*map(self.start_owner, self.owners))
         for number in range(settings.frontends):
             on_line = partial(self.frontends.on_line, number)
             child = await self.children.start("frontend", f"frontend-{number + 1}", on_line)
             self.frontends.children.append(child)
         await self.managers.are_ready()
-        self._tell(f"manager at {self.managers.shown}, preset {settings.preset}")
+        self.tell(f"manager at {self.managers.shown}, preset {settings.preset}")
         for place in self.owners:
-            self._order(place)
+            self.order(place)
         await asyncio.gather(*(place.is_serving() for place in self.owners))
         self.lookup = await Lookup(self.managers.urls, pool=POOL).__aenter__()
-        self._tell(f"{settings.owners} owners share the keys; the clients are coming")
+        self.tell(f"{settings.owners} owners share the keys; the clients are coming")
         for number, child in enumerate(self.frontends.children):
             child.tell(self._orders_of_frontend(number))
         await self.frontends.have_published()
-        self._tell(f"{len(settings.users)} clients have published their presence")
+        self.tell(f"{len(settings.users)} clients have published their presence")
 
-    async def _start_owner(self, place: OwnerPlace) -> None:
+    async def start_owner(self, place: OwnerPlace) -> None:
+        """Start the process of an owner; it waits for orders."""
         name = place.begin_life()
-        place.child = await self.children.start("owner", name, place.on_line)
+        place.child = await self.children.start(self.owner_role, name, place.on_line)
 
-    def _order(self, place: OwnerPlace) -> None:
+    def order(self, place: OwnerPlace) -> None:
+        """Tell the process of an owner what it is to be."""
         assert place.child is not None
         is_broken = self.settings.scenario == "break-owner" and place is self.owners[0]
-        orders = OwnerOrders(self.managers.urls, place.child.name, str(self._directory), is_broken)
+        orders = OwnerOrders(self.managers.urls, place.child.name, str(self.directory), is_broken)
         place.child.tell(orders)
 
     def _orders_of_frontend(self, number: int) -> FrontendOrders:
@@ -127,8 +131,8 @@ class PresenceService:
 
     async def replace(self, place: OwnerPlace) -> None:
         """Start an owner that is gone; done when it has joined, and can be given something."""
-        await self._start_owner(place)
-        self._order(place)
+        await self.start_owner(place)
+        self.order(place)
         await place.has_joined()
 
     async def drain(self, place: OwnerPlace) -> None:
