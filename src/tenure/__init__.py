@@ -70,6 +70,7 @@ from tenure.routing.httpx_transport import RoutingTransport
 from tenure.transport.credentials import Credentials
 
 if TYPE_CHECKING:
+    from tenure.client.collector import MetricsCollector
     from tenure.columns.blocking import BlockingOwnedRows
     from tenure.columns.engines.rocksdb import EngineOptions
     from tenure.columns.opening import open_store
@@ -86,6 +87,7 @@ _LATER = {
     "BlockingOwnedRows": "tenure.columns.blocking",
     "Column": "tenure.columns.results",
     "DELETE": "tenure.columns.paths",
+    "MetricsCollector": "tenure.client.collector",
     "EngineOptions": "tenure.columns.engines.rocksdb",
     "Family": "tenure.columns.tables",
     "OwnedRow": "tenure.columns.owned_rows",
@@ -141,6 +143,7 @@ __all__ = [
     "LoadFailed",
     "Lookup",
     "Member",
+    "MetricsCollector",
     "Missing",
     "NameHeld",
     "NoManager",

@@ -6,6 +6,7 @@ an owner's word: only who owns keys may say that a key was misdirected.)
 
 import importlib.metadata
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TypeAlias, TypeVar
 
 import msgspec
@@ -72,6 +73,7 @@ class Api:
             "/": self.index,
             "/healthz": self.healthz,
             "/readyz": self.readyz,
+            "/metrics": self.metrics,
             "/v1/status": self.status,
             "/v1/pools": self.pools,
             "/v1/pools/{pool}/table": self.table,
@@ -130,6 +132,22 @@ class Api:
                 troubles=dict(view.troubles),
             )
         )
+
+    async def metrics(self, request: web.Request) -> web.Response:
+        """Numbers for Prometheus."""
+        try:
+            from tenure.observe.prometheus import exposition  # noqa: PLC0415  # of an extra
+        except ImportError as error:
+            raise HttpRefusal(501, str(error), "install it where the manager runs") from error
+        engine, view = self.engine, self.engine.view
+        pools: list[Answer] = []
+        if view.role == "leading":
+            with suppress(TimeoutError):
+                pools = [await engine.ask(ListOwners(pool)) for pool in view.pools]
+        owners = tuple(pool for pool in pools if isinstance(pool, Owners))
+        families = engine.metrics.families(view, engine.observer, self.peers, owners)
+        body, content_type = exposition(families, request.headers.get("Accept", ""))
+        return web.Response(body=body, headers={"Content-Type": content_type})
 
     # --- pools ---
 

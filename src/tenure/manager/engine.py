@@ -16,9 +16,11 @@ from contextlib import suppress
 from random import Random, SystemRandom
 from typing import Protocol
 
+from tenure.base.instants import in_seconds
 from tenure.base.noted import Noted
 from tenure.errors import JournalWentBack, LocalProtocolError
 from tenure.journals import Journal, perform
+from tenure.manager.metrics import ManagerMetrics
 from tenure.manager.noted import ServiceKind
 from tenure.manager.planning_thread import PlanningThread
 from tenure.observe.events import Observer
@@ -90,6 +92,7 @@ class ManagerEngine:
         self.observer = observer
         self.clients = clients
         self.clock = clock
+        self.metrics = ManagerMetrics(clock)
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Raises what makes it impossible to go on."""
         self._driver = Driver[ManagerEvent, ManagerAction](
@@ -152,6 +155,7 @@ class ManagerEngine:
                 self._send((connection,), message)
             case TellClients(connections=connections, message=message):
                 self._send(connections, message)
+                self.metrics.pushes.pushed(message)
             case AnswerQuestion(ticket=ticket, answer=answer):
                 waiting = self._answers.get(ticket)
                 if waiting is not None and not waiting.done():
@@ -193,11 +197,14 @@ class ManagerEngine:
         task.add_done_callback(self._under_way.discard)
 
     async def _carry_out(self, action: JournalAction) -> None:
+        began = self.clock()
         try:
             event = await perform(self.journal, action)
         except Exception as error:  # noqa: BLE001 - whatever it is, there is no going on without an answer
             self._fail(error)
             return
+        self.metrics.journal.observe(action, in_seconds(self.clock() - began))
+        self.metrics.pushes.committed(event)
         if event is not None:
             self.post(event)
 

@@ -134,6 +134,7 @@ class Server:
         finally:
             self._sockets.pop(socket, None)
             self.peers.remove(connection)
+            engine.metrics.gone(connection)
             engine.observer.note(Noted(ServiceKind.DISCONNECTED, detail=str(connection)))
             engine.post(ClientLost(connection))
         return socket
@@ -165,6 +166,7 @@ class Server:
                 await self._hang_up(socket, connection, WSCloseCode.PROTOCOL_ERROR, str(error))
                 return
             if permit.may_say(message):
+                self.engine.metrics.received(connection, message)
                 post(ClientSaid(connection, message))
             elif not isinstance(message, Attested):  # of another pool's owner it was asked
                 why = f"its {permit} is not for {message.pool!r}"

@@ -1,0 +1,76 @@
+"""Metrics of owners, lookups and caches, in the process that they run in."""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from tenure.client.lookup import Lookup
+from tenure.client.owner import Owner
+from tenure.errors import ConfigurationError, TenureError
+from tenure.observe.metrics import MetricFamily, Sample, gauges
+from tenure.observe.prometheus import FamiliesCollector
+
+
+class MetricsCollector(FamiliesCollector):
+    """Shows what `watched` do to Prometheus: `REGISTRY.register(MetricsCollector(owner, lookup))`.
+
+    `watched` are Owners, Lookups and whatever else has `stats`, such as a Cache. Raises
+    ConfigurationError for anything else.
+    """
+
+    def __init__(self, *watched: Any) -> None:  # noqa: ANN401  # checked in the next lines
+        for each in watched:
+            if not callable(getattr(each, "stats", None)):
+                raise ConfigurationError(
+                    f"a MetricsCollector watches Owners, Lookups and Caches, not {each!r}"
+                )
+        self._watched = watched
+        super().__init__(self._all)
+
+    def _all(self) -> Iterator[MetricFamily]:
+        yield MetricFamily(
+            "tenure_client_events",
+            "What happened to an owner, a lookup or a cache of this process.",
+            "counter",
+            tuple(
+                Sample(count, {**_labels(each), "event": what})
+                for each in self._watched
+                for what, count in sorted(each.stats().items())
+            ),
+        )
+        owners = [each for each in self._watched if isinstance(each, Owner)]
+        lookups = [each for each in self._watched if isinstance(each, Lookup)]
+        yield gauges(
+            "tenure_client_ranges",
+            "Ranges that an owner of this process holds.",
+            ((_labels(each), _now(partial(_held, each))) for each in owners),
+        )
+        yield gauges(
+            "tenure_client_in_contact",
+            "1 where the table of a lookup is kept up.",
+            ((_labels(each), _now(partial(_is_in_contact, each))) for each in lookups),
+        )
+
+
+def _now(ask: Callable[[], float]) -> float:
+    """What is so now; 0 of what is not entered, or was left."""
+    with suppress(TenureError):
+        return ask()
+    return 0
+
+
+def _held(owner: Owner) -> int:
+    return len(owner.ranges)
+
+
+def _is_in_contact(lookup: Lookup) -> bool:
+    return lookup.in_contact
+
+
+def _labels(watched: Any) -> dict[str, str]:  # noqa: ANN401
+    return {
+        "client": type(watched).__name__.lower(),
+        "pool": getattr(watched, "pool", ""),
+        "name": getattr(watched, "name", ""),
+    }

@@ -1,0 +1,166 @@
+"""What a manager shows at `/metrics`."""
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+
+from tenure.base.instants import Instant, in_seconds
+from tenure.observe.events import Observer
+from tenure.observe.metrics import Histogram, MetricFamily, Sample, counter, gauge, gauges
+from tenure.protocol.lease.answers import Connection, Owners
+from tenure.protocol.lease.leader.view import ManagerView
+from tenure.protocol.lease.messages import Changes, FromManager, Sync, ToManager
+from tenure.protocol.log.journal import Appended, Committed
+from tenure.transport.peers import Peers
+
+WAITING_COMMITS = 10_000
+"""Commits whose push is waited for; none comes for a pool that no lookup follows."""
+
+
+class JournalTimes:
+    """How long a journal takes, by what it was asked."""
+
+    def __init__(self) -> None:
+        self.by_operation: dict[str, Histogram] = {}
+
+    def observe(self, action: object, seconds: float) -> None:
+        """It took so long."""
+        name = type(action).__name__.lower()
+        self.by_operation.setdefault(name, Histogram()).observe(seconds)
+
+
+class PushTimes:
+    """From the commit of a change until it is with the sockets of the lookups that follow it.
+
+    Of pools that change within the same milliseconds, the first push stands for all.
+    """
+
+    def __init__(self, clock: Callable[[], Instant]) -> None:
+        self.histogram = Histogram()
+        self._clock = clock
+        self._committed: deque[tuple[int, Instant]] = deque(maxlen=WAITING_COMMITS)
+
+    def committed(self, event: object) -> None:
+        """The journal answered; perhaps that records are durable."""
+        if isinstance(event, Appended) and isinstance(event.result, Committed):
+            self._committed.append((event.result.lsn, self._clock()))
+
+    def pushed(self, message: FromManager) -> None:
+        """A message was given to the sockets of all that it is for."""
+        if not isinstance(message, Changes):
+            return
+        now = self._clock()
+        while self._committed and self._committed[0][0] <= message.lsn:
+            _, at = self._committed.popleft()
+            self.histogram.observe(in_seconds(now - at))
+
+
+class ManagerMetrics:
+    """Counts what passes, and puts it together with what is known anyway."""
+
+    def __init__(self, clock: Callable[[], Instant]) -> None:
+        self.journal = JournalTimes()
+        self.pushes = PushTimes(clock)
+        self._received: Counter[str] = Counter()
+        self._synced: dict[Connection, int] = {}
+        """Up to which LSN the lookup on a connection said that it is."""
+
+    def received(self, connection: Connection, message: ToManager) -> None:
+        """A client said something that was understood."""
+        self._received[type(message).__name__] += 1
+        if isinstance(message, Sync):
+            self._synced[connection] = message.lsn
+
+    def gone(self, connection: Connection) -> None:
+        """A client is gone."""
+        self._synced.pop(connection, None)
+
+    def families(
+        self, view: ManagerView, observer: Observer, peers: Peers, pools: tuple[Owners, ...]
+    ) -> Iterator[MetricFamily]:
+        """All, now. `pools` are those of a leader; a standby knows none."""
+        yield counter(
+            "tenure_events", "What happened, by the words of the log.", "event", observer.counters
+        )
+        yield counter(
+            "tenure_messages_received",
+            "What clients said; a LeaseRequest is a renewal.",
+            "message",
+            self._received,
+        )
+        yield gauge("tenure_leading", "1 where this manager leads.", view.role == "leading")
+        yield gauge(
+            "tenure_leadership_proven",
+            "1 where it leads, and nobody can have taken over by waiting.",
+            view.is_proven,
+        )
+        yield gauge("tenure_leadership", "The number of the leadership.", view.leadership)
+        yield gauge("tenure_lsn", "Up to where the journal is written, or was read.", view.lsn)
+        yield gauge(
+            "tenure_grants_in_seconds",
+            "How long until ranges can be granted.",
+            in_seconds(view.grants_in_ns),
+        )
+        versions = ((str(v), n) for v, n in sorted(peers.versions().items()))
+        yield gauges(
+            "tenure_connections",
+            "Clients that are connected, by the version of the protocol.",
+            (({"protocol": version}, count) for version, count in versions),
+        )
+        yield gauge(
+            "tenure_lookup_lag_records",
+            "How many records the lookup that is furthest behind had not seen when it last asked.",
+            max((view.lsn - lsn for lsn in self._synced.values()), default=0),
+        )
+        yield MetricFamily(
+            "tenure_journal_seconds",
+            "How long the journal took, by what it was asked.",
+            "histogram",
+            tuple(
+                Sample(times, {"operation": name})
+                for name, times in sorted(self.journal.by_operation.items())
+            ),
+        )
+        yield MetricFamily(
+            "tenure_push_seconds",
+            "From the commit of a change until it was sent to the lookups of its pool.",
+            "histogram",
+            (Sample(self.pushes.histogram),),
+        )
+        yield from _of_pools(pools)
+
+
+def _of_pools(pools: tuple[Owners, ...]) -> Iterator[MetricFamily]:
+    each = [({"pool": pool.pool, "owner": o.name}, o) for pool in pools for o in pool.owners]
+    yield gauges(
+        "tenure_owners",
+        "Owners of a pool.",
+        (({"pool": pool.pool}, len(pool.owners)) for pool in pools),
+    )
+    yield gauges(
+        "tenure_owner_ranges", "Ranges that an owner has.", ((of, o.ranges) for of, o in each)
+    )
+    yield gauges(
+        "tenure_owner_share",
+        "The owner's share of the key space.",
+        ((of, o.share) for of, o in each),
+    )
+    yield gauges(
+        "tenure_owner_load",
+        "What is asked of an owner, a second.",
+        ((of, o.load) for of, o in each),
+    )
+    yield gauges(
+        "tenure_owner_recalled_ranges",
+        "Ranges that an owner is to give back.",
+        ((of, o.recalled_ranges) for of, o in each),
+    )
+    yield gauges(
+        "tenure_pool_imbalance",
+        "The most that an owner has to do, over the mean; both by capacity.",
+        (({"pool": pool.pool}, _imbalance(pool)) for pool in pools),
+    )
+
+
+def _imbalance(pool: Owners) -> float:
+    loads = [each.load / each.capacity for each in pool.owners]
+    return max(loads) * len(loads) / sum(loads) if sum(loads) > 0 else 1.0

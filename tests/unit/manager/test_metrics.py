@@ -1,0 +1,159 @@
+"""`/metrics`: what Prometheus reads is what happened."""
+
+import json
+import math
+import re
+import sys
+from collections.abc import Mapping
+
+import pytest
+from prometheus_client import CollectorRegistry, Metric, generate_latest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
+from prometheus_client.parser import text_string_to_metric_families
+
+from tenure import ConfigurationError, Lookup, MetricsCollector, Owner
+from tenure.base.instants import Instant
+from tenure.manager.metrics import PushTimes
+from tenure.observe.metrics import Histogram
+from tenure.protocol.lease.messages import Changes
+from tenure.protocol.log.journal import Appended, Committed, Unknown
+from tests.repo.reading import ROOT
+from tests.unit.manager.serving import Serving, serving
+
+OPEN_METRICS = "application/openmetrics-text; version=1.0.0"
+
+
+def value(families: Mapping[str, Metric], name: str, /, **labels: str) -> float:
+    found = [
+        sample.value
+        for family in families.values()
+        for sample in family.samples
+        if sample.name == name and labels.items() <= sample.labels.items()
+    ]
+    assert len(found) == 1, (name, labels, found)
+    return float(found[0])
+
+
+async def scraped(manager: Serving, accept: str = "") -> dict[str, Metric]:
+    url = manager.service.url + "/metrics"
+    async with manager.session.get(url, headers={"Accept": accept}) as response:
+        assert response.status == 200
+        text = await response.text()
+    parse = open_metrics if accept else text_string_to_metric_families
+    return {family.name: family for family in parse(text)}
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("accept", ["", OPEN_METRICS])
+async def test_what_happened_is_shown(accept: str) -> None:
+    async with serving(preset="test") as manager:
+        async with (
+            Owner(manager.service.url, pool="rooms", address="http://a", name="ann") as owner,
+            Lookup(manager.service.url, pool="rooms") as lookup,
+        ):
+            await owner.ready()
+            assert lookup.in_contact
+            seen = await scraped(manager, accept)
+            assert value(seen, "tenure_leading") == 1
+            assert value(seen, "tenure_events_total", event="owner joined") == 1
+            assert value(seen, "tenure_messages_received_total", message="LeaseRequest") >= 1
+            assert value(seen, "tenure_owners", pool="rooms") == 1
+            assert value(seen, "tenure_owner_share", pool="rooms", owner="ann") == 1
+            assert value(seen, "tenure_journal_seconds_count", operation="append") >= 1
+            assert value(seen, "tenure_connections") == 2
+            assert value(seen, "tenure_lookup_lag_records") >= 0
+            assert value(seen, "tenure_pool_imbalance", pool="rooms") == 1
+        after = await scraped(manager, accept)
+        assert value(after, "tenure_events_total", event="owner left") == 1
+        assert value(after, "tenure_owners", pool="rooms") == 0
+
+
+@pytest.mark.asyncio
+async def test_without_the_extra_the_way_out_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "tenure.observe.prometheus", raising=False)
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    async with serving() as manager:
+        status, problem = await manager.get("/metrics")
+        assert status == 501
+        assert "pip install 'tenure[metrics]'" in problem["error"]
+
+
+def test_a_push_is_measured_from_the_commit_of_what_it_tells() -> None:
+    clock = [Instant(0)]
+    times = PushTimes(lambda: clock[0])
+    times.committed(Appended(1, 0, Unknown("no answer")))
+    for lsn in (5, 7):
+        times.committed(Appended(1, lsn - 1, Committed(lsn)))
+    clock[0] = Instant(20_000_000)
+    changes = Changes(pool="rooms", journal=1, leadership=1, after=4, lsn=6, entries=(), owners=())
+    times.pushed(changes)
+    assert (sum(times.histogram.counts), times.histogram.sum) == (1, 0.02)
+    times.pushed(changes)  # twice
+    assert sum(times.histogram.counts) == 1
+
+
+def test_a_histogram_counts_what_is_at_or_below_each_bound() -> None:
+    histogram = Histogram((1.0, 2.0))
+    for each in (0.5, 1.0, 1.5, 3.0, math.inf):
+        histogram.observe(each)
+    assert histogram.cumulative == [("1.0", 2), ("2.0", 3), ("+Inf", 5)]
+
+
+@pytest.mark.asyncio
+async def test_a_process_shows_its_owner_and_its_lookup() -> None:
+    async with serving(preset="test") as manager:
+        owner = Owner(manager.service.url, pool="rooms", address="http://a", name="ann")
+        lookup = Lookup(manager.service.url, pool="rooms")
+        registry = CollectorRegistry()
+        registry.register(MetricsCollector(owner, lookup))
+
+        def seen() -> dict[str, Metric]:
+            text = generate_latest(registry).decode()
+            return {family.name: family for family in text_string_to_metric_families(text)}
+
+        assert value(seen(), "tenure_client_in_contact", client="lookup") == 0  # not entered
+        async with owner, lookup:
+            await owner.ready()
+            assert value(seen(), "tenure_client_ranges", name="ann") == len(owner.ranges)
+            assert value(seen(), "tenure_client_in_contact", pool="rooms") == 1
+            joined = value(seen(), "tenure_client_events_total", event="joined")
+            assert joined == owner.stats()["joined"] == 1
+        assert value(seen(), "tenure_client_ranges", name="ann") == 0
+
+
+def test_only_what_has_numbers_can_be_watched() -> None:
+    with pytest.raises(ConfigurationError, match="watches Owners, Lookups and Caches, not 7"):
+        MetricsCollector(7)
+
+
+WRITTEN = ("deploy/alerts.yml", "deploy/dashboard.json", "docs/operating/metrics.md")
+NAME = re.compile(r"\btenure_[a-z_]+")
+SUFFIX = re.compile(r"_(total|bucket|count|sum)$")
+
+
+@pytest.mark.asyncio
+async def test_every_name_that_is_written_down_is_one_that_is_shown() -> None:
+    async with serving(preset="test") as manager:
+        owner = Owner(manager.service.url, pool="rooms", address="http://a")
+        lookup = Lookup(manager.service.url, pool="rooms")
+        async with owner, lookup:
+            await owner.ready()
+            shown = {SUFFIX.sub("", name) for name in await scraped(manager)}
+            shown |= {family.name for family in MetricsCollector(owner, lookup).collect()}
+    written = {
+        (path, name)
+        for path in WRITTEN
+        for name in NAME.findall((ROOT / path).read_text("utf-8"))
+        if SUFFIX.sub("", name) not in shown
+    }
+    assert written == set()
+    documented = (ROOT / WRITTEN[-1]).read_text("utf-8")
+    ours = {name for name in shown if name.startswith("tenure_")}
+    assert {name for name in ours if name not in documented} == set()
+
+
+def test_the_dashboard_is_what_grafana_reads() -> None:
+    dashboard = json.loads((ROOT / "deploy/dashboard.json").read_text("utf-8"))
+    panels = dashboard["panels"]
+    assert len({panel["id"] for panel in panels}) == len(panels) > 10
+    assert all(panel["targets"][0]["expr"] for panel in panels)
