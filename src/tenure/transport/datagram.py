@@ -1,0 +1,305 @@
+"""Datagrams between the nodes of one cluster: short, sealed, and lost whenever the network likes.
+
+Anybody can send a datagram to an open port, under any address. So each carries a seal under the
+cluster's secret, and who sent it, in which life, and as the how manieth. What has no right seal,
+came before, or is of an earlier life of its sender, is dropped and counted. Nothing is answered,
+so nobody learns anything by sending, and a stranger costs no more than one hash.
+
+- `send` never waits, and raises only where the datagram is too long. It may arrive once or never.
+- `heard` is called in the loop of `listen`, with what was sent, who did, and where that one hears.
+- After `close` nothing is called.
+
+`tenure.testing.contracts.datagrams` is this page as tests.
+"""
+
+import asyncio
+import hmac
+import struct
+from collections import Counter
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import Final, NamedTuple, Protocol, TypeAlias
+
+from tenure.errors import ConfigurationError, LocalProtocolError
+from tenure.protocol.gossip.limits import DATAGRAM_BYTES, ENVELOPE_BYTES, MESSAGE_BYTES
+
+VERSION: Final = 1
+SEAL_BYTES: Final = 16
+_HEAD = struct.Struct("!BQQQQ")
+"""Version, node, life, number, and the wall clock in microseconds."""
+assert _HEAD.size + SEAL_BYTES <= ENVELOPE_BYTES
+REMEMBERED: Final = 1_024
+"""Numbers of a sender's datagrams: one that is overtaken by more than these is dropped."""
+SENDERS: Final = 4_096
+"""That are remembered. All have the secret; a node that restarts keeps its id."""
+RESOLVED_SECONDS: Final = 60.0
+"""How long the address of a host's name is used before the name is asked about again."""
+SHORTEST_SECRET: Final = 16
+
+
+class Sealed(NamedTuple):
+    """What was in a datagram."""
+
+    data: bytes
+    ahead_us: int
+    """How far the sender's wall clock was ahead of the own one, if it took no time to arrive."""
+
+
+class _Numbers:
+    """Which datagrams of one life were received."""
+
+    def __init__(self, life: int) -> None:
+        self.life = life
+        self._newest = 0
+        self._seen = 0
+        """A bit for each of the last ones, the newest first."""
+
+    def is_new(self, number: int) -> bool:
+        """Whether it is; from now on it is not."""
+        if number > self._newest:
+            kept = (1 << REMEMBERED) - 1
+            self._seen = ((self._seen << min(number - self._newest, REMEMBERED)) | 1) & kept
+            self._newest = number
+            return True
+        bit = 1 << (self._newest - number)
+        if self._newest - number >= REMEMBERED or self._seen & bit:
+            return False
+        self._seen |= bit
+        return True
+
+
+class DatagramSeal:
+    """Seals what one life of a node sends, and opens what others do.
+
+    `wall` tells the wall clock in microseconds. Raises ConfigurationError for a secret that is too
+    short to be one.
+    """
+
+    def __init__(
+        self, secret: bytes, cluster: int, node: int, life: int, wall: Callable[[], int]
+    ) -> None:
+        if len(secret) < SHORTEST_SECRET:
+            raise ConfigurationError(
+                f"the cluster's secret has {len(secret)} bytes, and at least {SHORTEST_SECRET} are "
+                "needed: make one with `openssl rand -hex 32`"
+            )
+        # Two clusters may have been given one secret.
+        self._key = blake2b(secret, key=cluster.to_bytes(8), person=b"tenure-gossip").digest()
+        self._node = node
+        self._life = life
+        self._wall = wall
+        self._sent = 0
+        self._received: dict[int, _Numbers] = {}
+        self.dropped: Counter[str] = Counter()
+        """Why datagrams were dropped."""
+
+    def seal(self, data: bytes) -> bytes:
+        """The datagram. Raises LocalProtocolError where it would be too long."""
+        if len(data) > MESSAGE_BYTES:
+            raise LocalProtocolError(
+                f"a datagram of {len(data)} bytes, where {MESSAGE_BYTES} are the most"
+            )
+        self._sent += 1
+        body = _HEAD.pack(VERSION, self._node, self._life, self._sent, self._wall()) + data
+        return body + self._mac(body)
+
+    def _mac(self, body: bytes) -> bytes:
+        return blake2b(body, key=self._key, digest_size=SEAL_BYTES).digest()
+
+    def open(self, datagram: bytes) -> Sealed | None:
+        """What was sent; None where it is dropped."""
+        try:
+            return self._open(datagram)
+        except _DatagramDropped as error:
+            self.dropped[error.why] += 1
+            return None
+
+    def _open(self, datagram: bytes) -> Sealed:
+        if not _HEAD.size + SEAL_BYTES <= len(datagram) <= DATAGRAM_BYTES:
+            raise _DatagramDropped("length")
+        if datagram[0] != VERSION:
+            raise _DatagramDropped("version")
+        body, seal = datagram[:-SEAL_BYTES], datagram[-SEAL_BYTES:]
+        if not hmac.compare_digest(seal, self._mac(body)):
+            raise _DatagramDropped("seal")
+        _, node, life, number, wall = _HEAD.unpack_from(body)
+        if node == self._node:
+            raise _DatagramDropped("own")
+        known = self._received.get(node)
+        if known is None or life > known.life:
+            if len(self._received) >= SENDERS and known is None:
+                raise _DatagramDropped("too many senders")
+            known = self._received[node] = _Numbers(life)
+        if life < known.life:
+            raise _DatagramDropped("earlier life")
+        if not known.is_new(number):
+            raise _DatagramDropped("replay")
+        return Sealed(body[_HEAD.size :], wall - self._wall())
+
+
+class _DatagramDropped(Exception):
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+
+DatagramHeard: TypeAlias = Callable[[str, Sealed], None]
+"""Called with the address that it came from, and what was in it."""
+
+
+class Datagrams(Protocol):
+    """Where one node sends and hears."""
+
+    dropped: Counter[str]
+
+    async def listen(self, where: str, heard: DatagramHeard) -> str:
+        """Hear at "HOST:PORT", port 0 being one that is free; the address there. Raises OSError."""
+        ...
+
+    def send(self, address: str, data: bytes) -> None:
+        """Send, if that can be. Raises LocalProtocolError where it is too long."""
+        ...
+
+    async def close(self) -> None:
+        """Hear no more."""
+        ...
+
+
+def host_and_port(address: str) -> tuple[str, int]:
+    """The two parts of "HOST:PORT". Raises ConfigurationError."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 65_535:  # noqa: PLR2004 - as many as there are
+        raise ConfigurationError(f"{address!r} is not HOST:PORT, such as 10.0.0.7:7501")
+    return host.strip("[]"), int(port)
+
+
+class UdpDatagrams(asyncio.DatagramProtocol):
+    """`Datagrams` over UDP."""
+
+    def __init__(self, seal: DatagramSeal) -> None:
+        self._seal = seal
+        self.dropped = seal.dropped
+        self._heard: DatagramHeard
+        self._transport: asyncio.DatagramTransport | None = None
+        self._resolved: dict[str, tuple[float, tuple[str, int]]] = {}
+        self._resolving: dict[str, asyncio.Task[None]] = {}
+
+    async def listen(self, where: str, heard: DatagramHeard) -> str:
+        """See `Datagrams.listen`."""
+        self._heard = heard
+        host, port = host_and_port(where)
+        loop = asyncio.get_running_loop()
+        self._transport, _ = await loop.create_datagram_endpoint(
+            lambda: self, local_addr=(host, port)
+        )
+        port = self._transport.get_extra_info("sockname")[1]
+        return f"{where.rpartition(':')[0]}:{port}"
+
+    def send(self, address: str, data: bytes) -> None:
+        """See `Datagrams.send`. To a host whose name is not known yet, it is lost."""
+        datagram = self._seal.seal(data)
+        if self._transport is None:
+            return
+        now = asyncio.get_running_loop().time()
+        until, known = self._resolved.get(address, (0.0, None))
+        if now >= until and address not in self._resolving:
+            task = asyncio.get_running_loop().create_task(self._resolve(address))
+            self._resolving[address] = task
+            task.add_done_callback(lambda _: self._resolving.pop(address, None))
+        if known is None:
+            self.dropped["unresolved"] += 1
+        else:
+            self._transport.sendto(datagram, known)
+
+    async def _resolve(self, address: str) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            host, port = host_and_port(address)
+            found = await loop.getaddrinfo(host, port, proto=17)
+        except (OSError, ConfigurationError):
+            return
+        there = str(found[0][4][0]), port
+        self._resolved[address] = (loop.time() + RESOLVED_SECONDS, there)
+
+    async def close(self) -> None:
+        """See `Datagrams.close`."""
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            transport.close()
+        tasks = list(self._resolving.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # --- what asyncio calls ---
+
+    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
+        """Something came."""
+        if self._transport is None:
+            return
+        sealed = self._seal.open(data)
+        if sealed is not None:
+            host = f"[{addr[0]}]" if ":" in addr[0] else addr[0]
+            self._heard(f"{host}:{addr[1]}", sealed)
+
+    def error_received(self, exc: Exception) -> None:
+        """Nobody hears at an address, or the network is away: the datagram is lost."""
+        del exc
+        self.dropped["not sent"] += 1
+
+
+class MemoryDatagramNetwork:
+    """Who hears where, within one process and one event loop."""
+
+    def __init__(self) -> None:
+        self.hearing: dict[str, MemoryDatagrams] = {}
+        self.loses: Callable[[str, str], bool] = lambda _from, _to: False
+        """Whether a datagram from one address to another is lost."""
+        self._ports = 30_000
+
+    def free_port(self) -> int:
+        """One at which nobody has heard."""
+        self._ports += 1
+        return self._ports
+
+
+class MemoryDatagrams:
+    """`Datagrams` in memory: bytes are sealed and opened as over a network, and arrive later."""
+
+    def __init__(self, network: MemoryDatagramNetwork, seal: DatagramSeal) -> None:
+        self._network = network
+        self._seal = seal
+        self.dropped = seal.dropped
+        self._address = ""
+        self._heard: DatagramHeard
+        self._loop: asyncio.AbstractEventLoop
+
+    async def listen(self, where: str, heard: DatagramHeard) -> str:
+        """See `Datagrams.listen`."""
+        host, port = where.rpartition(":")[0], host_and_port(where)[1]
+        self._address = f"{host}:{port or self._network.free_port()}"
+        if self._address in self._network.hearing:
+            raise OSError(f"{self._address} is in use")
+        self._heard = heard
+        self._loop = asyncio.get_running_loop()
+        self._network.hearing[self._address] = self
+        return self._address
+
+    def send(self, address: str, data: bytes) -> None:
+        """See `Datagrams.send`."""
+        datagram = self._seal.seal(data)
+        receiver = self._network.hearing.get(address)
+        if not self._address or receiver is None or self._network.loses(self._address, address):
+            self.dropped["not sent"] += 1
+        else:
+            self._loop.call_soon(receiver.arrive, self._address, datagram)
+
+    def arrive(self, sender: str, datagram: bytes) -> None:
+        """A datagram came."""
+        if self._address and (sealed := self._seal.open(datagram)):
+            self._heard(sender, sealed)
+
+    async def close(self) -> None:
+        """See `Datagrams.close`."""
+        self._network.hearing.pop(self._address, None)
+        self._address = ""
