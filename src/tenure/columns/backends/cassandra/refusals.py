@@ -1,5 +1,7 @@
 """What the driver's errors mean to whoever uses a store."""
 
+import re
+
 from cassandra import InvalidRequest, OperationTimedOut, Unauthorized, Unavailable
 from cassandra.cluster import NoHostAvailable
 from cassandra.protocol import SyntaxException
@@ -13,10 +15,31 @@ from tenure.errors import (
     WriteUnknown,
 )
 
+_FROM_SERVER = re.compile(r'message="(.*?)"(?: info=|>?$)', re.DOTALL)
+_FROM_SYSTEM = re.compile(r"Last error: (.+)")
+
+
+def plainly(error: object) -> str:
+    """What an error says, without the tuples and class names that the driver puts around it."""
+    if isinstance(error, NoHostAvailable) and error.errors:
+        several = error.errors.items() if isinstance(error.errors, dict) else ()
+        return "; ".join(f"{node}: {plainly(each)}" for node, each in several)
+    if isinstance(error, NoHostAvailable):
+        return "none of its nodes can be reached"
+    if isinstance(error, OperationTimedOut):
+        return "no answer came in time"
+    said = str(error)
+    if found := _FROM_SERVER.search(said):
+        return found[1].removesuffix(".")
+    if isinstance(error, OSError):
+        found = _FROM_SYSTEM.search(said)
+        return (found[1] if found else error.strerror or said).lower()
+    return said or type(error).__name__
+
 
 def in_our_words(error: BaseException, address: CassandraAddress, *, is_write: bool) -> TenureError:
     """The error to raise. A write that may have reached a replica is unknown, whatever failed."""
-    said = str(error) or type(error).__name__
+    said = plainly(error)
     match error:
         case TenureError():
             return error
