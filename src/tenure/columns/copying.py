@@ -7,7 +7,7 @@ order of the first store; whoever was interrupted goes on behind the last row th
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Iterator
 
 from tenure.columns.backends.contract import Backend
 from tenure.columns.requests import PageRead, RowMutation, ScanRead, SupersRead
@@ -23,20 +23,24 @@ from tenure.protocol.replication.versions import Version
 ROWS_AT_ONCE = 32
 COLUMNS_AT_ONCE = 1_000
 """Of one time, in one mutation."""
+MUTATION_BYTES = 1 << 20
+"""The same, as bytes."""
 
 
-async def copy_table(
-    table: Table, old: Backend, new: Backend, after: bytes | None = None
-) -> AsyncIterator[tuple[bytes, int]]:
-    """Copy the rows behind the key `after`; yields the last key of each batch, and its columns.
-
-    Raises Unsupported for a table with a fence: the store would promise nothing of its leases.
-    """
+def check_unfenced(table: Table) -> None:
+    """Raise Unsupported for a table with a fence: the store would promise nothing of its leases."""
     if table.fenced_by:
         raise Unsupported(
             f"the table {table.name!r} is fenced by {table.fenced_by!r}, and a copy would know "
             "nothing of its fences: back the store up and restore it instead"
         )
+
+
+async def copy_table(
+    table: Table, old: Backend, new: Backend, after: bytes | None = None
+) -> AsyncIterator[tuple[bytes, int]]:
+    """Copy the rows behind the key `after`; yields the last key of each batch, and its columns."""
+    check_unfenced(table)
     while True:
         page = await old.rows(ScanRead(table, Slice(ROWS_AT_ONCE, after=after), 1))
         counts = await asyncio.gather(*(_copy_row(table, row, old, new) for row in page.rows))
@@ -98,10 +102,24 @@ async def _write(
         edit = Edit(family, super_column, cell.name, cell.value)
         by_time[cell.version.time].append(edit)
     for time, edits in sorted(by_time.items()):
-        attempt = Attempt(Version(0, time), "repeat")
-        refused = await new.write(RowMutation(table, key, edits), attempt)
-        if refused is not None:
-            raise ConfigurationError(
-                f"the other store refuses a column of the time {time} ({refused}): it has settled "
-                "what is so old. Copy into a new store"
-            )
+        for some in _parts(edits):
+            attempt = Attempt(Version(0, time), "repeat")
+            refused = await new.write(RowMutation(table, key, some), attempt)
+            if refused is not None:
+                raise ConfigurationError(
+                    f"the other store refuses a column of the time {time} ({refused}): it has "
+                    "settled what is so old. Copy into a new store"
+                )
+
+
+def _parts(edits: Iterable[Edit]) -> Iterator[list[Edit]]:
+    """The edits in mutations that hold nobody for long: a copy need not be whole at once."""
+    part: list[Edit] = []
+    size = 0
+    for edit in edits:
+        if part and size + edit.size > MUTATION_BYTES:
+            yield part
+            part, size = [], 0
+        part.append(edit)
+        size += edit.size
+    yield part

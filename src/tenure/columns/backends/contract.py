@@ -4,7 +4,7 @@ What an application says has been checked and encoded before it comes here, and 
 decoded after. A backend draws no times and repeats nothing: the store does.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol
 
 from tenure.columns.requests import (
@@ -20,6 +20,7 @@ from tenure.columns.tables import Table
 from tenure.protocol.replication.admission import Attempt, Outranked, Refused
 from tenure.protocol.replication.layout import FamilyShape
 from tenure.protocol.replication.pages import CellPage, FoundCell, SuperPage
+from tenure.protocol.topology.tables import TableRecord
 
 Fencing = Literal["", "lwt"]
 """How a store that others run as well refuses what former owners write; not at all, unless told."""
@@ -34,6 +35,10 @@ class Backend(Protocol):
 
     async def close(self) -> None:
         """Finish what has begun, and let go of everything."""
+        ...
+
+    async def records(self) -> Mapping[str, TableRecord]:
+        """What tables there are, and how each was made."""
         ...
 
     async def write(self, mutation: RowMutation, attempt: Attempt) -> Refused | None:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, TypeVar
 
 from tenure.columns.commits import GroupCommit
@@ -25,6 +25,7 @@ from tenure.protocol.replication.admission import Attempt, Outranked, Refused
 from tenure.protocol.replication.layout import FamilyShape
 from tenure.protocol.replication.limits import HORIZON_LAG_US, PAGE_COLUMNS
 from tenure.protocol.replication.pages import CellPage, FoundCell, Slice, Steps, SuperPage
+from tenure.protocol.topology.tables import TableRecord
 
 _log = logging.getLogger("tenure.columns")
 
@@ -93,6 +94,10 @@ class EmbeddedBackend:
         finally:
             await self.commits.finish()
             self.replica.engine.close()
+
+    async def records(self) -> Mapping[str, TableRecord]:
+        """See `Backend.records`."""
+        return self.replica.records
 
     async def write(self, mutation: RowMutation, attempt: Attempt) -> Refused | None:
         """See `Backend.write`."""

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from tenure.columns.backends.cassandra.address import CassandraAddress
 from tenure.columns.backends.cassandra.driver import Answer, CassandraDriver
 from tenure.columns.backends.cassandra.reading import RowReading, Sizes
-from tenure.columns.backends.cassandra.schema import prepare_schema
+from tenure.columns.backends.cassandra.schema import kept_records, prepare_schema
 from tenure.columns.backends.cassandra.statements import (
     ColumnPlace,
     Cql,
@@ -46,6 +46,7 @@ from tenure.protocol.replication.layout import FamilyShape, inverted
 from tenure.protocol.replication.limits import AHEAD_US, PAGE_COLUMNS
 from tenure.protocol.replication.pages import CellPage, FoundCell, SuperPage
 from tenure.protocol.replication.records import RowRecord
+from tenure.protocol.topology.tables import TableRecord
 
 _OfRow: TypeAlias = ColumnRead | PageRead | SupersRead | RowRead | RowMutation
 
@@ -85,6 +86,10 @@ class CassandraBackend:
     async def close(self) -> None:
         """See `Backend.close`."""
         await self._driver.close()
+
+    async def records(self) -> Mapping[str, TableRecord]:
+        """See `Backend.records`."""
+        return await kept_records(self._driver) or {}
 
     # --- writing ---
 

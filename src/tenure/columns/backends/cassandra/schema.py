@@ -41,7 +41,7 @@ async def prepare_schema(
             await driver.say(missing[0])
     if create or not missing:
         await driver.use(keyspace)
-        records = await _records(driver)
+        records = await kept_records(driver)
     else:
         records = None
     if records is None:
@@ -111,7 +111,7 @@ async def _replicas(driver: CassandraDriver) -> int:
     return min(1 + len(others), MOST_REPLICAS)
 
 
-async def _records(driver: CassandraDriver) -> dict[str, TableRecord] | None:
+async def kept_records(driver: CassandraDriver) -> dict[str, TableRecord] | None:
     """What the tables were made as; None where nothing was ever made."""
     try:
         found = await driver.say(read_records())

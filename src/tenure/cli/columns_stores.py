@@ -1,0 +1,108 @@
+"""The stores that `tenure columns` opens, with the tables that they have."""
+
+import importlib
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from tenure.columns.backends.embedded import EmbeddedBackend
+from tenure.columns.engines.directory import MARK, read_mark
+from tenure.columns.engines.rocksdb import RocksEngine
+from tenure.columns.opening import StoreOpening, open_store
+from tenure.columns.store import ColumnStore
+from tenure.columns.tables import Table, table_of
+from tenure.errors import ConfigurationError
+
+Driver = Annotated[
+    str | None,
+    Parameter(
+        env_var="TENURE_CASSANDRA_DRIVER",
+        help="What the driver of Cassandra is told, such as passwords and TLS: where a dict of "
+        "arguments of its Cluster is, as module:name.",
+    ),
+]
+
+
+def path_of_url(url: str) -> Path:
+    """The directory that a URL names. Raises ConfigurationError for another store."""
+    scheme, _, rest = url.partition(":")
+    if scheme != "rocksdb" or not rest:
+        raise ConfigurationError(
+            f"{url!r} is not a store in a directory: name rocksdb:PATH. Cassandra is looked after "
+            "with its own tools, such as nodetool"
+        )
+    return Path(rest).expanduser()
+
+
+@asynccontextmanager
+async def opened(url: str) -> AsyncIterator[tuple[ColumnStore, EmbeddedBackend]]:
+    """A store that is there, with the tables that it has."""
+    path = path_of_url(url)
+    if not path.is_dir():
+        raise ConfigurationError(f"there is no store {path}")
+    said = read_mark(path)
+    log = Path(said.log) if said.log else None
+    backend = EmbeddedBackend(partial(RocksEngine.open, path, log), ())
+    store = ColumnStore(backend, {})
+    await store.open()
+    try:
+        records = backend.replica.records
+        store.tables = {name: table_of(name, record) for name, record in records.items()}
+        yield store, backend
+    finally:
+        await store.close()
+
+
+def log_of(path: Path) -> Path | None:
+    """Where the store in a directory has its commit log, if elsewhere."""
+    if not (path / MARK).exists():
+        return None
+    said = read_mark(path)
+    return Path(said.log) if said.log else None
+
+
+@asynccontextmanager
+async def reached(url: str, driver: str | None) -> AsyncIterator[ColumnStore]:
+    """A store in a directory or on Cassandra, with the tables that it has."""
+    if not url.startswith("cassandra:"):
+        async with opened(url) as (store, _):
+            yield store
+        return
+    async with open_store(url, driver=imported(driver)) as store:
+        records = await store.backend.records()
+        store.tables = {name: table_of(name, record) for name, record in records.items()}
+        yield store
+
+
+def target(url: str, tables: Iterable[Table], driver: str | None) -> StoreOpening:
+    """A store to write to, made where it is missing."""
+    if url.startswith("cassandra:"):
+        return open_store(url, *tables, create=True, driver=imported(driver))
+    return open_store(url, *tables, log=log_of(path_of_url(url)))
+
+
+def imported(place: str | None) -> Mapping[str, Any] | None:
+    """What a module says the driver is to be told."""
+    if place is None:
+        return None
+    module, _, name = place.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigurationError(f"there is nothing at {place!r}: {error}") from None
+    if not isinstance(found, Mapping):
+        raise ConfigurationError(f"{place} is not a dict of arguments for the driver: {found!r}")
+    return found
+
+
+def table_named(store: ColumnStore, name: str) -> Table:
+    """The table of that name."""
+    return store.tables.get(name) or no_table(name, store.tables)
+
+
+def no_table(name: str, known: Iterable[str]) -> Table:
+    raise ConfigurationError(f"there is no table {name!r}; there are: {', '.join(known) or 'none'}")
