@@ -145,8 +145,6 @@ class OwnerMachine:
     def _advance(self, now: Instant) -> None:
         if self.phase == "closed":
             return
-        if self.silence.alive_at is None:
-            self.silence.on_alive(now)
         if now >= self._ends_at:
             self._lapse(now)
         elif now >= self.silence.speaks_at:
@@ -384,6 +382,8 @@ class OwnerMachine:
         if self.belief.incarnation == NO_NUMBER:
             self.belief.incarnation = message.incarnation
             self.phase = "joined"
+            if self.silence.alive_at is None:  # before that the application waits to be let in
+                self.silence.on_alive(now)
             joined = f"joined as incarnation {message.incarnation}"
             self._actions.append(Noted(OwnerKind.JOINED, self.config.pool, joined, message.cause))
             self._ask_again = True  # the second exchange shows that it lives (P9)
