@@ -157,10 +157,10 @@ class SimLoop(asyncio.AbstractEventLoop):
             self._run(self._end_tasks)
 
     def _end_tasks(self) -> None:
-        for task in self._tasks:
+        while self._tasks:  # which may begin others at their end
+            task = self._tasks.pop()
             task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001
             _close(task.get_coro())
-        self._tasks.clear()
 
     # --- callbacks ---
 
@@ -169,7 +169,7 @@ class SimLoop(asyncio.AbstractEventLoop):
     ) -> asyncio.Handle:
         """See `AbstractEventLoop`."""
         self._check_open()
-        handle = asyncio.Handle(callback, args, self, context or self._context())
+        handle = asyncio.Handle(callback, args, self, self._context(context))
         self._add(handle)
         return handle
 
@@ -181,7 +181,9 @@ class SimLoop(asyncio.AbstractEventLoop):
         self._ready.append(handle)
         self.host.on_ready()
 
-    def _context(self) -> Context:
+    def _context(self, given: Context | None = None) -> Context:
+        if given is not None:  # it may be empty, and is then false
+            return given
         return copy_context() if self.is_running() else self.context.copy()
 
     def call_later(  # type: ignore[override]
@@ -218,7 +220,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         context: Context | None,
     ) -> asyncio.TimerHandle:
         self._check_open()
-        handle = asyncio.TimerHandle(when, callback, args, self, context or self._context())
+        handle = asyncio.TimerHandle(when, callback, args, self, self._context(context))
         handle._scheduled = True  # type: ignore[attr-defined]  # noqa: SLF001
         is_first = not self._timers or at < self._timers[0][0]
         heapq.heappush(self._timers, (at, next(self._order), handle))

@@ -189,6 +189,23 @@ async def test_it_runs_beside_a_loop_that_runs_already() -> None:
     assert asyncio.get_running_loop() is not process.loop
 
 
+def test_a_task_has_the_context_that_it_was_given_to_its_end() -> None:
+    who = contextvars.ContextVar("who", default="nobody")
+
+    async def named() -> None:
+        token = who.set("code")
+        await asyncio.sleep(1)
+        assert who.get() == "code"
+        who.reset(token)
+
+    async def main() -> None:
+        await asyncio.get_running_loop().create_task(named(), context=contextvars.Context())
+
+    world, process = world_with(main)
+    world.run_until(2 * SECOND_NS)
+    assert process.main.result() is None
+
+
 def test_what_comes_from_outside_sees_the_context_of_the_process() -> None:
     who = contextvars.ContextVar("who", default="nobody")
     seen: list[str] = []
