@@ -50,7 +50,8 @@ class SqliteDatabase:
         _POOL,
         (
             "CREATE TABLE IF NOT EXISTS tenure_entity (key BLOB PRIMARY KEY, place BLOB NOT NULL, "
-            "number INTEGER NOT NULL, data BLOB NOT NULL, alarm REAL) WITHOUT ROWID"
+            "number INTEGER NOT NULL, step INTEGER NOT NULL, data BLOB NOT NULL, alarm REAL) "
+            "WITHOUT ROWID"
         ),
         _ALARMS,
     )
@@ -108,8 +109,8 @@ class PostgresDatabase:
         _POOL,
         (
             "CREATE TABLE IF NOT EXISTS tenure_entity (key BYTEA PRIMARY KEY, "
-            "place BYTEA NOT NULL, number BIGINT NOT NULL, data BYTEA NOT NULL, "
-            "alarm DOUBLE PRECISION)"
+            "place BYTEA NOT NULL, number BIGINT NOT NULL, step BIGINT NOT NULL, "
+            "data BYTEA NOT NULL, alarm DOUBLE PRECISION)"
         ),
         _ALARMS,
     )

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from tenure.entities.caller import Caller
+from tenure.entities.failures import is_of_the_class
 from tenure.entities.socket_calls import (
     CONNECT,
     DISCONNECT,
@@ -31,7 +32,7 @@ from tenure.entities.socket_calls import (
     SocketOpened,
     SocketResume,
 )
-from tenure.errors import TenureError, UsageError, ValueTypeError
+from tenure.errors import ValueTypeError
 from tenure.member.asgi import SERVICE_RESTART
 from tenure.protocol.entity.envelope import SLOW_CLIENT, Frame
 from tenure.protocol.entity.socket_end import SocketEnd
@@ -160,13 +161,14 @@ class Edge:
                         break
                 else:
                     return
-        except TenureError as error:
-            if isinstance(error, UsageError):
-                logger.exception("an entity's socket is closed, because its class has failed")
-            socket.close(FAILED if isinstance(error, UsageError) else SERVICE_RESTART)
-        except Exception:
-            logger.exception("an entity's socket is closed, because its class has failed")
-            socket.close(FAILED)
+        except Exception as error:
+            if is_of_the_class(error):
+                logger.exception(
+                    "a socket of %.100r is closed with %d, because its class has failed",
+                    socket.key,
+                    FAILED,
+                )
+            socket.close(FAILED if is_of_the_class(error) else SERVICE_RESTART)
         await asyncio.Event().wait()  # until it is closed
 
     async def _connect(self, socket: EdgeSocket, attachment: bytes) -> bool:

@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable
 from contextvars import copy_context
 from typing import Any, Protocol, TypeAlias
 
+import msgspec
+
 from tenure.client.guard import Guard, Guards
 from tenure.client.lease import Lease
 from tenure.entities.entity_kind import EntityKind
@@ -259,6 +261,7 @@ class EntityHost:
             lease = turn.lease.number, turn.lease.journal
             new, pushes = before.after(changes, state, lease, turn.latest, kept)
             if self.store is not None and is_changed:
+                new = msgspec.structs.replace(new, step=new.step + 1)
                 await self._store(live, new, turn)
             self._put(turn, new)
             if changes:

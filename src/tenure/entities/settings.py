@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from tenure.base.keys import PoolKind
 from tenure.client.arguments import checked_address, checked_drain, checked_name, checked_seconds
-from tenure.client.environment import Environment, RealEnvironment
+from tenure.client.environment import Environment, environment_here
 from tenure.client.hand_off.handler import HandOffHandler
 from tenure.client.lookup import Lookup
 from tenure.client.owner import OnRanges, Owner
@@ -46,10 +46,15 @@ class EntitySettings:
         self.address = None if address is None else checked_address(address)
         self._insecure = insecure
         self._on_loss = on_loss
-        self.environment = environment or RealEnvironment()
+        self._environment = environment
         self._of_owner = of_owner
         self.in_threads = False
         """Whether `def` methods are called, each in a thread."""
+
+    @property
+    def environment(self) -> Environment:
+        """Of the Owner, of the Lookup, and of what runs between them: each has one of its own."""
+        return self._environment or environment_here()
 
     @property
     def kind(self) -> PoolKind:

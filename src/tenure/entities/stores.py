@@ -101,36 +101,34 @@ class SqlStore:
         """See `EntityStore`."""
         name, place, sql = _encode(key), self._place(key), self._database.sql
 
-        def load(cursor: Any) -> bytes:  # noqa: ANN401
+        def load(cursor: Any) -> tuple[int, bytes]:  # noqa: ANN401
             self._check_history(cursor, lease, may_begin=True)
-            cursor.execute(sql("SELECT number, data FROM tenure_entity WHERE key = ?"), (name,))
-            row = cursor.fetchone()
-            if row is None:
-                row = 0, b""
-                new = "INSERT INTO tenure_entity VALUES (?, ?, ?, ?, NULL)"
-                cursor.execute(sql(new), (name, place, lease.number, b""))
-            elif row[0] > lease.number:
-                raise _fenced(key, lease, f"a lease of number {row[0]}")
-            else:
-                cursor.execute(
-                    sql("UPDATE tenure_entity SET number = ? WHERE key = ? AND number <= ?"),
-                    (lease.number, name, lease.number),
-                )
-                if not cursor.rowcount:
-                    raise _fenced(key, lease, "a newer lease")
-            return bytes(row[1])
+            new = "INSERT INTO tenure_entity VALUES (?, ?, 0, 0, ?, NULL) ON CONFLICT DO NOTHING"
+            cursor.execute(sql(new), (name, place, b""))
+            mark = (
+                "UPDATE tenure_entity SET number = ?, step = step + 1 WHERE key = ? AND number <= ?"
+            )
+            cursor.execute(sql(mark), (lease.number, name, lease.number))
+            if not cursor.rowcount:
+                raise _fenced(key, lease, "a newer lease")
+            cursor.execute(sql("SELECT step, data FROM tenure_entity WHERE key = ?"), (name,))
+            step, data = cursor.fetchone()
+            return step, bytes(data)
 
-        data = await self._do(load)
+        step, data = await self._do(load)
         try:
-            return _envelope.decode(data) if data else Envelope()
+            found = _envelope.decode(data) if data else Envelope()
         except ValueError as error:
             raise StoreFailed(f"what is kept of {key!r:.100} cannot be read: {error}") from None
+        return msgspec.structs.replace(found, step=step)
 
     async def save(self, key: Key, lease: Lease, envelope: Envelope) -> None:
         """See `EntityStore`."""
-        values = lease.number, _encode(envelope), envelope.next_alarm(), _encode(key), lease.number
+        of_row = _encode(key), lease.number, envelope.step - 1
+        values = lease.number, envelope.step, _encode(envelope), envelope.next_alarm(), *of_row
         statement = self._database.sql(
-            "UPDATE tenure_entity SET number = ?, data = ?, alarm = ? WHERE key = ? AND number <= ?"
+            "UPDATE tenure_entity SET number = ?, step = ?, data = ?, alarm = ? "
+            "WHERE key = ? AND number <= ? AND step = ?"
         )
 
         def save(cursor: Any) -> None:  # noqa: ANN401

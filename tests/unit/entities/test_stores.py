@@ -27,29 +27,43 @@ async def opened(url: str) -> EntityStore:
 
 async def test_a_store_keeps_what_was_saved_and_refuses_older_leases(store_url: str) -> None:
     one, two = await opened(store_url), await opened(store_url)
-    assert await one.load("a", lease(3)) == Envelope()
-    kept = Envelope(3, 7, b"state", 1.5, (), {"run": SetAlarm(9.0, 9.5, 1)})
+    empty = await one.load("a", lease(3))
+    assert empty == Envelope(step=1)
+    kept = Envelope(3, 7, b"state", 1.5, (), {"run": SetAlarm(9.0, 9.5, 1)}, step=2)
     await one.save("a", lease(3), kept)
-    assert await two.load("a", lease(5)) == kept
+    assert await two.load("a", lease(5)) == msgspec.structs.replace(kept, step=3)
     with pytest.raises(Fenced):
-        await one.save("a", lease(3), Envelope(3, 7, b"late"))
+        await one.save("a", lease(3), Envelope(3, 7, b"late", step=4))
     with pytest.raises(Fenced):
         await one.load("a", lease(4))
-    assert await two.load("a", lease(5)) == kept
+    assert await two.load("a", lease(5)) == msgspec.structs.replace(kept, step=4)
     for each in (one, two):
         await each.close()
+
+
+async def test_what_a_store_does_late_changes_nothing_any_more(store_url: str) -> None:
+    """It was asked for, then it seemed to fail, and the same owner went on without it."""
+    store = await opened(store_url)
+    first = await store.load("a", lease(3))
+    again = await store.load("a", lease(3))
+    await store.save("a", lease(3), Envelope(3, 7, b"later", step=again.step + 1))
+    with pytest.raises(Fenced):
+        await store.save("a", lease(3), Envelope(3, 7, b"given up", step=first.step + 1))
+    assert (await store.load("a", lease(3))).state == b"later"
+    await store.close()
 
 
 async def test_the_first_lease_of_a_new_journal_ends_the_old_one(store_url: str) -> None:
     one, two = await opened(store_url), await opened(store_url)
     await one.load("a", lease(30))
-    await one.save("a", lease(30), Envelope(30, 7, b"state"))
-    assert (await two.load("a", lease(1, journal=8))).state == b"state"
+    await one.save("a", lease(30), Envelope(30, 7, b"state", step=2))
+    found = await two.load("a", lease(1, journal=8))
+    assert found.state == b"state"
     with pytest.raises(Fenced, match="later journal"):
-        await one.save("a", lease(30), Envelope(30, 7, b"late"))
+        await one.save("a", lease(30), Envelope(30, 7, b"late", step=3))
     with pytest.raises(Fenced, match="later journal"):
         await one.load("b", lease(31))
-    await two.save("a", lease(1, journal=8), Envelope(1, 8, b"new"))
+    await two.save("a", lease(1, journal=8), Envelope(1, 8, b"new", step=found.step + 1))
     for each in (one, two):
         await each.close()
 
@@ -59,7 +73,7 @@ async def test_alarms_are_found_by_range(store_url: str) -> None:
     for i in range(20):
         await store.load(i << 56, lease(1))
         alarms = {"run": SetAlarm(float(i), float(i))} if i % 2 else {}
-        await store.save(i << 56, lease(1), Envelope(1, 7, b"", 0.0, (), alarms))
+        await store.save(i << 56, lease(1), Envelope(1, 7, b"", 0.0, (), alarms, step=2))
     assert len(await store.alarms_within([WHOLE])) == 10
     part = KeyRange(bytes([4]), bytes([8]))
     assert sorted(await store.alarms_within([part])) == [(5 << 56, 5.0), (7 << 56, 7.0)]

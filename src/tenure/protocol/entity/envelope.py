@@ -131,6 +131,9 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True):
     sockets: Mapping[bytes, SocketEntry] = {}
     answers_bytes: int = 0
     """What the answers take."""
+    step: int = 0
+    """One more each time it is stored or loaded. A store keeps it only over the one before, so that
+    what it does late, for who has given that up, changes nothing any more."""
 
     def answer_to(self, call: bytes) -> KeptAnswer | None:
         """What was answered to the call of this id."""
@@ -173,7 +176,8 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True):
         if answer is not None:
             answers, size = with_answer(answers, size, *answer)
         latest = max(latest, self.latest)
-        return Envelope(*lease, state, latest, answers, alarms, sockets, size), pushes
+        new = Envelope(*lease, state, latest, answers, alarms, sockets, size, self.step)
+        return new, pushes
 
     def _sockets_after(self, changes: TurnChanges) -> "tuple[dict[bytes, SocketEntry], list[Push]]":
         sockets = {**self.sockets, **changes.opened}
