@@ -107,6 +107,18 @@ def test_a_failure_of_caches_is_told_again(capsys: pytest.CaptureFixture[str]) -
     assert broken in capsys.readouterr().out
 
 
+def test_entities_are_simulated_too(capsys: pytest.CaptureFixture[str]) -> None:
+    entities = ["simulate", "--tier", "entity", "--hours", "0.1", "--workers", "1"]
+    assert run([*entities, "--seed", "3"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "entities, preset paper, seed 3"
+    assert run([*entities, "--canary", "no-answers", "--json"]) == 1
+    failure = json.loads(capsys.readouterr().out)["failure"]
+    assert failure["promise"] == "done once"
+    assert run(failure["replay"].split()[1:]) == 1
+    assert f"BROKEN, by seed {failure['seed']}: done once" in capsys.readouterr().out
+
+
 def test_caches_have_no_preset(capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*CACHES, "--preset", "test"]) == 2
     assert "--tier lease" in capsys.readouterr().err

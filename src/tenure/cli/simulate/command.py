@@ -16,10 +16,14 @@ from cyclopts import Parameter
 from tenure.base.instants import SECOND_NS
 from tenure.cli.output import say
 from tenure.cli.simulate.progress import SimulationProgress
-from tenure.cli.simulate.verdict import CacheVerdict, LeaseVerdict, Verdict
+from tenure.cli.simulate.verdict import CacheVerdict, EntityVerdict, LeaseVerdict, Verdict
 from tenure.errors import ConfigurationError
 from tenure.protocol.lease.timing import PRESETS
 from tenure.protocol.lease.timing import preset as preset_called
+from tenure.sim.entity import faults as of_entities
+from tenure.sim.entity.canaries import entity_canary
+from tenure.sim.entity.run import run_many_entities
+from tenure.sim.entity.trial import EntityTrial
 from tenure.sim.kernel.cores import Progress
 from tenure.sim.kernel.run import Outcome
 from tenure.sim.kernel.world import AnyTrial
@@ -35,6 +39,7 @@ from tenure.sim.volume.trial import VolumeTrial
 
 T = TypeVar("T", bound=AnyTrial)
 
+Run = Callable[[Progress], Iterator[Outcome]]
 DEFAULT_SEEDS = 100
 MOST_HOURS = 1e6
 
@@ -42,8 +47,10 @@ MOST_HOURS = 1e6
 def simulate(  # noqa: PLR0913  # a parameter is an option
     *,
     tier: Annotated[
-        Literal["lease", "cache"],
-        Parameter(help="What is simulated: owners and their leases, or consistent caches."),
+        Literal["lease", "cache", "entity"],
+        Parameter(
+            help="What is simulated: owners and their leases, consistent caches, or entities."
+        ),
     ] = "lease",
     seeds: int | None = None,
     seed: int | None = None,
@@ -90,26 +97,46 @@ def simulate(  # noqa: PLR0913  # a parameter is an option
     """
     count = seeds if seeds is not None else (DEFAULT_SEEDS if seed is None else 1)
     _check(count, seed or 0, hours, workers)
+    verdict, run = _planned(
+        tier,
+        preset,
+        faults,
+        canary,
+        count,
+        AnyTrial(seed=seed or 0, hours=hours, faults=()),
+        workers,
+    )
+    return _run(verdict, run, count * round(hours * 3600 * SECOND_NS), json=json)
+
+
+def _planned(  # as many as options
+    tier: str, preset: str, faults: str, canary: str, count: int, plan: AnyTrial, workers: int
+) -> tuple[Verdict, Run]:
+    """What is run, and how it is told, for one tier."""
+    seed, hours = plan.seed, plan.hours
     if tier == "cache":
         if preset != "paper":
             raise ConfigurationError("--preset is for --tier lease; caches draw their durations")
         cache_canary(canary)
         kinds = of_caches.FAULTS.chosen(faults)
-        caches = VolumeTrial(seed=seed or 0, hours=hours, faults=kinds)
-        verdict: Verdict = CacheVerdict(caches, faults, canary)
-        run = partial(run_many_caches, _with_seeds(caches, count), canary, workers)
-    else:
-        canary_called(canary)
-        kinds = of_leases.FAULTS.chosen(faults)
-        leases = Trial(seed=seed or 0, hours=hours, timing=preset_called(preset), faults=kinds)
-        verdict = LeaseVerdict(leases, faults, canary)
-        run = partial(run_seeds, _with_seeds(leases, count), canary, workers)
-    return _run(verdict, run, count * round(hours * 3600 * SECOND_NS), json=json)
+        caches = VolumeTrial(seed=seed, hours=hours, faults=kinds)
+        run: Run = partial(run_many_caches, _with_seeds(caches, count), canary, workers)
+        return CacheVerdict(caches, faults, canary), run
+    timing = preset_called(preset)
+    if tier == "entity":
+        entity_canary(canary)
+        kinds = of_entities.FAULTS.chosen(faults)
+        entities = EntityTrial(seed=seed, hours=hours, timing=timing, faults=kinds)
+        run = partial(run_many_entities, _with_seeds(entities, count), canary, workers)
+        return EntityVerdict(entities, faults, canary), run
+    canary_called(canary)
+    kinds = of_leases.FAULTS.chosen(faults)
+    leases = Trial(seed=seed, hours=hours, timing=timing, faults=kinds)
+    run = partial(run_seeds, _with_seeds(leases, count), canary, workers)
+    return LeaseVerdict(leases, faults, canary), run
 
 
-def _run(
-    verdict: Verdict, run: Callable[[Progress], Iterator[Outcome]], whole_ns: int, *, json: bool
-) -> int:
+def _run(verdict: Verdict, run: Run, whole_ns: int, *, json: bool) -> int:
     """Run the seeds up to the first that breaks a promise, and print what came of them."""
     began = time.perf_counter()
     outcomes = []

@@ -8,6 +8,8 @@ from zlib import crc32
 
 import msgspec
 
+from tenure.sim.entity import faults as of_entities
+from tenure.sim.entity.trial import EntityTrial
 from tenure.sim.kernel.faults import FaultTable
 from tenure.sim.kernel.run import Outcome, total
 from tenure.sim.kernel.world import AnyTrial
@@ -170,6 +172,28 @@ class LeaseVerdict(Verdict):
             "attestations": {what: notes[note] for what, note in ATTESTATIONS.items()},
             "balance": {what: notes[note] for what, note in BALANCE.items()},
         }
+
+
+class EntityVerdict(Verdict):
+    """Of entities."""
+
+    table = of_entities.FAULTS
+    plan: EntityTrial
+
+    @property
+    def about(self) -> str:
+        """What was simulated."""
+        return f"entities, preset {self.plan.timing.name}"
+
+    @property
+    def options(self) -> str:
+        """Which tier, and which preset."""
+        return f"--tier entity --preset {self.plan.timing.name}"
+
+    def as_mapping(self, notes: Counter[str]) -> Mapping[str, Any]:
+        """Which tier it is."""
+        del notes
+        return {"tier": "entity", "preset": self.plan.timing.name}
 
 
 class CacheVerdict(Verdict):

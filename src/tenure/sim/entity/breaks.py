@@ -1,0 +1,154 @@
+"""What canaries have in the place of a rule of entities."""
+
+from typing import Any
+
+import msgspec
+
+from tenure.client.lease import Lease
+from tenure.entities.agenda import Agenda
+from tenure.entities.caller import Caller
+from tenure.entities.entity_turn import EntityTurn
+from tenure.entities.host import EntityHost
+from tenure.entities.live_entity import LiveEntity
+from tenure.entities.stores import SqlStore
+from tenure.errors import Fenced
+from tenure.protocol.entity.envelope import Envelope, Frame, SocketEntry
+from tenure.protocol.entity.key_line import Begin, EntityCall, KeyLine
+from tenure.protocol.entity.socket_end import SocketEnd
+
+EARLY_SECONDS = 2.0
+_arm, _due_alarm = Agenda.arm, Envelope.due_alarm
+_attempt, _send = Caller._attempt, EntityTurn.send  # noqa: SLF001
+
+
+def nothing(*_: Any, **__: Any) -> None:
+    """Do nothing."""
+
+
+async def nothing_async(*_: Any, **__: Any) -> None:
+    """Do nothing."""
+
+
+def always(*_: Any) -> bool:
+    """It is so."""
+    return True
+
+
+def never(*_: Any) -> bool:
+    """It is not so."""
+    return False
+
+
+def at_once(self: KeyLine, now: float, call: EntityCall) -> Begin:
+    """Nobody waits."""
+    if self.running is None:
+        self._begin(now, call)
+    return Begin()
+
+
+async def under_a_new_id(self: Caller, call: EntityCall, address: str, deadline: float) -> Any:
+    """Each attempt is a call of its own."""
+    call.id = self.new_id()
+    return await _attempt(self, call, address, deadline)
+
+
+def not_for_the_hand_off(self: EntityHost, turn: EntityTurn, new: Envelope) -> None:
+    """It is kept, and not where a hand-off takes it from."""
+    del self
+    turn.live.envelope = new
+
+
+def whatever_the_lease(self: EntityHost, turn: EntityTurn, new: Envelope) -> None:
+    """It is kept, whether or not the lease is still held."""
+    turn.live.envelope = new
+    if self.store is None:
+        self.envelopes[turn.live.key] = new
+
+
+def of_any_lease(self: LiveEntity, lease: Lease) -> bool:
+    """The instance is of some lease."""
+    del lease
+    return self._lease is not None
+
+
+def sent_at_once(self: EntityTurn, sockets: Any, frame: Frame, *, early: bool) -> None:
+    """Frames do not wait for what they are about to be kept."""
+    del early
+    _send(self, sockets, frame, early=True)
+
+
+def taken_again(
+    self: SocketEnd, number: int, first: int, frames: tuple[Frame, ...]
+) -> tuple[Frame, ...]:
+    """Whatever comes is new."""
+    del number
+    self.received = max(self.received, first + len(frames) - 1)
+    return frames
+
+
+def over_gaps(
+    self: SocketEnd, number: int, first: int, frames: tuple[Frame, ...]
+) -> tuple[Frame, ...]:
+    """What is missing is not asked for."""
+    del number
+    new = frames[max(self.received + 1 - first, 0) :]
+    self.received = max(self.received, first + len(frames) - 1)
+    return new
+
+
+def nothing_follows(self: SocketEntry, received: int) -> tuple[Frame, ...]:
+    """Where it is not known what follows, nothing does."""
+    missing = max(self.sent - received, 0)
+    return self.unread[len(self.unread) - missing :] if missing <= len(self.unread) else ()
+
+
+def armed_early(self: Agenda, key: str | int, at: float | None) -> None:
+    """It rings before its time."""
+    _arm(self, key, None if at is None else at - EARLY_SECONDS)
+
+
+def due_early(self: Envelope, now: float) -> str | None:
+    """It is due before its time."""
+    return _due_alarm(self, now + EARLY_SECONDS)
+
+
+def wall_time(self: EntityTurn) -> float:
+    """Whatever the clock of this host says."""
+    self.latest = self._keeper.wall()
+    return self.latest
+
+
+async def saved_unfenced(self: SqlStore, key: str | int, lease: Lease, envelope: Envelope) -> None:
+    """An older lease writes too."""
+    del lease
+    kept, alarm = msgspec.msgpack.encode(envelope), envelope.next_alarm()
+    values = envelope.step, kept, alarm, msgspec.msgpack.encode(key)
+    statement = "UPDATE tenure_entity SET step = ?, data = ?, alarm = ? WHERE key = ?"
+    await self._do(lambda cursor: cursor.execute(statement, values))
+
+
+async def saved_over_any(self: SqlStore, key: str | int, lease: Lease, envelope: Envelope) -> None:
+    """What was given up is written too, when its time comes."""
+    values = lease.number, envelope.step, msgspec.msgpack.encode(envelope), envelope.next_alarm()
+    of_row = msgspec.msgpack.encode(key), lease.number
+    statement = (
+        "UPDATE tenure_entity SET number = ?, step = ?, data = ?, alarm = ? "
+        "WHERE key = ? AND number <= ?"
+    )
+
+    def save(cursor: Any) -> None:
+        self._check_history(cursor, lease, may_begin=False)
+        cursor.execute(statement, (*values, *of_row))
+        if not cursor.rowcount:
+            raise Fenced("a newer lease")
+
+    await self._do(save)
+
+
+def uncommitted(self: EntityTurn) -> Any:
+    """A reading sees what a turn has under way."""
+    self.is_touched = not self.is_reading
+    found = self.live.state
+    if not hasattr(found, "place"):
+        found = self.live.state = self.live.decoded()
+    return found

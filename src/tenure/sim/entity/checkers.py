@@ -1,0 +1,63 @@
+"""What watches a world of entities. It knows what left them, and nothing of who asked."""
+
+from collections.abc import Callable, Iterable
+
+from tenure.base.keys import hashed_key
+from tenure.base.ranges import KeyRange
+from tenure.sim.entity.entries import PlacedOp, Point, Shown
+from tenure.sim.entity.history import LedgerHistory, Lost
+from tenure.sim.kernel.checkers import Violation
+
+MOST_OVERDUE = 400.0
+"""Seconds: an alarm whose handler fails is put off for 300 at most."""
+
+
+class Told:
+    """What one process was told of losses."""
+
+    def __init__(self, since: int) -> None:
+        self.since = since
+        """When its lookup had a first table."""
+        self.ranges: list[tuple[int, tuple[KeyRange, ...]]] = []
+
+    def of(self, lost: Lost) -> bool:
+        """Whether it was told that this key's state is lost, and not before it was."""
+        place = hashed_key(lost.key)
+        return any(
+            at >= lost.since and any(place in each for each in ranges) for at, ranges in self.ranges
+        )
+
+
+class EntityCheckers:
+    """The promises of entities."""
+
+    def __init__(self, keys: Iterable[str], *, is_durable: bool, now: Callable[[], int]) -> None:
+        self.histories = {key: LedgerHistory(key, is_durable=is_durable) for key in keys}
+        self._losses: list[Lost] = []
+        self._now = now
+
+    def newest(self, key: str) -> Point:
+        """How far the ledger is known to be."""
+        return self.histories[key].newest
+
+    def see(self, key: str, entry: PlacedOp, after: Point, asked_at: int) -> None:
+        """An entry has left the entity. Raises Violation."""
+        lost = self.histories[key].see(entry, after, asked_at, self._now())
+        if lost is not None:
+            self._losses.append(lost)
+
+    def check_alarms(self, key: str, shown: Shown, wall: float) -> None:
+        """An entity that is well has an alarm for whatever waits for one, and none is overdue."""
+        if sorted(shown.waiting) != sorted(shown.alarms):
+            raise Violation("alarms", f"{key}: {shown.waiting} wait, and {shown.alarms} are set")
+        for name, due in shown.alarms.items():
+            if due + MOST_OVERDUE < wall:
+                raise Violation("alarms", f"{key}: {name} is overdue by {wall - due:.0f} s")
+
+    def check_told(self, told: Iterable[Told]) -> None:
+        """Whoever was there is told of every loss (S2). Raises Violation."""
+        for each in told:
+            for lost in self._losses:
+                if each.since < lost.since and not each.of(lost):
+                    raise Violation("a loss is told", f"{lost} is not among {each.ranges[-5:]}")
+        self._losses.clear()

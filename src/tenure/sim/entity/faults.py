@@ -1,0 +1,26 @@
+"""The faults of a world of entities: those of programs, of their connections, and of a store."""
+
+from tenure.sim.app.strikes import FAULTS as OF_PROGRAMS
+from tenure.sim.app.strikes import AppStrikes
+from tenure.sim.entity.store import STORE_FAULTS
+from tenure.sim.kernel.faults import Fault, FaultTable, terms_apart
+
+
+class EntityStrikes(AppStrikes):
+    """What goes wrong with managers, programs, and what these say to each other."""
+
+    def links_break(self) -> None:
+        """All connections between programs end."""
+        self.site.links.cut()
+
+
+LINKS_BREAK = Fault("links break", terms_apart, EntityStrikes.links_break)
+LINK_BREAKS = Fault("link breaks")
+"""In the middle of a message."""
+FAULTS = FaultTable(
+    (*OF_PROGRAMS.faults, LINKS_BREAK, LINK_BREAKS, *STORE_FAULTS),
+    {
+        **{name: each for name, each in OF_PROGRAMS.aliases.items() if name not in ("all", "none")},
+        "store": STORE_FAULTS,
+    },
+)

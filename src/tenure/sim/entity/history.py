@@ -1,0 +1,65 @@
+"""What was seen of one key from outside: answers, frames and readings, and what must be true of
+them together.
+
+Places are given once, and an operation has one place. Whoever asks after something was seen sees
+that too: it is one ledger, in one order, wherever the key lives (it is linearizable). A ledger
+whose state is lost begins a later epoch, and an earlier one never comes back.
+"""
+
+from typing import NamedTuple
+
+from tenure.sim.entity.entries import PlacedOp, Point
+from tenure.sim.kernel.checkers import Violation
+
+
+class Lost(NamedTuple):
+    """A ledger has begun anew."""
+
+    key: str
+    since: int
+    """The last instant, in real nanoseconds, at which something was asked that the lost one did."""
+    seen_at: int
+
+
+class LedgerHistory:
+    """Of one key."""
+
+    def __init__(self, key: str, *, is_durable: bool) -> None:
+        self.key = key
+        self._is_durable = is_durable
+        self.newest = Point()
+        self._asked_at = 0
+        """When what is newest was asked for."""
+        self._ops: dict[Point, str] = {}
+        self._points: dict[tuple[int, str], Point] = {}
+
+    def see(self, entry: PlacedOp, after: Point, asked_at: int, now: int) -> Lost | None:
+        """This was seen by who asked when `after` was the newest. Raises Violation."""
+        point = Point(entry.epoch, entry.place)
+        if entry.place:
+            self._check_op(point, entry.op)
+        is_other = after.epoch and point.epoch != after.epoch
+        if is_other and self._is_durable:
+            raise Violation("what is stored is kept", f"{self.key}: {entry} was seen after {after}")
+        begins_anew = is_other and not entry.place
+        if point < after and not begins_anew:
+            raise Violation(
+                "one ledger",
+                f"{self.key}: {entry} was seen by who asked when {after} was known already",
+            )
+        lost = None
+        if self.newest.epoch < point.epoch or begins_anew:
+            lost = Lost(self.key, self._asked_at, now) if self.newest.epoch else None
+        if point > self.newest:
+            self.newest, self._asked_at = point, asked_at
+        return lost
+
+    def _check_op(self, point: Point, op: str) -> None:
+        if op.startswith("failed"):
+            raise Violation("all or nothing", f"{self.key}: {op} has raised, and is at {point}")
+        there = self._ops.setdefault(point, op)
+        if there != op:
+            raise Violation("one ledger", f"{self.key}: both {there} and {op} are at {point}")
+        first = self._points.setdefault((point.epoch, op), point)
+        if first != point:
+            raise Violation("done once", f"{self.key}: {op} is at {first}, and at {point}")

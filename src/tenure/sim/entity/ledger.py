@@ -1,0 +1,145 @@
+"""The entity of the simulated world: a ledger of what was done, in order.
+
+Each operation has a name that is used once. It gets the next place in the ledger, and whatever
+leaves the entity (answers, frames, readings) says place and name. A ledger that begins anew,
+because what was there before is lost, begins another epoch.
+"""
+
+import asyncio
+from typing import cast
+
+import msgspec
+
+from tenure.entities.entity import Alarm, Entity, Socket
+from tenure.entities.methods import reading
+from tenure.sim.entity.entries import PlacedOp, Shown
+from tenure.sim.entity.site import LedgerProcess
+
+SHOWN = 30
+"""How many of the last operations are kept by name."""
+ROUNDED = 1e-6
+"""Seconds: an alarm says when it was due as a datetime, which has whole microseconds."""
+PAUSES = (0.0, 0.0, 0.4, 8.0)
+"""Seconds for which an operation is half done."""
+
+
+class Book(msgspec.Struct):
+    """What is kept."""
+
+    epoch: int = 0
+    place: int = 0
+    shown: list[str] = []
+    waiting: list[str] = []
+    """The alarms that have not rung."""
+    now: float = 0.0
+    said: dict[str, int] = {}
+    """Of each client, by its name: the number of the last message."""
+
+
+class Failure(Exception):
+    """Raised by an operation on purpose."""
+
+
+def here() -> LedgerProcess:
+    """The simulated process whose code runs."""
+    loop = asyncio.get_running_loop()
+    return cast("LedgerProcess", loop.host)  # type: ignore[attr-defined]
+
+
+class OpsLedger(Entity[Book]):
+    """One key's."""
+
+    async def add(self, op: str, alarm: float | None = None) -> PlacedOp:
+        """Enter it; ring an alarm so many seconds later."""
+        async with here().turn_of(self.key):
+            entry = await self._enter(op)
+            if alarm is not None:
+                self.set_alarm(op, self.now() + alarm)
+                self.state.waiting.append(op)
+            return entry
+
+    async def fail(self, op: str) -> None:
+        """Enter it, set an alarm, and raise."""
+        async with here().turn_of(self.key):
+            await self._enter(f"failed {op}")
+            self.set_alarm(f"failed {op}", self.now())
+            raise Failure(op)
+
+    async def twice(self, op: str) -> PlacedOp:
+        """Enter two, with a commit between."""
+        async with here().turn_of(self.key):
+            if not self.is_repeat:
+                await self._enter(f"{op}/1")
+                await self.commit()
+            return await self._enter(f"{op}/2")
+
+    async def forward(self, op: str, to: str) -> PlacedOp:
+        """Enter it here, and then in another."""
+        async with here().turn_of(self.key):
+            if not self.is_repeat:
+                await self._enter(f"{op}/from")
+            # What runs again makes another call: only its own operation is done once.
+            entry = await here().entities[to].add(f"{op}/to-{here().random.getrandbits(40)}")
+            here().see(to, entry)
+            return await self._enter(f"{op}/back")
+
+    @reading
+    async def look(self) -> Shown:
+        """What is kept."""
+        book = self.state
+        await asyncio.sleep(0)
+        op = book.shown[-1] if book.shown else ""
+        alarms = {name: due.timestamp() for name, due in self.alarms.items()}
+        return Shown(PlacedOp(book.epoch, book.place, op), book.shown, book.waiting, alarms)
+
+    async def on_connect(self, socket: Socket[str]) -> None:
+        """Tell it where the ledger is."""
+        book = self.state
+        socket.send(_frame(PlacedOp(book.epoch, book.place, "")))
+
+    async def on_message(self, socket: Socket[str], text: str) -> None:
+        """Enter it."""
+        async with here().turn_of(self.key):
+            number, _, op = text.partition(" ")
+            said = self.state.said
+            expected = said.get(socket.attachment, 0) + 1
+            if int(number) != expected:
+                here().wrong("sockets", f"message {number} of a client where {expected} is next")
+            said[socket.attachment] = int(number)
+            await self._enter(op)
+
+    async def on_disconnect(self, socket: Socket[str]) -> None:
+        """Forget it."""
+        self.state.said.pop(socket.attachment, None)
+
+    async def on_alarm(self, alarm: Alarm) -> None:
+        """Enter that it rang."""
+        async with here().turn_of(self.key):
+            if self.now() < alarm.due.timestamp() - ROUNDED:
+                here().wrong("alarms", f"{alarm.name} rings early")
+            if alarm.name not in self.state.waiting:
+                here().wrong("alarms", f"{alarm.name} rings, which has rung, or was never kept")
+                return
+            self.state.waiting.remove(alarm.name)
+            await self._enter(f"{alarm.name}/rung")
+            if here().random.random() < 0.1:
+                raise Failure(alarm.name)
+
+    async def _enter(self, op: str) -> PlacedOp:
+        process, book = here(), self.state
+        now = self.now()
+        if now < book.now:
+            process.wrong("time", f"{self.key}: now() went back from {book.now} to {now}")
+        book.now = now
+        if not book.epoch:
+            book.epoch = process.site.now
+        book.place += 1
+        book.shown = [*book.shown, op][-SHOWN:]
+        await asyncio.sleep(process.random.choice(PAUSES))
+        entry = PlacedOp(book.epoch, book.place, op)
+        self.broadcast(_frame(entry))
+        return entry
+
+
+def _frame(entry: PlacedOp) -> bytes:
+    return msgspec.msgpack.encode(entry)

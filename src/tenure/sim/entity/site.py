@@ -1,0 +1,110 @@
+"""A world of entities, and a process in it, as everything there sees them."""
+
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Protocol
+
+from tenure.base.instants import SECOND_NS
+from tenure.client.environment import SURROUNDING
+from tenure.entities.entities import Entities
+from tenure.sim.app.clients import AppEnvironment
+from tenure.sim.app.processes import AppProcess, Main
+from tenure.sim.app.site import AppSite, ClientHost
+from tenure.sim.entity.checkers import EntityCheckers, Told
+from tenure.sim.entity.entries import PlacedOp, Point, Shown
+from tenure.sim.kernel.checkers import Violation
+from tenure.sim.kernel.clocks import SimClock
+from tenure.sim.kernel.hosts import HostProcess
+
+FIRST_WALL = 1_600_000_000
+"""Seconds: the wall clocks of all hosts are kept by a time server, until it is wrong."""
+
+
+class EntitySite(AppSite):
+    """A world of entities."""
+
+    keys: list[str]
+    term: float
+    """In seconds."""
+    calls_apart: float
+    """Of each user, in terms."""
+    is_quiet = False
+    """Whether users wait."""
+    judge: EntityCheckers
+
+    @abstractmethod
+    def count(self, what: str) -> None:
+        """Count what users saw."""
+
+
+class Open(Protocol):
+    """A socket's client."""
+
+    key: str
+    code: int
+    last: PlacedOp | None
+    is_over: bool
+
+
+class UsersHere(Protocol):
+    """Who uses entities from one process."""
+
+    @property
+    def clients(self) -> Sequence[Open]: ...
+
+    async def look(self, key: str) -> Shown | None:
+        """Read."""
+        ...
+
+
+def wall_of(process: ClientHost) -> float:
+    """What the wall clock of its host shows."""
+    return FIRST_WALL + (process.site.now - process.clock.wall_behind) / SECOND_NS
+
+
+class LedgerEnvironment(AppEnvironment):
+    """In which wall clocks agree."""
+
+    def wall(self) -> float:
+        """See `Environment`."""
+        return wall_of(self._process)
+
+
+class LedgerProcess(AppProcess):
+    """One life of one program."""
+
+    site: "EntitySite"
+    entities: Entities[Any]
+
+    def __init__(
+        self, site: AppSite, slot: str, clock: SimClock, on_host: HostProcess, main: Main
+    ) -> None:
+        super().__init__(site, slot, clock, on_host, main)
+        self._inside: set[Any] = set()
+        self.told: Told | None = None
+        self.users: UsersHere | None = None
+        self.loop.context.run(SURROUNDING.set, lambda: LedgerEnvironment(self))
+
+    @asynccontextmanager
+    async def turn_of(self, key: Any) -> AsyncIterator[None]:
+        """One at a time for each key."""
+        if key in self._inside:
+            self.wrong("one at a time", f"two turns of {key} in {self.slot}")
+        self._inside.add(key)
+        try:
+            yield
+        finally:
+            self._inside.discard(key)
+
+    def wrong(self, promise: str, detail: str) -> None:
+        """An entity has seen that a promise is broken."""
+        self.site.fail(Violation(promise, detail))
+
+    def see(self, key: str, entry: PlacedOp) -> None:
+        """An entry has left the entity: as a frame, or as an answer to another."""
+        site = self.site
+        try:
+            site.judge.see(key, entry, Point(), site.now - round(site.term * SECOND_NS))
+        except Violation as error:
+            site.fail(error)

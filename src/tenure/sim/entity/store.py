@@ -1,0 +1,79 @@
+"""The database of a simulated world: one SQLite for all processes, in memory, with the SQL of the
+library. It is never lost. It is slow, fails, and does what it was asked while its answer is lost.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
+
+from tenure.base.instants import MILLISECOND_NS, SECOND_NS
+from tenure.base.keys import PoolKind
+from tenure.entities.databases import SqliteDatabase
+from tenure.entities.stores import SqlStore
+from tenure.errors import StoreFailed, TenureError
+from tenure.sim.entity.site import LedgerProcess
+from tenure.sim.kernel.faults import Fault, FaultDice
+
+T = TypeVar("T")
+STORE_SLOW = Fault("store slow")
+STORE_FAILED = Fault("store failed")
+STORE_ANSWER_LOST = Fault("store answer lost")
+STORE_LATE = Fault("store late")
+"""It does what it was asked when whoever asked has given up, or is gone."""
+STORE_FAULTS = (STORE_SLOW, STORE_FAILED, STORE_ANSWER_LOST, STORE_LATE)
+LATENCY_NS = 2 * MILLISECOND_NS
+
+
+class SimDatabase(SqliteDatabase):
+    """A file in memory, which all processes have."""
+
+    def __init__(self) -> None:
+        super().__init__(":memory:")
+        self._shared = sqlite3.connect(":memory:", isolation_level=None)
+
+    @contextmanager
+    def transaction(self) -> Iterator[Any]:
+        """See `Database`."""
+        self._connection = self._shared
+        with super().transaction() as cursor:
+            yield cursor
+
+    def drop(self) -> None:
+        """See `Database`. What is in memory would be gone with it."""
+
+
+class SimStore(SqlStore):
+    """The store, as one process has it."""
+
+    def __init__(
+        self, process: LedgerProcess, database: SimDatabase, pool: str, kind: PoolKind
+    ) -> None:
+        super().__init__(database, pool, kind)
+        self._process = process
+
+    async def _do(self, what: Callable[[Any], T]) -> T:
+        faults: FaultDice = self._process.site.faults
+        late_ns = faults.span(0.01, 0.3) if faults.strikes(STORE_SLOW) else 0
+        await asyncio.sleep((LATENCY_NS + late_ns) / SECOND_NS)
+        if faults.strikes(STORE_FAILED):
+            raise StoreFailed("the store failed, and has kept nothing")
+        if faults.strikes(STORE_LATE):
+            site = self._process.site
+            site.at(site.now + faults.span(0.01, 2.5), self._do_late, what)
+            raise StoreFailed("the store failed, and does it later")
+        with self._database.transaction() as cursor:
+            found = what(cursor)
+        await asyncio.sleep(LATENCY_NS / SECOND_NS)
+        if faults.strikes(STORE_ANSWER_LOST):
+            raise StoreFailed("the store failed, and has kept it")
+        return found
+
+    def _do_late(self, what: Callable[[Any], object]) -> None:
+        with suppress(TenureError), self._database.transaction() as cursor:
+            what(cursor)
+
+    async def close(self) -> None:
+        """See `EntityStore`."""
+        self._thread.shutdown(wait=False)

@@ -1,0 +1,18 @@
+"""What to simulate of entities."""
+
+from tenure.protocol.lease.timing import PAPER, Timing
+from tenure.sim.app.world import AppTrial
+from tenure.sim.entity.faults import FAULTS
+
+
+class EntityTrial(AppTrial, frozen=True, kw_only=True):
+    """What one seed of entities runs."""
+
+    timing: Timing = PAPER
+    journal: str | None = None
+    stored: bool | None = None
+    """Whether there is a store; None: drawn."""
+    keys: int = 4
+    calls_apart: float | None = None
+    """Of each user, in terms; None: drawn."""
+    faults: tuple[str, ...] = FAULTS.kinds

@@ -1,0 +1,35 @@
+"""Some seeds of entities: every promise is kept, and everything that may go wrong does."""
+
+from collections import Counter
+
+import msgspec
+import pytest
+
+from tenure.sim.entity.faults import FAULTS
+from tenure.sim.entity.run import run_entities, run_many_entities
+from tenure.sim.entity.trial import EntityTrial
+from tenure.sim.kernel.run import total
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_promise_of_entities_is_kept(seed: int) -> None:
+    outcome = run_entities(EntityTrial(seed=seed, hours=0.15))
+    assert outcome.violation is None, (outcome.violation, *outcome.story)
+    assert outcome.simulated_hours >= 0.15
+
+
+def test_users_see_what_users_of_entities_see_and_every_fault_of_a_store_strikes() -> None:
+    plan = EntityTrial(seed=0, hours=0.15, stored=True, calls_apart=0.1)
+    trials = [msgspec.structs.replace(plan, seed=seed) for seed in (0, 5, 8)]
+    outcomes = list(run_many_entities(trials, workers=1))
+    assert [each.violation for each in outcomes] == [None] * 3
+    seen, struck = total(outcomes, "workload"), total(outcomes, "faults")
+    for what in ("add", "twice", "forward", "raised", "frames", "closed with 0"):
+        assert seen[what], what
+    assert Counter(each for each in FAULTS.aliases["store"] if struck[each.name])
+
+
+def test_the_same_seed_of_entities_is_the_same_run() -> None:
+    first, again = (run_entities(EntityTrial(seed=3, hours=0.1)) for _ in range(2))
+    assert first == again
+    assert first.fingerprint != run_entities(EntityTrial(seed=4, hours=0.1)).fingerprint
