@@ -18,6 +18,7 @@ from tenure.columns.backends.embedded import EmbeddedBackend, in_steps
 from tenure.columns.checking import check as check_table
 from tenure.columns.copying import check_unfenced, copy_table
 from tenure.columns.engines.directory import read_mark
+from tenure.columns.refencing import fencing_journals, give_up_fences
 from tenure.columns.results import Row
 from tenure.columns.tables import Table
 from tenure.errors import ConfigurationError, StoreDamaged
@@ -220,6 +221,45 @@ async def _check(url: str) -> None:
         raise StoreDamaged(
             f"{len(wrong)} things do not agree in {url}. Restore a backup: tenure columns restore"
         )
+
+
+@app.command(help_epilogue=EXAMPLE.format("columns refence rocksdb:rooms rooms --journal 0c9e66"))
+def refence(
+    url: str,
+    table: str,
+    /,
+    *,
+    journal: Annotated[
+        tuple[str, ...], Parameter(help="A journal that is over; without it, they are listed.")
+    ] = (),
+) -> None:
+    """Give up the fences of journals that are lost, so that leases of a new one may write the rows.
+
+    Leases of the journals that are named are refused for good.
+    """
+    asyncio.run(_refence(url, table, journal))
+
+
+async def _refence(url: str, name: str, journals: tuple[str, ...]) -> None:
+    async with opened(url) as (store, backend):
+        table = table_named(store, name)
+        if not table.fenced_by:
+            raise ConfigurationError(f"the table {name!r} has no fence")
+        found = await in_steps(fencing_journals(backend.replica, table))
+        known = {f"{identity:016x}": identity for identity in found}
+        for each in journals:
+            if each not in known:
+                raise ConfigurationError(
+                    f"no row of {name!r} is fenced by the journal {each!r}; there are: "
+                    f"{', '.join(known) or 'none'}"
+                )
+        if journals:
+            over = frozenset(known[each] for each in journals)
+            count = await in_steps(give_up_fences(backend.replica, table, over))
+            say(f"{count} rows may be written under the leases of another journal")
+            return
+    rows = [(told, *found[identity]) for told, identity in known.items()]
+    show(("journal", "rows", "highest number"), rows, empty="no row has a fence")
 
 
 @app.command(help_epilogue=EXAMPLE.format("columns copy rocksdb:mail cassandra:db1,db2/mail"))

@@ -18,10 +18,10 @@ from tenure.protocol.replication.layout import (
     FamilyShape,
     inverted,
     number_of,
+    parted,
     place_of,
     row_key,
 )
-from tenure.protocol.replication.names import unescaped
 from tenure.protocol.replication.pages import Cursor, Pace, Steps
 from tenure.protocol.replication.records import record_of
 
@@ -80,10 +80,7 @@ class _Check:
         self, shape: FamilyShape, finder: Cursor, at: bytes, key: bytes, value: bytes
     ) -> int:
         """Look at one entry; what it adds to the digest of its row."""
-        inside = len(at)
-        if shape.has_supers and key[inside : inside + 1] == CELL:
-            _, inside = unescaped(key, inside + len(CELL))
-        section, kind, rest = key[:inside], key[inside : inside + 1], key[inside + 1 :]
+        section, kind, rest = parted(shape, at, key)
         if kind == PLACE:
             cell = finder.get(b"".join((section, CELL, rest[TIME_BYTES:])))
             version = value + inverted(rest[:TIME_BYTES])

@@ -28,7 +28,7 @@ from tenure.columns.requests import PageRead, RowMutation, SupersRead
 from tenure.columns.results import Page, SuperColumn, column_of, page_of
 from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Table
-from tenure.columns.writes import RowWrite
+from tenure.columns.writes import RowWrite, outranking
 from tenure.errors import ConfigurationError, Fenced, Full, LeaseLost
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.layout import FamilyShape
@@ -185,8 +185,8 @@ class OwnedRow:
             )
             if refused is not None:
                 raise LeaseLost(
-                    f"a lease of number {refused.fence} has been here, so number {self.number} is "
-                    "of a former owner"
+                    f"a newer owner of the key has been here: {outranking(refused, self.number)}. "
+                    "Where the managers lost their journal: tenure columns refence"
                 )
             self._memory = await self._read()
 

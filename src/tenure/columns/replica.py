@@ -73,6 +73,8 @@ class Replica:
         self.horizon = 0
         """Writes of this time, in microseconds, or an earlier one are refused."""
         self.records: dict[str, TableRecord] = {}
+        self._over: dict[str, frozenset[int]] = {}
+        """By table, the journals whose leases are refused; see `refencing`."""
         self._sums: dict[str, list[int]] = {}
 
     # --- tables ---
@@ -97,6 +99,10 @@ class Replica:
                 name = key.removeprefix(b"table ").decode()
                 self.records[name] = msgspec.msgpack.decode(value, type=TableRecord)
                 self._load_sums(name)
+                [over] = self.engine.get(META, [_over_key(name)])
+                self._over[name] = frozenset(
+                    msgspec.msgpack.decode(over or b"\x90", type=list[int])
+                )
                 continue
             raise StoreDamaged(f"the store's record of the table {key!r} cannot be read")
 
@@ -117,6 +123,7 @@ class Replica:
             self.engine.apply([(META, b"table " + name.encode(), msgspec.msgpack.encode(record))])
         self.records[name] = record
         self._sums.setdefault(name, [0] * SUMS)
+        self._over.setdefault(name, frozenset())
 
     # --- writing ---
 
@@ -138,7 +145,10 @@ class Replica:
             # Without a record there is no entry of the row: most of what reading costs is spared.
             is_new = kept is None
             found[family] = [None] * len(keys) if is_new else self.engine.get(spaces[family], keys)
-        outcome = mutation.admit(attempt, record_of(kept), found, self.horizon, now)
+        record = record_of(kept)
+        if attempt.journal in self._over[name]:
+            return Outranked(record.fence, record.journal)
+        outcome = mutation.admit(attempt, record, found, self.horizon, now)
         if not isinstance(outcome, MutationAdmitted):
             return outcome
         batch: list[Entry] = [(spaces[family], k, value) for family, k, value in outcome.puts]
@@ -151,7 +161,7 @@ class Replica:
         """Refuse every lower lease number from here on; it counts when it is synced."""
         at = position(key, table.kind)
         record = self.record(table, at)
-        if not may_write(number, journal, record):
+        if journal in self._over[table.name] or not may_write(number, journal, record):
             return Outranked(record.fence, record.journal)
         attempt = record.attempt + 1 if record.adopted == number else 1
         after = msgspec.structs.replace(
@@ -159,6 +169,12 @@ class Replica:
         )
         self.engine.apply([(rows_space(table.name), at, stored(after))])
         return None
+
+    def refuse_journals(self, table: Table, journals: frozenset[int]) -> None:
+        """Refuse the leases of these journals from here on; it counts when it is synced."""
+        over = self._over[table.name] | journals
+        self.engine.apply([(META, _over_key(table.name), msgspec.msgpack.encode(sorted(over)))])
+        self._over[table.name] = over
 
     def apply(self, table: str, at: bytes, batch: list[Entry], changed: int) -> None:
         """Write a batch that changes one row, together with the sum that the row is in."""
@@ -312,6 +328,10 @@ def place_among_sums(at: bytes) -> int:
 
 def _sum_key(table: str, place: int) -> bytes:
     return b"sum %b %04d" % (table.encode(), place)
+
+
+def _over_key(table: str) -> bytes:
+    return b"over " + table.encode()
 
 
 def _doomed_entry(doomed: Doomed) -> tuple[bytes, bytes]:

@@ -18,6 +18,16 @@ from tenure.protocol.replication.clock import WriteClock
 from tenure.protocol.replication.versions import Version
 
 
+def outranking(refused: Outranked, number: int) -> str:
+    """Why a lease of that number may not write the row."""
+    if refused.fence > number:
+        return f"a lease of number {refused.fence} has been here, so number {number} is refused"
+    return (
+        f"the lease of number {number} is refused, because its journal is not the one whose leases "
+        "the row takes: the managers began with a new one"
+    )
+
+
 class RowWrite:
     """A write that is awaited. It may be cancelled: then nobody knows its outcome, and `repeat`
     writes exactly it again, however often.
@@ -76,11 +86,9 @@ class RowWrite:
                         f"the time {version.time} lies past {bound}, a minute ahead of the clock: "
                         "nothing could be written over it until then. Give microseconds since 1970"
                     )
-                case Outranked(fence):
-                    raise Fenced(
-                        f"a lease of number {fence} has been here, so number {version.number} is "
-                        "refused; nothing was written"
-                    )
+                case Outranked():
+                    why = outranking(refused, version.number)
+                    raise Fenced(f"{why}; nothing was written")
             version = self._draw()
 
     async def _attempt(self, attempt: Attempt) -> Outrun | Late | Ahead | Outranked | None:

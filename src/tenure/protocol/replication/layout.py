@@ -71,6 +71,14 @@ def row_key(at: bytes, kind: RowKind) -> tuple[bytes, int]:
     return unescaped(at, 0 if kind == "ordered" else HASH_BYTES)
 
 
+def parted(shape: FamilyShape, at: bytes, key: bytes) -> tuple[bytes, bytes, bytes]:
+    """The section, the kind and the rest of the key of an entry in the row at `at`."""
+    inside = len(at)
+    if shape.has_supers and key[inside : inside + 1] == CELL:
+        _, inside = unescaped(key, inside + len(CELL))
+    return key[:inside], key[inside : inside + 1], key[inside + 1 :]
+
+
 def inverted(time: bytes) -> bytes:
     """A time of 8 bytes, so that a later one sorts before an earlier one; and back."""
     return (int.from_bytes(time, "big") ^ _ALL).to_bytes(TIME_BYTES, "big")

@@ -1,0 +1,103 @@
+"""Refencing: rows of owners for a journal whose lease numbers begin anew.
+
+A row refuses every lease number below the highest that it has seen, and its cells count by lease
+number before time. Numbers never go back, as long as the managers keep their journal, or restore a
+copy of it. Where the journal is lost, and managers begin with a new one, all numbers are too low:
+nobody could write the rows any more.
+
+Refencing names the journals that are over. The table refuses their leases from then on, durably and
+whatever their numbers, so that nobody who still holds one writes late. Then each row that such a
+journal has fenced is written as if no lease had ever been there: what readers see keeps its time,
+and what was deleted is gone, because numbers no longer say what a marker hides. It may be begun
+again, and rows that a journal of today has fenced stay as they are.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from tenure.columns.engines.contract import Entry
+from tenure.columns.replica import Replica, rows_space, space
+from tenure.columns.tables import Table
+from tenure.protocol.replication.admission import entry_digest
+from tenure.protocol.replication.cells import cell_of, is_hidden, is_live, value_in
+from tenure.protocol.replication.layout import (
+    AFTER,
+    CELL,
+    MARKER,
+    TIME_BYTES,
+    inverted,
+    number_of,
+    parted,
+)
+from tenure.protocol.replication.pages import Steps
+from tenure.protocol.replication.records import NOTHING, RowRecord, record_of, stored
+from tenure.protocol.replication.versions import Version, version_of
+
+NO_NUMBER = number_of(NOTHING)
+"""What a place in the order of time says of a column that no lease wrote."""
+
+
+def fencing_journals(replica: Replica, table: Table) -> Steps[Mapping[int, tuple[int, int]]]:
+    """The journals that have fenced rows: of how many, and with which number at most."""
+    found: dict[int, tuple[int, int]] = {}
+    for _, kept in replica.engine.cursor(rows_space(table.name)).walk(b"", None):
+        record = record_of(kept)
+        if record.fence:
+            rows, number = found.get(record.journal, (0, 0))
+            found[record.journal] = (rows + 1, max(number, record.fence))
+        yield
+    return found
+
+
+def give_up_fences(replica: Replica, table: Table, over: frozenset[int]) -> Steps[int]:
+    """Refuse the leases of journals that are `over`, and let the rows that they have fenced go;
+    returns how many those are. Write nothing else meanwhile.
+    """
+    replica.refuse_journals(table, over)
+    replica.engine.sync()
+    count = 0
+    for at, kept in replica.engine.cursor(rows_space(table.name)).walk(b"", None):
+        record = record_of(kept)
+        if record.fence and record.journal in over:
+            _let_go(replica, table, at, record)
+            count += 1
+        yield
+    replica.engine.sync()
+    return count
+
+
+def _let_go(replica: Replica, table: Table, at: bytes, record: RowRecord) -> None:
+    batch: list[Entry] = []
+    digest = 0
+    for family in table.families:
+        for key, entry in _unfenced(replica, table, at, family, record.marker):
+            batch.append((space(table.name, family), key, entry))
+            if entry is not None and entry != NO_NUMBER:  # places are no part of the digest
+                digest ^= entry_digest(family, key, entry)
+    after = RowRecord(
+        newest=Version(0, version_of(record.newest).time).packed(), digest=digest.to_bytes(16)
+    )
+    batch.append((rows_space(table.name), at, stored(after)))
+    replica.apply(table.name, at, batch, digest ^ int.from_bytes(record.digest))
+
+
+def _unfenced(
+    replica: Replica, table: Table, at: bytes, family: str, row_marker: bytes
+) -> Iterator[tuple[bytes, bytes | None]]:
+    """The entries of a row in one family, as they are without numbers; None for what is hidden."""
+    shape = table.shapes[family]
+    above, inside = row_marker, (at, b"")
+    for key, entry in replica.engine.cursor(space(table.name, family)).walk(at, at + AFTER):
+        section, kind, rest = parted(shape, at, key)
+        if kind == MARKER:  # markers come before what they hide
+            above, inside = (
+                (max(above, entry), inside) if section == at else (above, (section, entry))
+            )
+            yield key, None
+            continue
+        marker = max(above, inside[1]) if inside[0] == section else above
+        if kind == CELL:
+            version = Version(0, version_of(entry).time).packed()
+            yield key, cell_of(version, value_in(entry)) if is_live(entry, marker) else None
+        else:
+            version = entry + inverted(rest[:TIME_BYTES])
+            yield key, None if is_hidden(version, marker) else NO_NUMBER
