@@ -58,7 +58,8 @@ def check_house(house: House) -> None:
 def codec(format_version: int = 1) -> JournalCodec[Change, House]:
     changes: msgspec.msgpack.Decoder[Change] = msgspec.msgpack.Decoder(Change)
     return JournalCodec(
-        format_version=format_version,
+        newest=1,
+        format_of=lambda _: format_version,
         records=changes,
         states=msgspec.msgpack.Decoder(House),
         empty={},

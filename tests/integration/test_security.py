@@ -16,7 +16,7 @@ from tenure.manager.access.tokens import TokenFile, new_token
 from tests.certificates import Authority
 from tests.integration.processes import command, manager
 
-OWNER, LOOKUP, VIEWER, ADMIN = AccessRole
+OWNER, LOOKUP, VIEWER, ADMIN, NODE = AccessRole
 SECONDS = 20.0
 
 

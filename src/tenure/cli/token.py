@@ -33,7 +33,8 @@ def new(
     Parameters
     ----------
     role
-        owner or lookup, of one pool; viewer, who reads everything; admin, who may do everything.
+        owner or lookup, of one pool; viewer, who reads everything; node, of a cluster of the
+        store; admin, who may do everything.
     pool
         The pool of an owner or a lookup.
     note

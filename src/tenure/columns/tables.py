@@ -11,7 +11,13 @@ from tenure.errors import SchemaError
 from tenure.protocol.replication.layout import FamilyShape
 from tenure.protocol.replication.limits import VALUE_BYTES
 from tenure.protocol.replication.names import NameType, name_type
-from tenure.protocol.topology.tables import FamilyRecord, Order, RowKind, TableRecord
+from tenure.protocol.topology.tables import (
+    FamilyRecord,
+    Order,
+    RowKind,
+    TableRecord,
+    why_not_same,
+)
 
 Writes = Literal["quorum", "async"]
 
@@ -182,23 +188,10 @@ def by_name(tables: Iterable[Table]) -> dict[str, Table]:
 
 
 def check_same(name: str, kept: TableRecord, declared: TableRecord) -> None:
-    """Raise SchemaError where a table is declared otherwise than it was made. New families may
-    come; what is kept in those that are no longer declared stays as it is.
-    """
-    for what in ("kind", "keys", "fenced_by"):
-        was, now = getattr(kept, what), getattr(declared, what)
-        if was != now:
-            raise SchemaError(
-                f"the table {name!r} was made with {what}={was!r}, not {now!r}: declare it as it "
-                "was, or choose another name"
-            )
-    for family, was in kept.families.items():
-        now = declared.families.get(family, was)
-        if was != now:
-            raise SchemaError(
-                f"the family {family!r} of the table {name!r} was made with {was}, not {now}: "
-                "declare it as it was, or choose another name"
-            )
+    """Raise SchemaError where a table is declared otherwise than it was made."""
+    why = why_not_same(name, kept, declared)
+    if why is not None:
+        raise SchemaError(f"{why}: declare it as it was, or choose another name")
 
 
 def _check_name(name: str) -> None:

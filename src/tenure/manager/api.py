@@ -17,6 +17,7 @@ from tenure.base.instants import in_seconds
 from tenure.base.keys import PoolKind
 from tenure.errors import ConfigurationError
 from tenure.manager.answers import StatusAnswer
+from tenure.manager.cluster_api import ClusterApi
 from tenure.manager.engine import ManagerEngine
 from tenure.manager.http_errors import HttpRefusal, as_json, check_is_json
 from tenure.manager.journal_health import journal_answer
@@ -42,6 +43,7 @@ from tenure.protocol.lease.leader.events import (
     ReadTable,
 )
 from tenure.protocol.lease.steering_events import Steer
+from tenure.protocol.topology.answers import ClusterRefused
 from tenure.transport.peers import Peers
 from tenure.wire.versions import NEWEST, OLDEST
 
@@ -85,7 +87,9 @@ class Api:
         router.add_post("/v1/pools", self.create_pool)
         router.add_delete(with_any_pool("/v1/pools/{pool}"), self.delete_pool)
         steering = SteeringApi(self).add_routes(router)
-        self._paths = sorted([*paths, "/v1/pools/{pool}", *steering, "/v1/owner", "/v1/lookup"])
+        clusters = ClusterApi(self).add_routes(router)
+        sockets = "/v1/owner", "/v1/lookup", "/v1/node"
+        self._paths = sorted([*paths, "/v1/pools/{pool}", *steering, *clusters, *sockets])
 
     # --- the manager itself ---
 
@@ -217,6 +221,8 @@ class Api:
                 raise HttpRefusal(503, "no manager leads yet", "ask again in a second or two")
             case NotLeading(leader=leader):
                 raise HttpRefusal(503, f"this manager stands by; {leader} leads", "ask it", leader)
+            case ClusterRefused(why=why, way_out=way_out, missing=missing):
+                raise HttpRefusal(404 if missing else 409, why, way_out)
             case Impossible(why=why, missing=True):
                 create = "create it: POST /v1/pools, or tenure pool create"
                 way_out = "name one of those" if isinstance(question, DeletePool) else create

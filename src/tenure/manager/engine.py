@@ -38,15 +38,18 @@ from tenure.protocol.lease.leader.events import (
     StopRequested,
     TellClient,
     TellClients,
+    TellNodes,
 )
 from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
 from tenure.protocol.lease.leader.view import ManagerView
 from tenure.protocol.lease.messages import FromManager
 from tenure.protocol.lease.records import AnyRecord, JournalAction, State
 from tenure.protocol.log.noted import LogKind
+from tenure.protocol.topology.messages import ToNode
 from tenure.runtime.clock import Clock, Timers, boot_clock
 from tenure.runtime.driver import Driver
 from tenure.wire.lease import encode
+from tenure.wire.topology import encode_topology
 
 ANSWER_SECONDS = 5.0
 """How long a question may take: several commits on a slow disk. One that was asked of a leader that
@@ -156,6 +159,8 @@ class ManagerEngine:
             case TellClients(connections=connections, message=message):
                 self._send(connections, message)
                 self.metrics.pushes.pushed(message)
+            case TellNodes(connections=connections, message=message):
+                self._send(connections, message)
             case AnswerQuestion(ticket=ticket, answer=answer):
                 waiting = self._answers.get(ticket)
                 if waiting is not None and not waiting.done():
@@ -170,9 +175,11 @@ class ManagerEngine:
             case _:
                 self._ask_journal(action)
 
-    def _send(self, connections: Iterable[Connection], message: FromManager) -> None:
+    def _send(self, connections: Iterable[Connection], message: FromManager | ToNode) -> None:
         def encoded(version: int) -> bytes | None:
             try:
+                if isinstance(message, ToNode):
+                    return encode_topology(message, version)
                 return encode(message, version)
             except LocalProtocolError as error:
                 self.observer.note(Noted(ServiceKind.NOT_ENCODED, detail=str(error)))

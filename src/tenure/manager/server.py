@@ -17,19 +17,20 @@ from aiohttp import WebSocketError, WSCloseCode, WSMessage, WSMsgType, hdrs, web
 from tenure.base.noted import Noted
 from tenure.errors import RemoteProtocolError
 from tenure.manager.access.audit import Audit
-from tenure.manager.access.gate import LOOKUP_PATH, OWNER_PATH, READS, Gate
+from tenure.manager.access.gate import LOOKUP_PATH, NODE_PATH, OWNER_PATH, READS, Gate
 from tenure.manager.access.roles import Permit
 from tenure.manager.api import Api
 from tenure.manager.engine import ManagerEngine
 from tenure.manager.http_errors import HttpRefusal, errors_as_json
 from tenure.manager.noted import ServiceKind
 from tenure.protocol.lease.answers import Connection
-from tenure.protocol.lease.leader.events import ClientLost, ClientSaid
+from tenure.protocol.lease.leader.events import ClientLost, ClientSaid, NodeSaid
 from tenure.protocol.lease.messages import Attested, Hello, Join, LeaseRequest, Sync, ToManager
 from tenure.transport.newcomers import SILENT_SECONDS, Newcomers
 from tenure.transport.peers import Peers
 from tenure.wire.lease import decode_to_manager
 from tenure.wire.limits import REQUEST_BYTES
+from tenure.wire.topology import decode_node_request
 from tenure.wire.versions import agreed, subprotocol
 
 BODY_BYTES = 16 << 20
@@ -90,6 +91,7 @@ class Server:
         )
         self.app.router.add_get(OWNER_PATH, self._on_owner)
         self.app.router.add_get(LOOKUP_PATH, self._on_lookup)
+        self.app.router.add_get(NODE_PATH, self._on_node)
         api.add_routes(self.app.router)
         self.app.on_shutdown.append(self._close_sockets)
         self.app.cleanup_ctx.append(self._watching_tokens)
@@ -112,9 +114,13 @@ class Server:
     async def _on_lookup(self, request: web.Request) -> web.StreamResponse:
         return await self._serve(request, (Sync,))
 
+    async def _on_node(self, request: web.Request) -> web.StreamResponse:
+        return await self._serve(request, None)
+
     async def _serve(
-        self, request: web.Request, takes: tuple[type[ToManager], ...]
+        self, request: web.Request, takes: tuple[type[ToManager], ...] | None
     ) -> web.StreamResponse:
+        """Take messages of these types; of nodes, where there are none."""
         offered = request.headers.get(hdrs.SEC_WEBSOCKET_PROTOCOL, "").split(",")
         try:
             version = agreed(each.strip() for each in offered)
@@ -152,7 +158,7 @@ class Server:
         socket: ManagerSocket,
         connection: Connection,
         version: int,
-        takes: tuple[type[ToManager], ...],
+        takes: tuple[type[ToManager], ...] | None,
         permit: Permit,
     ) -> None:
         post = self.engine.post
@@ -161,6 +167,9 @@ class Server:
                 await self._turn_away(socket, connection, received)
                 return
             try:
+                if takes is None:
+                    post(NodeSaid(connection, decode_node_request(received.data, version)))
+                    continue
                 message = _decode(received.data, version, takes)
             except RemoteProtocolError as error:
                 await self._hang_up(socket, connection, WSCloseCode.PROTOCOL_ERROR, str(error))

@@ -49,14 +49,18 @@ class JournalCodec(Generic[R, S]):
     def __init__(
         self,
         *,
-        format_version: int,
+        format_of: Callable[[R | S], int],
+        newest: int,
         records: msgspec.msgpack.Decoder[R],
         states: msgspec.msgpack.Decoder[S],
         empty: S,
         check_record: Callable[[R], None],
         check_state: Callable[[S], None],
     ) -> None:
-        self.format = format_version
+        self._format_of = format_of
+        self.newest = newest
+        """The newest format that is read. `format_of` says in which a record or snapshot is
+        written: the oldest in which it can be, so an older manager reads all that it can."""
         self.empty = empty
         """What no records come to."""
         self._records = records
@@ -86,7 +90,8 @@ class JournalCodec(Generic[R, S]):
 
     def _sealed(self, value: R | S) -> bytes:
         body = _encoder.encode(value)
-        return bytes([self.format]) + checksum(self.format, body) + body
+        version = self._format_of(value)
+        return bytes([version]) + checksum(version, body) + body
 
     def _opened(
         self,
@@ -100,9 +105,9 @@ class JournalCodec(Generic[R, S]):
         body = memoryview(data)[_HEADER_BYTES:]
         if data[1:_HEADER_BYTES] != checksum(data[0], body):
             raise _damaged(where, "its checksum does not match")
-        if data[0] != self.format:
+        if not 1 <= data[0] <= self.newest:
             raise JournalTooNew(
-                f"{where} is of format {data[0]}, and this tenure reads {self.format}: "
+                f"{where} is of format {data[0]}, and this tenure reads up to {self.newest}: "
                 "run the tenure that wrote it, or a later one; nothing was touched"
             )
         try:

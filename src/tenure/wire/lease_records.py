@@ -1,4 +1,4 @@
-"""The bytes of what the journal of leases holds."""
+"""The bytes of what a manager's journal holds: leases, and clusters."""
 
 from typing import Final
 
@@ -12,8 +12,10 @@ from tenure.protocol.lease.records import (
     PoolCreated,
     State,
 )
+from tenure.protocol.topology.history import ClusterDeleted, TopologySet
 from tenure.wire.checks import check_each, check_in_order, check_keys, check_owner
 from tenure.wire.journal_codec import JournalCodec
+from tenure.wire.topology import check_topology
 
 
 def _check_record(record: AnyRecord) -> None:
@@ -28,6 +30,8 @@ def _check_record(record: AnyRecord) -> None:
             check_keys(split_points)
         case Joined(capacity=capacity, labels=labels):
             check_owner(capacity, labels)
+        case TopologySet(topology=topology):
+            check_topology(topology)
 
 
 def _check_state(state: State) -> None:
@@ -38,12 +42,30 @@ def _check_state(state: State) -> None:
         check_keys(key for key, _ in pool.steering.pins)
         for member in pool.members:
             check_owner(member.capacity, member.labels)
+    for cluster in state.clusters:
+        check_topology(cluster.topology)
 
 
 _records: msgspec.msgpack.Decoder[AnyRecord] = msgspec.msgpack.Decoder(AnyRecord)
 
+WITH_CLUSTERS: Final = 2
+"""The format that brought clusters. A journal without any is of the first, so that managers of both
+releases work on it; one with a cluster is refused by the older, who would forget it."""
+
+
+def _format_of(value: AnyRecord | State) -> int:
+    match value:
+        case TopologySet() | ClusterDeleted():
+            return WITH_CLUSTERS
+        case State(clusters=clusters, versions_passed=passed) if clusters or passed:
+            return WITH_CLUSTERS
+        case _:
+            return 1
+
+
 LEASE_RECORDS: Final = JournalCodec(
-    format_version=1,
+    format_of=_format_of,
+    newest=WITH_CLUSTERS,
     records=_records,
     states=msgspec.msgpack.Decoder(State),
     empty=State(),

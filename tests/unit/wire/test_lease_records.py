@@ -60,7 +60,7 @@ def test_a_later_format_says_which_and_what_to_do() -> None:
     with pytest.raises(JournalTooNew) as caught:
         LEASE_RECORDS.decode_record(sealed(3, ["Merged", "rooms", 5]), WHERE)
     assert str(caught.value) == (
-        "LSN 12 of journal.sqlite is of format 3, and this tenure reads 1: run the tenure "
+        "LSN 12 of journal.sqlite is of format 3, and this tenure reads up to 2: run the tenure "
         "that wrote it, or a later one; nothing was touched"
     )
 

@@ -14,7 +14,7 @@ from tenure.manager.http_errors import HttpRefusal
 from tenure.manager.noted import ServiceKind
 from tenure.observe.events import Observer
 
-OWNER_PATH, LOOKUP_PATH = "/v1/owner", "/v1/lookup"
+OWNER_PATH, LOOKUP_PATH, NODE_PATH = "/v1/owner", "/v1/lookup", "/v1/node"
 OPEN_PATHS = ("/healthz", "/readyz")
 """For who watches processes: they say whether it is up, and nothing else."""
 READS = (hdrs.METH_GET, hdrs.METH_HEAD)
@@ -82,6 +82,12 @@ def _allows(permit: Permit, request: web.Request) -> bool:
         return permit.may_own
     if request.path == LOOKUP_PATH:
         return permit.may_look_up
+    if request.path == NODE_PATH:
+        return permit.may_be_node
+    if request.match_info.get("cluster") and permit.may_be_node:
+        # A node passes on what its clients say of tables; the ring is for who may change anything.
+        is_table = request.path.endswith("/tables")
+        return request.method in READS or is_table or permit.may_change
     if request.method in READS:
         return request.path == "/" or permit.may_read(request.match_info.get("pool"))
     return permit.may_change

@@ -1,12 +1,13 @@
 """What a token allows, as one table that a reader can check.
 
-| | health | read | `/v1/owner` | `/v1/lookup` | change |
-|---|---|---|---|---|---|
-| nobody | yes | | | | |
-| owner of a pool | yes | that pool | that pool | that pool | |
-| lookup of a pool | yes | that pool | | that pool | |
-| viewer | yes | all | | | |
-| admin | yes | all | all pools | all pools | yes |
+| | health | read | `/v1/owner` | `/v1/lookup` | `/v1/node` | change |
+|---|---|---|---|---|---|---|
+| nobody | yes | | | | | |
+| owner of a pool | yes | that pool | that pool | that pool | | |
+| lookup of a pool | yes | that pool | | that pool | | |
+| node | yes | clusters | | | yes | tables of clusters |
+| viewer | yes | all | | | | |
+| admin | yes | all | all pools | all pools | yes | yes |
 """
 
 from enum import StrEnum
@@ -22,6 +23,7 @@ class AccessRole(StrEnum):
     LOOKUP = "lookup"
     VIEWER = "viewer"
     ADMIN = "admin"
+    NODE = "node"
 
     @property
     def is_of_a_pool(self) -> bool:
@@ -49,6 +51,8 @@ class Permit(NamedTuple):
 
     def may_read(self, pool: str | None) -> bool:
         """Whether it may read of `pool`; with None, of the manager as a whole."""
+        if self.role is AccessRole.NODE:
+            return False
         return not self.role.is_of_a_pool or (pool is not None and pool == self.pool)
 
     @property
@@ -59,7 +63,12 @@ class Permit(NamedTuple):
     @property
     def may_look_up(self) -> bool:
         """Whether it may be a lookup somewhere."""
-        return self.role is not AccessRole.VIEWER
+        return self.role not in (AccessRole.VIEWER, AccessRole.NODE)
+
+    @property
+    def may_be_node(self) -> bool:
+        """Whether it may be a node of a cluster."""
+        return self.role in (AccessRole.NODE, AccessRole.ADMIN)
 
     def may_say(self, message: ToManager) -> bool:
         """Whether a client that shows it may say this."""

@@ -12,6 +12,7 @@ from typing import TypeAlias
 import msgspec
 
 from tenure.base.keys import Key, PoolKind
+from tenure.protocol.topology.answers import ClusterAnswer
 
 Connection: TypeAlias = int
 """A client's connection, numbered by whoever runs the machine."""
@@ -278,4 +279,6 @@ class Impossible(msgspec.Struct, frozen=True):
 
 
 Told: TypeAlias = Pools | Owners | TableAnswer | Location | PlanRead | KeyExplained
-Answer: TypeAlias = Told | PoolMade | PoolDeleted | Steered | NotLeading | Impossible
+Answer: TypeAlias = (
+    Told | PoolMade | PoolDeleted | Steered | NotLeading | Impossible | ClusterAnswer
+)

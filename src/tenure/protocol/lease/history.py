@@ -1,4 +1,7 @@
-"""What the journal says, applied: every pool's table and what else must outlive a manager."""
+"""What the journal says, applied: every pool's table and what else must outlive a manager.
+
+That includes clusters, whose records `protocol.topology` applies: one journal, one leader, one LSN.
+"""
 
 from tenure.errors import JournalDamaged
 from tenure.protocol.lease.records import (
@@ -13,6 +16,7 @@ from tenure.protocol.lease.records import (
     WaitedOut,
 )
 from tenure.protocol.lease.table import FIRST_NUMBER, Counters, LeaseTable
+from tenure.protocol.topology.history import ClusterDeleted, Clusters, TopologySet
 
 DELETED_KEPT = 1_000
 """Pools that were deleted, with their numbers. Of more, only the highest numbers are kept: pools
@@ -34,6 +38,7 @@ class LeaseHistory:
         self.first = Counters(state.next_number, state.next_incarnation)
         """With what a pool begins that is not known here: higher than any that is forgotten."""
         self.tables = {pool.pool: LeaseTable.from_state(pool) for pool in state.pools}
+        self.clusters = Clusters(state.clusters, state.versions_passed)
 
     def apply(self, record: AnyRecord) -> None:
         """Make `record` so; it has the next LSN."""
@@ -56,6 +61,8 @@ class LeaseHistory:
                 self.older = older or self.older
             case WaitedOut():
                 self.waited_out = True
+            case TopologySet() | ClusterDeleted():
+                self.clusters.apply(record)
 
     def _first_of(self, pool: str) -> Counters:
         former = self.tables.get(pool)
@@ -96,9 +103,12 @@ class LeaseHistory:
             older=self.older,
             next_number=self.first.number,
             next_incarnation=self.first.incarnation,
+            clusters=self.clusters.state(),
+            versions_passed=self.clusters.passed,
         )
 
     def invariants(self) -> None:
         """Those of every table."""
         for table in self.tables.values():
             table.invariants()
+        self.clusters.invariants()

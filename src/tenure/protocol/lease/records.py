@@ -19,6 +19,7 @@ from tenure.protocol.lease.messages import (
     Process,
 )
 from tenure.protocol.log.journal import LogAction, LogEvent
+from tenure.protocol.topology.history import AnyClusterRecord, ClusterState
 
 Secret: TypeAlias = Annotated[bytes, msgspec.Meta(max_length=64)]
 """Of a journal and its managers; nobody else is told."""
@@ -147,7 +148,11 @@ class Changed(Record, frozen=True, kw_only=True):
     """The entries' owners have had the ranges all along, and only the numbers are new (P11)."""
 
 
-AnyRecord: TypeAlias = TookOver | PromiseLowered | WaitedOut | PoolCreated | Joined | Left | Changed
+LeaseRecord: TypeAlias = (
+    TookOver | PromiseLowered | WaitedOut | PoolCreated | Joined | Left | Changed
+)
+AnyRecord: TypeAlias = LeaseRecord | AnyClusterRecord
+"""All that is in a manager's journal: of leases, and of the clusters that it keeps."""
 
 
 class MemberRecord(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
@@ -200,6 +205,9 @@ class State(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """With what a pool begins that no pool here is the former of: more than any had that was
     deleted and forgotten, or lost with a journal's end."""
     next_incarnation: Number = 1
+    clusters: tuple[ClusterState, ...] = ()
+    versions_passed: Number = 0
+    """By so much versions of topologies are above LSNs."""
 
 
 JournalAction: TypeAlias = LogAction[AnyRecord, State]

@@ -7,7 +7,7 @@ nothing is granted until whatever the lost history promised has run out. Nobody 
 what in the part that is lost, so the owners and leases of the copy are not taken over either. Pools
 are; and numbers, for those who use them as fences: they go on far beyond any that can have been
 given out in the lost part. What an operator wants of a pool goes on too, but for evictions, which
-were of incarnations.
+were of incarnations. Clusters go on as their nodes know them, who are asked.
 
 No manager may have the copy meanwhile: neither one that leads on it, nor the last leader of the
 lost history, which may answer for its leadership term after its last beat. Both are excluded by
@@ -23,6 +23,7 @@ from tenure.protocol.lease.records import PoolState, State
 from tenure.protocol.lease.table import NOBODY, LeaseTable
 from tenure.protocol.lease.timing import PRESETS
 from tenure.protocol.log.journal import Seat
+from tenure.protocol.topology.history import VERSIONS_PASSED
 
 LEADERSHIPS_PASSED = 10**9
 """A new leader every second for thirty years."""
@@ -67,6 +68,8 @@ def restored(history: LeaseHistory, seat: Seat, secret: bytes) -> tuple[Seat, St
         secret=secret,
         next_number=history.first.number + NUMBERS_PASSED,
         next_incarnation=history.first.incarnation + INCARNATIONS_PASSED,
+        clusters=history.clusters.restored(),
+        versions_passed=history.clusters.passed + VERSIONS_PASSED,
     )
 
 

@@ -20,19 +20,30 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from tenure.protocol.topology.flow import FlowNetwork
-from tenure.protocol.topology.records import Node, NodeId, Placement
+from tenure.protocol.topology.records import Node, NodeId, Placement, Topology
 
 Lists: TypeAlias = dict[NodeId, tuple[NodeId, ...]]
 """The replicas of every node's own range; the node itself first."""
 
 _STEP = 1 << 20
-"""More than all of the cheaper things together: 64 ranges, 9 replicas, each at most 64 dear."""
+"""More than all of the cheaper things together: 9 replicas of a thousand parts, or so far away."""
 _DISTANCE = 1
 _UNEVEN = _STEP
 _CHANGED = _STEP * _UNEVEN
 _EXCESS_UNEVEN = _STEP * _CHANGED
 _EXCESS = _STEP * _EXCESS_UNEVEN
 _SAME_RACK = _STEP * _EXCESS
+
+
+class Former(NamedTuple):
+    """Who replicates a part of an own range now, and what that part weighs."""
+
+    weight: int
+    """Of a thousand for the whole ring, and at least 1: what a new replica of it costs."""
+    replicas: Sequence[NodeId]
+
+
+FormerLists: TypeAlias = Mapping[NodeId, Sequence[Former]]
 
 
 class Placed(NamedTuple):
@@ -71,12 +82,10 @@ def check_enough(placement: Placement, nodes: Iterable[Node]) -> None:
             )
 
 
-def placed(
-    placement: Placement, nodes: Sequence[Node], before: Mapping[NodeId, Sequence[NodeId]]
-) -> Placed:
+def placed(placement: Placement, nodes: Sequence[Node], before: FormerLists) -> Placed:
     """The replicas of the own range of each of `nodes`, each at its token.
 
-    `before` has who replicates that range now, or most of it. Raises TooFewNodes.
+    `before` has who replicates that range now, part by part. Raises TooFewNodes.
     """
     check_enough(placement, nodes)
     ring = sorted(nodes, key=lambda node: node.token)
@@ -101,6 +110,12 @@ def _following(ring: Sequence[Node], index: int, count: int | None = None) -> tu
     return tuple(node.id for node in (*ring[index:], *ring[:index]))[:count]
 
 
+def excess_of(topology: Topology) -> dict[str, int]:
+    """By how many ranges nodes replicate more than N - 1 beside their own; by short rack."""
+    lists = {each.old[0]: each.old for each in topology.ranges}
+    return _excess(topology.nodes, lists, topology.placement.replicas)
+
+
 def _excess(ring: Sequence[Node], lists: Lists, replicas: int) -> dict[str, int]:
     held = Counter(by for of in lists.values() for by in of)
     excess: Counter[str] = Counter()
@@ -119,7 +134,7 @@ class _Room:
         datacentre: str | None,
         count: int,
         replicas: int,
-        before: Mapping[NodeId, Sequence[NodeId]],
+        before: FormerLists,
     ) -> None:
         self._ring = ring
         self._here = [node for node in ring if datacentre in (None, node.datacentre)]
@@ -169,5 +184,6 @@ class _Room:
 
     def _cost(self, of: Node, by: Node) -> int:
         distance = (self._places[by.id] - self._places[of.id]) % len(self._ring)
-        is_new = by.id not in self._before.get(of.id, ())
-        return is_new * _CHANGED + distance * _DISTANCE
+        parts = self._before.get(of.id, ())
+        new = sum(part.weight for part in parts if by.id not in part.replicas)
+        return new * _CHANGED + distance * _DISTANCE

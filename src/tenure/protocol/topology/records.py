@@ -154,6 +154,8 @@ class Topology(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """Sorted; the first begins at the very start. None before the ring is formed."""
     tables: dict[str, TableRecord] = {}
     change: RingChange | None = None
+    balance_bytes: Number = 0
+    """So much may be copied in a day to even out the load; 0 where nothing moves by itself."""
 
     def at(self, position: Position) -> Replicas:
         """Who keeps the row at `position`; nobody before the ring is formed."""

@@ -28,3 +28,19 @@ class TableRecord(msgspec.Struct, frozen=True, array_like=True):
     keys: str
     fenced_by: str
     families: dict[str, FamilyRecord]
+
+
+def why_not_same(name: str, kept: TableRecord, declared: TableRecord) -> str | None:
+    """Why a table cannot be declared so, as it was made otherwise; None if it can.
+
+    New families may come; what is kept in those that are no longer declared stays as it is.
+    """
+    for what in ("kind", "keys", "fenced_by"):
+        was, now = getattr(kept, what), getattr(declared, what)
+        if was != now:
+            return f"the table {name!r} was made with {what}={was!r}, not {now!r}"
+    for family, was in kept.families.items():
+        now = declared.families.get(family, was)
+        if was != now:
+            return f"the family {family!r} of the table {name!r} was made with {was}, not {now}"
+    return None

@@ -15,6 +15,16 @@ from tenure.protocol.lease.records import (
     TookOver,
     WaitedOut,
 )
+from tenure.protocol.topology.history import ClusterDeleted, TopologySet
+from tenure.protocol.topology.records import (
+    Node,
+    Placement,
+    Removed,
+    ReplicaRange,
+    RingChange,
+    Topology,
+)
+from tenure.protocol.topology.tables import FamilyRecord, TableRecord
 
 STEERING = Steering(
     cordoned=("a",),
@@ -30,6 +40,28 @@ A_PROCESS = Process(
     time_namespace=4026531834,
     pid=4711,
     start_time=123456,
+)
+
+A_TOPOLOGY = Topology(
+    cluster="chat",
+    id=(1 << 63) - 1,
+    version=17,
+    placement=Placement("datacentre_aware", 2, (("east", 1), ("west", 1))),
+    first_nodes=2,
+    nodes=(
+        Node(id=1, name="a", address="http://a", datacentre="east", token=b"g", since=12),
+        Node(id=2, name="b", address="http://b", datacentre="west", token=b"p\xff", since=12),
+        Node(id=3, name="c", address="http://c", datacentre="west", token=b"z", since=17),
+    ),
+    removed=(Removed(4, "d"),),
+    ranges=(
+        ReplicaRange(b"", (1, 2)),
+        ReplicaRange(b"g", (2, 1)),
+        ReplicaRange(b"p\xff", (1, 2), (3, 1)),
+        ReplicaRange(b"z", (1, 2)),
+    ),
+    tables={"t": TableRecord("hashed", "str", "", {"f": FamilyRecord("int", "str", "time")})},
+    change=RingChange(kind="add", node=3, token=b"z", began=17),
 )
 
 EVERY_RECORD: tuple[AnyRecord, ...] = (
@@ -73,6 +105,8 @@ EVERY_RECORD: tuple[AnyRecord, ...] = (
         entries=(Entry(start=b"", end=None, owner=0, number=3, since=3),),
     ),
     Changed(pool="rooms", entries=(), steering=STEERING),
+    TopologySet(A_TOPOLOGY),
+    ClusterDeleted("chat"),
 )
 """One record of every kind, with values at the edges of what they may be."""
 

@@ -16,7 +16,7 @@ from tenure.wire.versions import NEWEST, SUBPROTOCOLS
 from tests.unit.manager.serving import Serving, serving
 
 pytestmark = pytest.mark.asyncio
-OWNER, LOOKUP, VIEWER, ADMIN = AccessRole
+OWNER, LOOKUP, VIEWER, ADMIN, NODE = AccessRole
 
 
 class Keys:
@@ -76,12 +76,26 @@ async def test_each_role_reads_and_changes_what_it_may(keys: Keys) -> None:
             assert status == 403
             assert f"{role}" in problem["error"]
         assert (await manager.post("/v1/pools", pool, **keys.shown(ADMIN)))[0] == 201
-        for role in AccessRole:
+        for role in (OWNER, LOOKUP, VIEWER, ADMIN):
             assert (await manager.get("/v1/pools/rooms/table", **keys.shown(role)))[0] == 200
             status = (await manager.get("/v1/status", **keys.shown(role)))[0]
             assert status == (403 if role.is_of_a_pool else 200)
             other = (await manager.get("/v1/pools/carts/table", **keys.shown(role)))[0]
             assert other == (403 if role.is_of_a_pool else 404)
+
+
+async def test_a_node_reads_clusters_makes_tables_and_changes_nothing_else(keys: Keys) -> None:
+    async with serving(tokens=keys.file) as manager:
+        node = keys.shown(NODE)
+        for path, status in (("/v1/pools", 403), ("/v1/clusters/chat/ring", 404)):
+            assert (await manager.get(path, **node))[0] == status
+        table = {"name": "t", "table": ["ordered", "str", "", {}]}
+        assert (await manager.post("/v1/clusters/chat/tables", table, **node))[0] == 404
+        assert (await manager.post("/v1/clusters/chat/take-back", {}, **node))[0] == 403
+        viewer = keys.shown(VIEWER)
+        assert (await manager.get("/v1/clusters", **viewer))[0] == 200
+        assert (await manager.post("/v1/clusters/chat/tables", table, **viewer))[0] == 403
+        await opened(manager, "/v1/node", node)
 
 
 async def test_an_owner_of_another_pool_is_told_so_and_goes(keys: Keys) -> None:
@@ -115,7 +129,16 @@ async def test_a_death_in_another_pool_is_not_taken_from_it(keys: Keys) -> None:
 
 
 @pytest.mark.parametrize(
-    ("role", "path"), [(LOOKUP, "/v1/owner"), (VIEWER, "/v1/owner"), (VIEWER, "/v1/lookup")]
+    ("role", "path"),
+    [
+        (LOOKUP, "/v1/owner"),
+        (VIEWER, "/v1/owner"),
+        (VIEWER, "/v1/lookup"),
+        (NODE, "/v1/owner"),
+        (NODE, "/v1/lookup"),
+        (OWNER, "/v1/node"),
+        (VIEWER, "/v1/node"),
+    ],
 )
 async def test_a_role_cannot_come_as_what_it_is_not(
     keys: Keys, role: AccessRole, path: str

@@ -10,7 +10,7 @@ from tenure.manager.access.roles import ANYBODY, AccessRole, Permit
 from tenure.manager.access.tokens import TokenFile, new_token
 from tenure.protocol.lease.messages import Attested, Hello, Process, Sync
 
-OWNER, LOOKUP, VIEWER, ADMIN = AccessRole
+OWNER, LOOKUP, VIEWER, ADMIN, NODE = AccessRole
 A_PROCESS = Process(boot_id="b", pid_namespace=1, time_namespace=1, pid=1, start_time=1)
 
 
@@ -109,6 +109,7 @@ ALLOWED = {
     Permit("a", OWNER, "rooms"): (True, False, False, True, True, False),
     Permit("a", LOOKUP, "rooms"): (True, False, False, False, True, False),
     Permit("a", VIEWER): (True, True, True, False, False, False),
+    Permit("a", NODE): (False, False, False, False, False, False),
     Permit("a", ADMIN): (True, True, True, True, True, True),
     ANYBODY: (True, True, True, True, True, True),
 }

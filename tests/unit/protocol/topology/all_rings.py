@@ -4,7 +4,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
-from tenure.protocol.topology.placement import TooFewNodes, check_enough, placed
+from tenure.protocol.topology.placement import Former, TooFewNodes, check_enough, placed
 from tenure.protocol.topology.records import Node, NodeId, Placement
 from tests.unit.protocol.topology.rings import (
     SPACE,
@@ -89,7 +89,8 @@ def _try(
         check_enough(placement, nodes)
     except TooFewNodes:
         return None
-    lists, excess = placed(placement, nodes, before)
+    former = {of: (Former(1, by),) for of, by in before.items()}
+    lists, excess = placed(placement, nodes, former)
     check(placement, nodes, lists)
     shared, over, new = badness(placement, nodes, before, lists)
     assert sum(excess.values()) == over

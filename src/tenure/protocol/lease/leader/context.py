@@ -135,7 +135,7 @@ class LeaderContext:
     def send(self, connection: Connection | None, message: FromManager) -> None:
         """Say `message` to one client, once all that is decided is durable."""
         if connection is not None:
-            self._say(TellClient(connection, message))
+            self.say(TellClient(connection, message))
 
     def refuse(
         self,
@@ -162,11 +162,11 @@ class LeaderContext:
     def push(self, connections: tuple[Connection, ...], message: FromManager) -> None:
         """Say `message` to many clients, once all that is decided is durable."""
         if connections:
-            self._say(TellClients(connections, message))
+            self.say(TellClients(connections, message))
 
     def reply(self, ticket: Ticket, answer: Answer) -> None:
         """Answer a question, once all that is decided is durable."""
-        self._say(AnswerQuestion(ticket, answer))
+        self.say(AnswerQuestion(ticket, answer))
 
     def ask_policy(self, now: Instant, work: Planning) -> None:
         """Ask a policy beside the machine; this waits for nothing."""
@@ -181,7 +181,8 @@ class LeaderContext:
         """Tell observers; this waits for nothing."""
         self._actions.append(Noted(kind, pool, detail, self.cause))
 
-    def _say(self, action: ManagerAction) -> None:
+    def say(self, action: ManagerAction) -> None:
+        """Say something, once all that is decided is durable."""
         if self.leadership.is_proven and not self.ledger.hold_back(action):
             self._actions.append(action)
 

@@ -8,9 +8,11 @@ from tenure.base.keys import Key, PoolKind
 from tenure.base.noted import Noted
 from tenure.protocol.balance.planning import Planned, Planning, PlanningFailed
 from tenure.protocol.lease.answers import Answer, Connection
-from tenure.protocol.lease.messages import FromManager, ToManager
+from tenure.protocol.lease.messages import FromManager, Standby, ToManager
 from tenure.protocol.lease.records import JournalAction, JournalEvent
 from tenure.protocol.lease.steering_events import ExplainKey, ReadPlan, SteeringCommand
+from tenure.protocol.topology.messages import NodeRequest, ToNode
+from tenure.protocol.topology.questions import ClusterQuestion
 
 Ticket: TypeAlias = int
 """A question's number, drawn by whoever asks."""
@@ -24,6 +26,13 @@ class ClientSaid(msgspec.Struct, frozen=True):
 
     connection: Connection
     message: ToManager
+
+
+class NodeSaid(msgspec.Struct, frozen=True):
+    """The message of a cluster's node came."""
+
+    connection: Connection
+    message: NodeRequest
 
 
 class ClientLost(msgspec.Struct, frozen=True):
@@ -80,7 +89,9 @@ class Locate(msgspec.Struct, frozen=True):
 
 
 Reading: TypeAlias = ListPools | ListOwners | ReadTable | Locate | ExplainKey
-Question: TypeAlias = CreatePool | DeletePool | SteeringCommand | ReadPlan | Reading
+Question: TypeAlias = (
+    CreatePool | DeletePool | SteeringCommand | ReadPlan | Reading | ClusterQuestion
+)
 
 
 class QuestionAsked(msgspec.Struct, frozen=True):
@@ -98,7 +109,7 @@ class PlanMade(msgspec.Struct, frozen=True):
 
 
 ManagerEvent: TypeAlias = (
-    ClientSaid | ClientLost | StopRequested | QuestionAsked | PlanMade | JournalEvent
+    ClientSaid | NodeSaid | ClientLost | StopRequested | QuestionAsked | PlanMade | JournalEvent
 )
 
 
@@ -117,6 +128,13 @@ class TellClients(msgspec.Struct, frozen=True):
 
     connections: tuple[Connection, ...]
     message: FromManager
+
+
+class TellNodes(msgspec.Struct, frozen=True):
+    """Send one message to nodes; it is to be encoded once."""
+
+    connections: tuple[Connection, ...]
+    message: ToNode | Standby
 
 
 class AnswerQuestion(msgspec.Struct, frozen=True):
@@ -139,5 +157,12 @@ class GiveUp(msgspec.Struct, frozen=True):
 
 
 ManagerAction: TypeAlias = (
-    TellClient | TellClients | AnswerQuestion | MakePlan | Noted | GiveUp | JournalAction
+    TellClient
+    | TellClients
+    | TellNodes
+    | AnswerQuestion
+    | MakePlan
+    | Noted
+    | GiveUp
+    | JournalAction
 )

@@ -13,6 +13,7 @@ from tenure.protocol.balance.planning import Planned, Planning, PlanningFailed
 from tenure.protocol.lease.answers import Connection, Impossible, PoolDeleted, PoolMade, Steered
 from tenure.protocol.lease.leader import questions
 from tenure.protocol.lease.leader.claims import NEVER
+from tenure.protocol.lease.leader.clusters import LeaderClusters
 from tenure.protocol.lease.leader.context import LeaderContext
 from tenure.protocol.lease.leader.events import (
     CreatePool,
@@ -48,6 +49,9 @@ from tenure.protocol.lease.records import (
 )
 from tenure.protocol.lease.steering_events import ReadPlan, Steer, SteeringCommand
 from tenure.protocol.lease.table import FIRST_NUMBER, NOBODY, LeaseTable
+from tenure.protocol.topology.leader import TopologyLeader
+from tenure.protocol.topology.messages import NodeRequest
+from tenure.protocol.topology.questions import ClusterQuestion
 
 
 class Leader:
@@ -63,8 +67,12 @@ class Leader:
         create_pools: bool,
         first_start: bool,
         make_policy: PolicyMaker,
+        keeps_clusters: bool = True,
     ) -> None:
         self.context = context
+        self.clusters = TopologyLeader(
+            now, LeaderClusters(context), context.history.clusters, is_kept=keeps_clusters
+        )
         self.create_pools = create_pools
         self.make_policy = make_policy
         history, timing = context.history, context.timing
@@ -118,6 +126,11 @@ class Leader:
                 self._on_sync(now, connection, message)
             case Attested():
                 self.witnesses.on_attested(now, connection, message)
+
+    def on_node(self, now: Instant, connection: Connection, message: NodeRequest) -> None:
+        """Answer a node of a cluster."""
+        self.context.cause = ""
+        self.clusters.on_request(now, connection, message)
 
     def knows_this_nonce(self, message: Join | LeaseRequest) -> bool:
         """Whether the request was made for this very leadership of this very manager (P2, P9)."""
@@ -230,6 +243,7 @@ class Leader:
         self.witnesses.on_disconnected(now, connection)
         for pool in self.pools.values():
             pool.on_disconnected(connection)
+        self.clusters.on_lost(connection)
 
     # --- questions ---
 
@@ -243,6 +257,8 @@ class Leader:
             self.context.reply(asked.ticket, self._delete_asked(now, question))
         elif isinstance(question, Steer | ReadPlan):
             self._ask_policy(now, asked, question)
+        elif isinstance(question, ClusterQuestion):
+            self.clusters.on_asked(now, asked.ticket, question)
         else:
             self.context.reply(asked.ticket, questions.answer(now, self.pools, question))
 
@@ -370,6 +386,7 @@ class Leader:
             pool.advance(now)
         self.context.cause = ""
         self.witnesses.advance(now)
+        self.clusters.advance(now)
 
     @property
     def wake_at(self) -> Instant:
@@ -380,6 +397,7 @@ class Leader:
             self.first_start.grants_at,
             self._lower_at,
             self.witnesses.wake_at,
+            self.clusters.wake_at,
         )
         for pool in self.pools.values():
             wake_at = min(wake_at, pool.wake_at)

@@ -23,10 +23,12 @@ from tenure.protocol.lease.leader.events import (
     GiveUp,
     ManagerAction,
     ManagerEvent,
+    NodeSaid,
     PlanMade,
     QuestionAsked,
     StopRequested,
     TellClient,
+    TellNodes,
 )
 from tenure.protocol.lease.leader.leader import Leader
 from tenure.protocol.lease.leader.policies import PolicyMaker, chosen_policy
@@ -51,6 +53,7 @@ from tenure.protocol.log.journal import (
 from tenure.protocol.log.journal_health import JournalHealth
 from tenure.protocol.log.leadership import Leadership
 from tenure.protocol.log.noted import LogKind
+from tenure.protocol.topology.messages import NodeRequest
 
 NONCE_LIMIT = 1 << 63
 DEFAULT_COMPACT_AFTER = 10_000
@@ -78,6 +81,8 @@ class ManagerConfig(msgspec.Struct, frozen=True, kw_only=True):
     else makes the policies."""
     fragments: int = FRAGMENTS
     """Entries that could be one with a neighbour, before any is renumbered."""
+    keeps_clusters: bool = True
+    """Whether the journal outlives the manager, so that clusters can be kept in it."""
     first_start: bool = False
     """The operator's word that no earlier manager has promised anything to these owners: a new
     journal, which has not waited that out, need not (P22). A restored one is not new."""
@@ -121,6 +126,8 @@ class Manager:
         match event:
             case ClientSaid(connection=connection, message=message):
                 self._on_received(now, connection, message)
+            case NodeSaid(connection=connection, message=said):
+                self._on_node(now, connection, said)
             case ClientLost(connection=connection):
                 self._connections.pop(connection, None)
                 self._unanswered.pop(connection, None)
@@ -178,6 +185,15 @@ class Manager:
         else:
             self._is_silent = False
             self.leader.on_message(now, connection, message)
+
+    def _on_node(self, now: Instant, connection: Connection, message: NodeRequest) -> None:
+        self._connections[connection] = None
+        if self.leader is None:
+            known = self.leadership.leader
+            leader = None if known == self.config.url else known
+            self._actions.append(TellNodes((connection,), Standby(leader=leader)))
+        elif self.leadership.is_proven:
+            self.leader.on_node(now, connection, message)
 
     def _on_asked(self, now: Instant, asked: QuestionAsked) -> None:
         if self.leader and self.leadership.is_proven:
@@ -259,6 +275,7 @@ class Manager:
             create_pools=self.config.create_pools,
             first_start=self.config.first_start,
             make_policy=self.make_policy,
+            keeps_clusters=self.config.keeps_clusters,
         )
         self._note(LogKind.LEADING, f"leadership {event.leadership}, LSN {history.lsn}")
         unanswered, self._unanswered = self._unanswered, {}

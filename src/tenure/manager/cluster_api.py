@@ -1,0 +1,186 @@
+"""The part of the JSON API that is about clusters: what their rings are, and how they change."""
+
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeAlias
+
+import msgspec
+from aiohttp import web
+
+from tenure.manager.http_errors import HttpRefusal, as_json, check_is_json
+from tenure.manager.steering_api import Asking
+from tenure.protocol.topology.answers import (
+    ClusterForgotten,
+    ClusterMade,
+    ClustersListed,
+    MovesRead,
+    RingRead,
+    RingSteered,
+)
+from tenure.protocol.topology.limits import TOKEN_BYTES
+from tenure.protocol.topology.questions import (
+    AddNode,
+    CreateCluster,
+    DeleteCluster,
+    ListClusters,
+    MakeTable,
+    MoveNode,
+    ReadMoves,
+    ReadRing,
+    RemoveNode,
+    ReplaceNode,
+    RingCommand,
+    SetBalance,
+    TakeBackChange,
+)
+from tenure.protocol.topology.records import Placement
+
+Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+ID_BITS = 63
+RING_COMMANDS: Mapping[str, type[RingCommand]] = {
+    "add": AddNode,
+    "remove": RemoveNode,
+    "replace": ReplaceNode,
+    "move": MoveNode,
+    "take-back": TakeBackChange,
+    "balance": SetBalance,
+    "tables": MakeTable,
+}
+"""Under these names a command is a path under its cluster; its fields are those of the body."""
+PLACEMENT_FORMS = "3; racks=3; or so many in each data centre, as in east=2,west=2"
+
+
+class NewCluster(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of POST /v1/clusters."""
+
+    name: str
+    placement: str = "3"
+    first_nodes: int = 0
+    """As many as a range has replicas, if there are fewer."""
+    dry_run: bool = False
+
+
+class ClusterApi:
+    """The handlers."""
+
+    def __init__(self, asking: Asking) -> None:
+        self.asking = asking
+
+    def add_routes(self, router: web.UrlDispatcher) -> list[str]:
+        """Put the handlers under their paths, which are returned."""
+        one = "/v1/clusters/{cluster:[^/]+}"
+        router.add_get("/v1/clusters", self.clusters)
+        router.add_post("/v1/clusters", self.create)
+        router.add_delete(one, self.delete)
+        router.add_get(f"{one}/ring", self.ring)
+        router.add_get(f"{one}/moves", self.moves)
+        for verb in RING_COMMANDS:
+            router.add_post(f"{one}/{verb}", self.steer)
+        paths = ["", "/ring", "/moves", *(f"/{verb}" for verb in RING_COMMANDS)]
+        return ["/v1/clusters", *(f"/v1/clusters/{{cluster}}{path}" for path in paths)]
+
+    async def clusters(self, request: web.Request) -> web.Response:
+        """All of them."""
+        return as_json(await self.asking.ask(ListClusters(), ClustersListed))
+
+    async def create(self, request: web.Request) -> web.Response:
+        """Make a cluster; nothing happens where there is just such a one."""
+        check_is_json(request)
+        try:
+            body = msgspec.json.decode(await request.read(), type=NewCluster)
+            placement = placement_of(body.placement)
+        except (msgspec.MsgspecError, UnicodeDecodeError, ValueError) as error:
+            way_out = (
+                f'the body is {{"name": ..., "placement": ...}}; a placement is {PLACEMENT_FORMS}'
+            )
+            raise HttpRefusal(400, str(error), way_out) from error
+        wanted = CreateCluster(
+            cluster=body.name,
+            id=secrets.randbits(ID_BITS) or 1,
+            placement=placement,
+            first_nodes=body.first_nodes,
+            dry_run=body.dry_run,
+        )
+        made = await self.asking.ask(wanted, ClusterMade)
+        return as_json(made, 201 if made.created and not made.dry_run else 200)
+
+    async def delete(self, request: web.Request) -> web.Response:
+        """Forget a cluster."""
+        written = request.query.get("dry_run", "false")
+        if written not in ("true", "false"):
+            raise HttpRefusal(400, f"dry_run={written}", "give dry_run=true or dry_run=false")
+        name = request.match_info["cluster"]
+        question = DeleteCluster(cluster=name, dry_run=written == "true")
+        return as_json(await self.asking.ask(question, ClusterForgotten))
+
+    async def ring(self, request: web.Request) -> web.Response:
+        """The ring, its nodes and ranges, and the change that runs."""
+        name = request.match_info["cluster"]
+        return as_json(await self.asking.ask(ReadRing(cluster=name), RingRead))
+
+    async def moves(self, request: web.Request) -> web.Response:
+        """What should move."""
+        written = request.query.get("budget")
+        if written is not None and not (written.isascii() and written.isdigit()):
+            raise HttpRefusal(400, f"budget={written} is not a number", "give so many bytes")
+        budget = None if written is None else int(written)
+        question = ReadMoves(cluster=request.match_info["cluster"], budget=budget)
+        return as_json(await self.asking.ask(question, MovesRead))
+
+    async def steer(self, request: web.Request) -> web.Response:
+        """Carry out a command, or say what it would do."""
+        check_is_json(request)
+        cluster, verb = request.match_info["cluster"], request.path.rpartition("/")[2]
+        command = read_command(RING_COMMANDS[verb], cluster, await request.read() or b"{}")
+        return as_json(await self.asking.ask(command, RingSteered))
+
+
+def read_command(wanted: type[RingCommand], cluster: str, body: bytes) -> RingCommand:
+    """The command that a body means: its fields but the cluster, which is in the path; a token is
+    in hexadecimal. Raises HttpRefusal where it is not such a body.
+    """
+    fields = [field for field in wanted.__struct_fields__ if field != "cluster"]
+    try:
+        given = msgspec.json.decode(body, type=dict[str, object])
+        unknown = sorted(given.keys() - set(fields))
+        if unknown:
+            raise msgspec.ValidationError(f"there is no field {unknown[0]!r}")
+        if isinstance(given.get("token"), str):
+            given["token"] = token_of(str(given["token"]))
+        return msgspec.convert({**given, "cluster": cluster}, wanted)
+    except (msgspec.MsgspecError, UnicodeDecodeError, ValueError) as error:
+        names = ", ".join(f'"{name}"' for name in fields)
+        raise HttpRefusal(400, str(error), f"the body is an object of {names}") from error
+
+
+def token_of(written: str) -> bytes:
+    """A token in hexadecimal. Raises ValueError for what is none."""
+    try:
+        token = bytes.fromhex(written)
+    except ValueError:
+        raise ValueError(f"the token {written[:40]!r} is not in hexadecimal") from None
+    if not 1 <= len(token) <= TOKEN_BYTES:
+        raise ValueError(f"a token has 1 to {TOKEN_BYTES} bytes, and not {len(token)}")
+    return token
+
+
+def placement_of(written: str) -> Placement:
+    """A placement as people write it. Raises ValueError for what is none."""
+    try:
+        return _placement(written)
+    except (msgspec.ValidationError, ValueError):
+        raise ValueError(f"{written[:60]!r} is not a placement: write {PLACEMENT_FORMS}") from None
+
+
+def _placement(written: str) -> Placement:
+    if written.isdigit():
+        return msgspec.convert(["rack_unaware", int(written)], Placement)
+    pairs = [pair.partition("=") for pair in written.replace(" ", "").split(",")]
+    counts = {name: int(count) for name, _, count in pairs}
+    if len(counts) != len(pairs) or "" in counts:
+        raise ValueError(written)
+    if counts.keys() == {"racks"}:
+        return msgspec.convert(["rack_aware", counts["racks"]], Placement)
+    kinds = ["datacentre_aware", sum(counts.values()), sorted(counts.items())]
+    return msgspec.convert(kinds, Placement)

@@ -1,0 +1,53 @@
+"""A leader's desk, as its clusters use it: the same journal, the same order, the same proof."""
+
+from tenure.base.noted import NotedKind
+from tenure.protocol.lease.answers import Connection
+from tenure.protocol.lease.leader.context import LeaderContext
+from tenure.protocol.lease.leader.events import TellNodes, Ticket
+from tenure.protocol.topology.answers import ClusterAnswer
+from tenure.protocol.topology.history import AnyClusterRecord
+from tenure.protocol.topology.messages import ToNode
+
+
+class LeaderClusters:
+    """A `TopologyDesk` over a leader's context."""
+
+    def __init__(self, context: LeaderContext) -> None:
+        self._context = context
+
+    @property
+    def journal(self) -> int:
+        """The identity of the journal in which it leads."""
+        return self._context.seal.journal
+
+    @property
+    def leadership(self) -> int:
+        """Under which it leads."""
+        return self._context.seal.leadership
+
+    @property
+    def next_lsn(self) -> int:
+        """That the next record will have."""
+        return self._context.history.lsn + 1
+
+    def write(self, record: AnyClusterRecord) -> int:
+        """Decide `record`. Its LSN."""
+        return self._context.write(record)
+
+    def send(self, connection: Connection | None, message: ToNode) -> None:
+        """Say `message` to one node, once all that is decided is durable."""
+        if connection is not None:
+            self.push((connection,), message)
+
+    def push(self, connections: tuple[Connection, ...], message: ToNode) -> None:
+        """Say `message` to many."""
+        if connections:
+            self._context.say(TellNodes(connections, message))
+
+    def reply(self, ticket: Ticket, answer: ClusterAnswer) -> None:
+        """Answer a question, once all that is decided is durable."""
+        self._context.reply(ticket, answer)
+
+    def note(self, kind: NotedKind, pool: str = "", detail: str = "") -> None:
+        """Tell observers."""
+        self._context.note(kind, pool, detail)

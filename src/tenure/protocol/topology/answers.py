@@ -1,0 +1,172 @@
+"""What a manager answers about clusters: the JSON API is these structs, encoded.
+
+Nodes are named by their names; ids and tokens that are not text are spelled in hexadecimal. Other
+languages read this: fields keep their names, and new ones are added at the end.
+"""
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+NodeStanding = Literal["member", "joining", "leaving", "moving", "waiting"]
+
+
+class ClusterSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """One cluster in short."""
+
+    name: str
+    version: int
+    placement: str
+    nodes: int
+    waiting: int
+    tables: int
+    change: str = ""
+    trouble: str = ""
+
+
+class ClustersListed(msgspec.Struct, frozen=True):
+    """All of them, by name."""
+
+    clusters: tuple[ClusterSummary, ...]
+
+
+class ClusterMade(msgspec.Struct, frozen=True, kw_only=True):
+    """The cluster is there; `created` says whether it was not before."""
+
+    name: str
+    id: str
+    created: bool
+    dry_run: bool = False
+
+
+class ClusterForgotten(msgspec.Struct, frozen=True, kw_only=True):
+    """The cluster is gone; with `dry_run` it could be deleted now."""
+
+    name: str
+    dry_run: bool = False
+
+
+class NodeSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """One node in short."""
+
+    name: str
+    id: str
+    address: str
+    gossip: str
+    rack: str
+    datacentre: str
+    token: str
+    standing: NodeStanding
+    ranges: int
+    """That it replicates."""
+    load: float
+    """What it carries, to the mean; 0 where nothing is known."""
+    bytes: int
+    heard_seconds: float | None = None
+    """Since it last asked this manager; None where it has not."""
+    version: int = 0
+    """Of the topology that it has."""
+    copied: int = 0
+    to_copy: int = 0
+    is_through: bool = False
+    """With the step that runs, if it gains something by it."""
+
+
+class RangeSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """Who keeps a range."""
+
+    start: str
+    end: str | None
+    replicas: tuple[str, ...]
+    new: tuple[str, ...] = ()
+    """As they will be, where that changes."""
+    bytes: int = 0
+    load: float = 0.0
+    """Its share of the whole."""
+
+
+class RingRead(msgspec.Struct, frozen=True, kw_only=True):
+    """A cluster, and what runs there."""
+
+    cluster: str
+    id: str
+    version: int
+    placement: str
+    phase: str
+    nodes: tuple[NodeSummary, ...]
+    ranges: tuple[RangeSummary, ...]
+    tables: tuple[str, ...]
+    removed: tuple[str, ...]
+    short_racks: dict[str, int]
+    """Racks whose nodes replicate more than N - 1 ranges beside their own, and by how many."""
+    unevenness: float
+    """The heaviest node's load to the mean."""
+    change: str = ""
+    waits_for: tuple[str, ...] = ()
+    """What the change that runs waits for."""
+    trouble: str = ""
+    balance_bytes: int = 0
+
+
+class TokenMoved(msgspec.Struct, frozen=True, kw_only=True):
+    """A move that would even out the load."""
+
+    node: str
+    token: str
+    token_hex: str
+    """To be given to `move`."""
+    bytes: int
+    why: str
+    before: float
+    after: float
+
+
+class MovesRead(msgspec.Struct, frozen=True, kw_only=True):
+    """Moves that would help, each after the one before it."""
+
+    cluster: str
+    unevenness: float
+    moves: tuple[TokenMoved, ...]
+    known: bool
+    """Whether nodes have said what they carry."""
+
+
+class Gain(msgspec.Struct, frozen=True, kw_only=True):
+    """What one node gains by a change."""
+
+    node: str
+    ranges: int
+    bytes: int
+
+
+class RingSteered(msgspec.Struct, frozen=True, kw_only=True):
+    """What was done, or with `dry_run` would be."""
+
+    cluster: str
+    done: str
+    changed: bool
+    dry_run: bool
+    version: int
+    gains: tuple[Gain, ...] = ()
+    short_racks: dict[str, int] = {}
+    unevenness: float = 1.0
+    """After the change."""
+
+
+class ClusterRefused(msgspec.Struct, frozen=True, kw_only=True):
+    """It cannot be done, and what can be done instead."""
+
+    why: str
+    way_out: str
+    missing: bool = False
+
+
+ClusterAnswer: TypeAlias = (
+    ClustersListed
+    | ClusterMade
+    | ClusterForgotten
+    | RingRead
+    | MovesRead
+    | RingSteered
+    | ClusterRefused
+)

@@ -1,0 +1,338 @@
+"""One cluster, as the leading manager has it: its nodes come, changes go on, nothing else moves.
+
+All that is decided here is in the topology, which is journaled before anybody is told. So whoever
+takes over goes on from the last step: nodes say again what they are through with, and that names
+the version with which the step began, so what was said of an attempt that was taken back counts for
+nothing.
+
+A node that is silent changes nothing, however long it is (R18).
+"""
+
+from typing import Protocol
+
+from msgspec.structs import replace
+
+from tenure.base.instants import Instant
+from tenure.base.names import shown, wrong_with_name
+from tenure.base.noted import NotedKind
+from tenure.base.numbers import JournalId
+from tenure.protocol.topology.change import (
+    ChangeRefused,
+    described,
+    finish,
+    form,
+    join,
+    take_back,
+)
+from tenure.protocol.topology.history import (
+    AnyClusterRecord,
+    Clusters,
+    ClusterState,
+    TopologySet,
+)
+from tenure.protocol.topology.limits import NODES
+from tenure.protocol.topology.messages import (
+    NodeRefusalReason,
+    NodeRefused,
+    NodeRequest,
+    ToNode,
+    TopologyTold,
+)
+from tenure.protocol.topology.noted import TopologyKind
+from tenure.protocol.topology.placement import TooFewNodes
+from tenure.protocol.topology.records import Node, NodeId, Removed, Topology
+from tenure.protocol.topology.restoring import latest, missing
+from tenure.protocol.topology.sessions import Connection, NodeSessions
+from tenure.protocol.topology.tables import TableRecord
+from tenure.protocol.topology.weights import Weights
+
+
+class ClusterDesk(Protocol):
+    """What a leader has at hand: records go in, messages come out, in order."""
+
+    @property
+    def journal(self) -> JournalId:
+        """The identity of the journal in which it leads."""
+
+    @property
+    def leadership(self) -> int:
+        """Under which it leads."""
+
+    @property
+    def next_lsn(self) -> int:
+        """That the next record will have."""
+
+    def write(self, record: AnyClusterRecord) -> int:
+        """Decide `record`: it is so from here on. Its LSN."""
+
+    def send(self, connection: Connection | None, message: ToNode) -> None:
+        """Say `message`, once all that is decided is durable."""
+
+    def push(self, connections: tuple[Connection, ...], message: ToNode) -> None:
+        """Say `message` to many, once all that is decided is durable."""
+
+    def note(self, kind: NotedKind, pool: str = "", detail: str = "") -> None:
+        """Tell observers."""
+
+
+class LedCluster:
+    """A cluster under one leadership."""
+
+    def __init__(self, desk: ClusterDesk, clusters: Clusters, name: str) -> None:
+        self.desk = desk
+        self.name = name
+        self.sessions = NodeSessions()
+        self._clusters = clusters
+        self._weights: Weights | None = None
+
+    @property
+    def _state(self) -> ClusterState:
+        return self._clusters.states[self.name]
+
+    @property
+    def topology(self) -> Topology:
+        """As it is decided."""
+        return self._state.topology
+
+    @property
+    def next_version(self) -> int:
+        """That the next topology will have."""
+        return self.desk.next_lsn + self._clusters.passed
+
+    def weights(self) -> Weights:
+        """What the ring carries, as nodes have said."""
+        if self._weights is None:
+            self._weights = Weights.of(self.topology, self.sessions.weights())
+        return self._weights
+
+    # --- nodes ---
+
+    def on_request(self, now: Instant, connection: Connection, request: NodeRequest) -> None:
+        """Answer a node."""
+        refused = self._why_not(request)
+        if refused is not None:
+            self._refuse(connection, request, *refused)
+            return
+        session = self.sessions.get(request.node.id)
+        if session is not None and session.is_late(request):
+            return  # the answer to what it said since is on its way, or here
+        self.sessions.hear(now, connection, request)
+        self._weights = None
+        if self._state.restored:
+            self._read_back()
+        else:
+            self._know(request.node)
+            self._go_on()
+        self._tell(connection, request)
+
+    def _tell(self, connection: Connection, request: NodeRequest) -> None:
+        topology, is_restored = self.topology, self._state.restored
+        is_new = topology.version != request.version and not is_restored
+        told = self._told(request.sequence, topology if is_new else None)
+        self.desk.send(connection, replace(told, wanted=is_restored))
+
+    def _told(self, sequence: int, topology: Topology | None) -> TopologyTold:
+        return TopologyTold(
+            sequence=sequence,
+            journal=self.desk.journal,
+            leadership=self.desk.leadership,
+            topology=topology,
+            version=self.topology.version,
+        )
+
+    def _refuse(
+        self, connection: Connection, request: NodeRequest, reason: NodeRefusalReason, detail: str
+    ) -> None:
+        self.desk.note(TopologyKind.REFUSED_NODE, self.name, f"{request.node.name}: {detail}")
+        refused = NodeRefused(
+            sequence=request.sequence, node=request.node.id, reason=reason, detail=detail
+        )
+        self.desk.send(connection, refused)
+
+    def _why_not(self, request: NodeRequest) -> tuple[NodeRefusalReason, str] | None:
+        topology, node = self.topology, request.node
+        if request.cluster_id not in (0, topology.id):
+            return "cluster", (
+                f"this node is of another cluster that was called {self.name!r}, "
+                f"{request.cluster_id:016x}; this one is {topology.id:016x}. Give the node the "
+                "name of its own cluster, or an empty directory"
+            )
+        if topology.is_removed(node.id):
+            return "removed", (
+                f"the node {node.name!r}, {node.id:016x}, was removed from {self.name!r}, for "
+                "ever. Start it with an empty directory: it is another node then"
+            )
+        session = self.sessions.get(node.id)
+        if session is not None and session.is_past(request):
+            return "past", (
+                f"the disk of {node.name!r} was put back to an earlier state: this node was "
+                f"started {session.request.life} times, and now says {request.life}. Replace it: "
+                "tenure columns replace"
+            )
+        return self._why_not_new(node)
+
+    def _why_not_new(self, node: Node) -> tuple[NodeRefusalReason, str] | None:
+        why = wrong_with_name(node.name)
+        if why is not None:
+            return "taken", f"{shown(node.name)} cannot be the name of a node: {why}"
+        known = (*self.topology.nodes, *self.topology.waiting)
+        for other in known:
+            if other.id == node.id:
+                continue
+            if other.name == node.name:
+                return "taken", (
+                    f"there is a node {node.name!r} already, with the id {other.id:016x}: choose "
+                    "another --name"
+                )
+            if other.address == node.address or (node.gossip and node.gossip == other.gossip):
+                return "taken", (
+                    f"the address {node.address} is that of {other.name!r}: choose another one, "
+                    f"or remove {other.name!r} first"
+                )
+        if len(known) >= NODES and all(other.id != node.id for other in known):
+            return "full", f"{self.name!r} has {len(known)} nodes, which are the most"
+        return None
+
+    def _know(self, node: Node) -> None:
+        """Write down a node that is new here, or where it is now."""
+        topology = self.topology
+        known = next(
+            (each for each in (*topology.nodes, *topology.waiting) if each.id == node.id), None
+        )
+        if known is None:
+            waiting = (*topology.waiting, replace(node, since=0))
+            self._set(replace(topology, waiting=waiting), TopologyKind.NODE_KNOWN, node.name)
+            return
+        # Its rack stays: replicas were placed by it. A node that was carried elsewhere is replaced.
+        now = replace(known, name=node.name, address=node.address, gossip=node.gossip)
+        if not known.since:
+            now = replace(now, rack=node.rack, datacentre=node.datacentre)
+        if now != known:
+            nodes, waiting = (
+                tuple(now if each.id == node.id else each for each in group)
+                for group in (topology.nodes, topology.waiting)
+            )
+            changed = replace(topology, nodes=nodes, waiting=waiting)
+            self._set(changed, TopologyKind.NODE_KNOWN, f"{node.name}, at {node.address}")
+
+    def on_lost(self, connection: Connection) -> None:
+        """A connection is gone. Nothing follows from that."""
+        self.sessions.lose(connection)
+
+    # --- going on ---
+
+    def _set(self, topology: Topology, kind: NotedKind, detail: str) -> None:
+        """Decide a topology, and tell all nodes that are here once it is journaled."""
+        self.desk.write(TopologySet(replace(topology, version=self.next_version)))
+        self._weights = None
+        self.desk.note(kind, self.name, detail)
+        self.desk.push(self.sessions.connections(), self._told(0, self.topology))
+
+    def _go_on(self) -> None:
+        if not self.topology.ranges:
+            self._form()
+        while self.topology.change is not None and not self.waits_for():
+            self._step()
+
+    def _form(self) -> None:
+        topology = self.topology
+        if len(topology.waiting) < topology.first_nodes:
+            return
+        try:
+            formed = form(topology, self.next_version)
+        except TooFewNodes as error:
+            self.desk.note(TopologyKind.NOT_FORMED, self.name, str(error))
+        else:
+            names = ", ".join(node.name for node in formed.nodes)
+            self._set(formed, TopologyKind.RING_FORMED, names)
+
+    def _step(self) -> None:
+        topology, what = self.topology, described(self.topology)
+        if topology.phase == "filling":
+            self._set(join(topology, self.next_version), TopologyKind.CHANGE_JOINT, what)
+            return
+        done = finish(topology, self.next_version)
+        self._set(done, TopologyKind.CHANGE_DONE, what)
+        for removed in done.removed[len(topology.removed) :]:
+            self.sessions.forget(removed.id)
+
+    def gaining(self) -> list[NodeId]:
+        """Who must be through before the step that runs is over."""
+        return sorted(self.topology.gaining())
+
+    def is_through(self, node: NodeId) -> bool:
+        """Whether a node has said that it is through with the step that runs."""
+        change, session = self.topology.change, self.sessions.get(node)
+        if change is None or session is None:
+            return False
+        return session.request.through == (change.joint or change.began)
+
+    def waits_for(self) -> list[NodeId]:
+        """Those who are not."""
+        return [node for node in self.gaining() if not self.is_through(node)]
+
+    # --- restored ---
+
+    def _read_back(self) -> None:
+        found = latest(self.topology, self.sessions.topologies())
+        if not missing(found, self.sessions.told()):
+            detail = f"version {found.version}, from {len(self.sessions.told())} nodes"
+            self._set(found, TopologyKind.READ_BACK, detail)
+            self._go_on()
+
+    @property
+    def trouble(self) -> str:
+        """Why nothing can be changed; empty if something can."""
+        if self._state.restored:
+            found = latest(self.topology, self.sessions.topologies())
+            why = missing(found, self.sessions.told())
+            return f"the journal was restored, and the topology is being read back: {why}"
+        ahead = max(self.sessions.versions(), default=0)
+        if ahead > self.topology.version:
+            mine = self.topology.version
+            return f"a node has version {ahead} of the topology, and this journal {mine}"
+        return ""
+
+    # --- commands ---
+
+    def check_can_change(self) -> None:
+        """Raise ChangeRefused where nothing can be changed."""
+        if self.trouble:
+            raise ChangeRefused(
+                f"nothing can be changed in {self.name!r}: {self.trouble}",
+                "start its nodes; if the journal is an old copy, put the present one back, or use "
+                "`tenure restore`",
+            )
+
+    def begin(self, begun: Topology) -> None:
+        """Begin a change, as `change.begin` has made it for the next version."""
+        self._set(begun, TopologyKind.CHANGE_BEGUN, described(begun))
+        self._go_on()
+
+    def take_back(self) -> str:
+        """Take the change back that runs; what it was. Raises ChangeRefused."""
+        taken = take_back(self.topology, self.next_version)
+        what = described(self.topology)
+        self._set(taken, TopologyKind.CHANGE_TAKEN_BACK, what)
+        return what
+
+    def forget_waiting(self, node: Node) -> None:
+        """Remove a node that waits. It has nothing, so there is nothing to copy."""
+        topology = self.topology
+        waiting = tuple(each for each in topology.waiting if each.id != node.id)
+        removed = (*topology.removed, Removed(node.id, node.name))
+        self._set(
+            replace(topology, waiting=waiting, removed=removed), TopologyKind.CHANGE_DONE, node.name
+        )
+        self.sessions.forget(node.id)
+
+    def set_table(self, name: str, table: TableRecord) -> None:
+        """Make a table, or give it other families."""
+        tables = {**self.topology.tables, name: table}
+        self._set(replace(self.topology, tables=tables), TopologyKind.SCHEMA_CHANGED, name)
+
+    def set_balance(self, bytes_a_day: int) -> None:
+        """Let moves copy so many bytes a day."""
+        detail = f"{bytes_a_day} bytes a day" if bytes_a_day else "off"
+        changed = replace(self.topology, balance_bytes=bytes_a_day)
+        self._set(changed, TopologyKind.BALANCE_SET, detail)

@@ -1,0 +1,97 @@
+"""What people and tools ask of a manager about clusters, or tell it to do."""
+
+from typing import TypeAlias
+
+import msgspec
+
+from tenure.protocol.topology.records import ClusterId, Placement, Token
+from tenure.protocol.topology.tables import TableRecord
+
+
+class ClusterCommand(msgspec.Struct, frozen=True, kw_only=True):
+    """The base of what changes something, or with `dry_run` says what would change."""
+
+    cluster: str
+    dry_run: bool = False
+
+
+class CreateCluster(ClusterCommand, frozen=True, kw_only=True):
+    """Make a cluster; its ring is formed when its first nodes are there."""
+
+    id: ClusterId
+    """Drawn by whoever asks; kept where there is such a cluster already."""
+    placement: Placement
+    first_nodes: int
+
+
+class DeleteCluster(ClusterCommand, frozen=True, kw_only=True):
+    """Forget a cluster. Its nodes keep what they have, and are turned away."""
+
+
+class AddNode(ClusterCommand, frozen=True, kw_only=True):
+    """Let a node that waits take a part of the ring."""
+
+    node: str
+    token: Token | None = None
+    """None for the one that halves the heaviest range."""
+
+
+class RemoveNode(ClusterCommand, frozen=True, kw_only=True):
+    """Take a node out for ever; others copy what it has."""
+
+    node: str
+
+
+class ReplaceNode(ClusterCommand, frozen=True, kw_only=True):
+    """Let a node that waits take the place of another, which is removed for ever."""
+
+    node: str
+    by: str
+
+
+class MoveNode(ClusterCommand, frozen=True, kw_only=True):
+    """Let a node take another place on the ring."""
+
+    node: str
+    token: Token | None = None
+
+
+class TakeBackChange(ClusterCommand, frozen=True, kw_only=True):
+    """Go back to the ring as it was before the change that runs."""
+
+
+class SetBalance(ClusterCommand, frozen=True, kw_only=True):
+    """Let the manager move tokens by itself, copying so many bytes a day; 0 ends that."""
+
+    bytes_a_day: int
+
+
+class MakeTable(ClusterCommand, frozen=True, kw_only=True):
+    """Make a table, or add families to it."""
+
+    name: str
+    table: TableRecord
+
+
+class ListClusters(msgspec.Struct, frozen=True):
+    """Which clusters are there?"""
+
+
+class ReadRing(msgspec.Struct, frozen=True, kw_only=True):
+    """How is the ring, and what runs?"""
+
+    cluster: str
+
+
+class ReadMoves(msgspec.Struct, frozen=True, kw_only=True):
+    """Which tokens should move, why, and what would that copy?"""
+
+    cluster: str
+    budget: int | None = None
+
+
+RingCommand: TypeAlias = (
+    AddNode | RemoveNode | ReplaceNode | MoveNode | TakeBackChange | SetBalance | MakeTable
+)
+ClusterReading: TypeAlias = ListClusters | ReadRing | ReadMoves
+ClusterQuestion: TypeAlias = CreateCluster | DeleteCluster | RingCommand | ClusterReading

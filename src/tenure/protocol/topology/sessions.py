@@ -1,0 +1,90 @@
+"""What a leader knows of each node beyond the journal: what it said last, and when.
+
+Requests are complete, so the last one is all that there is to keep, and a leader that has just
+taken over knows as much after each node has asked once.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+from tenure.base.instants import Instant
+from tenure.protocol.topology.messages import NodeRequest, RangeWeight
+from tenure.protocol.topology.records import NodeId, Topology
+
+Connection: TypeAlias = int
+
+
+class NodeSession:
+    """One node."""
+
+    def __init__(self, now: Instant, connection: Connection, request: NodeRequest) -> None:
+        self.heard_at = now
+        self.connection: Connection | None = connection
+        self.request = request
+        self.counter = request.counter
+        """The highest that it has said."""
+
+    def is_late(self, request: NodeRequest) -> bool:
+        """Whether the node has said more since."""
+        mine = self.request
+        return request.life == mine.life and request.sequence < mine.sequence
+
+    def is_past(self, request: NodeRequest) -> bool:
+        """Whether the node has lived on since, so that its disk must have been put back."""
+        return request.life < self.request.life or request.counter < self.counter
+
+    def hear(self, now: Instant, connection: Connection, request: NodeRequest) -> None:
+        """It has said this."""
+        self.heard_at, self.connection, self.request = now, connection, request
+        self.counter = max(self.counter, request.counter)
+
+
+class NodeSessions:
+    """Those of one cluster."""
+
+    def __init__(self) -> None:
+        self._of: dict[NodeId, NodeSession] = {}
+
+    def get(self, node: NodeId) -> NodeSession | None:
+        """That of a node, if it was heard."""
+        return self._of.get(node)
+
+    def hear(self, now: Instant, connection: Connection, request: NodeRequest) -> None:
+        """A node has said this."""
+        session = self._of.get(request.node.id)
+        if session is None:
+            self._of[request.node.id] = NodeSession(now, connection, request)
+        else:
+            session.hear(now, connection, request)
+
+    def lose(self, connection: Connection) -> None:
+        """A connection is gone, which says nothing about its node."""
+        for session in self._of.values():
+            if session.connection == connection:
+                session.connection = None
+
+    def forget(self, node: NodeId) -> None:
+        """The node was taken out."""
+        self._of.pop(node, None)
+
+    def connections(self) -> tuple[Connection, ...]:
+        """On which nodes are."""
+        return tuple(each.connection for each in self._of.values() if each.connection is not None)
+
+    def weights(self) -> dict[NodeId, Sequence[RangeWeight]]:
+        """What each node says that it has."""
+        return {node: session.request.weights for node, session in self._of.items()}
+
+    def topologies(self) -> Iterator[Topology]:
+        """What nodes said that they have, when they were asked."""
+        for session in self._of.values():
+            if session.request.topology is not None:
+                yield session.request.topology
+
+    def versions(self) -> Iterator[int]:
+        """Of the topologies that nodes have."""
+        return (session.request.version for session in self._of.values())
+
+    def told(self) -> list[NodeId]:
+        """Who has said which topology it has."""
+        return [node for node, each in self._of.items() if each.request.topology is not None]

@@ -1,0 +1,136 @@
+"""What the parts of the ring weigh: what is there, and what is asked of it.
+
+Each replica says what it has, part by part; of a position that several speak of, the first of its
+list that has spoken is believed. Within a part the weight is taken to be spread evenly, as if bytes
+were digits of a number, which is as good as can be had without reading the rows.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from tenure.base.ranges import KeyRange
+from tenure.protocol.topology.messages import RangeWeight
+from tenure.protocol.topology.records import NodeId, Token, Topology
+
+_DIGITS = 12
+"""Bytes behind those that two bounds have in common."""
+_SHARES = 1_000
+
+
+class RingPart(NamedTuple):
+    """A part of the ring."""
+
+    range: KeyRange
+    bytes: float
+    requests: float
+
+
+class Weights:
+    """Parts that do not overlap, in order."""
+
+    def __init__(self, parts: Sequence[RingPart]) -> None:
+        self.parts = parts
+        self.bytes = sum(part.bytes for part in parts)
+        self.requests = sum(part.requests for part in parts)
+
+    @classmethod
+    def of(cls, topology: Topology, said: Mapping[NodeId, Sequence[RangeWeight]]) -> "Weights":
+        """What nodes have said of what they have."""
+        parts = []
+        for replicas in topology.each():
+            told = next((said[node] for node in replicas.old if said.get(node)), ())
+            for each in told:
+                common = KeyRange(each.start, each.end).intersection(replicas.range)
+                if common is not None:
+                    part = _fraction(KeyRange(each.start, each.end), common)
+                    parts.append(RingPart(common, each.bytes * part, each.requests * part))
+        return cls(parts)
+
+    def within(self, key_range: KeyRange) -> Iterator[RingPart]:
+        """The parts of `key_range`, cut at its ends."""
+        for part in self.parts:
+            common = part.range.intersection(key_range)
+            if common is not None:
+                fraction = _fraction(part.range, common)
+                yield RingPart(common, part.bytes * fraction, part.requests * fraction)
+
+    def bytes_in(self, key_range: KeyRange) -> int:
+        """What a new replica of `key_range` copies."""
+        return round(sum(part.bytes for part in self.within(key_range)))
+
+    def load(self, key_range: KeyRange) -> float:
+        """The share of `key_range` in all that there is, and in all that is asked: 0 to 1."""
+        return sum(map(self._share, self.within(key_range)))
+
+    def _share(self, part: RingPart) -> float:
+        shares = [
+            own / whole
+            for own, whole in ((part.bytes, self.bytes), (part.requests, self.requests))
+            if whole
+        ]
+        return sum(shares) / len(shares) if shares else 0.0
+
+    def of_a_thousand(self, key_range: KeyRange) -> int:
+        """What `key_range` costs to copy, as placing wants it: at least 1."""
+        return max(1, round(self.bytes_in(key_range) * _SHARES / self.bytes)) if self.bytes else 1
+
+    def token_at(self, ranges: Sequence[KeyRange], share: float) -> Token | None:
+        """A token below which `ranges`, one behind the other, have `share` of their load; None
+        where nothing is known of them, or no token parts what there is.
+        """
+        wanted = share * sum(map(self.load, ranges))
+        if not wanted:
+            return None
+        for part in (part for each in ranges for part in self.within(each)):
+            load = self._share(part)
+            if load >= wanted:
+                return between(part.range, wanted / load)
+            wanted -= load
+        return None
+
+
+NOTHING_KNOWN = Weights(())
+
+
+class _Scale(NamedTuple):
+    """The positions of a range as numbers: the digits behind what its bounds have in common."""
+
+    prefix: bytes
+    start: int
+    end: int
+
+    @classmethod
+    def of(cls, key_range: KeyRange) -> "_Scale":
+        start, end = key_range.start, key_range.end
+        if end is None:
+            return cls(b"", _number(start, 0), 1 << 8 * _DIGITS)
+        pairs = enumerate(zip(start, end, strict=False))
+        common = next((at for at, (a, b) in pairs if a != b), min(len(start), len(end)))
+        return cls(start[:common], _number(start, common), _number(end, common))
+
+    def part(self, key_range: KeyRange) -> float:
+        """How much of the whole `key_range` is, which lies within."""
+        if self.end == self.start:
+            return 1.0
+        skipped, end = len(self.prefix), key_range.end
+        high = self.end if end is None else _number(end, skipped)
+        return (high - _number(key_range.start, skipped)) / (self.end - self.start)
+
+
+def _number(bound: bytes, skipped: int) -> int:
+    return int.from_bytes(bound[skipped : skipped + _DIGITS].ljust(_DIGITS, b"\0"), "big")
+
+
+def between(key_range: KeyRange, fraction: float) -> Token | None:
+    """A token within `key_range`, at about `fraction` of it; None where there is no such token."""
+    scale = _Scale.of(key_range)
+    at = scale.start + round((scale.end - scale.start) * fraction)
+    at = min(max(at, scale.start + 1), scale.end - 1)
+    if not scale.start < at < scale.end:
+        return None
+    token = scale.prefix + at.to_bytes(_DIGITS, "big").rstrip(b"\0")
+    return token if token and token != key_range.start and token in key_range else None
+
+
+def _fraction(whole: KeyRange, part: KeyRange) -> float:
+    return 1.0 if whole == part else _Scale.of(whole).part(part)

@@ -1,0 +1,197 @@
+"""Clusters over the JSON API, with a real manager, its journal, and a node that is a socket."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+import pytest_asyncio
+
+from tenure.manager.cluster_api import placement_of
+from tenure.manager.config import ManagerSettings
+from tenure.manager.service import ManagerService
+from tenure.protocol.topology.messages import NodeRefused, NodeRequest, TopologyTold
+from tenure.protocol.topology.records import Node, Placement, Topology
+from tenure.wire.topology import decode_to_node, encode_topology
+from tenure.wire.versions import SUBPROTOCOLS
+
+pytestmark = pytest.mark.asyncio
+
+
+AT_24 = {"token": "18"}
+
+
+class Asker:
+    """A manager, and who asks it."""
+
+    def __init__(self, url: str, session: aiohttp.ClientSession) -> None:
+        self.url, self.session = url, session
+
+    async def leads(self) -> None:
+        async with asyncio.timeout(30):
+            while (await self.get("/readyz"))[0] != 200:  # noqa: ASYNC110 - it can only be asked
+                await asyncio.sleep(0.01)
+
+    async def get(self, path: str) -> tuple[int, Any]:
+        async with self.session.get(self.url + path) as response:
+            return response.status, await response.json()
+
+    async def post(self, path: str, **body: object) -> tuple[int, Any]:
+        async with self.session.post(self.url + path, json=body) as response:
+            return response.status, await response.json()
+
+    async def node(self, name: str, number: int) -> "SocketNode":
+        socket = await self.session.ws_connect(f"{self.url}/v1/node", protocols=SUBPROTOCOLS)
+        node = Node(
+            id=number,
+            name=name,
+            address=f"http://10.0.0.{number}:7500",
+            token=bytes([number * 16]),
+        )
+        return SocketNode(socket, node)
+
+
+class SocketNode:
+    """A node that does at once whatever it is to do."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse, node: Node) -> None:
+        self.socket, self.node = socket, node
+        self.topology: Topology | None = None
+        self.sequence = 0
+
+    async def ask(self, cluster: str = "chat") -> TopologyTold | NodeRefused:
+        self.sequence += 1
+        change = self.topology.change if self.topology else None
+        request = NodeRequest(
+            cluster=cluster,
+            node=self.node,
+            life=1,
+            sequence=self.sequence,
+            version=self.topology.version if self.topology else 0,
+            through=(change.joint or change.began) if change else 0,
+        )
+        await self.socket.send_bytes(encode_topology(request, 2))
+        while True:
+            told = decode_to_node(await self.socket.receive_bytes(), 2)
+            assert isinstance(told, TopologyTold | NodeRefused)
+            if isinstance(told, TopologyTold) and told.topology is not None:
+                self.topology = told.topology
+            if told.sequence == self.sequence:
+                return told
+
+
+@pytest_asyncio.fixture
+async def asker(tmp_path: Path) -> AsyncIterator[Asker]:
+    settings = ManagerSettings(port=0, journal=f"sqlite:{tmp_path}/journal", preset="test")
+    async with ManagerService(settings) as service, aiohttp.ClientSession() as session:
+        asker = Asker(service.url, session)
+        await asker.leads()
+        yield asker
+
+
+async def formed(asker: Asker) -> list[SocketNode]:
+    assert (await asker.post("/v1/clusters", name="chat", placement="2"))[0] == 201
+    nodes = [await asker.node(name, number) for number, name in ((1, "a"), (2, "b"))]
+    for node in (*nodes, *nodes):
+        assert isinstance(await node.ask(), TopologyTold)
+    return nodes
+
+
+async def test_a_cluster_forms_grows_and_says_what_runs(asker: Asker) -> None:
+    nodes = await formed(asker)
+    third = await asker.node("c", 3)
+    await third.ask()
+    status, preview = await asker.post("/v1/clusters/chat/add", node="c", dry_run=True)
+    assert (status, preview["dry_run"], preview["gains"][0]["node"]) == (200, True, "c")
+    assert (await asker.get("/v1/clusters/chat/ring"))[1]["change"] == ""
+    status, added = await asker.post("/v1/clusters/chat/add", node="c", **AT_24)
+    assert status == 200
+    assert added["done"].startswith("c is being added since version")
+    status, refused = await asker.post("/v1/clusters/chat/remove", node="a")
+    assert status == 409
+    assert "one change at a time: c is being added" in refused["error"]
+    for _ in range(4):
+        for node in (third, *nodes):
+            await node.ask()
+    _, ring = await asker.get("/v1/clusters/chat/ring")
+    assert ring["change"] == ""
+    assert {node["name"]: node["standing"] for node in ring["nodes"]} == dict.fromkeys(
+        "abc", "member"
+    )
+    assert nodes[0].topology is not None
+    assert nodes[0].topology.version == ring["version"]
+    _, listed = await asker.get("/v1/clusters")
+    assert [cluster["name"] for cluster in listed["clusters"]] == ["chat"]
+
+
+async def test_what_is_wrong_is_said_with_a_way_out(asker: Asker) -> None:
+    await formed(asker)
+    cases: list[tuple[str, dict[str, object], int, str]] = [
+        ("/v1/clusters", {"name": "x", "placement": "many"}, 400, "is not a placement"),
+        ("/v1/clusters", {"name": "chat", "placement": "3"}, 409, "with the placement 2"),
+        ("/v1/clusters/shop/add", {"node": "c"}, 404, "there is no cluster 'shop'"),
+        ("/v1/clusters/chat/add", {"node": "z"}, 404, "no node that waits 'z'"),
+        ("/v1/clusters/chat/add", {"node": "a"}, 409, "'a' is a member of 'chat' already"),
+        ("/v1/clusters/chat/remove", {"node": "a"}, 409, "there would be 1 nodes"),
+        ("/v1/clusters/chat/move", {"node": "a", "token": "xyz"}, 400, "not in hexadecimal"),
+        ("/v1/clusters/chat/move", {"node": "a"}, 409, "nodes have not said what they carry"),
+        ("/v1/clusters/chat/take-back", {}, 409, "no change of the ring of 'chat' runs"),
+        ("/v1/clusters/chat/add", {"nodes": "a"}, 400, "there is no field 'nodes'"),
+    ]
+    for path, body, status, said in cases:
+        found, problem = await asker.post(path, **body)
+        assert (found, said in problem["error"]) == (status, True), (path, problem)
+        assert problem["way_out"]
+
+
+async def test_a_stranger_is_told_that_there_is_no_such_cluster(asker: Asker) -> None:
+    node = await asker.node("a", 1)
+    told = await node.ask("shop")
+    assert isinstance(told, NodeRefused)
+    assert told.reason == "cluster"
+    assert "make it: tenure columns create" in told.detail
+
+
+async def test_a_journal_in_memory_keeps_no_cluster() -> None:
+    settings = ManagerSettings(port=0, journal="memory", preset="test")
+    async with ManagerService(settings) as service, aiohttp.ClientSession() as session:
+        asker = Asker(service.url, session)
+        await asker.leads()
+        status, problem = await asker.post("/v1/clusters", name="chat")
+    assert status == 409
+    assert "journal is memory" in problem["error"]
+
+
+async def test_a_cluster_outlives_its_manager(tmp_path: Path) -> None:
+    settings = ManagerSettings(port=0, journal=f"sqlite:{tmp_path}/journal", preset="test")
+    for round_ in range(2):
+        async with ManagerService(settings) as service, aiohttp.ClientSession() as session:
+            asker = Asker(service.url, session)
+            await asker.leads()
+            if round_ == 0:
+                await formed(asker)
+            _, ring = await asker.get("/v1/clusters/chat/ring")
+            assert [node["name"] for node in ring["nodes"]] == ["a", "b"]
+            assert ring["phase"] == "settled"
+
+
+@pytest.mark.parametrize(
+    ("written", "placement"),
+    [
+        ("3", Placement("rack_unaware", 3)),
+        ("racks=3", Placement("rack_aware", 3)),
+        ("west=1, east=2", Placement("datacentre_aware", 3, (("east", 2), ("west", 1)))),
+    ],
+)
+async def test_a_placement_is_written_as_people_write_it(
+    written: str, placement: Placement
+) -> None:
+    assert placement_of(written) == placement
+
+
+@pytest.mark.parametrize("written", ["", "0", "10", "racks", "east=2,east=1", "=3", "east=x"])
+async def test_what_is_no_placement_is_said(written: str) -> None:
+    with pytest.raises(ValueError, match="is not a placement"):
+        placement_of(written)
