@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from rocksdict import Options, Rdict, WriteBatch
 
+from benchmarks._old_cassandra import beside_old_cassandra
 from benchmarks._quick import QUICK, at_least, at_most, sized
 from benchmarks._rounds import line
 from tenure.columns.backends.embedded import EmbeddedBackend
@@ -59,6 +60,7 @@ def main() -> int:
             asyncio.run(inserting(path / "inserting")),
             asyncio.run(reading(path / "reading")),
             asyncio.run(holding(path / "holding")),
+            asyncio.run(beside_old_cassandra(path / "beside")),
         ]
     return 0 if all(are_kept) else 1
 
