@@ -143,7 +143,7 @@ def read(text: str) -> Statement:
         column, table, at, where = found.groups()
         columns = ("value",) if column else ()
         return Statement("DELETE", _bare(table), columns, (), _relations(where), (), at or "")
-    if text.startswith(("CREATE ", "USE ")):
+    if text.startswith(("CREATE ", "DROP ", "USE ")):
         verb, what = text.split(" ", 1)
         return Statement(verb, what, text=text)
     raise Refused(f"line 1: no viable alternative at input {text!r}")
@@ -233,7 +233,7 @@ class Model:
         """The rows of the answer."""
         given = Values(values)
         match statement.verb:
-            case "CREATE" | "USE":
+            case "CREATE" | "DROP" | "USE":
                 self._shape(statement)
                 return []
             case "SELECT":
@@ -247,6 +247,10 @@ class Model:
         if text.startswith("USE "):
             if text.removeprefix("USE ").strip('"') not in self.keyspaces:
                 raise Refused(f"{text}: Keyspace does not exist")
+        elif text.startswith("DROP KEYSPACE"):  # what is there is in one of them
+            self.keyspaces.clear()
+            self.tables.clear()
+            self.records = None
         elif text.startswith("CREATE KEYSPACE"):
             assert quoted is not None
             self.keyspaces.add(quoted[1])

@@ -159,7 +159,7 @@ class SmallServer:
             return _error(failure, "as the test wants it")
         if first.verb == "USE":
             return RESULT, struct.pack(">i", SET_KEYSPACE) + _string(first.table.strip('"'))
-        if first.verb == "CREATE":
+        if first.verb in ("CREATE", "DROP"):
             changed = (_string(each) for each in ("CREATED", "KEYSPACE", "k"))
             return RESULT, struct.pack(">i", CHANGED) + b"".join(changed)
         if first.verb == "SELECT" and not more:

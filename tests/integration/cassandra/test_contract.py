@@ -2,6 +2,8 @@
 and on a small server that speaks what servers of today speak.
 """
 
+import asyncio
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -10,8 +12,17 @@ from uuid import uuid4
 
 import pytest
 
-from tenure.columns.opening import open_store
-from tenure.errors import Unsupported
+from tenure.base.keys import hashed_key
+from tenure.cli.columns_stores import imported
+from tenure.client.lease import Lease
+from tenure.columns.backends.cassandra.address import parse_address
+from tenure.columns.backends.cassandra.backend import CassandraBackend
+from tenure.columns.backends.cassandra.driver import CassandraDriver
+from tenure.columns.backends.cassandra.statements import Cql
+from tenure.columns.opening import StoreOpening, open_store
+from tenure.columns.owned_rows import OwnedRows
+from tenure.columns.tables import Family, Table
+from tenure.errors import LeaseLost, SchemaError, Unsupported
 from tenure.testing.contracts.store import MAIL, OpenTables, StoreContract
 from tests.integration.cassandra import cql_server, server
 from tests.integration.cassandra.server import Cassandra
@@ -55,6 +66,87 @@ class TestSmallServer(OnCassandra):
     def open_tables(self) -> Iterator[OpenTables]:
         with cql_server.small_server(cql_server.ORDERED) as running:
             yield tables_at(running.port, cql_server.DRIVER_OPTIONS)
+
+
+NAMED = "TENURE_CASSANDRA"
+"""A Cassandra or ScyllaDB of today, as host[:port]/keyspace; what its driver is told is named by
+TENURE_CASSANDRA_DRIVER, as for the commands. Keyspaces whose names begin with that one are made,
+and removed."""
+
+
+@pytest.mark.asyncio
+class TestServerOfToday(OnCassandra):
+    """It spreads rows by a hash, so that all tables here are hashed."""
+
+    @pytest.fixture
+    def open_tables(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenTables]:
+        where = os.environ.get(NAMED)
+        if not where:
+            pytest.skip(f"no Cassandra of today here: {NAMED} names none (host[:port]/keyspace)")
+        url = f"cassandra:{where}_{uuid4().hex[:12]}"
+        options = imported(os.environ.get("TENURE_CASSANDRA_DRIVER"))
+
+        def opening(*tables: Table) -> StoreOpening:
+            for table in tables:
+                monkeypatch.setattr(table, "kind", "hashed")
+            return open_store(url, *tables, create=True, driver=options)
+
+        yield opening
+        asyncio.run(drop_keyspace(url, options or {}))
+
+    async def test_rows_are_scanned_in_the_order_of_their_keys(
+        self, open_tables: OpenTables
+    ) -> None:
+        """All of them, in any order."""
+        async with open_tables(MAIL) as store:
+            for key in ("b", "a", "ab", "c"):
+                await store.insert(MAIL, key, {"profile": {"x": b""}})
+            await store.delete(MAIL, "c")
+            assert {row.key async for row in store.scan(MAIL)} == {"a", "ab", "b"}
+
+    async def test_names_of_every_type_keep_their_order(self, open_tables: OpenTables) -> None:
+        """Those of columns; rows have none."""
+        table = Table("ints", plain=Family(columns=int))
+        ordered = [-(1 << 63), -256, -1, 0, 1, 255, (1 << 63) - 1]
+        async with open_tables(table) as store:
+            columns = dict.fromkeys(reversed(ordered), b"")
+            await store.insert(table, "k", {"plain": columns})
+            assert [each.name for each in await store.get(table, "k", "plain")] == ordered
+
+    async def test_a_table_cannot_become_another(self, open_tables: OpenTables) -> None:
+        async with open_tables(MAIL):
+            pass
+        with pytest.raises(SchemaError, match="columns="):
+            await open_tables(Table("mail", log=Family(columns=str))).__aenter__()
+
+    async def test_what_a_former_owner_writes_is_refused(self, open_tables: OpenTables) -> None:
+        rooms = Table("rooms", kind="hashed", fenced_by="rooms", state=Family(columns=str))
+        opening = open_tables(MAIL)
+        async with opening as plain:
+            backend = plain.backend
+            assert isinstance(backend, CassandraBackend)
+            url = str(backend.address)
+        options = imported(os.environ.get("TENURE_CASSANDRA_DRIVER"))
+        async with open_store(url, rooms, create=True, fence="lwt", driver=options) as store:
+            former = await OwnedRows(store, rooms).load(lease(1), "attic")
+            await former.insert({"state": {"topic": b"tea"}})
+            present = await OwnedRows(store, rooms).load(lease(2), "attic")
+            with pytest.raises(LeaseLost):
+                await former.insert({"state": {"topic": b"late"}})
+            assert present.get("state", "topic").value == b"tea"
+
+
+def lease(number: int) -> Lease:
+    return Lease(hashed_key("attic"), number, 7, "rooms")
+
+
+async def drop_keyspace(url: str, options: Mapping[str, object]) -> None:
+    driver = CassandraDriver(parse_address(url), options)
+    await driver.connect()
+    try:
+        await driver.say(Cql(f'DROP KEYSPACE IF EXISTS "{driver.address.keyspace}"'))
+    finally:
+        await driver.close()
 
 
 def test_the_program_of_the_page_runs() -> None:

@@ -67,6 +67,7 @@ class CassandraBackend:
         options: Mapping[str, Any],
         clock: Callable[[], int] = lambda: time.time_ns() // 1_000,
     ) -> None:
+        self.address = address
         self._driver = CassandraDriver(address, options)
         self._tables = tables
         self._create = create
