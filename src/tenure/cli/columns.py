@@ -13,6 +13,7 @@ from cyclopts import App, Parameter
 from tenure.cli.columns_output import parsed, parsed_path, raw, shown_name, tell
 from tenure.cli.columns_stores import Driver, opened, path_of_url, reached, table_named, target
 from tenure.cli.output import EXAMPLE, say, show
+from tenure.cli.ring import add_commands
 from tenure.columns.backends.contract import Backend
 from tenure.columns.backends.embedded import EmbeddedBackend, in_steps
 from tenure.columns.checking import check as check_table
@@ -29,8 +30,9 @@ PROGRESS_SECONDS = 2.0
 app = App(
     name="columns",
     help="Look into a store of rows and columns, and look after it. A directory belongs to one "
-    "process at a time.",
+    "process at a time; clusters are what a manager says of them.",
 )
+add_commands(app)
 
 
 @app.command(help_epilogue=EXAMPLE.format("columns inspect rocksdb:/var/lib/app/mail"))

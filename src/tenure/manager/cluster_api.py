@@ -33,7 +33,7 @@ from tenure.protocol.topology.questions import (
     SetBalance,
     TakeBackChange,
 )
-from tenure.protocol.topology.records import Placement
+from tenure.protocol.topology.records import PLACEMENT_FORMS, Placement
 
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -48,7 +48,6 @@ RING_COMMANDS: Mapping[str, type[RingCommand]] = {
     "tables": MakeTable,
 }
 """Under these names a command is a path under its cluster; its fields are those of the body."""
-PLACEMENT_FORMS = "3; racks=3; or so many in each data centre, as in east=2,west=2"
 
 
 class NewCluster(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -89,7 +88,7 @@ class ClusterApi:
         check_is_json(request)
         try:
             body = msgspec.json.decode(await request.read(), type=NewCluster)
-            placement = placement_of(body.placement)
+            placement = Placement.read(body.placement)
         except (msgspec.MsgspecError, UnicodeDecodeError, ValueError) as error:
             way_out = (
                 f'the body is {{"name": ..., "placement": ...}}; a placement is {PLACEMENT_FORMS}'
@@ -163,24 +162,3 @@ def token_of(written: str) -> bytes:
     if not 1 <= len(token) <= TOKEN_BYTES:
         raise ValueError(f"a token has 1 to {TOKEN_BYTES} bytes, and not {len(token)}")
     return token
-
-
-def placement_of(written: str) -> Placement:
-    """A placement as people write it. Raises ValueError for what is none."""
-    try:
-        return _placement(written)
-    except (msgspec.ValidationError, ValueError):
-        raise ValueError(f"{written[:60]!r} is not a placement: write {PLACEMENT_FORMS}") from None
-
-
-def _placement(written: str) -> Placement:
-    if written.isdigit():
-        return msgspec.convert(["rack_unaware", int(written)], Placement)
-    pairs = [pair.partition("=") for pair in written.replace(" ", "").split(",")]
-    counts = {name: int(count) for name, _, count in pairs}
-    if len(counts) != len(pairs) or "" in counts:
-        raise ValueError(written)
-    if counts.keys() == {"racks"}:
-        return msgspec.convert(["rack_aware", counts["racks"]], Placement)
-    kinds = ["datacentre_aware", sum(counts.values()), sorted(counts.items())]
-    return msgspec.convert(kinds, Placement)

@@ -150,7 +150,7 @@ class ManagerService:
             timing=settings.timing,
             create_pools=listening.is_loopback if allowed is None else allowed,
             first_start=settings.first_start,
-            keeps_clusters=self.journal_url != "memory",
+            keeps_clusters=self._given_journal is not None or self.journal_url != "memory",
         )
 
     async def wait(self) -> None:

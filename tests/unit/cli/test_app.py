@@ -14,6 +14,8 @@ APPS = {
     "columns": (
         *("inspect", "get", "scan", "insert", "delete"),
         *("compact", "backup", "restore", "check", "copy"),
+        *("create", "forget", "clusters", "ring", "add", "remove", "replace"),
+        *("move", "take-back", "moves", "balance"),
     ),
     "token": ("new", "list", "remove"),
 }

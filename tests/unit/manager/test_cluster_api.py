@@ -9,13 +9,11 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from tenure.manager.cluster_api import placement_of
 from tenure.manager.config import ManagerSettings
 from tenure.manager.service import ManagerService
-from tenure.protocol.topology.messages import NodeRefused, NodeRequest, TopologyTold
-from tenure.protocol.topology.records import Node, Placement, Topology
-from tenure.wire.topology import decode_to_node, encode_topology
-from tenure.wire.versions import SUBPROTOCOLS
+from tenure.protocol.topology.messages import NodeRefused, TopologyTold
+from tenure.protocol.topology.records import Placement
+from tests.unit.manager.nodes import SocketNode, connected
 
 pytestmark = pytest.mark.asyncio
 
@@ -42,44 +40,8 @@ class Asker:
         async with self.session.post(self.url + path, json=body) as response:
             return response.status, await response.json()
 
-    async def node(self, name: str, number: int) -> "SocketNode":
-        socket = await self.session.ws_connect(f"{self.url}/v1/node", protocols=SUBPROTOCOLS)
-        node = Node(
-            id=number,
-            name=name,
-            address=f"http://10.0.0.{number}:7500",
-            token=bytes([number * 16]),
-        )
-        return SocketNode(socket, node)
-
-
-class SocketNode:
-    """A node that does at once whatever it is to do."""
-
-    def __init__(self, socket: aiohttp.ClientWebSocketResponse, node: Node) -> None:
-        self.socket, self.node = socket, node
-        self.topology: Topology | None = None
-        self.sequence = 0
-
-    async def ask(self, cluster: str = "chat") -> TopologyTold | NodeRefused:
-        self.sequence += 1
-        change = self.topology.change if self.topology else None
-        request = NodeRequest(
-            cluster=cluster,
-            node=self.node,
-            life=1,
-            sequence=self.sequence,
-            version=self.topology.version if self.topology else 0,
-            through=(change.joint or change.began) if change else 0,
-        )
-        await self.socket.send_bytes(encode_topology(request, 2))
-        while True:
-            told = decode_to_node(await self.socket.receive_bytes(), 2)
-            assert isinstance(told, TopologyTold | NodeRefused)
-            if isinstance(told, TopologyTold) and told.topology is not None:
-                self.topology = told.topology
-            if told.sequence == self.sequence:
-                return told
+    async def node(self, name: str, number: int) -> SocketNode:
+        return await connected(self.url, self.session, number, name)
 
 
 @pytest_asyncio.fixture
@@ -188,10 +150,10 @@ async def test_a_cluster_outlives_its_manager(tmp_path: Path) -> None:
 async def test_a_placement_is_written_as_people_write_it(
     written: str, placement: Placement
 ) -> None:
-    assert placement_of(written) == placement
+    assert Placement.read(written) == placement
 
 
 @pytest.mark.parametrize("written", ["", "0", "10", "racks", "east=2,east=1", "=3", "east=x"])
 async def test_what_is_no_placement_is_said(written: str) -> None:
     with pytest.raises(ValueError, match="is not a placement"):
-        placement_of(written)
+        Placement.read(written)

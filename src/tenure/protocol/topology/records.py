@@ -38,6 +38,7 @@ ChangeKind = Literal["add", "remove", "replace", "move"]
 PlacementKind = Literal["rack_unaware", "rack_aware", "datacentre_aware"]
 
 NO_NODE = 0
+PLACEMENT_FORMS = "3; racks=3; or so many in each data centre, as in east=2,west=2"
 
 
 class Placement(msgspec.Struct, frozen=True, array_like=True):
@@ -48,6 +49,29 @@ class Placement(msgspec.Struct, frozen=True, array_like=True):
     """The paper's N: of all data centres together."""
     datacentres: tuple[tuple[NodeName, Annotated[int, msgspec.Meta(ge=1, le=9)]], ...] = ()
     """How many of them are in each; sorted, and empty unless it is datacentre aware."""
+
+    @classmethod
+    def read(cls, written: str) -> "Placement":
+        """A placement as people write it. Raises ValueError for what is not one."""
+        try:
+            return cls._read(written.replace(" ", ""))
+        except ValueError:  # msgspec's own errors are ValueErrors, too
+            raise ValueError(
+                f"{written[:60]!r} is not a placement: write {PLACEMENT_FORMS}"
+            ) from None
+
+    @classmethod
+    def _read(cls, written: str) -> "Placement":
+        if written.isdigit():
+            return msgspec.convert(["rack_unaware", int(written)], cls)
+        pairs = [pair.partition("=") for pair in written.split(",")]
+        counts = {name: int(count) for name, _, count in pairs}
+        if len(counts) != len(pairs) or "" in counts:
+            raise ValueError(written)
+        if counts.keys() == {"racks"}:
+            return msgspec.convert(["rack_aware", counts["racks"]], cls)
+        kinds = ["datacentre_aware", sum(counts.values()), sorted(counts.items())]
+        return msgspec.convert(kinds, cls)
 
     def __str__(self) -> str:
         if self.kind == "datacentre_aware":

@@ -1,0 +1,58 @@
+"""Nodes of a cluster that are a socket each, and do at once whatever they are to do."""
+
+import aiohttp
+
+from tenure.protocol.topology.messages import (
+    NodeRefused,
+    NodeRequest,
+    RangeWeight,
+    TopologyTold,
+)
+from tenure.protocol.topology.records import Node, Topology
+from tenure.wire.topology import decode_to_node, encode_topology
+from tenure.wire.versions import SUBPROTOCOLS
+
+
+class SocketNode:
+    """A node that does at once whatever it is to do."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse, node: Node) -> None:
+        self.socket, self.node = socket, node
+        self.topology: Topology | None = None
+        self.sequence = 0
+        self.weights: tuple[RangeWeight, ...] = ()
+
+    async def ask(self, cluster: str = "chat") -> TopologyTold | NodeRefused:
+        self.sequence += 1
+        change = self.topology.change if self.topology else None
+        request = NodeRequest(
+            cluster=cluster,
+            node=self.node,
+            life=1,
+            sequence=self.sequence,
+            version=self.topology.version if self.topology else 0,
+            weights=self.weights,
+            through=(change.joint or change.began) if change else 0,
+        )
+        await self.socket.send_bytes(encode_topology(request, 2))
+        while True:
+            told = decode_to_node(await self.socket.receive_bytes(), 2)
+            assert isinstance(told, TopologyTold | NodeRefused)
+            if isinstance(told, TopologyTold) and told.topology is not None:
+                self.topology = told.topology
+            if told.sequence == self.sequence:
+                return told
+
+
+async def connected(
+    url: str, session: aiohttp.ClientSession, number: int, name: str = ""
+) -> SocketNode:
+    """A node that speaks to the manager at `url`."""
+    socket = await session.ws_connect(f"{url}/v1/node", protocols=SUBPROTOCOLS)
+    node = Node(
+        id=number,
+        name=name or f"n{number}",
+        address=f"http://10.0.0.{number}:7500",
+        token=bytes([number * 16]),
+    )
+    return SocketNode(socket, node)
