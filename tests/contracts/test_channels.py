@@ -10,8 +10,9 @@ from tenure.testing.clock import come_to_rest
 from tenure.transport import newcomers, websocket_channels
 from tenure.transport.channels import Channel, ChannelLost, Channels, Serve
 from tenure.transport.in_process_channels import MemoryChannelNetwork
-from tenure.transport.websocket_channels import WebSocketChannels
+from tenure.transport.websocket_channels import PATH, WebSocketChannels
 from tenure.wire.limits import CHUNK_BYTES, HAND_OFF_BYTES
+from tests.unit.manager.serving import go_before_the_answer
 
 pytestmark = pytest.mark.asyncio
 Test = Callable[[Channel], Awaitable[None]]
@@ -207,3 +208,15 @@ async def test_each_side_knows_where_the_other_is() -> None:
 
     await between(WebSocketChannels, serve, test)
     assert peers == ["127.0.0.1"]
+
+
+async def test_whoever_goes_before_it_is_answered_leaves_no_error_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    there = WebSocketChannels()
+    url = await there.listen("127.0.0.1:0", echo)
+    try:
+        await go_before_the_answer(url, PATH)
+    finally:
+        await there.close()
+    assert [each.getMessage() for each in caplog.records if each.levelname == "ERROR"] == []

@@ -328,6 +328,8 @@ async def _accepted(request: web.Request, *protocols: str) -> ManagerSocket:
             f"{request.method} {request.path} does not begin a WebSocket",
             "open a WebSocket here, as Owner and Lookup do",
         ) from error
+    except ConnectionError as error:  # nobody reads this; but aiohttp logs what it does not expect
+        raise HttpRefusal(400, "the client has gone", "connect again") from error
     return socket
 
 

@@ -43,7 +43,7 @@ class WebSocketChannels:
     async def listen(self, where: str, serve: Serve) -> str:
         """See `Channels.listen`."""
 
-        async def on_request(request: web.Request) -> web.WebSocketResponse:
+        async def on_request(request: web.Request) -> web.StreamResponse:
             socket = web.WebSocketResponse(
                 max_msg_size=HAND_OFF_BYTES,
                 heartbeat=PING_SECONDS,
@@ -52,8 +52,8 @@ class WebSocketChannels:
             )
             try:
                 await socket.prepare(request)
-            except ConnectionResetError:  # who connected has gone already
-                return socket
+            except ConnectionError:  # who connected has gone already: nobody reads an answer
+                return web.Response()
             if request.transport is not None:
                 newcomers.spoke(request.transport)
             channel = _WebSocketChannel(socket, self._open, request.remote or "")

@@ -4,6 +4,7 @@ import asyncio
 import io
 import json
 import socket
+import struct
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, NamedTuple, Self
@@ -94,6 +95,31 @@ class Events:
                 await self._happened.wait()
 
 
+def _upgrading(url: str, path: str) -> socket.socket:
+    parts = urlsplit(url)
+    raw = socket.create_connection((parts.hostname, parts.port))
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    raw.sendall(
+        f"GET {path} HTTP/1.1\r\nHost: {parts.netloc}\r\nUpgrade: websocket\r\n"
+        "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+        f"Sec-WebSocket-Protocol: {SUBPROTOCOLS[0]}\r\n"
+        "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n".encode()
+    )
+    return raw
+
+
+async def go_before_the_answer(url: str, path: str, times: int = 100) -> None:
+    """Clients that are killed right after they asked for a WebSocket."""
+    for i in range(times):
+        raw = _upgrading(url, path)
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        for _ in range(i % 8):
+            await asyncio.sleep(0)
+        raw.close()
+    async with RawSocket.connect(url, path):  # whatever came before has been dealt with
+        pass
+
+
 class RawSocket:
     """A client that can send frames that no library would, and that reads only when told to."""
 
@@ -104,16 +130,8 @@ class RawSocket:
     @classmethod
     @asynccontextmanager
     async def connect(cls, url: str, path: str) -> AsyncIterator[Self]:
-        parts = urlsplit(url)
-        raw = socket.create_connection((parts.hostname, parts.port))
-        raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        raw = _upgrading(url, path)
         reader, writer = await asyncio.open_connection(sock=raw, limit=4096)
-        writer.write(
-            f"GET {path} HTTP/1.1\r\nHost: {parts.netloc}\r\nUpgrade: websocket\r\n"
-            "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
-            f"Sec-WebSocket-Protocol: {SUBPROTOCOLS[0]}\r\n"
-            "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n".encode()
-        )
         answer = await reader.readuntil(b"\r\n\r\n")
         assert answer.startswith(b"HTTP/1.1 101 "), answer
         try:

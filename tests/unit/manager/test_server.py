@@ -21,7 +21,14 @@ from tenure.testing.contracts.transport import A_PROCESS
 from tenure.wire.lease import decode_to_lookup, decode_to_owner, encode
 from tenure.wire.limits import REQUEST_BYTES
 from tenure.wire.versions import NEWEST, SUBPROTOCOLS
-from tests.unit.manager.serving import Events, RawSocket, Serving, masked, serving
+from tests.unit.manager.serving import (
+    Events,
+    RawSocket,
+    Serving,
+    go_before_the_answer,
+    masked,
+    serving,
+)
 
 pytestmark = pytest.mark.asyncio
 
@@ -48,6 +55,14 @@ def join(introduction: Introduction) -> Join:
         manager_nonce=introduction.manager_nonce,
         sequence=1,
     )
+
+
+async def test_clients_that_go_before_they_are_answered_leave_no_errors_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with serving() as manager:
+        await go_before_the_answer(manager.service.url, "/v1/owner")
+    assert [each.getMessage() for each in caplog.records if each.levelname == "ERROR"] == []
 
 
 async def test_an_owner_is_introduced_and_joins() -> None:
