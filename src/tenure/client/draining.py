@@ -5,14 +5,14 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from tenure.base.instants import SECOND_NS, Instant
+from tenure.base.instants import SECOND_NS, Instant, in_seconds, seconds
 from tenure.base.ranges import WHOLE
 from tenure.client.guard import Guards
 from tenure.client.hand_off.transfers import Transfers
 from tenure.client.shell import Shell
 from tenure.protocol.lease.owner.events import DrainRequested, OwnerView
 
-RECONNECT_SECONDS = 1.0
+RECONNECT_NS = SECOND_NS
 """For an owner that leaves with nothing in its hands: a lost connection is made again sooner, and a
 manager that is there should hear of it."""
 SETTLING_PART = 0.75
@@ -39,56 +39,50 @@ class OwnerDrain:
         self._closed = closed
         self._log = log
 
-    async def run(self, seconds: float) -> None:
+    async def run(self, patience: float) -> None:
         """Go on serving until all bodies are done that are to finish, and then until everything is
-        handed over, or given back, or that has taken `seconds`.
+        handed over, or given back, or that has taken `patience` seconds.
         """
-        loop = asyncio.get_running_loop()
-        ends_at = loop.time() + seconds
+        ends_at = Instant(self._shell.clock() + seconds(patience))
         if self._guards.finishing():
-            await self._finish(seconds if self._transfers is None else seconds * SETTLING_PART)
-        left_over = ends_at - loop.time()
-        if self._transfers is not None and left_over > 0:
-            settling_ns = int(left_over * SETTLING_PART * SECOND_NS)
-            self._transfers.settle_by = Instant(self._shell.clock() + settling_ns)
-            await self._hand_over_all(left_over)
+            await self._finish(patience if self._transfers is None else patience * SETTLING_PART)
+        now = self._shell.clock()
+        if self._transfers is not None and now < ends_at:
+            self._transfers.settle_by = Instant(now + int((ends_at - now) * SETTLING_PART))
+            await self._hand_over_all(now, ends_at)
 
-    async def _finish(self, seconds: float) -> None:
+    async def _finish(self, patience: float) -> None:
         finished = asyncio.Event()
         self._guards.when_finished((WHOLE,), lambda: self._shell.call(finished.set))
-        try:
-            async with asyncio.timeout(seconds):
-                await finished.wait()
-        except TimeoutError:
+        by = Instant(self._shell.clock() + seconds(patience))
+        if not await self._shell.happens(finished, by):
             self._log.warning(
                 "%s leaves before %d guarded bodies that were to finish are done: it has waited "
                 "for them for %g s",
                 self._shell.name,
                 self._guards.finishing(),
-                seconds,
+                patience,
             )
 
-    async def _hand_over_all(self, seconds: float) -> None:
-        limit, view, counts = seconds, self._view(), self._shell.counts
+    async def _hand_over_all(self, now: Instant, ends_at: Instant) -> None:
+        by, view, counts = ends_at, self._view(), self._shell.counts
         if view.is_searching and not (view.listed or view.copies):
-            limit = min(limit, RECONNECT_SECONDS)  # nothing to hand over, and nobody to tell
+            by = min(by, Instant(now + RECONNECT_NS))  # nothing to hand over, and nobody to tell
         handed_before = counts["ranges handed over"]
         self._shell.post(DrainRequested())
-        try:
-            async with asyncio.timeout(limit):
-                await self._closed.wait()
+        if await self._shell.happens(self._closed, by):
             handed = counts["ranges handed over"] - handed_before
             self._log.info("%s has handed over %d ranges, and leaves", self._shell.name, handed)
-        except TimeoutError:
-            view = self._view()
-            held = view.leases + view.copies
-            if not held:
-                return  # its term ran out meanwhile
-            counts["drains cut short"] += 1
-            self._log.warning(
-                "%s could not hand over everything within %.3g s: it returns %d ranges without "
-                "their state, and their loss is signalled",
-                self._shell.name,
-                seconds,
-                held,
-            )
+            return
+        view = self._view()
+        held = view.leases + view.copies
+        if not held:
+            return  # its term ran out meanwhile
+        counts["drains cut short"] += 1
+        self._log.warning(
+            "%s could not hand over everything within %.3g s: it returns %d ranges without "
+            "their state, and their loss is signalled",
+            self._shell.name,
+            in_seconds(ends_at - now),
+            held,
+        )

@@ -18,6 +18,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
+from tenure.base.instants import Instant
 from tenure.base.machine import Machine
 from tenure.base.noted import Level, Noted
 from tenure.client.callbacks import STUCK_SECONDS, Callbacks, Job
@@ -231,6 +232,21 @@ class Shell(Generic[E, A, M]):
 
         self.callbacks.put(Job("", None, None, "", then=tell))
         await made.wait()
+
+    async def happens(self, event: asyncio.Event, by: Instant) -> bool:
+        """Wait for `event`, but no longer than until `by` on the machine's clock: whether it has
+        happened.
+        """
+        over = asyncio.Event()
+        waits = [asyncio.ensure_future(each.wait()) for each in (event, over)]
+        alarm = self.driver.timers(by, over.set)
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            alarm.cancel()
+            for each in waits:
+                each.cancel()
+        return event.is_set()
 
     def have_entered(self) -> None:
         """The client can be used from here on."""

@@ -114,7 +114,7 @@ async def test_leaving_goes_on_serving_until_they_are_done(cluster: InProcessClu
         await cluster.turn(SOON)
         jobs = Jobs(owner)
         await jobs.begin(KEY, finish=True)
-        leaving = asyncio.ensure_future(owner.close())
+        leaving = asyncio.ensure_future(owner.close(drain=4 * TERM))
         await cluster.turn(3 * TERM)
         assert not leaving.done()
         assert owner.check(KEY)
@@ -134,7 +134,9 @@ async def test_leaving_waits_for_them_for_as_long_as_it_drains(
         await cluster.turn(SOON)
         jobs = Jobs(owner)
         await jobs.begin(KEY, finish=True)
-        await owner.close(drain=drain)
+        leaving = asyncio.ensure_future(owner.close(drain=drain))
+        await cluster.turn(SOON)
+        await leaving
         assert isinstance(
             (await asyncio.gather(jobs.tasks[KEY], return_exceptions=True))[0], LeaseLost
         )

@@ -74,7 +74,7 @@ class Stage:
         return ClusterEnvironment(self.cluster)
 
     async def until(self, condition: Callable[[], object]) -> None:
-        """Turn the clock, a thousand times at least: an owner that leaves drains by real time."""
+        """Turn the clock, a thousand times at least: a store's thread has a time of its own."""
         steps, gives_up_at = 0, time.monotonic() + PATIENCE_SECONDS
         while steps < LEAST_STEPS or time.monotonic() < gives_up_at:
             if condition():

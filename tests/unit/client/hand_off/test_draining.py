@@ -9,11 +9,10 @@ import pytest
 import pytest_asyncio
 
 from tenure import KeyedState
-from tenure.client import draining as of_client
 from tenure.client.owner import Owner
 from tenure.errors import ClosedError
 from tenure.testing.cluster import InProcessCluster
-from tests.unit.client.hand_off.stage import Member, Stage, on_stage, turn_patience_too
+from tests.unit.client.hand_off.stage import Member, Stage, on_stage
 
 WATCHDOG = 1.0
 LONG = 30.0
@@ -94,9 +93,8 @@ async def test_an_application_that_hangs_while_it_drains_serves_nothing_and_the_
 
 @pytest.mark.asyncio
 async def test_with_nothing_held_and_nobody_there_it_waits_no_drain_and_speaks_of_no_loss(
-    stage: Stage, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(of_client, "RECONNECT_SECONDS", 0.0)
     source = await stage.first()
     stage.cluster.kill_manager()
     await stage.until(lambda: not source.owner.ranges)
@@ -108,9 +106,8 @@ async def test_with_nothing_held_and_nobody_there_it_waits_no_drain_and_speaks_o
 
 @pytest.mark.asyncio
 async def test_a_term_that_runs_out_while_it_drains_leaves_nothing_to_speak_of(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
-    turn_patience_too(stage, monkeypatch)
     source = await stage.first()
     stage.cluster.kill_manager()
     leaving = asyncio.ensure_future(source.owner.close(drain=3))
