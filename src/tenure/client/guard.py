@@ -39,13 +39,11 @@ class Guards:
         board: Board,
         clock: Clock,
         name: str,
-        pool: str,
         find: Callable[[UserKey], str | None],
     ) -> None:
         self.board = board
         self.clock = clock
         self.name = name
-        self.pool = pool
         self._find = find
         """Where a key is believed to be served, other than here."""
         self.expires_at = Instant(0)
@@ -172,18 +170,18 @@ class Guards:
         address = self._find(key)
         elsewhere = "that Lookup.find names" if address is None else f"at {address}"
         return NotOwner(
-            f"{self.name} does not hold {key!r} of the pool {self.pool!r} now. Send the request "
-            f"to the owner {elsewhere} (a service answers 421 Misdirected Request), or, just after "
-            "starting, wait for ready()",
+            f"{self.name} does not hold {key!r} now. Send the request to the owner {elsewhere} "
+            "(a service answers 421 Misdirected Request), or, just after starting, wait for "
+            "ready()",
             address=address,
         )
 
     def lease_lost(self, key: UserKey, lease: Lease) -> LeaseLost:
         """The error on leaving."""
         return LeaseLost(
-            f"{self.name} lost {key!r} of the pool {self.pool!r}, lease number {lease.number}, "
-            "while the guarded body ran: another owner may have served it meanwhile. What the body "
-            "did elsewhere may have to be checked, or fenced with the lease number"
+            f"{self.name} lost {key!r}, lease number {lease.number}, while the guarded body "
+            "ran: another owner may have served it meanwhile. What the body did elsewhere may have "
+            "to be checked, or fenced with the lease number"
         )
 
 

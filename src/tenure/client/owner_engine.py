@@ -104,7 +104,7 @@ class OwnerEngine:
         self.board = board
         self.on_grant = on_grant
         self.on_revoke = on_revoke
-        self.guards = Guards(board, environment.clock, name, config.pool, find)
+        self.guards = Guards(board, environment.clock, name, find)
         self.ready: Future[None] = Future()
         """Done when it holds something for the first time."""
         self._environment = environment

@@ -10,6 +10,7 @@ import pytest
 
 from tenure.cli.app import run
 from tenure.manager.steering_verbs import VERBS
+from tenure.protocol.balance.policy import Plan, Situation
 from tests.integration.owner import WireOwner
 from tests.unit.manager.serving import Serving, serving
 
@@ -43,6 +44,24 @@ async def with_ann() -> AsyncIterator[tuple[Serving, WireOwner]]:
 async def to(manager: Serving, *arguments: str, code: int = 0) -> None:
     arguments = (*arguments, "--manager", manager.service.url)
     assert await asyncio.to_thread(run, arguments) == code
+
+
+async def test_why_and_status_say_that_a_policy_fails(capsys: Capture) -> None:
+    def fails(situation: Situation) -> Plan:
+        del situation
+        raise ZeroDivisionError("division by zero")
+
+    async with with_ann() as (manager, _):
+        leader = manager.service.engine._machine.leader
+        assert leader is not None
+        leader.pools["rooms"].planner.policy = fails
+        await to(manager, "freeze", "rooms")
+        trouble = "ZeroDivisionError: division by zero"
+        _, status = await manager.get("/v1/status")
+        assert status["troubles"] == {"rooms": trouble}
+        capsys.readouterr()
+        await to(manager, "why", "rooms", "a")
+    assert f"the pool is not balanced: {trouble}" in " ".join(capsys.readouterr().out.split())
 
 
 async def test_commands_say_what_they_did(capsys: Capture) -> None:

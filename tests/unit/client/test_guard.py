@@ -57,7 +57,7 @@ async def test_the_body_is_cancelled_when_the_lease_is_lost(stage: Stage) -> Non
     serving = asyncio.create_task(serve())
     await come_to_rest()
     await stage.lose()
-    with pytest.raises(LeaseLost, match=r"lost 'a' of the pool 'rooms', lease number \d+, while"):
+    with pytest.raises(LeaseLost, match=r"of pool 'rooms' lost 'a', lease number \d+, while"):
         await serving
     assert reached == ["inside", "cleaned up"]
     assert not serving.cancelled()

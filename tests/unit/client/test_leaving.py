@@ -77,7 +77,7 @@ async def test_leaving_twice_does_nothing_and_nothing_is_held_after_it(
     assert owner.loads() == ()
     owner.record_load("a", 1)
     owner.alive()
-    with pytest.raises(NotOwner, match="does not hold 'a' of the pool 'rooms' now"):
+    with pytest.raises(NotOwner, match="of pool 'rooms' does not hold 'a' now"):
         async with owner.guard("a"):
             raise AssertionError("not held")
     with pytest.raises(ClosedError, match="this Owner was left; make another"):

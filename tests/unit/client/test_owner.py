@@ -460,7 +460,7 @@ async def test_a_probe_needs_a_watchdog() -> None:
 
 async def test_a_guard_of_a_key_that_is_not_held_is_not_entered(cluster: InProcessCluster) -> None:
     async with cluster.owner() as owner:
-        with pytest.raises(NotOwner, match=r"does not hold 'a' of the pool 'rooms' now\. Send"):
+        with pytest.raises(NotOwner, match=r"of pool 'rooms' does not hold 'a' now\. Send"):
             async with owner.guard("a"):
                 raise AssertionError("the body ran")
         with pytest.raises(NotOwner), owner.guard("a"):

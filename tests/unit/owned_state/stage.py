@@ -30,7 +30,7 @@ class Holder:
 
     def _begin(self, kind: PoolKind) -> None:
         self.board = Board(kind, self.clock)
-        self.guards = Guards(self.board, self.clock, self.name, "carts", lambda _: None)
+        self.guards = Guards(self.board, self.clock, self.name, lambda _: None)
         self.state.belong_to(self.name, kind, lambda: self.has_ended)
         self.state.guard_with(self.guards)
         self.board.open()

@@ -28,7 +28,7 @@ TURNS = 600
 def guards() -> Guards:
     """Of an owner that holds nothing."""
     board = Board("hashed", boot_clock)
-    return Guards(board, boot_clock, "an owner", "rooms", lambda _: None)
+    return Guards(board, boot_clock, "an owner", lambda _: None)
 
 
 class State(KeyedState[int]):
