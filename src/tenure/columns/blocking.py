@@ -8,11 +8,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from functools import wraps
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
+from tenure.base.names import shown
 from tenure.columns.owned_rows import ROWS, HeldLease, OwnedRow, OwnedRows
 from tenure.columns.requests import Consistency
 from tenure.columns.results import Row
 from tenure.columns.store import FIRST, ColumnStore
 from tenure.columns.tables import Table
+from tenure.errors import ConfigurationError
 from tenure.runtime.loops import LoopThread
 
 P = ParamSpec("P")
@@ -123,6 +125,10 @@ class BlockingOwnedRows(Blocking[OwnedRows]):
     """`OwnedRows` of a store that was entered with `with`: `load` waits, and so do the rows."""
 
     def __init__(self, store: BlockingStore, table: Table, *, limit: int = ROWS) -> None:
+        if not isinstance(store, BlockingStore):
+            raise ConfigurationError(
+                f"BlockingOwnedRows take a store that was entered with `with`, not {shown(store)}"
+            )
         super().__init__(store.store, store.thread, OwnedRows(store.store, table, limit=limit))
 
     def load(self, lease: HeldLease, key: str | bytes | int) -> BlockingOwnedRow:

@@ -92,6 +92,12 @@ def open_store(
         raise ConfigurationError(f"the URL of a store is a str, not {shown(url)}")
     if sync not in ("normal", "fast"):
         raise ConfigurationError(f"sync is 'normal' or 'fast', not {shown(sync)}")
+    if log is not None and not isinstance(log, str | Path):
+        raise ConfigurationError(f"log is a directory, not {shown(log)}")
+    if options is not None and not isinstance(options, EngineOptions):
+        raise ConfigurationError(f"options are EngineOptions(...), not {shown(options)}")
+    if driver is not None and not isinstance(driver, Mapping):
+        raise ConfigurationError(f"driver is a dict of arguments, not {shown(driver)}")
     backend = _backend(url, tables, sync, log, options, create=create, fence=fence, driver=driver)
     return StoreOpening(ColumnStore(backend, declared))
 

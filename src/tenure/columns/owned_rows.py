@@ -74,6 +74,13 @@ class OwnedRows:
     """
 
     def __init__(self, store: ColumnStore, table: Table, *, limit: int = ROWS) -> None:
+        if not isinstance(store, ColumnStore):
+            raise ConfigurationError(
+                f"OwnedRows take a store that was entered with `async with`, not {shown(store)}; "
+                "with `with` there are BlockingOwnedRows"
+            )
+        if not isinstance(table, Table):
+            raise ConfigurationError(f"{shown(table)} is not a Table")
         if not table.fenced_by:
             raise ConfigurationError(
                 f"the table {table.name!r} is not fenced: declare it with fenced_by=POOL, or use "
@@ -107,6 +114,11 @@ class OwnedRows:
         return row
 
     def _check(self, lease: HeldLease, key: str | bytes | int) -> None:
+        if not all(hasattr(lease, each) for each in ("key", "number", "journal", "pool")):
+            raise ConfigurationError(
+                f"load takes the lease of owner.guard or owner.check, not {shown(lease)}; check "
+                "returns None where this process does not own the key"
+            )
         if lease.pool != self._table.fenced_by:
             raise ConfigurationError(
                 f"the lease is of the pool {lease.pool!r}, and the table {self._table.name!r} is "

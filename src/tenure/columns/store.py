@@ -249,7 +249,7 @@ class ColumnStore:
 
     def _check(self, table: Table) -> None:
         self.check()
-        if self.tables.get(getattr(table, "name", "")) is not table:
+        if not isinstance(table, Table) or self.tables.get(table.name) is not table:
             raise SchemaError(
                 f"{shown(table)} is not a table of this store: pass it to open_store as well"
             )

@@ -125,6 +125,8 @@ class Table:
             raise SchemaError(f"kind is 'ordered' or 'hashed', not {kind!r}")
         if writes not in ("quorum", "async"):
             raise SchemaError(f"writes is 'quorum' or 'async', not {writes!r}")
+        if not isinstance(fenced_by, str):
+            raise SchemaError(f"fenced_by is the name of a pool, not {shown(fenced_by)}")
         if not families:
             raise SchemaError(f"the table {name!r} has no family: add one, as in state=Family(...)")
         for each in (name, *families):

@@ -2,17 +2,19 @@
 
 import json
 import os
+import pkgutil
 import resource
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tenure.columns.engines.directory import LOG_MARK, MARK
+from tenure.columns.engines.directory import LOG_MARK, MARK, prepare
 from tenure.columns.engines.rocksdb import EngineOptions, RocksEngine
 from tenure.columns.opening import open_store
 from tenure.columns.tables import Family, Table
@@ -249,3 +251,71 @@ def test_families_become_files_by_their_number_of_entries(tmp_path: Path) -> Non
     engine = RocksEngine.open(tmp_path / "store")
     assert engine.figures()["a.b"]["bytes"] > 0
     engine.close()
+
+
+class Power(BaseException):
+    """It failed."""
+
+
+@pytest.mark.parametrize("step", ["os.fsync", "pathlib.Path.rename", "os.open"])
+@pytest.mark.parametrize("nth", range(4))
+def test_a_store_whose_making_the_power_ended_is_made_again(
+    step: str, nth: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, log = tmp_path / "store", tmp_path / "log"
+    module, _, name = step.rpartition(".")
+    left = [nth]
+    whole = getattr(pkgutil.resolve_name(module), name)
+
+    def fail(*arguments: object, **named: object) -> object:
+        if not left[0]:
+            raise Power
+        left[0] -= 1
+        return whole(*arguments, **named)
+
+    with monkeypatch.context() as failing, suppress(Power):
+        failing.setattr(step, fail)
+        prepare(path, log)
+    with open_store(f"rocksdb:{path}", TABLE, log=log) as store:
+        store.insert(TABLE, "k", {"f": {"x": b"1"}})
+    with open_store(f"rocksdb:{path}", TABLE, log=log) as store:
+        assert store.get(TABLE, "k", "f", "x").value == b"1"
+
+
+MAKER = """
+import sys
+from tenure.columns.engines.directory import prepare
+from pathlib import Path
+sys.stdin.readline()
+prepare(Path(sys.argv[1]) / "store", Path(sys.argv[1]) / "log")
+"""
+
+
+def test_processes_that_make_one_store_at_once_agree(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", MAKER, str(tmp_path)]
+    makers = [subprocess.Popen(command, stdin=subprocess.PIPE) for _ in range(3)]
+    for maker in makers:
+        maker.communicate(b"now\n")
+        assert maker.returncode == 0
+    with open_store(f"rocksdb:{tmp_path / 'store'}", TABLE, log=tmp_path / "log") as store:
+        store.insert(TABLE, "k", {"f": {"x": b"1"}})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"log": 3},
+        {"options": 3},
+        {"options": {"log_bytes": 1}},
+        {"driver": "x"},
+        {"sync": None},
+    ],
+)
+def test_an_argument_of_a_wrong_kind_is_named(given: dict[str, Any], tmp_path: Path) -> None:
+    [name] = given
+    with pytest.raises(ConfigurationError, match=name):
+        open_store(f"rocksdb:{tmp_path / 'store'}", TABLE, **given)
+    for each in ("log_bytes", "family_bytes", "family_entries", "cache_bytes"):
+        for wrong in (None, 0, -1, "1", 1 << 60):
+            with pytest.raises(ConfigurationError, match=each):
+                EngineOptions(**{each: wrong})  # type: ignore[arg-type]

@@ -138,6 +138,13 @@ async def test_a_table_with_a_fence_takes_no_write_without_a_lease() -> None:
         kept = OwnedRows(store, ROOMS)
         with pytest.raises(ConfigurationError, match="another key"):
             await kept.load(lease(5, "cellar"), "attic")
+        for wrong in (None, 5, "attic"):
+            with pytest.raises(ConfigurationError, match="does not own the key"):
+                await kept.load(wrong, "attic")  # type: ignore[arg-type]
+            with pytest.raises(ConfigurationError, match="not a Table"):
+                OwnedRows(store, wrong)  # type: ignore[arg-type]
+            with pytest.raises(ConfigurationError, match="entered with `async with`"):
+                OwnedRows(wrong, ROOMS)  # type: ignore[arg-type]
         with pytest.raises(ConfigurationError, match="of the pool 'others'"):
             await kept.load(lease(5, pool="others"), "attic")
 

@@ -7,6 +7,7 @@ a store, of which format, and where its log is; and a directory of logs says of 
 does not fit is refused before RocksDB sees it.
 """
 
+import fcntl
 import os
 from functools import cache
 from pathlib import Path
@@ -60,8 +61,7 @@ def prepare(path: Path, log: Path | None) -> None:
     for each in (path, log):
         if each is not None and each.exists() and not each.is_dir():
             raise ConfigurationError(f"{each} is not a directory; name one for the store")
-    if not path.exists() or not any(path.iterdir()):
-        _make(path, log)
+    if _is_blank(path) and _make(path, log):
         return
     said = read_mark(path)
     where = Path(said.log) if said.log else None
@@ -125,16 +125,42 @@ def _read(file: Path) -> StoreMark | None:
         ) from None
 
 
-def _make(path: Path, log: Path | None) -> None:
-    """Say first what it is: a directory without a mark is never touched again."""
+def _is_blank(path: Path) -> bool:
+    return not path.exists() or all(each.name == f".{MARK}" for each in path.iterdir())
+
+
+def _make(path: Path, log: Path | None) -> bool:
+    """Say first what it is: a directory without a mark is never touched again. False where another
+    process has made it meanwhile.
+
+    The mark of the directory comes last, so that one which was not made whole is made again.
+    """
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if not _is_blank(path):
+            return False
+        _mark(path, log)
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def _mark(path: Path, log: Path | None) -> None:
     said = StoreMark(FORMAT, uuid4().hex, "" if log is None else str(log.resolve()))
     if log is not None:
-        if log.exists() and any(log.iterdir()):
+        if log.exists() and any(each.name not in _of_making(LOG_MARK) for each in log.iterdir()):
             raise ConfigurationError(
                 f"{log} is not empty: name a directory for the commit log of this store alone"
             )
         _write(log, LOG_MARK, said)
     _write(path, MARK, said)
+
+
+def _of_making(name: str) -> tuple[str, str]:
+    """The names of a mark, before and after it is whole."""
+    return name, f".{name}"
 
 
 def mark_backup(path: Path) -> None:
@@ -143,11 +169,14 @@ def mark_backup(path: Path) -> None:
 
 
 def _write(directory: Path, name: str, said: StoreMark) -> None:
+    """Have the mark there whole, or not at all, whenever the power fails."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with (directory / name).open("wb") as file:
+    draft = directory / f".{name}"
+    with draft.open("wb") as file:
         file.write(msgspec.json.encode(said) + b"\n")
         file.flush()
         os.fsync(file.fileno())
+    draft.rename(directory / name)
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -19,8 +19,10 @@ from weakref import WeakSet, ref
 
 import msgspec
 
+from tenure.base.names import shown
 from tenure.columns.engines.contract import Entry
 from tenure.columns.engines.directory import Translated, mark_backup, prepare, rocksdict
+from tenure.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from rocksdict import ColumnFamily, Options, Rdict, RdictIter
@@ -57,6 +59,12 @@ class EngineOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Blocks of files that are kept in memory, of all families together."""
     statistics: bool = False
     """Count blocks and much else; it costs a few percent."""
+
+    def __post_init__(self) -> None:
+        for name in ("log_bytes", "family_bytes", "family_entries", "cache_bytes"):
+            given = getattr(self, name)
+            if type(given) is not int or not 0 < given < 1 << 48:
+                raise ConfigurationError(f"{name} is a number from 1, not {shown(given)}")
 
 
 class RocksCursor:
