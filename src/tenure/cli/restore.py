@@ -67,6 +67,10 @@ def _show_copy(url: str, copy: RestoredCopy) -> None:
         leases = sum(len(table.held_by(owner)) for owner in table.members)
         owners = len(table.members)
         rows.append((f"pool {name}", f"{table.kind}, {owners} owners, {leases} leases"))
+    for name, cluster in sorted(copy.history.clusters.states.items()):
+        topology = cluster.topology
+        kept = f"version {topology.version}, {len(topology.nodes)} nodes"
+        rows.append((f"cluster {name}", f"{kept}, {len(topology.tables)} tables"))
     show(("what", "in the copy"), rows, empty="")
 
 
@@ -82,6 +86,10 @@ def _show_plan(copy: RestoredCopy) -> None:
     rows += [
         (f"pool {pool.pool}", f"{pool.kind}, 0 owners, 0 leases, numbers from {pool.next_number}")
         for pool in begun.state.pools
+    ]
+    rows += [
+        (f"cluster {cluster.topology.cluster}", "its topology is read back from its nodes")
+        for cluster in begun.state.clusters
     ]
     show(("what", "restored"), rows, empty="")
     say(f"nothing was changed; without --dry-run it is watched for {watch} s, then restored")

@@ -48,12 +48,12 @@ async def read_copy(journal: Restorable[AnyRecord, State]) -> RestoredCopy:
     history = LeaseHistory(found.state, found.state_lsn)
     for record in found.records:
         history.apply(record)
-    if not history.tables:
+    if not history.tables and not history.clusters.states:
         # Also: a journal that has granted nothing believes --first-start, and this one must not.
         raise ConfigurationError(
-            f"the journal ends at LSN {history.lsn} and knows no pool, so there is nothing in it "
-            "to go on from: move it away, and start the managers with a new one; nothing was "
-            "changed"
+            f"the journal ends at LSN {history.lsn} and knows no pool and no cluster, so there is "
+            "nothing in it to go on from: move it away, and start the managers with a new one; "
+            "nothing was changed"
         )
     return RestoredCopy(found.journal, history.lsn, seat, history)
 

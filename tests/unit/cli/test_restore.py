@@ -13,7 +13,9 @@ from tenure.journals import open_journal
 from tenure.protocol.lease.messages import Entry
 from tenure.protocol.lease.records import Changed, Joined, PoolCreated
 from tenure.protocol.log.journal import Mandate
+from tenure.protocol.topology.history import TopologySet
 from tenure.testing.contracts.journal import lead
+from tenure.testing.contracts.records import A_TOPOLOGY
 from tenure.wire.lease_records import LEASE_RECORDS
 from tests.unit.cli.test_commands import free_port
 
@@ -152,3 +154,18 @@ def test_progress_is_told_every_few_seconds(capsys: Capture) -> None:
         ["  4 s left"],
         ["  2 s left"],
     ]
+
+
+def test_a_journal_of_a_cluster_alone_can_be_restored(tmp_path: Path, capsys: Capture) -> None:
+    url = f"sqlite:{tmp_path}/journal.sqlite"
+
+    async def write() -> None:
+        opened = open_journal(url, LEASE_RECORDS)
+        await opened.append(await lead(opened), 0, (TopologySet(A_TOPOLOGY),))
+        await opened.close()
+
+    asyncio.run(write())
+    assert run(["restore", "--journal", url, "--dry-run"]) == 0
+    lines = told(capsys)
+    assert ["cluster chat", "version 17, 3 nodes, 1 tables"] in lines
+    assert ["cluster chat", "its topology is read back from its nodes"] in lines

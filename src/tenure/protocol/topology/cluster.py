@@ -120,6 +120,8 @@ class LedCluster:
         self._weights = None
         if self._state.restored:
             self._read_back()
+        elif self._is_behind:  # another topology of that version is out there
+            self.desk.note(TopologyKind.AHEAD, self.name, self.trouble)
         else:
             self._know(request.node)
             self._go_on()
@@ -129,7 +131,7 @@ class LedCluster:
         topology, is_restored = self.topology, self._state.restored
         is_new = topology.version != request.version and not is_restored
         told = self._told(request.sequence, topology if is_new else None)
-        self.desk.send(connection, replace(told, wanted=is_restored))
+        self.desk.send(connection, replace(told, wanted=is_restored, life=request.life))
 
     def _told(self, sequence: int, topology: Topology | None) -> TopologyTold:
         return TopologyTold(
@@ -145,7 +147,11 @@ class LedCluster:
     ) -> None:
         self.desk.note(TopologyKind.REFUSED_NODE, self.name, f"{request.node.name}: {detail}")
         refused = NodeRefused(
-            sequence=request.sequence, node=request.node.id, reason=reason, detail=detail
+            sequence=request.sequence,
+            node=request.node.id,
+            reason=reason,
+            detail=detail,
+            life=request.life,
         )
         self.desk.send(connection, refused)
 
@@ -281,16 +287,20 @@ class LedCluster:
             self._go_on()
 
     @property
+    def _is_behind(self) -> bool:
+        """Whether a node has a later topology than the journal, which so must be an old copy."""
+        return max(self.sessions.versions(), default=0) > self.topology.version
+
+    @property
     def trouble(self) -> str:
         """Why nothing can be changed; empty if something can."""
         if self._state.restored:
             found = latest(self.topology, self.sessions.topologies())
             why = missing(found, self.sessions.told())
             return f"the journal was restored, and the topology is being read back: {why}"
-        ahead = max(self.sessions.versions(), default=0)
-        if ahead > self.topology.version:
-            mine = self.topology.version
-            return f"a node has version {ahead} of the topology, and this journal {mine}"
+        if self._is_behind:
+            theirs, mine = max(self.sessions.versions()), self.topology.version
+            return f"a node has version {theirs} of the topology, and this journal {mine}"
         return ""
 
     # --- commands ---

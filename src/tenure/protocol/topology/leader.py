@@ -19,7 +19,7 @@ from tenure.protocol.topology.balancing import Balancing
 from tenure.protocol.topology.change import ChangeRefused
 from tenure.protocol.topology.cluster import ClusterDesk, LedCluster
 from tenure.protocol.topology.history import ClusterDeleted, Clusters, TopologySet
-from tenure.protocol.topology.limits import CLUSTERS
+from tenure.protocol.topology.limits import CLUSTERS, NODES
 from tenure.protocol.topology.messages import NodeRefused, NodeRequest
 from tenure.protocol.topology.noted import TopologyKind
 from tenure.protocol.topology.questions import (
@@ -175,6 +175,11 @@ class TopologyLeader:
             raise ChangeRefused(
                 "this manager's journal is memory, and would forget a cluster when it ends",
                 "start it with --journal sqlite:PATH or etcd:URL,URL,...",
+            )
+        if wanted.first_nodes > NODES:
+            raise ChangeRefused(
+                f"{wanted.first_nodes} first nodes, where a cluster has {NODES} at most",
+                "name fewer",
             )
         if len(self.led) >= CLUSTERS:
             raise ChangeRefused(f"there are {CLUSTERS} clusters, which are the most", "delete one")

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
-from tenure.base.numbers import JournalId, Nonce, Number
+from tenure.base.numbers import JournalId, Number
 from tenure.protocol.topology.records import ClusterId, ClusterName, Node, NodeId, Topology
 
 Detail: TypeAlias = Annotated[str, msgspec.Meta(max_length=1000)]
@@ -45,8 +45,9 @@ class NodeRequest(TopologyMessage, frozen=True, kw_only=True):
     cluster_id: ClusterId = 0
     """0 before it was told one."""
     node: Node
-    life: Nonce
-    """Drawn at each start. Of two lives the one that came later counts."""
+    life: Number
+    """Of how many starts this is the last, by the node's disk. Of two lives the later counts; one
+    that is lower than it was is of a disk that was put back."""
     sequence: Number
     """Rises within a life; the answer repeats it."""
     version: Number = 0
@@ -60,7 +61,7 @@ class NodeRequest(TopologyMessage, frozen=True, kw_only=True):
     counter: Number = 0
     """That every promise of the node raises, durably (R26)."""
     weights: tuple[RangeWeight, ...] = ()
-    """Of what it has, in order."""
+    """Of what it has, in order; empty where it says nothing new."""
     topology: Topology | None = None
     """What it has, where a manager has asked for it after a restore."""
 
@@ -77,6 +78,8 @@ class TopologyTold(TopologyMessage, frozen=True, kw_only=True):
     version: Number
     wanted: bool = False
     """The journal was restored: the node is to say what topology it has, with its next request."""
+    life: Number = 0
+    """That of the request; 0 where there was none."""
 
 
 class NodeRefused(TopologyMessage, frozen=True, kw_only=True):
@@ -86,6 +89,8 @@ class NodeRefused(TopologyMessage, frozen=True, kw_only=True):
     node: NodeId
     reason: NodeRefusalReason
     detail: Detail
+    life: Number = 0
+    """That of the request: what was refused an earlier life does not concern a later one."""
 
 
 ToTopologyLeader: TypeAlias = NodeRequest

@@ -5,7 +5,7 @@ from typing import TypeAlias
 import msgspec
 
 from tenure.protocol.topology.records import ClusterId, Placement, Token
-from tenure.protocol.topology.tables import TableRecord
+from tenure.protocol.topology.tables import TableRecord, Word
 
 
 class ClusterCommand(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,7 +69,7 @@ class SetBalance(ClusterCommand, frozen=True, kw_only=True):
 class MakeTable(ClusterCommand, frozen=True, kw_only=True):
     """Make a table, or add families to it."""
 
-    name: str
+    name: Word
     table: TableRecord
 
 

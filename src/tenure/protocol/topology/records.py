@@ -19,7 +19,7 @@ import msgspec
 from tenure.base.numbers import Nonce, Number
 from tenure.base.ranges import WHOLE, KeyRange
 from tenure.protocol.topology.limits import TOKEN_BYTES
-from tenure.protocol.topology.tables import TableRecord
+from tenure.protocol.topology.tables import TableRecord, Word
 
 ClusterName: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 NodeName: TypeAlias = ClusterName
@@ -176,7 +176,7 @@ class Topology(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     removed: tuple[Removed, ...] = ()
     ranges: tuple[ReplicaRange, ...] = ()
     """Sorted; the first begins at the very start. None before the ring is formed."""
-    tables: dict[str, TableRecord] = {}
+    tables: dict[Word, TableRecord] = {}
     change: RingChange | None = None
     balance_bytes: Number = 0
     """So much may be copied in a day to even out the load; 0 where nothing moves by itself."""

@@ -23,6 +23,8 @@ class NodeSession:
         self.request = request
         self.counter = request.counter
         """The highest that it has said."""
+        self.weights = request.weights
+        """What it said of them last."""
 
     def is_late(self, request: NodeRequest) -> bool:
         """Whether the node has said more since."""
@@ -37,6 +39,7 @@ class NodeSession:
         """It has said this."""
         self.heard_at, self.connection, self.request = now, connection, request
         self.counter = max(self.counter, request.counter)
+        self.weights = request.weights or self.weights
 
 
 class NodeSessions:
@@ -73,7 +76,7 @@ class NodeSessions:
 
     def weights(self) -> dict[NodeId, Sequence[RangeWeight]]:
         """What each node says that it has."""
-        return {node: session.request.weights for node, session in self._of.items()}
+        return {node: session.weights for node, session in self._of.items()}
 
     def topologies(self) -> Iterator[Topology]:
         """What nodes said that they have, when they were asked."""

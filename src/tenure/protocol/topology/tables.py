@@ -1,20 +1,21 @@
 """Tables and families as they are remembered: by one store, or by a whole cluster."""
 
-from typing import Literal
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
 RowKind = Literal["ordered", "hashed"]
 Order = Literal["name", "time"]
+Word: TypeAlias = Annotated[str, msgspec.Meta(max_length=200)]
 
 
 class FamilyRecord(msgspec.Struct, frozen=True, array_like=True):
     """A family, as a store remembers it."""
 
-    columns: str
-    supers: str = ""
+    columns: Word
+    supers: Word = ""
     order: Order = "name"
-    values: str = "bytes"
+    values: Word = "bytes"
 
     def __str__(self) -> str:
         supers = f"supers={self.supers}, " if self.supers else ""
@@ -25,9 +26,9 @@ class TableRecord(msgspec.Struct, frozen=True, array_like=True):
     """A table, as a store remembers it, so that nobody opens it as something else."""
 
     kind: RowKind
-    keys: str
-    fenced_by: str
-    families: dict[str, FamilyRecord]
+    keys: Word
+    fenced_by: Word
+    families: dict[Word, FamilyRecord]
 
 
 def why_not_same(name: str, kept: TableRecord, declared: TableRecord) -> str | None:

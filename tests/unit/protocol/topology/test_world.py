@@ -4,8 +4,10 @@ import pytest
 from msgspec.structs import replace
 
 from tenure.protocol.topology.answers import ClusterRefused, RingSteered
+from tenure.protocol.topology.limits import FAMILIES, NODES
 from tenure.protocol.topology.questions import (
     AddNode,
+    CreateCluster,
     MakeTable,
     MoveNode,
     RemoveNode,
@@ -13,7 +15,7 @@ from tenure.protocol.topology.questions import (
     RingCommand,
     TakeBackChange,
 )
-from tenure.protocol.topology.records import Topology
+from tenure.protocol.topology.records import Placement, Topology
 from tenure.protocol.topology.ring import random_token
 from tenure.protocol.topology.tables import FamilyRecord, TableRecord
 from tests.unit.protocol.topology.world import CLUSTER, ROWS, World
@@ -262,3 +264,37 @@ def test_outages_change_nothing() -> None:
         world.leader.advance(world.now)
         world.say(world.nodes[1])
     assert world.topology == before
+
+
+def test_a_journal_that_went_back_changes_nothing_once_a_node_shows_it() -> None:
+    world = World(11)
+    world.settle(2)
+    early = len(world.records)
+    world.ask(MakeTable(cluster=CLUSTER, name="t", table=TABLE))
+    world.settle(1)
+    lost = world.topology
+    del world.records[early:]
+    world.take_over()
+    world.say(world.nodes[1])
+    add = world.ask(MakeTable(cluster=CLUSTER, name="u", table=TABLE))
+    assert isinstance(add, ClusterRefused)
+    assert f"a node has version {lost.version} of the topology, and this journal" in add.why
+    world.nodes[2].node = replace(world.nodes[2].node, address="elsewhere:7500")
+    world.say(world.nodes[2])
+    assert len(world.records) == early
+    assert "a node has a later topology than the journal" in world.story[-1]
+
+
+def test_what_is_larger_than_a_cluster_may_be_is_refused() -> None:
+    world = World(12)
+    world.settle(2)
+    families = {f"f{number}": FamilyRecord("str") for number in range(FAMILIES + 1)}
+    table = TableRecord("ordered", "str", "", families)
+    refused = world.ask(MakeTable(cluster=CLUSTER, name="t", table=table))
+    assert isinstance(refused, ClusterRefused)
+    assert refused.why == "a cluster has 256 tables with 4096 families at most"
+    many = CreateCluster(cluster="x", id=1, placement=Placement(), first_nodes=NODES + 1)
+    assert isinstance(world.ask(many), ClusterRefused)
+    for number in range(len(world.nodes), NODES):
+        assert world.add_node().refused == "", number
+    assert world.add_node().refused == "full"

@@ -126,7 +126,8 @@ class SimulatedNode:
     def on_told(self, message: ToNode | Standby) -> None:
         """A manager said something."""
         if isinstance(message, NodeRefused):
-            self.refused = message.reason
+            if message.life == self.life:
+                self.refused = message.reason
             return
         assert isinstance(message, TopologyTold)
         self.wanted = message.wanted
