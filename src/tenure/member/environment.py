@@ -10,12 +10,11 @@ from typing import Protocol
 from aiohttp import ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
 
 from tenure.member.asgi import App
+from tenure.member.forwarding import KEEP_ALIVE_SECONDS, Forwarding, KeptConnections
 from tenure.member.listener import MemberListener, OwnListener
 
 ADDED_BY_AIOHTTP = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 """What it would add to requests that do not have it, and is not to add to what is relayed."""
-KEEP_ALIVE_SECONDS = 4.0
-"""Less than the listener keeps an idle connection (5 s): it is not closed while it is chosen."""
 
 
 class MemberEnvironment(Protocol):
@@ -28,7 +27,11 @@ class MemberEnvironment(Protocol):
         ...
 
     def session(self) -> ClientSession:
-        """With which the member relays."""
+        """With which the member relays WebSockets, and asks its own listener."""
+        ...
+
+    def forwarding(self) -> Forwarding:
+        """With which the member relays requests."""
         ...
 
 
@@ -48,6 +51,10 @@ class NetworkOfMembers:
             skip_auto_headers=ADDED_BY_AIOHTTP,
             timeout=ClientTimeout(total=None),
         )
+
+    def forwarding(self) -> Forwarding:
+        """See `MemberEnvironment`."""
+        return KeptConnections()
 
 
 MEMBERS: ContextVar[MemberEnvironment | None] = ContextVar("tenure.member", default=None)

@@ -9,10 +9,6 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TypeAlias
 
-from aiohttp import ClientError, ClientResponse
-from aiohttp.client_exceptions import ClientConnectorError
-from yarl import URL
-
 from tenure.base.keys import UserKey
 from tenure.client.refusals import refusal
 from tenure.errors import TenureError
@@ -27,8 +23,8 @@ from tenure.member.asgi import (
     header,
     raw_path,
     respond,
-    text_of,
 )
+from tenure.member.forwarding import Forwarded, NotConnected
 from tenure.member.member import Member
 from tenure.routing.router import Router
 from tenure.routing.trying import (
@@ -73,8 +69,10 @@ async def relay_http(
     if came is None:
         await serve_here(body.receive)
         return
-    async with came as response:
-        await pass_on(response, body, send)
+    try:
+        await pass_on(came, body, send)
+    finally:
+        came.close()
 
 
 class Body:
@@ -109,12 +107,12 @@ class Body:
                 break
         return cls(receive, b"".join(parts))
 
-    def to_send(self) -> "bytes | Body | None":
+    def to_send(self) -> "bytes | Body":
         """For a request: all of it, or itself, to be iterated."""
-        return self if self.whole is None else self.whole or None
+        return self if self.whole is None else self.whole
 
     def __aiter__(self) -> AsyncIterator[bytes]:
-        if not self.is_there:  # aiohttp would send what is left of it, as if it were all
+        if not self.is_there:
             raise ConnectionAbortedError("the body was read, and cannot be sent again")
         return self._stream()
 
@@ -139,12 +137,12 @@ class Body:
 
 async def obtained(
     member: Member, router: Router, scope: Scope, key: UserKey, body: Body
-) -> ClientResponse | None:
+) -> Forwarded | None:
     """The owner's answer; None where this member owns the key by now."""
     has_idempotency_key = header(scope["headers"], IDEMPOTENCY_KEY.lower().encode()) is not None
     wanted = Wanted(key, scope["method"], scope["path"], has_idempotency_key)
 
-    async def attempt(address: str, _: float) -> ClientResponse | Attempted | None:
+    async def attempt(address: str, _: float) -> Forwarded | Attempted | None:
         if member.check(key) is not None and body.is_there:
             return None
         if address == member.owner.address:
@@ -156,64 +154,62 @@ async def obtained(
 
 async def sent(
     member: Member, router: Router, scope: Scope, wanted: Wanted, address: str, body: Body
-) -> ClientResponse | Attempted:
+) -> Forwarded | Attempted:
     """Send it once."""
-    url = url_at(router, address, scope)
     # No limit in time: how long the application may take is for the client to say. But what may be
     # repeated is given up when its key goes elsewhere.
     limit = router.limit_of(wanted, address, None)
     try:
         with limit:
-            response = await member.session.request(
+            answer = await member.forwarding.ask(
+                router.origin(address),
                 scope["method"],
-                url,
-                headers=headers_for(member, scope),
-                data=body.to_send(),
-                allow_redirects=False,
+                target_at(router, address, scope),
+                headers_for(member, scope),
+                body.to_send(),
             )
-    except ClientConnectorError as error:
+    except NotConnected as error:
         return Unsent(str(error))
-    except (ClientError, OSError) as error:
+    except OSError as error:
         return limit.ended_it() or InDoubt(f"the connection broke: {error!r}")
-    came = judge(response.status, response.headers)
+
+    def told(name: str) -> str | None:
+        value = header(answer.headers, name.lower().encode())
+        return None if value is None else value.decode("latin-1")
+
+    came = judge(answer.status, told)
     if came is None:
-        return response
-    response.release()
+        return answer
+    answer.close()
     return came
 
 
-def headers_for(member: Member, scope: Scope) -> list[tuple[str, str]]:
+def headers_for(member: Member, scope: Scope) -> list[tuple[bytes, bytes]]:
     """What the owner gets."""
     relayed = str(Relayed.by(member.owner.address, scope))
-    headers = [*end_to_end(scope["headers"]), (RELAYED, relayed.encode())]
-    return [(text_of(name), text_of(value)) for name, value in headers]
+    return [*end_to_end(scope["headers"]), (RELAYED, relayed.encode())]
 
 
-def url_at(router: Router, address: str, scope: Scope) -> URL:
-    """The request's URL at another member."""
-    origin = router.origin(address)
-    return URL.build(
-        scheme=origin.scheme,
-        authority=origin.authority,
-        path=origin.prefix + raw_path(scope),
-        query_string=scope["query_string"].decode("latin-1"),
-        encoded=True,
-    )
+def target_at(router: Router, address: str, scope: Scope) -> str:
+    """The request's path and query at another member, as they are on the wire."""
+    query = scope["query_string"].decode("latin-1")
+    path = router.origin(address).prefix + raw_path(scope)
+    return f"{path}?{query}" if query else path
 
 
-async def pass_on(response: ClientResponse, body: Body, send: Send) -> None:
+async def pass_on(answer: Forwarded, body: Body, send: Send) -> None:
     """Answer with the owner's answer, as it comes; stop when the client has gone."""
-    headers = end_to_end((name.lower(), value) for name, value in response.raw_headers)
-    await send({"type": "http.response.start", "status": response.status, "headers": headers})
-    content = response.content
-    if content.is_eof():
-        await send({"type": "http.response.body", "body": await content.read()})
+    headers = end_to_end(answer.headers)
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    whole = answer.whole()
+    if whole is not None:
+        await send({"type": "http.response.body", "body": whole})
         return
-    going = asyncio.ensure_future(_close_when_gone(body, response))
+    going = asyncio.ensure_future(_close_when_gone(body, answer))
     try:
-        async for chunk in content.iter_any():
+        async for chunk in answer:
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
-    except ClientError:
+    except ConnectionError:
         if not going.done():
             raise  # the owner broke off, and so do we: the client must not take it for the end
         return
@@ -222,8 +218,8 @@ async def pass_on(response: ClientResponse, body: Body, send: Send) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-async def _close_when_gone(body: Body, response: ClientResponse) -> None:
+async def _close_when_gone(body: Body, answer: Forwarded) -> None:
     await body.over.wait()
     while (await body.rest())["type"] != "http.disconnect":
         pass
-    response.close()
+    answer.close()

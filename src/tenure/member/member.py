@@ -26,6 +26,7 @@ from tenure.client.watching import Watch
 from tenure.errors import ClosedError, ConfigurationError, UsageError
 from tenure.member.asgi import App, Receive, Scope, Send, respond
 from tenure.member.environment import member_environment
+from tenure.member.forwarding import Forwarding
 from tenure.member.listener import MemberListener, bound, checked_listen
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ class Member:
         self._owner: Owner | None = None
         self._lookup: Lookup | None = None
         self._session: ClientSession | None = None
+        self._forwarding: Forwarding | None = None
         self._listener: MemberListener
         self._is_entered = False
         self.has_begun = False
@@ -131,10 +133,17 @@ class Member:
 
     @property
     def session(self) -> ClientSession:
-        """With which it relays."""
+        """With which it relays WebSockets, and asks itself."""
         if self._session is None:
             raise _not_entered()
         return self._session
+
+    @property
+    def forwarding(self) -> Forwarding:
+        """With which it relays requests."""
+        if self._forwarding is None:
+            raise _not_entered()
+        return self._forwarding
 
     def check(self, key: UserKey) -> Lease | None:
         """As `Owner.check`; None where the member is not entered yet."""
@@ -226,7 +235,10 @@ class Member:
             stack.callback(self._forget)
             self._owner, self._lookup = owner, lookup
             await listener.start()
-            self._session = await stack.enter_async_context(member_environment().session())
+            around = member_environment()
+            self._session = await stack.enter_async_context(around.session())
+            self._forwarding = around.forwarding()
+            stack.callback(self._forwarding.close)
             await stack.enter_async_context(owner)  # which creates the pool, where there is none
             await stack.enter_async_context(lookup)
             stack.push_async_callback(self._leave)
@@ -239,7 +251,7 @@ class Member:
 
     def _forget(self) -> None:
         self._is_entered = False
-        self._owner = self._lookup = self._session = None
+        self._owner = self._lookup = self._session = self._forwarding = None
 
     async def _probe(self) -> None:
         """Ask its own listener who is there. Raises where another process answers, or nobody."""

@@ -5,25 +5,30 @@ client is closed with 1012 too, which asks it to connect again: it is never cont
 """
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 from aiohttp import ClientError, ClientWebSocketResponse, WSMsgType, WSServerHandshakeError
 from aiohttp.client_exceptions import ClientConnectorError
+from yarl import URL
 
 from tenure.base.keys import UserKey
 from tenure.client.refusals import HttpAnswer, refusal
 from tenure.errors import TenureError
-from tenure.member.asgi import SERVICE_RESTART, Receive, Scope, Send, deny, header
-from tenure.member.http_relay import ServeHere, headers_for, url_at
+from tenure.member.asgi import SERVICE_RESTART, Receive, Scope, Send, deny, header, text_of
+from tenure.member.http_relay import ServeHere, headers_for, target_at
 from tenure.member.member import Member
 from tenure.routing.router import Router
 from tenure.routing.trying import Attempted, InDoubt, Refused, Unsent, Wanted, judge
 
-HANDSHAKE = "sec-websocket-"
+HANDSHAKE = b"sec-websocket-"
 """How the headers begin that are between two ends of one connection."""
 PROTOCOL = b"sec-websocket-protocol"
 OPENING = "GET"
 """The method by which a WebSocket is opened; doing so twice is harmless."""
+HEARTBEAT_SECONDS = 20.0
+"""Between pings to the owner. One that stands still keeps its connections, and says nothing in half
+of that: as long as its own watchdog waits."""
 ABNORMAL = 1006
 NO_CODE = 1005
 """What libraries report where the other side sent no code, and no side may send."""
@@ -70,34 +75,44 @@ async def opened(
             return None
         if address == member.owner.address:
             return Refused(None)
-        return await opened_at(member, router, scope, address)
+        return await opened_at(member, router, scope, wanted, address)
 
     return await router.ask(wanted, attempt, lambda _: True)
 
 
 async def opened_at(
-    member: Member, router: Router, scope: Scope, address: str
+    member: Member, router: Router, scope: Scope, wanted: Wanted, address: str
 ) -> "ClientWebSocketResponse[Any] | Attempted":
     """Open it once."""
     protocols = (header(scope["headers"], PROTOCOL) or b"").decode("latin-1").split(",")
-    headers = [each for each in headers_for(member, scope) if not each[0].startswith(HANDSHAKE)]
+    headers = [
+        (text_of(name), text_of(value))
+        for name, value in headers_for(member, scope)
+        if not name.startswith(HANDSHAKE)
+    ]
+    origin = router.origin(address)
+    target = target_at(router, address, scope)
+    limit = router.limit_of(wanted, address, None)
     try:
-        return await member.session.ws_connect(
-            url_at(router, address, scope),
-            headers=dict(headers),
-            protocols=[each.strip() for each in protocols if each.strip()],
-            max_msg_size=0,  # both servers have bounds of their own
-            compress=0,
-        )
+        with limit:
+            return await member.session.ws_connect(
+                URL(f"{origin.scheme}://{origin.authority}{target}", encoded=True),
+                headers=headers,
+                protocols=[each.strip() for each in protocols if each.strip()],
+                max_msg_size=0,  # both servers have bounds of their own
+                compress=0,
+                heartbeat=HEARTBEAT_SECONDS,
+            )
     except WSServerHandshakeError as error:
-        came = judge(error.status, error.headers or {})
+        said: Mapping[str, str] = error.headers or {}
+        came = judge(error.status, said.get)
         if came is None:
             raise
         return came
     except ClientConnectorError as error:
         return Unsent(str(error))
     except (ClientError, OSError) as error:
-        return InDoubt(f"the connection broke: {error!r}")
+        return limit.ended_it() or InDoubt(f"the connection broke: {error!r}")
 
 
 async def to_and_fro(socket: "ClientWebSocketResponse[Any]", receive: Receive, send: Send) -> None:

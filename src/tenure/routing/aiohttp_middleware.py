@@ -128,7 +128,7 @@ class AiohttpRoute:
         try:
             with limit:
                 response = await handler(request)
-                came = judge(response.status, response.headers)
+                came = judge(response.status, response.headers.get)
                 if came is None:
                     return response
                 await drop(response)

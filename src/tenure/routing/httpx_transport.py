@@ -111,7 +111,7 @@ class RoutingTransport(AnyTransport):
         came: Attempted | None
         try:
             response = inner.handle_request(request)
-            came = judge(response.status_code, response.headers)
+            came = judge(response.status_code, response.headers.get)
             if came is None:
                 return response
             for _ in response.stream:
@@ -150,7 +150,7 @@ class RoutingTransport(AnyTransport):
         try:
             with limit:
                 response = await inner.handle_async_request(request)
-                came = judge(response.status_code, response.headers)
+                came = judge(response.status_code, response.headers.get)
                 if came is None:
                     return response
                 async for _ in response.stream:

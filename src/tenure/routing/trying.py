@@ -16,7 +16,7 @@ Nothing here waits, sends or reads a clock: `Trying` is told what happened, and 
 clients for aiohttp and httpx, blocking or not, and the relay all ask it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from http import HTTPStatus
 from random import Random
 from typing import NamedTuple, TypeAlias
@@ -77,11 +77,11 @@ class InDoubt(NamedTuple):
 Attempted: TypeAlias = Refused | Unsent | InDoubt
 
 
-def judge(status: int, headers: Mapping[str, str]) -> Refused | InDoubt | None:
-    """What an answer means; None for one that is for the caller."""
+def judge(status: int, told: Callable[[str], str | None]) -> Refused | InDoubt | None:
+    """What an answer means; None for one that is for the caller. `told` gives a header of it."""
     if status == MISDIRECTED:
-        return Refused(headers.get(OWNER_HEADER))
-    if status == UNAVAILABLE and headers.get(OUTCOME_HEADER) == UNKNOWN:
+        return Refused(told(OWNER_HEADER))
+    if status == UNAVAILABLE and told(OUTCOME_HEADER) == UNKNOWN:
         return InDoubt("it answered 503 with the outcome unknown")
     return None
 

@@ -5,7 +5,7 @@ import importlib
 import sys
 import sysconfig
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
@@ -101,6 +101,21 @@ class Program:
                 + (f"; it has {there}" if there else "")
             )
         return app  # type: ignore[no-any-return]
+
+
+def warm_up(source: AppSource) -> None:
+    """Import once what the application imports that is installed, outside of the simulation.
+
+    What it draws or reads there happens once for all processes; within the simulation it would be
+    the first process that draws it, and the first seed would not repeat.
+    """
+    if isinstance(source, str) and source not in _WARM:
+        _WARM.add(source)
+        with suppress(Exception):  # the first simulated process says what is wrong with it
+            imported_anew(source.partition(":")[0])
+
+
+_WARM: set[str] = set()
 
 
 def _is_app(name: str, found: object) -> bool:

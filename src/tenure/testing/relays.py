@@ -5,8 +5,8 @@ of that session what relays use, and that opens channels instead of connections.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from http.client import HTTPMessage
 from typing import Any, Self, cast
@@ -16,8 +16,10 @@ from aiohttp.client_exceptions import ClientConnectorError, WSServerHandshakeErr
 from aiohttp.client_reqrep import ConnectionKey
 from yarl import URL
 
-from tenure.member.asgi import App
+from tenure.member.asgi import App, RawHeaders
+from tenure.member.forwarding import Forwarding, NotConnected
 from tenure.member.listener import MemberListener
+from tenure.routing.router import Origin, parse
 from tenure.testing.asgi_channel import ABNORMAL, MemoryServer, Watch, decoded, encoded
 from tenure.transport.channels import Channel, ChannelLost, Serve
 
@@ -70,6 +72,10 @@ class MemoryMembers:
         """See `MemberEnvironment`."""
         return cast("ClientSession", MemorySession(self._connect))
 
+    def forwarding(self) -> Forwarding:
+        """See `MemberEnvironment`."""
+        return MemoryForwarding(self._connect)
+
 
 def scope_of(
     kind: str, method: str, url: URL, headers: Sequence[tuple[str, str]]
@@ -92,47 +98,33 @@ def scope_of(
     return scope | more
 
 
-class MemorySession:
-    """Of a `ClientSession` what relays use."""
+class MemoryForwarding:
+    """See `Forwarding`: each request has a channel of its own."""
 
     def __init__(self, connect: Connect) -> None:
         self._connect = connect
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        """Channels end with what is answered over them."""
-
-    async def _open(self, scope: dict[str, Any], url: URL) -> Channel:
-        try:
-            channel = await self._connect(f"{url.scheme}://{url.host}:{url.port}")
-        except ChannelLost as error:
-            key = ConnectionKey(url.host or "", url.port, False, True, None, None, None)  # noqa: FBT003
-            raise ClientConnectorError(key, OSError(str(error))) from None
-        await _sent(channel, scope)
-        return channel
-
-    def get(self, url: str) -> "_Asked":
-        """A GET, for `async with`."""
-        return _Asked(self.request("GET", URL(url), headers=[]))
-
-    async def request(
+    async def ask(
         self,
+        origin: Origin,
         method: str,
-        url: URL,
-        *,
-        headers: Sequence[tuple[str, str]],
-        data: Any = None,  # noqa: ANN401  # bytes, or what gives them piece by piece
-        **_: object,
-    ) -> "MemoryResponse":
-        """Send a request; its answer, from when that begins."""
-        channel = await self._open(scope_of("http", method, url, headers), url)
+        target: str,
+        headers: RawHeaders,
+        body: bytes | AsyncIterable[bytes],
+    ) -> "MemoryAnswer":
+        """See `Forwarding`."""
+        url = URL(f"{origin.scheme}://{origin.authority}{target}", encoded=True)
+        scope = scope_of("http", method, url, ()) | {"headers": list(headers)}
         try:
-            if data is None or isinstance(data, bytes):
-                await _sent(channel, {"type": "http.request", "body": data or b""})
+            channel = await self._connect(f"{origin.scheme}://{origin.authority}")
+        except ChannelLost as error:
+            raise NotConnected(str(error)) from None
+        try:
+            await _sent(channel, scope)
+            if isinstance(body, bytes):
+                await _sent(channel, {"type": "http.request", "body": body})
             else:
-                async for chunk in data:
+                async for chunk in body:
                     message = {"type": "http.request", "body": chunk, "more_body": True}
                     await _sent(channel, message)
                 await _sent(channel, {"type": "http.request", "body": b""})
@@ -141,21 +133,77 @@ class MemorySession:
             await channel.close()
             raise
         RELAYED_HERE.get()()
-        return MemoryResponse(channel, start)
+        return MemoryAnswer(channel, start)
+
+    def close(self) -> None:
+        """Channels end with what is answered over them."""
+
+
+class MemoryAnswer:
+    """See `Forwarded`."""
+
+    def __init__(self, channel: Channel, start: dict[str, Any]) -> None:
+        self._channel = channel
+        self.status: int = start["status"]
+        self.headers = [(name.lower(), value) for name, value in start.get("headers", ())]
+        self._closing: asyncio.Future[None] | None = None
+
+    def whole(self) -> bytes | None:
+        """See `Forwarded`."""
+        return None
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while True:
+            message = await _received(self._channel)
+            if message.get("body"):
+                yield message["body"]
+            if not message.get("more_body"):
+                return
+
+    def close(self) -> None:
+        """See `Forwarded`."""
+        self._closing = self._closing or asyncio.ensure_future(self._channel.close())
+
+
+class MemorySession:
+    """Of a `ClientSession` what members use."""
+
+    def __init__(self, connect: Connect) -> None:
+        self._connect = connect
+        self._forwarding = MemoryForwarding(connect)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Channels end with what is answered over them."""
+
+    @asynccontextmanager
+    async def get(self, url: str) -> AsyncIterator["MemoryText"]:
+        """A GET."""
+        origin = parse(url, "address")
+        answer = await self._forwarding.ask(origin, "GET", origin.prefix, [], b"")
+        yield MemoryText(b"".join([chunk async for chunk in answer]))
+        answer.close()
 
     async def ws_connect(
         self,
         url: URL,
         *,
-        headers: Mapping[str, str],
+        headers: Sequence[tuple[str, str]],
         protocols: Sequence[str] = (),
         **_: object,
     ) -> "MemoryWebSocket":
         """Open a WebSocket."""
-        scope = scope_of("websocket", "GET", url, list(headers.items()))
+        scope = scope_of("websocket", "GET", url, headers)
         scope["subprotocols"] = list(protocols)
         scope["extensions"] = {"websocket.http.response": {}}
-        channel = await self._open(scope, url)
+        try:
+            channel = await self._connect(f"{url.scheme}://{url.host}:{url.port}")
+        except ChannelLost as error:
+            key = ConnectionKey(url.host or "", url.port, False, True, None, None, None)  # noqa: FBT003
+            raise ClientConnectorError(key, OSError(str(error))) from None
+        await _sent(channel, scope)
         try:
             await _sent(channel, {"type": "websocket.connect"})
             answer = await _received(channel)
@@ -169,65 +217,15 @@ class MemorySession:
         return MemoryWebSocket(channel, answer.get("subprotocol"))
 
 
-class _Asked:
-    def __init__(self, asking: Any) -> None:  # noqa: ANN401
-        self._asking = asking
-        self._response: MemoryResponse
+class MemoryText:
+    """Of a `ClientResponse` what members use."""
 
-    async def __aenter__(self) -> "MemoryResponse":
-        self._response = await self._asking
-        return self._response
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._response.__aexit__()
-
-
-class MemoryResponse:
-    """Of a `ClientResponse` what relays use. It is its own `content`."""
-
-    def __init__(self, channel: Channel, start: dict[str, Any]) -> None:
-        self._channel = channel
-        self._has_ended = False
-        self.status: int = start["status"]
-        self.raw_headers = tuple(start.get("headers", ()))
-        pairs = [(name.decode(), value.decode()) for name, value in self.raw_headers]
-        self.headers = _headers(pairs)
-        self.content = self
-        self._closing: asyncio.Future[None] | None = None
-
-    def is_eof(self) -> bool:
-        """Whether all of the body was read."""
-        return self._has_ended
-
-    async def read(self) -> bytes:
-        """All that is left of it."""
-        return b"".join([chunk async for chunk in self.iter_any()])
+    def __init__(self, body: bytes) -> None:
+        self._body = body
 
     async def text(self) -> str:
         """The body as text."""
-        return (await self.read()).decode()
-
-    async def iter_any(self) -> AsyncIterator[bytes]:
-        """The body as it comes."""
-        while not self._has_ended:
-            message = await _received(self._channel)
-            self._has_ended = not message.get("more_body")
-            if message.get("body"):
-                yield message["body"]
-
-    def release(self) -> None:
-        """Read no more of it."""
-        self.close()
-
-    def close(self) -> None:
-        """End the connection."""
-        self._closing = asyncio.ensure_future(self._channel.close())
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._channel.close()
+        return self._body.decode()
 
 
 class MemoryWebSocket:

@@ -20,7 +20,7 @@ from tenure.sim.app.processes import AppProcess
 from tenure.sim.app.world import AppTrial, AppWorld
 from tenure.testing.fakes import in_place
 from tenure.testing.judge import Judge
-from tenure.testing.programs import AppSource, Program
+from tenure.testing.programs import AppSource, Program, warm_up
 from tenure.testing.users import Answer, ServiceUsers, UserSocket
 
 T = TypeVar("T")
@@ -223,6 +223,7 @@ async def serve(
         faults=(),
         spare_owners=0,
     )
+    warm_up(app)
     judge = Judge("")
     program = Program(app, judge)
     world = AppWorld(trial, program.run)

@@ -28,7 +28,7 @@ from tenure.sim.app.strikes import FAULTS
 from tenure.sim.app.world import AppTrial, AppWorld
 from tenure.testing.fakes import in_place
 from tenure.testing.judge import Judge, turns_judged
-from tenure.testing.programs import AppSource, Program
+from tenure.testing.programs import AppSource, Program, warm_up
 from tenure.testing.users import Answer, ServiceUsers, UserSocket, gaps_between
 
 MINUTES_AN_HOUR = 60
@@ -205,6 +205,7 @@ def run_seed(trial: AppTrial, app: AppSource, test: Test, key: PathKey | None = 
     """Run a test under one seed; how many answers and frames were judged. Raises SeedFailed, with
     the story.
     """
+    warm_up(app)
     judge = Judge(key)
     program = Program(app, judge)
     world = AppWorld(trial, program.run)

@@ -126,10 +126,13 @@ def test_a_body_that_is_gone_is_not_sent_again() -> None:
         assert type(step.error) is error
 
 
+NOTHING: dict[str, str] = {}
+
+
 def test_what_answers_mean() -> None:
-    assert judge(200, {}) is None
-    assert judge(421, {}) == Refused(None)
-    assert judge(421, {"Tenure-Owner": THERE}) == Refused(THERE)
-    assert judge(503, {"Tenure-Outcome": "not-begun"}) is None
-    assert isinstance(judge(503, {"Tenure-Outcome": "unknown"}), InDoubt)
-    assert judge(500, {"Tenure-Outcome": "unknown"}) is None
+    assert judge(200, NOTHING.get) is None
+    assert judge(421, NOTHING.get) == Refused(None)
+    assert judge(421, {"Tenure-Owner": THERE}.get) == Refused(THERE)
+    assert judge(503, {"Tenure-Outcome": "not-begun"}.get) is None
+    assert isinstance(judge(503, {"Tenure-Outcome": "unknown"}.get), InDoubt)
+    assert judge(500, {"Tenure-Outcome": "unknown"}.get) is None

@@ -6,6 +6,7 @@ import asyncio
 import re
 import socket
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable
@@ -21,6 +22,7 @@ from tenure.sim.app.strikes import FAULTS
 from tenure.sim.app.world import AppTrial
 from tenure.testing import World, simulated
 from tenure.testing.simulation import ONLY_SEED, SeedFailed, run_seed
+from tests.repo.reading import ROOT
 
 ROOMS = "tests.unit.testing.rooms"
 KEY = "/rooms/{room}"
@@ -268,3 +270,21 @@ def test_arguments_that_cannot_be_used_are_said_at_once() -> None:
         simulated("chat:app", seeds=0)
     with pytest.raises(ConfigurationError, match="a coroutine function of a World"):
         simulated("chat:app")(print)  # type: ignore[arg-type]
+
+
+def test_the_first_seed_of_a_process_repeats_too() -> None:
+    """What an application imports is imported by then, whatever that draws or reads."""
+    program = (
+        "from tests.unit.testing import test_simulated as it\n"
+        "from tenure.testing.simulation import SeedFailed, run_seed\n"
+        "for _ in range(2):\n"
+        "    try:\n"
+        "        run_seed(it.seed_of(0), f'{it.ROOMS}.no_check:app', it.chats, it.KEY)\n"
+        "    except SeedFailed as failed:\n"
+        "        print(hash(str(failed)))\n"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    first, again = found.stdout.split()
+    assert first == again

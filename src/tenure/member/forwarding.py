@@ -1,0 +1,253 @@
+"""Requests to other members, over HTTP/1.1 connections that are kept.
+
+A relay passes on what a server has taken apart already, to a server that takes it apart again. A
+client library between the two would do so a third time, and make objects of what nobody looks at;
+that cost more than the rest of the relay. So the headers are passed on as the bytes that they are,
+and of an answer only that is read which says where its body ends (RFC 9112, 6.3).
+
+The other end is a member's own listener.
+"""
+
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator
+from functools import partial
+from typing import Protocol, cast
+
+from tenure.member.asgi import RawHeaders
+from tenure.member.forwarded_answer import CONTENT_LENGTH, END_OF_HEAD, ForwardedAnswer
+from tenure.routing.router import Origin
+
+KEEP_ALIVE_SECONDS = 4.0
+"""Less than the listener keeps an idle connection (5 s): it is not closed while it is chosen."""
+MOST_KEPT = 100
+"""Idle connections to one member; more were a burst."""
+
+
+class NotConnected(ConnectionError):
+    """No connection was made, and nothing sent."""
+
+
+class Forwarded(Protocol):
+    """An answer, from when its head is there."""
+
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    """With names in lower case."""
+
+    def whole(self) -> bytes | None:
+        """All of the body, where it has come already, and nobody has read any of it."""
+        ...
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        """The body as it comes. Raises ConnectionError where it breaks off."""
+        ...
+
+    def close(self) -> None:
+        """Nothing more of it is wanted."""
+        ...
+
+
+class Forwarding(Protocol):
+    """How a member's requests reach the others."""
+
+    async def ask(
+        self,
+        origin: Origin,
+        method: str,
+        target: str,
+        headers: RawHeaders,
+        body: bytes | AsyncIterable[bytes],
+    ) -> Forwarded:
+        """Send a request. Raises NotConnected, or another ConnectionError where it broke off."""
+        ...
+
+    def close(self) -> None:
+        """Close all connections."""
+        ...
+
+
+class KeptConnections:
+    """See `Forwarding`. In one event loop."""
+
+    def __init__(self) -> None:
+        self._idle: dict[str, list[Connection]] = {}
+        self._busy: set[Connection] = set()
+
+    async def ask(
+        self,
+        origin: Origin,
+        method: str,
+        target: str,
+        headers: RawHeaders,
+        body: bytes | AsyncIterable[bytes],
+    ) -> "ForwardedAnswer":
+        """See `Forwarding`."""
+        length = None if isinstance(body, bytes) else content_length(headers)
+        head = head_of(origin, method, target, headers, body, length)
+        connection = self._kept(origin) or await self._connected(origin)
+        self._busy.add(connection)
+        release = partial(self._release, connection)
+        answer = ForwardedAnswer(connection.transport, release, has_body=method != "HEAD")
+        connection.answer = answer
+        try:
+            if isinstance(body, bytes):
+                connection.transport.write(head + body)
+                answer.is_sent = True
+            else:
+                connection.transport.write(head)
+                answer.sending = asyncio.ensure_future(sent(connection, answer, body, length))
+            await answer.begun
+        except BaseException:
+            answer.close()
+            raise
+        return answer
+
+    def _kept(self, origin: Origin) -> "Connection | None":
+        idle = self._idle.get(origin.authority, ())
+        now = asyncio.get_running_loop().time()
+        while idle:
+            connection = idle.pop()
+            if not connection.is_lost and now - connection.idle_since < KEEP_ALIVE_SECONDS:
+                return connection
+            connection.transport.abort()
+        return None
+
+    async def _connected(self, origin: Origin) -> "Connection":
+        loop = asyncio.get_running_loop()
+        is_secure = True if origin.scheme == "https" else None
+        try:
+            _, connection = await loop.create_connection(
+                lambda: Connection(origin.authority), origin.host, origin.port, ssl=is_secure
+            )
+        except OSError as error:
+            raise NotConnected(f"no connection to {origin.authority}: {error}") from None
+        return connection
+
+    def _release(self, connection: "Connection", is_usable: bool) -> None:  # noqa: FBT001
+        """A connection's answer is over."""
+        self._busy.discard(connection)
+        connection.answer = None
+        idle = self._idle.setdefault(connection.authority, [])
+        if is_usable and not connection.is_lost and len(idle) < MOST_KEPT:
+            connection.idle_since = asyncio.get_running_loop().time()
+            idle.append(connection)
+        else:
+            connection.transport.abort()
+
+    def close(self) -> None:
+        """See `Forwarding`."""
+        for each in [*self._busy, *(each for idle in self._idle.values() for each in idle)]:
+            each.transport.abort()
+        self._idle.clear()
+
+
+class Connection(asyncio.Protocol):
+    """One connection to another member."""
+
+    transport: asyncio.Transport
+    answer: "ForwardedAnswer | None" = None
+    """What it is waited for; None while it is idle."""
+    is_lost = False
+    idle_since = 0.0
+
+    def __init__(self, authority: str) -> None:
+        self.authority = authority
+        self.may_write = asyncio.Event()
+        self.may_write.set()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See asyncio."""
+        self.transport = cast("asyncio.Transport", transport)  # uvloop's is one by its methods only
+
+    def data_received(self, data: bytes) -> None:
+        """See asyncio."""
+        if self.answer is None:
+            self.transport.abort()  # nobody has asked
+        else:
+            self.answer.feed(data)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """See asyncio."""
+        self.is_lost = True
+        self.may_write.set()
+        if self.answer is not None:
+            self.answer.lost(error)
+
+    def pause_writing(self) -> None:
+        """See asyncio."""
+        self.may_write.clear()
+
+    def resume_writing(self) -> None:
+        """See asyncio."""
+        self.may_write.set()
+
+
+def content_length(headers: RawHeaders) -> int | None:
+    """What the headers say of the length of the body."""
+    found = next((value for name, value in headers if name == CONTENT_LENGTH), b"")
+    return int(found) if found.isdigit() else None
+
+
+def head_of(
+    origin: Origin,
+    method: str,
+    target: str,
+    headers: RawHeaders,
+    body: bytes | AsyncIterable[bytes],
+    length: int | None,
+) -> bytes:
+    """A request up to its body. Raises ValueError for what would be read as another one."""
+    lines = [f"{method} {target} HTTP/1.1".encode("utf-8", "surrogateescape")]
+    has_host = has_length = False
+    for name, value in headers:
+        if name == CONTENT_LENGTH:
+            has_length = True
+            continue
+        has_host = has_host or name == b"host"
+        lines.append(b"%b: %b" % (name, value))
+    if not has_host:
+        lines.append(b"host: %b" % origin.authority.encode())
+    if isinstance(body, bytes):
+        if body or has_length:
+            lines.append(b"content-length: %d" % len(body))
+    elif length is not None:
+        lines.append(b"content-length: %d" % length)
+    else:
+        lines.append(b"transfer-encoding: chunked")
+    head = b"\r\n".join(lines)
+    is_one = head.count(b"\n") == head.count(b"\r") == len(lines) - 1
+    if not is_one or lines[0].count(b" ") != len(("method", "target")):
+        raise ValueError(f"{lines[0][:100]!r} cannot be sent on: a line in it does not end")
+    return head + END_OF_HEAD
+
+
+async def sent(
+    connection: Connection,
+    answer: ForwardedAnswer,
+    body: AsyncIterable[bytes],
+    length: int | None,
+) -> None:
+    """Send a body as it comes; if it breaks off, so does the connection."""
+    transport, left = connection.transport, length
+    why: object = "its body has another length than its headers say"
+    try:
+        async for part in body:
+            await connection.may_write.wait()
+            if connection.is_lost:
+                return
+            if left is None:
+                if part:
+                    transport.writelines((b"%x\r\n" % len(part), part, b"\r\n"))
+                continue
+            left -= len(part)
+            if left < 0:
+                break
+            transport.write(part)
+        answer.is_sent = not left
+        if left is None:
+            transport.write(b"0\r\n\r\n")
+    except ConnectionError as error:
+        why = error
+    if not answer.is_sent:
+        answer.lost(ConnectionAbortedError(f"the request broke off: {why}"))
+        answer.close()
