@@ -144,13 +144,33 @@ def test_the_other_pythons_that_are_tested_are_those_that_are_promised() -> None
     assert tested.split() == promised
 
 
-def test_importing_the_library_stays_light() -> None:
-    program = "import sys, tenure; print(*sys.modules)"
-    loaded = subprocess.run(
+def loaded_by(statement: str) -> set[str]:
+    program = f"import sys; {statement}; print(*sys.modules)"
+    found = subprocess.run(
         [sys.executable, "-c", program], check=True, capture_output=True, text=True
     ).stdout
-    assert "tenure" in loaded.split()
-    assert HEAVY & set(loaded.split()) == set()
+    return set(found.split())
+
+
+def test_importing_the_library_stays_light() -> None:
+    names = "Cache, Entities, Fence, Lookup, Member, OwnedState, Owner, Relay, route"
+    loaded = loaded_by(f"from tenure import {names}")
+    assert "tenure.client.owner" in loaded
+    assert HEAVY & loaded == set()
+
+
+def test_pytest_loads_no_more_of_it_than_the_plugin() -> None:
+    """In every project that has tenure, whether its tests need it or not."""
+    ours = {each for each in loaded_by("import tenure.testing.plugin") if "tenure" in each}
+    assert ours == {"tenure", "tenure.testing", "tenure.testing.plugin"}
+    assert "aiohttp" not in loaded_by("import tenure.testing.plugin")
+
+
+def test_every_public_name_is_found_and_known_to_type_checkers() -> None:
+    assert {*tenure._WHERE, "__version__"} == {*tenure.__all__}
+    assert {*tenure.__all__} <= {*dir(tenure)}
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        _ = tenure.Nothing
 
 
 def test_every_public_name_has_a_docstring() -> None:

@@ -70,8 +70,8 @@ class KeptConnections:
     """See `Forwarding`. In one event loop."""
 
     def __init__(self) -> None:
-        self._idle: dict[str, list[Connection]] = {}
-        self._busy: set[Connection] = set()
+        self._idle: dict[str, list[KeptConnection]] = {}
+        self._busy: set[KeptConnection] = set()
 
     async def ask(
         self,
@@ -102,7 +102,7 @@ class KeptConnections:
             raise
         return answer
 
-    def _kept(self, origin: Origin) -> "Connection | None":
+    def _kept(self, origin: Origin) -> "KeptConnection | None":
         idle = self._idle.get(origin.authority, ())
         now = asyncio.get_running_loop().time()
         while idle:
@@ -112,18 +112,18 @@ class KeptConnections:
             connection.transport.abort()
         return None
 
-    async def _connected(self, origin: Origin) -> "Connection":
+    async def _connected(self, origin: Origin) -> "KeptConnection":
         loop = asyncio.get_running_loop()
         is_secure = True if origin.scheme == "https" else None
         try:
             _, connection = await loop.create_connection(
-                lambda: Connection(origin.authority), origin.host, origin.port, ssl=is_secure
+                lambda: KeptConnection(origin.authority), origin.host, origin.port, ssl=is_secure
             )
         except OSError as error:
             raise NotConnected(f"no connection to {origin.authority}: {error}") from None
         return connection
 
-    def _release(self, connection: "Connection", is_usable: bool) -> None:  # noqa: FBT001
+    def _release(self, connection: "KeptConnection", is_usable: bool) -> None:  # noqa: FBT001
         """A connection's answer is over."""
         self._busy.discard(connection)
         connection.answer = None
@@ -141,7 +141,7 @@ class KeptConnections:
         self._idle.clear()
 
 
-class Connection(asyncio.Protocol):
+class KeptConnection(asyncio.Protocol):
     """One connection to another member."""
 
     transport: asyncio.Transport
@@ -222,7 +222,7 @@ def head_of(
 
 
 async def sent(
-    connection: Connection,
+    connection: KeptConnection,
     answer: ForwardedAnswer,
     body: AsyncIterable[bytes],
     length: int | None,

@@ -67,7 +67,7 @@ async def asking(server: Server) -> AsyncIterator[tuple[KeptConnections, Origin]
     port = listening.sockets[0].getsockname()[1]
     try:
         async with asyncio.timeout(20):
-            yield kept, parse(f"http://127.0.0.1:{port}/root", "address")
+            yield kept, parse(f"http://127.0.0.1:{port}/inner", "address")
     finally:
         kept.close()
         listening.close()
@@ -82,7 +82,7 @@ async def ask(
     headers: Iterable[tuple[bytes, bytes]] = (),
     body: "bytes | AsyncIterator[bytes]" = b"",
 ) -> ForwardedAnswer:
-    return await kept.ask(origin, method, "/root/carts/ann?a=b", list(headers), body)
+    return await kept.ask(origin, method, "/inner/carts/ann?a=b", list(headers), body)
 
 
 async def read(answer: ForwardedAnswer) -> bytes:
@@ -236,7 +236,7 @@ async def test_a_request_is_passed_on_as_the_bytes_that_it_is() -> None:
         headers = [(b"host", b"shop"), (b"x", b"\xff\xfe"), (b"content-length", b"9")]
         await read(await ask(kept, origin, "POST", headers, b"tea"))
     passed = b"host: shop\r\nx: \xff\xfe\r\ncontent-length: 3\r\n\r\n"
-    assert server.heads == [b"POST /root/carts/ann?a=b HTTP/1.1\r\n" + passed]
+    assert server.heads == [b"POST /inner/carts/ann?a=b HTTP/1.1\r\n" + passed]
     assert server.bodies == [b"tea"]
 
 
