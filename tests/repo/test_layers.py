@@ -21,7 +21,8 @@ ROWS = (
     ("member",),
     ("entities",),
     ("services",),
-    ("dashboard", "cli"),
+    ("dashboard",),
+    ("cli",),
 )
 ROW_OF = {layer: row for row, layers in enumerate(ROWS) for layer in layers}
 

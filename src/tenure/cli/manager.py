@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from tenure.cli.report import JsonReport, ManagerReport, report_for_people, watch
+from tenure.dashboard.pages import add_pages
 from tenure.manager.config_file import settings_from
 from tenure.manager.service import ManagerService
 
@@ -76,7 +77,7 @@ def manager(
     settings = settings_from(config, **said)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=log_level.upper())
     raise_file_limit()
-    service = ManagerService(settings)
+    service = ManagerService(settings, add_pages=add_pages)
     report = JsonReport() if json else report_for_people()
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(_run(service, report))

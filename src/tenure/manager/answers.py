@@ -47,6 +47,10 @@ class StatusAnswer(msgspec.Struct, frozen=True):
     """How many of its connections speak which version."""
     troubles: dict[str, str] = {}
     """Of pools that are not planned by their policies: why not."""
+    lookups: int = 0
+    """How many lookups are connected."""
+    lookup_lag: int = 0
+    """How many records the one furthest behind had not seen when it last asked."""
 
 
 class Problem(msgspec.Struct, frozen=True, omit_defaults=True):

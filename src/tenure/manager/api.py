@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from tenure.base.instants import in_seconds
 from tenure.base.keys import PoolKind
 from tenure.errors import ConfigurationError
+from tenure.manager.access.gate import wants_page
 from tenure.manager.answers import StatusAnswer
 from tenure.manager.cluster_api import ClusterApi
 from tenure.manager.engine import ManagerEngine
@@ -94,7 +95,9 @@ class Api:
     # --- the manager itself ---
 
     async def index(self, request: web.Request) -> web.Response:
-        """What there is."""
+        """What there is; a browser is shown the pages."""
+        if wants_page(request):
+            raise web.HTTPFound("/dashboard/")
         return as_json({"tenure": VERSION, "role": self.engine.view.role, "paths": self._paths})
 
     async def healthz(self, request: web.Request) -> web.Response:
@@ -134,6 +137,8 @@ class Api:
                     str(version): count for version, count in sorted(self.peers.versions().items())
                 },
                 troubles=dict(view.troubles),
+                lookups=engine.metrics.lookups,
+                lookup_lag=engine.metrics.lookup_lag(view.lsn),
             )
         )
 

@@ -74,6 +74,15 @@ class ManagerMetrics:
         """A client is gone."""
         self._synced.pop(connection, None)
 
+    @property
+    def lookups(self) -> int:
+        """How many lookups are connected."""
+        return len(self._synced)
+
+    def lookup_lag(self, lsn: int) -> int:
+        """How many records the one furthest behind had not seen when it last asked."""
+        return max((max(lsn - seen, 0) for seen in self._synced.values()), default=0)
+
     def families(
         self, view: ManagerView, observer: Observer, peers: Peers, pools: tuple[Owners, ...]
     ) -> Iterator[MetricFamily]:
@@ -109,7 +118,7 @@ class ManagerMetrics:
         yield gauge(
             "tenure_lookup_lag_records",
             "How many records the lookup that is furthest behind had not seen when it last asked.",
-            max((view.lsn - lsn for lsn in self._synced.values()), default=0),
+            self.lookup_lag(view.lsn),
         )
         yield MetricFamily(
             "tenure_journal_seconds",

@@ -9,6 +9,7 @@ import asyncio
 import ipaddress
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
+from time import time
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
@@ -17,12 +18,21 @@ from aiohttp import WebSocketError, WSCloseCode, WSMessage, WSMsgType, hdrs, web
 from tenure.base.noted import Noted
 from tenure.errors import RemoteProtocolError
 from tenure.manager.access.audit import Audit
-from tenure.manager.access.gate import LOOKUP_PATH, NODE_PATH, OWNER_PATH, READS, Gate
+from tenure.manager.access.gate import (
+    LOOKUP_PATH,
+    NODE_PATH,
+    OWNER_PATH,
+    READS,
+    SIGN_IN_PATH,
+    Gate,
+)
 from tenure.manager.access.roles import Permit
 from tenure.manager.api import Api
 from tenure.manager.engine import ManagerEngine
 from tenure.manager.http_errors import HttpRefusal, errors_as_json
+from tenure.manager.live import LiveFeed
 from tenure.manager.noted import ServiceKind
+from tenure.manager.sign_in_api import SignInApi
 from tenure.protocol.lease.answers import Connection
 from tenure.protocol.lease.leader.events import ClientLost, ClientSaid, NodeSaid
 from tenure.protocol.lease.messages import Attested, Hello, Join, LeaseRequest, Sync, ToManager
@@ -92,6 +102,8 @@ class Server:
         self.app.router.add_get(OWNER_PATH, self._on_owner)
         self.app.router.add_get(LOOKUP_PATH, self._on_lookup)
         self.app.router.add_get(NODE_PATH, self._on_node)
+        SignInApi(gate).add_routes(self.app.router)
+        LiveFeed(engine, gate, time).add_routes(self.app)
         api.add_routes(self.app.router)
         self.app.on_shutdown.append(self._close_sockets)
         self.app.cleanup_ctx.append(self._watching_tokens)
@@ -240,7 +252,7 @@ class Server:
     @web.middleware
     async def _audited(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Every change is written down before it is done, and with what came of it."""
-        if request.method in READS:
+        if request.method in READS or request.path == SIGN_IN_PATH:  # which has a token in it
             return await handler(request)
         permit = self.gate.let_in(request)
         try:

@@ -8,6 +8,7 @@ clients to look elsewhere, let go of the journal.
 
 import asyncio
 import ssl
+from collections.abc import Callable
 from functools import partial
 from types import TracebackType
 from typing import Self
@@ -19,6 +20,7 @@ from tenure.errors import ClosedError
 from tenure.journals import Journal, open_journal
 from tenure.manager.access.audit import Audit
 from tenure.manager.access.gate import Gate
+from tenure.manager.access.sign_ins import SignIns
 from tenure.manager.access.tokens import TokenFile
 from tenure.manager.api import Api
 from tenure.manager.config import ManagerSettings
@@ -32,6 +34,7 @@ from tenure.protocol.lease.leader.events import CreatePool
 from tenure.protocol.lease.leader.manager import ManagerConfig
 from tenure.protocol.lease.records import AnyRecord, State
 from tenure.protocol.log.noted import LogKind
+from tenure.runtime.clock import boot_clock
 from tenure.transport.newcomers import IDLE_SECONDS, SILENT_SECONDS, Newcomers
 from tenure.transport.peers import Peers
 from tenure.transport.tls import ServerTls
@@ -49,12 +52,14 @@ class ManagerService:
         settings: ManagerSettings,
         observer: Observer | None = None,
         journal: Journal[AnyRecord, State] | None = None,
+        add_pages: Callable[[web.Application], None] | None = None,
     ) -> None:
         self.settings = settings
         self.observer = observer or Observer("tenure.manager")
         self.journal_url = settings.journal_url()
         self.url = ""
         self._given_journal = journal
+        self._add_pages = add_pages
         self._engine: ManagerEngine | None = None
         self._runner: web.AppRunner | None = None
         self._newcomers = Newcomers(self._on_silent)
@@ -109,6 +114,8 @@ class ManagerService:
             self._audit,
             is_loopback=listening.is_loopback,
         )
+        if self._add_pages is not None:
+            self._add_pages(server.app)
         self._runner = web.AppRunner(
             server.app,
             access_log=None,
@@ -137,7 +144,7 @@ class ManagerService:
         if self.settings.tokens is not None:
             tokens = TokenFile(self.settings.tokens)
             tokens.load()
-        return Gate(tokens, self.observer)
+        return Gate(tokens, self.observer, SignIns(boot_clock))
 
     def _on_silent(self, who: str) -> None:
         self.observer.note(Noted(ServiceKind.SILENT_PEER, detail=who))

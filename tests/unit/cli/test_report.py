@@ -33,7 +33,7 @@ async def watched(
 ) -> None:
     """Watch a manager with a new journal, or this one, until it has waited."""
     told = {"first_start": False, "preset": "test", **said}
-    async with serving(journal, **told) as manager:
+    async with serving(journal, None, **told) as manager:
         form.listening(manager.service)
         granting = asyncio.Event()
         form_changed = form.changed

@@ -5,12 +5,13 @@ import io
 import json
 import socket
 import struct
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, NamedTuple, Self
 from urllib.parse import urlsplit
 
 import aiohttp
+from aiohttp import web
 from yarl import URL
 
 from tenure.base.noted import Noted
@@ -58,7 +59,9 @@ class Serving(NamedTuple):
 
 @asynccontextmanager
 async def serving(
-    journal: Journal[AnyRecord, State] | None = None, **said: object
+    journal: Journal[AnyRecord, State] | None = None,
+    add_pages: Callable[[web.Application], None] | None = None,
+    **said: object,
 ) -> AsyncIterator[Serving]:
     told = {"port": 0, "journal": "memory", "first_start": True, **said}
     is_alone = journal is None
@@ -69,7 +72,7 @@ async def serving(
     events = Events(observer)
     async with (
         asyncio.timeout(DEADLINE_SECONDS),
-        ManagerService(settings, observer, journal) as service,
+        ManagerService(settings, observer, journal, add_pages) as service,
         aiohttp.ClientSession() as session,
     ):
         if is_alone:

@@ -75,7 +75,7 @@ class ManagerProcesses:
         """Which manager leads, for people."""
         leader = self.leader
         if len(self.places) == 1 or not leader.leadership:
-            return leader.url
+            return f"dashboard: {leader.url}"
         return f"{leader.name} leads, {leader.url}"
 
     # --- starting and ending ---

@@ -9,6 +9,7 @@ from aiohttp import hdrs, web
 
 from tenure.base.noted import Noted
 from tenure.manager.access.roles import ANYBODY, Permit
+from tenure.manager.access.sign_ins import COOKIE, SignIns
 from tenure.manager.access.tokens import TokenFile
 from tenure.manager.http_errors import HttpRefusal
 from tenure.manager.noted import ServiceKind
@@ -17,6 +18,9 @@ from tenure.observe.events import Observer
 OWNER_PATH, LOOKUP_PATH, NODE_PATH = "/v1/owner", "/v1/lookup", "/v1/node"
 OPEN_PATHS = ("/healthz", "/readyz")
 """For who watches processes: they say whether it is up, and nothing else."""
+PAGES = "/dashboard"
+"""The pages are the same for all; what they show, they ask for."""
+SIGN_IN_PATH = "/v1/sign-in"
 READS = (hdrs.METH_GET, hdrs.METH_HEAD)
 SCHEME = "Bearer "
 
@@ -24,15 +28,16 @@ SCHEME = "Bearer "
 class Gate:
     """What the bearer of a request may do."""
 
-    def __init__(self, tokens: TokenFile | None, observer: Observer) -> None:
+    def __init__(self, tokens: TokenFile | None, observer: Observer, sign_ins: SignIns) -> None:
         self.tokens = tokens
+        self.sign_ins = sign_ins
         self._known = () if tokens is None else tokens.entries
         self._observer = observer
 
     def let_in(self, request: web.Request) -> Permit:
         """Under what a request comes in. Raises HttpRefusal where it may not."""
         permit = self._shown(request)
-        if request.path in OPEN_PATHS:
+        if _is_open(request):
             return permit or ANYBODY
         if permit is None:
             self._note(request, "it shows no token that counts")
@@ -70,14 +75,42 @@ class Gate:
             return ANYBODY
         self.tokens.load_if_changed()
         said = request.headers.get(hdrs.AUTHORIZATION, "")
-        return self.tokens.permit(said[len(SCHEME) :]) if said.startswith(SCHEME) else None
+        if said:
+            return self.tokens.permit(said[len(SCHEME) :]) if said.startswith(SCHEME) else None
+        return self._signed_in(request, self.tokens)
+
+    def _signed_in(self, request: web.Request, tokens: TokenFile) -> Permit | None:
+        """By its cookie. Browsers name the origin of whatever asks for a change, and nobody else's
+        page gets here; a request that names none was made by no page of ours.
+        """
+        permit = self.sign_ins.permit(request.cookies.get(COOKIE, ""))
+        if permit is None or not tokens.has(permit):
+            return None
+        is_from_page = request.method in READS or hdrs.ORIGIN in request.headers
+        return permit if is_from_page else None
 
     def _note(self, request: web.Request, why: str) -> None:
         what = f"{request.method} {request.path} from {request.remote}: {why}"
         self._observer.note(Noted(ServiceKind.NOT_ALLOWED, detail=what))
 
 
+def wants_page(request: web.Request) -> bool:
+    """Whether a browser asks, to show what it gets to somebody."""
+    return "text/html" in request.headers.get(hdrs.ACCEPT, "")
+
+
+def _is_open(request: web.Request) -> bool:
+    path = request.path
+    if path == SIGN_IN_PATH:
+        return request.method == hdrs.METH_POST  # it shows its token in the body
+    if path == "/" and wants_page(request):
+        return True  # it is sent to the pages
+    return path in OPEN_PATHS or path == PAGES or path.startswith(PAGES + "/")
+
+
 def _allows(permit: Permit, request: web.Request) -> bool:
+    if request.path == SIGN_IN_PATH:
+        return True
     if request.path == OWNER_PATH:
         return permit.may_own
     if request.path == LOOKUP_PATH:

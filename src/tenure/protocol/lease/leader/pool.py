@@ -490,7 +490,7 @@ class Pool:
         self.context.send(session.connection, refusal)
 
     def invariants(self) -> None:
-        """Sessions and members are the same incarnations; a hold is known for each."""
+        """SignIns and members are the same incarnations; a hold is known for each."""
         assert self.sessions.keys() == self.table.members.keys()
         for session in self.sessions.values():
             assert session.name == self.table.members[session.incarnation].name

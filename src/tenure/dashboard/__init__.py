@@ -1,0 +1,1 @@
+"""The pages that a manager shows to people."""

@@ -1,0 +1,208 @@
+// The page: what the manager pushes says what is to be read again.
+
+import { ask, byId, element, offer, poolPath } from "./api.js";
+import { Events } from "./events.js";
+import { OwnersTable } from "./owners.js";
+import { Space } from "./space.js";
+import { steer } from "./steering.js";
+import { tell } from "./story.js";
+import { Table } from "./table.js";
+
+const LOADS_MS = 3000; // loads change all the time, and nobody pushes them
+const AGAIN_MS = 2000;
+
+const page = { pool: null, table: null, pulse: null, stream: null, isReading: false, again: false, timer: 0 };
+const events = new Events();
+const space = new Space(byId("space"));
+const owners = new OwnersTable(async (command, body, what) => {
+  await steer(page.pool, command, body, what);
+  await read();
+});
+
+// --- coming in ---
+
+async function begin() {
+  try {
+    const signedIn = await ask("/v1/sign-in");
+    document.body.classList.toggle("may-change", signedIn.may_change);
+    byId("leave").hidden = signedIn.who === "nobody";
+    byId("sign-in").hidden = true;
+    byId("main").hidden = false;
+    follow();
+  } catch (problem) {
+    if (problem.status !== 401) {
+      sayManager("the manager does not answer; trying again ...", "bad");
+      setTimeout(begin, AGAIN_MS);
+      return;
+    }
+    sayManager("not signed in");
+    byId("main").hidden = true;
+    byId("sign-in").hidden = false;
+    byId("token").focus();
+  }
+}
+
+byId("sign-in").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  try {
+    await ask("/v1/sign-in", { token: byId("token").value });
+    byId("token").value = byId("sign-in-problem").textContent = "";
+    await begin();
+  } catch (problem) {
+    byId("sign-in-problem").textContent = problem.message;
+  }
+});
+byId("leave").addEventListener("click", async () => {
+  await ask("/v1/sign-in", undefined, "DELETE");
+  location.reload();
+});
+
+// --- what is pushed ---
+
+function leave() {
+  page.stream?.close();
+  clearInterval(page.timer);
+  begin();
+}
+
+function follow() {
+  const stream = page.stream = new EventSource("/v1/live");
+  stream.addEventListener("noted", (message) => events.add(JSON.parse(message.data)));
+  stream.addEventListener("pulse", (message) => onPulse(JSON.parse(message.data)));
+  stream.addEventListener("error", () => {
+    sayManager("the manager does not answer; trying again ...", "bad");
+    if (stream.readyState === EventSource.CLOSED) setTimeout(leave, AGAIN_MS); // it was refused
+  });
+  clearInterval(page.timer);
+  page.timer = setInterval(() => document.hidden || read(), LOADS_MS);
+}
+
+function sayManager(text, state = "") {
+  byId("manager").textContent = text;
+  byId("manager").dataset.state = state;
+}
+
+function onPulse(pulse) {
+  page.pulse = pulse;
+  if (pulse.role === "leading") {
+    const waits = pulse.waits ? "; it waits before it grants" : "";
+    const proven = pulse.proven ? "" : "; not proven just now";
+    const text = `leading, leadership ${pulse.leadership}, LSN ${pulse.lsn}${waits}${proven}`;
+    sayManager(text, pulse.proven ? "" : "bad");
+  } else {
+    const leader = pulse.leader ? `${pulse.leader} leads` : "it knows of no leader";
+    sayManager(`${pulse.role}; ${leader}`, "bad");
+  }
+  choosePools(pulse.pools.map((pool) => pool.name));
+  read();
+}
+
+function choosePools(names) {
+  byId("pool-choice").hidden = names.length === 0;
+  offer(byId("pool"), names);
+  const wanted = page.pool ?? decodeURIComponent(location.hash.slice(1));
+  const pool = names.includes(wanted) ? wanted : (names[0] ?? null);
+  if (pool !== page.pool) choosePool(pool);
+  if (pool !== null) byId("pool").value = pool;
+}
+
+function choosePool(pool) {
+  page.pool = pool;
+  page.table = pool === null ? null : new Table(pool);
+  byId("story").replaceChildren();
+  if (pool !== null) history.replaceState(null, "", `#${encodeURIComponent(pool)}`);
+}
+
+byId("pool").addEventListener("change", () => {
+  choosePool(byId("pool").value);
+  read();
+});
+
+// --- what is read ---
+
+// One reading at a time: what changes meanwhile is read right after it.
+async function read() {
+  page.again = true;
+  if (page.isReading) return;
+  page.isReading = true;
+  try {
+    while (page.again) {
+      page.again = false;
+      await readOnce();
+    }
+    byId("problem").hidden = true;
+  } catch (problem) {
+    byId("problem").hidden = false;
+    byId("problem").textContent = problem.message;
+    if (problem.status === 401) leave(); // the token counts no more
+  } finally {
+    page.isReading = false;
+  }
+}
+
+async function readOnce() {
+  showStatus(await ask("/v1/status"));
+  if (page.pool === null || page.pulse?.role !== "leading") return;
+  const { pool, table } = page;
+  const [, found, plan] = await Promise.all([
+    table.refresh(), ask(poolPath(pool, "owners")), ask(poolPath(pool, "plan")),
+  ]);
+  if (table !== page.table) return; // another pool was chosen meanwhile
+  const sorted = found.owners.sort((a, b) => (a.name < b.name ? -1 : 1));
+  space.show(table, sorted);
+  owners.show(sorted);
+  offer(byId("pin-owner"), sorted.map((owner) => owner.name));
+  showPool(plan);
+}
+
+function showPool(plan) {
+  const said = [`policy ${plan.policy}`, plan.steering.frozen ? "frozen" : "not frozen"];
+  if (plan.steering.pins.length) said.push(`${plan.steering.pins.length} pinned keys`);
+  if (plan.flows.length) said.push(`${plan.flows.length} moves wanted`);
+  for (const held of plan.held_back.slice(0, 3)) said.push(`${held.what} held back: ${held.why}`);
+  byId("pool-words").textContent = said.join("; ");
+}
+
+function showStatus(status) {
+  const { error, alarms } = status.journal_health;
+  const shown = {
+    "URL": status.url, "Version": status.version, "Role": status.role,
+    "Leader": status.leader ?? "not known", "LSN": status.lsn, "Journal": status.journal,
+    "Journal's trouble": [error, ...alarms].filter(Boolean).join("; "),
+    "Preset": status.preset, "Connections": status.connections, "Lookups": status.lookups,
+    "Lookup lag": `${status.lookup_lag} records`,
+    "Grants in": status.grants_in_seconds ? `${status.grants_in_seconds} s` : "",
+    "Trouble": Object.entries(status.troubles).map(([pool, why]) => `${pool}: ${why}`).join("; "),
+  };
+  const lines = Object.entries(shown).filter(([, value]) => value !== "");
+  byId("status").replaceChildren(...lines.flatMap(([name, value]) => [
+    element("dt", name), element("dd", value, { "data-status": name }),
+  ]));
+}
+
+// --- what is asked ---
+
+byId("why").addEventListener("submit", (event) => {
+  event.preventDefault();
+  tell(page.pool, byId("why-key").value);
+});
+for (const button of document.querySelectorAll("[data-pin]")) {
+  button.addEventListener("click", async () => {
+    const key = byId("why-key").value, owner = byId("pin-owner").value;
+    if (!key) {
+      byId("why-key").focus();
+      return;
+    }
+    const body = button.dataset.pin === "pin" ? { key, owner } : { key };
+    await steer(page.pool, button.dataset.pin, body, key);
+    await Promise.all([tell(page.pool, key), read()]);
+  });
+}
+for (const button of document.querySelectorAll("[data-pool]")) {
+  button.addEventListener("click", async () => {
+    await steer(page.pool, button.dataset.pool, {}, page.pool);
+    await read();
+  });
+}
+
+begin();

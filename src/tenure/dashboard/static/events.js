@@ -1,0 +1,54 @@
+// What happens, the latest first.
+
+import { byId, element } from "./api.js";
+
+const KEPT = 300;
+
+export class Events {
+  constructor() {
+    this.all = [];
+    this.last = 0;
+    this.waiting = 0;
+    byId("events-filter").addEventListener("input", () => this.draw());
+  }
+
+  add(event) {
+    if (event.number <= this.last) { // told again, or by a manager that has started anew
+      if (this.all.some((known) => known.number === event.number && known.at === event.at)) return;
+      this.all = [];
+    }
+    this.last = event.number;
+    this.all.unshift(event);
+    this.all.length = Math.min(this.all.length, KEPT);
+    this.waiting ||= requestAnimationFrame(() => {
+      this.waiting = 0;
+      this.draw();
+    });
+  }
+
+  draw() {
+    const wanted = byId("events-filter").value.trim().toLowerCase();
+    const shown = this.all.filter((event) => `${words(event)} ${event.cause}`.toLowerCase().includes(wanted));
+    byId("events").replaceChildren(...shown.map((event) => this.item(event)));
+  }
+
+  item(event) {
+    const item = element("li", "", { value: event.number, class: event.level });
+    const at = new Date(event.at * 1000);
+    item.append(element("time", at.toLocaleTimeString(), { datetime: at.toISOString() }), words(event));
+    if (event.cause) {
+      const cause = element("button", `(cause ${event.cause})`, { title: "show all with this cause" });
+      cause.addEventListener("click", () => {
+        byId("events-filter").value = event.cause;
+        this.draw();
+      });
+      item.append(" ", cause);
+    }
+    return item;
+  }
+}
+
+function words(event) {
+  const pool = event.pool ? `[${event.pool}] ` : "";
+  return pool + event.kind + (event.detail ? `: ${event.detail}` : "");
+}

@@ -1,0 +1,42 @@
+// One key's story: who has it, since when, and why it came there.
+
+import { ask, byId, element, poolPath } from "./api.js";
+
+export async function tell(pool, key) {
+  const story = byId("story");
+  try {
+    const found = await ask(`${poolPath(pool, "why")}?key=${encodeURIComponent(key)}`);
+    story.replaceChildren(...lines(key, found));
+  } catch (problem) {
+    story.replaceChildren(element("p", problem.message, { role: "alert" }));
+  }
+}
+
+function* lines(key, found) {
+  const owner = found.owner ? `${found.owner.name} at ${found.owner.address}` : "nobody";
+  yield element("p", `${key} belongs to ${owner}, under lease number ${found.number}.`, { id: "story-owner" });
+  if (found.since !== found.number)
+    yield element("p", `What was known of it is unbroken since number ${found.since}.`);
+  if (found.pinned_to) yield element("p", `It is pinned to ${found.pinned_to}.`);
+  if (found.planned && found.planned !== found.owner?.name)
+    yield element("p", `It is to move to ${found.planned}.`);
+  if (found.trouble) yield element("p", found.trouble, { class: "error" });
+  if (!found.moves.length) {
+    yield element("p", `It has not moved in the ${time(found.remembered_seconds)} that this leader remembers.`);
+    return;
+  }
+  const moves = element("ol");
+  for (const move of found.moves) {
+    const because = [move.phase, move.reason].filter(Boolean).join(", ");
+    const path = `from ${move.giver ?? "nobody"} to ${move.taker ?? "nobody"}`;
+    const text = `${time(move.seconds_ago)} ago: ${move.how}, ${path}`;
+    moves.append(element("li", because ? `${text} (${because})` : text));
+  }
+  yield moves;
+}
+
+function time(seconds) {
+  if (seconds < 90) return `${seconds.toFixed(0)} s`;
+  if (seconds < 5400) return `${(seconds / 60).toFixed(0)} min`;
+  return `${(seconds / 3600).toFixed(1)} h`;
+}

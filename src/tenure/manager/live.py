@@ -1,0 +1,232 @@
+"""What happens, as it happens: server-sent events for pages and commands that follow a manager.
+
+There are two kinds. `noted` is one thing that happened, with its number; whoever comes back says
+the last that it saw, and is given those after it, as far as they are remembered. `pulse` is how the
+manager is, sent when it has changed: the LSN of a pool's table in it says when to read that again.
+
+A reader that does not keep up is let go, and comes back: EventSource does so by itself.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from typing import Literal
+
+import msgspec
+from aiohttp import web
+
+from tenure.base.instants import in_seconds
+from tenure.base.noted import Level, Noted
+from tenure.manager.access.gate import Gate
+from tenure.manager.access.roles import Permit
+from tenure.manager.engine import ManagerEngine
+from tenure.manager.http_errors import HttpRefusal
+from tenure.protocol.lease.answers import Pools, PoolSummary
+from tenure.protocol.lease.leader.events import ListPools
+from tenure.protocol.lease.leader.view import ManagerRole
+
+RECENT_EVENTS = 1000
+"""What is remembered for whoever comes, or comes back: a rolling restart of 200 owners."""
+WAITING_EVENTS = 1000
+"""What may wait for one reader. It has stopped reading, or its line is too thin."""
+MOST_READERS = 100
+"""Open pages and commands. Each costs a task, and what waits for it."""
+PULSE_SECONDS = 0.5
+"""How soon a page shows a change that it was not told of as an event."""
+QUIET_SECONDS = 15.0
+"""A word on a quiet stream, so that proxies do not cut it off."""
+
+
+class LiveEvent(msgspec.Struct, frozen=True):
+    """One thing that happened."""
+
+    number: int
+    at: float
+    """Seconds since 1970, by the manager's clock."""
+    kind: str
+    level: Literal["debug", "info", "warning", "error"]
+    pool: str
+    detail: str
+    cause: str
+
+
+class Pulse(msgspec.Struct, frozen=True):
+    """How the manager is."""
+
+    role: ManagerRole
+    proven: bool
+    leader: str | None
+    leadership: int
+    lsn: int
+    waits: bool
+    """Whether it leads, and does not grant yet."""
+    pools: tuple[PoolSummary, ...]
+    """Those of a leader."""
+
+
+class _Reader:
+    """One stream."""
+
+    def __init__(self, least: Level, permit: Permit) -> None:
+        self.least = least
+        self.permit = permit
+        self.waiting: asyncio.Queue[bytes | None] = asyncio.Queue(WAITING_EVENTS)
+        """None ends it."""
+
+    def put(self, frame: bytes | None) -> None:
+        try:
+            self.waiting.put_nowait(frame)
+        except asyncio.QueueFull:
+            while not self.waiting.empty():
+                self.waiting.get_nowait()
+            self.waiting.put_nowait(None)
+
+
+class LiveFeed:
+    """All streams of one manager."""
+
+    def __init__(self, engine: ManagerEngine, gate: Gate, wall: Callable[[], float]) -> None:
+        self._engine = engine
+        self._gate = gate
+        self._wall = wall
+        self._recent: deque[tuple[Level, LiveEvent]] = deque(maxlen=RECENT_EVENTS)
+        self._last = 0
+        self._readers: set[_Reader] = set()
+        self._pulse: Pulse | None = None
+        engine.observer.subscribe(self._on_noted)
+
+    def add_routes(self, app: web.Application) -> None:
+        """Put the stream under its path."""
+        app.router.add_get("/v1/live", self.serve)
+        app.on_shutdown.append(self._end)
+        app.cleanup_ctx.append(self._pulsing)
+
+    async def _end(self, app: web.Application) -> None:
+        for reader in self._readers:
+            reader.put(None)
+
+    # --- what happens ---
+
+    def _on_noted(self, noted: Noted) -> None:
+        self._last += 1
+        level = noted.kind.level
+        event = LiveEvent(
+            number=self._last,
+            at=round(self._wall(), 3),
+            kind=noted.kind.phrase,
+            level=level.name.lower(),  # type: ignore[arg-type]
+            pool=noted.pool,
+            detail=noted.detail,
+            cause=noted.cause,
+        )
+        self._recent.append((level, event))
+        for reader in self._readers:
+            if level >= reader.least:
+                reader.put(_frame("noted", event, event.number))
+
+    async def _pulsing(self, app: web.Application) -> AsyncIterator[None]:
+        task = asyncio.create_task(self._tell_pulse())
+        yield
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+    async def _tell_pulse(self) -> None:
+        while True:
+            await asyncio.sleep(PULSE_SECONDS)
+            for reader in self._readers:
+                if not self._gate.still_takes(reader.permit):
+                    reader.put(None)
+            if not self._readers:
+                self._pulse = None
+                continue
+            pulse = await self._now()
+            if pulse != self._pulse:
+                self._pulse = pulse
+                for reader in self._readers:
+                    reader.put(_frame("pulse", pulse))
+
+    async def _now(self) -> Pulse:
+        view = self._engine.view
+        pools: tuple[PoolSummary, ...] = ()
+        if view.role == "leading":
+            with suppress(TimeoutError):
+                answer = await self._engine.ask(ListPools())
+                pools = answer.pools if isinstance(answer, Pools) else ()
+        return Pulse(
+            role=view.role,
+            proven=view.is_proven,
+            leader=view.leader,
+            leadership=view.leadership,
+            lsn=view.lsn,
+            waits=in_seconds(view.grants_in_ns) > 0,
+            pools=pools,
+        )
+
+    # --- a stream ---
+
+    async def serve(self, request: web.Request) -> web.StreamResponse:
+        """The stream, until either side ends it."""
+        if len(self._readers) >= MOST_READERS:
+            why = f"{MOST_READERS} pages and commands follow this manager already"
+            raise HttpRefusal(503, why, "close one, or ask again later")
+        reader = _Reader(_least(request), self._gate.let_in(request))
+        response = web.StreamResponse(
+            headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
+        )
+        await response.prepare(request)
+        for frame in self._missed(reader.least, _since(request)):
+            reader.put(frame)
+        self._readers.add(reader)
+        try:
+            reader.put(_frame("pulse", await self._now()))
+            await self._write(response, reader)
+        except ConnectionError:  # who read is gone
+            pass
+        finally:
+            self._readers.discard(reader)
+        return response
+
+    def _missed(self, least: Level, since: int) -> list[bytes]:
+        if since > self._last:  # it followed an earlier life of this manager
+            since = 0
+        return [
+            _frame("noted", event, event.number)
+            for level, event in self._recent
+            if event.number > since and level >= least
+        ][-WAITING_EVENTS // 2 :]
+
+    async def _write(self, response: web.StreamResponse, reader: _Reader) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(QUIET_SECONDS):
+                    frame = await reader.waiting.get()
+            except TimeoutError:
+                frame = b":\n\n"
+            if frame is None:
+                return
+            await response.write(frame)
+
+
+def _frame(kind: str, body: msgspec.Struct, number: int = 0) -> bytes:
+    which = f"id: {number}\n" if number else ""
+    return f"{which}event: {kind}\ndata: ".encode() + msgspec.json.encode(body) + b"\n\n"
+
+
+def _least(request: web.Request) -> Level:
+    written = request.query.get("level", "info")
+    try:
+        return Level[written.upper()]
+    except KeyError:
+        names = ", ".join(level.name.lower() for level in Level)
+        raise HttpRefusal(400, f"there is no level {written!r}", f"give one of {names}") from None
+
+
+def _since(request: web.Request) -> int:
+    written = request.headers.get("Last-Event-ID") or request.query.get("since", "0")
+    if written.isascii() and written.isdigit() and len(written) < 20:  # noqa: PLR2004 - 2**63 has 19
+        return int(written)
+    raise HttpRefusal(
+        400, f"{written!r} is not the number of an event", "give a number, or nothing"
+    )

@@ -1,0 +1,78 @@
+"""SignIns over HTTP: a page shows its token once, and has a cookie from then on."""
+
+import msgspec
+from aiohttp import web
+
+from tenure.manager.access.gate import SIGN_IN_PATH, Gate
+from tenure.manager.access.roles import ANYBODY, Permit
+from tenure.manager.access.sign_ins import COOKIE
+from tenure.manager.http_errors import HttpRefusal, as_json, check_is_json
+
+WAY_OUT = "paste what `tenure token new` printed, for the role viewer or admin"
+
+
+class ShownToken(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of POST /v1/sign-in."""
+
+    token: str
+
+
+class SignInAnswer(msgspec.Struct, frozen=True):
+    """As what a page is here."""
+
+    who: str
+    role: str
+    pool: str
+    may_change: bool
+
+
+class SignInApi:
+    """The handlers."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+
+    def add_routes(self, router: web.UrlDispatcher) -> None:
+        """Put them under their path."""
+        router.add_get(SIGN_IN_PATH, self.show)
+        router.add_post(SIGN_IN_PATH, self.begin)
+        router.add_delete(SIGN_IN_PATH, self.end)
+
+    async def show(self, request: web.Request) -> web.Response:
+        """As what the page is here."""
+        return as_json(_answer(self._gate.let_in(request)))
+
+    async def begin(self, request: web.Request) -> web.Response:
+        """Take a token, and give a cookie for it."""
+        check_is_json(request)
+        try:
+            shown = msgspec.json.decode(await request.read(), type=ShownToken)
+        except msgspec.MsgspecError as error:
+            raise HttpRefusal(400, str(error), 'the body is {"token": ...}') from error
+        if self._gate.tokens is None:
+            return as_json(_answer(ANYBODY))
+        self._gate.tokens.load_if_changed()
+        permit = self._gate.tokens.permit(shown.token.strip())
+        if permit is None:
+            raise HttpRefusal(401, "this is not a token that counts here", WAY_OUT)
+        response = as_json(_answer(permit))
+        response.set_cookie(
+            COOKIE,
+            self._gate.sign_ins.begin(permit),
+            httponly=True,
+            samesite="Strict",
+            secure=request.secure,
+            path="/",
+        )
+        return response
+
+    async def end(self, request: web.Request) -> web.Response:
+        """Forget the cookie."""
+        self._gate.sign_ins.end(request.cookies.get(COOKIE, ""))
+        response = as_json({})
+        response.del_cookie(COOKIE, path="/")
+        return response
+
+
+def _answer(permit: Permit) -> SignInAnswer:
+    return SignInAnswer(permit.who, permit.role, permit.pool, permit.may_change)

@@ -1,0 +1,56 @@
+"""A real browser: Debian's Chromium without a screen, driven by Playwright."""
+
+import os
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from playwright.async_api import Page, async_playwright
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+needs_chromium = pytest.mark.skipif(
+    CHROMIUM is None,
+    reason="there is no Chromium here, so the dashboard is not looked at: apt install chromium",
+)
+TIMEOUT_MS = 20_000
+SCREENSHOTS = os.environ.get("TENURE_SCREENSHOTS")
+"""A folder in which pictures of what was tested are kept."""
+
+
+@asynccontextmanager
+async def browsing(
+    *, dark: bool = False, width: int = 1200, ignore_tls: bool = False
+) -> AsyncIterator[Page]:
+    """A page. Whatever its scripts or its policy complain of fails the test at the end."""
+    complaints: list[str] = []
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+        )
+        try:
+            context = await browser.new_context(
+                color_scheme="dark" if dark else "light",
+                viewport={"width": width, "height": 900},
+                ignore_https_errors=ignore_tls,
+            )
+            page = await context.new_page()
+            page.set_default_timeout(TIMEOUT_MS)
+            page.on("pageerror", lambda error: complaints.append(str(error)))
+            page.on("console", lambda said: _note(complaints, said.type, said.text))
+            yield page
+            assert complaints == []
+        finally:
+            await browser.close()
+
+
+def _note(complaints: list[str], kind: str, text: str) -> None:
+    """Chromium itself reports each answer that is an error, and those are asked for here."""
+    if kind == "error" and "Failed to load resource" not in text:
+        complaints.append(text)
+
+
+async def keep(page: Page, name: str) -> None:
+    """A picture, where pictures are wanted."""
+    if SCREENSHOTS:  # Playwright makes the folder
+        await page.screenshot(path=f"{SCREENSHOTS}/{name}.png", full_page=True)

@@ -1,0 +1,245 @@
+"""The dashboard in a real browser: what it shows is what the API says, whatever happens."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tenure import Lookup, Owner
+from tenure.dashboard.pages import add_pages
+from tenure.manager.access.roles import AccessRole
+from tenure.manager.access.tokens import TokenFile, new_token
+from tests.integration.dashboard.browser import browsing, keep, needs_chromium
+from tests.unit.manager.serving import Serving, serving
+
+pytestmark = [pytest.mark.asyncio, needs_chromium]
+POOL = "rooms & <b>halls</b>"
+PATH = "/v1/pools/rooms%20%26%20%3Cb%3Ehalls%3C%2Fb%3E"
+
+
+@asynccontextmanager
+async def dashboard(
+    *, dark: bool = False, width: int = 1200, owners: int = 3, **said: object
+) -> AsyncIterator[tuple[Serving, Page, list[Owner]]]:
+    async with (
+        serving(None, add_pages, preset="test", **said) as manager,
+        browsing(dark=dark, width=width) as page,
+    ):
+        made = [owner(manager, name) for name in ("ann", "bob", "<i>eve</i>")[:owners]]
+        for each in made:
+            await each.__aenter__()
+        try:
+            await page.goto(manager.service.url)
+            yield manager, page, made
+        finally:
+            for each in made:
+                await each.close(drain=0)
+
+
+def owner(manager: Serving, name: str) -> Owner:
+    return Owner(
+        manager.service.url,
+        pool=POOL,
+        address=f"http://127.0.0.1/{name}",
+        name=name,
+        labels={"zone": "a"},
+    )
+
+
+async def shown(page: Page) -> dict[str, dict[str, Any]]:
+    """The table of owners, as the page has it."""
+    rows: list[list[str]] = await page.locator("#owners tbody tr").evaluate_all(
+        "rows => rows.map(row => [...row.cells].map(cell => cell.textContent))"
+    )
+    return {
+        row[0]: {"state": row[1], "ranges": int(row[2]), "share": row[3], "address": row[6]}
+        for row in rows
+    }
+
+
+async def said(manager: Serving) -> dict[str, dict[str, Any]]:
+    """The same, as the API has it."""
+    _, answer = await manager.get(f"{PATH}/owners")
+    return {
+        each["name"]: {
+            "state": each["steering"] or "serving",
+            "ranges": each["ranges"],
+            "share": f"{each['share'] * 100:.1f} %",
+            "address": each["address"],
+        }
+        for each in answer["owners"]
+    }
+
+
+async def until(manager: Serving, page: Page, as_wanted: Callable[[dict[str, Any]], bool]) -> None:
+    """Until the page shows what the API says, and that is as wanted."""
+    there: object = None
+    try:
+        async with asyncio.timeout(20):
+            while True:
+                there, told = await shown(page), await said(manager)
+                if there == told and as_wanted(told):
+                    return
+                await asyncio.sleep(0.1)
+    except TimeoutError:
+        pytest.fail(f"the page shows {there}, the API says {await said(manager)}")
+
+
+async def test_before_during_and_after_an_owner_goes_the_page_shows_what_the_api_says() -> None:
+    async with dashboard() as (manager, page, owners):
+        await until(manager, page, lambda told: all(each["ranges"] for each in told.values()))
+        await expect(page.locator("#manager")).to_contain_text("leading, leadership 1")
+        await expect(page.locator("#space-words")).to_contain_text("3 owners")
+        await expect(page.locator("#legend")).to_contain_text("<i>eve</i>")
+        await expect(page.locator("#pool")).to_have_value(POOL)
+        await keep(page, "dashboard")
+        await owners[1].close(drain=0)
+        await until(manager, page, lambda told: set(told) == {"ann", "<i>eve</i>"})
+        await expect(page.locator("#events li").filter(has_text="owner left")).to_have_count(1)
+        async with owner(manager, "bob"):
+            await until(manager, page, lambda told: len(told) == 3 and told["bob"]["ranges"] > 0)
+        _, status = await manager.get("/v1/status")
+        await expect(page.locator("[data-status=Role]")).to_have_text(status["role"])
+
+
+async def test_a_hole_is_seen_and_every_range_can_be_walked_to_by_keyboard() -> None:
+    async with dashboard(owners=1) as (manager, page, owners):
+        await until(manager, page, lambda told: told["ann"]["ranges"] > 0)
+        await page.locator("#space").focus()
+        await page.keyboard.press("End")
+        await expect(page.locator("#space-at")).to_contain_text("to the last: ann, lease number")
+        await page.keyboard.press("Home")
+        await expect(page.locator("#space-at")).to_contain_text("the first key to")
+        await owners[0].close(drain=0)
+        await expect(page.locator("#space-words")).to_contain_text("no owner")
+        await expect(page.locator("#space-words")).to_have_class("error")
+        await keep(page, "hole")
+
+
+async def test_a_command_is_previewed_and_done_only_when_it_is_confirmed() -> None:
+    async with dashboard() as (manager, page, _):
+        await until(manager, page, lambda told: all(each["ranges"] for each in told.values()))
+        await page.get_by_role("button", name="drain bob").click()
+        flows = page.locator("#preview-flows tr")
+        await expect(flows.first).to_contain_text("bob")
+        await keep(page, "preview")
+        await page.get_by_role("button", name="Cancel").click()
+        _, plan = await manager.get(f"{PATH}/plan")
+        assert plan["steering"]["drained"] == []
+        await page.get_by_role("button", name="drain bob").click()
+        await page.get_by_role("button", name="Do it").click()
+        await until(manager, page, lambda told: told["bob"]["ranges"] == 0)
+        await page.get_by_role("button", name="uncordon bob").click()
+        await page.get_by_role("button", name="Do it").click()
+        await until(manager, page, lambda told: told["bob"]["state"] == "serving")
+        await page.get_by_role("button", name="Freeze", exact=True).click()
+        await page.get_by_role("button", name="Do it").click()
+        await expect(page.locator("#pool-words")).to_contain_text("; frozen")
+
+
+async def test_a_keys_story_is_told_and_it_can_be_pinned() -> None:
+    async with dashboard() as (manager, page, _):
+        await until(manager, page, lambda told: all(each["ranges"] for each in told.values()))
+        await page.locator("#why-key").fill("room-42")
+        await page.keyboard.press("Enter")
+        _, told = await manager.get(f"{PATH}/why?key=room-42")
+        first = page.locator("#story-owner")
+        await expect(first).to_contain_text(f"room-42 belongs to {told['owner']['name']} at")
+        other = next(name for name in ("ann", "bob") if name != told["owner"]["name"])
+        await page.locator("#pin-owner").select_option(other)
+        await page.get_by_role("button", name="Pin there").click()
+        await page.get_by_role("button", name="Do it").click()
+        await expect(page.locator("#story")).to_contain_text(f"It is pinned to {other}.")
+
+
+async def test_events_are_pushed_and_can_be_followed_by_their_cause() -> None:
+    async with (
+        dashboard(owners=1) as (manager, page, _),
+        owner(manager, "bob"),
+        Lookup(manager.service.url, pool=POOL),
+    ):
+        joined = page.locator("#events li").filter(has_text="owner joined: bob")
+        await expect(joined).to_have_count(1)
+        await expect(page.locator("[data-status=Lookups]")).to_have_text("1")
+        cause = joined.get_by_role("button")
+        which = (await cause.inner_text()).split()[-1].rstrip(")")
+        await cause.click()
+        await expect(page.locator("#events-filter")).to_have_value(which)
+        assert await page.locator("#events li").count() >= 1
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+async def test_on_a_phone_nothing_is_wider_than_the_screen(*, dark: bool) -> None:
+    async with dashboard(width=360, dark=dark) as (manager, page, _):
+        await until(manager, page, lambda told: len(told) == 3)
+        wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        assert await page.evaluate(wide) <= 0
+        ground = await page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert ground == ("rgb(20, 23, 27)" if dark else "rgb(255, 255, 255)")
+        await keep(page, f"phone-{'dark' if dark else 'light'}")
+
+
+async def test_without_a_token_there_is_only_a_place_to_show_one(tmp_path: Path) -> None:
+    tokens = TokenFile(tmp_path / "tokens")
+    viewer, admin = new_token(AccessRole.VIEWER), new_token(AccessRole.ADMIN)
+    tokens.add(viewer.entry)
+    tokens.add(admin.entry)
+    async with dashboard(owners=0, tokens=tokens.path) as (manager, page, _):
+        await expect(page.locator("#main")).to_be_hidden()
+        await page.locator("#token").fill("tenure_no_such")
+        await page.keyboard.press("Enter")
+        await expect(page.locator("#sign-in-problem")).to_contain_text("not a token that counts")
+        await page.locator("#token").fill(viewer.text)
+        await page.keyboard.press("Enter")
+        await expect(page.locator("#manager")).to_contain_text("leading")
+        await expect(page.get_by_role("button", name="Freeze", exact=True)).to_be_hidden()
+        cookies = await page.context.cookies()
+        assert [(each["httpOnly"], each["sameSite"]) for each in cookies] == [(True, "Strict")]
+        tokens.remove(viewer.entry.id)
+        await expect(page.locator("#sign-in")).to_be_visible()
+        assert manager.counted("request not allowed") > 0
+
+
+async def test_a_thousand_owners_and_64_000_ranges_are_drawn_without_stutter() -> None:
+    async with dashboard(owners=0) as (_, page, _owners):
+        await page.wait_for_function("document.getElementById('manager').textContent !== ''")
+        names = [f"owner-{number}" for number in range(1000)]
+        took = await page.evaluate(
+            """async (names) => {
+                const { Space } = await import("/dashboard/space.js");
+                const { OwnersTable } = await import("/dashboard/owners.js");
+                const { Table, laid } = await import("/dashboard/table.js");
+                const table = new Table("many"), ranges = 64000;
+                names.forEach((name, index) => table.owners.set(index + 1, { name }));
+                const hex = (index) => Math.floor(index / ranges * 2 ** 32)
+                    .toString(16).padStart(8, "0") + "00000000";
+                table.entries = [...Array(ranges).keys()].map((index) => ({
+                    start: index ? hex(index) : "", end: index + 1 < ranges ? hex(index + 1) : null,
+                    owner: index % 1000 + 1, number: index, since: index }));
+                const owners = names.map((name, index) => ({ name, incarnation: index + 1,
+                    address: "http://a", ranges: 64, share: 0.001, load: index, hold_seconds: 9,
+                    labels: {}, steering: "", connected: true, recalled_ranges: 0, protocol: 2,
+                    same_address: "" }));
+                document.getElementById("main").hidden = false;
+                const space = new Space(document.getElementById("space"));
+                const list = new OwnersTable(() => {});
+                const times = [];
+                for (let round = 0; round < 5; round++) {
+                    const began = performance.now();
+                    const [start, end] = [hex(round * 10 + 1), hex(round * 10 + 9)];
+                    const change = { start, end, owner: 1, number: 1, since: 1 };
+                    table.entries = laid(table.entries, [change]);
+                    space.show(table, owners);
+                    list.show(owners);
+                    times.push(performance.now() - began);
+                }
+                return Math.min(...times);
+            }""",
+            names,
+        )
+        assert took < 500, json.dumps(took)
