@@ -117,10 +117,11 @@ class WriteTurns:
         """Run the body, if nothing is left to wait for."""
         if writing.stage != "waiting" or self.context.writes.get(writing.number) is not writing:
             return  # it has ended meanwhile
-        if any(self.context.served[key] is None for key in writing.keys):
+        if not writing.given_up and self.has_moved(writing):
+            # The object leases that it took of keys that are still here are off the record: the
+            # next write of those waits behind it, until their holders can hit no more.
             self.fail(writing, "moved")
-            self._end_write(now, writing)
-            return
+            writing.given_up = True
         if writing.given_up and writing.to_come.are_over(now):
             self.invalidations.count_missed(now, writing.number, writing.to_come)
             self._end_write(now, writing)
@@ -146,6 +147,10 @@ class WriteTurns:
                 self.context.served.numbers_of(writing.keys),
             )
         )
+
+    def has_moved(self, writing: Writing) -> bool:
+        """Whether some of it is not served here any more: its body will not run."""
+        return any(self.context.served[key] is None for key in writing.keys)
 
     def on_body_ended(self, now: Instant, event: BodyEnded) -> None:
         writing = self.context.writes.get(event.write)

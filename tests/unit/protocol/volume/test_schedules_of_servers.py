@@ -268,6 +268,29 @@ def test_a_write_of_ranges_under_different_numbers() -> None:
     assert not stage.server.context.versions.is_current(L, suspect.version)
 
 
+def test_a_write_that_fails_because_one_of_its_keys_moves_is_waited_for_by_the_next() -> None:
+    """It has taken the object leases of its other keys off the record (V5). The simulator found it:
+    seed 20021, where a journal was replaced.
+    """
+    stage = Stage(config=OWNED)
+    stage.grant(7)
+    stage.tell_server(RangeGranted(range=KeyRange(L, None), number=9, history=99))
+    assert stage.read("a", K) == b"old"
+    stage.write(K, L)
+    assert not stage.bodies
+    stage.tell_server(DrainAsked(KeyRange(L, None), served=False))
+    assert [each for each in stage.told if isinstance(each, FailWrite)] == [FailWrite(1, "moved")]
+    stage.write(K, ticket=2)
+    assert stage.hit("a", K) == b"old"
+    assert not stage.bodies, "a reader that was not heard of may hit the old value"
+    stage.carry("Invalidate")
+    stage.carry("Acknowledge")
+    assert stage.hit("a", K) is None
+    assert [body.keys for body in stage.bodies] == [(K,)]
+    stage.tell_server(WriteGivenUp(1))
+    assert [each for each in stage.told if isinstance(each, FailWrite)] == [FailWrite(1, "moved")]
+
+
 def test_no_volume_lease_is_longer_than_the_owners_manager_knows() -> None:
     """One of an earlier version would tell the next owner of no quiet (V13)."""
     stage = owned()
