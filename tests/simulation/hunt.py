@@ -1,33 +1,74 @@
 """Every canary, from three first seeds: is it caught within 300 hours, and is its twin clean?
 
-`make canaries` runs this on all cores and prints a table. It takes some minutes, so it is no test;
-`test_canaries.py` has one known seed for each.
+`make canaries` runs this on all cores and prints a table, for leases and for caches; `--tier` is
+for one of the two. It takes many minutes, so it is no test; `test_canaries.py` and
+`test_volume_canaries.py` have one known seed for each.
 
 `make hunt` is the short form, which every change must pass: one first seed that nobody has chosen,
 and for each canary the mix of faults by which it is found soon.
 """
 
 import sys
-from collections.abc import Callable, Iterable
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterable, Sequence
 from itertools import product
 from multiprocessing import get_context
 from multiprocessing.pool import Pool
 from typing import Any, NamedTuple
 
-from tenure.sim.lease.canaries import CANARIES, NONE, canary
+from tenure.sim.lease import canaries as of_leases
 from tenure.sim.lease.run import run_seed
 from tenure.sim.lease.trial import Trial
-from tests.simulation.test_canaries import KNOWN, plan
+from tenure.sim.volume import canaries as of_caches
+from tenure.sim.volume.run import run_caches
+from tenure.sim.volume.trial import VolumeTrial
+from tests.simulation import test_canaries, test_volume_canaries
 
 FIRST_SEEDS = (0, 1000, 5000)
 HOURS = 300
 SHORT_FIRST, SHORT_HOURS = 7000, 60
 SHOWN = 58
+TWIN = "none"
+
+
+class Tier(NamedTuple):
+    """What is hunted, and how a seed of it is run; each with the canary's name, or TWIN."""
+
+    names: tuple[str, ...]
+    run: Callable[[str, int], str | None]
+    """In the default swarm: what is violated."""
+    run_soon: Callable[[str, str, int], str | None]
+    """In the mix of a canary, which may be left whole."""
+
+
+def _lease(name: str, seed: int) -> str | None:
+    return run_seed(Trial(seed=seed), of_leases.canary(name)).violation
+
+
+def _lease_soon(mix: str, name: str, seed: int) -> str | None:
+    trial = test_canaries.plan(test_canaries.KNOWN[mix], seed)
+    return run_seed(trial, of_leases.canary(name)).violation
+
+
+def _cache(name: str, seed: int) -> str | None:
+    return run_caches(VolumeTrial(seed=seed), of_caches.cache_canary(name)).violation
+
+
+def _cache_soon(mix: str, name: str, seed: int) -> str | None:
+    trial = test_volume_canaries.plan(test_volume_canaries.SOON[mix], seed)
+    return run_caches(trial, of_caches.cache_canary(name)).violation
+
+
+TIERS = {
+    "lease": Tier(tuple(each.name for each in of_leases.CANARIES), _lease, _lease_soon),
+    "cache": Tier(tuple(each.name for each in of_caches.CANARIES), _cache, _cache_soon),
+}
 
 
 class Hunt(NamedTuple):
     """What came of one canary from one first seed."""
 
+    tier: str
     name: str
     first: int
     seeds: int
@@ -35,47 +76,56 @@ class Hunt(NamedTuple):
     caught: str | None
 
 
-def hunt(name: str, first: int, hours: int = HOURS) -> Hunt:
+def hunt(tier: str, name: str, first: int, hours: int = HOURS) -> Hunt:
     """Run seeds from `first` on, an hour each, until the canary is caught."""
     for seed in range(first, first + hours):
-        violation = run_seed(Trial(seed=seed), canary(name)).violation
+        violation = TIERS[tier].run(name, seed)
         if violation is not None:
-            return Hunt(name, first, seed - first + 1, violation)
-    return Hunt(name, first, hours, None)
+            return Hunt(tier, name, first, seed - first + 1, violation)
+    return Hunt(tier, name, first, hours, None)
 
 
-def hunt_soon(name: str) -> Hunt:
+def hunt_soon(tier: str, name: str) -> Hunt:
     """Run seeds of the mix by which the canary is found soon, and its twin on the last of them."""
-    known = KNOWN[name]
+    run = TIERS[tier].run_soon
     for seed in range(SHORT_FIRST, SHORT_FIRST + SHORT_HOURS):
-        violation = run_seed(plan(known, seed), canary(name)).violation
+        violation = run(name, name, seed)
         if violation is not None:
-            twin = run_seed(plan(known, seed)).violation
-            caught = None if twin else violation  # whoever catches the twin has caught nothing
-            return Hunt(name, SHORT_FIRST, seed - SHORT_FIRST + 1, caught)
-    return Hunt(name, SHORT_FIRST, SHORT_HOURS, None)
+            # Whoever catches the twin has caught nothing.
+            caught = None if run(name, TWIN, seed) else violation
+            return Hunt(tier, name, SHORT_FIRST, seed - SHORT_FIRST + 1, caught)
+    return Hunt(tier, name, SHORT_FIRST, SHORT_HOURS, None)
 
 
-def short() -> int:
+def short(tiers: Sequence[str]) -> int:
     """Hunt each once; 0 if all were caught and no twin was."""
+    tasks = [(tier, name) for tier in tiers for name in TIERS[tier].names]
     with get_context("spawn").Pool() as pool:
-        hunts = show(pool, hunt_soon, ((each.name,) for each in CANARIES))
+        hunts = show(pool, hunt_soon, tasks)
     missed = [each.name for each in hunts if each.caught is None]
     print(f"\n{len(missed)} of {len(hunts)} not caught{': ' if missed else ''}{', '.join(missed)}")
     return int(bool(missed))
 
 
-def main() -> int:
+def whole(tiers: Sequence[str], names: Sequence[str]) -> int:
     """Hunt them all, and print a table; 0 if all were caught and no twin was."""
-    names = [each.name for each in CANARIES]
-    print(f"{'canary':<32}{'seed':>6}{'hours':>7}  caught by")
+    tasks = [
+        (tier, name, first)
+        for tier in tiers
+        for name, first in product(names or TIERS[tier].names, FIRST_SEEDS)
+    ]
+    print(f"{'canary':<38}{'seed':>6}{'hours':>7}  caught by")
     with get_context("spawn").Pool() as pool:
-        hunts = show(pool, hunt, product(names, FIRST_SEEDS))
+        hunts = show(pool, hunt, tasks)
         print("\nthe unbroken twin, on the same seeds:")
         longest = {
-            first: max(each.seeds for each in hunts if each.first == first) for first in FIRST_SEEDS
+            (tier, first): max(
+                each.seeds for each in hunts if (each.tier, each.first) == (tier, first)
+            )
+            for tier, first in product(tiers, FIRST_SEEDS)
         }
-        twins = show(pool, hunt, ((NONE.name, *each) for each in longest.items()))
+        asked = [(tier, TWIN, first, hours) for (tier, first), hours in longest.items()]
+        twins = show(pool, hunt, asked)
     missed = [each for each in hunts if each.caught is None]
     broken = [each for each in twins if each.caught is not None]
     print(f"\n{len(missed)} of {len(hunts)} not caught; {len(broken)} of {len(twins)} twins broken")
@@ -90,9 +140,20 @@ def show(pool: Pool, work: Callable[..., Hunt], tasks: Iterable[tuple[Any, ...]]
         each: Hunt = job.get()
         done.append(each)
         said = (each.caught or "-")[:SHOWN]
-        print(f"{each.name:<32}{each.first:>6}{each.seeds:>7}  {said}", flush=True)
+        print(f"{each.tier} {each.name:<32}{each.first:>6}{each.seeds:>7}  {said}", flush=True)
     return done
 
 
+def main(arguments: Sequence[str]) -> int:
+    """As the command line says."""
+    parser = ArgumentParser(prog="python -m tests.simulation.hunt", description=__doc__)
+    parser.add_argument("--short", action="store_true")
+    parser.add_argument("--tier", choices=tuple(TIERS), help="both by default")
+    parser.add_argument("names", nargs="*", help="canaries of that tier; all by default")
+    asked = parser.parse_args(arguments)
+    tiers = (asked.tier,) if asked.tier else tuple(TIERS)
+    return short(tiers) if asked.short else whole(tiers, asked.names)
+
+
 if __name__ == "__main__":
-    sys.exit(short() if "--short" in sys.argv[1:] else main())
+    sys.exit(main(sys.argv[1:]))

@@ -58,6 +58,7 @@ SOON = {
     "never-forgotten": Soon(0, ("C6",)),
     "no-limit": Soon(1, ("C6",)),
     "never-renewed": Soon(2, ("C7",)),
+    "held-and-fetched-anew": Soon(0, ("C7",)),
     "skew-over-the-bound": Soon(1),
 }
 

@@ -184,6 +184,11 @@ CANARIES = (
         "C7: a volume lease in use is renewed before it ends",
         ((CacheMachine, "on_used", breaks.nothing),),
     ),
+    VolumeCanary(
+        "held-and-fetched-anew",
+        "C7, V15: what is listed while its object lease runs is current, whatever is forgotten",
+        ((ReadLeases, "is_held", staticmethod(breaks.never)),),
+    ),
     VolumeCanary("skew-over-the-bound", "clock rates within 13/12", skew=90_000),
 )
 BY_SCHEDULE = (

@@ -142,17 +142,22 @@ class CacheWorkload:
             several = 2 if self.random.random() < 0.2 else 1
             writable = server.writable(self.keys)
             keys = tuple(self.random.sample(writable, min(several, len(writable))))
-            ticket = self._next_ticket()
-            writes = {key: AppliedWrite(self._next_value(key), self.site.now) for key in keys}
-            self._writes[server.uid, ticket] = writes
-            for key, write in writes.items():
-                self.judge.on_write_began(key, write.value)
-            if keys:
-                server.post(server_events.WriteAsked(ticket, keys))
+            ticket = self.write_now(server, keys)
             if self.random.random() < 0.05:
                 at = self.site.now + self.random.randrange(self.term_ns)
                 self.site.at(at, server.post, server_events.WriteGivenUp(ticket))
         self._later(self.writes_apart, self._write, server)
+
+    def write_now(self, server: AnyServer, keys: tuple[Key, ...]) -> int:
+        """The server's application writes these; the ticket of that."""
+        ticket = self._next_ticket()
+        writes = {key: AppliedWrite(self._next_value(key), self.site.now) for key in keys}
+        self._writes[server.uid, ticket] = writes
+        for key, write in writes.items():
+            self.judge.on_write_began(key, write.value)
+        if keys:
+            server.post(server_events.WriteAsked(ticket, keys))
+        return ticket
 
     def value_of(self, server: AnyServer, body: server_events.RunBody, key: Key) -> bytes:
         """What a body stores."""

@@ -121,18 +121,23 @@ class VolumeWorld(World, VolumeSite):
             self._watch_steady_use()
 
     def _watch_steady_use(self) -> None:
-        """Nobody writes, one client reads: from the second time on it hits (C7)."""
+        """One client reads what nobody writes: from the second time on it hits (C7). Others may be
+        written all the while, so that the server forgets writes, and floors rise.
+        """
         self.applications.is_quiet = True
         term = self.terms.term_ns
         self.run_until(self.now + 3 * self.terms.held_ns(term))  # what is under way ends
         cache = self.random.choice(self.caches())
+        written = self.keys[: self.random.choice((0, len(self.keys) - 1))]
         step = min(term, self.terms.lease_ns) // 10
         for turn in range(STEADY_TERMS * 10):
-            for key in self.keys:
+            for key in self.keys[len(written) :]:
                 if cache.hit(key) is None:
                     if turn >= WARM_TURNS:
                         raise Violation("C7: a cache in use waits", f"{cache.slot} for {key!r}")
                     self.applications.read_now(cache, key)
+            for server in self.servers() if written else ():
+                self.applications.write_now(server, (written[turn % len(written)],))
             self.run_until(self.now + step)
         self.applications.is_quiet = False
 
