@@ -70,6 +70,10 @@ TOPICS = {
             "Make pools, list them, and choose their policy.",
             "",
         ),
+        "top": Command("top:top", "Watch a pool live: its owners by load, what happens.", "rooms"),
+        "events": Command(
+            "events:events", "Show what has happened lately, and what happens.", "--follow"
+        ),
         "owners": Command("reading:owners", "List the owners of a pool.", "rooms --watch"),
         "table": Command("reading:table", "Show the lease table of a pool.", "rooms"),
         "locate": Command("reading:locate", "Say which owner has a key.", "rooms room-42"),

@@ -144,7 +144,7 @@ def _ask_each(
         try:
             reply = _ask_one(url, target, body, method=method)
         except (OSError, http.client.HTTPException) as error:
-            why.append(f"{url}: {_reason(error)}")
+            why.append(f"{url}: {why_not(error)}")
             continue
         if reply.status != http.HTTPStatus.SERVICE_UNAVAILABLE:
             return reply, why, False
@@ -161,7 +161,7 @@ def get(url: str, target: str, timeout_seconds: float) -> HttpReply:
     try:
         reply = _ask_one(url, target, None, timeout_seconds)
     except (OSError, http.client.HTTPException) as error:
-        raise NoManager(_reason(error, timeout_seconds)) from error
+        raise NoManager(why_not(error, timeout_seconds)) from error
     return _checked(reply)
 
 
@@ -172,15 +172,7 @@ def _ask_one(
     timeout_seconds: float = TIMEOUT_SECONDS,
     method: str = "",
 ) -> HttpReply:
-    parts = urlsplit(url)
-    credentials = Credentials.from_environment()
-    headers = credentials.headers(url)
-    host, port = parts.hostname or "", parts.port
-    connection = (
-        http.client.HTTPConnection(host, port, timeout=timeout_seconds)
-        if (tls := credentials.to(url)) is None
-        else http.client.HTTPSConnection(host, port, timeout=timeout_seconds, context=tls)
-    )
+    connection, headers = connection_to(url, timeout_seconds)
     try:
         if body is None:
             connection.request(method or "GET", target, headers=headers)
@@ -194,7 +186,23 @@ def _ask_one(
         connection.close()
 
 
-def _reason(error: Exception, timeout_seconds: float = TIMEOUT_SECONDS) -> str:
+def connection_to(
+    url: str, timeout_seconds: float
+) -> tuple[http.client.HTTPConnection, dict[str, str]]:
+    """A connection, not yet made, and what a request on it shows: as the environment has it."""
+    parts = urlsplit(url)
+    credentials = Credentials.from_environment()
+    headers = credentials.headers(url)
+    host, port = parts.hostname or "", parts.port
+    tls = credentials.to(url)
+    if tls is None:
+        return http.client.HTTPConnection(host, port, timeout=timeout_seconds), headers
+    made = http.client.HTTPSConnection(host, port, timeout=timeout_seconds, context=tls)
+    return made, headers
+
+
+def why_not(error: Exception, timeout_seconds: float = TIMEOUT_SECONDS) -> str:
+    """Why a manager could not be asked, in words."""
     match error:
         case ConnectionRefusedError():
             return "connection refused, nothing listens there"

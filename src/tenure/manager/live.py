@@ -171,12 +171,12 @@ class LiveFeed:
         if len(self._readers) >= MOST_READERS:
             why = f"{MOST_READERS} pages and commands follow this manager already"
             raise HttpRefusal(503, why, "close one, or ask again later")
-        reader = _Reader(_least(request), self._gate.let_in(request))
+        reader, since = _Reader(_least(request), self._gate.let_in(request)), _since(request)
         response = web.StreamResponse(
             headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
         )
         await response.prepare(request)
-        for frame in self._missed(reader.least, _since(request)):
+        for frame in self._missed(reader.least, since):
             reader.put(frame)
         self._readers.add(reader)
         try:

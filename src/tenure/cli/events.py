@@ -1,0 +1,88 @@
+"""`tenure events`: what has happened at the leader, and what happens."""
+
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Annotated, Literal
+
+import msgspec
+from cyclopts import Parameter
+
+from tenure.cli.asking import ASKING, AskingOptions, urls
+from tenure.cli.following import leader_of, live, recent
+from tenure.cli.output import complain, say
+from tenure.errors import NoManager
+from tenure.manager.live import LiveEvent
+
+AGAIN_SECONDS = 1.0
+TAIL = 1 << 62
+"""No event has so high a number: only what comes is wanted."""
+
+
+def events(
+    *,
+    follow: Annotated[bool, Parameter(negative="")] = False,
+    level: Literal["debug", "info", "warning", "error"] = "info",
+    pool: str = "",
+    how: AskingOptions = ASKING,
+) -> None:
+    """Show what has happened lately at the manager that leads.
+
+    Parameters
+    ----------
+    follow
+        Go on with what happens, until Ctrl-C; after a failover, at the new leader.
+    level
+        The least that is shown.
+    pool
+        Only what concerns this pool.
+    """
+    managers = urls(how.manager)
+    if not follow:
+        for event in recent(leader_of(managers), level):
+            _print(event, pool, as_json=how.json)
+        return
+    with suppress(KeyboardInterrupt):
+        _follow(managers, level, pool, as_json=how.json)
+
+
+def _follow(managers: Sequence[str], level: str, pool: str, *, as_json: bool) -> None:
+    seen: dict[str, int] = {}
+    """The last event that was seen of each manager."""
+    is_away = False
+    while True:
+        try:
+            leader = leader_of(managers)
+            for each in live(leader, level, seen.get(leader, 0)):
+                if is_away:
+                    complain(f"following {leader}")
+                    is_away = False
+                if isinstance(each, LiveEvent):
+                    seen[leader] = each.number
+                    _print(each, pool, as_json=as_json)
+        except NoManager as error:
+            if not is_away:
+                complain(f"{error}; trying again until Ctrl-C")
+            is_away = True
+            time.sleep(AGAIN_SECONDS)
+
+
+def _print(event: LiveEvent, pool: str, *, as_json: bool) -> None:
+    if pool and event.pool != pool:
+        return
+    if as_json:
+        sys.stdout.write(msgspec.json.encode(event).decode() + "\n")
+        sys.stdout.flush()
+    else:
+        say(words(event))
+
+
+def words(event: LiveEvent) -> str:
+    """An event in a line."""
+    at = time.strftime("%H:%M:%S", time.localtime(event.at))
+    level = "" if event.level == "info" else f"{event.level}: "
+    pool = f"[{event.pool}] " if event.pool else ""
+    detail = f": {event.detail}" if event.detail else ""
+    cause = f" (cause {event.cause})" if event.cause else ""
+    return f"{at}  {level}{pool}{event.kind}{detail}{cause}"

@@ -1,0 +1,167 @@
+"""`tenure top`: a pool, live in the terminal: who has how much to do, and what just happened."""
+
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+from cyclopts import Parameter
+
+from tenure.cli.asking import ASKING, AskingOptions, PoolName, get, path, urls
+from tenure.cli.events import words
+from tenure.cli.following import leader_of, recent
+from tenure.cli.output import say
+from tenure.errors import ConfigurationError, NoManager
+from tenure.manager.answers import StatusAnswer
+from tenure.manager.live import LiveEvent
+from tenure.observe.events import printable
+from tenure.protocol.lease.answers import Owners, OwnerSummary
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+ASK_SECONDS = 5.0
+EVENTS = 8
+BAR = 24
+MARGIN = 6
+"""Lines of the screen beside owners and events."""
+
+
+class Top(msgspec.Struct, frozen=True):
+    """A pool at one moment."""
+
+    at: float
+    leader: str
+    pool: str
+    lsn: int
+    owners: tuple[OwnerSummary, ...]
+    """The one with the most to do first."""
+    load: float
+    imbalance: float
+    """The most that an owner has to do, over the mean; both by capacity."""
+    lookups: int
+    lookup_lag: int
+    events: tuple[LiveEvent, ...]
+    """The latest last."""
+
+
+def top(
+    pool: PoolName,
+    /,
+    *,
+    every: float = 1.0,
+    once: Annotated[bool, Parameter(negative="")] = False,
+    how: AskingOptions = ASKING,
+) -> None:
+    """Watch a pool: its owners by load, and what happens.
+
+    Parameters
+    ----------
+    every
+        Seconds between two looks.
+    once
+        Look once, and end.
+    """
+    if not every > 0:
+        raise ConfigurationError(f"--every is a number of seconds above 0, not {every:g}")
+    managers = urls(how.manager)
+    if once or how.json or not sys.stdout.isatty():
+        _print(managers, pool, every, once=once, as_json=how.json)
+    else:
+        _draw(managers, pool, every)
+
+
+def look(managers: Sequence[str], pool: str) -> Top:
+    """How a pool is now. Raises NoManager where no manager leads."""
+    leader = leader_of(managers)
+    status = get(leader, "/v1/status", ASK_SECONDS).read(StatusAnswer)
+    found = get(leader, path(pool, "owners"), ASK_SECONDS).read(Owners).owners
+    work = [each.load / each.capacity for each in found]
+    total = sum(work)
+    return Top(
+        at=time.time(),
+        leader=leader,
+        pool=pool,
+        lsn=status.lsn,
+        owners=tuple(sorted(found, key=lambda each: (-each.load / each.capacity, each.name))),
+        load=round(sum(each.load for each in found), 1),
+        imbalance=round(max(work) * len(work) / total, 2) if total else 1.0,
+        lookups=status.lookups,
+        lookup_lag=status.lookup_lag,
+        events=tuple(event for event in recent(leader) if event.pool in ("", pool))[-EVENTS:],
+    )
+
+
+def _print(managers: Sequence[str], pool: str, every: float, *, once: bool, as_json: bool) -> None:
+    with suppress(KeyboardInterrupt):
+        while True:
+            seen = look(managers, pool)
+            if as_json:
+                sys.stdout.write(msgspec.json.encode(seen).decode() + "\n")
+                sys.stdout.flush()
+            else:
+                for line in (_title(seen), *map(_line, seen.owners), *map(words, seen.events)):
+                    say(line)
+            if once:
+                return
+            time.sleep(every)
+
+
+def _draw(managers: Sequence[str], pool: str, every: float) -> None:
+    from rich.live import Live
+    from rich.text import Text
+
+    seen: Top | None = None
+    with Live(screen=True, auto_refresh=False) as screen, suppress(KeyboardInterrupt):
+        while True:
+            try:
+                seen, trouble = look(managers, pool), ""
+            except NoManager as error:
+                trouble = str(error)
+            if seen is None:
+                screen.update(Text(trouble, "red"), refresh=True)
+            else:
+                screen.update(picture(seen, trouble, screen.console.height), refresh=True)
+            time.sleep(every)
+
+
+def picture(seen: Top, trouble: str, height: int) -> "Group":
+    """All of it, in so many lines."""
+    from rich.console import Group
+    from rich.text import Text
+
+    room = max(1, height - MARGIN - len(seen.events))
+    owners = [Text(_line(each, seen), no_wrap=True) for each in seen.owners[:room]]
+    if len(seen.owners) > room:
+        owners.append(Text(f"and {len(seen.owners) - room} more", "dim"))
+    return Group(
+        Text(trouble or _title(seen), "red" if trouble else "bold"),
+        Text(""),
+        *owners,
+        Text(""),
+        *(Text(printable(words(each)), _style(each), no_wrap=True) for each in seen.events),
+        Text("Ctrl-C ends", "dim"),
+    )
+
+
+def _title(seen: Top) -> str:
+    return (
+        f"{seen.pool}: {len(seen.owners)} owners, {seen.load:,.1f}/s, "
+        f"imbalance {seen.imbalance:.2f}, {seen.lookups} lookups, "
+        f"{seen.lookup_lag} records behind, LSN {seen.lsn} at {seen.leader}"
+    )
+
+
+def _line(owner: OwnerSummary, seen: Top | None = None) -> str:
+    most = max((each.load for each in seen.owners), default=0.0) if seen else 0.0
+    bar = "█" * round(BAR * owner.load / most) if most else ""
+    state = owner.steering or ("" if owner.connected else "not connected")
+    name = printable(owner.name)
+    line = f"{name:<24.24} {owner.load:>10,.1f}/s {owner.share:>7.1%} {owner.ranges:>6} ranges"
+    return f"{line}  {bar:<{BAR}} {state}".rstrip()
+
+
+def _style(event: LiveEvent) -> str:
+    return {"warning": "yellow", "error": "red"}.get(event.level, "")

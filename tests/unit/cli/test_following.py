@@ -1,0 +1,188 @@
+"""`tenure events` and `tenure top`: what happens at the leader, whoever that is."""
+
+import asyncio
+import io
+import json
+from threading import Thread
+
+import pytest
+
+from tenure import Lookup, Owner
+from tenure.cli.app import run
+from tenure.cli.following import leader_of, live, recent
+from tenure.cli.top import look, picture
+from tenure.errors import NoManager, TenureError
+from tenure.journals import MemoryJournal
+from tenure.manager import live as live_module
+from tenure.manager.live import LiveEvent, Pulse
+from tenure.wire.lease_records import LEASE_RECORDS
+from tests.unit.cli.test_commands import free_port
+from tests.unit.manager.serving import Events, Serving, serving
+
+pytestmark = pytest.mark.asyncio
+Capture = pytest.CaptureFixture[str]
+
+
+async def said(capsys: Capture, *words: str, code: int = 0) -> str:
+    assert await asyncio.to_thread(run, list(words)) == code
+    captured = capsys.readouterr()
+    return captured.out if code == 0 else captured.err
+
+
+def owner(manager: Serving, name: str = "ann") -> Owner:
+    return Owner(manager.service.url, pool="rooms", address=f"http://{name}", name=name)
+
+
+async def test_what_has_happened_is_told_in_order(capsys: Capture) -> None:
+    async with serving(preset="test") as manager:
+        async with owner(manager):
+            pass
+        text = await said(capsys, "events", "-m", manager.service.url)
+        kinds = [line.split("  ", 1)[1] for line in text.splitlines()]
+        assert "leading: leadership 1, LSN 1" in kinds
+        joined, left = (next(i for i, k in enumerate(kinds) if w in k) for w in ("joined", "left"))
+        assert joined < left
+        assert kinds[joined].startswith("[rooms] owner joined: ann as 1 (cause ")
+        text = await said(capsys, "events", "-m", manager.service.url, "--pool", "no", "--json")
+        assert text == ""
+        text = await said(capsys, "events", "-m", manager.service.url, "--level", "debug", "--json")
+        found = [json.loads(line) for line in text.splitlines()]
+        assert "connected" in {each["kind"] for each in found}
+        assert [each["number"] for each in found] == list(range(1, len(found) + 1))
+
+
+async def test_who_comes_back_is_told_what_it_missed_and_nothing_twice() -> None:
+    async with serving(preset="test") as manager:
+        url = manager.service.url
+        before = await asyncio.to_thread(recent, url)
+        async with owner(manager):
+            pass
+
+        def after() -> list[LiveEvent]:
+            found: list[LiveEvent] = []
+            for each in live(url, "info", before[-1].number):
+                if isinstance(each, Pulse):
+                    return found
+                found.append(each)
+            raise AssertionError
+
+        missed = await asyncio.to_thread(after)
+        assert {"owner joined", "owner left"} <= {each.kind for each in missed}
+        assert all(each.number > before[-1].number for each in missed)
+
+
+async def test_a_pulse_says_when_a_pools_table_changes() -> None:
+    async with serving(preset="test") as manager:
+        pulses: list[Pulse] = []
+
+        def follow() -> None:
+            for each in live(manager.service.url, "error"):
+                if isinstance(each, Pulse):
+                    pulses.append(each)
+                    if each.pools and each.pools[0].owners:
+                        return
+
+        thread = Thread(target=follow)
+        thread.start()
+        async with owner(manager):
+            await asyncio.to_thread(thread.join)
+        assert pulses[0].role == "leading"
+        assert pulses[-1].pools[0].name == "rooms"
+
+
+async def test_the_leader_is_found_by_way_of_a_standby(capsys: Capture) -> None:
+    journal, gone = MemoryJournal(LEASE_RECORDS), f"http://127.0.0.1:{free_port()}"
+    async with serving(journal) as leader, serving(journal) as standby:
+        await Events(leader.service.observer).wait_for("leading")
+        while not standby.service.engine.view.leader:  # noqa: ASYNC110 - nothing tells of it
+            await asyncio.sleep(0)
+        urls = [gone, standby.service.url]
+        assert await asyncio.to_thread(leader_of, urls) == leader.service.url
+    with pytest.raises(NoManager, match=f"no manager leads: {gone}: connection refused"):
+        leader_of([gone])
+    assert "no manager leads" in await said(capsys, "events", "-m", gone, code=1)
+
+
+async def test_a_stream_ends_with_its_manager_and_that_is_told() -> None:
+    ended: list[str] = []
+    async with serving(preset="test") as manager:
+        stream = live(manager.service.url, "info")
+        await asyncio.to_thread(next, stream)
+
+        def to_the_end() -> None:
+            try:
+                for _ in stream:
+                    pass
+            except NoManager as error:
+                ended.append(str(error))
+
+        thread = Thread(target=to_the_end)
+        thread.start()
+    await asyncio.to_thread(thread.join)
+    assert ended
+    assert ended[0].startswith(manager.service.url)
+
+
+async def test_one_reader_too_many_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_module, "MOST_READERS", 1)
+    async with serving(preset="test") as manager:
+        stream = live(manager.service.url, "info")
+        await asyncio.to_thread(next, stream)
+        with pytest.raises(TenureError, match="1 pages and commands follow this manager already"):
+            await asyncio.to_thread(recent, manager.service.url)
+        stream.close()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("query", ["level=loud", "since=x", "since=-1", "since=" + "9" * 30])
+async def test_a_question_that_cannot_be_is_refused(query: str) -> None:
+    async with serving() as manager:
+        status, problem = await manager.get(f"/v1/live?{query}")
+        assert status == 400
+        assert problem["way_out"]
+
+
+# --- top ---
+
+
+async def test_top_shows_owners_by_load_and_what_happens(capsys: Capture) -> None:
+    async with serving(preset="test") as manager:
+        async with (
+            owner(manager) as ann,
+            owner(manager, "bob") as bob,
+            Lookup(manager.service.url, pool="rooms"),
+        ):
+            await ann.ready()
+            await bob.ready()
+            text = await said(capsys, "top", "rooms", "--once", "-m", manager.service.url)
+            title, *lines = text.splitlines()
+            assert title.startswith("rooms: 2 owners, ")
+            assert "1 lookups" in title
+            assert [line.split()[0] for line in lines[:2]] == ["ann", "bob"]
+            assert any("owner joined: bob" in line for line in lines[2:])
+            text = await said(capsys, "top", "rooms", "--once", "--json", "-m", manager.service.url)
+            seen = json.loads(text)
+            assert {each["name"] for each in seen["owners"]} == {"ann", "bob"}
+            assert seen["leader"] == manager.service.url
+        assert "no pool 'none'" in await said(
+            capsys, "top", "none", "--once", "-m", manager.service.url, code=2
+        )
+        refused = await said(capsys, "top", "rooms", "--every", "0", code=2)
+        assert "above 0, not 0" in refused
+
+
+async def test_tops_picture_fits_the_screen() -> None:
+    from rich.console import Console  # noqa: PLC0415
+
+    async with serving(preset="test") as manager:
+        owners = [owner(manager, f"owner-{number}") for number in range(12)]
+        for each in owners:
+            await each.__aenter__()
+        seen = await asyncio.to_thread(look, [manager.service.url], "rooms")
+        for height, is_cut in ((18, True), (60, False)):
+            console = Console(width=120, height=height, file=io.StringIO())
+            lines = console.render_lines(picture(seen, "", height), pad=False)
+            assert len(lines) <= height
+            text = "\n".join("".join(part.text for part in line) for line in lines)
+            assert (" more" in text) == is_cut
+        for each in owners:
+            await each.close(drain=0)
