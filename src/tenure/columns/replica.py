@@ -148,14 +148,21 @@ class Replica:
         record = record_of(kept)
         if attempt.journal in self._over[name]:
             return Outranked(record.fence, record.journal)
-        outcome = mutation.admit(attempt, record, found, self.horizon, now)
+        outcome = mutation.admit(attempt, record, found, self.horizon_of(table, asked.key), now)
         if not isinstance(outcome, MutationAdmitted):
             return outcome
+        self.apply_admitted(table, at, outcome, spaces)
+        return None
+
+    def apply_admitted(
+        self, table: Table, at: bytes, outcome: MutationAdmitted, spaces: Mapping[str, str]
+    ) -> None:
+        """Write what was decided about one row; `spaces` are those of its families."""
+        name = table.name
         batch: list[Entry] = [(spaces[family], k, value) for family, k, value in outcome.puts]
         batch.append((rows_space(name), at, stored(outcome.record)))
         batch.extend((doomed_space(name), *_doomed_entry(each)) for each in outcome.doomed)
         self.apply(name, at, batch, outcome.changed)
-        return None
 
     def adopt(self, table: Table, key: bytes, number: int, journal: int) -> Outranked | None:
         """Refuse every lower lease number from here on; it counts when it is synced."""
@@ -190,6 +197,11 @@ class Replica:
     def sums(self, table: str) -> Sequence[int]:
         """The xor of the digests of all rows, by the hash of their position."""
         return self._sums[table]
+
+    def horizon_of(self, table: Table, key: bytes) -> int:
+        """Up to where the writes of a row are refused."""
+        del table, key
+        return self.horizon
 
     def raise_horizon(self, time: int) -> None:
         """Promise to refuse what is not above `time`. It counts when it is synced."""

@@ -86,6 +86,20 @@ def test_a_replay_names_the_very_hours() -> None:
     assert "--hours 0.5000004321 " in verdict.replay(7)
 
 
+COLUMNS = ["simulate", "--tier", "columns", "--hours", "0.1", "--workers", "1"]
+
+
+def test_the_store_on_several_machines_is_simulated_too(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run([*COLUMNS, "--seed", "3", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["tier"], said["seeds"], said["failure"]) == ("columns", 1, None)
+    assert run([*COLUMNS, "--canary", "digests-not-compared", "--seeds", "20"]) == 1
+    assert "--tier columns" in capsys.readouterr().out.splitlines()[-1]
+    assert run([*COLUMNS, "--preset", "test"]) == 2
+
+
 CACHES = ["simulate", "--tier", "cache", "--hours", "0.1", "--workers", "1"]
 
 

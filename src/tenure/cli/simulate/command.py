@@ -16,10 +16,20 @@ from cyclopts import Parameter
 from tenure.base.instants import SECOND_NS
 from tenure.cli.output import say
 from tenure.cli.simulate.progress import SimulationProgress
-from tenure.cli.simulate.verdict import CacheVerdict, EntityVerdict, LeaseVerdict, Verdict
+from tenure.cli.simulate.verdict import (
+    CacheVerdict,
+    ColumnsVerdict,
+    EntityVerdict,
+    LeaseVerdict,
+    Verdict,
+)
 from tenure.errors import ConfigurationError
 from tenure.protocol.lease.timing import PRESETS
 from tenure.protocol.lease.timing import preset as preset_called
+from tenure.sim.columns import strikes as of_columns
+from tenure.sim.columns.canaries import columns_canary
+from tenure.sim.columns.run import run_many_columns
+from tenure.sim.columns.trial import ColumnsTrial
 from tenure.sim.entity import faults as of_entities
 from tenure.sim.entity.canaries import entity_canary
 from tenure.sim.entity.run import run_many_entities
@@ -47,9 +57,10 @@ MOST_HOURS = 1e6
 def simulate(  # noqa: PLR0913  # a parameter is an option
     *,
     tier: Annotated[
-        Literal["lease", "cache", "entity"],
+        Literal["lease", "cache", "entity", "columns"],
         Parameter(
-            help="What is simulated: owners and their leases, consistent caches, or entities."
+            help="What is simulated: owners and their leases, consistent caches, entities, or the "
+            "store on several nodes."
         ),
     ] = "lease",
     seeds: int | None = None,
@@ -114,13 +125,19 @@ def _planned(  # as many as options
 ) -> tuple[Verdict, Run]:
     """What is run, and how it is told, for one tier."""
     seed, hours = plan.seed, plan.hours
+    if tier in ("cache", "columns") and preset != "paper":
+        raise ConfigurationError(f"--preset is for --tier lease; {tier} has durations of its own")
+    if tier == "columns":
+        columns_canary(canary)
+        kinds = of_columns.FAULTS.chosen(faults)
+        columns = ColumnsTrial(seed=seed, hours=hours, faults=kinds)
+        run: Run = partial(run_many_columns, _with_seeds(columns, count), canary, workers)
+        return ColumnsVerdict(columns, faults, canary), run
     if tier == "cache":
-        if preset != "paper":
-            raise ConfigurationError("--preset is for --tier lease; caches draw their durations")
         cache_canary(canary)
         kinds = of_caches.FAULTS.chosen(faults)
         caches = VolumeTrial(seed=seed, hours=hours, faults=kinds)
-        run: Run = partial(run_many_caches, _with_seeds(caches, count), canary, workers)
+        run = partial(run_many_caches, _with_seeds(caches, count), canary, workers)
         return CacheVerdict(caches, faults, canary), run
     timing = preset_called(preset)
     if tier == "entity":

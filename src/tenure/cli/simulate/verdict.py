@@ -8,6 +8,7 @@ from zlib import crc32
 
 import msgspec
 
+from tenure.sim.columns import strikes as of_columns
 from tenure.sim.entity import faults as of_entities
 from tenure.sim.entity.trial import EntityTrial
 from tenure.sim.kernel.faults import FaultTable
@@ -207,6 +208,19 @@ class CacheVerdict(Verdict):
         """Which tier it is."""
         del notes
         return {"tier": "cache"}
+
+
+class ColumnsVerdict(Verdict):
+    """Of the store on several machines."""
+
+    table = of_columns.FAULTS
+    about = "columns"
+    options = "--tier columns"
+
+    def as_mapping(self, notes: Counter[str]) -> Mapping[str, Any]:
+        """Which tier it is."""
+        del notes
+        return {"tier": "columns"}
 
 
 def fingerprint(outcomes: Sequence[Outcome]) -> int:

@@ -38,7 +38,7 @@ from tenure.protocol.replication.versions import Version, version_of
 AttemptKind = Literal["first", "repeat"]
 
 
-class Attempt(msgspec.Struct, frozen=True):
+class Attempt(msgspec.Struct, frozen=True, array_like=True):
     """One try at a mutation."""
 
     version: Version
@@ -47,25 +47,25 @@ class Attempt(msgspec.Struct, frozen=True):
     """From which the lease number is; 0 without one."""
 
 
-class Outrun(msgspec.Struct, frozen=True):
+class Outrun(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """Refused: the row has something that is not older. Begin anew above it."""
 
     newest: Version
 
 
-class Late(msgspec.Struct, frozen=True):
+class Late(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """Refused: the time is not above the horizon."""
 
     horizon: int
 
 
-class Ahead(msgspec.Struct, frozen=True):
+class Ahead(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """Refused: the time is too far past the replica's clock."""
 
     bound: int
 
 
-class Outranked(msgspec.Struct, frozen=True):
+class Outranked(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """Refused: a higher lease number was promised the row, or the same of another history."""
 
     fence: int

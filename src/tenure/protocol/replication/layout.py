@@ -27,7 +27,7 @@ from tenure.protocol.replication.cells import packed_time
 from tenure.protocol.replication.names import escaped, unescaped
 from tenure.protocol.replication.versions import VERSION_BYTES
 from tenure.protocol.topology.ring import HASH_BYTES
-from tenure.protocol.topology.tables import Order, RowKind
+from tenure.protocol.topology.tables import Order, RowKind, TableRecord
 
 MARKER = b"\1"
 CELL = b"\2"
@@ -51,6 +51,14 @@ class FamilyShape(msgspec.Struct, frozen=True):
         if super_column is None:
             return position
         return b"".join((position, CELL, escaped(super_column)))
+
+
+def shapes_of(table: TableRecord) -> dict[str, FamilyShape]:
+    """What a replica must know of the families of a table."""
+    return {
+        name: FamilyShape(name, bool(family.supers), family.order)
+        for name, family in table.families.items()
+    }
 
 
 def position(key: bytes, kind: RowKind) -> bytes:

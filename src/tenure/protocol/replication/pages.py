@@ -56,7 +56,7 @@ class Cursors(msgspec.Struct, frozen=True):
     finder: Cursor
 
 
-class Slice(msgspec.Struct, frozen=True):
+class Slice(msgspec.Struct, frozen=True, array_like=True):
     """Which part of an order is asked for: bounds as bytes, in the direction of that order."""
 
     first: int
@@ -70,7 +70,7 @@ class Slice(msgspec.Struct, frozen=True):
     """Where the page before ended, which was read in the same direction."""
 
 
-class FoundCell(msgspec.Struct, frozen=True, gc=False):
+class FoundCell(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A column that readers see."""
 
     name: bytes
@@ -78,14 +78,14 @@ class FoundCell(msgspec.Struct, frozen=True, gc=False):
     value: bytes
 
 
-class CellPage(msgspec.Struct, frozen=True):
+class CellPage(msgspec.Struct, frozen=True, array_like=True):
     """Columns in their order, and where to go on; None where there is nothing more."""
 
     cells: tuple[FoundCell, ...]
     next: bytes | None = None
 
 
-class SuperPage(msgspec.Struct, frozen=True):
+class SuperPage(msgspec.Struct, frozen=True, array_like=True):
     """Super columns by name, each with its first columns."""
 
     supers: tuple[tuple[bytes, CellPage], ...]
@@ -157,7 +157,7 @@ def _by_name(
     walker: Cursor, section: bytes, marker: bytes, part: Slice, pace: Pace
 ) -> Steps[CellPage]:
     base = section + CELL
-    lower, upper = _bounds(base, section + PLACE, part)
+    lower, upper = bounds(base, section + PLACE, part)
     filling = _Filling(part.first)
     for key, cell in walker.walk(lower, upper, reverse=part.reverse):
         if is_live(cell, marker) and filling.add(key[len(base) :], cell):
@@ -171,7 +171,7 @@ def _by_time(
     cursors: Cursors, section: bytes, marker: bytes, part: Slice, pace: Pace
 ) -> Steps[CellPage]:
     base = section + PLACE
-    lower, upper = _bounds(base, section + AFTER, part)
+    lower, upper = bounds(base, section + AFTER, part)
     filling = _Filling(part.first)
     for key, number in cursors.walker.walk(lower, upper, reverse=part.reverse):
         at = key[len(base) :]
@@ -187,7 +187,8 @@ def _by_time(
     return filling.page()
 
 
-def _bounds(base: bytes, end: bytes, part: Slice) -> tuple[bytes, bytes]:
+def bounds(base: bytes, end: bytes, part: Slice) -> tuple[bytes, bytes]:
+    """The keys of a slice: those that begin with `base`, up to `end`."""
     lower = base + (part.start or b"")
     upper = end if part.end is None else base + part.end
     if part.after is not None and part.reverse:
@@ -202,7 +203,7 @@ def super_columns(
 ) -> Steps[SuperPage]:
     """The super columns of the row at `at` that have columns, with the first `within` of each."""
     pace = Pace()
-    lower, upper = _super_bounds(at, part)
+    lower, upper = super_bounds(at, part)
     found: list[tuple[bytes, CellPage]] = []
     size = 0
     while True:
@@ -223,7 +224,8 @@ def super_columns(
             yield
 
 
-def _super_bounds(at: bytes, part: Slice) -> tuple[bytes, bytes]:
+def super_bounds(at: bytes, part: Slice) -> tuple[bytes, bytes]:
+    """The keys of a slice of super columns."""
     base = at + CELL
     lower = base if part.start is None else base + escaped(part.start)
     upper = at + PLACE if part.end is None else base + escaped(part.end)

@@ -25,6 +25,8 @@ class RowRecord(msgspec.Struct, array_like=True, gc=False):
     """The lease number of the adoption whose state the row has (R21)."""
     attempt: int = 0
     """Which attempt of that adoption it was."""
+    promised: int = 0
+    """The highest attempt of an adoption under the lease number `fence` that has been here."""
 
 
 _ENCODER = msgspec.msgpack.Encoder()

@@ -1,0 +1,256 @@
+"""A replica of a cluster: the steps that a node's machine wants done, over an engine.
+
+Everything here is one step: it reads, lets `protocol/replication` decide, and writes one batch. The
+horizons of such a replica differ by range, because seals do.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import msgspec
+
+from tenure.base.keys import Key
+from tenure.base.rangemap import RangeMap
+from tenure.base.ranges import KeyRange
+from tenure.columns.engines.contract import Entry, StorageEngine
+from tenure.columns.replica import META, Replica, rows_space, space
+from tenure.columns.requests import RowMutation
+from tenure.columns.tables import Table, table_of
+from tenure.protocol.replication.admission import MutationAdmitted, Outranked, may_write
+from tenure.protocol.replication.layout import AFTER, TIME_BYTES, position, row_key
+from tenure.protocol.replication.merging import Found, StateMerge
+from tenure.protocol.replication.pages import Steps
+from tenure.protocol.replication.parts import section_part
+from tenure.protocol.replication.records import record_of, stored
+from tenure.protocol.replication.sections import SectionPart
+from tenure.protocol.replication.states import RowState, StateEntry
+from tenure.protocol.replication.steps import (
+    ApplyMutation,
+    HorizonRaised,
+    ListRows,
+    MutationDone,
+    PartsRead,
+    RaisePromised,
+    RaiseRowFence,
+    RaiseSealed,
+    RangeWiped,
+    ReadParts,
+    ReadState,
+    RowsListed,
+    StateRead,
+    StateTaken,
+    Step,
+    StepResult,
+    TakeState,
+    WipeRange,
+)
+from tenure.protocol.topology.ring import position as on_ring
+
+P = TypeVar("P")
+LISTED_ROWS = 1_000
+"""In one answer."""
+_PROMISED = b"promised"
+_SEALED = b"sealed"
+_CHANGING = (ApplyMutation, TakeState, RaiseRowFence, RaisePromised, RaiseSealed, WipeRange)
+
+
+class NodeReplica(Replica):
+    """See above."""
+
+    def __init__(self, engine: StorageEngine, clock: Callable[[], int]) -> None:
+        super().__init__(engine)
+        self._clock = clock
+        self._tables: dict[str, Table] = {}
+        self.promised: RangeMap[int] = RangeMap(0)
+        """By position on the ring: the time up to which no write is taken."""
+        self.sealed: RangeMap[int] = RangeMap(0)
+        """The time up to which everything is known."""
+        self.changes = 0
+        """How often the store was changed in this life."""
+        self._steps: dict[type, Callable[[Any], StepResult]] = {
+            ApplyMutation: self._apply,
+            ReadParts: self._parts,
+            ReadState: self._state,
+            TakeState: self._take,
+            RaiseRowFence: self._fence,
+            ListRows: self._list,
+            RaisePromised: self._promise,
+            RaiseSealed: self._seal,
+            WipeRange: self._wipe,
+        }
+
+    def load(self) -> None:
+        """What was there before: after `open`."""
+        self._tables = {name: table_of(name, record) for name, record in self.records.items()}
+        for key, horizons in ((_PROMISED, self.promised), (_SEALED, self.sealed)):
+            [kept] = self.engine.get(META, [key])
+            for start, end, time in msgspec.msgpack.decode(kept) if kept else ():
+                horizons.assign(KeyRange(start, end), time)
+
+    def run(self, step: Step) -> tuple[StepResult, int]:
+        """Do it; what came of it, and how often the store has been changed."""
+        result = self._steps[type(step)](step)
+        if isinstance(step, _CHANGING):
+            self.changes += 1
+        return result, self.changes
+
+    def horizon_of(self, table: Table, key: Key) -> int:
+        """Up to where the writes of a row are refused: promised, whether sealed or not (R24)."""
+        return self.promised[on_ring(key, table.kind)]
+
+    # --- rows ---
+
+    def _apply(self, step: ApplyMutation) -> MutationDone:
+        mutation = RowMutation(self._tables[step.table], step.key, step.edits)
+        return MutationDone(self.write(mutation, step.attempt, self._clock()))
+
+    def _parts(self, step: ReadParts) -> PartsRead:
+        table = self._tables[step.table]
+        at = position(step.key, table.kind)
+        record = self.record(table, at)
+        sealed = self.sealed[on_ring(step.key, table.kind)]
+        parts: list[SectionPart] = []
+        for question in step.questions:
+            cursors = self._cursors(table, question.family)
+            shape = table.shapes[question.family]
+            part = at_once(section_part(cursors, shape, at, record.marker, question))
+            parts.append(part if question.lists_supers else part.without_known(sealed))
+        return PartsRead(tuple(parts), sealed, record.adopted, record.attempt)
+
+    def _state(self, step: ReadState) -> StateRead:
+        return StateRead(self._state_of(self._tables[step.table], step.key))
+
+    def _state_of(self, table: Table, key: Key) -> RowState:
+        at = position(key, table.kind)
+        record = self.record(table, at)
+        return RowState(
+            entries=tuple(
+                sorted(
+                    (family, whole[len(at) :], entry)
+                    for family, whole, entry in self._all(table, at)
+                )
+            ),
+            marker=record.marker,
+            newest=record.newest,
+            fence=record.fence,
+            journal=record.journal,
+            adopted=record.adopted,
+            attempt=record.attempt,
+            sealed=self.sealed[on_ring(key, table.kind)],
+            is_whole=True,
+        )
+
+    def _entries(self, table: Table, at: bytes) -> Iterator[StateEntry]:
+        for family, key, entry in self._all(table, at):
+            yield family, key[len(at) :], entry
+
+    def _all(self, table: Table, at: bytes) -> Iterator[Found]:
+        """The cells and markers of a row; places follow from them."""
+        for family in table.families:
+            walk = self.engine.cursor(space(table.name, family)).walk(at, at + AFTER)
+            for key, entry in walk:
+                if len(entry) > TIME_BYTES:
+                    yield family, key, entry
+
+    def _take(self, step: TakeState) -> StateTaken:
+        table = self._tables[step.table]
+        at = position(step.key, table.kind)
+        merge = StateMerge(table.shapes, at, step.state)
+        spaces = {family: space(table.name, family) for family in table.families}
+        found = {family: self.engine.get(spaces[family], keys) for family, keys in merge.wanted()}
+        record = self.record(table, at)
+        everything = list(self._all(table, at)) if merge.replaces(record) else ()
+        sealed = self.sealed[on_ring(step.key, table.kind)]
+        outcome = merge.admit(record, found, everything, sealed)
+        if not isinstance(outcome, MutationAdmitted):
+            return StateTaken(wants_whole=True)
+        self.apply_admitted(table, at, outcome, spaces)
+        return StateTaken()
+
+    def _fence(self, step: RaiseRowFence) -> StateRead:
+        table = self._tables[step.table]
+        at = position(step.key, table.kind)
+        record = self.record(table, at)
+        is_same = (record.fence, record.journal) == (step.number, step.journal)
+        refused = None
+        if not may_write(step.number, step.journal, record) or (
+            is_same and step.attempt <= record.promised
+        ):
+            refused = Outranked(record.fence, record.journal)
+        else:
+            after = msgspec.structs.replace(
+                record, fence=step.number, journal=step.journal, promised=step.attempt
+            )
+            self.engine.apply([(rows_space(table.name), at, stored(after))])
+        return StateRead(self._state_of(table, step.key), refused)
+
+    # --- ranges ---
+
+    def _list(self, step: ListRows) -> RowsListed:
+        table = self._tables[step.table]
+        rows: list[tuple[bytes, bytes]] = []
+        for at, kept in self.engine.cursor(rows_space(table.name)).walk(step.after, None):
+            key, _ = row_key(at, table.kind)
+            place = on_ring(key, table.kind)
+            if at == step.after or place not in step.range:
+                if step.range.end is not None and place >= step.range.end:
+                    break
+                continue
+            rows.append((at, record_of(kept).digest))
+            if len(rows) == LISTED_ROWS:
+                return RowsListed(tuple(rows), is_all=False)
+        return RowsListed(tuple(rows), is_all=True)
+
+    def _promise(self, step: RaisePromised) -> HorizonRaised:
+        _raise(self.promised, step.range, step.time)
+        self.engine.apply([self._kept(_PROMISED, self.promised)])
+        return HorizonRaised(step.time)
+
+    def _seal(self, step: RaiseSealed) -> HorizonRaised:
+        _raise(self.promised, step.range, step.time)
+        _raise(self.sealed, step.range, step.time)
+        promised, sealed = self._kept(_PROMISED, self.promised), self._kept(_SEALED, self.sealed)
+        self.engine.apply([promised, sealed])
+        return HorizonRaised(step.time)
+
+    def _wipe(self, step: WipeRange) -> RangeWiped:
+        for table in self._tables.values():
+            for at, _ in list(self.engine.cursor(rows_space(table.name)).walk(b"", None)):
+                key, _ = row_key(at, table.kind)
+                if on_ring(key, table.kind) in step.range:
+                    self._forget(table, at)
+        for key, horizons in ((_PROMISED, self.promised), (_SEALED, self.sealed)):
+            horizons.assign(step.range, 0)
+            self.engine.apply([self._kept(key, horizons)])
+        return RangeWiped()
+
+    def _forget(self, table: Table, at: bytes) -> None:
+        digest = int.from_bytes(self.record(table, at).digest)
+        batch: list[Entry] = [(rows_space(table.name), at, None)]
+        for family in table.families:
+            name = space(table.name, family)
+            batch.extend(
+                (name, key, None) for key, _ in self.engine.cursor(name).walk(at, at + AFTER)
+            )
+        self.apply(table.name, at, batch, digest)
+
+    @staticmethod
+    def _kept(key: bytes, horizons: RangeMap[int]) -> Entry:
+        pieces = [(piece.start, piece.end, time) for piece, time in horizons]
+        return META, key, msgspec.msgpack.encode(pieces)
+
+
+def _raise(horizons: RangeMap[int], key_range: KeyRange, time: int) -> None:
+    for piece, before in list(horizons.within(key_range)):
+        if before < time:
+            horizons.assign(piece, time)
+
+
+def at_once(steps: Steps[P]) -> P:
+    """Run a reading to its end without a pause."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            page: P = end.value
+            return page

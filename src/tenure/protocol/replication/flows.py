@@ -1,0 +1,117 @@
+"""Flows: what a client reads, as the questions that replicas are asked one after another.
+
+A flow is a generator. It yields questions about one row, is sent what each of them came to at the
+level that the client wants, and returns a page.
+"""
+
+from collections.abc import Generator, Mapping, Sequence
+from typing import TypeAlias, TypeVar
+
+import msgspec
+
+from tenure.protocol.replication.cells import value_in
+from tenure.protocol.replication.layout import FamilyShape
+from tenure.protocol.replication.messages import WholeRow
+from tenure.protocol.replication.pages import CellPage, FoundCell, Slice, SuperPage
+from tenure.protocol.replication.parts import place_in_time
+from tenure.protocol.replication.resolving import Resolved
+from tenure.protocol.replication.sections import SectionQuestion
+from tenure.protocol.replication.versions import version_of
+
+P = TypeVar("P")
+Flow: TypeAlias = Generator[Sequence[SectionQuestion], list[Resolved], P]
+
+
+def column(family: str, super_column: bytes | None, name: bytes) -> Flow[CellPage]:
+    """One column, or none."""
+    [found] = yield [SectionQuestion(family=family, super=super_column, names=(name,))]
+    return CellPage(_cells(found.cells))
+
+
+def page(shape: FamilyShape, super_column: bytes | None, part: Slice) -> Flow[CellPage]:
+    """Columns in the family's order: in as many rounds as it takes to have so many."""
+    cells: list[tuple[bytes, bytes]] = []
+    after, is_by_time = part.after, shape.order == "time"
+    while True:
+        rest = msgspec.structs.replace(part, first=part.first - len(cells), after=after)
+        [found] = yield [SectionQuestion(family=shape.name, super=super_column, part=rest)]
+        if found.unconfirmed:
+            found = yield from _confirmed(shape.name, super_column, rest, found)
+        for name, cell in found.cells:
+            cells.append((name, cell))
+            if len(cells) == part.first:
+                place = place_in_time(name, cell) if is_by_time else name
+                return CellPage(_cells(cells), place)
+        if found.last is None:
+            return CellPage(_cells(cells))
+        after = found.last
+
+
+def _confirmed(
+    family: str, super_column: bytes | None, part: Slice, found: Resolved
+) -> Flow[Resolved]:
+    """What was listed in the order of time by some, looked up by name with all (R8)."""
+    [named] = yield [SectionQuestion(family=family, super=super_column, names=found.unconfirmed)]
+    placed = sorted(
+        ((place_in_time(name, cell), name, cell) for name, cell in named.cells),
+        reverse=part.reverse,
+    )
+    kept = [
+        (name, cell)
+        for place, name, cell in placed
+        if _is_within(place, part) and not _is_behind(place, found.last, part)
+    ]
+    return Resolved(tuple(kept), found.last)
+
+
+def _is_within(place: bytes, part: Slice) -> bool:
+    if part.start is not None and place < part.start:
+        return False
+    if part.end is not None and place >= part.end:
+        return False
+    return part.after is None or _is_behind(place, part.after, part)
+
+
+def _is_behind(place: bytes, other: bytes | None, part: Slice) -> bool:
+    if other is None:
+        return False
+    return place < other if part.reverse else place > other
+
+
+def supers(shape: FamilyShape, part: Slice, within: int) -> Flow[SuperPage]:
+    """Super columns that have columns, by name."""
+    found: list[tuple[bytes, CellPage]] = []
+    after = part.after
+    while True:
+        rest = msgspec.structs.replace(part, first=part.first - len(found), after=after)
+        question = SectionQuestion(family=shape.name, part=rest, lists_supers=True)
+        [listed] = yield [question]
+        for name, _ in listed.cells:
+            columns = yield from page(shape, name, Slice(within))
+            if columns.cells:
+                found.append((name, columns))
+            if len(found) == part.first:
+                return SuperPage(tuple(found), name)
+        if listed.last is None:
+            return SuperPage(tuple(found))
+        after = listed.last
+
+
+def row(key: bytes, shapes: Mapping[str, FamilyShape], within: int) -> Flow[WholeRow]:
+    """The first columns of each family."""
+    simple: dict[str, CellPage] = {}
+    with_supers: dict[str, SuperPage] = {}
+    for name, shape in shapes.items():
+        if shape.has_supers:
+            inner = yield from supers(shape, Slice(within), within)
+            if inner.supers:
+                with_supers[name] = inner
+        else:
+            columns = yield from page(shape, None, Slice(within))
+            if columns.cells:
+                simple[name] = columns
+    return WholeRow(key=key, simple=simple, supers=with_supers)
+
+
+def _cells(found: Sequence[tuple[bytes, bytes]]) -> tuple[FoundCell, ...]:
+    return tuple(FoundCell(name, version_of(cell), value_in(cell) or b"") for name, cell in found)

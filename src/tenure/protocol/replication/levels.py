@@ -1,0 +1,92 @@
+"""Levels: how many replicas must answer before a request has.
+
+A level is needed in each list of a range: in one list as a rule, and while a change of the ring is
+in its joint step in the old list and in the new (R15). In a list it asks for one or more *needs*:
+so many of these nodes. So two quorums of the same row share a node whatever the ring does between
+them: both lists hold in the joint step, and the step cannot be passed over.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Literal, NamedTuple, TypeAlias
+
+from tenure.protocol.topology.records import NodeId
+
+Level = Literal["one", "quorum", "all", "local_quorum", "each_quorum"]
+"""How many replicas must answer. With one replica they are all the same."""
+DatacentreOf: TypeAlias = Callable[[NodeId], str]
+
+
+class Need(NamedTuple):
+    """So many of these nodes."""
+
+    nodes: tuple[NodeId, ...]
+    enough: int
+
+    def is_met(self, answered: "AbstractSet[NodeId] | Mapping[NodeId, object]") -> bool:
+        """Whether enough of them have answered."""
+        return sum(node in answered for node in self.nodes) >= self.enough
+
+    def may_be_met(self, gone: "AbstractSet[NodeId] | Mapping[NodeId, object]") -> bool:
+        """Whether enough of them are left without those that are gone."""
+        return sum(node not in gone for node in self.nodes) >= self.enough
+
+
+def majority(nodes: Sequence[NodeId]) -> int:
+    """More than half of them."""
+    return len(nodes) // 2 + 1
+
+
+def needs_of(
+    lists: Iterable[tuple[NodeId, ...]], level: Level, datacentre_of: DatacentreOf, local: str
+) -> list[Need]:
+    """What a level asks for in these lists, for a coordinator in the datacentre `local`.
+
+    A list without any node of a datacentre that the level names cannot meet it, and says so with a
+    need of one node among none.
+    """
+    found: list[Need] = []
+    for nodes in lists:
+        match level:
+            case "one":
+                found.append(Need(nodes, 1))
+            case "quorum":
+                found.append(Need(nodes, majority(nodes)))
+            case "all":
+                found.append(Need(nodes, len(nodes)))
+            case "local_quorum":
+                here = tuple(node for node in nodes if datacentre_of(node) == local)
+                found.append(Need(here, majority(here)))
+            case "each_quorum":
+                for datacentre in sorted({datacentre_of(node) for node in nodes}):
+                    there = tuple(node for node in nodes if datacentre_of(node) == datacentre)
+                    found.append(Need(there, majority(there)))
+    return found
+
+
+def are_met(
+    needs: Iterable[Need], answered: "AbstractSet[NodeId] | Mapping[NodeId, object]"
+) -> bool:
+    """Whether every need has enough answers."""
+    return all(need.is_met(answered) for need in needs)
+
+
+def may_be_met(
+    needs: Iterable[Need], gone: "AbstractSet[NodeId] | Mapping[NodeId, object]"
+) -> bool:
+    """Whether every need can have enough answers without those that are gone."""
+    return all(need.may_be_met(gone) for need in needs)
+
+
+def fewest(needs: Iterable[Need], nearest_first: Sequence[NodeId]) -> list[NodeId]:
+    """As few of the nodes as meet every need, the nearest first; all of them where none do."""
+    chosen: list[NodeId] = []
+    for need in needs:
+        missing = need.enough - sum(node in chosen for node in need.nodes)
+        for node in nearest_first:
+            if missing <= 0:
+                break
+            if node in need.nodes and node not in chosen:
+                chosen.append(node)
+                missing -= 1
+    return chosen

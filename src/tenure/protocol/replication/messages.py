@@ -1,0 +1,331 @@
+"""What clients, coordinators and replicas say to each other.
+
+A client asks any node, which coordinates: it asks the replicas, and answers. Each request repeats
+the number that its asker gave it. Between nodes every message says of which cluster it is, from
+whom to whom, and by which topology its sender acts (R10, R16); what it says is its *body*.
+
+Messages are made with keywords only. Fields are only ever added at the end, with defaults.
+"""
+
+from typing import Annotated, Literal, TypeAlias
+
+import msgspec
+
+from tenure.base.keys import Key
+from tenure.base.numbers import Number
+from tenure.base.ranges import KeyRange
+from tenure.protocol.replication.admission import Attempt, Outranked, Refused
+from tenure.protocol.replication.edits import Edit
+from tenure.protocol.replication.levels import Level
+from tenure.protocol.replication.pages import CellPage, Slice, SuperPage
+from tenure.protocol.replication.sections import SectionPart, SectionQuestion
+from tenure.protocol.replication.states import RowState
+from tenure.protocol.topology.records import ClusterId, ClusterName, NodeId, Topology
+
+TableName: TypeAlias = Annotated[str, msgspec.Meta(max_length=200)]
+FailedWhy = Literal["too few replicas", "unknown", "overloaded", "no such table", "unavailable"]
+"""Nothing was sent; nobody knows; nothing was begun; nothing was begun; no quorum answered."""
+
+
+class FromClient(msgspec.Struct, frozen=True, array_like=True, tag=True, kw_only=True):
+    """The base of what a client asks a node."""
+
+    request: Number
+    """Drawn by the client; the answer has the same."""
+    table: TableName
+    level: Level = "quorum"
+
+
+class WriteRow(FromClient, frozen=True, kw_only=True):
+    """Try a mutation of one row, once."""
+
+    key: Key
+    edits: tuple[Edit, ...]
+    attempt: Attempt
+
+
+class ReadColumn(FromClient, frozen=True, kw_only=True):
+    """One column."""
+
+    key: Key
+    family: str
+    super: bytes | None = None
+    name: bytes
+
+
+class ReadPage(FromClient, frozen=True, kw_only=True):
+    """Columns of a simple family or of a super column, in the family's order."""
+
+    key: Key
+    family: str
+    super: bytes | None = None
+    part: Slice
+
+
+class ReadSupers(FromClient, frozen=True, kw_only=True):
+    """Super columns by name, those with columns only, each with its first `within`."""
+
+    key: Key
+    family: str
+    part: Slice
+    within: int
+
+
+class ReadRow(FromClient, frozen=True, kw_only=True):
+    """The first `within` columns, or super columns with as many, of each family."""
+
+    key: Key
+    within: int
+
+
+class AdoptRow(FromClient, frozen=True, kw_only=True):
+    """Promise to refuse lower lease numbers, and settle what former owners wrote (R21)."""
+
+    key: Key
+    number: Number
+    journal: Number
+    attempt: Number = 1
+    """Rises with each try under one lease number: no two tries have the same."""
+
+
+ClientRequest: TypeAlias = WriteRow | ReadColumn | ReadPage | ReadSupers | ReadRow | AdoptRow
+
+
+class ToClient(msgspec.Struct, frozen=True, array_like=True, tag=True, kw_only=True):
+    """The base of what a node answers a client."""
+
+    request: Number
+
+
+class RowWritten(ToClient, frozen=True, kw_only=True):
+    """As many replicas have it as the level says."""
+
+
+class NotWritten(ToClient, frozen=True, kw_only=True):
+    """The attempt is refused: begin anew above what the refusal says, if it can be."""
+
+    refused: Refused
+
+
+class Failed(ToClient, frozen=True, kw_only=True):
+    """It came to nothing, or nobody knows."""
+
+    why: FailedWhy
+    detail: str = ""
+
+
+class PageFound(ToClient, frozen=True, kw_only=True):
+    """Columns; of one column none or one."""
+
+    page: CellPage
+
+
+class SupersFound(ToClient, frozen=True, kw_only=True):
+    """Super columns."""
+
+    page: SuperPage
+
+
+class WholeRow(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """A row by families: simple ones, and those with super columns."""
+
+    key: Key
+    simple: dict[str, CellPage] = {}
+    supers: dict[str, SuperPage] = {}
+
+
+class RowFound(ToClient, frozen=True, kw_only=True):
+    """A row."""
+
+    row: WholeRow
+
+
+class Adopted(ToClient, frozen=True, kw_only=True):
+    """The row is settled; or a higher lease number was promised."""
+
+    refused: Outranked | None = None
+
+
+ClientAnswer: TypeAlias = (
+    RowWritten | NotWritten | Failed | PageFound | SupersFound | RowFound | Adopted
+)
+
+
+class BetweenNodes(msgspec.Struct, frozen=True, array_like=True, tag=True, kw_only=True):
+    """The base of what nodes say to each other."""
+
+    ticket: Number
+    """Drawn by who asks; the answer has the same."""
+
+
+class ApplyRow(BetweenNodes, frozen=True, kw_only=True):
+    """Apply a mutation, or refuse it."""
+
+    table: TableName
+    key: Key
+    edits: tuple[Edit, ...]
+    attempt: Attempt
+
+
+class RowApplied(BetweenNodes, frozen=True, kw_only=True):
+    """It is durable; or it was refused, and nothing of it is there."""
+
+    refused: Refused | None = None
+
+
+class AskParts(BetweenNodes, frozen=True, kw_only=True):
+    """Say what you have of a row."""
+
+    table: TableName
+    key: Key
+    questions: tuple[SectionQuestion, ...]
+    digest_only: bool = False
+
+
+class PartsTold(BetweenNodes, frozen=True, kw_only=True):
+    """What a replica has, all of one instant, and durable."""
+
+    digest: bytes
+    parts: tuple[SectionPart, ...] = ()
+    """In the order of the questions; none where only the digest was asked for."""
+    sealed: Number = 0
+    adopted: Number = 0
+    attempt: Number = 0
+
+
+class AskState(BetweenNodes, frozen=True, kw_only=True):
+    """Say all that you have of a row."""
+
+    table: TableName
+    key: Key
+
+
+class StateTold(BetweenNodes, frozen=True, kw_only=True):
+    """All that a replica has of a row, durable; or, promising was refused."""
+
+    state: RowState
+    refused: Outranked | None = None
+
+
+class MergeState(BetweenNodes, frozen=True, kw_only=True):
+    """Take a state: a mend, or what a repair or an adoption found (R12)."""
+
+    table: TableName
+    key: Key
+    state: RowState
+
+
+class StateMerged(BetweenNodes, frozen=True, kw_only=True):
+    """It is durable."""
+
+    wants_whole: bool = False
+    """Nothing was taken: the row was adopted later than here, so all of it is needed."""
+
+
+class PromiseFence(BetweenNodes, frozen=True, kw_only=True):
+    """Refuse lower lease numbers from here on, and say all that you have of the row."""
+
+    table: TableName
+    key: Key
+    number: Number
+    journal: Number
+    attempt: Number
+
+
+class AskRows(BetweenNodes, frozen=True, kw_only=True):
+    """Say which rows you have in a range, and their digests."""
+
+    table: TableName
+    range: KeyRange
+    after: bytes = b""
+    """A position; those behind it."""
+
+
+class RowsTold(BetweenNodes, frozen=True, kw_only=True):
+    """Positions and digests, in order."""
+
+    rows: tuple[tuple[bytes, bytes], ...]
+    is_all: bool = True
+
+
+class PromiseHorizon(BetweenNodes, frozen=True, kw_only=True):
+    """Take no write any more of this time or an earlier one (R24)."""
+
+    range: KeyRange
+    time: Number
+
+
+class HorizonPromised(BetweenNodes, frozen=True, kw_only=True):
+    """It is durable, and so high."""
+
+    time: Number
+
+
+class AbsorbFrom(BetweenNodes, frozen=True, kw_only=True):
+    """Take from another replica of a range all that it has and you have not."""
+
+    range: KeyRange
+    source: NodeId
+
+
+class Absorbed(BetweenNodes, frozen=True, kw_only=True):
+    """It is durable."""
+
+
+class SealHorizon(BetweenNodes, frozen=True, kw_only=True):
+    """All replicas have all that is not above this time: what was deleted may go (R23)."""
+
+    range: KeyRange
+    time: Number
+
+
+class Outdated(BetweenNodes, frozen=True, kw_only=True):
+    """The topology that the sender acted by has been replaced (R16)."""
+
+    topology: Topology
+
+
+class AskTopology(BetweenNodes, frozen=True, kw_only=True):
+    """Say by which topology you act."""
+
+
+class TopologySaid(BetweenNodes, frozen=True, kw_only=True):
+    """By this one."""
+
+    topology: Topology
+
+
+NodeBody: TypeAlias = (
+    ApplyRow
+    | RowApplied
+    | AskParts
+    | PartsTold
+    | AskState
+    | StateTold
+    | MergeState
+    | StateMerged
+    | PromiseFence
+    | AskRows
+    | RowsTold
+    | PromiseHorizon
+    | HorizonPromised
+    | AbsorbFrom
+    | Absorbed
+    | SealHorizon
+    | Outdated
+    | AskTopology
+    | TopologySaid
+)
+
+
+class NodeMessage(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """What one node says to another."""
+
+    cluster: ClusterName
+    id: ClusterId
+    sender: NodeId
+    receiver: NodeId
+    """Whoever is at that address now may be another."""
+    version: Number
+    """Of the topology that the sender acts by."""
+    body: NodeBody

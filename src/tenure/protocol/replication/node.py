@@ -1,0 +1,158 @@
+"""The machine of a node of the store: coordinator, replica and hinter behind one door.
+
+Every node does everything, and none is more than another. What comes from outside passes here
+first: a message counts only if it is of this cluster, for this very node, and from one that was not
+removed (R10); and only under the topology that this node acts by (R16). An older sender is told the
+newer one. From a newer sender it is learned first, and is kept on disk before it counts: a node
+that forgot it could answer again as it must not any more.
+"""
+
+from random import Random
+
+from tenure.base.instants import Instant
+from tenure.base.machine import Output
+from tenure.protocol.replication.coordinator import Coordinator
+from tenure.protocol.replication.messages import (
+    AskTopology,
+    NodeMessage,
+    Outdated,
+    PartsTold,
+    RowApplied,
+    StateMerged,
+    StateTold,
+    TopologySaid,
+)
+from tenure.protocol.replication.node_context import NodeContext
+from tenure.protocol.replication.node_events import (
+    Convicted,
+    DelaysMeasured,
+    KeepTopology,
+    NodeAction,
+    NodeConfig,
+    NodeEvent,
+    NodeTold,
+    StepDone,
+    StepFailed,
+    StoreAsked,
+    Synced,
+    TopologyKept,
+    TopologyLearned,
+)
+from tenure.protocol.replication.replica import ReplicaPart
+from tenure.protocol.topology.records import Topology
+
+ANSWERS = (RowApplied, PartsTold, StateTold, StateMerged)
+PARKED = 1_000
+"""Messages that wait until their topology is learned."""
+
+
+class StoreNode:
+    """See above."""
+
+    def __init__(self, config: NodeConfig, random: Random) -> None:
+        self.context = NodeContext(config, random)
+        self.coordinator = Coordinator(self.context)
+        self.replica = ReplicaPart(self.context)
+        self._keeps: Topology | None = None
+        """What is on its way to the disk."""
+        self._parked: list[NodeMessage] = []
+
+    def handle(self, now: Instant, event: NodeEvent) -> Output[NodeAction]:
+        """Do what is due at `now`, then take `event`."""
+        context = self.context
+        context.advance(now)
+        match event:
+            case StepDone(ticket, result, changes):
+                context.on_step_done(ticket, result, changes)
+            case StepFailed(ticket):
+                context.on_step_failed(ticket)
+            case NodeTold(message):
+                self._on_message(now, message)
+            case Synced(changes):
+                context.on_synced(changes)
+            case StoreAsked(client, request):
+                self.coordinator.on_asked(now, client, request)
+            case TopologyLearned(topology):
+                self._learn(topology)
+            case TopologyKept(topology):
+                self._on_kept(now, topology)
+            case Convicted(nodes):
+                context.down = frozenset(nodes)
+            case DelaysMeasured(nearest):
+                context.nearest = nearest
+        return self._output(now)
+
+    def advance(self, now: Instant) -> Output[NodeAction]:
+        """Do what is due at `now`."""
+        self.context.advance(now)
+        return self._output(now)
+
+    def invariants(self) -> None:
+        """Assert what must always hold."""
+        context = self.context
+        assert not context.to_itself
+        assert context.under_way >= 0
+        if context.topology.ranges:
+            context.topology.invariants()
+
+    def _output(self, now: Instant) -> Output[NodeAction]:
+        context = self.context
+        while context.to_itself:
+            self._on_message(now, context.to_itself.popleft())
+        actions, context.actions = context.actions, []
+        return Output(actions, context.wake_at)
+
+    # --- messages ---
+
+    def _on_message(self, now: Instant, message: NodeMessage) -> None:
+        context, body = self.context, message.body
+        topology = context.topology
+        if (message.cluster, message.id) != (topology.cluster, topology.id):
+            return  # of another cluster
+        if message.receiver != context.node or topology.is_removed(message.sender):
+            return
+        if isinstance(body, Outdated | TopologySaid):
+            self._learn(body.topology)
+            asker = context.asker_of(body)
+            if isinstance(body, Outdated) and asker is not None:
+                asker.on_outdated(now)
+        elif isinstance(body, ANSWERS):
+            asker = context.asker_of(body)
+            if asker is not None:
+                asker.on_told(now, message.sender, body)
+        elif isinstance(body, AskTopology):
+            context.tell(message.sender, TopologySaid(ticket=body.ticket, topology=topology))
+        elif message.version > topology.version:
+            self._park(message)
+        elif message.version < topology.version:
+            context.tell(message.sender, Outdated(ticket=body.ticket, topology=topology))
+        elif topology.node(message.sender) is not None:
+            self.replica.serve(message.sender, body)
+
+    # --- topology ---
+
+    def _park(self, message: NodeMessage) -> None:
+        if len(self._parked) < PARKED:
+            self._parked.append(message)
+        if self._keeps is None or self._keeps.version < message.version:
+            ask = AskTopology(ticket=self.context.draw_ticket())
+            self.context.tell(message.sender, ask)
+
+    def _learn(self, topology: Topology) -> None:
+        known = self._keeps or self.context.topology
+        if topology.id == known.id and topology.version > known.version:
+            self._keeps = topology
+            self.context.actions.append(KeepTopology(topology))
+
+    def _on_kept(self, now: Instant, topology: Topology) -> None:
+        context = self.context
+        if topology.version <= context.topology.version:
+            return
+        context.topology = topology
+        if self._keeps is not None and self._keeps.version <= topology.version:
+            self._keeps = None
+        for request in list(context.waiting):
+            request.on_topology(now)
+        parked, self._parked = self._parked, []
+        for message in parked:
+            self._on_message(now, message)

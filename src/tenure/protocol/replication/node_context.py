@@ -1,0 +1,213 @@
+"""What the parts of a node's machine share: who it is, the topology, the store, and the others."""
+
+import heapq
+from collections import deque
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any, Protocol
+
+from tenure.base.instants import FAR_FUTURE, Instant
+from tenure.base.keys import Key
+from tenure.protocol.replication.messages import BetweenNodes, ClientAnswer, NodeBody, NodeMessage
+from tenure.protocol.replication.node_events import (
+    AnswerClient,
+    NodeAction,
+    NodeConfig,
+    RunStep,
+    SyncUpTo,
+    TellNode,
+)
+from tenure.protocol.replication.steps import Step
+from tenure.protocol.topology.records import NodeId, Replicas, Topology
+from tenure.protocol.topology.ring import position
+
+TICKET_BITS = 52
+
+
+class Asker(Protocol):
+    """Who has asked a node something."""
+
+    def on_told(self, now: Instant, node: NodeId, body: Any) -> None:  # noqa: ANN401 - what it asked  # noqa: ANN401 - what it asked
+        """A node has answered."""
+        ...
+
+    def on_outdated(self, now: Instant) -> None:
+        """A node does not answer: it acts by a later topology."""
+        ...
+
+
+class Wakes(Protocol):
+    """Who has something to do at some time."""
+
+    @property
+    def wake_at(self) -> Instant:
+        """When that is."""
+        ...
+
+    def advance(self, now: Instant) -> None:
+        """Do what is due."""
+        ...
+
+
+class Waits(Protocol):
+    """Who goes on under another topology."""
+
+    def on_topology(self, now: Instant) -> None:
+        """There is another one."""
+        ...
+
+
+class NodeContext:
+    """See above. Tickets begin anywhere, so that no answer to an earlier life counts."""
+
+    def __init__(self, config: NodeConfig, random: Random) -> None:
+        self.config = config
+        self.node = config.node
+        self.topology: Topology = config.topology
+        self.down: frozenset[NodeId] = frozenset()
+        self.nearest: tuple[NodeId, ...] = ()
+        self.actions: list[NodeAction] = []
+        self.to_itself: deque[NodeMessage] = deque()
+        self.waiting: list[Waits] = []
+        """For another topology."""
+        self.under_way = 0
+        """Requests of clients that are not answered."""
+        self.changes_durable = 0
+        self._alarms: list[tuple[Instant, int, Wakes]] = []
+        self._changes = 0
+        self._ticket = random.getrandbits(TICKET_BITS)
+        self._askers: dict[int, Asker] = {}
+        self._steps: dict[int, Callable[[Any], None]] = {}
+        self._held: deque[tuple[int, Callable[[], None]]] = deque()
+        self._changed: dict[tuple[str, Key], int] = {}
+        """By which change a row is as it is now, while that is not durable."""
+
+    def draw_ticket(self) -> int:
+        """A number that nobody had."""
+        self._ticket += 1
+        return self._ticket
+
+    # --- time ---
+
+    def wake(self, who: Wakes, at: Instant) -> None:
+        """Have it do what is due then, if that is still when it wants to be woken."""
+        if at < FAR_FUTURE:
+            heapq.heappush(self._alarms, (at, self.draw_ticket(), who))
+
+    def advance(self, now: Instant) -> None:
+        """Have everybody do what is due."""
+        while self._alarms and self._alarms[0][0] <= now:
+            at, _, who = heapq.heappop(self._alarms)
+            if who.wake_at == at:
+                who.advance(now)
+
+    @property
+    def wake_at(self) -> Instant:
+        """When something is due next."""
+        alarms = self._alarms
+        while alarms and alarms[0][2].wake_at != alarms[0][0]:
+            heapq.heappop(alarms)
+        return alarms[0][0] if alarms else FAR_FUTURE
+
+    # --- the ring ---
+
+    def replicas(self, table: str, key: Key) -> Replicas | None:
+        """Who keeps a row; None without the table."""
+        record = self.topology.tables.get(table)
+        if record is None:
+            return None
+        return self.topology.at(position(key, record.kind))
+
+    def datacentre_of(self, node: NodeId) -> str:
+        """Where it is."""
+        found = self.topology.node(node)
+        return found.datacentre if found else ""
+
+    def in_order(self, nodes: Sequence[NodeId]) -> list[NodeId]:
+        """Those that are up, the nearest first; the node itself is the nearest of all (5.7)."""
+        up = [node for node in nodes if node not in self.down or node == self.node]
+        places = {node: place for place, node in enumerate(self.nearest)}
+        return sorted(up, key=lambda node: -1 if node == self.node else places.get(node, len(up)))
+
+    # --- others ---
+
+    def ask(self, asker: Asker, node: NodeId, body: NodeBody) -> None:
+        """Say it, and have the answer brought to `asker`, until it forgets the ticket."""
+        self._askers[body.ticket] = asker
+        self.tell(node, body)
+
+    def tell(self, node: NodeId, body: NodeBody) -> None:
+        """Say it to a node, which may be this one."""
+        message = NodeMessage(
+            cluster=self.topology.cluster,
+            id=self.topology.id,
+            sender=self.node,
+            receiver=node,
+            version=self.topology.version,
+            body=body,
+        )
+        if node == self.node:
+            self.to_itself.append(message)
+        else:
+            self.actions.append(TellNode(node, message))
+
+    def answer(self, client: int, message: ClientAnswer) -> None:
+        """Say it to a client: once for each request."""
+        self.under_way -= 1
+        self.actions.append(AnswerClient(client, message))
+
+    def forget(self, ticket: int) -> None:
+        """No answer to this counts any more."""
+        self._askers.pop(ticket, None)
+
+    def asker_of(self, body: BetweenNodes) -> Asker | None:
+        """Who waits for this answer."""
+        return self._askers.get(body.ticket)
+
+    # --- the store ---
+
+    def run(self, step: Step, then: Callable[[Any], None]) -> None:
+        """Have the store do it, and go on with what came of it."""
+        ticket = self.draw_ticket()
+        self._steps[ticket] = then
+        self.actions.append(RunStep(ticket, step))
+
+    def on_step_done(self, ticket: int, result: object, changes: int) -> None:
+        """Go on."""
+        self._changes = changes
+        self._steps.pop(ticket)(result)
+
+    def on_step_failed(self, ticket: int) -> None:
+        """Nothing is answered: whoever asked counts the silence."""
+        self._steps.pop(ticket)
+
+    def row_changed(self, table: str, key: Key) -> None:
+        """The last step has changed a row."""
+        self._changed[table, key] = self._changes
+
+    def when_durable(self, then: Callable[[], None]) -> None:
+        """Go on when all that was changed so far is durable."""
+        self._hold(self._changes, then)
+
+    def when_row_durable(self, table: str, key: Key, then: Callable[[], None]) -> None:
+        """Go on when the row is durable as it is now: what is read must not be lost again."""
+        self._hold(self._changed.get((table, key), 0), then)
+
+    def _hold(self, changes: int, then: Callable[[], None]) -> None:
+        if changes <= self.changes_durable:
+            then()
+            return
+        self._held.append((changes, then))
+        self.actions.append(SyncUpTo(changes))
+
+    def on_synced(self, changes: int) -> None:
+        """Go on with what waited for it."""
+        self.changes_durable = max(self.changes_durable, changes)
+        held, self._held = self._held, deque()
+        for upto, then in held:
+            if upto <= self.changes_durable:
+                then()
+            else:
+                self._held.append((upto, then))
+        durable = self.changes_durable
+        self._changed = {row: at for row, at in self._changed.items() if at > durable}

@@ -1,0 +1,142 @@
+"""What the machine of a node is told, and what it wants done."""
+
+from typing import TypeAlias
+
+import msgspec
+
+from tenure.base.instants import seconds
+from tenure.base.noted import Noted
+from tenure.protocol.replication.messages import ClientAnswer, ClientRequest, NodeMessage
+from tenure.protocol.replication.steps import Step, StepResult
+from tenure.protocol.topology.records import NodeId, Topology
+
+
+class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """What a node is told when it is made."""
+
+    node: NodeId
+    topology: Topology
+    """As it was kept when the node last ran."""
+    patience_ns: int = seconds(5)
+    """What a request may take. After that nobody knows (R9)."""
+    spare_ns: int = seconds(0.5)
+    """A read asks no more replicas than it needs, and after so long the others."""
+    hint_ns: int = seconds(10)
+    """Between two tries to hand over hints."""
+    most_requests: int = 1_000
+    """That are coordinated at once."""
+    most_hints: int = 100_000
+
+
+# --- events -------------------------------------------------------------------------------------
+
+
+class NodeTold(msgspec.Struct, frozen=True):
+    """A message of a node has arrived."""
+
+    message: NodeMessage
+
+
+class StoreAsked(msgspec.Struct, frozen=True):
+    """A request of a client has arrived."""
+
+    client: int
+    """By which the shell knows where the answer goes."""
+    request: ClientRequest
+
+
+class StepDone(msgspec.Struct, frozen=True):
+    """The store has done a step."""
+
+    ticket: int
+    result: StepResult
+    changes: int
+    """How often the store was changed up to now, this step included."""
+
+
+class StepFailed(msgspec.Struct, frozen=True):
+    """The store could not do a step, such as on a full disk: nothing was changed."""
+
+    ticket: int
+
+
+class Synced(msgspec.Struct, frozen=True):
+    """So many changes are durable."""
+
+    changes: int
+
+
+class TopologyLearned(msgspec.Struct, frozen=True):
+    """Gossip, or the manager, says so."""
+
+    topology: Topology
+
+
+class TopologyKept(msgspec.Struct, frozen=True):
+    """It is on disk: now it counts (R16)."""
+
+    topology: Topology
+
+
+class Convicted(msgspec.Struct, frozen=True):
+    """The failure detector holds these to be down, and no others (R5)."""
+
+    nodes: tuple[NodeId, ...]
+
+
+class DelaysMeasured(msgspec.Struct, frozen=True):
+    """The other nodes, the nearest first."""
+
+    nearest: tuple[NodeId, ...]
+
+
+NodeEvent: TypeAlias = (
+    NodeTold
+    | StoreAsked
+    | StepDone
+    | StepFailed
+    | Synced
+    | TopologyLearned
+    | TopologyKept
+    | Convicted
+    | DelaysMeasured
+)
+
+
+# --- actions ------------------------------------------------------------------------------------
+
+
+class TellNode(msgspec.Struct, frozen=True):
+    """Send a message to a node."""
+
+    node: NodeId
+    message: NodeMessage
+
+
+class AnswerClient(msgspec.Struct, frozen=True):
+    """Answer a client."""
+
+    client: int
+    answer: ClientAnswer
+
+
+class RunStep(msgspec.Struct, frozen=True):
+    """Have the store do it, at once, and say what came of it."""
+
+    ticket: int
+    step: Step
+
+
+class SyncUpTo(msgspec.Struct, frozen=True):
+    """Make so many changes durable, with all that wait for it, and say so."""
+
+    changes: int
+
+
+class KeepTopology(msgspec.Struct, frozen=True):
+    """Have it on disk, and say so."""
+
+    topology: Topology
+
+
+NodeAction: TypeAlias = TellNode | AnswerClient | RunStep | SyncUpTo | KeepTopology | Noted

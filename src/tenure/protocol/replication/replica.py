@@ -1,0 +1,166 @@
+"""The replica's part of a node: what it does for coordinators, of this node and of others.
+
+Everything is decided in the step that does it, under the topology that holds then, so nothing can
+come in between (R11). Nothing is answered that a power failure could still undo: what was changed
+is answered when it is durable, and so is what was read.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from tenure.base.keys import Key
+from tenure.protocol.replication.messages import (
+    ApplyRow,
+    AskParts,
+    AskRows,
+    AskState,
+    HorizonPromised,
+    MergeState,
+    PartsTold,
+    PromiseFence,
+    PromiseHorizon,
+    RowApplied,
+    RowsTold,
+    SealHorizon,
+    StateMerged,
+    StateTold,
+)
+from tenure.protocol.replication.node_context import NodeContext
+from tenure.protocol.replication.sections import digest_of
+from tenure.protocol.replication.steps import (
+    ApplyMutation,
+    HorizonRaised,
+    ListRows,
+    MutationDone,
+    PartsRead,
+    RaisePromised,
+    RaiseRowFence,
+    RaiseSealed,
+    ReadParts,
+    ReadState,
+    RowsListed,
+    StateRead,
+    StateTaken,
+    TakeState,
+)
+from tenure.protocol.topology.records import NodeId
+
+RowRequest = ApplyRow | AskParts | AskState | MergeState | PromiseFence
+
+
+class ReplicaPart:
+    """See above. Who asks has been found to act by the same topology."""
+
+    def __init__(self, context: NodeContext) -> None:
+        self._context = context
+        self._answers: dict[type, Callable[[NodeId, Any], None]] = {
+            ApplyRow: self._apply,
+            AskParts: self._say_parts,
+            AskState: self._say_state,
+            MergeState: self._merge,
+            PromiseFence: self._promise,
+            AskRows: self._list,
+            PromiseHorizon: self._promise_horizon,
+            SealHorizon: self._seal,
+        }
+
+    def serve(self, sender: NodeId, body: object) -> bool:
+        """Do what a node asks; whether it is for a replica at all."""
+        answer = self._answers.get(type(body))
+        if answer is None:
+            return False
+        if isinstance(body, RowRequest) and not self._has(body.table, body.key):
+            return True  # whoever asks for it counts the silence
+        answer(sender, body)
+        return True
+
+    def _has(self, table: str, key: Key) -> bool:
+        replicas = self._context.replicas(table, key)
+        return replicas is not None and self._context.node in replicas.everyone
+
+    # --- rows ---
+
+    def _apply(self, sender: NodeId, body: ApplyRow) -> None:
+        context = self._context
+
+        def done(result: MutationDone) -> None:
+            answer = RowApplied(ticket=body.ticket, refused=result.refused)
+            if result.refused is None:
+                context.row_changed(body.table, body.key)
+                context.when_durable(lambda: context.tell(sender, answer))
+            else:
+                context.tell(sender, answer)
+
+        context.run(ApplyMutation(body.table, body.key, body.edits, body.attempt), done)
+
+    def _say_parts(self, sender: NodeId, body: AskParts) -> None:
+        context = self._context
+
+        def done(result: PartsRead) -> None:
+            answer = PartsTold(
+                ticket=body.ticket,
+                digest=digest_of(result.parts),
+                parts=() if body.digest_only else result.parts,
+                sealed=result.sealed,
+                adopted=result.adopted,
+                attempt=result.attempt,
+            )
+            context.when_row_durable(body.table, body.key, lambda: context.tell(sender, answer))
+
+        context.run(ReadParts(body.table, body.key, body.questions), done)
+
+    def _say_state(self, sender: NodeId, body: AskState) -> None:
+        context = self._context
+
+        def done(result: StateRead) -> None:
+            answer = StateTold(ticket=body.ticket, state=result.state)
+            context.when_row_durable(body.table, body.key, lambda: context.tell(sender, answer))
+
+        context.run(ReadState(body.table, body.key), done)
+
+    def _merge(self, sender: NodeId, body: MergeState) -> None:
+        context = self._context
+
+        def done(result: StateTaken) -> None:
+            context.row_changed(body.table, body.key)
+            answer = StateMerged(ticket=body.ticket, wants_whole=result.wants_whole)
+            context.when_durable(lambda: context.tell(sender, answer))
+
+        context.run(TakeState(body.table, body.key, body.state), done)
+
+    def _promise(self, sender: NodeId, body: PromiseFence) -> None:
+        context = self._context
+
+        def done(result: StateRead) -> None:
+            context.row_changed(body.table, body.key)
+            answer = StateTold(ticket=body.ticket, state=result.state, refused=result.refused)
+            context.when_durable(lambda: context.tell(sender, answer))
+
+        step = RaiseRowFence(body.table, body.key, body.number, body.journal, body.attempt)
+        context.run(step, done)
+
+    # --- ranges ---
+
+    def _list(self, sender: NodeId, body: AskRows) -> None:
+        def done(result: RowsListed) -> None:
+            answer = RowsTold(ticket=body.ticket, rows=result.rows, is_all=result.is_all)
+            self._context.tell(sender, answer)
+
+        self._context.run(ListRows(body.table, body.range, body.after), done)
+
+    def _promise_horizon(self, sender: NodeId, body: PromiseHorizon) -> None:
+        context = self._context
+
+        def done(result: HorizonRaised) -> None:
+            answer = HorizonPromised(ticket=body.ticket, time=result.time)
+            context.when_durable(lambda: context.tell(sender, answer))
+
+        context.run(RaisePromised(body.range, body.time), done)
+
+    def _seal(self, sender: NodeId, body: SealHorizon) -> None:
+        del sender
+        self._context.run(RaiseSealed(body.range, body.time), _nothing)
+
+
+def _nothing(_: object) -> None:
+    """Nobody waits for it."""

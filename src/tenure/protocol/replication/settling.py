@@ -1,0 +1,146 @@
+"""Settling a whole row: what a quorum has of it is merged, and given to whoever lacks something.
+
+A mend of some columns is not enough where replicas know of different adoptions (R21): what a former
+owner wrote, and the adoption did not find, is still at some of them. `RowMend` brings them to the
+latest. An adoption does the same, and makes what it finds the latest: see `adoption`.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable
+
+from tenure.base.instants import Instant
+from tenure.base.keys import Key
+from tenure.protocol.replication.levels import Need, are_met
+from tenure.protocol.replication.messages import (
+    AskState,
+    MergeState,
+    NodeBody,
+    StateMerged,
+    StateTold,
+)
+from tenure.protocol.replication.node_context import NodeContext
+from tenure.protocol.replication.request import ReplicaRequest
+from tenure.protocol.replication.states import RowState, lacks, merged
+from tenure.protocol.topology.records import NodeId, Replicas
+
+
+class Settling(ReplicaRequest):
+    """Ask all, merge what a quorum says, and give it to those that need it."""
+
+    def __init__(self, context: NodeContext, now: Instant, row: tuple[str, Key]) -> None:
+        super().__init__(context, now, "quorum")
+        self.table, self.key = row
+        self.replicas: Replicas
+        self._needs: list[Need] = []
+        self.states: dict[NodeId, RowState] = {}
+        self._have: set[NodeId] = set()
+        self._is_merged = False
+        self._waits_for_all = True
+
+    @abstractmethod
+    def question(self) -> NodeBody:
+        """What each replica is asked; it answers with its state."""
+
+    @abstractmethod
+    def settled(self, state: RowState) -> RowState:
+        """What is given to those that lack it."""
+
+    @abstractmethod
+    def finish(self, now: Instant) -> None:
+        """A quorum has it."""
+
+    def begin(self, now: Instant) -> None:
+        """Ask everybody who is up."""
+        context = self.context
+        self.forget()
+        self.states.clear()
+        self._have.clear()
+        self._is_merged = False
+        self._waits_for_all = True
+        replicas = context.replicas(self.table, self.key)
+        needs = None if replicas is None else self.needs(replicas)
+        if replicas is None or needs is None:
+            self.on_deadline(now)
+            return
+        self.replicas, self._needs = replicas, needs
+        for node in context.in_order(replicas.everyone):
+            self.ask(node, self.question())
+        self.wake_at = min(Instant(now + context.config.spare_ns), self.deadline)
+
+    def on_told(self, now: Instant, node: NodeId, body: StateTold | StateMerged) -> None:
+        """Merge when all have answered, or soon after a quorum has."""
+        if isinstance(body, StateMerged):
+            if not body.wants_whole:
+                self._have.add(node)
+                self._finish_if_kept(now)
+        elif not self._is_merged:
+            self.states[node] = body.state
+            if len(self.states) == len(self.replicas.everyone) or not self._waits_for_all:
+                self._merge(now)
+
+    def on_time(self, now: Instant) -> None:
+        """Who has not answered by now is not waited for."""
+        self._waits_for_all = False
+        self.wake_at = self.deadline
+        if not self._is_merged:
+            self._merge(now)
+
+    def is_settled_already(self) -> bool:
+        """Whether nothing needs to be given to anybody."""
+        return False
+
+    def _merge(self, now: Instant) -> None:
+        if not are_met(self._needs, self.states):
+            return
+        self._is_merged = True
+        self.wake_at = self.deadline
+        if self.is_settled_already():
+            self.end()
+            self.finish(now)
+            return
+        state = self.settled(merged(list(self.states.values())))
+        for node in self.context.in_order(self.replicas.everyone):
+            if node in self.states and not lacks(self.states[node], state):
+                self._have.add(node)
+            else:
+                body = MergeState(
+                    ticket=self.context.draw_ticket(), table=self.table, key=self.key, state=state
+                )
+                self.ask(node, body)
+        self._finish_if_kept(now)
+
+    def _finish_if_kept(self, now: Instant) -> None:
+        if not self.is_over and are_met(self._needs, self._have):
+            self.end()
+            self.finish(now)
+
+
+class RowMend(Settling):
+    """Bring a quorum to what the latest adoption and all writes since say."""
+
+    def __init__(
+        self,
+        context: NodeContext,
+        now: Instant,
+        row: tuple[str, Key],
+        then: Callable[[Instant], None],
+    ) -> None:
+        super().__init__(context, now, row)
+        self._then = then
+
+    def question(self) -> NodeBody:
+        """All that a replica has."""
+        return AskState(ticket=self.context.draw_ticket(), table=self.table, key=self.key)
+
+    def settled(self, state: RowState) -> RowState:
+        """As it is."""
+        return state
+
+    def finish(self, now: Instant) -> None:
+        """Go on."""
+        self._then(now)
+
+    def on_deadline(self, now: Instant) -> None:
+        """Whoever wants it has the same deadline, and says so."""
+        del now
+        self.end()

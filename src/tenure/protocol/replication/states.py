@@ -1,0 +1,96 @@
+"""States: what a replica has of a row, as one replica tells another (R12).
+
+Mends, repair, seals and adoption do not write: they carry what was written. So they carry entries
+as they are kept, tombstones and markers too, and whoever takes them keeps the greater of two. They
+draw no times, no fence stops them, and nothing outruns them.
+
+Two things bound what may be taken. Below the *sealed* horizon a replica knows everything already:
+a state that says something else there was told before the seal, and the tombstone that it lacks may
+be gone by now. So that part is ignored. And a row that was *adopted* was settled by its owner: what
+former owners wrote, and adoption did not find, must never come up again (R21). So a state says by
+which adoption it is. Of an earlier one only what the present owner wrote itself counts; a later one
+replaces what former owners wrote, and for that it must be of the whole row.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from tenure.protocol.replication.records import NOTHING
+from tenure.protocol.replication.versions import VERSION_BYTES, version_of
+
+StateEntry = tuple[str, bytes, bytes]
+"""A family, a key behind the position of its row, and a cell or marker. Places in the order of time
+follow from cells, so they are left out."""
+
+
+class RowState(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """What a replica has of a row: all of it, or some entries."""
+
+    entries: tuple[StateEntry, ...] = ()
+    """Sorted."""
+    marker: bytes = NOTHING
+    """The row's own."""
+    newest: bytes = NOTHING
+    """The greatest version that the row ever had, there or anywhere that this was merged from."""
+    fence: int = 0
+    journal: int = 0
+    adopted: int = 0
+    attempt: int = 0
+    sealed: int = 0
+    """The sealed horizon of who says so: what is not above it is known to be all."""
+    is_whole: bool = False
+
+    @property
+    def adoption(self) -> tuple[int, int]:
+        """By which it was settled last."""
+        return self.adopted, self.attempt
+
+    def is_known_to_count(self, entry: bytes, adoption: tuple[int, int], sealed: int) -> bool:
+        """Whether what this says in `entry` counts for a row of this adoption and horizon."""
+        version = version_of(entry)
+        if self.adoption < adoption and version.number < adoption[0]:
+            return False
+        return self.sealed >= sealed or version.time > sealed
+
+
+def is_marker(entry: bytes) -> bool:
+    """Whether an entry is a marker: a version and nothing else."""
+    return len(entry) == VERSION_BYTES
+
+
+def merged(states: Sequence[RowState]) -> RowState:
+    """What all of these say together of the same row; whole if all are."""
+    adoption = max(state.adoption for state in states)
+    sealed = max(state.sealed for state in states)
+    fence, journal = max((state.fence, state.journal) for state in states)
+    found: dict[tuple[str, bytes], bytes] = {}
+    marker = NOTHING
+    for state in states:
+        if state.is_known_to_count(state.marker, adoption, sealed):
+            marker = max(marker, state.marker)
+        for family, key, entry in state.entries:
+            if state.is_known_to_count(entry, adoption, sealed):
+                place = family, key
+                found[place] = max(entry, found.get(place, b""))
+    return RowState(
+        entries=tuple((*place, found[place]) for place in sorted(found)),
+        marker=marker,
+        newest=max(state.newest for state in states),
+        fence=fence,
+        journal=journal,
+        adopted=adoption[0],
+        attempt=adoption[1],
+        sealed=sealed,
+        is_whole=all(state.is_whole for state in states),
+    )
+
+
+def lacks(state: RowState, whole: RowState) -> bool:
+    """Whether who has `state` lacks anything of `whole`, into which it was merged."""
+    if state.adoption < whole.adoption or state.fence < whole.fence:
+        return True
+    if state.marker < whole.marker or state.newest < whole.newest:
+        return True
+    has = set(state.entries)
+    return any(entry not in has for entry in whole.entries)

@@ -1,0 +1,150 @@
+"""Steps: what a node's machine has its store do, each at one instant and with nothing in between.
+
+The machine decides what is done and what it means; the engine has the entries. A step is read,
+decide, write, and its result comes back as an event. What it changed is not durable yet: results
+say how many changes the store had seen by then, and a sync makes all up to some number durable.
+"""
+
+from typing import TypeAlias
+
+import msgspec
+
+from tenure.base.keys import Key
+from tenure.base.ranges import KeyRange
+from tenure.protocol.replication.admission import Attempt, Outranked, Refused
+from tenure.protocol.replication.edits import Edit
+from tenure.protocol.replication.sections import SectionPart, SectionQuestion
+from tenure.protocol.replication.states import RowState
+
+
+class ApplyMutation(msgspec.Struct, frozen=True):
+    """Admit a mutation, and apply it: see `admission`."""
+
+    table: str
+    key: Key
+    edits: tuple[Edit, ...]
+    attempt: Attempt
+
+
+class ReadParts(msgspec.Struct, frozen=True):
+    """Read what there is of a row: see `parts`."""
+
+    table: str
+    key: Key
+    questions: tuple[SectionQuestion, ...]
+
+
+class ReadState(msgspec.Struct, frozen=True):
+    """Read all of a row: see `states`."""
+
+    table: str
+    key: Key
+
+
+class TakeState(msgspec.Struct, frozen=True):
+    """Merge a state: see `merging`."""
+
+    table: str
+    key: Key
+    state: RowState
+
+
+class RaiseRowFence(msgspec.Struct, frozen=True):
+    """Refuse lower lease numbers from here on, and this try's repetitions; read all of the row."""
+
+    table: str
+    key: Key
+    number: int
+    journal: int
+    attempt: int
+
+
+class ListRows(msgspec.Struct, frozen=True):
+    """Which rows there are in a range behind a position."""
+
+    table: str
+    range: KeyRange
+    after: bytes
+
+
+class RaisePromised(msgspec.Struct, frozen=True):
+    """Take no writes any more in a range that are not above a time."""
+
+    range: KeyRange
+    time: int
+
+
+class RaiseSealed(msgspec.Struct, frozen=True):
+    """Know that everything is known in a range that is not above a time."""
+
+    range: KeyRange
+    time: int
+
+
+class WipeRange(msgspec.Struct, frozen=True):
+    """Forget all rows of a range, and what was promised there."""
+
+    range: KeyRange
+
+
+Step: TypeAlias = (
+    ApplyMutation
+    | ReadParts
+    | ReadState
+    | TakeState
+    | RaiseRowFence
+    | ListRows
+    | RaisePromised
+    | RaiseSealed
+    | WipeRange
+)
+
+
+class PartsRead(msgspec.Struct, frozen=True):
+    """What there is, and by which horizon and adoption."""
+
+    parts: tuple[SectionPart, ...]
+    sealed: int
+    adopted: int
+    attempt: int
+
+
+class StateRead(msgspec.Struct, frozen=True):
+    """All of a row; or promising was refused."""
+
+    state: RowState
+    refused: Outranked | None = None
+
+
+class MutationDone(msgspec.Struct, frozen=True):
+    """It was applied, or refused."""
+
+    refused: Refused | None = None
+
+
+class StateTaken(msgspec.Struct, frozen=True):
+    """It was merged, or all of the row is needed."""
+
+    wants_whole: bool = False
+
+
+class RowsListed(msgspec.Struct, frozen=True):
+    """Keys and digests in the order of positions, and whether that is all."""
+
+    rows: tuple[tuple[bytes, bytes], ...]
+    is_all: bool
+
+
+class HorizonRaised(msgspec.Struct, frozen=True):
+    """As high as this."""
+
+    time: int
+
+
+class RangeWiped(msgspec.Struct, frozen=True):
+    """Nothing is there any more."""
+
+
+StepResult: TypeAlias = (
+    MutationDone | PartsRead | StateRead | StateTaken | RowsListed | HorizonRaised | RangeWiped
+)

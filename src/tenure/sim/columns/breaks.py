@@ -1,0 +1,54 @@
+"""How each canary of the store breaks its rule: what stands in the place of a method."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from tenure.base.keys import Key
+from tenure.columns.node_replica import NodeReplica
+from tenure.protocol.replication.messages import PartsTold
+from tenure.protocol.replication.node_context import NodeContext
+from tenure.protocol.replication.steps import ApplyMutation, MutationDone
+
+original_apply: Callable[..., MutationDone] = NodeReplica.__dict__["_apply"]
+
+
+def always(*_: object, **__: object) -> bool:
+    return True
+
+
+def nothing(*_: object, **__: object) -> None:
+    return None
+
+
+def any_attempt_repeated(self: NodeReplica, step: ApplyMutation) -> MutationDone:
+    """Every attempt is merged wherever it lies."""
+    attempt = msgspec.structs.replace(step.attempt, kind="repeat")
+    return original_apply(self, msgspec.structs.replace(step, attempt=attempt))
+
+
+def durable_already(self: NodeContext, then: Callable[[], None]) -> None:
+    """What was changed is answered before it is durable."""
+    del self
+    then()
+
+
+def row_durable_already(self: NodeContext, table: str, key: Key, then: Callable[[], None]) -> None:
+    """What was read is answered before it is durable."""
+    del self, table, key
+    then()
+
+
+def all_the_same(told: PartsTold) -> tuple[Any, ...]:
+    """Digests are not compared."""
+    del told
+    return ()
+
+
+def certain_to_the_last(lasts: Sequence[bytes | None], *, is_reverse: bool) -> bytes | None:
+    """A page is certain up to the highest place where a part ends."""
+    if None in lasts:
+        return None
+    ends = [last for last in lasts if last is not None]
+    return min(ends) if is_reverse else max(ends)

@@ -1,0 +1,56 @@
+"""Nodes of the store with one rule left out, which the checkers must catch."""
+
+from tenure.columns.node_replica import NodeReplica
+from tenure.protocol.replication.node_context import NodeContext
+from tenure.protocol.replication.reading import Reading
+from tenure.protocol.replication.resolving import Resolution
+from tenure.sim.columns import breaks
+from tenure.sim.kernel.canaries import RuleLeftOut, called
+
+NONE = RuleLeftOut("none")
+CANARIES: tuple[RuleLeftOut, ...] = (
+    RuleLeftOut(
+        "never-outrun",
+        "R4: a first attempt that is not above all that the row has is refused",
+        ((NodeReplica, "_apply", breaks.any_attempt_repeated),),
+    ),
+    RuleLeftOut(
+        "answered-before-durable",
+        "D5: a replica answers a write when it is durable",
+        ((NodeContext, "when_durable", breaks.durable_already),),
+    ),
+    RuleLeftOut(
+        "digests-not-compared",
+        "R7: what a read returns a quorum has",
+        ((Reading, "sameness", staticmethod(breaks.all_the_same)),),
+    ),
+    RuleLeftOut(
+        "returned-before-mended",
+        "R7: a read returns when a quorum has what it returns",
+        ((Reading, "is_kept", breaks.always),),
+    ),
+    RuleLeftOut(
+        "times-not-confirmed",
+        "R8: columns in the order of time are looked up by name",
+        ((Resolution, "is_confirmed", staticmethod(breaks.always)),),
+    ),
+)
+
+BY_SCHEDULE: tuple[RuleLeftOut, ...] = (
+    RuleLeftOut(
+        "pages-end-anywhere",
+        "R8: a page is certain up to the lowest place where a part of it ends",
+        ((Resolution, "certain", staticmethod(breaks.certain_to_the_last)),),
+    ),
+    RuleLeftOut(
+        "read-before-durable",
+        "D5: a replica says only what is durable",
+        ((NodeContext, "when_row_durable", breaks.row_durable_already),),
+    ),
+)
+"""What chance would take too long to find: each has a schedule that catches it."""
+
+
+def columns_canary(name: str) -> RuleLeftOut:
+    """The canary of that name. Raises ConfigurationError, which lists them."""
+    return called(name, CANARIES, (*BY_SCHEDULE, NONE))

@@ -1,0 +1,68 @@
+"""Simulated clients of the store: a handle that draws times, and begins anew where it is outrun."""
+
+from collections.abc import Callable
+from typing import Any
+
+from tenure.base.instants import FAR_FUTURE, Instant
+from tenure.base.machine import Output
+from tenure.protocol.replication.clock import WriteClock
+from tenure.sim.columns.processes import StoreProcess, StoreSite
+from tenure.sim.kernel.clocks import SimClock
+
+
+class Relaying:
+    """A machine that hands on what it is told: so a client that is frozen hears nothing."""
+
+    def handle(self, now: Instant, event: Any) -> Output[Any]:
+        """Hand it on."""
+        del now
+        return Output([event], FAR_FUTURE)
+
+    def advance(self, now: Instant) -> Output[Any]:
+        """Nothing is ever due."""
+        del now
+        return Output([], FAR_FUTURE)
+
+    def invariants(self) -> None:
+        """There are none."""
+
+
+class ClientProcess(StoreProcess):
+    """A client, and what it waits for."""
+
+    def __init__(self, site: StoreSite, slot: str, clock: SimClock) -> None:
+        super().__init__(site, slot, clock, Relaying())
+        self.clock_of_writes = WriteClock()
+        self.waits: dict[int, Callable[[Any], None]] = {}
+        """By request: who goes on with its answer."""
+        self._requests = site.random.getrandbits(40)
+
+    def draw(self) -> int:
+        """A time for a write, by this host's clock."""
+        return self.clock_of_writes.draw(self.site.wall_us(self.slot))
+
+    def request(self) -> int:
+        """A number for a request."""
+        self._requests += 1
+        return self._requests
+
+    def ask(self, node: str, request: Any, then: Callable[[Any], None], patience_ns: int) -> None:
+        """Ask a node; `then` is told the answer, or None after a while."""
+        self.waits[request.request] = then
+        self.site.network.to_address(self, node, request)
+        self.site.at(self.site.now + patience_ns, self._give_up, request.request)
+
+    def _give_up(self, request: int) -> None:
+        then = self.waits.pop(request, None)
+        if then is not None and self.alive:
+            then(None)
+
+    def on_message(self, sender: Any, message: Any) -> None:
+        """An answer."""
+        self.post(message)
+
+    def perform(self, action: Any) -> None:
+        """Go on with it, if anybody still waits."""
+        then = self.waits.pop(action.request, None)
+        if then is not None:
+            then(action)

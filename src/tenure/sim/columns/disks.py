@@ -1,0 +1,32 @@
+"""Disks of simulated nodes: what outlives a process, and what a power failure takes."""
+
+from copy import deepcopy
+
+from tenure.columns.engines.memory import MemoryEngine
+from tenure.protocol.topology.records import NodeId, Topology
+
+
+class SimEngine(MemoryEngine):
+    """An engine whose syncs take time: what is written meanwhile is not durable by them."""
+
+    def begin_sync(self) -> int:
+        """A sync begins; how much it will have made durable."""
+        return len(self._undo)
+
+    def end_sync(self, mark: int) -> None:
+        """It has ended."""
+        del self._undo[:mark]
+
+
+class Disk:
+    """What one node has: its identity, its store, and the topology that it knows."""
+
+    def __init__(self, node: NodeId, topology: Topology) -> None:
+        self.node = node
+        self.topology = topology
+        self.engine = SimEngine()
+        self.is_full = False
+
+    def copy(self) -> "Disk":
+        """A backup of it."""
+        return deepcopy(self)

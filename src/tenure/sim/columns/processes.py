@@ -1,0 +1,158 @@
+"""Simulated nodes: the machine, its store on a disk, and the way to others and to clients."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from tenure.base.instants import MICROSECOND_NS, MILLISECOND_NS
+from tenure.base.noted import Noted
+from tenure.columns.node_replica import NodeReplica
+from tenure.protocol.replication import node_events
+from tenure.protocol.replication.messages import NodeMessage
+from tenure.protocol.replication.node import StoreNode
+from tenure.protocol.replication.steps import ListRows, ReadParts, ReadState
+from tenure.protocol.topology.records import NodeId
+from tenure.sim.columns.disks import Disk
+from tenure.sim.kernel.clocks import SimClock
+from tenure.sim.kernel.faults import Fault
+from tenure.sim.kernel.network import Network
+from tenure.sim.kernel.process import SimProcess, Site
+
+EPOCH_US = 1_700_000_000_000_000
+SYNC_NS = 4 * MILLISECOND_NS
+"""What a sync takes, when the disk is quick."""
+SLOW_SYNC = Fault("slow sync", lambda strength: float(0.05 * 12**strength))
+_READS = (ReadParts, ReadState, ListRows)
+
+
+class StoreSite(Site):
+    """A world of the store, as everything in it sees it."""
+
+    network: Network
+    offsets_us: dict[str, int]
+    """By slot: how far its wall clock is off."""
+
+    @abstractmethod
+    def slot_of(self, node: NodeId) -> str:
+        """Where the node of that id is, as the topology says."""
+
+    def nodes(self) -> "list[NodeProcess]":
+        """The nodes."""
+        return [each for each in self.slots.values() if isinstance(each, NodeProcess)]
+
+    def clients(self) -> Sequence[SimProcess]:
+        """Everybody else."""
+        return [each for each in self.slots.values() if not isinstance(each, NodeProcess)]
+
+    def groups(self) -> Sequence[Sequence[SimProcess]]:
+        """Nodes, and clients."""
+        return self.nodes(), self.clients()
+
+    def peers(self, process: SimProcess) -> Sequence[SimProcess]:
+        """Everybody has connections to nodes."""
+        return self.nodes() if process in self.clients() else self.processes()
+
+    def wall_us(self, slot: str) -> int:
+        """What the wall clock of a slot's host shows."""
+        return EPOCH_US + self.now // MICROSECOND_NS + self.offsets_us.get(slot, 0)
+
+
+class StoreProcess(SimProcess):
+    """A process in a world of the store."""
+
+    site: StoreSite
+
+    def on_disconnected(self, peer: tuple[str, int]) -> None:
+        """Whoever waits for an answer has a deadline."""
+
+
+class NodeProcess(StoreProcess):
+    """One life of a node."""
+
+    machine: StoreNode
+    stops_before = (
+        node_events.TellNode,
+        node_events.AnswerClient,
+        node_events.SyncUpTo,
+        node_events.KeepTopology,
+    )
+
+    def __init__(
+        self, site: StoreSite, slot: str, clock: SimClock, machine: StoreNode, disk: Disk
+    ) -> None:
+        super().__init__(site, slot, clock, machine)
+        self.disk = disk
+        self.store = NodeReplica(disk.engine, lambda: site.wall_us(slot))
+        self._syncs = False
+        self._wanted = 0
+
+    def on_message(self, sender: SimProcess, message: Any) -> None:
+        """Of a node or of a client."""
+        if isinstance(message, NodeMessage):
+            self.post(node_events.NodeTold(message))
+        else:
+            self.post(node_events.StoreAsked(sender.uid, message))
+
+    def perform(self, action: Any) -> None:
+        """Carry out one action."""
+        match action:
+            case node_events.RunStep(ticket=ticket, step=step):
+                if self.disk.is_full and not isinstance(step, _READS):
+                    self.post(node_events.StepFailed(ticket))
+                else:
+                    self.post(node_events.StepDone(ticket, *self.store.run(step)))
+            case node_events.TellNode(node=node, message=message):
+                self.site.network.to_address(self, self.site.slot_of(node), message)
+            case node_events.AnswerClient(client=client, answer=answer):
+                for process in self.site.clients():
+                    if process.uid == client:
+                        self.site.network.to_process(self, process, answer)
+            case node_events.SyncUpTo(changes=changes):
+                self._wanted = max(self._wanted, changes)
+                self._sync()
+            case node_events.KeepTopology(topology=topology):
+                self.site.at(self.site.now + self._sync_ns(), self._keep, topology)
+            case Noted():
+                self.site.tell(self.slot, action.kind.phrase, action.detail)
+                self.site.count_note(action.kind.phrase)
+
+    # --- the disk ---
+
+    def _sync_ns(self) -> int:
+        if self.site.faults.strikes(SLOW_SYNC):
+            return self.site.faults.span(0.01, 0.8)
+        return self.site.random.randrange(1, SYNC_NS)
+
+    def _sync(self) -> None:
+        if not self._syncs:
+            self._syncs = True
+            mark = self.disk.engine.begin_sync(), self.store.changes
+            self.site.at(self.site.now + self._sync_ns(), self._synced, mark)
+
+    def _synced(self, began: tuple[int, int]) -> None:
+        if not self.alive:
+            return
+        mark, changes = began
+        self._syncs = False
+        self.disk.engine.end_sync(mark)
+        if self._wanted > changes:
+            self._sync()
+        self.post(node_events.Synced(changes))
+
+    def _keep(self, topology: Any) -> None:
+        if self.alive:
+            if topology.version > self.disk.topology.version:
+                self.disk.topology = topology
+            self.post(node_events.TopologyKept(topology))
+
+    def kill(self) -> None:
+        """End. What was not synced may be lost with it."""
+        was_alive = self.alive
+        super().kill()
+        if was_alive and self.site.random.random() < 0.5:
+            self.disk.engine.crash()
+
+    def lose_power(self) -> None:
+        """End, and lose what was not synced."""
+        self.site.bring_down(self)
+        self.disk.engine.crash()

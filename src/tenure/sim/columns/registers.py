@@ -1,0 +1,166 @@
+"""Registers: what was written to each column, and what a reader may see of it (D2, D3, D6, D9).
+
+A column of a row is a register. Its writes are known by their cells, whose order is that in which
+they win. So there is no search for an order that explains everything: what a QUORUM read returns
+must be a cell that somebody has tried to write, and no smaller one than the *floor*: the greatest
+that was acknowledged, or returned by a QUORUM read, before this read began. Nothing may be seen
+where only a delete not below the floor explains it.
+
+A fenced row has one more rule. An owner that has adopted it knows what there is. So once an
+adoption is over, all readers see the same of what former owners wrote.
+"""
+
+from tenure.protocol.replication.admission import Attempt
+from tenure.protocol.replication.cells import cell_of, value_in
+from tenure.protocol.replication.edits import Edit
+from tenure.protocol.replication.versions import Version, version_of
+from tenure.sim.kernel.checkers import Violation
+
+RegisterName = tuple[str, bytes | None, bytes]
+"""A family, a super column and a column."""
+NOTHING_YET = b""
+
+
+class Register:
+    """One column of one row."""
+
+    __slots__ = ("acknowledged", "denied", "issued", "name", "seen", "settled", "tombstones")
+
+    def __init__(self, name: RegisterName) -> None:
+        self.name = name
+        self.issued: set[bytes] = set()
+        self.tombstones: list[bytes] = []
+        self.denied: set[bytes] = set()
+        """Cells of which a writer was told that they were not written."""
+        self.acknowledged = NOTHING_YET
+        self.seen = NOTHING_YET
+        self.settled: dict[int, bytes | None] = {}
+        """By lease number: what the first reader after its adoption saw of former owners."""
+
+    @property
+    def floor(self) -> bytes:
+        """What no read that begins now may see less of."""
+        return max(self.acknowledged, self.seen)
+
+
+class RowHistory:
+    """What was done with one row."""
+
+    def __init__(self, row: str, names: list[RegisterName]) -> None:
+        self.row = row
+        self.registers = {name: Register(name) for name in names}
+        self.adopting = 0
+        """The highest lease number whose adoption has begun."""
+        self.adopted = 0
+        """The highest whose adoption is over."""
+
+    def cells(self, version: Version, edits: tuple[Edit, ...]) -> dict[RegisterName, bytes]:
+        """What a mutation makes of each register that it touches."""
+        packed = version.packed()
+        touched: dict[RegisterName, bytes] = {}
+        for name in self.registers:
+            for edit in edits:
+                if covers(edit, name):
+                    cell = cell_of(packed, edit.value if edit.name is not None else None)
+                    touched[name] = max(cell, touched.get(name, NOTHING_YET))
+        return touched
+
+    def issue(self, attempt: Attempt, edits: tuple[Edit, ...]) -> dict[RegisterName, bytes]:
+        """Somebody tries it."""
+        cells = self.cells(attempt.version, edits)
+        for name, cell in cells.items():
+            register = self.registers[name]
+            if cell not in register.issued:
+                register.issued.add(cell)
+                if value_in(cell) is None:
+                    register.tombstones.append(cell)
+        return cells
+
+    def floors(self) -> dict[RegisterName, bytes]:
+        """As they are now."""
+        return {name: register.floor for name, register in self.registers.items()}
+
+    def acknowledge(
+        self, cells: dict[RegisterName, bytes], before: dict[RegisterName, bytes], *, is_first: bool
+    ) -> None:
+        """It is written; `before` is what had been acknowledged when it began (D3).
+
+        A repeated write takes the place of its first attempt. That may have reached nobody, and its
+        writer's clock may have been behind: so it may lie below what had been acknowledged before.
+        """
+        for name, cell in cells.items():
+            register = self.registers[name]
+            if is_first and cell <= before[name]:
+                told = f"{self.row} {name}: {said(cell)} hidden by {said(before[name])}"
+                raise Violation("D3: an acknowledged write is hidden by an earlier one", told)
+            register.acknowledged = max(register.acknowledged, cell)
+
+    def deny(self, cells: dict[RegisterName, bytes]) -> None:
+        """Its writer was told that nothing was written."""
+        for name, cell in cells.items():
+            self.registers[name].denied.add(cell)
+
+    def see(
+        self,
+        name: RegisterName,
+        found: bytes | None,
+        floor: bytes,
+        *,
+        adopted: int,
+        is_quorum: bool = True,
+    ) -> None:
+        """A read has returned this cell, or no column; it began at `floor`, when `adopted` was."""
+        register = self.registers[name]
+        where = f"{self.row} {name}"
+        if found is not None:
+            if found not in register.issued:
+                raise Violation("D1: a value that nobody wrote", f"{where}: {said(found)}")
+            if found in register.denied:
+                raise Violation("D9: it was said not to be written", f"{where}: {said(found)}")
+        if not is_quorum:
+            return
+        if found is not None and found < floor:
+            told = f"{where}: {said(found)} after {said(floor)}"
+            raise Violation("D2: a read returns less than there was", told)
+        seen = found
+        if found is None and floor:
+            explains = [each for each in register.tombstones if each >= floor]
+            if not explains:
+                raise Violation("D2: a column is gone", f"{where}: there was {said(floor)}")
+            seen = min(explains)
+        self._settle(register, where, found, adopted)
+        # What a former owner wrote, and nobody acknowledged, may go while the row is adopted (D6).
+        if seen is not None and version_of(seen).number >= self.adopting:
+            register.seen = max(register.seen, seen)
+
+    def _settle(self, register: Register, where: str, found: bytes | None, adopted: int) -> None:
+        if not adopted or adopted != self.adopting:
+            return
+        if found is not None and version_of(found).number >= adopted:
+            return
+        if any(version_of(cell).number >= adopted for cell in register.issued):
+            return  # the owner has written here, so nothing of former ones need be seen
+        first = register.settled.setdefault(adopted, found)
+        if first != found:
+            told = f"{where}: {said(found)}, where the owner found {said(first)}"
+            raise Violation("D6: a former owner's write comes up", told)
+
+
+def covers(edit: Edit, name: RegisterName) -> bool:
+    """Whether an edit says anything of a column."""
+    family, inner, column = name
+    if edit.family is None:
+        return True
+    if edit.family != family:
+        return False
+    if edit.name is not None:
+        return (edit.super, edit.name) == (inner, column)
+    return edit.super is None or edit.super == inner
+
+
+def said(cell: bytes | None) -> str:
+    """A cell for people."""
+    if not cell:
+        return "nothing"
+    version, value = version_of(cell), value_in(cell)
+    return f"{version.number}/{version.time} {'deleted' if value is None else value!r}"

@@ -1,0 +1,128 @@
+"""The faults of a world of the store."""
+
+from tenure.base.instants import MICROSECOND_NS
+from tenure.sim.columns.processes import SLOW_SYNC, NodeProcess, StoreSite
+from tenure.sim.kernel.faults import (
+    LATE_TIMER,
+    MESSAGE_FAULTS,
+    POINT_FAULTS,
+    SKEW,
+    Fault,
+    FaultTable,
+    terms_apart,
+)
+from tenure.sim.kernel.strikes import PAUSE_PAST_THE_TERM, SHORT_PAUSE, SUSPEND, Strikes
+
+JUMP_US = 5_000_000
+"""How far a wall clock is set off at most."""
+
+
+class StoreStrikes(Strikes):
+    """What goes wrong with nodes, their disks and their clocks, and with clients."""
+
+    site: StoreSite
+
+    def crash_of_a_node(self) -> None:
+        """It comes back with its disk."""
+        self.crash(self.site.nodes())
+
+    def crash_of_two_nodes(self) -> None:
+        """At once."""
+        self.crash_of_a_node()
+        self.crash_of_a_node()
+
+    def power_failure(self) -> None:
+        """Of most nodes, or all: they share a building."""
+        for node in self.site.nodes():
+            if node.alive and self.random.random() < 0.8:
+                node.lose_power()
+
+    def quick_restart(self) -> None:
+        """The next life is there at once."""
+        node = self.any_of(self.site.nodes())
+        if node is not None:
+            node.kill()
+            self.site.restart_later(node.slot, self.random.randrange(1, 1_000_000))
+
+    def crash_of_a_client(self) -> None:
+        """Another comes in its place."""
+        self.crash(self.site.clients())
+
+    def cut_between_nodes(self) -> None:
+        """Nothing passes."""
+        self.cut_between(self.site.nodes(), self.site.nodes(), both_ways=True)
+
+    def cut_one_way_between_nodes(self) -> None:
+        """Nothing passes from one to the other."""
+        self.cut_between(self.site.nodes(), self.site.nodes(), both_ways=False)
+
+    def node_cut_off(self) -> None:
+        """A node reaches no other, and clients reach it."""
+        node = self.any_of(self.site.nodes())
+        if node is not None:
+            for other in self.site.nodes():
+                if other is not node:
+                    self.cut(node.slot, other.slot, both_ways=True)
+
+    def cut_from_a_client(self) -> None:
+        """Between a client and a node."""
+        self.cut_between(self.site.clients(), self.site.nodes(), both_ways=True)
+
+    def disk_full(self) -> None:
+        """Nothing can be written for a while."""
+        node: NodeProcess | None = self.any_of(self.site.nodes())
+        if node is not None and not node.disk.is_full:
+            node.disk.is_full = True
+            self.site.tell(node.slot, "disk full")
+            self.site.at(self.site.now + self.span(0.1, 5.0), self._empty, node)
+
+    @staticmethod
+    def _empty(node: NodeProcess) -> None:
+        node.disk.is_full = False
+
+    def wall_clock_jumps(self) -> None:
+        """That of one host."""
+        slot = self.random.choice(list(self.site.slots))
+        self.site.offsets_us[slot] = self.random.randint(-JUMP_US, JUMP_US)
+        self.site.tell(slot, "wall clock jumps", self.site.offsets_us[slot] * MICROSECOND_NS)
+
+
+CRASHES = (
+    Fault("crash of a node", terms_apart, StoreStrikes.crash_of_a_node),
+    Fault("crash of two nodes", terms_apart, StoreStrikes.crash_of_two_nodes),
+    Fault("power failure", terms_apart, StoreStrikes.power_failure),
+    Fault("quick restart", terms_apart, StoreStrikes.quick_restart),
+    Fault("crash of a client", terms_apart, StoreStrikes.crash_of_a_client),
+)
+PAUSES = (SHORT_PAUSE, PAUSE_PAST_THE_TERM, SUSPEND)
+CUTS = (
+    Fault("cut between nodes", terms_apart, StoreStrikes.cut_between_nodes),
+    Fault("one-way cut between nodes", terms_apart, StoreStrikes.cut_one_way_between_nodes),
+    Fault("node cut off", terms_apart, StoreStrikes.node_cut_off),
+    Fault("cut from a client", terms_apart, StoreStrikes.cut_from_a_client),
+)
+DISKS = (SLOW_SYNC, Fault("disk full", terms_apart, StoreStrikes.disk_full))
+CLOCKS = (Fault("wall clock jumps", terms_apart, StoreStrikes.wall_clock_jumps), SKEW)
+WRONGLY_CONVICTED = Fault("wrongly convicted")
+FAULTS = FaultTable(
+    (
+        *CRASHES,
+        *PAUSES,
+        *CUTS,
+        *DISKS,
+        *CLOCKS,
+        WRONGLY_CONVICTED,
+        *MESSAGE_FAULTS,
+        *POINT_FAULTS,
+        LATE_TIMER,
+    ),
+    {
+        "crash": CRASHES,
+        "pause": PAUSES,
+        "cut": CUTS,
+        "disk": DISKS,
+        "clock": CLOCKS,
+        "message": MESSAGE_FAULTS,
+        "point": POINT_FAULTS,
+    },
+)

@@ -1,0 +1,309 @@
+"""What clients do with the store: they write, delete and read columns, and add to a set."""
+
+from collections import Counter
+from random import Random
+from typing import Any
+
+from tenure.protocol.replication.admission import Attempt, AttemptKind, Late, Outrun
+from tenure.protocol.replication.cells import cell_of
+from tenure.protocol.replication.edits import Edit
+from tenure.protocol.replication.levels import Level
+from tenure.protocol.replication.messages import (
+    Failed,
+    NotWritten,
+    PageFound,
+    ReadColumn,
+    ReadPage,
+    RowWritten,
+    WriteRow,
+)
+from tenure.protocol.replication.pages import FoundCell, Slice
+from tenure.protocol.replication.versions import Version
+from tenure.protocol.topology.tables import FamilyRecord, TableRecord
+from tenure.sim.columns.client import ClientProcess
+from tenure.sim.columns.processes import StoreSite
+from tenure.sim.columns.registers import RegisterName, RowHistory
+from tenure.sim.kernel.checkers import Violation
+
+PLAIN = "plain"
+SET = "set"
+COLUMNS = (b"a", b"b", b"c")
+SECTIONS: tuple[tuple[str, bytes | None], ...] = (
+    ("names", None),
+    ("times", None),
+    ("supers", b"x"),
+    ("supers", b"y"),
+)
+TABLES = {
+    PLAIN: TableRecord(
+        "hashed",
+        "bytes",
+        "",
+        {
+            "names": FamilyRecord("bytes"),
+            "times": FamilyRecord("bytes", order="time"),
+            "supers": FamilyRecord("bytes", supers="bytes"),
+            SET: FamilyRecord("bytes"),
+        },
+    )
+}
+NAMES: list[RegisterName] = [
+    (family, inner, name) for family, inner in SECTIONS for name in COLUMNS
+]
+MOST_ATTEMPTS = 8
+
+
+class StoreWorkload:
+    """Everybody who reads and writes in a world."""
+
+    def __init__(self, site: StoreSite, keys: int, patience_ns: int, *, is_doubled: bool) -> None:
+        self.site = site
+        self.is_doubled = is_doubled
+        """Requests may come twice: one may be refused, and the other is written."""
+        self.random = Random(site.random.getrandbits(64))
+        self.counts: Counter[str] = Counter()
+        self.patience_ns = patience_ns
+        self.rows = {b"k%d" % i: RowHistory(f"k{i}", NAMES) for i in range(keys)}
+        self.sets = {b"set%d" % i: RowHistory(f"set{i}", []) for i in range(keys)}
+        self.added: dict[bytes, set[bytes]] = {key: set() for key in self.sets}
+        """What was added to each, and acknowledged."""
+        self.apart_ns = patience_ns * self.random.choice((0.2, 0.6, 2.0))
+        self._values = 0
+
+    # --- when ---
+
+    def start(self, client: ClientProcess) -> None:
+        """It begins."""
+        self._later(client)
+
+    def _later(self, client: ClientProcess) -> None:
+        if client.alive:
+            wait_ns = round(self.random.expovariate(1.0) * self.apart_ns)
+            self.site.at(self.site.now + wait_ns, self._act, client)
+
+    def _act(self, client: ClientProcess) -> None:
+        if not client.alive:
+            return
+        if client.is_frozen:
+            self._later(client)
+            return
+        key = self.random.choice(list(self.rows))
+        drawn = self.random.random()
+        if drawn < 0.35:
+            _Write(self, client, key, self._edits()).begin()
+        elif drawn < 0.45:
+            added = (Edit(SET, None, self.value(), b""),)
+            _Write(self, client, self.random.choice(list(self.sets)), added).begin()
+        elif drawn < 0.6:
+            self._read_column(client, key)
+        else:
+            self._read_page(client, key)
+
+    def node(self) -> str:
+        """One to ask."""
+        return self.random.choice(self.site.nodes()).slot
+
+    def level(self) -> Level:
+        """Mostly a quorum."""
+        return self.random.choice(("quorum", "quorum", "quorum", "quorum", "all", "one"))
+
+    def done(self, client: ClientProcess, what: str) -> None:
+        """An operation is over."""
+        self.counts[what] += 1
+        self._later(client)
+
+    def value(self) -> bytes:
+        """One that is written once."""
+        self._values += 1
+        return b"%d" % self._values
+
+    def _edits(self) -> tuple[Edit, ...]:
+        drawn = self.random.random()
+        if drawn < 0.03:
+            return (Edit(),)
+        if drawn < 0.06:
+            return (Edit(self.random.choice(SECTIONS)[0]),)
+        if drawn < 0.1:
+            return (Edit("supers", self.random.choice((b"x", b"y"))),)
+        edits = []
+        for _ in range(self.random.choice((1, 1, 2, 3))):
+            family, inner = self.random.choice(SECTIONS)
+            value = None if self.random.random() < 0.25 else self.value()
+            edits.append(Edit(family, inner, self.random.choice(COLUMNS), value))
+        return tuple(edits)
+
+    # --- reading ---
+
+    def _read_column(self, client: ClientProcess, key: bytes) -> None:
+        family, inner = self.random.choice(SECTIONS)
+        name = self.random.choice(COLUMNS)
+        asked = ReadColumn(
+            request=client.request(),
+            table=PLAIN,
+            level=self.level(),
+            key=key,
+            family=family,
+            super=inner,
+            name=name,
+        )
+        self._ask(client, asked, [(family, inner, name)])
+
+    def _read_page(self, client: ClientProcess, key: bytes) -> None:
+        family, inner = self.random.choice(SECTIONS)
+        part = Slice(self.random.choice((1, 2, 10, 10)), reverse=self.random.random() < 0.3)
+        asked = ReadPage(
+            request=client.request(),
+            table=PLAIN,
+            level=self.level(),
+            key=key,
+            family=family,
+            super=inner,
+            part=part,
+        )
+        self._ask(client, asked, [(family, inner, name) for name in COLUMNS])
+
+    def _ask(
+        self, client: ClientProcess, asked: ReadColumn | ReadPage, names: list[RegisterName]
+    ) -> None:
+        row = self.rows[asked.key]
+        floors = row.floors()
+
+        def answered(answer: Any) -> None:
+            if not isinstance(answer, PageFound):
+                self.done(client, "reads failed")
+                return
+            found = {cell.name: cell for cell in answer.page.cells}
+            for name in shown(asked, answer, names):
+                cell = found.get(name[2])
+                row.see(
+                    name,
+                    None if cell is None else packed(cell),
+                    floors[name],
+                    adopted=0,
+                    is_quorum=asked.level != "one",
+                )
+            self.done(client, f"reads at {asked.level}")
+
+        client.ask(self.node(), asked, answered, self.patience_ns * 2)
+
+    # --- at the end ---
+
+    def read_sets(self, client: ClientProcess, done: Any) -> None:
+        """All that was ever added is there (Jepsen's set)."""
+        for key in self.sets:
+            self._read_set(client, key, None, set(), done)
+
+    def _read_set(
+        self, client: ClientProcess, key: bytes, after: bytes | None, found: set[bytes], done: Any
+    ) -> None:
+        asked = ReadPage(
+            request=client.request(), table=PLAIN, key=key, family=SET, part=Slice(7, after=after)
+        )
+        wanted = set(self.added[key])
+
+        def answered(answer: Any) -> None:
+            if not isinstance(answer, PageFound):
+                self._read_set(client, key, after, found, done)
+                return
+            found.update(cell.name for cell in answer.page.cells)
+            if answer.page.next is not None:
+                self._read_set(client, key, answer.page.next, found, done)
+                return
+            if wanted - found:
+                lost = sorted(wanted - found)[:5]
+                raise Violation("D2: what was added is lost", f"{key!r}: {lost}")
+            done(key)
+
+        client.ask(self.node(), asked, answered, self.patience_ns * 2)
+
+
+class _Write:
+    """One write of a client, until its outcome is known or given up."""
+
+    def __init__(
+        self, workload: StoreWorkload, client: ClientProcess, key: bytes, edits: tuple[Edit, ...]
+    ) -> None:
+        self._workload = workload
+        self._client = client
+        self._key = key
+        self._edits = edits
+        self._row = workload.rows[key] if key in workload.rows else workload.sets[key]
+        self._level = workload.level()
+        self._before = {
+            name: register.acknowledged for name, register in self._row.registers.items()
+        }
+        self._attempts = 0
+        self._cells: dict[RegisterName, bytes] = {}
+
+    def begin(self) -> None:
+        """Try it with a time that is drawn."""
+        self._send(Version(0, self._client.draw()), "first")
+
+    def _send(self, version: Version, kind: AttemptKind) -> None:
+        self._attempts += 1
+        attempt = Attempt(version, kind)
+        self._cells = self._row.issue(attempt, self._edits)
+        asked = WriteRow(
+            request=self._client.request(),
+            table=PLAIN,
+            level=self._level,
+            key=self._key,
+            edits=self._edits,
+            attempt=attempt,
+        )
+
+        def answered(answer: Any) -> None:
+            self._answered(attempt, answer)
+
+        workload = self._workload
+        self._client.ask(workload.node(), asked, answered, workload.patience_ns * 2)
+
+    def _answered(self, attempt: Attempt, answer: Any) -> None:
+        workload, client = self._workload, self._client
+        match answer:
+            case RowWritten():
+                if self._level != "one":
+                    is_first = attempt.kind == "first"
+                    self._row.acknowledge(self._cells, self._before, is_first=is_first)
+                    if self._key in workload.added:
+                        workload.added[self._key].update(edit.name or b"" for edit in self._edits)
+                workload.done(client, f"writes at {self._level}")
+            case NotWritten(refused=Outrun(newest)) if self._attempts < MOST_ATTEMPTS:
+                client.clock_of_writes.see(newest)
+                workload.counts["writes outrun"] += 1
+                self.begin()
+            case NotWritten(refused=Late(horizon)) if self._attempts < MOST_ATTEMPTS:
+                client.clock_of_writes.see(Version(0, horizon))
+                workload.counts["writes late"] += 1
+                self.begin()
+            case NotWritten():
+                workload.done(client, "writes refused")
+            case Failed(why="too few replicas" | "overloaded"):
+                if self._attempts == 1 and not workload.is_doubled:
+                    self._row.deny(self._cells)
+                workload.done(client, "writes not begun")
+            case _ if self._attempts < MOST_ATTEMPTS and workload.random.random() < 0.6:
+                workload.counts["writes repeated"] += 1
+                self._send(attempt.version, "repeat")
+            case _:
+                workload.done(client, "writes unknown")
+
+
+def shown(
+    asked: ReadColumn | ReadPage, answer: PageFound, names: list[RegisterName]
+) -> list[RegisterName]:
+    """The columns of which the answer says something: up to where its page ends."""
+    end = answer.page.next
+    if isinstance(asked, ReadColumn) or end is None:
+        return names
+    there = {cell.name for cell in answer.page.cells}
+    if asked.family == "times":
+        return [name for name in names if name[2] in there]
+    if asked.part.reverse:
+        return [name for name in names if name[2] >= end]
+    return [name for name in names if name[2] <= end]
+
+
+def packed(cell: FoundCell) -> bytes:
+    """As a register knows it."""
+    return cell_of(cell.version.packed(), cell.value)

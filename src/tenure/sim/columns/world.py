@@ -1,0 +1,186 @@
+"""A world of the store: nodes over disks, clients, and who tells nodes which others are up."""
+
+from collections.abc import Iterable, Mapping
+from random import Random
+
+from tenure.base.instants import seconds
+from tenure.columns.tables import table_of
+from tenure.protocol.replication.node import StoreNode
+from tenure.protocol.replication.node_events import Convicted, DelaysMeasured, NodeConfig
+from tenure.protocol.topology.records import Node, NodeId, Placement, ReplicaRange, Topology
+from tenure.sim.columns.client import ClientProcess
+from tenure.sim.columns.codec import StoreCodec
+from tenure.sim.columns.disks import Disk
+from tenure.sim.columns.processes import NodeProcess, StoreSite
+from tenure.sim.columns.strikes import FAULTS, WRONGLY_CONVICTED, StoreStrikes
+from tenure.sim.columns.trial import ColumnsTrial
+from tenure.sim.columns.workload import TABLES, StoreWorkload
+from tenure.sim.kernel.checkers import InvariantChecker
+from tenure.sim.kernel.faults import DUPLICATE, FaultDice
+from tenure.sim.kernel.network import Network
+from tenure.sim.kernel.process import SimProcess
+from tenure.sim.kernel.scene import random_for
+from tenure.sim.kernel.story import Story
+from tenure.sim.kernel.world import World
+
+LOOKED_APART_NS = seconds(4)
+"""How often a node is told which others are up."""
+CONVICTED_AFTER_NS = seconds(8)
+
+
+class ColumnsWorld(World, StoreSite):
+    """Everything there is in one run."""
+
+    def __init__(self, trial: ColumnsTrial) -> None:
+        super().__init__(trial, FAULTS, Story())
+        self.trial = trial
+        self.offsets_us = {}
+        self._silent_since: dict[tuple[str, str], int] = {}
+        self._unread: set[bytes] = set()
+        self._reads = False
+        self.heals_every_ns = trial.patience_ns
+        self.phase_ns = trial.patience_ns * 6
+        self.faults: FaultDice = self.dice(trial.patience_ns)
+        self.network = Network(self, StoreCodec())
+        self.topology = first_topology(trial, self.random)
+        self._slots = {node.id: node.name for node in self.topology.nodes}
+        self.disks = {node.name: Disk(node.id, self.topology) for node in self.topology.nodes}
+        self.workload = StoreWorkload(
+            self,
+            trial.keys,
+            trial.patience_ns,
+            is_doubled=DUPLICATE.name in self.mix.rates,
+        )
+        self.strikes = StoreStrikes(self, self.network, self.clocks)
+        self._invariants = InvariantChecker()
+
+    def slot_of(self, node: NodeId) -> str:
+        """Where it is."""
+        return self._slots[node]
+
+    def seen_by_clients(self) -> Mapping[str, int]:
+        """What became of their operations."""
+        return self.workload.counts
+
+    # --- processes ---
+
+    def first_slots(self) -> Iterable[str]:
+        """The nodes, and clients."""
+        return (*self.disks, *(f"c{i}" for i in range(self.trial.clients)))
+
+    def make(self, slot: str) -> SimProcess:
+        """A new life at a slot."""
+        clock = self.clock_of(slot, self.trial.skew)
+        apart = self.trial.apart_us
+        self.offsets_us.setdefault(slot, self.random.randint(-apart, apart))
+        if slot not in self.disks:
+            return ClientProcess(self, slot, clock)
+        disk = self.disks[slot]
+        config = NodeConfig(
+            node=disk.node,
+            topology=disk.topology,
+            patience_ns=self.trial.patience_ns,
+            spare_ns=self.trial.patience_ns // 10,
+            hint_ns=2 * self.trial.patience_ns,
+        )
+        machine = StoreNode(config, random_for(self.random))
+        return NodeProcess(self, slot, clock, machine, disk)
+
+    def on_started(self, process: SimProcess) -> None:
+        """It has something to do."""
+        if isinstance(process, ClientProcess):
+            self.workload.start(process)
+        elif isinstance(process, NodeProcess):
+            process.store.open(table_of(name, record) for name, record in TABLES.items())
+            process.store.load()
+            others = [node.id for node in self.topology.nodes if node.id != process.disk.node]
+            self.random.shuffle(others)
+            process.post(DelaysMeasured(tuple(others)))
+            self._look(process)
+
+    def on_step(self, process: SimProcess) -> None:
+        """Its machine has taken an event."""
+        self._invariants.on_step(process)
+
+    # --- who is up ---
+
+    def _look(self, process: NodeProcess) -> None:
+        """Tell a node which others it does not hear."""
+        if not process.alive:
+            return
+        others = [other for other in self.nodes() if other is not process]
+        down = tuple(other.disk.node for other in others if self._convicts(process, other))
+        process.post(Convicted(down))
+        self.at(self.now + LOOKED_APART_NS, self._look, process)
+
+    def _convicts(self, process: NodeProcess, other: NodeProcess) -> bool:
+        pair = other.slot, process.slot
+        if self._hears(process, other):
+            self._silent_since.pop(pair, None)
+            return self.faults.strikes(WRONGLY_CONVICTED)
+        return self.now - self._silent_since.setdefault(pair, self.now) >= CONVICTED_AFTER_NS
+
+    def _hears(self, process: NodeProcess, other: NodeProcess) -> bool:
+        is_cut = (other.slot, process.slot) in self.network.cuts
+        return other.alive and not other.is_frozen and not is_cut
+
+    # --- healing ---
+
+    @property
+    def healing_bound_ns(self) -> int:
+        """Until nobody is convicted, and every request that was under way is over."""
+        return CONVICTED_AFTER_NS + 8 * self.trial.patience_ns
+
+    def end_faults(self) -> None:
+        """Let nothing more go wrong."""
+        super().end_faults()
+        for disk in self.disks.values():
+            disk.is_full = False
+        self._unread = set(self.workload.sets)
+        self._reads = False
+
+    def while_healing(self) -> None:
+        """Read what there should be."""
+        client = next((each for each in self.clients() if isinstance(each, ClientProcess)), None)
+        if client is not None and not self._reads and client.alive:
+            self._reads = True
+            self.workload.read_sets(client, self._unread.discard)
+
+    def not_well(self) -> str | None:
+        """What is still missing."""
+        for node in self.nodes():
+            if node.machine.context.down:
+                return f"{node.slot} holds {node.machine.context.down} to be down"
+        return f"{sorted(self._unread)} cannot be read" if self._unread else None
+
+
+def first_topology(trial: ColumnsTrial, random: Random) -> Topology:
+    """A ring of nodes at random tokens, each range with those that follow its owner."""
+    nodes = [
+        Node(
+            id=random.getrandbits(63),
+            name=f"n{i}",
+            address=f"n{i}",
+            token=random.randbytes(8),
+            since=1,
+        )
+        for i in range(trial.nodes)
+    ]
+    ring = sorted(nodes, key=lambda node: node.token)
+    ranges = []
+    for place in range(len(ring)):
+        start = ring[place - 1].token if place else b""
+        owners = [ring[(place + i) % len(ring)].id for i in range(trial.replicas)]
+        ranges.append(ReplicaRange(start, tuple(owners)))
+    last = [ring[i % len(ring)].id for i in range(trial.replicas)]
+    ranges.append(ReplicaRange(ring[-1].token, tuple(last)))
+    return Topology(
+        cluster="store",
+        id=random.getrandbits(63),
+        version=1,
+        placement=Placement(replicas=trial.replicas),
+        first_nodes=trial.nodes,
+        nodes=tuple(sorted(nodes, key=lambda node: node.id)),
+        ranges=tuple(ranges),
+        tables=dict(TABLES),
+    )

@@ -1,0 +1,91 @@
+"""Every node of the store that is broken on purpose is caught, and its twin is not.
+
+Each canary has a first seed that finds it within seconds, as in `test_canaries.py`.
+"""
+
+from typing import NamedTuple
+
+import pytest
+
+from tenure.errors import ConfigurationError
+from tenure.protocol.replication.reading import Reading
+from tenure.sim.columns.canaries import BY_SCHEDULE, CANARIES, NONE, columns_canary
+from tenure.sim.columns.run import run_columns
+from tenure.sim.columns.strikes import FAULTS
+from tenure.sim.columns.trial import ColumnsTrial
+from tenure.sim.kernel.run import Outcome
+from tests.unit.protocol.replication import test_schedules as schedules
+
+TRIED = 40
+STORIES = {
+    "pages-end-anywhere": schedules.test_half_of_each_replicas_page_is_deleted,
+    "read-before-durable": schedules.test_a_replica_says_nothing_that_is_not_durable,
+}
+
+
+class Soon(NamedTuple):
+    """How a canary is found soon."""
+
+    seed: int = 0
+    promises: tuple[str, ...] = ("D2",)
+    faults: str = "all"
+    rate: float = 1.0
+
+
+SOON = {
+    "never-outrun": Soon(4, ("D3",)),
+    "answered-before-durable": Soon(0),
+    "digests-not-compared": Soon(0),
+    "returned-before-mended": Soon(1),
+    "times-not-confirmed": Soon(0),
+}
+
+
+def plan(soon: Soon, seed: int) -> ColumnsTrial:
+    return ColumnsTrial(
+        seed=seed, hours=0.5, faults=FAULTS.chosen(soon.faults), fault_rate=soon.rate
+    )
+
+
+def first_caught(name: str) -> Outcome:
+    soon = SOON[name]
+    for seed in range(soon.seed, soon.seed + TRIED):
+        outcome = run_columns(plan(soon, seed), columns_canary(name))
+        if outcome.violation is not None:
+            return outcome
+    raise AssertionError(f"{name} is not caught by {TRIED} seeds from {soon.seed} on")
+
+
+@pytest.mark.parametrize("name", [each.name for each in CANARIES])
+def test_a_canary_of_the_store_is_caught_and_its_twin_is_not(name: str) -> None:
+    caught, soon = first_caught(name), SOON[name]
+    assert caught.violation is not None
+    assert caught.violation.startswith(soon.promises)
+    assert caught.story
+    twin = run_columns(plan(soon, caught.seed))
+    assert twin.violation is None, (twin.violation, *twin.story)
+
+
+@pytest.mark.parametrize("name", [each.name for each in BY_SCHEDULE])
+def test_a_rule_of_the_store_left_out_is_caught_by_its_schedule(name: str) -> None:
+    STORIES[name]()
+    with columns_canary(name).in_place(), pytest.raises(AssertionError):
+        STORIES[name]()
+
+
+def test_every_canary_of_the_store_says_what_it_leaves_out() -> None:
+    assert SOON.keys() == {each.name for each in CANARIES}
+    assert all(each.leaves_out for each in CANARIES)
+
+
+def test_a_canary_of_the_store_is_broken_only_while_it_runs() -> None:
+    original = Reading.is_kept
+    with columns_canary("returned-before-mended").in_place():
+        assert Reading.is_kept is not original
+    assert Reading.is_kept is original
+
+
+def test_an_unknown_canary_of_the_store_is_refused_with_the_names_there_are() -> None:
+    with pytest.raises(ConfigurationError, match="never-outrun"):
+        columns_canary("yellow")
+    assert columns_canary("none") is NONE

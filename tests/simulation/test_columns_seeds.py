@@ -1,0 +1,39 @@
+"""Some seeds of the store: every promise is kept, and everything that may go wrong does."""
+
+from collections import Counter
+
+import pytest
+
+from tenure.sim.columns.run import run_columns
+from tenure.sim.columns.strikes import FAULTS
+from tenure.sim.columns.trial import ColumnsTrial
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_every_promise_of_the_store_is_kept(seed: int) -> None:
+    outcome = run_columns(ColumnsTrial(seed=seed, hours=0.5))
+    assert outcome.violation is None, (outcome.violation, *outcome.story)
+    assert outcome.simulated_hours >= 0.5
+
+
+def test_every_kind_of_fault_of_the_store_happens_within_thirty_seeds() -> None:
+    counts: Counter[str] = Counter()
+    workload: Counter[str] = Counter()
+    for seed in range(30):
+        outcome = run_columns(ColumnsTrial(seed=seed, hours=0.1))
+        counts.update(outcome.faults)
+        workload.update(outcome.workload)
+    assert [kind for kind in FAULTS.kinds if not counts[kind]] == []
+    wanted = {"reads at quorum", "writes at quorum", "writes at one", "writes outrun"}
+    assert wanted | {"writes repeated", "writes not begun", "writes unknown"} <= set(workload)
+
+
+def test_the_same_seed_is_the_same_world_of_the_store() -> None:
+    one, other = (run_columns(ColumnsTrial(seed=3, hours=0.2)) for _ in range(2))
+    assert one == other
+
+
+def test_where_nothing_goes_wrong_the_store_refuses_nothing() -> None:
+    outcome = run_columns(ColumnsTrial(seed=1, hours=0.2, faults=FAULTS.chosen("none")))
+    assert (outcome.violation, outcome.faults) == (None, {})
+    assert not {"reads failed", "writes unknown", "writes not begun"} & set(outcome.workload)

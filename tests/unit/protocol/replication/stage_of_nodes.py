@@ -1,0 +1,130 @@
+"""A stage: some nodes of the store, with every message between them in a schedule's hands."""
+
+from random import Random
+
+import msgspec
+
+from tenure.base.instants import SECOND_NS, Instant
+from tenure.columns.engines.memory import MemoryEngine
+from tenure.columns.node_replica import NodeReplica
+from tenure.columns.tables import table_of
+from tenure.protocol.replication import node_events
+from tenure.protocol.replication.messages import ClientAnswer, ClientRequest, NodeMessage
+from tenure.protocol.replication.node import StoreNode
+from tenure.protocol.topology.records import Node, Placement, ReplicaRange, Topology
+from tenure.protocol.topology.tables import FamilyRecord, TableRecord
+
+CLIENT = 7
+EPOCH_US = 1_700_000_000_000_000
+TABLES = {
+    "plain": TableRecord("hashed", "bytes", "", {"names": FamilyRecord("bytes")}),
+    "owned": TableRecord("hashed", "bytes", "pool", {"names": FamilyRecord("bytes")}),
+}
+
+
+def topology_of(count: int, replicas: int = 3) -> Topology:
+    """One range, kept by the first nodes."""
+    nodes = tuple(
+        Node(id=i + 1, name=f"n{i + 1}", address=f"n{i + 1}", token=b"%d" % i, since=1)
+        for i in range(count)
+    )
+    return Topology(
+        cluster="store",
+        id=99,
+        version=1,
+        placement=Placement(replicas=replicas),
+        first_nodes=count,
+        nodes=nodes,
+        ranges=(ReplicaRange(b"", tuple(range(1, replicas + 1))),),
+        tables=dict(TABLES),
+    )
+
+
+class StagedNode:
+    """A node, and its store. Syncs happen when the schedule says so, unless they are quick."""
+
+    def __init__(self, stage: "NodeStage", node: int, topology: Topology) -> None:
+        self.stage = stage
+        self.node = node
+        self.engine = MemoryEngine()
+        self.is_quick = True
+        self.start(topology)
+
+    def start(self, topology: Topology) -> None:
+        """A life begins."""
+        self.store = NodeReplica(self.engine, lambda: EPOCH_US + self.stage.now // 1_000)
+        self.store.open(table_of(name, record) for name, record in TABLES.items())
+        self.store.load()
+        config = node_events.NodeConfig(node=self.node, topology=topology)
+        self.machine = StoreNode(config, Random(self.node))
+
+    def post(self, event: node_events.NodeEvent) -> None:
+        """Something has happened."""
+        self.perform(self.machine.handle(self.stage.now, event).actions)
+
+    def advance(self) -> None:
+        """Time has passed."""
+        self.perform(self.machine.advance(self.stage.now).actions)
+
+    def sync(self) -> None:
+        """What was changed so far is durable."""
+        self.engine.sync()
+        self.post(node_events.Synced(self.store.changes))
+
+    def perform(self, actions: list[node_events.NodeAction]) -> None:
+        """Carry them out."""
+        for action in actions:
+            match action:
+                case node_events.RunStep(ticket=ticket, step=step):
+                    self.post(node_events.StepDone(ticket, *self.store.run(step)))
+                case node_events.SyncUpTo():
+                    if self.is_quick:
+                        self.sync()
+                case node_events.KeepTopology(topology=topology):
+                    self.post(node_events.TopologyKept(topology))
+                case node_events.TellNode(message=message):
+                    self.stage.messages.append(message)
+                case node_events.AnswerClient(answer=answer):
+                    self.stage.answers.append(answer)
+
+
+class NodeStage:
+    """See above."""
+
+    def __init__(self, count: int = 3) -> None:
+        self.now = Instant(SECOND_NS)
+        self.messages: list[NodeMessage] = []
+        self.answers: list[ClientAnswer] = []
+        self.topology = topology_of(count)
+        self.nodes = {i + 1: StagedNode(self, i + 1, self.topology) for i in range(count)}
+
+    def ask(self, node: int, request: ClientRequest) -> None:
+        """A client asks a node."""
+        self.nodes[node].post(node_events.StoreAsked(CLIENT, request))
+
+    def deliver(self, *receivers: int) -> None:
+        """Bring what is under way to these nodes, and what comes of it; to all where none is named.
+
+        What is for others waits.
+        """
+        wanted = receivers or tuple(self.nodes)
+        while True:
+            found = next((each for each in self.messages if each.receiver in wanted), None)
+            if found is None:
+                return
+            self.messages.remove(found)
+            self.nodes[found.receiver].post(node_events.NodeTold(_over_the_wire(found)))
+
+    def lose(self, *receivers: int) -> None:
+        """Lose what is under way to these nodes."""
+        self.messages = [each for each in self.messages if each.receiver not in receivers]
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now = Instant(self.now + round(seconds * SECOND_NS))
+        for node in self.nodes.values():
+            node.advance()
+
+
+def _over_the_wire(message: NodeMessage) -> NodeMessage:
+    return msgspec.msgpack.decode(msgspec.msgpack.encode(message), type=NodeMessage)

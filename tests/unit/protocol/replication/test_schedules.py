@@ -1,0 +1,200 @@
+"""Schedules of the store on several nodes: orders of events that chance finds late."""
+
+from tenure.protocol.replication.admission import Attempt, Outranked
+from tenure.protocol.replication.edits import Edit
+from tenure.protocol.replication.messages import (
+    Adopted,
+    AdoptRow,
+    ClientAnswer,
+    Failed,
+    NotWritten,
+    PageFound,
+    ReadColumn,
+    ReadPage,
+    RowWritten,
+    WriteRow,
+)
+from tenure.protocol.replication.node_events import Convicted
+from tenure.protocol.replication.pages import Slice
+from tenure.protocol.replication.versions import Version
+from tests.unit.protocol.replication.stage_of_nodes import EPOCH_US, NodeStage
+
+
+def write(
+    request: int, value: bytes, time: int, *, number: int = 0, first: bool = True
+) -> WriteRow:
+    return WriteRow(
+        request=request,
+        table="owned" if number else "plain",
+        key=b"k",
+        edits=(Edit("names", None, b"a", value),),
+        attempt=Attempt(
+            Version(number, EPOCH_US + time), "first" if first else "repeat", journal=min(number, 1)
+        ),
+    )
+
+
+def read(request: int, table: str = "plain") -> ReadColumn:
+    return ReadColumn(request=request, table=table, key=b"k", family="names", name=b"a")
+
+
+def adopt(request: int, number: int, attempt: int = 1) -> AdoptRow:
+    return AdoptRow(
+        request=request, table="owned", key=b"k", number=number, journal=1, attempt=attempt
+    )
+
+
+def last(stage: NodeStage) -> ClientAnswer:
+    """What a client was told last."""
+    return stage.answers[-1]
+
+
+def found(stage: NodeStage) -> bytes | None:
+    """What the last answer has in the column."""
+    answer = last(stage)
+    assert isinstance(answer, PageFound), answer
+    return next((cell.value for cell in answer.page.cells), None)
+
+
+def test_a_write_is_acknowledged_when_a_quorum_has_it() -> None:
+    stage = NodeStage()
+    stage.ask(1, write(1, b"x", 1))
+    assert stage.answers == []
+    stage.deliver(1, 2)
+    assert stage.answers == [RowWritten(request=1)]
+    stage.ask(3, read(2))
+    stage.deliver()
+    assert found(stage) == b"x"
+
+
+def test_a_replica_says_nothing_that_is_not_durable() -> None:
+    stage = NodeStage()
+    for node in stage.nodes.values():
+        node.is_quick = False
+    stage.ask(1, write(1, b"x", 1))
+    stage.deliver()
+    stage.ask(3, read(2))
+    stage.deliver()
+    assert stage.answers == []
+    for node in stage.nodes.values():
+        node.sync()
+    stage.deliver()
+    assert RowWritten(request=1) in stage.answers
+    assert [type(each) for each in stage.answers].count(PageFound) == 1
+
+
+def test_a_first_attempt_below_what_a_quorum_has_is_refused() -> None:
+    stage = NodeStage()
+    stage.ask(1, write(1, b"x", 5))
+    stage.deliver()
+    stage.ask(2, write(2, b"y", 4))
+    stage.deliver()
+    assert isinstance(last(stage), NotWritten)
+
+
+def test_with_too_few_replicas_nothing_is_sent() -> None:
+    stage = NodeStage()
+    stage.nodes[1].post(Convicted((2, 3)))
+    stage.ask(1, write(1, b"x", 1))
+    assert stage.answers == [Failed(request=1, why="too few replicas")]
+    assert stage.messages == []
+
+
+def test_past_its_deadline_a_write_is_unknown_and_a_hint_brings_it() -> None:
+    stage = NodeStage()
+    stage.ask(1, write(1, b"x", 1))
+    stage.lose(2, 3)
+    stage.wait(6)
+    assert stage.answers == [Failed(request=1, why="unknown")]
+    stage.wait(11)
+    stage.deliver()
+    stage.nodes[2].post(Convicted((1,)))
+    stage.ask(2, read(2))
+    stage.deliver(2, 3)
+    assert found(stage) == b"x"
+
+
+def test_a_former_owners_late_write_is_refused_and_not_seen() -> None:
+    """Schedule 1: it reaches one replica that the adoption did not."""
+    stage = NodeStage()
+    stage.ask(1, adopt(1, 1))
+    stage.deliver()
+    assert stage.answers == [Adopted(request=1)]
+    stage.ask(2, adopt(2, 2))
+    stage.lose(3)
+    stage.deliver(1, 2)
+    stage.wait(1)
+    stage.lose(3)
+    stage.deliver(1, 2)
+    assert last(stage) == Adopted(request=2)
+    stage.ask(3, write(3, b"late", 9, number=1))
+    stage.deliver()
+    answer = last(stage)
+    assert isinstance(answer, NotWritten), answer
+    assert isinstance(answer.refused, Outranked)
+    stage.ask(3, read(4, "owned"))
+    stage.deliver()
+    assert found(stage) is None
+
+
+def test_an_adoption_keeps_what_a_former_owner_had_written() -> None:
+    stage = NodeStage()
+    stage.ask(1, adopt(1, 1))
+    stage.deliver()
+    stage.ask(1, write(2, b"kept", 1, number=1))
+    stage.lose(3)
+    stage.deliver(1, 2)
+    assert last(stage) == RowWritten(request=2)
+    stage.ask(2, adopt(3, 2))
+    stage.lose(1)
+    stage.deliver(2, 3)
+    stage.wait(1)
+    stage.deliver(2, 3)
+    assert last(stage) == Adopted(request=3)
+    stage.nodes[3].post(Convicted((1,)))
+    stage.ask(3, read(4, "owned"))
+    stage.deliver(2, 3)
+    assert found(stage) == b"kept"
+
+
+def test_one_try_at_an_adoption_that_comes_twice_counts_once() -> None:
+    """The second would find, and settle, what a former owner wrote after the first."""
+    stage = NodeStage()
+    for request in (1, 2):
+        stage.ask(request, adopt(request, 3))
+        stage.deliver()
+    assert stage.answers == [Adopted(request=1), Failed(request=2, why="unavailable")]
+
+
+def test_a_write_without_answer_is_repeated_exactly() -> None:
+    stage = NodeStage()
+    for request in (1, 2):
+        stage.ask(1, write(request, b"x", 1, first=request == 1))
+        stage.deliver()
+    assert stage.answers == [RowWritten(request=1), RowWritten(request=2)]
+
+
+def test_half_of_each_replicas_page_is_deleted() -> None:
+    """Schedule 9: what a part does not reach may be deleted there."""
+    stage = NodeStage()
+    edits = {name: Edit("names", None, name, b"x") for name in (b"a", b"b", b"c", b"d")}
+
+    def mutate(node: int, time: int, *parts: Edit) -> None:
+        attempt = Attempt(Version(0, EPOCH_US + time))
+        asked = WriteRow(request=time, table="plain", key=b"k", edits=parts, attempt=attempt)
+        stage.ask(node, asked)
+
+    mutate(1, 1, *edits.values())
+    stage.deliver()
+    mutate(1, 2, Edit("names", None, b"a"), Edit("names", None, b"b"))
+    stage.lose(2, 3)
+    mutate(2, 3, Edit("names", None, b"c"))
+    stage.lose(1)
+    stage.deliver()
+    assert last(stage) == RowWritten(request=3)
+    stage.ask(1, ReadPage(request=4, table="plain", key=b"k", family="names", part=Slice(2)))
+    stage.deliver(1, 2)
+    answer = last(stage)
+    assert isinstance(answer, PageFound), answer
+    assert [cell.name for cell in answer.page.cells] == [b"d"]
+    assert answer.page.next is None
