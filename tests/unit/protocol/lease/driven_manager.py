@@ -18,6 +18,7 @@ from tenure.protocol.lease.leader.events import (
     Question,
     QuestionAsked,
     TellClient,
+    TellClients,
 )
 from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
 from tenure.protocol.lease.leader.policies import PolicyMaker, chosen_policy
@@ -86,7 +87,7 @@ class Driven:
 
     def _perform(self, action: ManagerAction) -> None:
         match action:
-            case TellClient(message=message):
+            case TellClient(message=message) | TellClients(message=message):
                 self.said.append(message)
             case Noted(kind=kind):
                 self.notes.append(kind.phrase)
