@@ -81,6 +81,8 @@ class RowWrite:
                         "time, or without one",
                         horizon=horizon,
                     )
+                case Ahead(bound) if kind == "first" and self._wall() <= bound:
+                    self._clock.begin_anew()
                 case Ahead(bound):
                     raise ConfigurationError(
                         f"the time {version.time} lies past {bound}, a minute ahead of the clock: "

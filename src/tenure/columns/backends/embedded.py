@@ -62,6 +62,7 @@ class EmbeddedBackend:
         self._mode = sync
         self._clock = clock
         self._tasks: list[asyncio.Task[None]] = []
+        self._latest = 0
         self._is_dirty = False
         self._is_open = False
         self.replica: Replica
@@ -104,7 +105,7 @@ class EmbeddedBackend:
         for _ in range(BUSY_ATTEMPTS):
             self._check_open()
             try:
-                refused = self.replica.write(mutation, attempt, self._clock())
+                refused = self.replica.write(mutation, attempt, self._now())
                 if refused is None:
                     await self._keep()
             except EngineBusy:
@@ -120,6 +121,11 @@ class EmbeddedBackend:
             "the disk has not kept up with what is written to the store for five seconds; this "
             "write was not begun. Write less at once, or try again later"
         )
+
+    def _now(self) -> int:
+        """The clock, as late as it ever was: what was drawn before it went back is no later."""
+        self._latest = max(self._latest, self._clock())
+        return self._latest
 
     async def adopt(self, table: Table, key: bytes, number: int, journal: int) -> Outranked | None:
         """See `Backend.adopt`."""

@@ -7,6 +7,8 @@ class WriteClock:
     """Draws times in microseconds: each above all that it drew or saw before.
 
     So the writes of one handle are ordered as they were made, also where the wall clock goes back.
+    Where it went back so far that a replica takes no such time, they begin anew with it: each row
+    refuses what it would hide (R4), so that only writes of different rows lose their order.
     """
 
     def __init__(self) -> None:
@@ -16,6 +18,10 @@ class WriteClock:
         """A time for a write, at `wall` on the machine's clock."""
         self._last = max(wall, self._last + 1)
         return self._last
+
+    def begin_anew(self) -> None:
+        """Draw the wall clock's time next, whatever was drawn or seen before."""
+        self._last = 0
 
     def see(self, version: Version) -> None:
         """Some replica has this version: draw above it from here on."""

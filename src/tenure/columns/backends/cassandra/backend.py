@@ -99,7 +99,8 @@ class CassandraBackend:
         if mutation.table.fenced_by:
             return await self._write_under(mutation, attempt)
         at = attempt.version.time
-        if at > (bound := self._clock() + AHEAD_US):
+        # A time that was drawn must be above all before it, or the write would be hidden.
+        if mutation.time is not None and at > (bound := self._clock() + AHEAD_US):
             return Ahead(bound)
         statements: list[Cql] = []
         for edit in mutation.edits:
