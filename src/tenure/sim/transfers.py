@@ -8,6 +8,7 @@ In some ranges something has begun when they are to move, which must finish befo
 its time, or never does. It is judged where serving ends (`SimBody.is_cut_short`).
 """
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from itertools import count
@@ -47,7 +48,7 @@ LONGEST_BODY_NS = 500 * MILLISECOND_NS
 _channels = count(1)
 
 
-class End(Generic[M]):
+class End(ABC, Generic[M]):
     """One end of a channel: a machine, in a process."""
 
     def __init__(self, process: OwnerProcess, machine: M) -> None:
@@ -124,17 +125,17 @@ class End(Generic[M]):
             case _:
                 self.act(action)
 
+    @abstractmethod
     def act(self, action: Any) -> None:
         """What the machine wants of the application, or of its owner."""
-        raise NotImplementedError
 
+    @abstractmethod
     def end(self) -> None:
         """Nothing follows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def decode(self, data: bytes) -> PeerMessage:
         """A message to this end."""
-        raise NotImplementedError
 
     def _say(self, message: Any) -> None:
         faults, takes_ns = self.world.faults, self.a_moment()

@@ -116,11 +116,11 @@ class AppProcess(ClientHost):
 
     def on_message(self, sender: SimProcess, message: Any) -> None:
         """Messages are for its clients."""
-        raise NotImplementedError(message)
+        raise AssertionError(f"{self.slot} is sent {message}")
 
     def on_disconnected(self, peer: tuple[str, int]) -> None:
         """Connections are its clients'."""
-        raise NotImplementedError(peer)
+        raise AssertionError(f"{self.slot} has a connection to {peer}")
 
 
 class UserProcess(AppProcess):

@@ -33,7 +33,7 @@ class LoopMachine:
 
     def handle(self, now: Instant, event: object) -> Output[RunCallback]:
         """Nothing is handed to it."""
-        raise NotImplementedError(event)
+        raise AssertionError(f"a loop is handed {event}")
 
     def advance(self, now: Instant) -> Output[RunCallback]:
         """Make ready what is due; the loop has said how much that is."""
