@@ -1,6 +1,7 @@
 """The demo with caches, from its start to its summary."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,8 +25,15 @@ SHOWN_AT_ONCE = 3
 class MakesTrouble(Protocol):
     """What is done to the service."""
 
-    counts: Any
-    dark: list[float]
+    @property
+    def counts(self) -> Counter[str]:
+        """How often it did what, by the names of `CacheSummary`."""
+        ...
+
+    @property
+    def dark(self) -> list[float]:
+        """For how long the keys of a killed owner had none, in seconds."""
+        ...
 
     async def play(self, end: Instant) -> None:
         """Act until it is nearly `end`."""
