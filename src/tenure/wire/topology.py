@@ -73,6 +73,11 @@ def _check_request(message: NodeRequest, version: int) -> None:
     if len(message.weights) > WEIGHTS:
         raise ValueError(f"{len(message.weights)} weights, where {WEIGHTS} are the most")
     _check_bounds(bound for each in message.weights for bound in (each.start, each.end))
+    position: bytes | None = b""
+    for each in message.weights:
+        if position is None or each.start < position or (each.end or each.start) < each.start:
+            raise ValueError("weights overlap, or are not in order")
+        position = each.end
     if message.topology is not None:
         check_topology(message.topology)
 

@@ -2,6 +2,7 @@
 
 import aiohttp
 
+from tenure.protocol.lease.messages import Standby
 from tenure.protocol.topology.messages import (
     NodeRefused,
     NodeRequest,
@@ -19,22 +20,31 @@ class SocketNode:
     def __init__(self, socket: aiohttp.ClientWebSocketResponse, node: Node) -> None:
         self.socket, self.node = socket, node
         self.topology: Topology | None = None
-        self.sequence = 0
+        self.sequence, self.life = 0, 1
         self.weights: tuple[RangeWeight, ...] = ()
 
-    async def ask(self, cluster: str = "chat") -> TopologyTold | NodeRefused:
+    def _request(self, cluster: str) -> NodeRequest:
         self.sequence += 1
         change = self.topology.change if self.topology else None
-        request = NodeRequest(
+        return NodeRequest(
             cluster=cluster,
             node=self.node,
-            life=1,
+            life=self.life,
             sequence=self.sequence,
             version=self.topology.version if self.topology else 0,
             weights=self.weights,
             through=(change.joint or change.began) if change else 0,
         )
-        await self.socket.send_bytes(encode_topology(request, 2))
+
+    async def standby(self) -> Standby:
+        """What a manager says that does not lead."""
+        await self.socket.send_bytes(encode_topology(self._request("chat"), 2))
+        told = decode_to_node(await self.socket.receive_bytes(), 2)
+        assert isinstance(told, Standby)
+        return told
+
+    async def ask(self, cluster: str = "chat") -> TopologyTold | NodeRefused:
+        await self.socket.send_bytes(encode_topology(self._request(cluster), 2))
         while True:
             told = decode_to_node(await self.socket.receive_bytes(), 2)
             assert isinstance(told, TopologyTold | NodeRefused)

@@ -1,7 +1,7 @@
 """Clusters over the JSON API, with a real manager, its journal, and a node that is a socket."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +28,16 @@ class Asker:
         self.url, self.session = url, session
 
     async def leads(self) -> None:
+        await self.until("proven", bool)
+
+    async def until(self, field: str, is_so: Callable[[object], bool]) -> None:
         async with asyncio.timeout(30):
-            while (await self.get("/readyz"))[0] != 200:  # noqa: ASYNC110 - it can only be asked
+            while not is_so((await self.status())[field]):  # noqa: ASYNC110 - it can only be asked
                 await asyncio.sleep(0.01)
+
+    async def status(self) -> dict[str, object]:
+        status: dict[str, object] = (await self.get("/v1/status"))[1]
+        return status
 
     async def get(self, path: str) -> tuple[int, Any]:
         async with self.session.get(self.url + path) as response:
@@ -157,3 +164,46 @@ async def test_a_placement_is_written_as_people_write_it(
 async def test_what_is_no_placement_is_said(written: str) -> None:
     with pytest.raises(ValueError, match="is not a placement"):
         Placement.read(written)
+
+
+async def test_a_change_goes_on_under_the_manager_that_takes_over(tmp_path: Path) -> None:
+    settings = ManagerSettings(port=0, journal=f"sqlite:{tmp_path}/journal", preset="test")
+    async with (
+        aiohttp.ClientSession() as session,
+        ManagerService(settings) as second,
+        ManagerService(settings) as first,
+    ):
+        leader, standby = await _leading(session, first, second)
+        nodes = await formed(leader)
+        third = await leader.node("c", 3)
+        await third.ask()
+        assert (await leader.post("/v1/clusters/chat/add", node="c"))[0] == 200
+        told = await (await standby.node("a", 1)).standby()
+        assert told.leader == leader.url
+        leading = first if leader.url == first.url else second
+        await leading.stop()
+        await standby.leads()
+        again = [await standby.node(name, number) for name, number in ABC]
+        for node, before in zip(again, (*nodes, third), strict=True):
+            node.topology, node.life = before.topology, 2
+        for _ in range(4):
+            for node in again:
+                await node.ask()
+        _, ring = await standby.get("/v1/clusters/chat/ring")
+        assert ring["change"] == ""
+        assert [node["standing"] for node in ring["nodes"]] == ["member"] * 3
+
+
+ABC = (("a", 1), ("b", 2), ("c", 3))
+
+
+async def _leading(
+    session: aiohttp.ClientSession, *services: ManagerService
+) -> tuple[Asker, Asker]:
+    """The manager that leads, and the one that stands by."""
+    askers = [Asker(service.url, session) for service in services]
+    for asker in askers:
+        await asker.until("leader", lambda said: said is not None)
+    roles = [(await asker.get("/v1/status"))[1]["role"] for asker in askers]
+    assert sorted(roles) == ["leading", "standing by"]
+    return (askers[0], askers[1]) if roles[0] == "leading" else (askers[1], askers[0])

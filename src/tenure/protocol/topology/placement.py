@@ -92,7 +92,9 @@ def placed(placement: Placement, nodes: Sequence[Node], before: FormerLists) -> 
     if placement.kind == "rack_unaware":
         lists = {node.id: _following(ring, index, placement.replicas)
                  for index, node in enumerate(ring)}  # fmt: skip
-        return Placed(lists, {})
+        excess = _excess(ring, lists, placement.replicas)
+        assert not excess, excess
+        return Placed(lists, excess)
     wanted = dict(placement.datacentres)
     found: dict[NodeId, set[NodeId]] = {node.id: {node.id} for node in ring}
     for datacentre in sorted({node.datacentre for node in ring}) if wanted else [None]:

@@ -5,7 +5,9 @@ list that has spoken is believed. Within a part the weight is taken to be spread
 were digits of a number, which is as good as can be had without reading the rows.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from tenure.base.ranges import KeyRange
@@ -15,6 +17,8 @@ from tenure.protocol.topology.records import NodeId, Token, Topology
 _DIGITS = 12
 """Bytes behind those that two bounds have in common."""
 _SHARES = 1_000
+_ENDS = 2
+"""Parts that may be cut by the two ends of a range."""
 
 
 class RingPart(NamedTuple):
@@ -30,8 +34,11 @@ class Weights:
 
     def __init__(self, parts: Sequence[RingPart]) -> None:
         self.parts = parts
-        self.bytes = sum(part.bytes for part in parts)
-        self.requests = sum(part.requests for part in parts)
+        self._starts = [part.range.start for part in parts]
+        # What is before each part, so that a range costs no more than its two ends.
+        self._bytes = [0.0, *accumulate(part.bytes for part in parts)]
+        self._requests = [0.0, *accumulate(part.requests for part in parts)]
+        self.bytes, self.requests = self._bytes[-1], self._requests[-1]
 
     @classmethod
     def of(cls, topology: Topology, said: Mapping[NodeId, Sequence[RangeWeight]]) -> "Weights":
@@ -48,26 +55,44 @@ class Weights:
 
     def within(self, key_range: KeyRange) -> Iterator[RingPart]:
         """The parts of `key_range`, cut at its ends."""
-        for part in self.parts:
+        first, end = self._places(key_range)
+        for part in self.parts[first:end]:
             common = part.range.intersection(key_range)
             if common is not None:
                 fraction = _fraction(part.range, common)
                 yield RingPart(common, part.bytes * fraction, part.requests * fraction)
 
+    def _places(self, key_range: KeyRange) -> tuple[int, int]:
+        first = max(bisect_right(self._starts, key_range.start) - 1, 0)
+        end = key_range.end
+        return first, len(self.parts) if end is None else bisect_left(self._starts, end)
+
+    def _sums(self, key_range: KeyRange) -> tuple[float, float]:
+        first, end = self._places(key_range)
+        if end - first <= _ENDS:
+            parts = list(self.within(key_range))
+            return sum(part.bytes for part in parts), sum(part.requests for part in parts)
+        bytes_ = self._bytes[end - 1] - self._bytes[first + 1]
+        requests = self._requests[end - 1] - self._requests[first + 1]
+        for part in (self.parts[first], self.parts[end - 1]):
+            common = part.range.intersection(key_range)
+            if common is not None:
+                fraction = _fraction(part.range, common)
+                bytes_ += part.bytes * fraction
+                requests += part.requests * fraction
+        return bytes_, requests
+
     def bytes_in(self, key_range: KeyRange) -> int:
         """What a new replica of `key_range` copies."""
-        return round(sum(part.bytes for part in self.within(key_range)))
+        return round(self._sums(key_range)[0])
 
     def load(self, key_range: KeyRange) -> float:
         """The share of `key_range` in all that there is, and in all that is asked: 0 to 1."""
-        return sum(map(self._share, self.within(key_range)))
+        return self._share(*self._sums(key_range))
 
-    def _share(self, part: RingPart) -> float:
-        shares = [
-            own / whole
-            for own, whole in ((part.bytes, self.bytes), (part.requests, self.requests))
-            if whole
-        ]
+    def _share(self, bytes_: float, requests: float) -> float:
+        pairs = ((bytes_, self.bytes), (requests, self.requests))
+        shares = [own / whole for own, whole in pairs if whole]
         return sum(shares) / len(shares) if shares else 0.0
 
     def of_a_thousand(self, key_range: KeyRange) -> int:
@@ -82,7 +107,7 @@ class Weights:
         if not wanted:
             return None
         for part in (part for each in ranges for part in self.within(each)):
-            load = self._share(part)
+            load = self._share(part.bytes, part.requests)
             if load >= wanted:
                 return between(part.range, wanted / load)
             wanted -= load
