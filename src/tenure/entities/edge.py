@@ -215,6 +215,11 @@ class Edge:
         for each in self._sockets.values():
             self._go(self._ask(each))
 
+    def close_all(self) -> None:
+        """Ask every client to connect again, as this process is about to end."""
+        for each in self._sockets.values():
+            each.close(SERVICE_RESTART)
+
     async def keep_asking(self) -> None:
         """Ask every now and then, so that owners know that the sockets are still there."""
         while True:

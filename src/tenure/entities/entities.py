@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from types import TracebackType
-from typing import Any, Generic, Self, TypedDict, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, Generic, Self, TypedDict, TypeVar, Unpack, cast
 
 from tenure.base.keys import PoolKind
 from tenure.client.environment import Environment
@@ -22,6 +22,9 @@ from tenure.entities.settings import EntitySettings
 from tenure.entities.station import Station
 from tenure.errors import ClosedError, KeyTypeError, UsageError
 from tenure.runtime.loops import LoopThread
+
+if TYPE_CHECKING:
+    from aiohttp import web
 
 E = TypeVar("E", bound=Entity[Any])
 
@@ -159,6 +162,19 @@ class Entities(Generic[E]):
         async with self:
             yield
 
+    async def cleanup_ctx(self, app: "web.Application") -> AsyncIterator[None]:
+        """The same for aiohttp's servers: `app.cleanup_ctx.append(rooms.cleanup_ctx)`. WebSockets
+        are closed when the server begins to shut down, as aiohttp asks of applications.
+        """
+
+        async def on_shutdown(_: object) -> None:
+            if self._station is not None:
+                self._station.edge.close_all()
+
+        app.on_shutdown.append(on_shutdown)
+        async with self:
+            yield
+
     async def __aenter__(self) -> Self:
         if self._stack is not None:
             raise UsageError("these Entities are entered already")
@@ -220,9 +236,21 @@ class EntityStub:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         return self._entities.caller(self._key, name)
 
-    async def attach(self, websocket: Any, attachment: object = None) -> None:  # noqa: ANN401
+    async def attach(self, websocket: Any, attachment: object = None) -> Any:  # noqa: ANN401
         """See `Entity.attach`."""
-        await self._entities.station.edge.attach(self._key, websocket, attachment)
+        edge = self._entities.station.edge
+        if hasattr(websocket, "accept"):
+            return await edge.attach(self._key, websocket, attachment)
+        if not hasattr(websocket, "rel_url"):
+            raise UsageError(
+                "attach takes a WebSocket of Starlette or FastAPI, or the web.Request of aiohttp "
+                f"that opens one, not {websocket!r:.100}"
+            )
+        from tenure.entities.aiohttp_socket import AiohttpSocket  # noqa: PLC0415  # loads a server
+
+        socket = AiohttpSocket(websocket)
+        await edge.attach(self._key, socket, attachment)
+        return socket.response
 
     def __repr__(self) -> str:
         return f"<entity {self._key!r} of {self._entities!r}>"

@@ -117,9 +117,12 @@ class Entity(Generic[S]):
 
     # --- on what `Entities` gives ---
 
-    async def attach(self, websocket: Any, attachment: object = None) -> None:  # noqa: ANN401  # a WebSocket of Starlette's
+    async def attach(self, websocket: Any, attachment: object = None) -> Any:  # noqa: ANN401  # see below
         """Accept the WebSocket, and be its other end until it closes: `await rooms[key].attach(
         websocket)`. `attachment` says what it is: anything that msgpack has, of 4 KiB at most.
+
+        With Starlette and FastAPI, pass the WebSocket. With aiohttp, pass the request, and return
+        from the handler what this returns: `return await rooms[key].attach(request)`.
         """
         del websocket, attachment
         raise UsageError(
