@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from tenure.member.dependency import owned
     from tenure.member.member import Member
     from tenure.member.relay import Relay
+    from tenure.observe.json_log import JsonFormatter
     from tenure.owned_state.state import OwnedState
     from tenure.owned_state.turn import Turn
     from tenure.routing.aiohttp_middleware import route
@@ -106,6 +107,7 @@ _WHERE = {
     "Granted": "tenure.client.hand_off.handler",
     "HandOffHandler": "tenure.client.hand_off.handler",
     "HttpAnswer": "tenure.client.refusals",
+    "JsonFormatter": "tenure.observe.json_log",
     "KeyChange": "tenure.client.watching",
     "KeyRange": "tenure.base.ranges",
     "KeyTypeError": "tenure.errors",
@@ -213,6 +215,7 @@ __all__ = [
     "Granted",
     "HandOffHandler",
     "HttpAnswer",
+    "JsonFormatter",
     "KeyChange",
     "KeyRange",
     "KeyTypeError",

@@ -50,6 +50,7 @@ ONLY = {
         ERRORS,
         "base",
         "transport",  # what a process shows and trusts
+        "observe",  # its log
         "client",
         "owned_state",
         "routing",

@@ -10,6 +10,9 @@ from typing import Self
 
 import msgspec
 
+NOTED = "tenure_noted"
+"""The attribute of a record of the standard log that has what a machine noted."""
+
 
 class Level(IntEnum):
     """How loud a line is, by the numbers of the standard library's `logging`.

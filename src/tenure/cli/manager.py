@@ -15,6 +15,7 @@ from tenure.cli.report import JsonReport, ManagerReport, report_for_people, watc
 from tenure.dashboard.pages import add_pages
 from tenure.manager.config_file import settings_from
 from tenure.manager.service import ManagerService
+from tenure.observe.json_log import JsonFormatter
 
 FILES_WHERE_UNLIMITED = 10_240
 """What macOS allows, where it says that there is no limit."""
@@ -60,6 +61,7 @@ def manager(
     config: Annotated[Path | None, Parameter(name=["--config", "-c"])] = None,
     options: ManagerOptions | None = None,
     log_level: Literal["debug", "info", "warning", "error"] = "info",
+    log_format: Literal["text", "json"] = "text",
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Run a manager: the service that decides who owns what.
@@ -70,17 +72,26 @@ def manager(
         A TOML file with settings and pools; what is said on the command line wins.
     log_level
         How much is logged, to standard error; info by default.
+    log_format
+        text, or json: an object a line, with what happened, where and its cause as fields.
     json
         Report what happens as JSON, an object a line; the first has the URL.
     """
     said = vars(options) if options else {}
     settings = settings_from(config, **said)
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=log_level.upper())
+    _log_to_standard_error(log_level, log_format)
     raise_file_limit()
     service = ManagerService(settings, add_pages=add_pages)
     report = JsonReport() if json else report_for_people()
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(_run(service, report))
+
+
+def _log_to_standard_error(level: str, form: str) -> None:
+    handler = logging.StreamHandler()
+    text = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
+    handler.setFormatter(JsonFormatter() if form == "json" else text)
+    logging.basicConfig(handlers=[handler], level=level.upper())
 
 
 async def _run(service: ManagerService, report: ManagerReport) -> None:

@@ -20,7 +20,7 @@ import msgspec
 
 from tenure.base.instants import Instant
 from tenure.base.machine import Machine
-from tenure.base.noted import Level, Noted
+from tenure.base.noted import NOTED, Level, Noted
 from tenure.client.callbacks import STUCK_SECONDS, Callbacks, Job
 from tenure.client.environment import Environment
 from tenure.client.servers import Servers
@@ -313,7 +313,7 @@ class Shell(Generic[E, A, M]):
             level = Level.DEBUG if detail == self._last_repeated else level
             self._last_repeated = detail
         said = detail or f"notes: {kind.phrase}"
-        self._log.log(level, "%s %s%s", self.name, said, noted.because)
+        self._log.log(level, "%s %s%s", self.name, said, noted.because, extra={NOTED: noted})
 
     def complain(self, text: str, about: object) -> None:
         """Write a line to the log about what somebody else has done wrong."""

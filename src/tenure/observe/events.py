@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TypeAlias
 
-from tenure.base.noted import Level, Noted, NotedKind
+from tenure.base.noted import NOTED, Level, Noted, NotedKind
 
 Subscriber: TypeAlias = Callable[[Noted], None]
 
@@ -34,7 +34,7 @@ class Observer:
         self.counters[noted.kind.phrase] += 1
         level = self._level(noted)
         if self.logger.isEnabledFor(level):
-            self.logger.log(level, line(noted))
+            self.logger.log(level, line(noted), extra={NOTED: noted})
         for subscriber in self._subscribers:
             subscriber(noted)
 
