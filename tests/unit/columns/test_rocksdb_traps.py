@@ -68,6 +68,12 @@ async def test_a_write_comes_again_until_the_disk_has_kept_up(
         await store.insert(TABLE, "k", {"f": {2: b"v"}})
     engine.busy_for = 0
     assert await store.get(TABLE, "k", "f", 2) is None
+    engine.busy_for = 5
+    assert await store.backend.adopt(TABLE, b"k", 5, 1) is None
+    engine.busy_for = 1_000
+    with pytest.raises(Overloaded, match="not begun"):
+        await store.backend.adopt(TABLE, b"k", 6, 1)
+    engine.busy_for = 0
     await store.close()
 
 

@@ -102,21 +102,27 @@ class EmbeddedBackend:
 
     async def write(self, mutation: RowMutation, attempt: Attempt) -> Refused | None:
         """See `Backend.write`."""
+        try:
+            refused = await self._kept_up(
+                lambda: self.replica.write(mutation, attempt, self._now())
+            )
+            if refused is None:
+                await self._keep()
+        except StoreError as error:
+            raise WriteUnknown(
+                f"nobody knows whether the disk has the write: {error}. Open the store again, and "
+                "repeat it"
+            ) from error
+        return refused
+
+    async def _kept_up(self, step: Callable[[], P]) -> P:
+        """Take a step, as soon as the disk keeps up with those before."""
         for _ in range(BUSY_ATTEMPTS):
             self._check_open()
             try:
-                refused = self.replica.write(mutation, attempt, self._now())
-                if refused is None:
-                    await self._keep()
+                return step()
             except EngineBusy:
                 await asyncio.sleep(BUSY_SECONDS)
-            except StoreError as error:
-                raise WriteUnknown(
-                    f"nobody knows whether the disk has the write: {error}. Open the store again, "
-                    "and repeat it"
-                ) from error
-            else:
-                return refused
         raise Overloaded(
             "the disk has not kept up with what is written to the store for five seconds; this "
             "write was not begun. Write less at once, or try again later"
@@ -129,8 +135,7 @@ class EmbeddedBackend:
 
     async def adopt(self, table: Table, key: bytes, number: int, journal: int) -> Outranked | None:
         """See `Backend.adopt`."""
-        self._check_open()
-        refused = self.replica.adopt(table, key, number, journal)
+        refused = await self._kept_up(lambda: self.replica.adopt(table, key, number, journal))
         if refused is None:
             await self.commits.durable()
         return refused
