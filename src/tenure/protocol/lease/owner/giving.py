@@ -14,7 +14,6 @@ from typing import Literal, TypeAlias, assert_never
 import msgspec
 
 from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, SECOND_NS, Instant, in_seconds
-from tenure.base.machine import Output
 from tenure.protocol.lease.messages import Address, HandOff
 from tenure.protocol.lease.owner.transfer import (
     CALL_NS,
@@ -22,6 +21,7 @@ from tenure.protocol.lease.owner.transfer import (
     PROGRESS_NS,
     Accepted,
     CallFailed,
+    ChannelMachine,
     Chunk,
     HangUp,
     Last,
@@ -169,7 +169,7 @@ Phase: TypeAlias = Literal[
 ]
 
 
-class Giving:
+class Giving(ChannelMachine[GivingEvent, GivingAction]):
     """An order that is carried out."""
 
     def __init__(
@@ -180,6 +180,7 @@ class Giving:
         *,
         gives_reads: bool = False,
     ) -> None:
+        super().__init__()
         self.order = order
         self._gives_reads = gives_reads
         self._is_withdrawn = not gives_reads
@@ -203,22 +204,8 @@ class Giving:
         """When the taker must have said something."""
         self._called_by = FAR_FUTURE
         """When the application must have come back: nobody serves the range meanwhile."""
-        self._actions: list[GivingAction] = []
 
     # --- the machine ---
-
-    def handle(self, now: Instant, event: GivingEvent) -> Output[GivingAction]:
-        """Do what is due at `now`, then take `event`."""
-        self._advance(now)
-        if self._phase != "over":
-            self._take(now, event)
-            self._wait(now, has_heard=isinstance(event, PeerReached | PeerSaid))
-        return self._output()
-
-    def advance(self, now: Instant) -> Output[GivingAction]:
-        """Do what is due at `now`."""
-        self._advance(now)
-        return self._output()
 
     def invariants(self) -> None:
         """What is under way and in hand is bounded, and the taker is always waited for."""
@@ -256,11 +243,15 @@ class Giving:
         elif has_heard or self._heard_by == FAR_FUTURE:
             self._heard_by = Instant(now + PROGRESS_NS)
 
-    def _output(self) -> Output[GivingAction]:
-        actions, self._actions = self._actions, []
-        return Output(actions, min(self._heard_by, self._called_by, self._settle_by))
+    @property
+    def _wake_at(self) -> Instant:
+        return min(self._heard_by, self._called_by, self._settle_by)
 
     def _take(self, now: Instant, event: GivingEvent) -> None:
+        self._on_event(now, event)
+        self._wait(now, has_heard=isinstance(event, PeerReached | PeerSaid))
+
+    def _on_event(self, now: Instant, event: GivingEvent) -> None:
         match event:
             case PeerReached():
                 self._phase = "offered"

@@ -15,12 +15,12 @@ from typing import Literal, TypeAlias, assert_never
 import msgspec
 
 from tenure.base.instants import FAR_FUTURE, Instant, in_seconds
-from tenure.base.machine import Output
 from tenure.protocol.lease.owner.transfer import (
     CALL_NS,
     PROGRESS_NS,
     Accepted,
     CallFailed,
+    ChannelMachine,
     Chunk,
     HangUp,
     Last,
@@ -112,36 +112,24 @@ TakingPhase: TypeAlias = Literal[
 ]
 
 
-class Taking:
+class Taking(ChannelMachine[TakingEvent, TakingAction]):
     """A channel on which a range may come."""
 
     def __init__(self, *, gives_reads: bool = False) -> None:
+        super().__init__()
         self._gives_reads = gives_reads
         self._phase: TakingPhase = "new"
         self._due_at = FAR_FUTURE
         """When the source must have said something, or the application have come back."""
-        self._actions: list[TakingAction] = []
-
-    def handle(self, now: Instant, event: TakingEvent) -> Output[TakingAction]:
-        """Do what is due at `now`, then take `event`."""
-        self._advance(now)
-        if self._phase != "over":
-            self._take(now, event)
-        return self._output()
-
-    def advance(self, now: Instant) -> Output[TakingAction]:
-        """Do what is due at `now`."""
-        self._advance(now)
-        return self._output()
 
     def invariants(self) -> None:
         """The application is never waited for without end."""
         waits = self._phase in ("silent", "clearing", "importing")
         assert waits == (self._due_at < FAR_FUTURE)
 
-    def _output(self) -> Output[TakingAction]:
-        actions, self._actions = self._actions, []
-        return Output(actions, self._due_at)
+    @property
+    def _wake_at(self) -> Instant:
+        return self._due_at
 
     def _advance(self, now: Instant) -> None:
         if self._phase == "new":

@@ -7,15 +7,20 @@ taken only a few are under way, so that neither side has more than these in memo
 that the other goes on.
 """
 
-from typing import TypeAlias
+from abc import ABC, abstractmethod
+from typing import Generic, TypeAlias, TypeVar
 
 import msgspec
 
-from tenure.base.instants import SECOND_NS
+from tenure.base.instants import SECOND_NS, Instant
 from tenure.base.keys import Key
+from tenure.base.machine import Output
 from tenure.base.numbers import JournalId, Nonce, Number
 from tenure.base.ranges import KeyRange
 from tenure.protocol.lease.messages import EndKey, Name, Text
+
+E = TypeVar("E")
+A = TypeVar("A")
 
 CHUNKS_UNDER_WAY = 4
 """Sent and not yet taken: enough to hide the way there and back, and little to keep in memory."""
@@ -133,3 +138,42 @@ class Listen(msgspec.Struct, frozen=True):
 
 class HangUp(msgspec.Struct, frozen=True):
     """Close the channel when all is sent that was said: nothing follows."""
+
+
+# --- the shape of either end ----------------------------------------------------------------------
+
+
+class ChannelMachine(ABC, Generic[E, A]):
+    """What gives or takes on a channel. It does what is due first, and nothing once it is over."""
+
+    _phase: str
+    """"over", when nothing follows."""
+
+    def __init__(self) -> None:
+        self._actions: list[A] = []
+
+    def handle(self, now: Instant, event: E) -> Output[A]:
+        """Do what is due at `now`, then take `event`."""
+        self._advance(now)
+        if self._phase != "over":
+            self._take(now, event)
+        return self._output()
+
+    def advance(self, now: Instant) -> Output[A]:
+        """Do what is due at `now`."""
+        self._advance(now)
+        return self._output()
+
+    def _output(self) -> Output[A]:
+        actions, self._actions = self._actions, []
+        return Output(actions, self._wake_at)
+
+    @property
+    @abstractmethod
+    def _wake_at(self) -> Instant: ...
+
+    @abstractmethod
+    def _advance(self, now: Instant) -> None: ...
+
+    @abstractmethod
+    def _take(self, now: Instant, event: E) -> None: ...
