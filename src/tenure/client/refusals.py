@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from tenure.errors import (
     Busy,
+    EntityError,
     Fenced,
     Full,
     LeaseLost,
@@ -19,6 +20,7 @@ from tenure.errors import (
     NotOwner,
     OutcomeUnknown,
     Overloaded,
+    TurnTooLong,
 )
 
 OUTCOME_HEADER = "Tenure-Outcome"
@@ -53,6 +55,10 @@ def refusal(error: BaseException) -> HttpAnswer | None:
         case LeaseLost() | OutcomeUnknown():
             text = "the request may have been carried out, or not"
             return HttpAnswer(503, {OUTCOME_HEADER: UNKNOWN}, text)
+        case TurnTooLong():  # it may have committed a part, or have acted elsewhere
+            return HttpAnswer(503, {OUTCOME_HEADER: UNKNOWN}, "the request took too long")
+        case EntityError():  # as if its class had raised here
+            return HttpAnswer(500, {}, "the request failed")
         case Busy():
             return HttpAnswer(503, _not_begun(error.retry_after), "too many wait for the key")
         case NoOwner():

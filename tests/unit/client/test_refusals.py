@@ -4,6 +4,7 @@ import pytest
 
 from tenure import (
     Busy,
+    EntityError,
     Fenced,
     Full,
     LeaseLost,
@@ -11,6 +12,7 @@ from tenure import (
     NotOwner,
     OutcomeUnknown,
     Overloaded,
+    TurnTooLong,
     UsageError,
     refusal,
 )
@@ -29,6 +31,8 @@ from tenure import (
         (Overloaded("no"), 503, {"Tenure-Outcome": "not-begun", "Retry-After": "1"}),
         (Fenced("no"), 412, {"Tenure-Outcome": "not-begun"}),
         (Full("no"), 507, {}),
+        (TurnTooLong("no"), 503, {"Tenure-Outcome": "unknown"}),
+        (EntityError("no"), 500, {}),
     ],
 )
 def test_every_outcome_has_its_answer(
