@@ -195,14 +195,20 @@ class Edge:
         for each, first, closing in pushed.sockets:
             socket = self._sockets.get(each)
             if socket is not None:
-                self._deliver(socket, pushed.number, first, pushed.frames, closing)
+                lease = pushed.journal, pushed.number
+                self._deliver(socket, lease, first, pushed.frames, closing)
                 received[each] = socket.end.received
         return received
 
     def _deliver(
-        self, socket: EdgeSocket, number: int, first: int, frames: tuple[Frame, ...], closing: int
+        self,
+        socket: EdgeSocket,
+        lease: tuple[int, int],
+        first: int,
+        frames: tuple[Frame, ...],
+        closing: int,
     ) -> None:
-        new = socket.end.take(number, first, frames)
+        new = socket.end.take(lease, first, frames)
         if new == "missing":
             self._go(self._ask(socket))
             return
@@ -247,7 +253,8 @@ class Edge:
                 socket.close(SERVICE_RESTART)
             return  # otherwise it was an old question: more has come meanwhile
         found = _resumed(answer)
-        self._deliver(socket, found.number, received + 1, found.frames, found.closing)
+        lease = found.journal, found.number
+        self._deliver(socket, lease, received + 1, found.frames, found.closing)
 
 
 def _encoded_attachment(attachment: object) -> bytes:

@@ -120,7 +120,8 @@ class EntityHost:
             self._end(live, call)
 
     async def _in_turn(self, turn: EntityTurn, body: Body) -> bytes:
-        token = CURRENT.set(turn)
+        before = CURRENT.get()
+        CURRENT.set(turn)
         limit = asyncio.timeout(self._options.turn)
         try:
             async with limit:
@@ -137,7 +138,7 @@ class EntityHost:
             raise
         finally:
             turn.is_over = True
-            CURRENT.reset(token)
+            CURRENT.set(before)
         return answer
 
     def _add(self, key: str | int) -> LiveEntity:
@@ -184,13 +185,14 @@ class EntityHost:
                 live = self._live[call.key]
             live.readings += 1
             turn = EntityTurn(self, live, lease, guard, call, is_reading=True)
-            token = CURRENT.set(turn)
+            before = CURRENT.get()
+            CURRENT.set(turn)
             try:
                 async with asyncio.timeout(self._options.turn):
                     return await body(turn)
             finally:
                 turn.is_over = True
-                CURRENT.reset(token)
+                CURRENT.set(before)
                 live.readings -= 1
                 live.used_at = self._loop.time()
 

@@ -58,6 +58,8 @@ class Resumed(msgspec.Struct, array_like=True):
     """Of the lease."""
     frames: tuple[Any, ...]
     closing: int
+    journal: int = 0
+    """Of the lease."""
 
 
 class PushedFrames(msgspec.Struct, array_like=True):
@@ -66,11 +68,12 @@ class PushedFrames(msgspec.Struct, array_like=True):
     number: int
     frames: tuple[Any, ...]
     sockets: tuple[tuple[bytes, int, int], ...]
+    journal: int = 0
 
     @classmethod
     def of(cls, push: Push, lease: Lease) -> "PushedFrames":
         """What to say to the edge."""
-        return cls(lease.number, push.frames, push.sockets)
+        return cls(lease.number, push.frames, push.sockets, lease.journal)
 
 
 UNKNOWN = msgspec.msgpack.encode(None)
@@ -118,7 +121,8 @@ async def _resumed(turn: EntityTurn) -> bytes:
     if entry is None or frames is None:
         return UNKNOWN
     turn.live.heard[said.id] = turn.loop.time()
-    return _encode(Resumed(turn.lease.number, frames, entry.closing))
+    lease = turn.lease
+    return _encode(Resumed(lease.number, frames, entry.closing, lease.journal))
 
 
 BODIES: dict[str, Callable[[EntityTurn], Awaitable[bytes]]] = {

@@ -41,14 +41,14 @@ def no_turns(self: KeyLine, now: float, call: EntityCall) -> Begin:
 
 
 def takes_again(
-    self: SocketEnd, number: int, first: int, frames: tuple[Any, ...]
+    self: SocketEnd, lease: tuple[int, int], first: int, frames: tuple[Any, ...]
 ) -> tuple[Any, ...]:
     self.received = max(self.received, first + len(frames) - 1)
     return frames
 
 
 def passes_gaps(
-    self: SocketEnd, number: int, first: int, frames: tuple[Any, ...]
+    self: SocketEnd, lease: tuple[int, int], first: int, frames: tuple[Any, ...]
 ) -> tuple[Any, ...]:
     new = frames[max(self.received + 1 - first, 0) :]
     self.received = max(self.received, first + len(frames) - 1)

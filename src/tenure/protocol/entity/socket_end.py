@@ -20,18 +20,24 @@ class SocketEnd:
         """The number of the last frame from the entity."""
         self.asked = 0
         """The number of the last frame from the client."""
-        self.number = 0
-        """The newest lease under which anything came."""
+        self.lease = 0, 0
+        """The newest under which anything came: its journal, and its number."""
+        self._past: set[int] = set()
+        """Journals that a later one has followed. Numbers of two of them cannot be compared, and no
+        lease of the earlier is left when the first of the later is given."""
 
     def take(
-        self, number: int, first: int, frames: tuple[Frame, ...]
+        self, lease: tuple[int, int], first: int, frames: tuple[Frame, ...]
     ) -> tuple[Frame, ...] | Missing:
         """What of these frames is new, where `first` is the number of the first of them."""
-        if number < self.number:
+        journal, number = lease
+        if journal in self._past or (journal == self.lease[0] and number < self.lease[1]):
             return ()  # an owner that has lost the key meanwhile
         if first > self.received + 1:
             return "missing"
-        self.number = number
+        if journal != self.lease[0]:
+            self._past.add(self.lease[0])
+        self.lease = lease
         new = frames[self.received + 1 - first :]
         self.received += len(new)
         return new

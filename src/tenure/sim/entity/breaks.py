@@ -78,19 +78,19 @@ def sent_at_once(self: EntityTurn, sockets: Any, frame: Frame, *, early: bool) -
 
 
 def taken_again(
-    self: SocketEnd, number: int, first: int, frames: tuple[Frame, ...]
+    self: SocketEnd, lease: tuple[int, int], first: int, frames: tuple[Frame, ...]
 ) -> tuple[Frame, ...]:
     """Whatever comes is new."""
-    del number
+    del lease
     self.received = max(self.received, first + len(frames) - 1)
     return frames
 
 
 def over_gaps(
-    self: SocketEnd, number: int, first: int, frames: tuple[Frame, ...]
+    self: SocketEnd, lease: tuple[int, int], first: int, frames: tuple[Frame, ...]
 ) -> tuple[Frame, ...]:
     """What is missing is not asked for."""
-    del number
+    del lease
     new = frames[max(self.received + 1 - first, 0) :]
     self.received = max(self.received, first + len(frames) - 1)
     return new

@@ -120,8 +120,9 @@ class EntityWorld(AppWorld, EntitySite):
         return process
 
     def ledgers(self) -> list[LedgerProcess]:
-        """The programs that live."""
-        return [each for each in self.programs() if isinstance(each, LedgerProcess)]
+        """The programs that live, and are not about to end."""
+        found = [each for each in self.programs() if isinstance(each, LedgerProcess)]
+        return [each for each in found if not each.is_leaving]
 
     def not_well(self) -> str | None:
         """What is missing for every key to have an owner."""
@@ -134,9 +135,9 @@ class EntityWorld(AppWorld, EntitySite):
         """Nobody asks any more: everything comes to an end, and whoever looks sees all."""
         super().when_well(left_ns)
         self.is_quiet = True
-        there = self.ledgers()
-        seconds = max(each.entities.station.caller.seconds for each in there)
+        seconds = max(each.entities.station.caller.seconds for each in self.ledgers())
         self.run_until(self.now + round((seconds + 30.0) * SECOND_NS))
+        there = self.ledgers()
         found: dict[tuple[str, str], Any] = {}
         for process in there:
             assert process.users is not None
