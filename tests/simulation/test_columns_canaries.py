@@ -18,6 +18,9 @@ from tests.unit.protocol.replication import test_schedules as schedules
 
 TRIED = 40
 STORIES = {
+    "merged-whatever-the-adoption": (
+        schedules.test_a_former_owners_write_at_a_replica_that_was_not_reached_is_not_seen
+    ),
     "pages-end-anywhere": schedules.test_half_of_each_replicas_page_is_deleted,
     "read-before-durable": schedules.test_a_replica_says_nothing_that_is_not_durable,
 }
@@ -38,6 +41,9 @@ SOON = {
     "digests-not-compared": Soon(0),
     "returned-before-mended": Soon(1),
     "times-not-confirmed": Soon(0),
+    "no-fence-for-writes": Soon(0, ("D6",), "message,crash,cut,pause"),
+    "adopted-without-writing-back": Soon(15, ("D6", "D2"), "message,crash,cut,pause"),
+    "short-way-with-a-quorum": Soon(0, ("D6", "D2"), "message,crash,cut,pause"),
 }
 
 

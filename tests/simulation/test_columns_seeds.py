@@ -25,6 +25,7 @@ def test_every_kind_of_fault_of_the_store_happens_within_thirty_seeds() -> None:
         workload.update(outcome.workload)
     assert [kind for kind in FAULTS.kinds if not counts[kind]] == []
     wanted = {"reads at quorum", "writes at quorum", "writes at one", "writes outrun"}
+    wanted |= {"rows adopted", "owners' writes of former owners refused", "reads of owned rows"}
     assert wanted | {"writes repeated", "writes not begun", "writes unknown"} <= set(workload)
 
 

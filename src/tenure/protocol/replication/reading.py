@@ -139,7 +139,7 @@ class Reading(ReplicaRequest):
                 self._ask(node)
 
     def _resolve(self, now: Instant, told: dict[NodeId, PartsTold]) -> None:
-        if len({(each.adopted, each.attempt) for each in told.values()}) > 1:
+        if not self.is_of_one_adoption(told):
             self._mend_whole(now)
             return
         resolution = Resolution(self._questions, self._shapes(), told)
@@ -157,6 +157,11 @@ class Reading(ReplicaRequest):
                 )
                 self.ask(node, body)
         self._return_if_kept(now)
+
+    @staticmethod
+    def is_of_one_adoption(told: dict[NodeId, PartsTold]) -> bool:
+        """Whether what was told can be merged part by part."""
+        return len({(each.adopted, each.attempt) for each in told.values()}) == 1
 
     def _shapes(self) -> list[FamilyShape]:
         families = self.context.topology.tables[self._table].families

@@ -7,9 +7,12 @@ import msgspec
 
 from tenure.base.keys import Key
 from tenure.columns.node_replica import NodeReplica
+from tenure.protocol.replication.adoption import Adopting
 from tenure.protocol.replication.messages import PartsTold
 from tenure.protocol.replication.node_context import NodeContext
+from tenure.protocol.replication.states import RowState
 from tenure.protocol.replication.steps import ApplyMutation, MutationDone
+from tenure.protocol.replication.versions import version_of
 
 original_apply: Callable[..., MutationDone] = NodeReplica.__dict__["_apply"]
 
@@ -52,3 +55,25 @@ def certain_to_the_last(lasts: Sequence[bytes | None], *, is_reverse: bool) -> b
         return None
     ends = [last for last in lasts if last is not None]
     return min(ends) if is_reverse else max(ends)
+
+
+# --- the fence ---
+
+
+def merged_whatever_the_adoption(
+    self: RowState, entry: bytes, adoption: tuple[int, int], sealed: int
+) -> bool:
+    """What a state of an earlier adoption says counts like any other."""
+    del adoption
+    return self.sealed >= sealed or version_of(entry).time > sealed
+
+
+def quorum_is_all(self: Adopting) -> bool:
+    """The short way is taken where those that have answered have the same."""
+    states = list(self.states.values())
+    return all(state.entries == states[0].entries for state in states)
+
+
+def same_whatever_the_adoption(told: PartsTold) -> tuple[Any, ...]:
+    """Adoptions are not compared."""
+    return told.digest, told.sealed

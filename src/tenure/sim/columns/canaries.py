@@ -1,9 +1,12 @@
 """Nodes of the store with one rule left out, which the checkers must catch."""
 
 from tenure.columns.node_replica import NodeReplica
+from tenure.protocol.replication import admission
+from tenure.protocol.replication.adoption import Adopting
 from tenure.protocol.replication.node_context import NodeContext
 from tenure.protocol.replication.reading import Reading
 from tenure.protocol.replication.resolving import Resolution
+from tenure.protocol.replication.states import RowState
 from tenure.sim.columns import breaks
 from tenure.sim.kernel.canaries import RuleLeftOut, called
 
@@ -34,9 +37,32 @@ CANARIES: tuple[RuleLeftOut, ...] = (
         "R8: columns in the order of time are looked up by name",
         ((Resolution, "is_confirmed", staticmethod(breaks.always)),),
     ),
+    RuleLeftOut(
+        "no-fence-for-writes",
+        "R20: writes under a lower lease number are refused",
+        ((admission, "may_write", breaks.always),),
+    ),
+    RuleLeftOut(
+        "adopted-without-writing-back",
+        "R21: what an adoption found is kept by a quorum as its state",
+        ((Adopting, "is_settled_already", breaks.always),),
+    ),
+    RuleLeftOut(
+        "short-way-with-a-quorum",
+        "R21: the short way is taken only where all have answered",
+        ((Adopting, "is_settled_already", breaks.quorum_is_all),),
+    ),
 )
 
 BY_SCHEDULE: tuple[RuleLeftOut, ...] = (
+    RuleLeftOut(
+        "merged-whatever-the-adoption",
+        "R21: of an earlier adoption only what the present owner wrote counts",
+        (
+            (RowState, "is_known_to_count", breaks.merged_whatever_the_adoption),
+            (Reading, "is_of_one_adoption", staticmethod(breaks.always)),
+        ),
+    ),
     RuleLeftOut(
         "pages-end-anywhere",
         "R8: a page is certain up to the lowest place where a part of it ends",

@@ -4,22 +4,17 @@ from collections import Counter
 from random import Random
 from typing import Any
 
-from tenure.protocol.replication.admission import Attempt, AttemptKind, Late, Outrun
 from tenure.protocol.replication.cells import cell_of
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.levels import Level
 from tenure.protocol.replication.messages import (
-    Failed,
-    NotWritten,
     PageFound,
     ReadColumn,
     ReadPage,
-    RowWritten,
-    WriteRow,
 )
 from tenure.protocol.replication.pages import FoundCell, Slice
-from tenure.protocol.replication.versions import Version
 from tenure.protocol.topology.tables import FamilyRecord, TableRecord
+from tenure.sim.columns.attempts import Ownership, RowAttempts
 from tenure.sim.columns.client import ClientProcess
 from tenure.sim.columns.processes import StoreSite
 from tenure.sim.columns.registers import RegisterName, RowHistory
@@ -27,6 +22,7 @@ from tenure.sim.kernel.checkers import Violation
 
 PLAIN = "plain"
 SET = "set"
+OWNED = "owned"
 COLUMNS = (b"a", b"b", b"c")
 SECTIONS: tuple[tuple[str, bytes | None], ...] = (
     ("names", None),
@@ -45,11 +41,13 @@ TABLES = {
             "supers": FamilyRecord("bytes", supers="bytes"),
             SET: FamilyRecord("bytes"),
         },
-    )
+    ),
+    OWNED: TableRecord("hashed", "bytes", "pool", {"names": FamilyRecord("bytes")}),
 }
 NAMES: list[RegisterName] = [
     (family, inner, name) for family, inner in SECTIONS for name in COLUMNS
 ]
+OWNED_NAMES: list[RegisterName] = [("names", None, name) for name in COLUMNS]
 MOST_ATTEMPTS = 8
 
 
@@ -67,6 +65,8 @@ class StoreWorkload:
         self.sets = {b"set%d" % i: RowHistory(f"set{i}", []) for i in range(keys)}
         self.added: dict[bytes, set[bytes]] = {key: set() for key in self.sets}
         """What was added to each, and acknowledged."""
+        self.owned = {b"o%d" % i: RowHistory(f"o{i}", OWNED_NAMES) for i in range(keys)}
+        self._leases = 0
         self.apart_ns = patience_ns * self.random.choice((0.2, 0.6, 2.0))
         self._values = 0
 
@@ -89,15 +89,32 @@ class StoreWorkload:
             return
         key = self.random.choice(list(self.rows))
         drawn = self.random.random()
-        if drawn < 0.35:
-            _Write(self, client, key, self._edits()).begin()
+        if drawn < 0.05:
+            self._leases += 1
+            owned = self.random.choice(list(self.owned))
+            Ownership(self, client, owned, self._leases).begin()
+            self._later(client)
+        elif drawn < 0.12:
+            self.read_owned(client, self.random.choice(list(self.owned)), self._later)
+        elif drawn < 0.35:
+            self._write(client, key, self._edits())
         elif drawn < 0.45:
             added = (Edit(SET, None, self.value(), b""),)
-            _Write(self, client, self.random.choice(list(self.sets)), added).begin()
+            self._write(client, self.random.choice(list(self.sets)), added)
         elif drawn < 0.6:
             self._read_column(client, key)
         else:
             self._read_page(client, key)
+
+    def _write(self, client: ClientProcess, key: bytes, edits: tuple[Edit, ...]) -> None:
+        def ended(what: str) -> None:
+            self.done(client, what)
+
+        RowAttempts(self, client, (PLAIN, key), edits, ended).begin()
+
+    def history(self, key: bytes) -> RowHistory:
+        """What was done with a row."""
+        return (self.rows | self.sets | self.owned)[key]
 
     def node(self) -> str:
         """One to ask."""
@@ -186,6 +203,24 @@ class StoreWorkload:
 
         client.ask(self.node(), asked, answered, self.patience_ns * 2)
 
+    def read_owned(self, client: ClientProcess, key: bytes, then: Any) -> None:
+        """Read all of a row that owners have; `then` is told the client when it is done."""
+        row = self.owned[key]
+        floors, adopted = row.floors(), row.adopted
+        asked = ReadPage(
+            request=client.request(), table=OWNED, key=key, family="names", part=Slice(10)
+        )
+
+        def answered(answer: Any) -> None:
+            if isinstance(answer, PageFound):
+                found = {cell.name: packed(cell) for cell in answer.page.cells}
+                for name in OWNED_NAMES:
+                    row.see(name, found.get(name[2]), floors[name], adopted=adopted)
+                self.counts["reads of owned rows"] += 1
+            then(client)
+
+        client.ask(self.node(), asked, answered, self.patience_ns * 2)
+
     # --- at the end ---
 
     def read_sets(self, client: ClientProcess, done: Any) -> None:
@@ -215,78 +250,6 @@ class StoreWorkload:
             done(key)
 
         client.ask(self.node(), asked, answered, self.patience_ns * 2)
-
-
-class _Write:
-    """One write of a client, until its outcome is known or given up."""
-
-    def __init__(
-        self, workload: StoreWorkload, client: ClientProcess, key: bytes, edits: tuple[Edit, ...]
-    ) -> None:
-        self._workload = workload
-        self._client = client
-        self._key = key
-        self._edits = edits
-        self._row = workload.rows[key] if key in workload.rows else workload.sets[key]
-        self._level = workload.level()
-        self._before = {
-            name: register.acknowledged for name, register in self._row.registers.items()
-        }
-        self._attempts = 0
-        self._cells: dict[RegisterName, bytes] = {}
-
-    def begin(self) -> None:
-        """Try it with a time that is drawn."""
-        self._send(Version(0, self._client.draw()), "first")
-
-    def _send(self, version: Version, kind: AttemptKind) -> None:
-        self._attempts += 1
-        attempt = Attempt(version, kind)
-        self._cells = self._row.issue(attempt, self._edits)
-        asked = WriteRow(
-            request=self._client.request(),
-            table=PLAIN,
-            level=self._level,
-            key=self._key,
-            edits=self._edits,
-            attempt=attempt,
-        )
-
-        def answered(answer: Any) -> None:
-            self._answered(attempt, answer)
-
-        workload = self._workload
-        self._client.ask(workload.node(), asked, answered, workload.patience_ns * 2)
-
-    def _answered(self, attempt: Attempt, answer: Any) -> None:
-        workload, client = self._workload, self._client
-        match answer:
-            case RowWritten():
-                if self._level != "one":
-                    is_first = attempt.kind == "first"
-                    self._row.acknowledge(self._cells, self._before, is_first=is_first)
-                    if self._key in workload.added:
-                        workload.added[self._key].update(edit.name or b"" for edit in self._edits)
-                workload.done(client, f"writes at {self._level}")
-            case NotWritten(refused=Outrun(newest)) if self._attempts < MOST_ATTEMPTS:
-                client.clock_of_writes.see(newest)
-                workload.counts["writes outrun"] += 1
-                self.begin()
-            case NotWritten(refused=Late(horizon)) if self._attempts < MOST_ATTEMPTS:
-                client.clock_of_writes.see(Version(0, horizon))
-                workload.counts["writes late"] += 1
-                self.begin()
-            case NotWritten():
-                workload.done(client, "writes refused")
-            case Failed(why="too few replicas" | "overloaded"):
-                if self._attempts == 1 and not workload.is_doubled:
-                    self._row.deny(self._cells)
-                workload.done(client, "writes not begun")
-            case _ if self._attempts < MOST_ATTEMPTS and workload.random.random() < 0.6:
-                workload.counts["writes repeated"] += 1
-                self._send(attempt.version, "repeat")
-            case _:
-                workload.done(client, "writes unknown")
 
 
 def shown(

@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import ModuleType
 from typing import TypeVar
 
 from tenure.errors import ConfigurationError
 
-Patch = tuple[type, str, object]
-"""A class, the name of what it has, and what it has instead."""
+Patch = tuple[type | ModuleType, str, object]
+"""A class or module, the name of what it has, and what it has instead."""
 
 
 @dataclass(frozen=True)

@@ -137,6 +137,27 @@ def test_a_former_owners_late_write_is_refused_and_not_seen() -> None:
     assert found(stage) is None
 
 
+def test_a_former_owners_write_at_a_replica_that_was_not_reached_is_not_seen() -> None:
+    """Schedule 1: the replica has promised nothing, and takes it."""
+    stage = NodeStage()
+    stage.ask(1, adopt(1, 1))
+    stage.deliver()
+    stage.ask(2, adopt(2, 2))
+    stage.lose(3)
+    stage.deliver(1, 2)
+    stage.wait(1)
+    stage.lose(3)
+    stage.deliver(1, 2)
+    assert last(stage) == Adopted(request=2)
+    stage.ask(3, write(3, b"late", 9, number=1))
+    stage.lose(1, 2)
+    stage.wait(6)
+    assert last(stage) == Failed(request=3, why="unknown")
+    stage.ask(3, read(4, "owned"))
+    stage.deliver()
+    assert found(stage) is None
+
+
 def test_an_adoption_keeps_what_a_former_owner_had_written() -> None:
     stage = NodeStage()
     stage.ask(1, adopt(1, 1))
