@@ -193,6 +193,8 @@ FIGURES = {
     )
 }
 
+AT_ONCE = 8
+"""Replays of the default workload that a process does before it asks for more."""
 Draw = Callable[[Workload], Trace]
 
 
@@ -228,21 +230,40 @@ def _begin(draw: Draw) -> None:
     _Worker.draw = draw
 
 
-def _cost(run: Run) -> Cost:
-    return _Worker.cost(run)
+def _costs(runs: Sequence[Run]) -> list[Cost]:
+    return [_Worker.cost(run) for run in runs]
 
 
 def costs_of(
     runs: Iterable[Run], draw: Draw, processes: int, tell: Callable[[int, int], None]
 ) -> dict[Run, Cost]:
     """Replay all of `runs`, each once; `tell` hears how many are done, of how many."""
-    wanted: Sequence[Run] = sorted(dict.fromkeys(runs), key=lambda run: str(run.workload))
+    parts = list(_parts(dict.fromkeys(runs)))
+    wanted = sum(map(len, parts))
     costs: dict[Run, Cost] = {}
     with ProcessPoolExecutor(processes, get_context("spawn"), _begin, (draw,)) as pool:
-        for n, (run, cost) in enumerate(zip(wanted, pool.map(_cost, wanted), strict=True), 1):
-            costs[run] = cost
-            tell(n, len(wanted))
+        for part, found in zip(parts, pool.map(_costs, parts), strict=True):
+            costs |= zip(part, found, strict=True)
+            tell(len(costs), wanted)
     return costs
+
+
+def _parts(runs: Iterable[Run]) -> Iterator[Sequence[Run]]:
+    """What one process does after the other: a workload is drawn by one of them, since drawing the
+    largest takes as long as replaying it; the default one by each, because most replays are of it.
+    """
+    by_workload: dict[Workload, list[Run]] = {}
+    for run in runs:
+        by_workload.setdefault(run.workload, []).append(run)
+    several = by_workload.pop("default", [])
+    yield from sorted(by_workload.values(), key=lambda part: _weight(part[0]), reverse=True)
+    for begun in range(0, len(several), AT_ONCE):
+        yield several[begun : begun + AT_ONCE]
+
+
+def _weight(run: Run) -> float:
+    """How many writes its workload has, beside the default."""
+    return run.workload if isinstance(run.workload, float) else 1.0
 
 
 class Saving(msgspec.Struct, frozen=True):
