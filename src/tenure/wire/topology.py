@@ -2,6 +2,7 @@
 
 import zlib
 from collections.abc import Iterable, Mapping
+from math import inf
 from typing import Final, TypeAlias
 
 import msgspec
@@ -75,8 +76,9 @@ def _check_request(message: NodeRequest, version: int) -> None:
     _check_bounds(bound for each in message.weights for bound in (each.start, each.end))
     position: bytes | None = b""
     for each in message.weights:
-        if position is None or each.start < position or (each.end or each.start) < each.start:
-            raise ValueError("weights overlap, or are not in order")
+        is_empty = each.end is not None and each.end <= each.start
+        if position is None or each.start < position or is_empty or not 0 <= each.requests < inf:
+            raise ValueError("weights overlap, are empty, or are not in order")
         position = each.end
     if message.topology is not None:
         check_topology(message.topology)

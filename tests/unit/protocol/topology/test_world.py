@@ -38,12 +38,17 @@ def some_command(world: World) -> RingCommand:
     return random.choices(commands, (6, 3, 2, 2, 1))[0]
 
 
-def run(seed: int, left_out: str = "") -> None:
+def run(seed: int, left_out: str = "", *, restores: bool = False) -> None:
     world = World(seed, nodes=3)
     world.left_out = left_out
     world.settle(2)
     world.loss, world.interrupts, world.commits_late = 0.1, 0.05, True
-    for _ in range(900):
+    formed = len(world.records)
+    for moment in range(900):
+        if restores and moment in (400, 700):
+            world.desk.commit()
+            lost = world.random.randrange(1, 8)
+            world.restore(max(len(world.records) - lost, 0 if world.lsn_base else formed))
         dice = world.random.random()
         if dice < 0.45:
             world.step()
@@ -67,6 +72,11 @@ def run(seed: int, left_out: str = "") -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_nothing_acknowledged_is_lost_whatever_changes_and_fails(seed: int) -> None:
     run(seed)
+
+
+@pytest.mark.parametrize("seed", range(1_000, 1_040))
+def test_nothing_acknowledged_is_lost_where_the_journal_is_restored_twice(seed: int) -> None:
+    run(seed, restores=True)
 
 
 @pytest.mark.parametrize(

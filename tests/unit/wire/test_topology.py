@@ -1,0 +1,104 @@
+"""What nodes and managers say survives its bytes, and whatever else comes is refused."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from tenure.errors import LocalProtocolError, RemoteProtocolError
+from tenure.protocol.lease.messages import Standby
+from tenure.protocol.topology.messages import (
+    NodeRefused,
+    NodeRequest,
+    RangeWeight,
+    ToNode,
+    TopologyTold,
+)
+from tenure.protocol.topology.records import ReplicaRange, Topology
+from tenure.testing.contracts.records import A_TOPOLOGY
+from tenure.wire.lease import encode
+from tenure.wire.topology import (
+    WEIGHTS,
+    decode_node_request,
+    decode_to_node,
+    encode_topology,
+)
+
+REQUEST = NodeRequest(
+    cluster="chat",
+    cluster_id=A_TOPOLOGY.id,
+    node=A_TOPOLOGY.nodes[0],
+    life=3,
+    sequence=7,
+    version=17,
+    through=17,
+    copied=5,
+    to_copy=9,
+    counter=2,
+    weights=(
+        RangeWeight(start=b"", end=b"k", bytes=5, requests=1.5),
+        RangeWeight(start=b"k", end=None, bytes=0),
+    ),
+    topology=A_TOPOLOGY,
+)
+TOLD: tuple[ToNode, ...] = (
+    TopologyTold(journal=1, leadership=2, topology=A_TOPOLOGY, version=17, wanted=True, life=3),
+    NodeRefused(sequence=7, node=1, reason="removed", detail="it was", life=3),
+)
+
+
+def test_a_request_and_its_answers_survive_their_bytes() -> None:
+    assert decode_node_request(encode_topology(REQUEST, 2), 2) == REQUEST
+    for told in TOLD:
+        assert decode_to_node(encode_topology(told, 2), 2) == told
+
+
+def test_a_standby_says_to_nodes_what_it_says_to_all() -> None:
+    standby = Standby(leader="http://10.0.0.1:7400")
+    assert decode_to_node(encode(standby, 2), 2) == standby
+
+
+def test_the_first_version_knows_no_clusters() -> None:
+    with pytest.raises(LocalProtocolError, match="NodeRequest is of protocol version 2"):
+        encode_topology(REQUEST, 1)
+    with pytest.raises(RemoteProtocolError, match="version 2, where version 1 is spoken"):
+        decode_node_request(encode_topology(REQUEST, 2), 1)
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_refused(data: bytes) -> None:
+    for decode in (decode_node_request, decode_to_node):
+        with pytest.raises(RemoteProtocolError):
+            decode(b"\x02" + data, 2)
+
+
+WRONG: list[tuple[Callable[[Topology], Topology], str]] = [
+    (lambda it: replace(it, ranges=it.ranges[1:]), "no topology"),
+    (lambda it: replace(it, ranges=(ReplicaRange(b"", (1, 1)),)), "no topology"),
+    (lambda it: replace(it, ranges=(ReplicaRange(b"", (1, 8)),)), "no topology"),
+    (lambda it: replace(it, change=None), "no topology"),
+    (lambda it: replace(it, waiting=it.nodes), "no topology"),
+    (lambda it: replace(it, removed=it.removed * 2), "no topology"),
+    (lambda it: replace(it, ranges=(*it.ranges, ReplicaRange(b"z" * 2_000, (1, 2)))), "a bound of"),
+]
+
+
+@pytest.mark.parametrize(("spoil", "why"), WRONG)
+def test_what_cannot_be_a_topology_is_refused(
+    spoil: Callable[[Topology], Topology], why: str
+) -> None:
+    told = TopologyTold(journal=1, leadership=2, topology=spoil(A_TOPOLOGY), version=17)
+    with pytest.raises(RemoteProtocolError, match=why):
+        decode_to_node(encode_topology(told, 2), 2)
+
+
+def test_weights_are_few_and_in_order() -> None:
+    one = RangeWeight(start=b"a", end=b"b", bytes=1)
+    empty, strange = replace(one, end=b"a"), replace(one, requests=float("nan"))
+    many = (one,) * (WEIGHTS + 1)
+    for weights in ((one, one), (replace(one, end=b""),), (empty,), (strange,), many):
+        data = encode_topology(replace(REQUEST, weights=weights), 2)
+        with pytest.raises(RemoteProtocolError, match="weights"):
+            decode_node_request(data, 2)
