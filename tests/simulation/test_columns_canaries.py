@@ -18,6 +18,8 @@ from tests.unit.protocol.replication import test_schedules as schedules
 
 TRIED = 40
 STORIES = {
+    "lower-topology-served": (schedules.test_a_replica_with_a_later_topology_refuses_and_tells_it),
+    "old-list-alone": schedules.test_in_the_joint_step_a_write_needs_both_lists,
     "merged-whatever-the-adoption": (
         schedules.test_a_former_owners_write_at_a_replica_that_was_not_reached_is_not_seen
     ),

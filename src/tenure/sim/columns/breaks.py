@@ -13,6 +13,7 @@ from tenure.protocol.replication.node_context import NodeContext
 from tenure.protocol.replication.states import RowState
 from tenure.protocol.replication.steps import ApplyMutation, MutationDone
 from tenure.protocol.replication.versions import version_of
+from tenure.protocol.topology.records import NodeId, Replicas
 
 original_apply: Callable[..., MutationDone] = NodeReplica.__dict__["_apply"]
 
@@ -21,8 +22,13 @@ def always(*_: object, **__: object) -> bool:
     return True
 
 
-def nothing(*_: object, **__: object) -> None:
-    return None
+def never(*_: object, **__: object) -> bool:
+    return False
+
+
+def old_list_alone(self: Replicas) -> tuple[tuple[NodeId, ...], ...]:
+    """In the joint step the level is needed in the old list only."""
+    return (self.old,)
 
 
 def any_attempt_repeated(self: NodeReplica, step: ApplyMutation) -> MutationDone:

@@ -3,10 +3,12 @@
 from tenure.columns.node_replica import NodeReplica
 from tenure.protocol.replication import admission
 from tenure.protocol.replication.adoption import Adopting
+from tenure.protocol.replication.node import StoreNode
 from tenure.protocol.replication.node_context import NodeContext
 from tenure.protocol.replication.reading import Reading
 from tenure.protocol.replication.resolving import Resolution
 from tenure.protocol.replication.states import RowState
+from tenure.protocol.topology.records import Replicas
 from tenure.sim.columns import breaks
 from tenure.sim.kernel.canaries import RuleLeftOut, called
 
@@ -55,6 +57,16 @@ CANARIES: tuple[RuleLeftOut, ...] = (
 )
 
 BY_SCHEDULE: tuple[RuleLeftOut, ...] = (
+    RuleLeftOut(
+        "lower-topology-served",
+        "R16: a replica answers nothing under a lower topology than its own",
+        ((StoreNode, "is_outdated", breaks.never),),
+    ),
+    RuleLeftOut(
+        "old-list-alone",
+        "R15: in the joint step the level is needed in both lists",
+        ((Replicas, "lists", property(breaks.old_list_alone)),),
+    ),
     RuleLeftOut(
         "merged-whatever-the-adoption",
         "R21: of an earlier adoption only what the present owner wrote counts",

@@ -1,6 +1,8 @@
 """Schedules of the store on several nodes: orders of events that chance finds late."""
 
-from tenure.protocol.replication.admission import Attempt, Outranked
+import msgspec
+
+from tenure.protocol.replication.admission import Attempt, Outranked, Outrun
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.messages import (
     Adopted,
@@ -14,9 +16,10 @@ from tenure.protocol.replication.messages import (
     RowWritten,
     WriteRow,
 )
-from tenure.protocol.replication.node_events import Convicted
+from tenure.protocol.replication.node_events import Convicted, TopologyLearned
 from tenure.protocol.replication.pages import Slice
 from tenure.protocol.replication.versions import Version
+from tenure.protocol.topology.records import ReplicaRange, RingChange, Topology
 from tests.unit.protocol.replication.stage_of_nodes import EPOCH_US, NodeStage
 
 
@@ -219,3 +222,61 @@ def test_half_of_each_replicas_page_is_deleted() -> None:
     assert isinstance(answer, PageFound), answer
     assert [cell.name for cell in answer.page.cells] == [b"d"]
     assert answer.page.next is None
+
+
+def joint(stage: NodeStage) -> Topology:
+    """Node 4 takes the place of node 1, and the change is in its joint step."""
+    change = RingChange(kind="replace", node=4, replaces=1, token=b"0", began=2, joint=3)
+    ranges = (ReplicaRange(b"", (1, 2, 3), (2, 3, 4)),)
+    return msgspec.structs.replace(stage.topology, version=3, ranges=ranges, change=change)
+
+
+def test_a_replica_with_a_later_topology_refuses_and_tells_it() -> None:
+    stage = NodeStage(4)
+    later = joint(stage)
+    for node in (2, 3):
+        stage.nodes[node].post(TopologyLearned(later))
+    stage.ask(1, write(1, b"x", 1))
+    stage.deliver()
+    answer = last(stage)
+    assert isinstance(answer, NotWritten), answer  # it may be at node 1: so it begins anew
+    assert isinstance(answer.refused, Outrun)
+    assert stage.nodes[1].machine.context.topology == later
+    stage.ask(1, write(2, b"x", 2))
+    stage.deliver()
+    assert last(stage) == RowWritten(request=2)
+
+
+def test_a_replica_learns_a_later_topology_before_it_answers() -> None:
+    stage = NodeStage(4)
+    later = joint(stage)
+    stage.nodes[1].post(TopologyLearned(later))
+    stage.ask(1, write(1, b"x", 1))
+    stage.deliver()
+    assert last(stage) == RowWritten(request=1)
+    assert all(node.machine.context.topology == later for node in stage.nodes.values())
+
+
+def test_in_the_joint_step_a_write_needs_both_lists() -> None:
+    stage = NodeStage(4)
+    for node in stage.nodes.values():
+        node.post(TopologyLearned(joint(stage)))
+    stage.ask(1, write(1, b"x", 1))
+    stage.lose(3, 4)
+    stage.deliver(1, 2)
+    assert stage.answers == []  # a majority of the old list, and one of the new
+    stage.wait(6)
+    assert last(stage) == Failed(request=1, why="unknown")
+
+
+def test_in_the_joint_step_a_read_needs_both_lists() -> None:
+    stage = NodeStage(4)
+    for node in stage.nodes.values():
+        node.post(TopologyLearned(joint(stage)))
+    stage.ask(1, read(1))
+    stage.lose(3, 4)
+    stage.deliver(1, 2)
+    stage.wait(1)
+    stage.lose(3, 4)
+    stage.deliver(1, 2)
+    assert stage.answers == []
