@@ -210,6 +210,7 @@ class ServedWebSocket:
         self._key = key
         self._receive = receive
         self._send = send
+        self._lease = member.owner.check(key)
         self._is_lost = asyncio.Event()
         self._is_closed = False
         self.is_accepted = False
@@ -227,6 +228,10 @@ class ServedWebSocket:
             async with self._member.owner.guard(self._key):
                 await asyncio.Event().wait()
         except (NotOwner, LeaseLost):
+            await self._lose()
+
+    async def _lose(self) -> None:
+        if not self.is_lost:
             self._is_lost.set()
             self.limit.reschedule(asyncio.get_running_loop().time() + ENDS_WITHIN_SECONDS)
             if self.is_accepted:
@@ -242,11 +247,17 @@ class ServedWebSocket:
         """What the application sends; nothing goes out when it is closed."""
         if self.is_lost and message["type"] == "websocket.accept":
             raise NotOwner(f"{self._key!r} was lost before its WebSocket was accepted")
+        # A process that was stopped may come to write before it comes to look.
+        if message["type"] == "websocket.send" and not self._holds():
+            await self._lose()
         if self._is_closed:
             return
         self._is_closed = message["type"] == "websocket.close"
         self.is_accepted = self.is_accepted or message["type"] == "websocket.accept"
         await self._send(message)
+
+    def _holds(self) -> bool:
+        return self._lease is not None and self._member.owner.holds(self._lease)
 
     async def receive(self) -> Message:
         """What the client sends, or that it has gone because the lease is lost."""

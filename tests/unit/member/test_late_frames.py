@@ -1,0 +1,47 @@
+"""Frames of a WebSocket, after a lease that nobody has seen end."""
+
+import asyncio
+
+import pytest
+
+from tenure import Member, Relay
+from tenure.member.asgi import Message, Receive, Scope, Send
+from tests.unit.manager.serving import DEADLINE_SECONDS, serving
+
+pytestmark = pytest.mark.asyncio
+
+
+async def test_no_frame_leaves_although_the_handler_goes_on_first() -> None:
+    """As in a process that was stopped, before its guard is told."""
+    sent: list[Message] = []
+    incoming: asyncio.Queue[Message] = asyncio.Queue()
+
+    async def send_to_client(message: Message) -> None:
+        sent.append(message)
+
+    async def late(scope: Scope, receive: Receive, send: Send) -> None:
+        del scope
+        await send({"type": "websocket.accept"})
+        await send({"type": "websocket.send", "text": "in time"})
+        board = member.owner._engine.guards.board
+        board._end(board.current)
+        await send({"type": "websocket.send", "text": "late"})
+        while (await receive())["type"] != "websocket.disconnect":
+            pass
+
+    async with serving(preset="test") as manager, asyncio.timeout(DEADLINE_SECONDS):
+        member = Member("carts", manager.service.url, drain=0)
+        relay = Relay(late, member=member, key="/carts/{user}")
+        async with member.serving(relay):
+            await member.owner.ready()
+            scope = {
+                "type": "websocket",
+                "path": "/carts/ann",
+                "query_string": b"",
+                "headers": [],
+                "scheme": "ws",
+            }
+            await relay(scope, incoming.get, send_to_client)
+    kinds = ["websocket.accept", "websocket.send", "websocket.close"]
+    assert [each["type"] for each in sent] == kinds
+    assert sent[-1]["code"] == 1012
