@@ -5,6 +5,7 @@ horizons of such a replica differ by range, because seals do.
 """
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any, TypeVar
 
 import msgspec
@@ -27,6 +28,8 @@ from tenure.protocol.replication.states import RowState, StateEntry
 from tenure.protocol.replication.steps import (
     ApplyMutation,
     HorizonRaised,
+    KeysListed,
+    ListKeys,
     ListRows,
     MutationDone,
     PartsRead,
@@ -74,6 +77,7 @@ class NodeReplica(Replica):
             TakeState: self._take,
             RaiseRowFence: self._fence,
             ListRows: self._list,
+            ListKeys: self._list_keys,
             RaisePromised: self._promise,
             RaiseSealed: self._seal,
             WipeRange: self._wipe,
@@ -200,6 +204,12 @@ class NodeReplica(Replica):
             if len(rows) == LISTED_ROWS:
                 return RowsListed(tuple(rows), is_all=False)
         return RowsListed(tuple(rows), is_all=True)
+
+    def _list_keys(self, step: ListKeys) -> KeysListed:
+        cursor = self.engine.cursor(rows_space(step.table))
+        walk = cursor.walk(step.lower, step.upper, reverse=step.reverse)
+        positions = tuple(at for at, _ in islice(walk, LISTED_ROWS + 1))
+        return KeysListed(positions[:LISTED_ROWS], is_all=len(positions) <= LISTED_ROWS)
 
     def _promise(self, step: RaisePromised) -> HorizonRaised:
         _raise(self.promised, step.range, step.time)

@@ -1,34 +1,36 @@
 """The coordinator's part of a node: what clients ask of it, as requests to replicas (5)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from tenure.base.instants import Instant
-from tenure.base.keys import Key
 from tenure.protocol.replication import flows
 from tenure.protocol.replication.adoption import Adopting
+from tenure.protocol.replication.flow_run import FlowRun
 from tenure.protocol.replication.flows import Flow
 from tenure.protocol.replication.hints import Hints
 from tenure.protocol.replication.layout import FamilyShape, shapes_of
-from tenure.protocol.replication.levels import Level
 from tenure.protocol.replication.messages import (
     AdoptRow,
     ClientAnswer,
     ClientRequest,
     Failed,
+    FailedWhy,
     PageFound,
     ReadColumn,
     ReadPage,
     ReadRow,
+    ReadRows,
     ReadSupers,
     RowFound,
     SupersFound,
     WriteRow,
 )
 from tenure.protocol.replication.node_context import NodeContext
-from tenure.protocol.replication.reading import Found, Reading
-from tenure.protocol.replication.sections import SectionQuestion
+from tenure.protocol.replication.scanning import Scanning
 from tenure.protocol.replication.writing import RowWriting
+
+ReadRequest = ReadColumn | ReadPage | ReadSupers | ReadRow
 
 
 class Coordinator:
@@ -56,52 +58,28 @@ class Coordinator:
                 RowWriting(context, now, client, request, self.hints).begin(now)
             case AdoptRow():
                 Adopting(context, now, client, request).begin(now)
+            case ReadRows():
+                shapes = shapes_of(table)
+                Scanning(context, now, client, request, (table.kind, shapes)).begin(now)
             case _:
-                flow, answered = _flow(request, shapes_of(table))
-                _FlowUnderWay(context, client, request, flow, answered).begin(now)
+                self._read(now, client, request, shapes_of(table))
 
-
-class _FlowUnderWay:
-    """A flow, and the reading that it waits for."""
-
-    def __init__(
-        self,
-        context: NodeContext,
-        client: int,
-        request: ReadColumn | ReadPage | ReadSupers | ReadRow,
-        flow: Flow[Any],
-        answered: Callable[[Any], ClientAnswer],
+    def _read(
+        self, now: Instant, client: int, request: ReadRequest, shapes: dict[str, FamilyShape]
     ) -> None:
-        self._context = context
-        self._client = client
-        self._request = request
-        self._row: tuple[str, Key] = request.table, request.key
-        self._level: Level = request.level
-        self._flow = flow
-        self._answered = answered
+        flow, answered = _flow(request, shapes)
 
-    def begin(self, now: Instant) -> None:
-        """Ask the first questions."""
-        self._ask(now, next(self._flow))
+        def then(at: Instant, found: Any, why: FailedWhy | None) -> None:  # noqa: ANN401 - of any flow
+            del at
+            failed = why and Failed(request=request.request, why=why)
+            self._context.answer(client, failed or answered(found))
 
-    def _ask(self, now: Instant, questions: Sequence[SectionQuestion]) -> None:
-        Reading(self._context, now, self._level, self._row, questions, self._go_on).begin(now)
-
-    def _go_on(self, now: Instant, found: Found) -> None:
-        if isinstance(found, str):
-            failed = Failed(request=self._request.request, why=found)
-            self._context.answer(self._client, failed)
-            return
-        try:
-            questions = self._flow.send(found)
-        except StopIteration as end:
-            self._context.answer(self._client, self._answered(end.value))
-        else:
-            self._ask(now, questions)
+        row = request.table, request.key
+        FlowRun(self._context, request.level, row, flow, then).begin(now)
 
 
 def _flow(
-    request: ReadColumn | ReadPage | ReadSupers | ReadRow, shapes: dict[str, FamilyShape]
+    request: ReadRequest, shapes: dict[str, FamilyShape]
 ) -> tuple[Flow[Any], Callable[[Any], ClientAnswer]]:
     number = request.request
     match request:

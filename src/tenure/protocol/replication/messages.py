@@ -78,6 +78,13 @@ class ReadRow(FromClient, frozen=True, kw_only=True):
     within: int
 
 
+class ReadRows(FromClient, frozen=True, kw_only=True):
+    """Rows in the order of their positions, those with columns only. Bounds are keys."""
+
+    part: Slice
+    within: int
+
+
 class AdoptRow(FromClient, frozen=True, kw_only=True):
     """Promise to refuse lower lease numbers, and settle what former owners wrote (R21)."""
 
@@ -88,7 +95,9 @@ class AdoptRow(FromClient, frozen=True, kw_only=True):
     """Rises with each try under one lease number: no two tries have the same."""
 
 
-ClientRequest: TypeAlias = WriteRow | ReadColumn | ReadPage | ReadSupers | ReadRow | AdoptRow
+ClientRequest: TypeAlias = (
+    WriteRow | ReadColumn | ReadPage | ReadSupers | ReadRow | ReadRows | AdoptRow
+)
 
 
 class ToClient(msgspec.Struct, frozen=True, array_like=True, tag=True, kw_only=True):
@@ -140,6 +149,13 @@ class RowFound(ToClient, frozen=True, kw_only=True):
     row: WholeRow
 
 
+class RowsFound(ToClient, frozen=True, kw_only=True):
+    """Rows, and the key after which to go on; None behind the last."""
+
+    rows: tuple[WholeRow, ...]
+    next: Key | None = None
+
+
 class Adopted(ToClient, frozen=True, kw_only=True):
     """The row is settled; or a higher lease number was promised."""
 
@@ -147,7 +163,7 @@ class Adopted(ToClient, frozen=True, kw_only=True):
 
 
 ClientAnswer: TypeAlias = (
-    RowWritten | NotWritten | Failed | PageFound | SupersFound | RowFound | Adopted
+    RowWritten | NotWritten | Failed | PageFound | SupersFound | RowFound | RowsFound | Adopted
 )
 
 
@@ -248,6 +264,22 @@ class RowsTold(BetweenNodes, frozen=True, kw_only=True):
     is_all: bool = True
 
 
+class AskKeys(BetweenNodes, frozen=True, kw_only=True):
+    """Say which rows you have, by position, from `lower`, included, to `upper`, excluded."""
+
+    table: TableName
+    lower: bytes
+    upper: bytes | None = None
+    reverse: bool = False
+
+
+class KeysTold(BetweenNodes, frozen=True, kw_only=True):
+    """Positions in the order that was asked for; if that is not all, the first of them."""
+
+    positions: tuple[bytes, ...]
+    is_all: bool = True
+
+
 class PromiseHorizon(BetweenNodes, frozen=True, kw_only=True):
     """Take no write any more of this time or an earlier one (R24)."""
 
@@ -307,6 +339,8 @@ NodeBody: TypeAlias = (
     | PromiseFence
     | AskRows
     | RowsTold
+    | AskKeys
+    | KeysTold
     | PromiseHorizon
     | HorizonPromised
     | AbsorbFrom
@@ -318,7 +352,7 @@ NodeBody: TypeAlias = (
 )
 
 
-class NodeMessage(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+class NodeMessage(msgspec.Struct, frozen=True, array_like=True, tag=True, kw_only=True):
     """What one node says to another."""
 
     cluster: ClusterName

@@ -14,6 +14,7 @@ from tenure.base.machine import Output
 from tenure.protocol.replication.coordinator import Coordinator
 from tenure.protocol.replication.messages import (
     AskTopology,
+    KeysTold,
     NodeMessage,
     Outdated,
     PartsTold,
@@ -41,7 +42,7 @@ from tenure.protocol.replication.node_events import (
 from tenure.protocol.replication.replica import ReplicaPart
 from tenure.protocol.topology.records import Topology
 
-ANSWERS = (RowApplied, PartsTold, StateTold, StateMerged)
+ANSWERS = (RowApplied, PartsTold, StateTold, StateMerged, KeysTold)
 PARKED = 1_000
 """Messages that wait until their topology is learned."""
 

@@ -11,10 +11,12 @@ from typing import Any
 from tenure.base.keys import Key
 from tenure.protocol.replication.messages import (
     ApplyRow,
+    AskKeys,
     AskParts,
     AskRows,
     AskState,
     HorizonPromised,
+    KeysTold,
     MergeState,
     PartsTold,
     PromiseFence,
@@ -30,6 +32,8 @@ from tenure.protocol.replication.sections import digest_of
 from tenure.protocol.replication.steps import (
     ApplyMutation,
     HorizonRaised,
+    KeysListed,
+    ListKeys,
     ListRows,
     MutationDone,
     PartsRead,
@@ -60,6 +64,7 @@ class ReplicaPart:
             MergeState: self._merge,
             PromiseFence: self._promise,
             AskRows: self._list,
+            AskKeys: self._list_keys,
             PromiseHorizon: self._promise_horizon,
             SealHorizon: self._seal,
         }
@@ -147,6 +152,13 @@ class ReplicaPart:
             self._context.tell(sender, answer)
 
         self._context.run(ListRows(body.table, body.range, body.after), done)
+
+    def _list_keys(self, sender: NodeId, body: AskKeys) -> None:
+        def done(result: KeysListed) -> None:
+            answer = KeysTold(ticket=body.ticket, positions=result.positions, is_all=result.is_all)
+            self._context.tell(sender, answer)
+
+        self._context.run(ListKeys(body.table, body.lower, body.upper, body.reverse), done)
 
     def _promise_horizon(self, sender: NodeId, body: PromiseHorizon) -> None:
         context = self._context

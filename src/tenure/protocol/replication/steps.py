@@ -67,6 +67,15 @@ class ListRows(msgspec.Struct, frozen=True):
     after: bytes
 
 
+class ListKeys(msgspec.Struct, frozen=True):
+    """Which rows there are between two positions."""
+
+    table: str
+    lower: bytes
+    upper: bytes | None
+    reverse: bool
+
+
 class RaisePromised(msgspec.Struct, frozen=True):
     """Take no writes any more in a range that are not above a time."""
 
@@ -94,6 +103,7 @@ Step: TypeAlias = (
     | TakeState
     | RaiseRowFence
     | ListRows
+    | ListKeys
     | RaisePromised
     | RaiseSealed
     | WipeRange
@@ -135,6 +145,13 @@ class RowsListed(msgspec.Struct, frozen=True):
     is_all: bool
 
 
+class KeysListed(msgspec.Struct, frozen=True):
+    """Positions in order, and whether that is all."""
+
+    positions: tuple[bytes, ...]
+    is_all: bool
+
+
 class HorizonRaised(msgspec.Struct, frozen=True):
     """As high as this."""
 
@@ -146,5 +163,12 @@ class RangeWiped(msgspec.Struct, frozen=True):
 
 
 StepResult: TypeAlias = (
-    MutationDone | PartsRead | StateRead | StateTaken | RowsListed | HorizonRaised | RangeWiped
+    MutationDone
+    | PartsRead
+    | StateRead
+    | StateTaken
+    | RowsListed
+    | KeysListed
+    | HorizonRaised
+    | RangeWiped
 )
