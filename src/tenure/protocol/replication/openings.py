@@ -1,0 +1,38 @@
+"""How a client begins with a cluster: it says which tables it has, and is told who there is."""
+
+from typing import Annotated
+
+import msgspec
+
+from tenure.base.numbers import Number
+from tenure.protocol.replication.messages import TableName, ToClient
+from tenure.protocol.topology.records import Address, ClusterId, ClusterName
+from tenure.protocol.topology.tables import TableRecord
+
+DECLARED_TABLES = 1_000
+"""In one message."""
+
+
+class OpenStore(msgspec.Struct, frozen=True, array_like=True, tag=True, kw_only=True):
+    """A client has these tables. Those that are missing are to be made."""
+
+    request: Number
+    tables: Annotated[dict[str, TableRecord], msgspec.Meta(max_length=DECLARED_TABLES)] = {}
+
+
+class StoreOpened(ToClient, frozen=True, kw_only=True):
+    """All of them are there, as they are now."""
+
+    cluster: ClusterName
+    id: ClusterId
+    addresses: tuple[Address, ...]
+    """Of the nodes, this one too."""
+    tables: dict[str, TableRecord]
+    """All that there are."""
+
+
+class TableMissing(ToClient, frozen=True, kw_only=True):
+    """A table could not be made."""
+
+    table: TableName
+    detail: str

@@ -1,0 +1,135 @@
+"""The bytes of what clients and nodes of the store say to each other.
+
+Clients and nodes come to one door of a node, over connections of the same versions as all others.
+A node is a client of other nodes, too: what it says goes over the connection that it made, and the
+answer comes over the one that the other made.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, TypeAlias, get_args
+
+import msgspec
+
+from tenure.errors import RemoteProtocolError, SchemaError
+from tenure.protocol.replication.edits import Edit, check_size
+from tenure.protocol.replication.limits import (
+    MUTATION_BYTES,
+    NAME_BYTES,
+    PAGE_BYTES,
+    PAGE_COLUMNS,
+    VALUE_BYTES,
+)
+from tenure.protocol.replication.messages import (
+    AdoptRow,
+    ApplyRow,
+    AskParts,
+    ClientAnswer,
+    ClientRequest,
+    NodeMessage,
+    ReadColumn,
+    ReadPage,
+    ReadRow,
+    ReadRows,
+    ReadSupers,
+    WriteRow,
+)
+from tenure.protocol.replication.openings import OpenStore, StoreOpened, TableMissing
+from tenure.protocol.replication.pages import Slice
+from tenure.wire.frame import MessageWriter, Reader
+from tenure.wire.limits import MIB
+
+FIRST_VERSION: Final = 2
+"""The version that brought the store on several nodes."""
+STORE_BYTES: Final = 64 * MIB
+"""One message: a mutation, a page that ends with its largest value, or what a replica has of a row.
+A row is told whole when it is adopted, so one that is adopted is not larger."""
+assert MUTATION_BYTES < STORE_BYTES > PAGE_BYTES + VALUE_BYTES
+
+ToStore: TypeAlias = OpenStore | ClientRequest | NodeMessage
+ToStoreClient: TypeAlias = StoreOpened | TableMissing | ClientAnswer
+
+_TYPES: Final = (*get_args(ToStore), *get_args(ToStoreClient))
+_SINCE: Final[Mapping[type[Any], int]] = dict.fromkeys(_TYPES, FIRST_VERSION)
+_LIMITS: Final[Mapping[type[Any], int]] = dict.fromkeys(_TYPES, STORE_BYTES)
+
+encode_store: MessageWriter[ToStore | ToStoreClient] = MessageWriter(_SINCE, _LIMITS)
+"""The bytes of a message, for a connection of a version."""
+
+
+def _check_version(version: int) -> None:
+    if version < FIRST_VERSION:
+        raise RemoteProtocolError(
+            f"stores are of protocol version {FIRST_VERSION}, and version {version} is spoken: "
+            "upgrade tenure on the older side"
+        )
+
+
+def _check_names(names: Iterable[bytes | None]) -> None:
+    for name in names:
+        if name is not None and len(name) > NAME_BYTES:
+            raise ValueError(f"a name of {len(name)} bytes, where {NAME_BYTES} are the most")
+
+
+def _check_slice(part: Slice | None, within: int = 1) -> None:
+    if part is not None:
+        _check_names((part.start, part.end))
+        if not 1 <= part.first <= PAGE_COLUMNS:
+            raise ValueError(f"a page of {part.first} columns, where 1 to {PAGE_COLUMNS} may be")
+    if not 1 <= within <= PAGE_COLUMNS:
+        raise ValueError(f"{within} columns of each, where 1 to {PAGE_COLUMNS} may be")
+
+
+def _check_mutation(key: bytes, edits: tuple[Edit, ...]) -> None:
+    _check_names((key,))
+    try:
+        check_size(list(edits))
+    except SchemaError as error:
+        raise ValueError(str(error)) from error
+    for edit in edits:
+        _check_names((edit.super, edit.name))
+        if edit.value is not None and len(edit.value) > VALUE_BYTES:
+            raise ValueError(
+                f"a value of {len(edit.value)} bytes, where {VALUE_BYTES} are the most"
+            )
+
+
+def _check_to_store(message: ToStore, version: int) -> None:
+    _check_version(version)
+    match message:
+        case NodeMessage(body=ApplyRow(key=key, edits=edits)) | WriteRow(key=key, edits=edits):
+            _check_mutation(key, edits)
+        case NodeMessage(body=AskParts(key=key, questions=questions)):
+            _check_names((key,))
+            for question in questions:
+                _check_names((question.super, *question.names))
+                _check_slice(question.part)
+        case ReadColumn():
+            _check_names((message.key, message.super, message.name))
+        case ReadPage():
+            _check_names((message.key, message.super))
+            _check_slice(message.part)
+        case ReadSupers():
+            _check_names((message.key,))
+            _check_slice(message.part, message.within)
+        case ReadRows():
+            _check_slice(message.part, message.within)
+            _check_names((message.part.after,))
+        case ReadRow():
+            _check_names((message.key,))
+            _check_slice(None, message.within)
+        case AdoptRow():
+            _check_names((message.key,))
+
+
+def _check_to_client(message: ToStoreClient, version: int) -> None:
+    del message  # it comes from a node of one's own
+    _check_version(version)
+
+
+_for_store: msgspec.msgpack.Decoder[ToStore] = msgspec.msgpack.Decoder(ToStore)
+_for_client: msgspec.msgpack.Decoder[ToStoreClient] = msgspec.msgpack.Decoder(ToStoreClient)
+
+decode_to_store = Reader(_for_store, STORE_BYTES, _check_to_store)
+"""What a node received on a connection of a version, of a client or of another node."""
+decode_to_store_client = Reader(_for_client, STORE_BYTES, _check_to_client)
+"""What a client received from a node."""

@@ -1,0 +1,28 @@
+"""The bytes of what nodes gossip: inside a datagram, which has a version of its own."""
+
+from typing import Final
+
+import msgspec
+
+from tenure.protocol.gossip.limits import MESSAGE_BYTES
+from tenure.protocol.gossip.messages import GossipMessage
+from tenure.wire.frame import Bytes, Reader, framed
+
+VERSION: Final = 1
+
+
+def encode_gossip(message: GossipMessage) -> bytes:
+    """The bytes of a message."""
+    return framed(message, VERSION)
+
+
+def _check(message: GossipMessage, version: int) -> None:
+    """Whoever has the cluster's secret is believed; types say the rest."""
+
+
+_read: Reader[GossipMessage] = Reader(msgspec.msgpack.Decoder(GossipMessage), MESSAGE_BYTES, _check)
+
+
+def decode_gossip(data: Bytes) -> GossipMessage:
+    """What was heard. Raises RemoteProtocolError, whatever is wrong with it."""
+    return _read(data, VERSION)

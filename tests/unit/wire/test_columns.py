@@ -1,0 +1,313 @@
+"""What clients and nodes of a store say: it survives its bytes, and those stay as they are.
+
+The bytes below are written down, because nodes of two releases talk while a cluster is upgraded. A
+field may come at the end of a message, with a default; then an older message is still read, as
+the one here that is cut short.
+"""
+
+from typing import Any, get_args
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenure.base.ranges import KeyRange
+from tenure.errors import LocalProtocolError, RemoteProtocolError
+from tenure.protocol.gossip.messages import (
+    GossipAck,
+    GossipEnd,
+    GossipMessage,
+    GossipSyn,
+    NodeDelta,
+    NodeDigest,
+    StateEntry,
+)
+from tenure.protocol.replication import messages as m
+from tenure.protocol.replication.admission import Attempt, Late, Outranked, Outrun
+from tenure.protocol.replication.edits import Edit
+from tenure.protocol.replication.openings import OpenStore, StoreOpened, TableMissing
+from tenure.protocol.replication.pages import CellPage, FoundCell, Slice, SuperPage
+from tenure.protocol.replication.sections import SectionPart, SectionQuestion
+from tenure.protocol.replication.states import RowState
+from tenure.protocol.replication.versions import Version
+from tenure.protocol.topology.records import Placement, Topology
+from tenure.protocol.topology.tables import FamilyRecord, TableRecord
+from tenure.wire.columns import (
+    FIRST_VERSION,
+    STORE_BYTES,
+    ToStore,
+    ToStoreClient,
+    decode_to_store,
+    decode_to_store_client,
+    encode_store,
+)
+from tenure.wire.gossip import decode_gossip, encode_gossip
+
+TABLE = TableRecord("ordered", "str", "", {"f": FamilyRecord("str")})
+TOPOLOGY = Topology(
+    cluster="c", id=1, version=2, placement=Placement(), first_nodes=3, tables={"t": TABLE}
+)
+ASKED: dict[str, Any] = {"request": 1, "table": "t"}
+PAGE = CellPage((FoundCell(b"n", Version(0, 5), b"v"),), b"n")
+TICKET: dict[str, Any] = {"ticket": 7}
+ROW: dict[str, Any] = {"ticket": 7, "table": "t", "key": b"k"}
+RANGE = KeyRange(b"a", b"m")
+STATE = RowState(entries=(("f", b"\2n", b"cell"),), fence=3, is_whole=True)
+
+TO_STORE: tuple[ToStore, ...] = (
+    OpenStore(request=1, tables={"t": TABLE}),
+    m.WriteRow(
+        **ASKED, key=b"k", edits=(Edit("f", None, b"n", b"v"),), attempt=Attempt(Version(1, 2))
+    ),
+    m.ReadColumn(**ASKED, key=b"k", family="f", super=b"s", name=b"n"),
+    m.ReadPage(**ASKED, key=b"k", family="f", part=Slice(5, b"a", b"b", True, b"c")),
+    m.ReadSupers(**ASKED, key=b"k", family="f", part=Slice(5), within=3),
+    m.ReadRow(**ASKED, key=b"k", within=3),
+    m.ReadRows(**ASKED, part=Slice(5), within=3),
+    m.AdoptRow(**ASKED, key=b"k", number=4, journal=5, attempt=6),
+)
+TO_CLIENT: tuple[ToStoreClient, ...] = (
+    StoreOpened(request=1, cluster="c", id=2, addresses=("http://n1",), tables={"t": TABLE}),
+    TableMissing(request=1, table="t", detail="no manager"),
+    m.RowWritten(request=1),
+    m.NotWritten(request=1, refused=Outrun(Version(1, 2))),
+    m.NotWritten(request=1, refused=Late(9)),
+    m.Failed(request=1, why="unknown", detail="late"),
+    m.PageFound(request=1, page=PAGE),
+    m.SupersFound(request=1, page=SuperPage(((b"s", PAGE),), None)),
+    m.RowFound(request=1, row=m.WholeRow(key=b"k", simple={"f": PAGE})),
+    m.RowsFound(request=1, rows=(m.WholeRow(key=b"k"),), next=b"k"),
+    m.Adopted(request=1, refused=Outranked(4, 5)),
+)
+BODIES: tuple[m.NodeBody, ...] = (
+    m.ApplyRow(**ROW, edits=(Edit("f"),), attempt=Attempt(Version(1, 2), "repeat", 3)),
+    m.RowApplied(**TICKET, refused=Late(3)),
+    m.AskParts(**ROW, questions=(SectionQuestion(family="f", names=(b"n",)),), digest_only=True),
+    m.PartsTold(**TICKET, digest=b"d", parts=(SectionPart(last=b"x"),), sealed=1),
+    m.AskState(**ROW),
+    m.StateTold(**TICKET, state=STATE, refused=Outranked(1, 2)),
+    m.MergeState(**ROW, state=STATE),
+    m.StateMerged(**TICKET, wants_whole=True),
+    m.PromiseFence(**ROW, number=1, journal=2, attempt=3),
+    m.AskRows(**TICKET, table="t", range=RANGE, after=b"b"),
+    m.RowsTold(**TICKET, rows=((b"a", b"d"),), is_all=False),
+    m.AskKeys(**TICKET, table="t", lower=b"a", upper=b"b", reverse=True),
+    m.KeysTold(**TICKET, positions=(b"a",), is_all=False),
+    m.PromiseHorizon(**TICKET, range=RANGE, time=4),
+    m.HorizonPromised(**TICKET, time=4),
+    m.AbsorbFrom(**TICKET, range=RANGE, source=5),
+    m.Absorbed(**TICKET),
+    m.SealHorizon(**TICKET, range=RANGE, time=4),
+    m.Outdated(**TICKET, topology=TOPOLOGY),
+    m.AskTopology(**TICKET),
+    m.TopologySaid(**TICKET, topology=TOPOLOGY),
+)
+
+
+def between(body: m.NodeBody) -> m.NodeMessage:
+    return m.NodeMessage(cluster="c", id=1, sender=2, receiver=3, version=4, body=body)
+
+
+GOLDEN = {
+    "OpenStore": (
+        "0293a94f70656e53746f72650181a17494a76f726465726564a3737472a081a16694a3737472a0a4"
+        "6e616d65a56279746573"
+    ),
+    "WriteRow": (
+        "0297a85772697465526f7701a174a671756f72756dc4016b9194a166c0c4016ec4017693920102a5"
+        "666972737400"
+    ),
+    "ReadColumn": "0298aa52656164436f6c756d6e01a174a671756f72756dc4016ba166c40173c4016e",
+    "ReadPage": ("0298a8526561645061676501a174a671756f72756dc4016ba166c09505c40161c40162c3c40163"),
+    "ReadSupers": "0298aa5265616453757065727301a174a671756f72756dc4016ba1669505c0c0c2c003",
+    "ReadRow": "0296a752656164526f7701a174a671756f72756dc4016b03",
+    "ReadRows": "0296a852656164526f777301a174a671756f72756d9505c0c0c2c003",
+    "AdoptRow": "0298a841646f7074526f7701a174a671756f72756dc4016b040506",
+    "StoreOpened": (
+        "0296ab53746f72654f70656e656401a1630291a9687474703a2f2f6e3181a17494a76f7264657265"
+        "64a3737472a081a16694a3737472a0a46e616d65a56279746573"
+    ),
+    "TableMissing": "0294ac5461626c654d697373696e6701a174aa6e6f206d616e61676572",
+    "RowWritten": "0292aa526f775772697474656e01",
+    "NotWritten": "0293aa4e6f745772697474656e0192a44c61746509",
+    "Failed": "0294a64661696c656401a7756e6b6e6f776ea46c617465",
+    "PageFound": "0293a950616765466f756e6401929193c4016e920005c40176c4016e",
+    "SupersFound": "0293ab537570657273466f756e6401929192c40173929193c4016e920005c40176c4016ec0",
+    "RowFound": "0293a8526f77466f756e640193c4016b81a166929193c4016e920005c40176c4016e80",
+    "RowsFound": "0294a9526f7773466f756e64019193c4016b8080c4016b",
+    "Adopted": "0293a741646f707465640193a94f757472616e6b65640405",
+    "ApplyRow": (
+        "0297ab4e6f64654d657373616765a1630102030496a84170706c79526f7707a174c4016b9194a166"
+        "c0c0c093920102a672657065617403"
+    ),
+    "RowApplied": (
+        "0297ab4e6f64654d657373616765a1630102030493aa526f774170706c6965640792a44c61746503"
+    ),
+    "AskParts": (
+        "0297ab4e6f64654d657373616765a1630102030496a841736b506172747307a174c4016b9195a166"
+        "c091c4016ec0c2c3"
+    ),
+    "PartsTold": (
+        "0297ab4e6f64654d657373616765a1630102030497a95061727473546f6c6407c40164919393c410"
+        "00000000000000000000000000000000c41000000000000000000000000000000000c41000000000"
+        "00000000000000000000000090c40178010000"
+    ),
+    "AskState": "0297ab4e6f64654d657373616765a1630102030494a841736b537461746507a174c4016b",
+    "StateTold": (
+        "0297ab4e6f64654d657373616765a1630102030494a95374617465546f6c6407999193a166c40202"
+        "6ec40463656c6cc41000000000000000000000000000000000c41000000000000000000000000000"
+        "0000000300000000c393a94f757472616e6b65640102"
+    ),
+    "MergeState": (
+        "0297ab4e6f64654d657373616765a1630102030495aa4d65726765537461746507a174c4016b9991"
+        "93a166c402026ec40463656c6cc41000000000000000000000000000000000c41000000000000000"
+        "0000000000000000000300000000c3"
+    ),
+    "StateMerged": "0297ab4e6f64654d657373616765a1630102030493ab53746174654d657267656407c3",
+    "PromiseFence": (
+        "0297ab4e6f64654d657373616765a1630102030497ac50726f6d69736546656e636507a174c4016b010203"
+    ),
+    "AskRows": (
+        "0297ab4e6f64654d657373616765a1630102030495a741736b526f777307a17492c40161c4016dc40162"
+    ),
+    "RowsTold": (
+        "0297ab4e6f64654d657373616765a1630102030494a8526f7773546f6c64079192c40161c40164c2"
+    ),
+    "AskKeys": ("0297ab4e6f64654d657373616765a1630102030496a741736b4b65797307a174c40161c40162c3"),
+    "KeysTold": "0297ab4e6f64654d657373616765a1630102030494a84b657973546f6c640791c40161c2",
+    "PromiseHorizon": (
+        "0297ab4e6f64654d657373616765a1630102030494ae50726f6d697365486f72697a6f6e0792c40161c4016d04"
+    ),
+    "HorizonPromised": (
+        "0297ab4e6f64654d657373616765a1630102030493af486f72697a6f6e50726f6d697365640704"
+    ),
+    "AbsorbFrom": (
+        "0297ab4e6f64654d657373616765a1630102030494aa4162736f726246726f6d0792c40161c4016d05"
+    ),
+    "Absorbed": "0297ab4e6f64654d657373616765a1630102030492a84162736f7262656407",
+    "SealHorizon": (
+        "0297ab4e6f64654d657373616765a1630102030494ab5365616c486f72697a6f6e0792c40161c4016d04"
+    ),
+    "Outdated": (
+        "0297ab4e6f64654d657373616765a1630102030493a84f75746461746564079ca163010293ac7261"
+        "636b5f756e61776172650390039090909081a17494a76f726465726564a3737472a081a16694a373"
+        "7472a0a46e616d65a56279746573c000"
+    ),
+    "AskTopology": "0297ab4e6f64654d657373616765a1630102030492ab41736b546f706f6c6f677907",
+    "TopologySaid": (
+        "0297ab4e6f64654d657373616765a1630102030493ac546f706f6c6f677953616964079ca1630102"
+        "93ac7261636b5f756e61776172650390039090909081a17494a76f726465726564a3737472a081a1"
+        "6694a3737472a0a46e616d65a56279746573c000"
+    ),
+}
+
+
+@pytest.mark.parametrize("message", [*TO_STORE, *map(between, BODIES)], ids=repr)
+def test_what_a_node_hears_survives_its_bytes(message: ToStore) -> None:
+    assert decode_to_store(encode_store(message, FIRST_VERSION), FIRST_VERSION) == message
+
+
+@pytest.mark.parametrize("message", TO_CLIENT, ids=repr)
+def test_what_a_client_hears_survives_its_bytes(message: ToStoreClient) -> None:
+    assert decode_to_store_client(encode_store(message, FIRST_VERSION), FIRST_VERSION) == message
+
+
+def test_every_kind_of_message_is_tried() -> None:
+    assert {type(each) for each in TO_STORE} | {m.NodeMessage} == set(get_args(ToStore))
+    assert {type(each) for each in TO_CLIENT} == set(get_args(ToStoreClient))
+    assert {type(each) for each in BODIES} == set(get_args(m.NodeBody))
+
+
+def name_of(message: object) -> str:
+    return type(getattr(message, "body", message)).__name__
+
+
+def test_bytes_are_those_that_are_written_down() -> None:
+    now = {
+        name_of(each): encode_store(each, FIRST_VERSION).hex()
+        for each in (*TO_STORE, *TO_CLIENT, *map(between, BODIES))
+    }
+    assert now == GOLDEN
+
+
+def test_a_message_without_its_last_fields_is_read() -> None:
+    data = encode_store(m.ReadColumn(**ASKED, key=b"k", family="f", name=b"n"), FIRST_VERSION)
+    listed = msgspec.msgpack.decode(data[1:])
+    opening = encode_store(OpenStore(request=1), FIRST_VERSION)
+    short = msgspec.msgpack.encode(msgspec.msgpack.decode(opening[1:])[:2])
+    assert decode_to_store(opening[:1] + short, FIRST_VERSION) == OpenStore(request=1)
+    assert listed[0] == "ReadColumn"
+
+
+@given(st.binary(max_size=300))
+def test_noise_is_refused_and_nothing_else(noise: bytes) -> None:
+    for decode in (decode_to_store, decode_to_store_client):
+        with pytest.raises(RemoteProtocolError):
+            decode(bytes([FIRST_VERSION]) + noise, FIRST_VERSION)
+
+
+LONG = bytes(65_536)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        m.ReadColumn(**ASKED, key=LONG, family="f", name=b"n"),
+        m.ReadColumn(**ASKED, key=b"k", family="f", name=LONG),
+        m.ReadPage(**ASKED, key=b"k", family="f", part=Slice(0)),
+        m.ReadPage(**ASKED, key=b"k", family="f", part=Slice(10_001)),
+        m.ReadSupers(**ASKED, key=b"k", family="f", part=Slice(1), within=10_001),
+        m.ReadRow(**ASKED, key=b"k", within=0),
+        m.ReadRows(**ASKED, part=Slice(5, LONG), within=3),
+        m.WriteRow(**ASKED, key=b"k", edits=(), attempt=Attempt(Version(1, 2))),
+        m.WriteRow(
+            **ASKED,
+            key=b"k",
+            edits=(Edit("f", None, b"n", bytes((16 << 20) + 1)),),
+            attempt=Attempt(Version(1, 2)),
+        ),
+        between(m.AskParts(**ROW, questions=(SectionQuestion(family="f", names=(LONG,)),))),
+    ],
+    ids=name_of,
+)
+def test_what_is_over_a_limit_is_refused(message: ToStore) -> None:
+    with pytest.raises(RemoteProtocolError):
+        decode_to_store(encode_store(message, FIRST_VERSION), FIRST_VERSION)
+
+
+def test_a_message_that_is_too_large_is_not_sent() -> None:
+    state = RowState(entries=tuple(("f", b"%d" % i, bytes(16 << 20)) for i in range(4)))
+    with pytest.raises(LocalProtocolError, match=str(STORE_BYTES)):
+        encode_store(between(m.MergeState(**ROW, state=state)), FIRST_VERSION)
+
+
+def test_an_older_version_knows_no_stores() -> None:
+    with pytest.raises(LocalProtocolError, match="upgrade"):
+        encode_store(OpenStore(request=1), 1)
+    data = encode_store(OpenStore(request=1), FIRST_VERSION)
+    with pytest.raises(RemoteProtocolError, match="version 2"):
+        decode_to_store(b"\1" + data[1:], 1)
+
+
+HEAD = NodeDigest(1, 2, 3, 4, 5)
+GOSSIP = (
+    (GossipSyn(7, "n7:75", True, (HEAD,)), "0195a17307a56e373a3735c391950102030405"),
+    (
+        GossipAck(7, (NodeDelta(HEAD, 3, (StateEntry("load", b"x", 4),)),), (HEAD,)),
+        "0194a161079193950102030405039193a46c6f6164c401780491950102030405",
+    ),
+    (GossipEnd(7, ()), "0193a1650790"),
+)
+
+
+@pytest.mark.parametrize(("message", "data"), GOSSIP)
+def test_bytes_of_gossip_are_those_that_are_written_down(message: GossipMessage, data: str) -> None:
+    assert encode_gossip(message).hex() == data
+    assert decode_gossip(bytes.fromhex(data)) == message
+
+
+@given(st.binary(max_size=300))
+def test_noise_among_gossip_is_refused(noise: bytes) -> None:
+    with pytest.raises(RemoteProtocolError):
+        decode_gossip(noise)
