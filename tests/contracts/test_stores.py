@@ -1,9 +1,12 @@
 """Every store passes the contract of stores."""
 
+import asyncio
+from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from tenure.columns.backends.embedded import EmbeddedBackend
 from tenure.columns.engines.memory import MemoryEngine
@@ -11,6 +14,7 @@ from tenure.columns.opening import StoreOpening, open_store
 from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Table, by_name
 from tenure.testing.contracts.store import OpenTables, StoreContract
+from tests.unit.columns.node.ringed import TablesMade, form_ring, running, settings_of
 
 
 def open_memory(engine: MemoryEngine, *tables: Table) -> StoreOpening:
@@ -38,3 +42,16 @@ class TestStoreWithItsLogElsewhere(StoreContract):
         return partial(
             open_store, f"rocksdb:{tmp_path / 'store'}", sync="fast", log=tmp_path / "log"
         )
+
+
+@pytest.mark.asyncio
+class TestStoreOnThreeNodes(StoreContract):
+    """Real nodes over loopback; what makes tables is played by the test."""
+
+    @pytest_asyncio.fixture
+    async def open_tables(self, tmp_path: Path) -> AsyncIterator[OpenTables]:
+        nodes = settings_of(tmp_path)
+        form_ring(nodes)
+        loop = asyncio.get_running_loop()
+        async with running(nodes) as services:
+            yield lambda *tables: TablesMade(services, tables, loop)

@@ -34,6 +34,21 @@ app = App(
 )
 add_commands(app)
 
+app.command(
+    "tenure.cli.node:node",
+    name="node",
+    help="Run a node of a cluster: a part of the store, and a way to all of it.",
+    help_epilogue=EXAMPLE.format(
+        "columns node --cluster home --data ./n1 --secret ./secret -m http://127.0.0.1:7400"
+    ),
+)
+app.command(
+    "tenure.cli.up:up",
+    name="up",
+    help="Run a whole cluster on this host: a manager, and some nodes.",
+    help_epilogue=EXAMPLE.format("columns up --nodes 3"),
+)
+
 
 @app.command(help_epilogue=EXAMPLE.format("columns inspect rocksdb:/var/lib/app/mail"))
 def inspect(

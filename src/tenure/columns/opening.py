@@ -7,6 +7,8 @@ from types import TracebackType
 from typing import Any
 
 from tenure.base.names import shown
+from tenure.client.manager_url import checked
+from tenure.columns.backends.cluster import STORE_ROLE, ClusterBackend
 from tenure.columns.backends.contract import Backend, Fencing
 from tenure.columns.backends.embedded import EmbeddedBackend, Sync
 from tenure.columns.blocking import BlockingStore
@@ -15,6 +17,8 @@ from tenure.columns.engines.rocksdb import EngineOptions, RocksEngine
 from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Table, by_name
 from tenure.errors import ClosedError, ConfigurationError
+from tenure.transport.credentials import Credentials
+from tenure.transport.websocket import WebSocketTransport
 
 
 class StoreOpening:
@@ -70,6 +74,7 @@ def open_store(
 ) -> StoreOpening:
     """The store that `url` names, with these tables: enter it with `async with`, or `with`.
 
+    `columns:URL,URL,...` is a cluster of nodes, of which these are some: others are found by them.
     `rocksdb:PATH` is a directory, which is made where it is missing, and which one process has at a
     time; it needs the extra `columns`. `cassandra:HOST,HOST/KEYSPACE` is an Apache Cassandra or
     ScyllaDB; it needs the extra `cassandra`. `memory:` is gone with the process.
@@ -123,12 +128,24 @@ def _backend(
     if scheme == "cassandra":
         return _cassandra(url, tables, driver or {}, create=create, fence=fence)
     _check_absent("cassandra:HOST,HOST/KEYSPACE", create=create, fence=fence, driver=driver)
+    if scheme == "columns":
+        if sync != "normal":
+            raise ConfigurationError("sync is for a store in this process: leave it out")
+        return _cluster(rest, tables)
     if scheme == "memory" and not rest:
         return EmbeddedBackend(MemoryEngine, tables, sync)
     raise ConfigurationError(
         f"no store is called {shown(url)}: it is rocksdb:PATH, such as rocksdb:/var/lib/app/mail, "
+        "columns:http://HOST:PORT,http://HOST:PORT for nodes of ours, "
         "cassandra:HOST,HOST/KEYSPACE, or memory:, which is gone with its process"
     )
+
+
+def _cluster(nodes: str, tables: tuple[Table, ...]) -> Backend:
+    source, example = "the URL of the store", "columns:http://n1:7500,http://n2:7500"
+    urls = [checked(source, node, "a node", example) for node in nodes.split(",")]
+    transport = WebSocketTransport(STORE_ROLE, Credentials.from_environment())
+    return ClusterBackend(urls, tables, transport)
 
 
 def _check_absent(where: str, **arguments: object) -> None:

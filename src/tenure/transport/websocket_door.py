@@ -33,12 +33,15 @@ _log = logging.getLogger("tenure.transport")
 
 
 class WebSocketDoor:
-    """A `Door` over aiohttp, at `path`."""
+    """A `Door` over aiohttp, at `path`, for messages of so many bytes at most."""
 
     is_reachable = True
 
-    def __init__(self, path: str, credentials: Credentials = NOTHING) -> None:
+    def __init__(
+        self, path: str, credentials: Credentials = NOTHING, most_bytes: int = REQUEST_BYTES
+    ) -> None:
         self._path = path
+        self._most_bytes = most_bytes
         self._credentials = credentials
         self._open: dict[_DoorConnection, None] = {}
         self._listener: Listener
@@ -88,10 +91,10 @@ class WebSocketDoor:
         try:
             version = agreed(each.strip() for each in offered)
         except RemoteProtocolError as error:
-            socket = await _accepted(request)
+            socket = await _accepted(request, self._most_bytes)
             await socket.close(code=WSCloseCode.PROTOCOL_ERROR, message=_cut(str(error)))
             return socket
-        socket = await _accepted(request, subprotocol(version))
+        socket = await _accepted(request, self._most_bytes, subprotocol(version))
         if transport is not None:
             await self._carry(socket, transport, version)
         return socket
@@ -148,22 +151,27 @@ class _DoorConnection:
 class _DoorSocket(web.WebSocketResponse):
     """One that says why, too, when a message was too large: aiohttp gives only a code."""
 
+    most_bytes = REQUEST_BYTES
+
     async def close(
         self, *, code: int = WSCloseCode.OK, message: bytes = b"", drain: bool = True
     ) -> bool:
         if code == WSCloseCode.MESSAGE_TOO_BIG and not message:
-            message = f"a message of more than {REQUEST_BYTES} bytes".encode()
+            message = f"a message of more than {self.most_bytes} bytes".encode()
         return await super().close(code=code, message=message, drain=drain)
 
 
-async def _accepted(request: web.Request, *protocols: str) -> web.WebSocketResponse:
+async def _accepted(
+    request: web.Request, most_bytes: int, *protocols: str
+) -> web.WebSocketResponse:
     socket = _DoorSocket(
         protocols=protocols,
-        max_msg_size=REQUEST_BYTES + 1,  # aiohttp takes less than it
+        max_msg_size=most_bytes + 1,  # aiohttp takes less than it
         compress=False,  # frames are made without aiohttp
         heartbeat=HEARTBEAT_SECONDS,
         timeout=CLOSE_SECONDS,
     )
+    socket.most_bytes = most_bytes
     await socket.prepare(request)
     return socket
 

@@ -1,0 +1,152 @@
+"""`tenure columns node`: run a node of the store in this process, until a signal ends it."""
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from tenure.base.hosts import is_loopback
+from tenure.cli.asking import ManagerUrls
+from tenure.cli.manager import loop_factory, raise_file_limit
+from tenure.client.managers import VARIABLE
+from tenure.columns.node.node_service import NodeService, NodeSettings
+from tenure.errors import ConfigurationError
+from tenure.transport.credentials import Credentials
+from tenure.transport.datagram import host_and_port
+
+Flag = Annotated[bool, Parameter(negative="")]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class NodeOptions:
+    """The options of `tenure columns node`."""
+
+    cluster: str
+    "The name of the cluster, as `tenure columns create` made it."
+    data: Path
+    "The node's directory. It is made where it is missing, and an empty one is a new node."
+    secret: Path
+    "A file with the cluster's secret, the same for all nodes; make it with openssl rand -hex 32."
+    manager: ManagerUrls = None
+    seeds: str = ""
+    "Where some nodes hear each other, HOST:PORT,HOST:PORT."
+    seeds_file: Path | None = None
+    "A file with such an address on each line."
+    host: str = "127.0.0.1"
+    "The address to listen on."
+    port: int = 7500
+    "The port to listen on, for requests (TCP) and for other nodes (UDP); 0 takes a free one."
+    advertise: str = ""
+    "The host by which others reach this node; without it that of --host."
+    name: str = ""
+    "What the node is called; by default its host and port."
+    rack: str = "rack"
+    "The rack that it is in."
+    datacentre: str = "datacentre"
+    "The data centre that it is in."
+    insecure: Flag = False
+    "Listen on an address that other machines reach, and trust everybody there."
+
+
+def node(
+    *,
+    options: NodeOptions,
+    log_level: Literal["debug", "info", "warning", "error"] = "warning",
+    json_: Annotated[Flag, Parameter(name="--json")] = False,
+) -> None:
+    """Run a node of a cluster: a part of the store, and a way to all of it.
+
+    Parameters
+    ----------
+    log_level
+        How much is logged, to standard error; warnings by default.
+    json_
+        Report what happens as JSON, an object a line; the first has the URL.
+    """
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=log_level.upper())
+    credentials = Credentials.from_environment()
+    service = NodeService(settings_of(options, credentials), credentials)
+    raise_file_limit()
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(_run(service, as_json=json_))
+
+
+def settings_of(options: NodeOptions, credentials: Credentials) -> NodeSettings:
+    """What is meant. Raises ConfigurationError."""
+    is_safe = is_loopback(options.host) or options.insecure
+    if not is_safe and not (credentials.mutual and credentials.listens_with_tls):
+        raise ConfigurationError(
+            f"{options.host} can be reached from other machines, and whoever reaches a node can "
+            "read and write everything: give it certificates and demand them of others "
+            "(TENURE_CERT, TENURE_KEY, TENURE_CA, TENURE_MUTUAL_TLS=1), listen on 127.0.0.1, or "
+            "say with --insecure that everybody on that network is trusted"
+        )
+    if options.host in ("0.0.0.0", "::") and not options.advertise:  # noqa: S104 - it is refused
+        raise ConfigurationError(
+            f"{options.host} stands for every address of this machine, and others need one that "
+            "they can reach: name it with --advertise HOST"
+        )
+    managers = options.manager or [each for each in os.environ.get(VARIABLE, "").split(",") if each]
+    return NodeSettings(
+        cluster=options.cluster,
+        data=options.data.expanduser(),
+        secret=options.secret.expanduser(),
+        managers=tuple(managers),
+        seeds=seeds_of(options.seeds, options.seeds_file),
+        host=options.host,
+        port=options.port,
+        advertise=options.advertise,
+        name=options.name,
+        rack=options.rack,
+        datacentre=options.datacentre,
+    )
+
+
+def seeds_of(listed: str, file: Path | None) -> tuple[str, ...]:
+    """The addresses in an argument and in a file. Raises ConfigurationError."""
+    lines = listed.split(",")
+    if file is not None:
+        try:
+            text = file.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigurationError(f"the seeds in {file} cannot be read: {error}") from error
+        lines += [line.partition("#")[0] for line in text.splitlines()]
+    seeds = dict.fromkeys(line.strip() for line in lines if line.strip())
+    for seed in seeds:
+        host_and_port(seed)
+    return tuple(seeds)
+
+
+async def _run(service: NodeService, *, as_json: bool) -> None:
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopping.set)
+    async with service:
+        _tell(
+            as_json,
+            {"event": "listening", "url": service.url, "pid": os.getpid()},
+            f"a node of {service.settings.cluster!r} listens at {service.url}",
+        )
+        ends = [asyncio.create_task(stopping.wait()), asyncio.create_task(service.wait())]
+        try:
+            done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            for end in done:
+                end.result()
+        finally:
+            for end in ends:
+                end.cancel()
+            await asyncio.wait(ends)
+    _tell(as_json, {"event": "stopped"}, "stopped")
+
+
+def _tell(as_json: bool, event: dict[str, object], text: str) -> None:  # noqa: FBT001 - a switch
+    print(json.dumps(event) if as_json else text, file=sys.stdout, flush=True)

@@ -1,0 +1,192 @@
+"""`tenure columns up`: a manager and some nodes on this host, until a signal ends them.
+
+Each is a process of its own, started with the very commands that a user would type, so that any of
+them can be killed, looked at and started again. What they keep is in one directory, and the next
+`up` there goes on with it.
+"""
+
+import asyncio
+import json
+import secrets
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from tenure.cli.asking import ask
+from tenure.cli.output import say
+from tenure.errors import ConfigurationError, NoManager, TenureError
+from tenure.protocol.topology.answers import RingRead
+
+Flag = Annotated[bool, Parameter(negative="")]
+START_SECONDS = 30.0
+END_SECONDS = 10.0
+MOST_REPLICAS = 3
+MOST_NODES = 16
+
+
+class HomeCluster:
+    """The processes."""
+
+    def __init__(self, data: Path, cluster: str, nodes: int, port: int) -> None:
+        self.data = data
+        self.cluster = cluster
+        self.nodes = nodes
+        self.port = port
+        self._running: dict[str, asyncio.subprocess.Process] = {}
+
+    def command(self, name: str) -> list[str]:
+        """What starts the process of that name, as a user types it."""
+        tenure = [sys.executable, "-m", "tenure"]
+        if name == "manager":
+            journal = f"sqlite:{self.data / 'journal.sqlite'}"
+            return [*tenure, "manager", "--port", str(self.port), "--journal", journal, "--json"]
+        number = int(name.removeprefix("node-"))
+        return [
+            *(*tenure, "columns", "node", "--cluster", self.cluster, "--name", name),
+            *("--data", str(self.data / name), "--secret", str(self.data / "secret")),
+            *("--manager", self.manager, "--port", str(self.port + number), "--json"),
+        ]
+
+    @property
+    def manager(self) -> str:
+        """Its URL."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """That of the store."""
+        ports = range(self.port + 1, self.port + 1 + self.nodes)
+        return "columns:" + ",".join(f"http://127.0.0.1:{port}" for port in ports)
+
+    async def start(self) -> None:
+        """Start all, and wait until the ring is formed. Raises TenureError."""
+        self.data.mkdir(parents=True, exist_ok=True)
+        secret = self.data / "secret"
+        if not secret.exists():
+            secret.touch(0o600)
+            secret.write_text(secrets.token_hex(32), "ascii")
+        await self._launch("manager")
+        body = {
+            "name": self.cluster,
+            "placement": str(min(self.nodes, MOST_REPLICAS)),
+            "first_nodes": self.nodes,
+        }
+        await self._until(lambda: self._is_made(body))
+        for number in range(1, self.nodes + 1):
+            await self._launch(f"node-{number}")
+        await self._until(self._is_formed)
+
+    def _is_made(self, body: dict[str, object]) -> bool:
+        try:
+            ask([self.manager], "/v1/clusters", body)
+        except NoManager:
+            return False
+        return True
+
+    def _is_formed(self) -> bool:
+        reply = ask([self.manager], f"/v1/clusters/{self.cluster}/ring")
+        return bool(reply.read(RingRead).ranges)
+
+    async def _launch(self, name: str) -> None:
+        with (self.data / f"{name}.log").open("ab") as log:
+            self._running[name] = await asyncio.create_subprocess_exec(
+                *self.command(name), stdout=log, stderr=log, start_new_session=True
+            )
+
+    async def _until(self, holds: Callable[[], bool]) -> None:
+        until = time.monotonic() + START_SECONDS
+        while not await asyncio.to_thread(holds):
+            for name, process in self._running.items():
+                if process.returncode is not None:
+                    raise TenureError(f"{name} has ended: {self.last_words(name)}")
+            if time.monotonic() > until:
+                raise TenureError(f"it takes too long; the logs are in {self.data}")
+            await asyncio.sleep(0.1)
+
+    def last_words(self, name: str) -> str:
+        """What the log of a process ends with."""
+        lines = (self.data / f"{name}.log").read_text(errors="replace").splitlines()
+        return lines[-1] if lines else "it has said nothing"
+
+    def pids(self) -> dict[str, int]:
+        """By name."""
+        return {name: process.pid for name, process in self._running.items()}
+
+    async def watch(self) -> None:
+        """Say of each process that ends how to start it again."""
+
+        async def follow(name: str, process: asyncio.subprocess.Process) -> None:
+            await process.wait()
+            say(f"{name} has ended ({self.last_words(name)}); the others go on. To start it again:")
+            say(f"  {shlex.join(self.command(name))}")
+
+        await asyncio.gather(*(follow(*each) for each in self._running.items()))
+        await asyncio.Event().wait()
+
+    async def end(self) -> None:
+        """End all that run: nodes first."""
+        for name, process in reversed(self._running.items()):
+            with suppress(ProcessLookupError):
+                process.terminate()
+            try:
+                await asyncio.wait_for(process.wait(), END_SECONDS)
+            except TimeoutError:
+                say(f"{name} does not end, and is killed")
+                process.kill()
+                await process.wait()
+
+
+def up(
+    *,
+    nodes: int = 3,
+    data: Path = Path("tenure-columns"),
+    cluster: str = "home",
+    port: int = 7499,
+    json_: Annotated[Flag, Parameter(name="--json")] = False,
+) -> None:
+    """Run a whole cluster on this host: a manager, and some nodes.
+
+    Parameters
+    ----------
+    nodes
+        How many nodes.
+    data
+        The directory of all that they keep, and of their logs.
+    cluster
+        The name of the cluster.
+    port
+        The manager's port; the nodes have those behind it.
+    json_
+        Say where everything is as JSON, in one line.
+    """
+    if not 1 <= nodes <= MOST_NODES:
+        raise ConfigurationError(f"--nodes {nodes}: one host can have 1 to {MOST_NODES}")
+    asyncio.run(_run(HomeCluster(data.expanduser().resolve(), cluster, nodes, port), as_json=json_))
+
+
+async def _run(home: HomeCluster, *, as_json: bool) -> None:
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopping.set)
+    try:
+        await home.start()
+        if as_json:
+            found = {"url": home.url, "manager": home.manager, "pids": home.pids()}
+            print(json.dumps(found), flush=True)
+        else:
+            say(f"the store is at {home.url}")
+            say(f"the manager is at {home.manager}; all is kept in {home.data}")
+            say(", ".join(f"{name} is process {pid}" for name, pid in home.pids().items()))
+        watching = asyncio.create_task(home.watch())
+        await stopping.wait()
+        watching.cancel()
+    finally:
+        await home.end()

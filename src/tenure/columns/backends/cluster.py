@@ -1,0 +1,392 @@
+"""The backend on a cluster of ours: any node coordinates, and another one where that is gone.
+
+A handle keeps a connection to one node and goes on to the next when it breaks. What was asked and
+not answered is asked again there. A write may have been applied by then. A first attempt begins
+anew with a later time, as if it had been outrun by itself (R4): the same one again might come to
+lie below what was acknowledged before it began. A repeat stays the repeat that it is.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from tenure.columns.requests import (
+    ColumnRead,
+    PageRead,
+    RowMutation,
+    RowRead,
+    ScanRead,
+    SupersRead,
+)
+from tenure.columns.results import FoundRow, RowPage
+from tenure.columns.tables import Table
+from tenure.errors import (
+    ConfigurationError,
+    LocalProtocolError,
+    NotEnoughReplicas,
+    Overloaded,
+    SchemaError,
+    StoreError,
+    TenureError,
+    Unreachable,
+    WriteUnknown,
+)
+from tenure.protocol.replication.admission import Attempt, Outranked, Outrun, Refused
+from tenure.protocol.replication.layout import FamilyShape
+from tenure.protocol.replication.limits import PAGE_COLUMNS
+from tenure.protocol.replication.messages import (
+    Adopted,
+    AdoptRow,
+    ClientRequest,
+    Failed,
+    NotWritten,
+    PageFound,
+    ReadColumn,
+    ReadPage,
+    ReadRow,
+    ReadRows,
+    ReadSupers,
+    RowFound,
+    RowsFound,
+    RowWritten,
+    SupersFound,
+    WholeRow,
+    WriteRow,
+)
+from tenure.protocol.replication.openings import OpenStore, StoreOpened, TableMissing
+from tenure.protocol.replication.pages import CellPage, FoundCell, Slice, SuperPage
+from tenure.protocol.topology.tables import TableRecord
+from tenure.transport.contract import Role, Transport
+from tenure.wire.columns import ToStoreClient, decode_to_store_client, encode_store
+
+Asked: TypeAlias = OpenStore | ClientRequest
+PATIENCE_SECONDS = 15.0
+"""What a request may take in all: a node gives it up after five seconds, and others are tried."""
+PAUSE_SECONDS = 0.2
+"""Before a node is tried again, where none is left that was not."""
+REQUEST_BITS = 52
+STORE_PATH = "/v1/store"
+WAITING = 4_096
+"""Messages that wait for one connection. A node that is slow is asked by many requests at once."""
+STORE_ROLE: Role[ToStoreClient] = Role(STORE_PATH, decode_to_store_client, encode_store, WAITING)
+"""As what clients speak to nodes, and nodes to each other."""
+
+
+class _Waiting:
+    """A request that is not answered."""
+
+    def __init__(self, asked: Asked, node: str) -> None:
+        self.asked = asked
+        self.node = node
+        self.answer: asyncio.Future[ToStoreClient | None] = (
+            asyncio.get_running_loop().create_future()
+        )
+        """None: the connection is lost."""
+
+
+class ClusterBackend:
+    """See `Backend`. `nodes` are URLs of some of the nodes."""
+
+    def __init__(
+        self,
+        nodes: Sequence[str],
+        tables: Sequence[Table],
+        transport: Transport[ToStoreClient],
+        patience_seconds: float = PATIENCE_SECONDS,
+    ) -> None:
+        self._patience_seconds = patience_seconds
+        self._nodes = list(nodes)
+        self._tables = tables
+        self._transport = transport
+        self._waiting: dict[int, _Waiting] = {}
+        self._request = random.getrandbits(REQUEST_BITS)
+        self._node = random.choice(self._nodes)  # noqa: S311 - so that handles spread
+        self._tries = time.time_ns() // 1_000
+        """To adopt a row. Another handle may have tried before, under the same lease."""
+        self._lost: dict[str, str] = {}
+        """By node: why the last connection to it broke."""
+        self._losses = 0
+        """Since a node has answered; that was at `_heard_at`."""
+        self._heard_at = 0.0
+
+    # --- opening ---
+
+    async def open(self) -> None:
+        """See `Backend.open`."""
+        self._heard_at = asyncio.get_running_loop().time()
+        self._transport.start(self._on_answer, self._on_lost)
+        try:
+            opened = await self._open({table.name: table.record() for table in self._tables})
+        except BaseException:
+            await self._transport.close()
+            raise
+        self._nodes = list(dict.fromkeys((*self._nodes, *opened.addresses)))
+
+    async def _open(self, tables: Mapping[str, TableRecord]) -> StoreOpened:
+        answer = await self._ask(OpenStore(request=0, tables=dict(tables)))
+        if isinstance(answer, TableMissing):
+            raise SchemaError(f"the table {answer.table!r} cannot be used: {answer.detail}")
+        if not isinstance(answer, StoreOpened):
+            raise _failure(answer)
+        return answer
+
+    async def records(self) -> Mapping[str, TableRecord]:
+        """See `Backend.records`."""
+        return (await self._open({})).tables
+
+    async def close(self) -> None:
+        """See `Backend.close`."""
+        await self._transport.close()
+        for waiting in self._waiting.values():
+            waiting.answer.cancel()
+
+    # --- asking ---
+
+    def _draw(self) -> int:
+        self._request += 1
+        return self._request
+
+    def _draw_try(self) -> int:
+        self._tries += 1
+        return self._tries
+
+    def _on_answer(self, node: str, answer: ToStoreClient) -> None:
+        self._losses, self._heard_at = 0, asyncio.get_running_loop().time()
+        waiting = self._waiting.get(answer.request)
+        if waiting is not None and not waiting.answer.done():
+            waiting.answer.set_result(answer)
+
+    def _on_lost(self, node: str, why: str) -> None:
+        self._lost[node] = why
+        self._losses += 1
+        for waiting in self._waiting.values():
+            if waiting.node == node and not waiting.answer.done():
+                waiting.answer.set_result(None)
+        if self._node == node:
+            self._go_on(node)
+
+    def _go_on(self, node: str) -> None:
+        """To the next one."""
+        at = self._nodes.index(node) if node in self._nodes else 0
+        self._node = self._nodes[(at + 1) % len(self._nodes)]
+
+    async def _ask(self, asked: Asked) -> ToStoreClient:
+        """The answer, of whichever node gives one. Raises Unreachable, Overloaded, WriteUnknown."""
+        is_overloaded = False
+        try:
+            async with asyncio.timeout(self._patience_seconds):
+                while True:
+                    is_overloaded = False
+                    answer = await self._ask_once(asked)
+                    is_overloaded = isinstance(answer, Failed) and answer.why == "overloaded"
+                    if answer is not None and not is_overloaded:
+                        return answer
+                    if isinstance(asked, WriteRow) and answer is None:
+                        if asked.attempt.kind == "first":
+                            return await self._outrun_by_itself(asked)
+                    elif isinstance(asked, AdoptRow):  # one try is refused after itself
+                        asked = msgspec.structs.replace(asked, attempt=self._draw_try())
+                    if is_overloaded or self._losses >= len(self._nodes):
+                        await asyncio.sleep(PAUSE_SECONDS)
+        except TimeoutError:
+            if is_overloaded:
+                raise Overloaded(
+                    "the nodes have too many requests under way; this one was not begun. Ask less "
+                    "at once, or again later"
+                ) from None
+            raise self._silence(asked) from None
+
+    async def _outrun_by_itself(self, asked: WriteRow) -> NotWritten:
+        """The connection broke, and nobody knows who has applied the attempt.
+
+        Repeating it could put it below what was acknowledged in the meantime, and before it began.
+        So the write begins anew above it, as where replicas have said so (R4).
+        """
+        if self._losses >= len(self._nodes):
+            await asyncio.sleep(PAUSE_SECONDS)
+            now = asyncio.get_running_loop().time()
+            if now - self._heard_at > self._patience_seconds:
+                raise self._silence(asked)
+        return NotWritten(request=asked.request, refused=Outrun(asked.attempt.version))
+
+    def _silence(self, asked: Asked) -> TenureError:
+        said = "; ".join(f"{node}: {why}" for node, why in self._lost.items())
+        if isinstance(asked, WriteRow):
+            return WriteUnknown(
+                f"no node has answered for {self._patience_seconds:.0f} s, and some may have the "
+                f"write: repeat it ({said or ', '.join(self._nodes)})"
+            )
+        return Unreachable(
+            f"no node of the store answers ({said or ', '.join(self._nodes)}): do they run?"
+        )
+
+    async def _ask_once(self, asked: Asked) -> ToStoreClient | None:
+        node = self._node
+        request = self._draw()
+        asked = msgspec.structs.replace(asked, request=request)
+        waiting = self._waiting[request] = _Waiting(asked, node)
+        try:
+            self._transport.send(node, asked)
+            return await waiting.answer
+        except LocalProtocolError as error:
+            raise ConfigurationError(f"the request is too large: {error}") from error
+        finally:
+            del self._waiting[request]
+
+    # --- writing ---
+
+    async def write(self, mutation: RowMutation, attempt: Attempt) -> Refused | None:
+        """See `Backend.write`."""
+        answer = await self._ask(
+            WriteRow(
+                request=0,
+                table=mutation.table.name,
+                level=mutation.level,
+                key=mutation.key,
+                edits=tuple(mutation.edits),
+                attempt=attempt,
+            )
+        )
+        match answer:
+            case RowWritten():
+                return None
+            case NotWritten(refused=refused):
+                return refused
+            case _:
+                raise _failure(answer)
+
+    async def adopt(self, table: Table, key: bytes, number: int, journal: int) -> Outranked | None:
+        """See `Backend.adopt`."""
+        answer = await self._ask(
+            AdoptRow(
+                request=0,
+                table=table.name,
+                key=key,
+                number=number,
+                journal=journal,
+                attempt=self._draw_try(),
+            )
+        )
+        if isinstance(answer, Adopted):
+            return answer.refused
+        raise _failure(answer)
+
+    # --- reading ---
+
+    async def column(self, asked: ColumnRead) -> FoundCell | None:
+        """See `Backend.column`."""
+        answer = await self._ask(
+            ReadColumn(
+                request=0,
+                table=asked.table.name,
+                level=asked.level,
+                key=asked.key,
+                family=asked.family.name,
+                super=asked.super,
+                name=asked.name,
+            )
+        )
+        if isinstance(answer, PageFound):
+            return answer.page.cells[0] if answer.page.cells else None
+        raise _failure(answer)
+
+    async def page(self, asked: PageRead) -> CellPage:
+        """See `Backend.page`."""
+        answer = await self._ask(
+            ReadPage(
+                request=0,
+                table=asked.table.name,
+                level=asked.level,
+                key=asked.key,
+                family=asked.family.name,
+                super=asked.super,
+                part=asked.part,
+            )
+        )
+        if isinstance(answer, PageFound):
+            return answer.page
+        raise _failure(answer)
+
+    async def supers(self, asked: SupersRead) -> SuperPage:
+        """See `Backend.supers`."""
+        answer = await self._ask(
+            ReadSupers(
+                request=0,
+                table=asked.table.name,
+                level=asked.level,
+                key=asked.key,
+                family=asked.family.name,
+                part=asked.part,
+                within=asked.within,
+            )
+        )
+        if isinstance(answer, SupersFound):
+            return answer.page
+        raise _failure(answer)
+
+    async def row(self, asked: RowRead) -> FoundRow:
+        """See `Backend.row`."""
+        answer = await self._ask(
+            ReadRow(
+                request=0,
+                table=asked.table.name,
+                level=asked.level,
+                key=asked.key,
+                within=asked.within,
+            )
+        )
+        if isinstance(answer, RowFound):
+            return _found_row(answer.row)
+        raise _failure(answer)
+
+    async def rows(self, asked: ScanRead) -> RowPage:
+        """See `Backend.rows`."""
+        answer = await self._ask(
+            ReadRows(
+                request=0,
+                table=asked.table.name,
+                level=asked.level,
+                part=asked.part,
+                within=asked.within,
+            )
+        )
+        if isinstance(answer, RowsFound):
+            return RowPage(tuple(_found_row(row) for row in answer.rows), answer.next)
+        raise _failure(answer)
+
+    async def warm(self, table: Table, key: bytes, families: Sequence[FamilyShape]) -> None:
+        """See `Backend.warm`. What is read by one node is read by its replicas."""
+        part = Slice(PAGE_COLUMNS)
+        for family in families:
+            if family.has_supers:
+                await self.supers(SupersRead(table, key, family, part, PAGE_COLUMNS, "one"))
+            else:
+                await self.page(PageRead(table, key, family, None, part, "one"))
+
+
+def _found_row(row: WholeRow) -> FoundRow:
+    return FoundRow(row.key, {**row.simple, **row.supers})
+
+
+def _failure(answer: ToStoreClient) -> TenureError:
+    if not isinstance(answer, Failed):
+        return StoreError(f"a node has answered with a {type(answer).__name__}: it is broken")
+    match answer.why:
+        case "too few replicas":
+            return NotEnoughReplicas(f"too few replicas are up, nothing was sent: {answer.detail}")
+        case "unknown":
+            return WriteUnknown(
+                f"too few replicas have answered in time: {answer.detail}; repeat it"
+            )
+        case "overloaded":
+            return Overloaded("the node has too many requests under way; nothing was begun")
+        case "no such table":
+            return SchemaError(
+                f"the cluster has no such table: {answer.detail}; open the store with it"
+            )
+        case _:
+            return NotEnoughReplicas(f"too few replicas have answered in time: {answer.detail}")

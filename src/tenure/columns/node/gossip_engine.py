@@ -1,0 +1,153 @@
+"""What runs a node's gossiper: its datagrams, and what the rest of the node makes of the news."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from random import Random
+from typing import assert_never
+
+from tenure.base.noted import Noted
+from tenure.columns.node.node_directory import NodeDirectory
+from tenure.errors import RemoteProtocolError, StoreDamaged
+from tenure.protocol.gossip.gossiper import Gossiper
+from tenure.protocol.gossip.gossiper_events import (
+    GossiperAction,
+    GossiperConfig,
+    GossiperEvent,
+    GossiperView,
+    GossipHeard,
+    GossipPeer,
+    KeepPromises,
+    MembersKnown,
+    SendGossip,
+    StateSet,
+    TellAcquitted,
+    TellConvicted,
+    TellState,
+    TellWentBack,
+)
+from tenure.protocol.topology.records import NodeId, Topology
+from tenure.runtime.clock import Clock, boot_clock
+from tenure.runtime.driver import Driver
+from tenure.transport.datagram import Datagrams, Sealed
+from tenure.wire.gossip import decode_gossip, encode_gossip
+
+_log = logging.getLogger("tenure.columns")
+TOPOLOGY_KEY = "topology"
+VERSION_BYTES = 8
+
+
+class GossipEngine:
+    """Runs a `Gossiper` from `start` to `stop`.
+
+    `on_convicted` is told all that are convicted, each time that changes; `on_newer` who acts by a
+    higher version of the topology, and by which; `fail` what makes going on impossible.
+    """
+
+    def __init__(
+        self,
+        directory: NodeDirectory,
+        datagrams: Datagrams,
+        on_convicted: Callable[[tuple[NodeId, ...]], None],
+        on_newer: Callable[[NodeId, int], None],
+        fail: Callable[[Exception], None],
+        clock: Clock = boot_clock,
+    ) -> None:
+        self._directory = directory
+        self._datagrams = datagrams
+        self._on_convicted = on_convicted
+        self._on_newer = on_newer
+        self._fail = fail
+        self._clock = clock
+        self._driver: Driver[GossiperEvent, GossiperAction] | None = None
+        self._down: dict[NodeId, None] = {}
+
+    def start(self, address: str, seeds: tuple[str, ...], random: Random) -> None:
+        """Begin to talk; datagrams are heard at `address` already."""
+        identity = self._directory.identity
+        config = GossiperConfig(
+            node=identity.node,
+            generation=identity.generation,
+            address=address,
+            promises=identity.promises,
+            seeds=tuple(seed for seed in seeds if seed != address),
+            known=self._directory.known(),
+        )
+        self.machine = Gossiper(config, random)
+        self._driver = Driver(self.machine, self._clock, self._perform, fail=self._fail)
+        self._driver.start()
+
+    async def stop(self) -> None:
+        """Say nothing more."""
+        driver, self._driver = self._driver, None
+        if driver is not None:
+            driver.stop()
+        await self._datagrams.close()
+
+    def heard(self, address: str, sealed: Sealed) -> None:
+        """A datagram has come."""
+        try:
+            message = decode_gossip(sealed.data)
+        except RemoteProtocolError:
+            self._datagrams.dropped["malformed"] += 1
+            return
+        self._post(GossipHeard(address, message, sealed.ahead_us))
+
+    def _post(self, event: GossiperEvent) -> None:
+        if self._driver is not None:
+            self._driver.post(event)
+
+    def say(self, key: str, value: bytes) -> None:
+        """Have all others know it."""
+        self._post(StateSet(key, value))
+
+    def follow(self, topology: Topology) -> None:
+        """These nodes there are, and by this version the node acts."""
+        nodes = (*topology.nodes, *topology.waiting)
+        peers = tuple(GossipPeer(node.id, node.gossip) for node in nodes if node.gossip)
+        self._post(MembersKnown(peers, tuple(node.id for node in topology.removed)))
+        self.say(TOPOLOGY_KEY, topology.version.to_bytes(VERSION_BYTES))
+        for node in [node for node in self._down if topology.is_removed(node)]:
+            del self._down[node]
+
+    def view(self) -> GossiperView:
+        """What is known now."""
+        return self.machine.view(self._clock())
+
+    def _perform(self, action: GossiperAction) -> None:
+        match action:
+            case SendGossip(address=address, message=message):
+                self._datagrams.send(address, encode_gossip(message))
+            case TellConvicted(node=node) | TellWentBack(node=node):
+                self._give_up(node)
+            case TellAcquitted(node=node):
+                self._down.pop(node, None)
+                self._on_convicted(tuple(self._down))
+            case TellState(node=node, key=key, value=value):
+                if key == TOPOLOGY_KEY and len(value) == VERSION_BYTES:
+                    self._on_newer(node, int.from_bytes(value))
+            case KeepPromises(known=known):
+                kept = self._directory.soon(self._directory.keep_known, known)
+                kept.add_done_callback(_log_failure)
+            case Noted():
+                _log.log(action.kind.level, "%s", action.text)
+            case _:
+                assert_never(action)
+
+    def _give_up(self, node: NodeId) -> None:
+        if node == self._directory.identity.node:
+            self._fail(
+                StoreDamaged(
+                    f"{self._directory.path} was put back to an earlier state: others know of "
+                    "promises that it has forgotten. Have the node replaced by a new one, with an "
+                    "empty directory: tenure columns replace"
+                )
+            )
+        else:
+            self._down[node] = None
+            self._on_convicted(tuple(self._down))
+
+
+def _log_failure(kept: "asyncio.Future[None]") -> None:
+    if error := kept.exception():
+        _log.warning("what others have promised is not kept: %s", error)

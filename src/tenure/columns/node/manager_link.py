@@ -1,0 +1,126 @@
+"""A node's connection to whoever leads the managers: it says what it is, and is told the topology.
+
+The request is complete and is repeated, so nothing has to be remembered of what was lost. A node
+that is part of the ring needs no manager: it goes on by the topology that it has (R14).
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from tenure.errors import ConfigurationError, StoreDamaged, TenureError
+from tenure.protocol.lease.messages import Standby
+from tenure.protocol.topology.messages import NodeRefused, NodeRequest, TopologyTold
+from tenure.protocol.topology.records import Topology
+from tenure.transport.contract import Role, Transport
+from tenure.wire.topology import ManagerToNode, decode_to_node, encode_topology
+
+_log = logging.getLogger("tenure.columns")
+NODE_ROLE: Role[ManagerToNode] = Role("/v1/node", decode_to_node, encode_topology)
+ASK_SECONDS = 2.0
+LOOK_SECONDS = 0.3
+"""Between two managers that do not lead, or do not answer."""
+
+
+class MakesRequests(Protocol):
+    """Who knows what a node has to say."""
+
+    def __call__(self, sequence: int) -> NodeRequest:
+        """The request of that number."""
+        ...
+
+
+class ManagerLink:
+    """Asks, from `start` to `stop`. `fail` is called where the node may not take part."""
+
+    def __init__(
+        self,
+        managers: Sequence[str],
+        transport: Transport[ManagerToNode],
+        request: MakesRequests,
+        told: Callable[[Topology], None],
+        fail: Callable[[Exception], None],
+    ) -> None:
+        self._managers = list(managers)
+        self._transport = transport
+        self._request = request
+        self._told = told
+        self._fail = fail
+        self._sequence = 0
+        self._at = 0
+        self._leader = self._managers[0]
+        self._asking: asyncio.Task[None] | None = None
+        self._poked = asyncio.Event()
+        self._answered = False
+
+    @property
+    def leader(self) -> str:
+        """The manager that is asked."""
+        return self._leader
+
+    def start(self) -> None:
+        """Begin."""
+        self._transport.start(self._on_said, self._on_lost)
+        self._asking = asyncio.create_task(self._ask())
+
+    async def stop(self) -> None:
+        """Ask no more."""
+        if self._asking is not None:
+            self._asking.cancel()
+            await asyncio.wait([self._asking])
+            await self._transport.close()
+
+    def poke(self) -> None:
+        """Ask soon: there is something to say."""
+        self._poked.set()
+
+    async def _ask(self) -> None:
+        while True:
+            self._sequence += 1
+            self._answered = False
+            self._transport.send(self._leader, self._request(self._sequence))
+            self._poked.clear()
+            try:
+                await asyncio.wait_for(self._poked.wait(), ASK_SECONDS)
+            except TimeoutError:
+                if not self._answered:
+                    self._try_next()
+            await asyncio.sleep(LOOK_SECONDS)
+
+    def _try_next(self) -> None:
+        self._at = (self._at + 1) % len(self._managers)
+        self._leader = self._managers[self._at]
+
+    def _on_said(self, manager: str, message: ManagerToNode) -> None:
+        self._answered = True
+        match message:
+            case TopologyTold(topology=topology):
+                if topology is not None:
+                    self._told(topology)
+                elif message.wanted:
+                    self.poke()
+            case NodeRefused():
+                self._fail(refusal(message))
+            case Standby(leader=leader):
+                if leader is not None and leader != manager:
+                    self._leader = leader
+                else:
+                    self._try_next()
+                self.poke()
+
+    def _on_lost(self, manager: str, why: str) -> None:
+        _log.info("no connection to the manager at %s: %s", manager, why)
+        if manager == self._leader:
+            self._try_next()
+            self.poke()
+
+
+def refusal(refused: NodeRefused) -> TenureError:
+    """Why a node may not take part, and what to do."""
+    if refused.reason == "past":
+        return StoreDamaged(
+            f"{refused.detail}. The directory was put back to an earlier state, or another process "
+            "runs with it: have the node replaced by one with an empty directory"
+        )
+    return ConfigurationError(f"the manager refuses this node: {refused.detail}")

@@ -1,0 +1,154 @@
+"""The directory of a node: who it is, what topology it acts by, and its rows (R31).
+
+A node is its directory. Its id and its first token are drawn when that is made, and a disk that is
+empty is another node. Each start is a life of the node with a higher generation, kept before
+anybody hears of it. Files are written anew beside the old ones and put in their place, so that
+there is always a whole one.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from random import Random
+from typing import TypeVar
+
+import msgspec
+
+from tenure.base.names import shown
+from tenure.errors import ConfigurationError, StoreDamaged
+from tenure.protocol.gossip.messages import NodeDigest
+from tenure.protocol.topology.records import NodeId, Token, Topology
+from tenure.protocol.topology.ring import random_token
+from tenure.transport.datagram import SHORTEST_SECRET
+from tenure.wire.topology import packed_topology, read_topology
+
+K = TypeVar("K")
+IDENTITY = "node.json"
+TOPOLOGY = "topology"
+KNOWN = "known"
+ROWS = "rows"
+ID_BITS = 62
+
+
+class NodeIdentity(msgspec.Struct, frozen=True, kw_only=True):
+    """Who a node is."""
+
+    format: int = 1
+    cluster: str
+    node: NodeId
+    token: Token
+    generation: int = 0
+    """Of the life that began last."""
+    promises: int = 0
+    """How many horizons were promised in all lives (R26)."""
+
+
+class NodeDirectory:
+    """See above."""
+
+    def __init__(self, path: Path, identity: NodeIdentity) -> None:
+        self.path = path
+        self.identity = identity
+        self._thread = ThreadPoolExecutor(1, "tenure node directory")
+        """One: what is written later counts later."""
+
+    def soon(self, keep: Callable[[K], None], what: K) -> "asyncio.Future[None]":
+        """Have something kept in another thread, after all that came before it."""
+        return asyncio.get_running_loop().run_in_executor(self._thread, keep, what)
+
+    def close(self) -> None:
+        """Wait until all is kept."""
+        self._thread.shutdown()
+
+    @classmethod
+    def open(cls, path: Path, cluster: str, random: Random) -> "NodeDirectory":
+        """The directory of a node of `cluster`, made where it is missing; a new life begins.
+
+        Raises ConfigurationError where it is of another cluster, and StoreDamaged.
+        """
+        file = path / IDENTITY
+        try:
+            identity = msgspec.json.decode(file.read_bytes(), type=NodeIdentity)
+        except FileNotFoundError:
+            if path.exists() and any(path.iterdir()):
+                raise ConfigurationError(
+                    f"{path} is not empty, and not the directory of a node: there is no "
+                    f"{IDENTITY} in it. Name another directory"
+                ) from None
+            path.mkdir(parents=True, exist_ok=True)
+            identity = NodeIdentity(
+                cluster=cluster, node=random.getrandbits(ID_BITS) + 1, token=random_token(random)
+            )
+        except (msgspec.DecodeError, OSError) as error:
+            raise StoreDamaged(f"{file} cannot be read: {error}; restore it from a copy") from error
+        if identity.cluster != cluster:
+            raise ConfigurationError(
+                f"{path} is the directory of a node of the cluster {shown(identity.cluster)}, not "
+                f"of {shown(cluster)}: name that cluster, or another directory"
+            )
+        directory = cls(path, identity)
+        # Where the clock was put back, lives are counted on.
+        later = max(identity.generation + 1, time.time_ns() // 1_000_000)
+        directory.keep(msgspec.structs.replace(identity, generation=later))
+        return directory
+
+    def keep(self, identity: NodeIdentity) -> None:
+        """Have it on the disk."""
+        self._write(IDENTITY, msgspec.json.encode(identity))
+        self.identity = identity
+
+    def topology(self) -> Topology | None:
+        """By which the node acted last; None before it was told one."""
+        try:
+            data = (self.path / TOPOLOGY).read_bytes()
+        except FileNotFoundError:
+            return None
+        return read_topology(data, str(self.path / TOPOLOGY))
+
+    def keep_topology(self, topology: Topology) -> None:
+        """Have it on the disk."""
+        self._write(TOPOLOGY, packed_topology(topology))
+
+    def known(self) -> tuple[NodeDigest, ...]:
+        """What was heard of promises of others."""
+        try:
+            data = (self.path / KNOWN).read_bytes()
+            return msgspec.msgpack.decode(data, type=tuple[NodeDigest, ...])
+        except FileNotFoundError:
+            return ()
+        except msgspec.DecodeError as error:
+            raise StoreDamaged(f"{self.path / KNOWN} cannot be read: {error}") from error
+
+    def keep_known(self, known: tuple[NodeDigest, ...]) -> None:
+        """Have it on the disk."""
+        self._write(KNOWN, msgspec.msgpack.encode(known))
+
+    def _write(self, name: str, data: bytes) -> None:
+        beside = self.path / f"{name}.new"
+        with beside.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(self.path / name)
+        place = os.open(self.path, os.O_RDONLY)
+        try:
+            os.fsync(place)
+        finally:
+            os.close(place)
+
+
+def read_secret(path: Path) -> bytes:
+    """The cluster's secret in a file. Raises ConfigurationError for what cannot be one."""
+    try:
+        secret = path.read_bytes().strip()
+    except OSError as error:
+        raise ConfigurationError(f"the secret in {path} cannot be read: {error}") from error
+    if len(secret) < SHORTEST_SECRET:
+        raise ConfigurationError(
+            f"the secret in {path} has {len(secret)} bytes, and at least {SHORTEST_SECRET} are "
+            "needed: make one with `openssl rand -hex 32`, the same for all nodes"
+        )
+    return secret

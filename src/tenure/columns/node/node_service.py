@@ -1,0 +1,299 @@
+"""A whole node: its directory, its door, its datagrams, and the machines between them.
+
+    async with NodeService(settings) as node:
+        await node.wait()
+
+A node that has been part of its cluster before begins by the topology on its disk, and needs no
+manager for that. One that has not asks a manager until it is told one.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+from random import SystemRandom
+from typing import Self
+
+import aiohttp
+import msgspec
+
+from tenure.base.instants import seconds
+from tenure.columns.backends.cluster import STORE_PATH, STORE_ROLE
+from tenure.columns.engines.contract import StorageEngine
+from tenure.columns.engines.rocksdb import RocksEngine
+from tenure.columns.node.gossip_engine import GossipEngine
+from tenure.columns.node.manager_link import NODE_ROLE, ManagerLink
+from tenure.columns.node.node_directory import ROWS, NodeDirectory, read_secret
+from tenure.columns.node.store_engine import StoreEngine
+from tenure.columns.tables import check_same
+from tenure.errors import ConfigurationError, SchemaError
+from tenure.protocol.replication.openings import OpenStore, StoreOpened, TableMissing
+from tenure.protocol.topology.messages import NodeRequest
+from tenure.protocol.topology.records import Node, NodeId, Topology
+from tenure.protocol.topology.tables import TableRecord
+from tenure.transport.credentials import NOTHING, Credentials
+from tenure.transport.datagram import DatagramSeal, UdpDatagrams, host_and_port
+from tenure.transport.websocket import WebSocketTransport
+from tenure.transport.websocket_door import WebSocketDoor
+from tenure.wire.columns import STORE_BYTES, ToStoreClient
+
+_log = logging.getLogger("tenure.columns")
+TABLE_SECONDS = 10.0
+"""How long a client waits for a table to be made."""
+Answer = Callable[[ToStoreClient], None]
+
+
+class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What a node is told when it is started."""
+
+    cluster: str
+    data: Path
+    managers: tuple[str, ...] = ()
+    seeds: tuple[str, ...] = ()
+    """Where some nodes hear datagrams, "HOST:PORT"."""
+    secret: Path
+    """A file with what all nodes of the cluster have, and nobody else."""
+    host: str = "127.0.0.1"
+    port: int = 7500
+    advertise: str = ""
+    """The host by which others reach it; that of `host` without it."""
+    name: str = ""
+    rack: str = "rack"
+    datacentre: str = "datacentre"
+    patience_seconds: float = 5.0
+    """What a request may take. After that nobody knows what became of it (R9)."""
+
+
+def wall_us() -> int:
+    """Now, in microseconds since 1970."""
+    return time.time_ns() // 1_000
+
+
+class NodeService:
+    """See above. Raises ConfigurationError for what it cannot run with."""
+
+    def __init__(self, settings: NodeSettings, credentials: Credentials = NOTHING) -> None:
+        if not settings.managers and not settings.seeds:
+            raise ConfigurationError(
+                "a node must know somebody: name managers with --manager, or nodes with --seeds"
+            )
+        self.settings = settings
+        self._credentials = credentials
+        self._failed: asyncio.Future[None]
+        self._openings: list[tuple[OpenStore, Answer]] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._random = SystemRandom()
+        self.url = ""
+        self.gossip_address = ""
+        self._link: ManagerLink | None = None
+        self._storage: StorageEngine | None = None
+        self._http: aiohttp.ClientSession | None = None
+        self._has_started = False
+
+    # --- running ---
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._start()
+        except BaseException:
+            await self._stop()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stop()
+
+    async def wait(self) -> None:
+        """Wait until it cannot go on; raises why."""
+        await asyncio.shield(self._failed)
+
+    @property
+    def has_ring(self) -> bool:
+        """Whether the ring is formed, and this node is on it."""
+        if not self._has_started:
+            return False
+        topology = self.store.topology
+        return bool(topology.ranges) and topology.node(self.directory.identity.node) is not None
+
+    async def _start(self) -> None:
+        settings = self.settings
+        self._failed = asyncio.get_running_loop().create_future()
+        secret = read_secret(settings.secret)
+        self.directory = NodeDirectory.open(settings.data, settings.cluster, self._random)
+        self._storage = await asyncio.to_thread(RocksEngine.open, settings.data / ROWS)
+        transport = WebSocketTransport(STORE_ROLE, self._credentials)
+        self.store = StoreEngine(self.directory, self._storage, transport, wall_us, self.on_failed)
+        self.store.on_opening = self._on_opening
+        self.store.on_topology = self._on_topology
+        await self._listen(secret)
+        topology = self.directory.topology()
+        if topology is not None:
+            self._take_part(topology)
+        if settings.managers:
+            manager = WebSocketTransport(NODE_ROLE, self._credentials)
+            self._link = ManagerLink(
+                settings.managers, manager, self._request, self._on_told, self.on_failed
+            )
+            self._link.start()
+
+    async def _listen(self, secret: bytes) -> None:
+        settings, identity = self.settings, self.directory.identity
+        self._door = WebSocketDoor(STORE_PATH, self._credentials, STORE_BYTES)
+        bound = await self._door.open(f"{settings.host}:{settings.port}", self.store)
+        scheme, _, where = bound.partition("://")
+        port = where.rpartition(":")[2]
+        host = settings.advertise or settings.host
+        self.url = f"{scheme}://{host}:{port}"
+        # The cluster's id is not known before a manager has told it, so the seal has its name.
+        cluster = int.from_bytes(settings.cluster.encode()[:8].ljust(8), "big")
+        seal = DatagramSeal(secret, cluster, identity.node, identity.generation, wall_us)
+        self._datagrams = UdpDatagrams(seal)
+        self.gossip = GossipEngine(
+            self.directory,
+            self._datagrams,
+            self.store.tell_convicted,
+            self._on_newer,
+            self.on_failed,
+        )
+        heard = await self._datagrams.listen(f"{settings.host}:{port}", self.gossip.heard)
+        self.gossip_address = f"{host}:{host_and_port(heard)[1]}"
+
+    async def _stop(self) -> None:
+        self._failed.cancel()
+        for task in self._tasks:
+            task.cancel()
+        if self._link is not None:
+            await self._link.stop()
+        if self.url:
+            await self._door.close("this node stops")
+        if self.gossip_address:
+            await self.gossip.stop()
+        storage, self._storage = self._storage, None
+        if storage is not None:
+            await self.store.stop()
+            await asyncio.to_thread(storage.close)
+            await asyncio.to_thread(self.directory.close)
+        if self._http is not None:
+            await self._http.close()
+
+    def on_failed(self, error: Exception) -> None:
+        """It cannot go on."""
+        if not self._failed.done():
+            self._failed.set_exception(error)
+
+    # --- topology ---
+
+    def _take_part(self, topology: Topology) -> None:
+        self._has_started = True
+        self.gossip.start(self.gossip_address, self.settings.seeds, self._random)
+        patience_ns = seconds(self.settings.patience_seconds)
+        self.store.start(topology, self._random, patience_ns)
+
+    def _on_told(self, topology: Topology) -> None:
+        if self._has_started:
+            self.store.learn(topology)
+        else:
+            self.directory.keep_topology(topology)
+            self._take_part(topology)
+
+    def _on_newer(self, node: NodeId, version: int) -> None:
+        if self._has_started and version > self.store.topology.version:
+            self.store.ask_topology(node)
+
+    def _on_topology(self, topology: Topology) -> None:
+        self.gossip.follow(topology)
+        waiting, self._openings = self._openings, []
+        for opening, answer in waiting:
+            self._on_opening(opening, answer)
+        if self._link is not None:
+            self._link.poke()
+
+    def _request(self, sequence: int) -> NodeRequest:
+        settings, identity = self.settings, self.directory.identity
+        topology = self.store.topology if self._has_started else None
+        return NodeRequest(
+            cluster=settings.cluster,
+            cluster_id=topology.id if topology else 0,
+            node=Node(
+                id=identity.node,
+                name=settings.name or self.url.partition("://")[2],
+                address=self.url,
+                gossip=self.gossip_address,
+                rack=settings.rack,
+                datacentre=settings.datacentre,
+                token=identity.token,
+            ),
+            life=identity.generation,
+            sequence=sequence,
+            version=topology.version if topology else 0,
+            counter=identity.promises,
+        )
+
+    # --- clients ---
+
+    def _on_opening(self, opening: OpenStore, answer: Answer) -> None:
+        topology = self.store.topology
+        missing: dict[str, TableRecord] = {}
+        for name, declared in opening.tables.items():
+            kept = topology.tables.get(name)
+            try:
+                if kept is not None:
+                    check_same(name, kept, declared)
+            except SchemaError as error:
+                answer(TableMissing(request=opening.request, table=name, detail=str(error)))
+                return
+            if kept is None or not declared.families.keys() <= kept.families.keys():
+                missing[name] = declared
+        if missing:
+            self._begin_making(opening, answer, missing)
+        else:
+            answer(
+                StoreOpened(
+                    request=opening.request,
+                    cluster=topology.cluster,
+                    id=topology.id,
+                    addresses=tuple(node.address for node in topology.nodes),
+                    tables=topology.tables,
+                )
+            )
+
+    def _begin_making(
+        self, opening: OpenStore, answer: Answer, missing: dict[str, TableRecord]
+    ) -> None:
+        task = asyncio.get_running_loop().create_task(self._make(opening, answer, missing))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _make(
+        self, opening: OpenStore, answer: Answer, missing: dict[str, TableRecord]
+    ) -> None:
+        if self._link is None:
+            name = next(iter(missing))
+            detail = "this node knows no manager, who makes tables: start it with --manager"
+            answer(TableMissing(request=opening.request, table=name, detail=detail))
+            return
+        waiting = (opening, answer)
+        self._openings.append(waiting)  # it goes on when a topology has the tables
+        for name, record in missing.items():
+            detail = await self._make_table(self._link.leader, name, record)
+            if detail and waiting in self._openings:
+                self._openings.remove(waiting)
+                answer(TableMissing(request=opening.request, table=name, detail=detail))
+                return
+
+    async def _make_table(self, manager: str, name: str, record: TableRecord) -> str:
+        """Why it was not made; empty where it was."""
+        if self._http is None:
+            self._http = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(TABLE_SECONDS))
+        body = msgspec.json.encode({"name": name, "table": record})
+        try:
+            async with self._http.post(
+                f"{manager}/v1/clusters/{self.settings.cluster}/tables",
+                data=body,
+                headers={"Content-Type": "application/json", **self._credentials.headers(manager)},
+                ssl=self._credentials.to(manager) or True,
+            ) as said:
+                return "" if said.ok else (await said.text())[:500]
+        except (aiohttp.ClientError, TimeoutError) as error:
+            return f"the manager at {manager} does not answer: {str(error) or 'it takes too long'}"

@@ -1,0 +1,293 @@
+"""What runs the machine of a node: its replica, its door, and its connections to other nodes."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from functools import partial
+from itertools import count
+from random import Random
+from typing import assert_never
+
+from tenure.base.noted import Noted
+from tenure.columns.commits import GroupCommit
+from tenure.columns.engines.contract import EngineBusy, StorageEngine
+from tenure.columns.node.node_directory import NodeDirectory
+from tenure.columns.node_replica import NodeReplica
+from tenure.columns.tables import table_of
+from tenure.errors import LocalProtocolError, RemoteProtocolError, StoreError
+from tenure.protocol.replication.messages import AskTopology, NodeMessage
+from tenure.protocol.replication.node import StoreNode
+from tenure.protocol.replication.node_events import (
+    AnswerClient,
+    Convicted,
+    DelaysMeasured,
+    KeepTopology,
+    NodeAction,
+    NodeConfig,
+    NodeEvent,
+    NodeTold,
+    RunStep,
+    StepDone,
+    StepFailed,
+    StoreAsked,
+    Synced,
+    SyncUpTo,
+    TellNode,
+    TopologyKept,
+    TopologyLearned,
+)
+from tenure.protocol.replication.openings import OpenStore
+from tenure.protocol.topology.records import NodeId, Topology
+from tenure.runtime.clock import Clock, boot_clock
+from tenure.runtime.driver import Driver
+from tenure.transport.contract import Transport
+from tenure.transport.doors import Connection
+from tenure.wire.columns import (
+    ToStore,
+    ToStoreClient,
+    decode_to_store,
+    encode_store,
+)
+
+_log = logging.getLogger("tenure.columns")
+
+
+class StoreEngine:
+    """Runs a `StoreNode` from `start` to `stop`, and is the listener of its door.
+
+    `fail` is called with what makes going on impossible. `on_opening` is given what clients say
+    first, with the way to answer; `on_topology` each topology that counts from then on.
+    """
+
+    def __init__(
+        self,
+        directory: NodeDirectory,
+        storage: StorageEngine,
+        transport: Transport[ToStoreClient],
+        wall: Callable[[], int],
+        fail: Callable[[Exception], None],
+        clock: Clock = boot_clock,
+    ) -> None:
+        self._directory = directory
+        self.replica = NodeReplica(storage, wall)
+        self._transport = transport
+        self._fail = fail
+        self._clock = clock
+        self._driver: Driver[NodeEvent, NodeAction] | None = None
+        self._commits: GroupCommit
+        self._connections: dict[int, Connection] = {}
+        self._numbers: dict[Connection, int] = {}
+        self._drawn = count(1)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._syncs_to = 0
+        self.on_opening: Callable[[OpenStore, Callable[[ToStoreClient], None]], None]
+        self.on_topology: Callable[[Topology], None] = lambda _: None
+
+    # --- running ---
+
+    def start(self, topology: Topology, random: Random, patience_ns: int) -> None:
+        """Take part, under the topology that the directory has."""
+        self._commits = GroupCommit(self.replica.engine.sync)
+        self._open_tables(topology)
+        self.replica.load()
+        node = self._directory.identity.node
+        config = NodeConfig(node=node, topology=topology, patience_ns=patience_ns)
+        self.machine = StoreNode(config, random)
+        self._transport.start(self._on_answer, self._on_lost)
+        self._driver = Driver(self.machine, self._clock, self._perform, fail=self._fail)
+        self._driver.start()
+        self._on_topology(topology)
+
+    async def stop(self) -> None:
+        """Take part no more, and have all on the disk that was done."""
+        driver, self._driver = self._driver, None
+        if driver is None:
+            return
+        driver.stop()
+        await self._transport.close()
+        for task in self._tasks:
+            await asyncio.wait([task])
+        await self._commits.finish()
+
+    @property
+    def topology(self) -> Topology:
+        """By which the node acts."""
+        return self.machine.context.topology
+
+    def post(self, event: NodeEvent) -> None:
+        """Hand the machine an event, if it runs."""
+        if self._driver is not None:
+            self._driver.post(event)
+
+    def ask_topology(self, node: NodeId) -> None:
+        """Have a node say by which topology it acts."""
+        if self._driver is not None:
+            body = AskTopology(ticket=self.machine.context.draw_ticket())
+            self._tell(node, self._message(node, body))
+
+    def _message(self, node: NodeId, body: AskTopology) -> NodeMessage:
+        topology = self.topology
+        return NodeMessage(
+            cluster=topology.cluster,
+            id=topology.id,
+            sender=self._directory.identity.node,
+            receiver=node,
+            version=topology.version,
+            body=body,
+        )
+
+    # --- what the machine wants ---
+
+    def _perform(self, action: NodeAction) -> None:
+        match action:
+            case RunStep():
+                self._run(action)
+            case SyncUpTo(changes=changes):
+                self._sync(changes)
+            case TellNode(node=node, message=message):
+                self._tell(node, message)
+            case AnswerClient(client=client, answer=answer):
+                self._answer(client, answer)
+            case KeepTopology(topology=topology):
+                self._begin(self._keep(topology))
+            case Noted():
+                _log.log(action.kind.level, "%s", action.text)
+            case _:
+                assert_never(action)
+
+    def _run(self, run: RunStep) -> None:
+        try:
+            result, changes = self.replica.run(run.step)
+        except (StoreError, EngineBusy) as error:
+            _log.warning("the disk refuses: %s", str(error) or "it does not keep up")
+            self.post(StepFailed(run.ticket))
+        else:
+            self.post(StepDone(run.ticket, result, changes))
+
+    def _sync(self, changes: int) -> None:
+        if changes > self._syncs_to:
+            self._syncs_to = self.replica.changes
+            synced = self._commits.durable()
+            synced.add_done_callback(partial(self._on_synced, self._syncs_to))
+
+    def _on_synced(self, changes: int, synced: "asyncio.Future[None]") -> None:
+        error = synced.exception()
+        if isinstance(error, Exception):
+            self._fail(error)  # nobody knows what the disk has
+        else:
+            self.post(Synced(changes))
+
+    def _tell(self, node: NodeId, message: NodeMessage) -> None:
+        known = (*self.topology.nodes, *self.topology.waiting)
+        address = next((each.address for each in known if each.id == node), None)
+        if address is None:
+            return
+        try:
+            self._transport.send(address, message)
+        except LocalProtocolError as error:
+            _log.warning("a message to %s was not sent: %s", address, error)
+
+    def _answer(self, client: int, answer: ToStoreClient) -> None:
+        connection = self._connections.get(client)
+        if connection is None:
+            return
+        try:
+            connection.send(encode_store(answer, connection.version))
+        except LocalProtocolError as error:
+            connection.close(str(error))
+
+    async def _keep(self, topology: Topology) -> None:
+        try:
+            await self._directory.soon(self._directory.keep_topology, topology)
+        except OSError as error:
+            self._fail(error)
+            return
+        self._open_tables(topology)
+        self.post(TopologyKept(topology))
+        self._on_topology(topology)
+
+    def _begin(self, coroutine: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _open_tables(self, topology: Topology) -> None:
+        if topology.tables != self.replica.records or not topology.tables:
+            tables = [table_of(name, record) for name, record in topology.tables.items()]
+            self.replica.open(tables)
+            self.replica.load()
+
+    def _on_topology(self, topology: Topology) -> None:
+        own = topology.node(self._directory.identity.node)
+        if own is not None:
+            others = [node for node in topology.nodes if node.id != own.id]
+            place = own.datacentre, own.rack
+            others.sort(
+                key=lambda node: (
+                    node.datacentre != own.datacentre,
+                    (node.datacentre, node.rack) != place,
+                )
+            )
+            self.post(DelaysMeasured(tuple(node.id for node in others)))
+        self.on_topology(topology)
+
+    # --- what comes in ---
+
+    def connected(self, connection: Connection) -> None:
+        """See `Listener`."""
+        number = next(self._drawn)
+        self._connections[number], self._numbers[connection] = connection, number
+
+    def disconnected(self, connection: Connection) -> None:
+        """See `Listener`."""
+        self._connections.pop(self._numbers.pop(connection), None)
+
+    def received(self, connection: Connection, data: bytes) -> None:
+        """See `Listener`."""
+        try:
+            message = decode_to_store(data, connection.version)
+        except RemoteProtocolError as error:
+            connection.close(str(error))
+            return
+        if self._driver is None:
+            connection.close("this node is not part of its cluster yet; ask another one")
+        elif isinstance(message, NodeMessage):
+            self._hear(connection, message)
+        else:
+            self._ask(connection, message)
+
+    def _hear(self, connection: Connection, message: NodeMessage) -> None:
+        topology = self.topology
+        if (message.cluster, message.id) != (topology.cluster, topology.id):
+            connection.close(
+                f"this is a node of the cluster {topology.cluster!r} ({topology.id:x}), and not of "
+                f"{message.cluster!r} ({message.id:x})"
+            )
+        elif topology.is_removed(message.sender):
+            connection.close(f"the node {message.sender:x} was removed from {topology.cluster!r}")
+        else:
+            self.post(NodeTold(message))
+
+    def _ask(self, connection: Connection, message: ToStore) -> None:
+        number = self._numbers[connection]
+        if isinstance(message, OpenStore):
+            self.on_opening(message, partial(self._answer, number))
+        else:
+            assert not isinstance(message, NodeMessage)
+            self.post(StoreAsked(number, message))
+
+    def _on_answer(self, url: str, message: object) -> None:
+        """Nodes answer by the connections that they make themselves."""
+
+    def _on_lost(self, url: str, why: str) -> None:
+        _log.info("no connection to the node at %s: %s", url, why)
+
+    # --- who is up ---
+
+    def tell_convicted(self, nodes: tuple[NodeId, ...]) -> None:
+        """These are held to be down, and no others (R5)."""
+        self.post(Convicted(nodes))
+
+    def learn(self, topology: Topology) -> None:
+        """A manager says so."""
+        self.post(TopologyLearned(topology))

@@ -1,0 +1,81 @@
+"""A cluster of processes: a node is killed under load, and comes back; no request fails."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tenure import Family, Table, open_store
+from tests.unit.columns.node.ringed import free_ports
+
+pytestmark = pytest.mark.asyncio
+MAIL = Table("mail", profile=Family(columns=str))
+TENURE = [sys.executable, "-m", "tenure"]
+
+
+@contextmanager
+def home_cluster(data: Path, port: int) -> Iterator[dict[str, Any]]:
+    """What `tenure columns up` says; it is ended at the end."""
+    command = [*TENURE, "columns", "up", "--nodes", "3", "--data", str(data), "--port", str(port)]
+    with subprocess.Popen([*command, "--json"], stdout=subprocess.PIPE, text=True) as up:
+        assert up.stdout is not None
+        try:
+            yield json.loads(up.stdout.readline())
+        finally:
+            up.send_signal(signal.SIGTERM)
+            assert up.wait(60) == 0
+
+
+async def test_a_node_is_killed_under_load_and_comes_back(tmp_path: Path) -> None:
+    port = free_ports(1)[0]
+    with home_cluster(tmp_path / "home", port) as home:
+        async with open_store(home["url"], MAIL) as store:
+            done = 0
+
+            async def work(worker: int, until: asyncio.Event) -> None:
+                nonlocal done
+                count = 0
+                while not until.is_set():
+                    value = f"{worker}-{count}".encode()
+                    await store.insert(MAIL, f"user-{worker}", {"profile": {"n": value}})
+                    found = await store.get(MAIL, f"user-{worker}", "profile", "n")
+                    assert found.value == value
+                    count, done = count + 1, done + 1
+
+            async def until_done(more: int) -> None:
+                wanted = done + more
+                async with asyncio.timeout(60):
+                    while done < wanted:  # noqa: ASYNC110 - it is counted, not told
+                        await asyncio.sleep(0.01)
+
+            stop = asyncio.Event()
+            workers = [asyncio.create_task(work(number, stop)) for number in range(4)]
+            await until_done(40)
+            os.kill(home["pids"]["node-1"], signal.SIGKILL)
+            await until_done(40)
+            again = [
+                *(*TENURE, "columns", "node", "--cluster", "home", "--name", "node-1", "--json"),
+                *("--data", str(tmp_path / "home" / "node-1"), "--port", str(port + 1)),
+                *("--secret", str(tmp_path / "home" / "secret"), "--manager", home["manager"]),
+            ]
+            with subprocess.Popen(again, stdout=subprocess.PIPE, text=True) as node:  # noqa: ASYNC220 - at once
+                assert node.stdout is not None
+                assert json.loads(node.stdout.readline())["event"] == "listening"
+                await until_done(40)
+                stop.set()
+                await asyncio.gather(*workers)
+                async with open_store(f"columns:http://127.0.0.1:{port + 1}", MAIL) as back:
+                    for number in range(4):
+                        mine = await store.get(MAIL, f"user-{number}", "profile", "n")
+                        theirs = await back.get(MAIL, f"user-{number}", "profile", "n")
+                        assert mine == theirs
+                node.send_signal(signal.SIGTERM)
+                assert node.wait(30) == 0

@@ -1,0 +1,143 @@
+"""Nodes of a ring that was formed before: real ones, in this process, over loopback."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
+from random import Random
+
+import msgspec
+
+from tenure.columns.backends.cluster import STORE_ROLE, ClusterBackend
+from tenure.columns.blocking import BlockingStore
+from tenure.columns.node.node_directory import NodeDirectory
+from tenure.columns.node.node_service import NodeService, NodeSettings
+from tenure.columns.opening import StoreOpening
+from tenure.columns.store import ColumnStore
+from tenure.columns.tables import Table, by_name, check_same
+from tenure.errors import SchemaError
+from tenure.protocol.topology.records import Node, Placement, ReplicaRange, Topology
+from tenure.transport.websocket import WebSocketTransport
+
+CLUSTER = "mail"
+PATIENCE_SECONDS = 60.0
+"""All nodes and clients of a test share one loop, on a machine that may have much to do."""
+SECRET = b"sixteen bytes or more, of which nobody else has any"
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody has, for TCP and UDP."""
+    sockets = []
+    for _ in range(count):
+        tcp = socket.create_server(("127.0.0.1", 0))
+        udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        udp.bind(tcp.getsockname())
+        sockets.append((tcp, udp))
+    ports = [tcp.getsockname()[1] for tcp, _ in sockets]
+    for pair in sockets:
+        for each in pair:
+            each.close()
+    return ports
+
+
+def settings_of(place: Path, count: int = 3) -> list[NodeSettings]:
+    """Of so many nodes in directories of `place`."""
+    secret = place / "secret"
+    secret.write_bytes(SECRET)
+    ports = free_ports(count)
+    seeds = tuple(f"127.0.0.1:{port}" for port in ports)
+    return [
+        NodeSettings(
+            cluster=CLUSTER,
+            data=place / f"n{port}",
+            seeds=seeds,
+            secret=secret,
+            port=port,
+            patience_seconds=PATIENCE_SECONDS,
+        )
+        for port in ports
+    ]
+
+
+def form_ring(nodes: Iterable[NodeSettings], *tables: Table, cluster_id: int = 9) -> Topology:
+    """Have all directories know a topology in which each node has everything."""
+    nodes = list(nodes)
+    directories = [NodeDirectory.open(node.data, node.cluster, Random(node.port)) for node in nodes]
+    members = [
+        Node(
+            id=each.identity.node,
+            name=str(node.port),
+            address=f"http://127.0.0.1:{node.port}",
+            gossip=f"127.0.0.1:{node.port}",
+            token=each.identity.token,
+            since=1,
+        )
+        for each, node in zip(directories, nodes, strict=True)
+    ]
+    members.sort(key=lambda node: node.id)
+    topology = Topology(
+        cluster=CLUSTER,
+        id=cluster_id,
+        version=5,
+        placement=Placement("rack_unaware", len(members)),
+        first_nodes=len(members),
+        nodes=tuple(members),
+        ranges=(ReplicaRange(b"", tuple(node.id for node in members)),),
+        tables={table.name: table.record() for table in tables},
+    )
+    for each in directories:
+        each.keep_topology(topology)
+    return topology
+
+
+@asynccontextmanager
+async def running(nodes: Iterable[NodeSettings]) -> AsyncIterator[list[NodeService]]:
+    """Run them."""
+    async with AsyncExitStack() as stack:
+        yield [await stack.enter_async_context(NodeService(node)) for node in nodes]
+
+
+class TablesMade(StoreOpening):
+    """An opening of a store whose tables are made before: here is what a manager does otherwise."""
+
+    def __init__(
+        self,
+        services: Sequence[NodeService],
+        tables: Sequence[Table],
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._services = services
+        self._declared = tables
+        self._loop = loop
+        urls = [service.url for service in services]
+        backend = ClusterBackend(urls, tables, WebSocketTransport(STORE_ROLE), 2 * PATIENCE_SECONDS)
+        super().__init__(ColumnStore(backend, by_name(tables)))
+
+    async def _make(self) -> None:
+        topology = self._services[0].store.topology
+        tables = dict(topology.tables)
+        for table in self._declared:
+            kept, declared = tables.get(table.name), table.record()
+            with suppress(SchemaError):  # the nodes say so, too
+                if kept is not None:
+                    check_same(table.name, kept, declared)
+                    families = kept.families | declared.families
+                    declared = msgspec.structs.replace(declared, families=families)
+                tables[table.name] = declared
+        if tables != topology.tables:
+            version = topology.version + 1
+            topology = msgspec.structs.replace(topology, tables=tables, version=version)
+        for service in self._services:
+            service.store.learn(topology)
+        async with asyncio.timeout(30):
+            while any(each.store.topology != topology for each in self._services):  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+
+    async def __aenter__(self) -> ColumnStore:
+        await self._make()
+        return await super().__aenter__()
+
+    def __enter__(self) -> BlockingStore:
+        asyncio.run_coroutine_threadsafe(self._make(), self._loop).result(30)
+        return super().__enter__()

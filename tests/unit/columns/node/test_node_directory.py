@@ -1,0 +1,119 @@
+"""The directory of a node: who it is, what it keeps, and what is refused."""
+
+from pathlib import Path
+from random import Random
+
+import msgspec
+import pytest
+
+from tenure.cli.node import NodeOptions, seeds_of, settings_of
+from tenure.columns.node.manager_link import refusal
+from tenure.columns.node.node_directory import NodeDirectory, read_secret
+from tenure.columns.node.node_service import NodeService, NodeSettings
+from tenure.errors import ConfigurationError, StoreDamaged
+from tenure.protocol.gossip.messages import NodeDigest
+from tenure.protocol.topology.messages import NodeRefused
+from tenure.protocol.topology.records import Placement, Topology
+from tenure.transport.credentials import NOTHING
+
+TOPOLOGY = Topology(cluster="mail", id=1, version=2, placement=Placement(), first_nodes=3)
+
+
+def opened(path: Path, cluster: str = "mail", seed: int = 1) -> NodeDirectory:
+    return NodeDirectory.open(path, cluster, Random(seed))
+
+
+def test_a_node_is_its_directory_and_each_start_a_later_life(tmp_path: Path) -> None:
+    first = opened(tmp_path / "a").identity
+    again = opened(tmp_path / "a", seed=2).identity
+    assert (again.node, again.token) == (first.node, first.token)
+    assert again.generation > first.generation
+    assert opened(tmp_path / "b", seed=2).identity.node != first.node
+
+
+def test_lives_are_counted_on_where_the_clock_was_put_back(tmp_path: Path) -> None:
+    directory = opened(tmp_path)
+    ahead = 1 << 60
+    directory.keep(msgspec.structs.replace(directory.identity, generation=ahead))
+    assert opened(tmp_path).identity.generation == ahead + 1
+
+
+def test_what_is_kept_is_there_in_the_next_life(tmp_path: Path) -> None:
+    directory = opened(tmp_path)
+    assert (directory.topology(), directory.known()) == (None, ())
+    known = (NodeDigest(1, 2, 3, 0, 4),)
+    directory.keep_topology(TOPOLOGY)
+    directory.keep_known(known)
+    again = opened(tmp_path)
+    assert (again.topology(), again.known()) == (TOPOLOGY, known)
+    assert not list(tmp_path.glob("*.new"))
+
+
+@pytest.mark.parametrize("name", ["node.json", "topology", "known"])
+def test_a_file_that_is_damaged_is_named(tmp_path: Path, name: str) -> None:
+    directory = opened(tmp_path)
+    directory.keep_topology(TOPOLOGY)
+    directory.keep_known(())
+    (tmp_path / name).write_bytes(b"\xc1 no")
+
+    def read() -> None:
+        opened(tmp_path)
+        directory.topology()
+        directory.known()
+
+    with pytest.raises(StoreDamaged, match=name):
+        read()
+
+
+def test_other_directories_are_refused(tmp_path: Path) -> None:
+    opened(tmp_path / "a")
+    with pytest.raises(ConfigurationError, match="cluster 'mail', not of 'chat'"):
+        opened(tmp_path / "a", "chat")
+    (tmp_path / "letter").write_text("dear")
+    with pytest.raises(ConfigurationError, match=r"no node\.json in it"):
+        opened(tmp_path)
+
+
+def test_a_secret_that_cannot_be_one_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        read_secret(tmp_path / "none")
+    (tmp_path / "short").write_text("hunter2\n")
+    with pytest.raises(ConfigurationError, match="openssl"):
+        read_secret(tmp_path / "short")
+
+
+def test_a_node_must_know_somebody(tmp_path: Path) -> None:
+    settings = NodeSettings(cluster="mail", data=tmp_path, secret=tmp_path)
+    with pytest.raises(ConfigurationError, match="--manager"):
+        NodeService(settings)
+
+
+def test_seeds_come_from_an_argument_and_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "seeds"
+    file.write_text("n2:7500 # the second\n\nn3:7500\n")
+    assert seeds_of("n1:7500, n2:7500", file) == ("n1:7500", "n2:7500", "n3:7500")
+    with pytest.raises(ConfigurationError, match="HOST:PORT"):
+        seeds_of("n1", None)
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        seeds_of("", tmp_path / "none")
+
+
+def options(**more: object) -> NodeOptions:
+    given = {"cluster": "mail", "data": Path("d"), "secret": Path("s"), "seeds": "n1:1", **more}
+    return NodeOptions(**given)  # type: ignore[arg-type]
+
+
+def test_a_node_that_others_reach_wants_certificates() -> None:
+    with pytest.raises(ConfigurationError, match="TENURE_MUTUAL_TLS"):
+        settings_of(options(host="10.0.0.1"), NOTHING)
+    assert settings_of(options(host="10.0.0.1", insecure=True), NOTHING).host == "10.0.0.1"
+    with pytest.raises(ConfigurationError, match="--advertise"):
+        settings_of(options(host="::", insecure=True), NOTHING)
+    assert settings_of(options(), NOTHING).seeds == ("n1:1",)
+
+
+def test_a_refusal_says_what_to_do() -> None:
+    past = NodeRefused(sequence=1, node=1, reason="past", detail="the disk was put back")
+    assert isinstance(refusal(past), StoreDamaged)
+    taken = NodeRefused(sequence=1, node=1, reason="taken", detail="node-1 has that address")
+    assert "node-1 has that address" in str(refusal(taken))

@@ -1,0 +1,217 @@
+"""Nodes over loopback: requests through any of them, one away, another cluster, gossip."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tenure.columns.backends.cluster import STORE_ROLE, ClusterBackend
+from tenure.columns.node.node_service import NodeSettings
+from tenure.columns.opening import open_store
+from tenure.columns.requests import RowMutation
+from tenure.columns.tables import Family, Table
+from tenure.columns.writes import RowWrite
+from tenure.errors import ConfigurationError, NotEnoughReplicas, SchemaError, WriteUnknown
+from tenure.protocol.replication.admission import Attempt
+from tenure.protocol.replication.clock import WriteClock
+from tenure.protocol.replication.edits import Edit
+from tenure.protocol.replication.messages import AskTopology, NodeMessage, RowWritten, WriteRow
+from tenure.protocol.replication.versions import Version
+from tenure.transport.contract import Lost
+from tenure.transport.websocket import WebSocketTransport
+from tenure.wire.columns import ToStoreClient
+from tests.unit.columns.node.managed import managed
+from tests.unit.columns.node.ringed import form_ring, running, settings_of
+
+pytestmark = pytest.mark.asyncio
+MAIL = Table(
+    "mail", profile=Family(columns=str), terms=Family(supers=str, columns=int, order="time")
+)
+
+
+def url_of(nodes: Sequence[NodeSettings]) -> str:
+    return "columns:" + ",".join(f"http://127.0.0.1:{node.port}" for node in nodes)
+
+
+async def until(holds: Callable[[], bool], seconds: float = 20) -> None:
+    async with asyncio.timeout(seconds):
+        while not holds():  # noqa: ASYNC110 - it can only be looked at
+            await asyncio.sleep(0.02)
+
+
+async def test_what_one_node_was_told_another_tells(tmp_path: Path) -> None:
+    nodes = settings_of(tmp_path)
+    form_ring(nodes, MAIL)
+    async with running(nodes):
+        for number, node in enumerate(nodes):
+            async with open_store(url_of([node]), MAIL) as store:
+                await store.insert(MAIL, "ann", {"profile": {f"at-{number}": b"here"}})
+        async with open_store(url_of(nodes), MAIL) as store:
+            page = await store.get(MAIL, "ann", "profile")
+            assert [column.name for column in page] == ["at-0", "at-1", "at-2"]
+            await store.delete(MAIL, "ann", "profile", "at-1")
+            assert await store.get(MAIL, "ann", "profile", "at-1") is None
+            await store.insert(MAIL, "ann", {"terms": {"tea": {1: b"x"}}})
+            assert (await store.get(MAIL, "ann", "terms", "tea", 1)).value == b"x"
+            row = await store.get(MAIL, "ann")
+            assert sorted(row.families) == ["profile", "terms"]
+
+
+async def test_a_quorum_goes_on_without_one_node_and_all_does_not(tmp_path: Path) -> None:
+    nodes = settings_of(tmp_path)
+    form_ring(nodes, MAIL)
+    async with running(nodes[:2]) as services, open_store(url_of(nodes), MAIL) as store:
+        await store.insert(MAIL, "ann", {"profile": {"name": b"Ann"}})
+        assert (await store.get(MAIL, "ann", "profile", "name")).value == b"Ann"
+        # With the third convicted nothing is sent that needs all three.
+        third = next(n.id for n in services[0].store.topology.nodes if str(nodes[2].port) == n.name)
+        for service in services:
+            service.store.tell_convicted((third,))
+        with pytest.raises(NotEnoughReplicas):
+            await store.insert(MAIL, "ann", {"profile": {"name": b"Ann"}}, consistency="all")
+
+
+async def test_nodes_hear_each_other(tmp_path: Path) -> None:
+    nodes = settings_of(tmp_path)
+    form_ring(nodes, MAIL)
+    async with running(nodes) as services:
+
+        def all_heard() -> bool:
+            views = [service.gossip.view().nodes for service in services]
+            return all(
+                len(view) == 2 and all(each.digest.heartbeat and each.state for each in view)
+                for view in views
+            )
+
+        await until(all_heard)
+
+
+async def test_a_directory_of_another_cluster_is_refused_by_name(tmp_path: Path) -> None:
+    nodes = settings_of(tmp_path)
+    form_ring(nodes, MAIL)
+    other = msgspec.structs.replace(nodes[0], cluster="chat")
+    with pytest.raises(ConfigurationError, match="cluster 'mail', not of 'chat'"):
+        async with running([other]):
+            pass
+
+
+async def test_a_table_that_was_made_otherwise_is_refused(tmp_path: Path) -> None:
+    nodes = settings_of(tmp_path)
+    form_ring(nodes, MAIL)
+    other = Table("mail", profile=Family(columns=int))
+    unknown = Table("chat", lines=Family(columns=int))
+    async with running(nodes[:1]):
+        with pytest.raises(SchemaError, match="profile"):
+            async with open_store(url_of(nodes[:1]), other):
+                pass
+        with pytest.raises(SchemaError, match="--manager"):
+            async with open_store(url_of(nodes[:1]), unknown):
+                pass
+
+
+async def test_a_manager_forms_the_ring_and_makes_tables(tmp_path: Path) -> None:
+    async with managed(tmp_path) as services:
+        url = "columns:" + ",".join(service.url for service in services)
+        async with open_store(url, MAIL) as store:
+            await store.insert(MAIL, "ann", {"profile": {"name": b"Ann"}})
+        async with open_store(f"columns:{services[2].url}", MAIL) as store:
+            assert (await store.get(MAIL, "ann", "profile", "name")).value == b"Ann"
+
+
+async def test_a_message_of_another_cluster_is_turned_away_by_name(tmp_path: Path) -> None:
+    nodes = settings_of(tmp_path)
+    topology = form_ring(nodes, MAIL)
+    message = NodeMessage(
+        cluster="chat", id=3, sender=4, receiver=5, version=6, body=AskTopology(ticket=7)
+    )
+    lost: asyncio.Queue[str] = asyncio.Queue()
+    transport = WebSocketTransport(STORE_ROLE)
+    transport.start(lambda _node, _said: None, lambda _node, why: lost.put_nowait(why))
+    try:
+        async with running(nodes[:1]) as [service]:
+            transport.send(service.url, message)
+            assert f"of the cluster 'mail' ({topology.id:x}), and not of 'chat'" in await lost.get()
+    finally:
+        await transport.close()
+
+
+async def test_a_store_goes_on_with_another_node_when_its_own_ends(tmp_path: Path) -> None:
+    nodes = settings_of(tmp_path)
+    form_ring(nodes, MAIL)
+    async with running(nodes[:2]) as services, running(nodes[2:]) as last:
+        async with open_store(f"columns:{last[0].url}", MAIL) as store:
+            await store.insert(MAIL, "ann", {"profile": {"name": b"Ann"}})
+            await last[0].__aexit__()
+            assert (await store.get(MAIL, "ann", "profile", "name")).value == b"Ann"
+            await store.insert(MAIL, "ann", {"profile": {"name": b"Anna"}})
+        assert services[0].has_ring
+
+
+async def test_a_topology_that_one_node_learns_reaches_the_others_by_gossip(
+    tmp_path: Path,
+) -> None:
+    nodes = settings_of(tmp_path)
+    topology = form_ring(nodes, MAIL)
+    async with running(nodes) as services:
+        newer = msgspec.structs.replace(topology, version=topology.version + 1)
+        services[0].store.learn(newer)
+        await until(lambda: all(each.store.topology == newer for each in services))
+
+
+class Unanswering:
+    """A transport to two nodes, of which the first takes a write and is gone."""
+
+    def __init__(self) -> None:
+        self.writes: list[tuple[str, Attempt]] = []
+        self.loses = 1
+
+    def start(self, deliver: Callable[[str, ToStoreClient], None], lost: Lost) -> None:
+        self.deliver, self.lost = deliver, lost
+
+    def send(self, node: str, message: msgspec.Struct) -> None:
+        assert isinstance(message, WriteRow)
+        self.writes.append((node, message.attempt))
+        loop = asyncio.get_running_loop()
+        if len(self.writes) <= self.loses:
+            loop.call_soon(self.lost, node, "it is gone")
+        else:
+            loop.call_soon(self.deliver, node, RowWritten(request=message.request))
+
+    async def close(self) -> None:
+        pass
+
+
+async def test_a_write_that_was_not_answered_begins_anew_above_itself() -> None:
+    transport = Unanswering()
+    backend = ClusterBackend(["http://n1", "http://n2"], [MAIL], transport)
+    transport.start(backend._on_answer, backend._on_lost)
+    mutation = RowMutation(MAIL, b"k", [Edit("profile", None, b"n", b"v")])
+    version = await RowWrite(backend, WriteClock(), lambda: 1_000, mutation)
+    (one, first), (other, second) = transport.writes
+    assert {one, other} == {"http://n1", "http://n2"}
+    assert second.kind == first.kind == "first"
+    assert second.version == version > first.version
+
+
+async def test_a_repeat_that_was_not_answered_stays_a_repeat() -> None:
+    transport = Unanswering()
+    backend = ClusterBackend(["http://n1", "http://n2"], [MAIL], transport)
+    transport.start(backend._on_answer, backend._on_lost)
+    attempt = Attempt(Version(0, 5), "repeat")
+    mutation = RowMutation(MAIL, b"k", [Edit("profile", None, b"n", b"v")])
+    assert await backend.write(mutation, attempt) is None
+    assert [each for _, each in transport.writes] == [attempt, attempt]
+
+
+async def test_where_no_node_is_left_nobody_knows_of_the_write() -> None:
+    transport = Unanswering()
+    transport.loses = 1_000
+    backend = ClusterBackend(["http://n1", "http://n2"], [MAIL], transport, 0.5)
+    transport.start(backend._on_answer, backend._on_lost)
+    mutation = RowMutation(MAIL, b"k", [Edit("profile", None, b"n", b"v")])
+    with pytest.raises(WriteUnknown, match="it is gone"):
+        await RowWrite(backend, WriteClock(), lambda: 1_000, mutation)
+    with pytest.raises(WriteUnknown, match="it is gone"):
+        await backend.write(mutation, Attempt(Version(0, 5), "repeat"))
