@@ -1,4 +1,4 @@
-"""The guide to caching a database, and its example, do what they say."""
+"""The guides to caching a database and an owner, and their examples, do what they say."""
 
 import asyncio
 from pathlib import Path
@@ -12,6 +12,7 @@ from tenure import Cache, CacheServer, Fenced
 from tests.examples.test_guides import GUIDES
 from tests.repo.test_prose import python_fences
 from tests.unit.fencing.databases import postgres_programs, postgres_server
+from tests.unit.manager.serving import serving
 
 pytestmark = pytest.mark.asyncio
 GUIDE = (GUIDES / "caching-a-database.md").read_text("utf-8")
@@ -50,6 +51,33 @@ async def test_a_table_behind_the_guides_server(
     row = names["db"].execute("SELECT text FROM page").fetchone()
     assert row == ("Green tea, 50 g",)
     names["db"].close()
+
+
+def owner_programs(manager: str) -> dict[str, Any]:
+    """What the two programs of the guide to caching an owner define."""
+    names: dict[str, Any] = {}
+    for line, program in python_fences((GUIDES / "caching-an-owner.md").read_text("utf-8")):
+        here = program.replace("http://127.0.0.1:7400", manager)
+        exec(compile(here, f"caching-an-owner:{line}", "exec"), names)  # noqa: S102
+    return names
+
+
+async def test_a_room_is_read_and_renamed_as_the_guide_to_owners_says(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async with serving(preset="default") as manager:
+        names = owner_programs(manager.service.url)
+        owning = asyncio.ensure_future(names["serve"]())
+        while "Lobby" not in dict(names["rooms"]).values():  # nobody tells of it
+            assert not owning.done()
+            await asyncio.sleep(0.05)
+        await names["frontend"]()
+        assert capsys.readouterr().out == "Lobby\n"
+        await names["rename"]("room-42", "Garden")
+        await names["frontend"]()
+        assert capsys.readouterr().out == "Garden\n"
+        owning.cancel()
+        await asyncio.gather(owning, return_exceptions=True)
 
 
 async def test_in_sqlite_a_past_server_writes_nothing(tmp_path: Path) -> None:

@@ -74,10 +74,6 @@ class CarriedWrites:
         self._drop_empty()
         return KnownWrites(tuple(floors), tuple(writes)) if floors else None
 
-    def clear(self) -> None:
-        """The term has ended: no state is granted with what it was."""
-        self._carried.clear()
-
     def _drop_empty(self) -> None:
         self._carried = [each for each in self._carried if any(each.left.values())]
 
