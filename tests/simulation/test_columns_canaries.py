@@ -41,7 +41,7 @@ SOON = {
     "never-outrun": Soon(4, ("D3",)),
     "answered-before-durable": Soon(0),
     "digests-not-compared": Soon(0),
-    "returned-before-mended": Soon(1),
+    "returned-before-mended": Soon(13),
     "times-not-confirmed": Soon(0),
     "no-fence-for-writes": Soon(0, ("D6",), "message,crash,cut,pause"),
     "adopted-without-writing-back": Soon(15, ("D6", "D2"), "message,crash,cut,pause"),
