@@ -1,7 +1,7 @@
 """Every canary, from three first seeds: is it caught within 300 hours, and is its twin clean?
 
-`make canaries` runs this on all cores and prints a table, for leases and for caches; `--tier` is
-for one of the two. It takes many minutes, so it is no test; `test_canaries.py` and
+`make canaries` runs this on all cores and prints a table, for leases, caches and entities; `--tier`
+is for one of them. It takes many minutes, so it is no test; `test_canaries.py` and
 `test_volume_canaries.py` have one known seed for each.
 
 `make hunt` is the short form, which every change must pass: one first seed that nobody has chosen,
@@ -16,6 +16,9 @@ from multiprocessing import get_context
 from multiprocessing.pool import Pool
 from typing import Any, NamedTuple
 
+from tenure.sim.entity import canaries as of_entities
+from tenure.sim.entity.run import run_entities
+from tenure.sim.entity.trial import EntityTrial
 from tenure.sim.lease import canaries as of_leases
 from tenure.sim.lease.run import run_seed
 from tenure.sim.lease.trial import Trial
@@ -29,6 +32,8 @@ HOURS = 300
 SHORT_FIRST, SHORT_HOURS = 7000, 60
 SHOWN = 58
 TWIN = "none"
+BY_DEFAULT = "lease", "cache"
+"""Hunting entities takes minutes more: `--tier entity`."""
 
 
 class Tier(NamedTuple):
@@ -59,9 +64,20 @@ def _cache_soon(mix: str, name: str, seed: int) -> str | None:
     return run_caches(trial, of_caches.cache_canary(name)).violation
 
 
+def _entity(name: str, seed: int) -> str | None:
+    return run_entities(EntityTrial(seed=seed), of_entities.entity_canary(name)).violation
+
+
+def _entity_soon(mix: str, name: str, seed: int) -> str | None:
+    trial = of_entities.entity_canary(mix).trial(EntityTrial(seed=seed, hours=0.5))
+    broken = of_entities.entity_canary(name)
+    return run_entities(trial, broken).violation
+
+
 TIERS = {
     "lease": Tier(tuple(each.name for each in of_leases.CANARIES), _lease, _lease_soon),
     "cache": Tier(tuple(each.name for each in of_caches.CANARIES), _cache, _cache_soon),
+    "entity": Tier(tuple(each.name for each in of_entities.CANARIES), _entity, _entity_soon),
 }
 
 
@@ -148,10 +164,10 @@ def main(arguments: Sequence[str]) -> int:
     """As the command line says."""
     parser = ArgumentParser(prog="python -m tests.simulation.hunt", description=__doc__)
     parser.add_argument("--short", action="store_true")
-    parser.add_argument("--tier", choices=tuple(TIERS), help="both by default")
+    parser.add_argument("--tier", choices=tuple(TIERS), help="leases and caches by default")
     parser.add_argument("names", nargs="*", help="canaries of that tier; all by default")
     asked = parser.parse_args(arguments)
-    tiers = (asked.tier,) if asked.tier else tuple(TIERS)
+    tiers = (asked.tier,) if asked.tier else BY_DEFAULT
     return short(tiers) if asked.short else whole(tiers, asked.names)
 
 

@@ -5,6 +5,7 @@ from collections import Counter
 import msgspec
 import pytest
 
+from tenure.sim.entity.canaries import CANARIES, entity_canary
 from tenure.sim.entity.faults import FAULTS
 from tenure.sim.entity.run import run_entities, run_many_entities
 from tenure.sim.entity.trial import EntityTrial
@@ -27,6 +28,33 @@ def test_users_see_what_users_of_entities_see_and_every_fault_of_a_store_strikes
     for what in ("add", "twice", "forward", "raised", "frames", "closed with 0"):
         assert seen[what], what
     assert Counter(each for each in FAULTS.aliases["store"] if struck[each.name])
+
+
+SOON = (
+    "no-turns",
+    "no-answers",
+    "new-id-each-time",
+    "nothing-rolled-back",
+    "readings-of-turns",
+    "frames-taken-again",
+    "time-goes-back",
+)
+
+
+@pytest.mark.parametrize("name", SOON)
+def test_a_rule_of_entities_left_out_is_noticed(name: str) -> None:
+    """Those that any seed notices; `tests.simulation.hunt --tier entity` has all."""
+    violation = run_entities(EntityTrial(seed=0, hours=0.5), entity_canary(name)).violation
+    assert violation is not None
+
+
+def test_every_canary_of_entities_is_broken_only_while_it_runs() -> None:
+    assert all(each.leaves_out for each in CANARIES)
+    for each in CANARIES:
+        [(owner, name, broken), *_] = each.patches
+        with each.in_place():
+            assert owner.__dict__[name] is broken
+        assert owner.__dict__[name] is not broken
 
 
 def test_the_same_seed_of_entities_is_the_same_run() -> None:

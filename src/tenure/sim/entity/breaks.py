@@ -29,11 +29,6 @@ async def nothing_async(*_: Any, **__: Any) -> None:
     """Do nothing."""
 
 
-def always(*_: Any) -> bool:
-    """It is so."""
-    return True
-
-
 def never(*_: Any) -> bool:
     """It is not so."""
     return False
@@ -56,13 +51,6 @@ def not_for_the_hand_off(self: EntityHost, turn: EntityTurn, new: Envelope) -> N
     """It is kept, and not where a hand-off takes it from."""
     del self
     turn.live.envelope = new
-
-
-def whatever_the_lease(self: EntityHost, turn: EntityTurn, new: Envelope) -> None:
-    """It is kept, whether or not the lease is still held."""
-    turn.live.envelope = new
-    if self.store is None:
-        self.envelopes[turn.live.key] = new
 
 
 def of_any_lease(self: LiveEntity, lease: Lease) -> bool:

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import msgspec
 
-from tenure.client.guard import Guard
 from tenure.entities.agenda import Agenda
 from tenure.entities.caller import Caller
 from tenure.entities.edge import Edge
@@ -68,11 +67,6 @@ CANARIES = (
         "not-in-reach",
         "what is kept is where a hand-off takes it from",
         ((EntityHost, "_put", breaks.not_for_the_hand_off),),
-    ),
-    EntityCanary(
-        "kept-without-lease",
-        "nothing is let out once the lease is lost",
-        ((Guard, "has_lasted", breaks.always),),
     ),
     EntityCanary(
         "old-instance",
