@@ -386,7 +386,8 @@ class Leader:
             pool.advance(now)
         self.context.cause = ""
         self.witnesses.advance(now)
-        self.clusters.advance(now)
+        if self.clusters.led:  # who keeps none passes through nothing of theirs
+            self.clusters.advance(now)
 
     @property
     def wake_at(self) -> Instant:
@@ -397,7 +398,7 @@ class Leader:
             self.first_start.grants_at,
             self._lower_at,
             self.witnesses.wake_at,
-            self.clusters.wake_at,
+            self.clusters.wake_at if self.clusters.led else FAR_FUTURE,
         )
         for pool in self.pools.values():
             wake_at = min(wake_at, pool.wake_at)
