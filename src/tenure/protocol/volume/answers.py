@@ -184,10 +184,12 @@ class Answers:
         overtaken: bool,
     ) -> None:
         term_ns = self.leases.give_volume(now, reader, asked.received_at)
+        number, count = self.context.version_of(key)
         lease_ns = 0
         if not overtaken:
-            lease_ns = self.leases.give_object(now, reader, key, asked.sequence, asked.received_at)
-        number, count = self.context.version_of(key)
+            lease_ns = self.leases.give_object(
+                now, reader, key, asked.sequence, asked.received_at, (number, count)
+            )
         answer = Fetched(
             epoch=self.context.epoch,
             reader=reader.number,
@@ -209,12 +211,12 @@ class Answers:
         if reader is None:
             return
         term_ns = self.leases.give_volume(now, reader, writer.received_at)
+        number, count = self.context.version_of(writer.key)
         lease_ns = 0
         if ended.ok:
             lease_ns = self.leases.give_object(
-                now, reader, writer.key, writer.sequence, writer.received_at
+                now, reader, writer.key, writer.sequence, writer.received_at, (number, count)
             )
-        number, count = self.context.version_of(writer.key)
         answer = WriteDone(
             epoch=self.context.epoch,
             reader=reader.number,

@@ -11,6 +11,7 @@ from tenure.protocol.volume.invalidations import Invalidations
 from tenure.protocol.volume.limits import LISTED
 from tenure.protocol.volume.messages import Item, Listed, Reconnect, Renew
 from tenure.protocol.volume.readers import ReaderRecord
+from tenure.protocol.volume.versions import Version
 
 
 class ReadLeases:
@@ -56,17 +57,25 @@ class ReadLeases:
         )
 
     def give_object(
-        self, now: Instant, reader: ReaderRecord, key: Key, sequence: int, received_at: Instant
+        self,
+        now: Instant,
+        reader: ReaderRecord,
+        key: Key,
+        sequence: int,
+        received_at: Instant,
+        as_of: Version,
     ) -> int:
-        """An object lease; 0 where there is none."""
+        """An object lease, on what is current as of then; 0 where there is none."""
         if not self.may_lease(now, key):
             return 0
-        if key not in reader.leases:
+        right = reader.leases.get(key)
+        if right is None:
             self.context.readers.drop_ended(now, reader)
             self.invalidations.make_room(now, reader)
             if not self.context.readers.has_room(now):
                 return 0
-        self.context.readers.give_object(reader, key, received_at, sequence)
+        since = min(as_of, right.since) if right is not None and now < right.until else as_of
+        self.context.readers.give_object(reader, key, received_at, sequence, since)
         return self.context.config.terms.lease_ns
 
     def live(
@@ -75,23 +84,26 @@ class ReadLeases:
         """What is current of what is listed, with an object lease each (V8, V15)."""
         if message.history != self.context.history:
             return ()
-        held = {each.key for each in message.listed if self.is_held(now, reader, each.key)}
+        held = {each.key for each in message.listed if self.is_held(now, reader, each)}
         live = []
         for listed in message.listed[:LISTED]:
             key = listed.key
             is_current = key in held or self.is_current(key, listed.version)
-            if is_current and self.give_object(now, reader, key, message.sequence, now):
+            if is_current and self.give_object(
+                now, reader, key, message.sequence, now, listed.version
+            ):
                 number, count = self.context.version_of(key)
                 live.append(Listed(key=key, number=number, count=count))
         return tuple(live)
 
     @staticmethod
-    def is_held(now: Instant, reader: ReaderRecord, key: Key) -> bool:
-        """Whether its object lease runs: then it was not written since it was given, also where
-        hardly a write is known. Whatever is older the reader drops by an item first (V4).
+    def is_held(now: Instant, reader: ReaderRecord, listed: Listed) -> bool:
+        """Whether its object lease runs, and was given on what the reader has: then nothing was
+        written since, also where hardly a write is known. What the reader has may be older than the
+        lease: the answer that gave it may not have arrived.
         """
-        right = reader.leases.get(key)
-        return right is not None and now < right.until
+        right = reader.leases.get(listed.key)
+        return right is not None and now < right.until and listed.version >= right.since
 
     def is_current(self, key: Key, version: tuple[int, int]) -> bool:
         """Whether an entry of this history is what is served (V15)."""

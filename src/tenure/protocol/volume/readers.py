@@ -21,6 +21,7 @@ from tenure.base.ranges import KeyRange
 from tenure.protocol.volume.limits import ITEMS_WHILE_INACTIVE, OBJECT_LEASES
 from tenure.protocol.volume.messages import Item, Items
 from tenure.protocol.volume.terms import Terms
+from tenure.protocol.volume.versions import Version
 
 NONCE_LIMIT = 1 << 63
 
@@ -28,12 +29,14 @@ NONCE_LIMIT = 1 << 63
 class ObjectRight:
     """An object lease of one reader."""
 
-    __slots__ = ("highest", "until")
+    __slots__ = ("highest", "since", "until")
 
-    def __init__(self, until: Instant, highest: int) -> None:
+    def __init__(self, until: Instant, highest: int, since: Version) -> None:
         self.until = until
         self.highest = highest
         """The highest of the requests that it was given for (V9)."""
+        self.since = since
+        """What was current as of this, or later, still is while the lease runs (V15)."""
 
 
 class Pending:
@@ -166,16 +169,16 @@ class Readers:
         reader.volume_until = max(reader.volume_until, until)
 
     def give_object(
-        self, reader: ReaderRecord, key: Key, received_at: Instant, sequence: int
+        self, reader: ReaderRecord, key: Key, received_at: Instant, sequence: int, since: Version
     ) -> None:
-        """It was told of an object lease."""
+        """It was told of an object lease, and nothing was written since."""
         until = Instant(received_at + self.terms.held_ns(self.terms.lease_ns))
         right = reader.leases.pop(key, None)
         if right is None:
             self.leases += 1
-            right = ObjectRight(until, sequence)
+            right = ObjectRight(until, sequence, since)
             self._holders.setdefault(key, {})[reader.number] = None
-        right.until = max(right.until, until)
+        right.until, right.since = max(right.until, until), since
         right.highest = self.highest(right.highest, sequence)
         reader.leases[key] = right  # at the end: the one that ends last
 

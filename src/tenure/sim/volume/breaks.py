@@ -13,7 +13,7 @@ from tenure.protocol.volume.epochs import Opening
 from tenure.protocol.volume.fetches import Flight, Question
 from tenure.protocol.volume.fills import Fills
 from tenure.protocol.volume.loads import Loading, LoadsUnderWay
-from tenure.protocol.volume.messages import AsOf, Fetched, Item
+from tenure.protocol.volume.messages import AsOf, Fetched, Item, Listed
 from tenure.protocol.volume.read_leases import ReadLeases
 from tenure.protocol.volume.readers import ReaderRecord, Readers
 from tenure.protocol.volume.server import VolumeServer
@@ -134,6 +134,12 @@ def marks_of_contacts_stay(self: Fills, contact: Contact, item: Item) -> None:
     """What is listed has no mark."""
     del contact
     self.fetches.apply(item)
+
+
+def held_whatever_it_has(now: Instant, reader: ReaderRecord, listed: Listed) -> bool:
+    """Whatever is listed is current while an object lease runs."""
+    right = reader.leases.get(listed.key)
+    return right is not None and now < right.until
 
 
 def all_that_are_listed(self: ReadLeases, key: Key, version: tuple[int, int]) -> bool:

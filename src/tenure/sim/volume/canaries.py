@@ -189,6 +189,11 @@ CANARIES = (
         "C7, V15: what is listed while its object lease runs is current, whatever is forgotten",
         ((ReadLeases, "is_held", staticmethod(breaks.never)),),
     ),
+    VolumeCanary(
+        "held-whatever-it-has",
+        "V15: an object lease says nothing of an entry from before it was given",
+        ((ReadLeases, "is_held", staticmethod(breaks.held_whatever_it_has)),),
+    ),
     VolumeCanary("skew-over-the-bound", "clock rates within 13/12", skew=90_000),
 )
 BY_SCHEDULE = (

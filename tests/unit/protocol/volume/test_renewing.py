@@ -4,6 +4,8 @@ import msgspec
 
 from tenure.base.instants import seconds
 from tenure.protocol.volume.client_events import AskWhetherUsed
+from tenure.protocol.volume.messages import Fetched, Listed, Renew, Renewed
+from tenure.protocol.volume.server_events import ClientAsked
 from tenure.protocol.volume.terms import Terms
 from tests.unit.protocol.volume.stage import ALONE, K, L, Stage, held, opened
 
@@ -22,6 +24,42 @@ def test_what_is_held_is_renewed_although_its_write_is_not_known() -> None:
     stage.pass_(2)
     assert stage.hit("a", K) == b"old"
     assert stage.server.context.versions.is_current(K, stage.as_of("a", K).version)
+
+
+def test_an_entry_from_before_its_lease_was_given_is_not_held() -> None:
+    """The answer that gave the lease was lost, and with it what was written (V15). The simulator
+    found it: seed 6 of the mix that finds writers-never-waited-for.
+    """
+    stage = held("a")
+    suspect = stage.listed("a")
+    stage.write()
+    stage.settle()
+    stage.want("a")
+    stage.settle_to("Fetched")
+    lost = stage.take("Fetched").message
+    assert isinstance(lost, Fetched)
+    assert lost.lease_ns
+    renew = Renew(
+        client=stage.caches["a"].contacts["s"].nonce,
+        epoch=lost.epoch,
+        reader=lost.reader,
+        sequence=lost.sequence + 1,
+        history=stage.server.context.history,
+        listed=tuple(suspect),
+    )
+    stage.tell_server(ClientAsked(renew))
+    renewed = stage.take("Renewed").message
+    assert isinstance(renewed, Renewed)
+    assert renewed.live == ()
+    again = msgspec.structs.replace(
+        renew,
+        sequence=renew.sequence + 1,
+        listed=(Listed(key=K, number=lost.number, count=lost.count),),
+    )
+    stage.tell_server(ClientAsked(again))
+    renewed = stage.take("Renewed").message
+    assert isinstance(renewed, Renewed)
+    assert [each.key for each in renewed.live] == [K], "what the lease was given on is held"
 
 
 def asked_at(stage: Stage, span_s: float, fetch_every_s: float = 0) -> list[float]:
