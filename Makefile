@@ -9,10 +9,11 @@ ARGS ?=
 BIN := .venv/bin
 READY := .venv/ready
 FAILOVER := tests/integration/failover
+SIMULATION := tests/simulation
 CODE := src tests benchmarks $(if $(wildcard examples/*.py examples/*/*.py),examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-failover outages test-others lint types format canaries hunt exhaustive same-answers bench clean
+.PHONY: help setup demo test test-simulation test-failover outages test-others lint types format canaries hunt exhaustive same-answers bench clean
 
 help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
@@ -29,7 +30,10 @@ demo: $(READY)  ## run the demo: a manager, owners and frontends, live in the te
 	@$(BIN)/tenure demo $(ARGS)
 
 test: $(READY)  ## run the tests on all cores (WORKERS=n for fewer)
-	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --ignore $(FAILOVER) $(ARGS)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --ignore $(FAILOVER) --ignore $(SIMULATION) $(ARGS)
+
+test-simulation: $(READY)  ## the protocols under all faults: seeds, schedules, canaries (minutes)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal $(SIMULATION) $(ARGS)
 
 test-failover: $(READY)  ## real managers, owners and etcd through every fault (minutes)
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal $(FAILOVER) $(ARGS)

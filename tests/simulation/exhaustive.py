@@ -1,7 +1,7 @@
 """The exhaustive search in scopes that take minutes: `make exhaustive`.
 
 Prints each scope, how many states there are in it, and whether every promise was kept. The scopes
-that take seconds are in `tests/unit/sim/test_exhaustive.py`.
+that take seconds are in `tests/simulation/test_exhaustive.py`.
 """
 
 import sys
