@@ -162,7 +162,7 @@ class Answers:
                     detail=event.failed[:2000],
                 )
                 self.context.tell(asked.client, refused)
-            elif self.context.served[loading.key] is None:
+            elif loading.has_moved or self.context.served[loading.key] is None:
                 self.context.tell(
                     asked.client, Elsewhere(client=asked.client, sequence=asked.sequence)
                 )

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from tenure.base.instants import Instant
 from tenure.base.keys import Key
+from tenure.base.ranges import KeyRange
 
 
 class Asked(NamedTuple):
@@ -22,7 +23,7 @@ class Asked(NamedTuple):
 class Loading:
     """One load."""
 
-    __slots__ = ("asked", "key", "number", "overtaken")
+    __slots__ = ("asked", "has_moved", "key", "number", "overtaken")
 
     def __init__(self, number: int, key: Key, *, overtaken: bool) -> None:
         self.number = number
@@ -30,6 +31,8 @@ class Loading:
         self.asked: list[Asked] = []
         self.overtaken = overtaken
         """A body ran while it did: nobody joins it, and nobody keeps what it read."""
+        self.has_moved = False
+        """Its range went away while it ran, and may have come back: nobody is told what it read."""
 
 
 class LoadsUnderWay:
@@ -61,6 +64,13 @@ class LoadsUnderWay:
         number = self._to_join.pop(key, None)
         if number is not None:
             self._by_number[number].overtaken = True
+
+    def move(self, key_range: KeyRange) -> None:
+        """The range goes away, or is granted anew: others may have written there meanwhile."""
+        for loading in self._by_number.values():
+            if loading.key in key_range:
+                loading.has_moved = True
+                self._to_join.pop(loading.key, None)
 
     def end(self, number: int) -> Loading | None:
         """A load has ended; None for one that nobody waits for any more."""

@@ -233,6 +233,7 @@ class VolumeServer:
             return
         quiet_until = Instant(now + event.quiet_ns)
         reads_from = quiet_until if event.reads_wait else Instant(0)
+        self.context.loads.move(event.range)
         self.context.served.begin(event.range, Serving(event.number, quiet_until, reads_from))
         self.context.versions.begin(event.range, event.number, event.known)
 

@@ -82,6 +82,7 @@ class Withdrawals:
 
     def _end_belief(self, key_range: KeyRange) -> None:
         self.context.served.end(key_range)
+        self.context.loads.move(key_range)
         for writing in self.context.writes.waiting():
             self.context.look_at(writing.number)
 

@@ -291,6 +291,22 @@ def test_a_write_that_fails_because_one_of_its_keys_moves_is_waited_for_by_the_n
     assert [each for each in stage.told if isinstance(each, FailWrite)] == [FailWrite(1, "moved")]
 
 
+def test_a_load_that_outlives_its_range_tells_nobody_what_it_read() -> None:
+    """The range was written elsewhere, and came back (V10). The simulator found it: seed 20089."""
+    stage = Stage(config=OWNED)
+    stage.grant(7)
+    stage.want("a")
+    stage.settle_to("Fetched", loads=True)
+    stage.tell_server(DrainAsked(WHOLE, served=False))
+    stage.store[K] = b"elsewhere"
+    stage.grant(9)
+    stage.load(b"old")
+    assert not stage.letters("Fetched")
+    assert stage.letters("Elsewhere")
+    stage.tell_server(DrainAsked(WHOLE, served=False))
+    assert not stage.server.context.readers.leases
+
+
 def test_no_volume_lease_is_longer_than_the_owners_manager_knows() -> None:
     """One of an earlier version would tell the next owner of no quiet (V13)."""
     stage = owned()
