@@ -21,6 +21,8 @@ OPEN_PATHS = ("/healthz", "/readyz")
 PAGES = "/dashboard"
 """The pages are the same for all; what they show, they ask for."""
 SIGN_IN_PATH = "/v1/sign-in"
+TABLES_PATH = "/v1/clusters/{cluster}/tables"
+"""Where tables are made."""
 READS = (hdrs.METH_GET, hdrs.METH_HEAD)
 SCHEME = "Bearer "
 
@@ -119,8 +121,9 @@ def _allows(permit: Permit, request: web.Request) -> bool:
         return permit.may_be_node
     if request.match_info.get("cluster") and permit.may_be_node:
         # A node passes on what its clients say of tables; the ring is for who may change anything.
-        is_table = request.path.endswith("/tables")
-        return request.method in READS or is_table or permit.may_change
+        resource = request.match_info.route.resource  # a cluster may have any name, `tables` too
+        makes_table = resource is not None and resource.canonical == TABLES_PATH
+        return request.method in READS or makes_table or permit.may_change
     if request.method in READS:
         return request.path == "/" or permit.may_read(request.match_info.get("pool"))
     return permit.may_change

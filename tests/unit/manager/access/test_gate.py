@@ -6,6 +6,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 from aiohttp import WSCloseCode, WSMsgType
+from yarl import URL
 
 from tenure.errors import ConfigurationError
 from tenure.manager.access.roles import AccessRole
@@ -95,6 +96,10 @@ async def test_a_node_reads_clusters_makes_tables_and_changes_nothing_else(keys:
         viewer = keys.shown(VIEWER)
         assert (await manager.get("/v1/clusters", **viewer))[0] == 200
         assert (await manager.post("/v1/clusters/chat/tables", table, **viewer))[0] == 403
+        for cluster in ("tables", "chat%2Ftables"):  # whatever name makes the path end so
+            delete = URL(f"{manager.service.url}/v1/clusters/{cluster}", encoded=True)
+            async with manager.session.delete(delete, headers=node) as response:
+                assert response.status == 403
         await opened(manager, "/v1/node", node)
 
 
