@@ -45,6 +45,8 @@ class Audit:
         self._path = path
         self._number = 0
         self._file: BinaryIO | None = None
+        self._is_cut = False
+        """Whether the file ends within a line."""
 
     def open(self) -> None:
         """Raises ConfigurationError where the file cannot be written."""
@@ -93,8 +95,13 @@ class Audit:
     def _write(self, entry: AuditEntry) -> None:
         line = msgspec.json.encode(entry)
         _log.info("%s", line.decode())
-        if self._file is not None:
-            self._file.write(line + b"\n")
+        if self._file is None:
+            return
+        rest = b"\n" * self._is_cut + line + b"\n"
+        while rest:  # a disk that is nearly full takes a part, and no more the next time
+            written = self._file.write(rest)
+            rest = rest[written:]
+            self._is_cut = bool(rest)
 
 
 def _now() -> str:
@@ -105,7 +112,7 @@ def _shown(body: bytes) -> str:
     """A body on one line, cut: whoever asks may send anything."""
     try:
         text = json.dumps(_parsed(body), ensure_ascii=True)
-    except ValueError:
+    except (ValueError, RecursionError):
         text = ascii(body[:BODY_CHARACTERS].decode(errors="replace"))
     return text[:BODY_CHARACTERS]
 
