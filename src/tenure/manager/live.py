@@ -30,6 +30,8 @@ RECENT_EVENTS = 1000
 """What is remembered for whoever comes, or comes back: a rolling restart of 200 owners."""
 WAITING_EVENTS = 1000
 """What may wait for one reader. It has stopped reading, or its line is too thin."""
+STUCK_SECONDS = 10.0
+"""How long one frame may wait for a reader's line. Nobody can tell such a reader to go."""
 MOST_READERS = 100
 """Open pages and commands. Each costs a task, and what waits for it."""
 PULSE_SECONDS = 0.5
@@ -98,7 +100,7 @@ class LiveFeed:
 
     def add_routes(self, app: web.Application) -> None:
         """Put the stream under its path."""
-        app.router.add_get("/v1/live", self.serve)
+        app.router.add_get("/v1/live", self.serve, allow_head=False)
         app.on_shutdown.append(self._end)
         app.cleanup_ctx.append(self._pulsing)
 
@@ -184,6 +186,9 @@ class LiveFeed:
             await self._write(response, reader)
         except ConnectionError:  # who read is gone
             pass
+        except TimeoutError:
+            if request.transport is not None:
+                request.transport.abort()
         finally:
             self._readers.discard(reader)
         return response
@@ -206,7 +211,8 @@ class LiveFeed:
                 frame = b":\n\n"
             if frame is None:
                 return
-            await response.write(frame)
+            async with asyncio.timeout(STUCK_SECONDS):
+                await response.write(frame)
 
 
 def _frame(kind: str, body: msgspec.Struct, number: int = 0) -> bytes:

@@ -3,11 +3,13 @@
 import asyncio
 import io
 import json
+import socket
 from threading import Thread
 
 import pytest
 
 from tenure import Lookup, Owner
+from tenure.base.noted import Noted
 from tenure.cli.app import run
 from tenure.cli.following import leader_of, live, recent
 from tenure.cli.top import look, picture
@@ -15,6 +17,7 @@ from tenure.errors import NoManager, TenureError
 from tenure.journals import MemoryJournal
 from tenure.manager import live as live_module
 from tenure.manager.live import LiveEvent, Pulse
+from tenure.manager.noted import ServiceKind
 from tenure.wire.lease_records import LEASE_RECORDS
 from tests.unit.cli.test_commands import free_port
 from tests.unit.manager.serving import Events, Serving, serving
@@ -131,6 +134,30 @@ async def test_one_reader_too_many_is_told_so(monkeypatch: pytest.MonkeyPatch) -
         with pytest.raises(TenureError, match="1 pages and commands follow this manager already"):
             await asyncio.to_thread(recent, manager.service.url)
         stream.close()  # type: ignore[attr-defined]
+
+
+async def test_a_reader_that_reads_nothing_takes_nobodys_place_for_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(live_module, "MOST_READERS", 1)
+    monkeypatch.setattr(live_module, "STUCK_SECONDS", 0.1)
+    async with serving(preset="test") as manager:
+        host, _, port = manager.service.url.removeprefix("http://").rpartition(":")
+        with socket.socket() as silent:
+            silent.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            silent.connect((host, int(port)))
+            silent.sendall(f"GET /v1/live HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+            while (await manager.get("/v1/live?level=loud"))[0] != 503:
+                pass  # the other stream has not begun
+            for _ in range(100):  # more than sockets and transports hold
+                manager.service.observer.note(Noted(ServiceKind.SLOW_PEER, detail="x" * 100_000))
+            while (await manager.get("/v1/live?level=loud"))[0] == 503:
+                await asyncio.sleep(0.01)
+
+
+async def test_a_stream_has_no_head() -> None:
+    async with serving() as manager, manager.session.head(manager.service.url + "/v1/live") as head:
+        assert head.status == 405
 
 
 @pytest.mark.parametrize("query", ["level=loud", "since=x", "since=-1", "since=" + "9" * 30])
