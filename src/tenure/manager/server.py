@@ -290,6 +290,9 @@ class Server:
         try:
             async with asyncio.timeout(SILENT_SECONDS):
                 await request.read()
+        except web.RequestPayloadError as error:
+            why = f"the body cannot be read: {error}"
+            raise HttpRefusal(400, why, "send it as its headers say") from None
         except TimeoutError:
             why = f"the body was not here within {SILENT_SECONDS:g} s"
             raise HttpRefusal(408, why, "send the request as a whole") from None
@@ -300,6 +303,9 @@ class Server:
 
     @web.middleware
     async def _refuse_pages(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        for name in (hdrs.ORIGIN, hdrs.HOST, hdrs.AUTHORIZATION):
+            if not request.headers.get(name, "").isascii():  # and perhaps no text at all
+                raise HttpRefusal(400, f"the header {name} is not in ASCII", "send it in ASCII")
         origin, host = request.headers.get("Origin"), request.headers.get("Host", "")
         if origin is not None and origin.partition("://")[2] != host:
             raise HttpRefusal(403, f"a page of {origin} may not speak to a manager", "use a client")

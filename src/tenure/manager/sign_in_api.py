@@ -47,13 +47,14 @@ class SignInApi:
         check_is_json(request)
         try:
             shown = msgspec.json.decode(await request.read(), type=ShownToken)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise HttpRefusal(400, str(error), 'the body is {"token": ...}') from error
         if self._gate.tokens is None:
             return as_json(_answer(ANYBODY))
         self._gate.tokens.load_if_changed()
         permit = self._gate.tokens.permit(shown.token.strip())
         if permit is None:
+            self._gate.turned_away(request, "the token in it does not count")
             raise HttpRefusal(401, "this is not a token that counts here", WAY_OUT)
         response = as_json(_answer(permit))
         response.set_cookie(

@@ -152,7 +152,7 @@ async def test_a_reader_that_reads_nothing_takes_nobodys_place_for_long(
             for _ in range(100):  # more than sockets and transports hold
                 manager.service.observer.note(Noted(ServiceKind.SLOW_PEER, detail="x" * 100_000))
             while (await manager.get("/v1/live?level=loud"))[0] == 503:
-                await asyncio.sleep(0.01)
+                pass  # it is still there
 
 
 async def test_a_stream_has_no_head() -> None:

@@ -23,6 +23,8 @@ PAGES = "/dashboard"
 SIGN_IN_PATH = "/v1/sign-in"
 TABLES_PATH = "/v1/clusters/{cluster}/tables"
 """Where tables are made."""
+STRANGERS_BYTES = 8192
+"""The most in the body of a request that needs no token: one token has 60, as text."""
 READS = (hdrs.METH_GET, hdrs.METH_HEAD)
 SCHEME = "Bearer "
 
@@ -40,9 +42,10 @@ class Gate:
         """Under what a request comes in. Raises HttpRefusal where it may not."""
         permit = self._shown(request)
         if _is_open(request):
+            _check_is_small(request)
             return permit or ANYBODY
         if permit is None:
-            self._note(request, "it shows no token that counts")
+            self.turned_away(request, "it shows no token that counts")
             raise HttpRefusal(
                 401,
                 "this manager wants a token, and the one shown does not count"
@@ -52,7 +55,7 @@ class Gate:
                 "TENURE_TOKEN or TENURE_TOKEN_FILE, and `tenure token new` makes one",
             )
         if not _allows(permit, request):
-            self._note(request, str(permit))
+            self.turned_away(request, str(permit))
             raise HttpRefusal(
                 403,
                 f"the {permit} does not allow {request.method} {request.path}",
@@ -91,9 +94,21 @@ class Gate:
         is_from_page = request.method in READS or hdrs.ORIGIN in request.headers
         return permit if is_from_page else None
 
-    def _note(self, request: web.Request, why: str) -> None:
+    def turned_away(self, request: web.Request, why: str) -> None:
+        """Note that a request was refused."""
         what = f"{request.method} {request.path} from {request.remote}: {why}"
         self._observer.note(Noted(ServiceKind.NOT_ALLOWED, detail=what))
+
+
+def _check_is_small(request: web.Request) -> None:
+    """A body is kept until it is whole, and anybody may send one here."""
+    length = request.content_length
+    if request.can_read_body and (length is None or length > STRANGERS_BYTES):
+        raise HttpRefusal(
+            413,
+            f"a body here has at most {STRANGERS_BYTES} bytes, and says in Content-Length how many",
+            "send less in one request",
+        )
 
 
 def wants_page(request: web.Request) -> bool:

@@ -1,5 +1,7 @@
 """A manager that asks for tokens, over real sockets: who gets in, how far, and for how long."""
 
+import asyncio
+import io
 import json
 from pathlib import Path
 
@@ -9,6 +11,7 @@ from aiohttp import WSCloseCode, WSMsgType
 from yarl import URL
 
 from tenure.errors import ConfigurationError
+from tenure.manager.access.gate import STRANGERS_BYTES
 from tenure.manager.access.roles import AccessRole
 from tenure.manager.access.tokens import NewToken, TokenFile, new_token
 from tenure.protocol.lease.messages import Attested, Hello, Process
@@ -177,6 +180,58 @@ async def test_a_manager_does_not_start_with_tokens_that_cannot_be_read(tmp_path
     with pytest.raises(ConfigurationError, match=r"the file of tokens .* cannot be read"):
         async with serving(tokens=tmp_path / "none"):
             pass
+
+
+# --- what strangers send ---
+
+
+@pytest.mark.parametrize("path", ["/v1/sign-in", "/healthz", "/dashboard/"])
+@pytest.mark.parametrize("is_chunked", [False, True])
+async def test_who_shows_no_token_cannot_fill_the_memory(
+    keys: Keys, path: str, is_chunked: bool
+) -> None:
+    async with serving(tokens=keys.file) as manager:
+        body = io.BytesIO(b" " * (STRANGERS_BYTES + 1))
+        url = manager.service.url + path
+        async with manager.session.post(url, data=body, chunked=is_chunked or None) as response:
+            assert response.status == 413
+            problem = await response.json()
+        assert f"{STRANGERS_BYTES} bytes" in problem["error"]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://\udcff"},
+        {"Authorization": "Bearer tenure_{id}_\udcff"},
+    ],
+)
+async def test_headers_that_are_no_text_are_refused(keys: Keys, headers: dict[str, str]) -> None:
+    which = keys.of[VIEWER].entry.id
+    async with serving(tokens=keys.file) as manager:
+        host, _, port = manager.service.url.removeprefix("http://").rpartition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        ((name, value),) = headers.items()
+        said = f"{name}: {value.format(id=which)}".encode(errors="surrogateescape")
+        writer.write(b"GET /v1/status HTTP/1.1\r\nHost: localhost\r\n" + said + b"\r\n\r\n")
+        answer = await reader.readuntil(b"\r\n")
+        assert answer == b"HTTP/1.1 400 Bad Request\r\n"
+        writer.close()
+
+
+@pytest.mark.parametrize("encoding", ["identity", "gzip"])
+async def test_a_sign_in_that_is_no_text_is_refused(keys: Keys, encoding: str) -> None:
+    async with serving(tokens=keys.file) as manager:
+        body, coding = b'{"token":"\xff"}', {"Content-Encoding": encoding}
+        status, problem = await manager.post("/v1/sign-in", body, **coding)
+        assert status == 400
+        assert problem["way_out"]
+
+
+async def test_a_sign_in_that_fails_is_noted(keys: Keys) -> None:
+    async with serving(tokens=keys.file) as manager:
+        assert (await manager.post("/v1/sign-in", {"token": "tenure_no_such"}))[0] == 401
+        assert manager.counted("request not allowed") == 1
 
 
 # --- the audit ---
