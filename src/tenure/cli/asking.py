@@ -223,6 +223,8 @@ def _checked(reply: HttpReply) -> HttpReply:
     problem = reply.read(Problem)
     if reply.status in (http.HTTPStatus.NOT_FOUND, http.HTTPStatus.CONFLICT):
         raise PoolError(_paragraph(problem))
+    if reply.status == http.HTTPStatus.SERVICE_UNAVAILABLE:
+        raise NoManager(_paragraph(problem))
     if reply.status < http.HTTPStatus.INTERNAL_SERVER_ERROR:
         raise UsageError(_paragraph(problem))
     raise TenureError(_paragraph(problem))

@@ -11,6 +11,7 @@ import pytest
 from tenure import Lookup, Owner
 from tenure.base.noted import Noted
 from tenure.cli.app import run
+from tenure.cli.asking import get
 from tenure.cli.following import leader_of, live, recent
 from tenure.cli.top import look, picture
 from tenure.errors import NoManager, TenureError
@@ -101,6 +102,9 @@ async def test_the_leader_is_found_by_way_of_a_standby(capsys: Capture) -> None:
             await asyncio.sleep(0)
         urls = [gone, standby.service.url]
         assert await asyncio.to_thread(leader_of, urls) == leader.service.url
+        # Whoever led a moment ago: `tenure top` goes on, and asks who leads now.
+        with pytest.raises(NoManager, match=f"stands by; {leader.service.url} leads"):
+            await asyncio.to_thread(get, standby.service.url, "/v1/pools/rooms/owners", 5.0)
     with pytest.raises(NoManager, match=f"no manager leads: {gone}: connection refused"):
         leader_of([gone])
     assert "no manager leads" in await said(capsys, "events", "-m", gone, code=1)
