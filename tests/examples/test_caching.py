@@ -117,7 +117,7 @@ async def test_in_postgresql_a_past_server_writes_nothing(
                 assert await fence(pool, 2) == 1  # another server has begun
                 with pytest.raises(Fenced, match="server 1 is past: 2 writes here"):
                     await volume.store("tea", "late", 1)
-                assert await volume.load("tea") == "new"
+                assert await volume.load("tea", 2) == "new"
 
 
 async def test_a_hot_room_is_asked_for_once_by_each_frontend(

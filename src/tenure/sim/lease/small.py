@@ -16,6 +16,7 @@ from tenure.errors import JournalDamaged
 from tenure.protocol.balance.policy import NOBODY, Plan, Policy, Situation
 from tenure.protocol.lease.client_events import ManagerSaid, TellManager
 from tenure.protocol.lease.leader import events as manager_events
+from tenure.protocol.lease.leader.context import PLANS_AT_ONCE
 from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
 from tenure.protocol.lease.lookup import events as lookup_events
 from tenure.protocol.lease.lookup.machine import LookupMachine
@@ -147,7 +148,10 @@ class SmallPool(SmallWorld):
         """The machine of a new process."""
         dice, managers = Dice(1_000 * uid), tuple(self.slots[each] for each in MANAGERS)
         if slot in MANAGERS:
-            config = ManagerConfig(url=self.slots[slot], timing=self.timing)
+            # Its policy returns, and a plan beside the machine would double the orders of events.
+            config = ManagerConfig(
+                url=self.slots[slot], timing=self.timing, plans_at_once=PLANS_AT_ONCE
+            )
             return Manager(config, dice, policy_of)
         if slot == LOOKUP:
             lookup = lookup_events.LookupConfig(managers=managers, pool=POOL)

@@ -15,7 +15,7 @@ from tenure.protocol.balance.ring import Ring
 from tenure.protocol.balance.tuning import Tuning
 from tenure.protocol.balance.weighted import Weighted
 from tenure.protocol.lease.history import LeaseHistory
-from tenure.protocol.lease.leader.context import FRAGMENTS, PLANS_AT_ONCE
+from tenure.protocol.lease.leader.context import FRAGMENTS
 from tenure.protocol.lease.leader.events import PlanMade
 from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
 from tenure.protocol.lease.leader.policies import policy_name
@@ -171,8 +171,6 @@ class LeaseWorld(World, LeaseSite):
         self.hand_off = random.choice((1.0, 1.0, 0.7, 0.0))
         self.fixed_names = random.random() < 0.5
         self.compact_after = random.choice((3, 20, 100, 10_000))
-        self.plans_at_once = PLANS_AT_ONCE if trial.seed % 4 else 0
-        """In a quarter of all worlds policies are asked beside the machine, and take their time."""
         self.fragments = FRAGMENTS if trial.seed % 3 else 1
         """In a third of all worlds whatever can be one entry of the table becomes one."""
         self.hosts = Hosts(random_for(random))
@@ -290,7 +288,7 @@ class LeaseWorld(World, LeaseSite):
             url=slot,
             timing=timing,
             compact_after=self.compact_after,
-            plans_at_once=self.plans_at_once,
+            plans_at_once=0,  # policies are asked beside the machine, and take their time
             fragments=self.fragments,
             first_start=self.is_first_start,
         )

@@ -76,9 +76,9 @@ class ManagerConfig(msgspec.Struct, frozen=True, kw_only=True):
     create_pools: bool = True
     """Whether a pool's first owner creates it."""
     compact_after: int = DEFAULT_COMPACT_AFTER
-    plans_at_once: int = PLANS_AT_ONCE
-    """Ranges of a pool: a larger one is planned beside the machine. So is any pool where somebody
-    else makes the policies."""
+    plans_at_once: int | None = None
+    """Ranges of a pool: a larger one is planned beside the machine. None is PLANS_AT_ONCE for our
+    own policies, which return, and 0 for any other."""
     fragments: int = FRAGMENTS
     """Entries that could be one with a neighbour, before any is renumbered."""
     keeps_clusters: bool = True
@@ -98,8 +98,9 @@ class Manager:
         self.timing = config.timing
         self.random = random
         self.make_policy = make_policy
-        # Our own policies return. Any other is asked where it can be given up.
-        self._plans_at_once = config.plans_at_once if make_policy is chosen_policy else 0
+        by_itself = PLANS_AT_ONCE if make_policy is chosen_policy else 0
+        said = config.plans_at_once
+        self._plans_at_once = by_itself if said is None else said
         self.leadership = Leadership(config.url, config.timing)
         self.follower: Follower[AnyRecord, State, LeaseHistory] = Follower(LeaseHistory)
         self.leader: Leader | None = None
