@@ -44,6 +44,7 @@ class OneLoop(RealEnvironment):
     """Real but for the home: one event loop for all, where production has one for each."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__()
         self.runner = SharedLoop(loop)
 
 
