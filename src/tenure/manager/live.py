@@ -28,8 +28,9 @@ from tenure.protocol.lease.leader.view import ManagerRole
 
 RECENT_EVENTS = 1000
 """What is remembered for whoever comes, or comes back: a rolling restart of 200 owners."""
-WAITING_EVENTS = 1000
-"""What may wait for one reader. It has stopped reading, or its line is too thin."""
+WAITING_EVENTS = 2 * RECENT_EVENTS
+"""What may wait for one reader: all that is remembered, when it comes, and as much again. Otherwise
+it has stopped reading, or its line is too thin."""
 STUCK_SECONDS = 10.0
 """How long one frame may wait for a reader's line. Nobody can tell such a reader to go."""
 MOST_READERS = 100
@@ -200,7 +201,7 @@ class LiveFeed:
             _frame("noted", event, event.number)
             for level, event in self._recent
             if event.number > since and level >= least
-        ][-WAITING_EVENTS // 2 :]
+        ]
 
     async def _write(self, response: web.StreamResponse, reader: _Reader) -> None:
         while True:

@@ -75,6 +75,15 @@ async def test_who_comes_back_is_told_what_it_missed_and_nothing_twice() -> None
         assert all(each.number > before[-1].number for each in missed)
 
 
+async def test_who_comes_is_told_all_that_is_remembered() -> None:
+    async with serving(preset="test") as manager:
+        for number in range(live_module.RECENT_EVENTS + 50):
+            manager.service.observer.note(Noted(ServiceKind.SLOW_PEER, detail=str(number)))
+        found = await asyncio.to_thread(recent, manager.service.url)
+        assert len(found) == live_module.RECENT_EVENTS
+        assert found[-1].detail == str(live_module.RECENT_EVENTS + 49)
+
+
 async def test_a_pulse_says_when_a_pools_table_changes() -> None:
     async with serving(preset="test") as manager:
         pulses: list[Pulse] = []
