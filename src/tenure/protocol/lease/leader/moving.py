@@ -248,11 +248,11 @@ class Moving:
 
     def _may_keep(self, session: Session) -> bool:
         """Whether it goes on with what nobody is to have: for good; or, where it can hand over and
-        leaves, until somebody who has just joined has spoken under its number and is planned for.
+        leaves, until whoever has just joined has spoken under its number and a plan has seen it.
         """
         if not session.leaving:
             return True
-        joining = (each for each in self.sessions.values() if not (each.proven or each.leaving))
+        joining = (each for each in self.sessions.values() if not (each.planned or each.leaving))
         there = [session.incarnation, *(each.incarnation for each in joining)]
         can = [number for number in there if self.table.members[number].hand_off]
         return session.incarnation in can and len(can) > 1

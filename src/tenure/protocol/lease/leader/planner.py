@@ -230,6 +230,9 @@ class Planner:
         self.plan, self._memory, self._by_owner = plan.owners, plan.memory, made.by_owner
         self._due = min(self._due, plan.again_at)
         self.log.follow(now, plan)
+        for each in (*work.situation.candidates, *work.situation.leavers):
+            if each.incarnation in self.sessions:
+                self.sessions[each.incarnation].planned = True
         is_late = bool(gone) or work.as_of != self.context.history.lsn
         moves = changes(self.table.rights, plan) if is_late else made.moves
         moving = (session.incarnation for session in self.sessions.values() if session.is_moving)

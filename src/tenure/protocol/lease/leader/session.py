@@ -35,6 +35,7 @@ class Session:
         "name",
         "orders",
         "owner_nonce",
+        "planned",
         "poked",
         "proven",
         "recalled",
@@ -62,6 +63,9 @@ class Session:
         self.proven = False
         """It has spoken under its number: only then is it worth planning for. The join of a process
         that died meanwhile is numbered too, and would else be dealt ranges that it never takes."""
+        self.planned = False
+        """The plan that holds was made with it in view. One that has been proven since may be given
+        everything by the next plan."""
         self.leaving = False
         self.letting_go: tuple[Held, ...] = ()
         """What its application has not let go of: granting that would be in vain."""

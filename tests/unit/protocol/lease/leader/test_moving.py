@@ -461,6 +461,19 @@ def test_who_leaves_waits_for_one_that_has_joined_and_not_yet_spoken() -> None:
     assert orders(ask(desk, 1.5, HELD, leaving=True)) == [("", None, TAKER)]
 
 
+def test_who_leaves_waits_for_one_that_has_spoken_until_a_plan_has_seen_it() -> None:
+    """The plan waits a moment for others that join; the owner that leaves may ask meanwhile."""
+    desk = Desk(ByName((WHOLE, "a b")))
+    desk.owner(T0, "a", A, hand_off=True)
+    desk.settle(at(0.2), SOURCE, A)
+    desk.join(at(1), "b", B, hand_off=True)
+    ask(desk, 1.1, HELD, leaving=True)
+    taker_asks(desk, 1.2)
+    assert marks(ask(desk, 1.21, HELD, leaving=True)) == [(b"", None, "renewed")]
+    desk.advance(at(1.4))
+    assert orders(ask(desk, 1.5, HELD, leaving=True)) == [("", None, TAKER)]
+
+
 def test_who_leaves_waits_for_nobody_that_cannot_take() -> None:
     desk = Desk(ByName((WHOLE, "a b")))
     desk.owner(T0, "a", A, hand_off=True)
