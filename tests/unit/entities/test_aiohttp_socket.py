@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any, TypeAlias
 
 import aiohttp
 import msgspec
@@ -13,6 +14,7 @@ from tenure import Entities, Entity, Socket, UsageError
 from tests.unit.manager.serving import serving
 
 pytestmark = pytest.mark.asyncio
+WebSocket: TypeAlias = "aiohttp.ClientWebSocketResponse[Any]"
 
 
 class Lines(msgspec.Struct):
@@ -20,6 +22,9 @@ class Lines(msgspec.Struct):
 
 
 class Room(Entity[Lines]):
+    async def on_connect(self, socket: Socket[str]) -> None:
+        socket.send("welcome")  # a handshake alone does not say that the room knows of it yet
+
     async def on_message(self, socket: Socket[str], text: str | bytes) -> None:
         if text == "bye":
             socket.close(4001)
@@ -43,7 +48,7 @@ class Service:
 
 @asynccontextmanager
 async def service() -> AsyncIterator[Service]:
-    async with serving(preset="test") as manager:
+    async with serving(preset="default") as manager:  # its terms outlast a stall
         rooms = Entities(Room, pool="rooms", managers=manager.service.url)
 
         async def talk(request: web.Request) -> web.StreamResponse:
@@ -58,17 +63,23 @@ async def service() -> AsyncIterator[Service]:
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         try:
-            async with asyncio.timeout(40):
+            async with asyncio.timeout(60):
                 url = "http://{}:{}".format(*runner.addresses[0][:2])
                 yield Service(url, rooms, runner)
         finally:
             await runner.cleanup()
 
 
+async def entered(session: aiohttp.ClientSession, name: str) -> WebSocket:
+    socket = await session.ws_connect(f"/rooms/attic?name={name}")
+    assert await socket.receive_str() == "welcome"
+    return socket
+
+
 async def test_handlers_attach_their_requests() -> None:
     async with service() as it, aiohttp.ClientSession(it.url) as session:
-        ann = await session.ws_connect("/rooms/attic?name=ann")
-        bob = await session.ws_connect("/rooms/attic?name=bob")
+        ann = await entered(session, "ann")
+        bob = await entered(session, "bob")
         await ann.send_str("hello")
         assert [await ann.receive_str(), await bob.receive_str()] == ["ann: hello"] * 2
         await bob.send_bytes(b"abc")
@@ -82,7 +93,7 @@ async def test_handlers_attach_their_requests() -> None:
 
 async def test_sockets_are_closed_when_the_server_begins_to_shut_down() -> None:
     async with service() as it, aiohttp.ClientSession(it.url) as session:
-        ann = await session.ws_connect("/rooms/attic?name=ann")
+        ann = await entered(session, "ann")
         await ann.send_str("hello")
         await ann.receive_str()
         ending = asyncio.ensure_future(it.runner.cleanup())
