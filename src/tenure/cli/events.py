@@ -16,8 +16,6 @@ from tenure.errors import NoManager
 from tenure.manager.live import LiveEvent
 
 AGAIN_SECONDS = 1.0
-TAIL = 1 << 62
-"""No event has so high a number: only what comes is wanted."""
 
 
 def events(
@@ -48,18 +46,18 @@ def events(
 
 
 def _follow(managers: Sequence[str], level: str, pool: str, *, as_json: bool) -> None:
-    seen: dict[str, int] = {}
-    """The last event that was seen of each manager."""
+    seen: dict[str, str] = {}
+    """The id of the last event that was seen of each manager."""
     is_away = False
     while True:
         try:
             leader = leader_of(managers)
-            for each in live(leader, level, seen.get(leader, 0)):
+            for each in live(leader, level, seen.get(leader, "0")):
                 if is_away:
                     complain(f"following {leader}")
                     is_away = False
                 if isinstance(each, LiveEvent):
-                    seen[leader] = each.number
+                    seen[leader] = each.id
                     _print(each, pool, as_json=as_json)
         except NoManager as error:
             if not is_away:

@@ -34,7 +34,7 @@ def leader_of(managers: Sequence[str]) -> str:
     )
 
 
-def live(url: str, level: str, since: int = 0) -> Iterator[LiveEvent | Pulse]:
+def live(url: str, level: str, since: str = "0") -> Iterator[LiveEvent | Pulse]:
     """What happens at one manager, after the event `since`. Raises NoManager when it ends."""
     connection, headers = connection_to(url, SILENT_SECONDS)
     with closing(connection):

@@ -42,6 +42,8 @@ class ManagerOptions:
     "Whether a pool's first owner creates the pool; by default only on a loopback address."
     insecure: Annotated[bool | None, Parameter(negative="")] = None
     "Listen on an address that other machines reach, and trust everybody there."
+    known_as: tuple[str, ...] | None = None
+    "Another host name that clients use; needed where no tokens are asked for. Can be repeated."
     tls_cert: Path | None = None
     "A file with the certificate to show, in PEM; replaced while it runs, it is read again."
     tls_key: Path | None = None

@@ -20,7 +20,7 @@ from tenure.manager.access.gate import wants_page
 from tenure.manager.answers import StatusAnswer
 from tenure.manager.cluster_api import ClusterApi
 from tenure.manager.engine import ManagerEngine
-from tenure.manager.http_errors import HttpRefusal, as_json, check_is_json
+from tenure.manager.http_errors import HttpRefusal, as_json, check_is_json, cut, whole_number
 from tenure.manager.journal_health import journal_answer
 from tenure.manager.pool_spec import HexKey, key_of, pool_spec
 from tenure.manager.steering_api import SteeringApi, asked_key, with_any_pool
@@ -187,7 +187,9 @@ class Api:
 
     async def table(self, request: web.Request) -> web.Response:
         """The lease table, or what changed in it."""
-        question = ReadTable(request.match_info["pool"], _since(request), _journal(request))
+        way_out = "give a number from 0 on, or leave it out"
+        since = whole_number(request, "since", "an LSN", way_out)
+        question = ReadTable(request.match_info["pool"], since, _journal(request))
         return as_json(await self.ask(question, TableAnswer))
 
     async def owners(self, request: web.Request) -> web.Response:
@@ -246,17 +248,6 @@ def _way_out(question: Question) -> str:
     return "use the pool as it is, or choose another name"
 
 
-def _since(request: web.Request) -> int | None:
-    written = request.query.get("since")
-    if written is None:
-        return None
-    if written.isascii() and written.isdigit() and len(written) < 20:  # noqa: PLR2004 - 2**63 has 19
-        return int(written)
-    raise HttpRefusal(
-        400, f"since={written} is not an LSN", "give a number from 0 on, or leave it out"
-    )
-
-
 def _journal(request: web.Request) -> int | None:
     written = request.query.get("journal")
     try:
@@ -264,5 +255,5 @@ def _journal(request: web.Request) -> int | None:
     except ValueError:
         way_out = "give the `journal` of the last answer, or leave it out"
         raise HttpRefusal(
-            400, f"journal={written} is not the number of a journal", way_out
+            400, f"journal={cut(written or '')} is not the number of a journal", way_out
         ) from None

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import msgspec
 from aiohttp import web
 
-from tenure.manager.http_errors import HttpRefusal, as_json, check_is_json
+from tenure.manager.http_errors import HttpRefusal, as_json, check_is_json, whole_number
 from tenure.manager.steering_api import Asking
 from tenure.protocol.topology.answers import (
     ClusterForgotten,
@@ -120,10 +120,7 @@ class ClusterApi:
 
     async def moves(self, request: web.Request) -> web.Response:
         """What should move."""
-        written = request.query.get("budget")
-        if written is not None and not (written.isascii() and written.isdigit()):
-            raise HttpRefusal(400, f"budget={written} is not a number", "give so many bytes")
-        budget = None if written is None else int(written)
+        budget = whole_number(request, "budget", "a number", "give so many bytes")
         question = ReadMoves(cluster=request.match_info["cluster"], budget=budget)
         return as_json(await self.asking.ask(question, MovesRead))
 

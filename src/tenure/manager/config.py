@@ -40,6 +40,9 @@ class ManagerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a pool's first owner creates it; None allows it on loopback only."""
     insecure: bool = False
     """The operator's word that everybody who can reach the address may do anything."""
+    known_as: tuple[str, ...] = ()
+    """Other host names that clients use. A manager without tokens answers to no others, because a
+    page in a browser could be of one."""
     first_start: bool = False
     """The operator's word that no earlier manager has promised anything to these owners."""
     tls_cert: Path | None = None

@@ -34,6 +34,7 @@ SETTINGS: dict[str, type] = {
     "advertise": str,
     "create_pools": bool,
     "insecure": bool,
+    "known_as": list,
     "tls_cert": str,
     "tls_key": str,
     "tls_client_ca": str,
@@ -48,7 +49,12 @@ NOT_HERE = {
         "it is said by whoever starts a manager, for that one start: give it as --first-start"
     ),
 }
-NAMES: dict[type, str] = {str: "text in quotes", int: "a whole number", bool: "true or false"}
+NAMES: dict[type, str] = {
+    str: "text in quotes",
+    int: "a whole number",
+    bool: "true or false",
+    list: "a list of names",
+}
 
 
 def settings_from(file: Path | None, **said: object) -> ManagerSettings:
@@ -71,6 +77,11 @@ def read(file: Path) -> dict[str, Any]:
     for key in FILES:
         if key in table:
             table[key] = Path(table[key])
+    names = table.get("known_as", [])
+    if not all(isinstance(name, str) for name in names):
+        raise ConfigurationError(f"{file}: known_as is {names!r}, and should be a list of names")
+    if "known_as" in table:
+        table["known_as"] = tuple(names)
     if not isinstance(pools, list) or not all(isinstance(pool, dict) for pool in pools):
         raise ConfigurationError(f"{file}: a pool begins with a line [[pool]], in double brackets")
     table["pools"] = tuple(

@@ -13,6 +13,10 @@ WAYS_OUT = {
     405: "use one of the methods in the Allow header",
     413: "send less in one request",
 }
+MOST_DIGITS = 19
+"""As many as 2**63 has: no number that means anything here is longer."""
+SHOWN_CHARACTERS = 200
+"""The most that is told of what a client sent: a path may have 8,000."""
 _RETRY_SECONDS = {"Retry-After": "1"}
 
 
@@ -48,12 +52,27 @@ async def errors_as_json(
     except web.HTTPException as error:
         if error.status < web.HTTPBadRequest.status_code:
             raise
-        what = f"{error.reason}: {request.method} {request.path}"
+        what = f"{error.reason}: {cut(request.method)} {cut(request.path)}"
         way_out = WAYS_OUT.get(error.status, error.text or "see the documentation of the HTTP API")
         response = as_json(Problem(what, way_out), error.status)
         if "Allow" in error.headers:
             response.headers["Allow"] = error.headers["Allow"]
         return response
+
+
+def whole_number(request: web.Request, name: str, what: str, way_out: str) -> int | None:
+    """A parameter that is a number from 0 on; None where it is left out. Raises HttpRefusal."""
+    written = request.query.get(name)
+    if written is None:
+        return None
+    if written.isascii() and written.isdigit() and len(written) <= MOST_DIGITS:
+        return int(written)
+    raise HttpRefusal(400, f"{name}={cut(written)} is not {what}", way_out)
+
+
+def cut(text: str) -> str:
+    """What a client sent, to be told: not all of it if it is long."""
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}..."
 
 
 def check_is_json(request: web.Request) -> None:

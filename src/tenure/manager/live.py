@@ -1,13 +1,15 @@
 """What happens, as it happens: server-sent events for pages and commands that follow a manager.
 
 There are two kinds. `noted` is one thing that happened, with its number; whoever comes back says
-the last that it saw, and is given those after it, as far as they are remembered. `pulse` is how the
+the last that it saw, and is given those after it, as far as they are remembered. Numbers begin anew
+with each start of the manager, so the id of an event has the start in it, too. `pulse` is how the
 manager is, sent when it has changed: the LSN of a pool's table in it says when to read that again.
 
 A reader that does not keep up is let go, and comes back: EventSource does so by itself.
 """
 
 import asyncio
+import secrets
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
@@ -21,7 +23,7 @@ from tenure.base.noted import Level, Noted
 from tenure.manager.access.gate import Gate
 from tenure.manager.access.roles import Permit
 from tenure.manager.engine import ManagerEngine
-from tenure.manager.http_errors import HttpRefusal
+from tenure.manager.http_errors import MOST_DIGITS, HttpRefusal, cut
 from tenure.protocol.lease.answers import Pools, PoolSummary
 from tenure.protocol.lease.leader.events import ListPools
 from tenure.protocol.lease.leader.view import ManagerRole
@@ -37,6 +39,8 @@ MOST_READERS = 100
 """Open pages and commands. Each costs a task, and what waits for it."""
 PULSE_SECONDS = 0.5
 """How soon a page shows a change that it was not told of as an event."""
+LIFE_BYTES = 4
+"""Enough to tell the few lives apart that one reader can have seen."""
 QUIET_SECONDS = 15.0
 """A word on a quiet stream, so that proxies do not cut it off."""
 
@@ -52,6 +56,13 @@ class LiveEvent(msgspec.Struct, frozen=True):
     pool: str
     detail: str
     cause: str
+    life: str = ""
+    """Of the manager's process, in which the number was given."""
+
+    @property
+    def id(self) -> str:
+        """What a reader says that comes back."""
+        return f"{self.life}-{self.number}"
 
 
 class Pulse(msgspec.Struct, frozen=True):
@@ -95,6 +106,7 @@ class LiveFeed:
         self._wall = wall
         self._recent: deque[tuple[Level, LiveEvent]] = deque(maxlen=RECENT_EVENTS)
         self._last = 0
+        self._life = secrets.token_hex(LIFE_BYTES)
         self._readers: set[_Reader] = set()
         self._pulse: Pulse | None = None
         engine.observer.subscribe(self._on_noted)
@@ -122,11 +134,12 @@ class LiveFeed:
             pool=noted.pool,
             detail=noted.detail,
             cause=noted.cause,
+            life=self._life,
         )
         self._recent.append((level, event))
         for reader in self._readers:
             if level >= reader.least:
-                reader.put(_frame("noted", event, event.number))
+                reader.put(_frame("noted", event, event.id))
 
     async def _pulsing(self, app: web.Application) -> AsyncIterator[None]:
         task = asyncio.create_task(self._tell_pulse())
@@ -174,7 +187,7 @@ class LiveFeed:
         if len(self._readers) >= MOST_READERS:
             why = f"{MOST_READERS} pages and commands follow this manager already"
             raise HttpRefusal(503, why, "close one, or ask again later")
-        reader, since = _Reader(_least(request), self._gate.let_in(request)), _since(request)
+        reader, since = _Reader(_least(request), self._gate.let_in(request)), self._since(request)
         response = web.StreamResponse(
             headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
         )
@@ -194,11 +207,20 @@ class LiveFeed:
             self._readers.discard(reader)
         return response
 
+    def _since(self, request: web.Request) -> int:
+        """The last event that a reader saw in this life of the manager; 0 if it saw none."""
+        written = request.headers.get("Last-Event-ID") or request.query.get("since", "0")
+        life, dash, number = written.rpartition("-")
+        is_number = number.isascii() and number.isdigit() and len(number) <= MOST_DIGITS
+        if not is_number or bool(dash) != bool(life):
+            what = f"{cut(written)!r} is not the id of an event"
+            raise HttpRefusal(400, what, "give the id of the last event that you saw, or nothing")
+        is_of_now = life == self._life if dash else int(number) <= self._last
+        return int(number) if is_of_now else 0
+
     def _missed(self, least: Level, since: int) -> list[bytes]:
-        if since > self._last:  # it followed an earlier life of this manager
-            since = 0
         return [
-            _frame("noted", event, event.number)
+            _frame("noted", event, event.id)
             for level, event in self._recent
             if event.number > since and level >= least
         ]
@@ -216,8 +238,8 @@ class LiveFeed:
                 await response.write(frame)
 
 
-def _frame(kind: str, body: msgspec.Struct, number: int = 0) -> bytes:
-    which = f"id: {number}\n" if number else ""
+def _frame(kind: str, body: msgspec.Struct, event_id: str = "") -> bytes:
+    which = f"id: {event_id}\n" if event_id else ""
     return f"{which}event: {kind}\ndata: ".encode() + msgspec.json.encode(body) + b"\n\n"
 
 
@@ -227,13 +249,6 @@ def _least(request: web.Request) -> Level:
         return Level[written.upper()]
     except KeyError:
         names = ", ".join(level.name.lower() for level in Level)
-        raise HttpRefusal(400, f"there is no level {written!r}", f"give one of {names}") from None
-
-
-def _since(request: web.Request) -> int:
-    written = request.headers.get("Last-Event-ID") or request.query.get("since", "0")
-    if written.isascii() and written.isdigit() and len(written) < 20:  # noqa: PLR2004 - 2**63 has 19
-        return int(written)
-    raise HttpRefusal(
-        400, f"{written!r} is not the number of an event", "give a number, or nothing"
-    )
+        raise HttpRefusal(
+            400, f"there is no level {cut(written)!r}", f"give one of {names}"
+        ) from None

@@ -29,7 +29,7 @@ from tenure.manager.access.gate import (
 from tenure.manager.access.roles import Permit
 from tenure.manager.api import Api
 from tenure.manager.engine import ManagerEngine
-from tenure.manager.http_errors import HttpRefusal, errors_as_json
+from tenure.manager.http_errors import HttpRefusal, cut, errors_as_json
 from tenure.manager.live import LiveFeed
 from tenure.manager.noted import ServiceKind
 from tenure.manager.sign_in_api import SignInApi
@@ -83,6 +83,7 @@ class Server:
         audit: Audit,
         *,
         is_loopback: bool,
+        known_as: tuple[str, ...] = (),
     ) -> None:
         self.engine = engine
         self.gate = gate
@@ -108,6 +109,7 @@ class Server:
         self.app.on_shutdown.append(self._close_sockets)
         self.app.cleanup_ctx.append(self._watching_tokens)
         self._is_loopback = is_loopback
+        self._known_as = known_as
         self._sockets: dict[ManagerSocket, Permit] = {}
 
     async def _close_sockets(self, app: web.Application) -> None:
@@ -309,23 +311,29 @@ class Server:
         origin, host = request.headers.get("Origin"), request.headers.get("Host", "")
         if origin is not None and origin.partition("://")[2] != host:
             raise HttpRefusal(403, f"a page of {origin} may not speak to a manager", "use a client")
-        if self._is_loopback and not self._is_ours(host):
+        asks_nothing = self._is_loopback or self.gate.tokens is None
+        if asks_nothing and not self._is_ours(host):
             raise HttpRefusal(
                 403,
-                f"{host!r} is not a name of this manager, which listens for this machine only",
-                f"ask {self.engine.view.url}, or start it with --advertise http://{host}",
+                f"{cut(host)!r} is not a name by which this manager is known",
+                f"ask {self.engine.view.url}, or start it with --known-as and that name",
             )
         return await handler(request)
 
     def _is_ours(self, host: str) -> bool:
-        """Whether a request that reached loopback was meant for it.
+        """Whether a request that shows no token was meant for this manager.
 
-        A page whose name was made to mean 127.0.0.1 is of its own origin; only its Host tells.
+        Anybody can let a name of theirs mean our address, and a page of that name is then of our
+        origin; only its Host tells. No such page can be of an address, or of a name without a dot.
         """
         own = urlsplit(self.engine.view.url).hostname
         try:
             name = urlsplit(f"//{host}").hostname or ""
-            return name in ("localhost", own) or ipaddress.ip_address(name).is_loopback
+            if name in ("localhost", own, *self._known_as):
+                return True
+            if not self._is_loopback and name and "." not in name and ":" not in name:
+                return True
+            return ipaddress.ip_address(name).is_loopback or not self._is_loopback
         except ValueError:
             return False
 

@@ -113,6 +113,7 @@ class ManagerService:
             gate,
             self._audit,
             is_loopback=listening.is_loopback,
+            known_as=self.settings.known_as,
         )
         if self._add_pages is not None:
             self._add_pages(server.app)

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from tenure.base.keys import Key, PoolKind, UserKey, key_function
 from tenure.errors import ConfigurationError, KeyTypeError
-from tenure.manager.http_errors import HttpRefusal, as_json, check_is_json
+from tenure.manager.http_errors import HttpRefusal, as_json, check_is_json, cut
 from tenure.manager.pool_spec import from_hex
 from tenure.manager.steering_verbs import VERBS
 from tenure.protocol.lease.answers import Answer, KeyExplained, PlanRead, Steered
@@ -153,5 +153,5 @@ def _user_key(given: Mapping[str, str]) -> UserKey:
         return int(written)
     except ValueError:
         raise HttpRefusal(
-            400, f"int={written} is not a number", "give one from 0 to 2**64 - 1"
+            400, f"int={cut(written)} is not a number", "give one from 0 to 2**64 - 1"
         ) from None

@@ -38,7 +38,10 @@ def exposition(families: Iterable[MetricFamily], accept: str) -> tuple[bytes, st
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     registry.register(FamiliesCollector(lambda: families))
-    encode, content_type = choose_encoder(accept)
+    try:
+        encode, content_type = choose_encoder(accept)
+    except (TypeError, ValueError):  # it compares versions, and this one is no number
+        encode, content_type = choose_encoder("")
     return encode(registry), content_type
 
 

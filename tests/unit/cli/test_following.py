@@ -64,7 +64,7 @@ async def test_who_comes_back_is_told_what_it_missed_and_nothing_twice() -> None
 
         def after() -> list[LiveEvent]:
             found: list[LiveEvent] = []
-            for each in live(url, "info", before[-1].number):
+            for each in live(url, "info", before[-1].id):
                 if isinstance(each, Pulse):
                     return found
                 found.append(each)
@@ -173,12 +173,34 @@ async def test_a_stream_has_no_head() -> None:
         assert head.status == 405
 
 
-@pytest.mark.parametrize("query", ["level=loud", "since=x", "since=-1", "since=" + "9" * 30])
+@pytest.mark.parametrize(
+    "query", ["level=loud", "since=x", "since=-1", "since=a-", "since=" + "9" * 30]
+)
 async def test_a_question_that_cannot_be_is_refused(query: str) -> None:
     async with serving() as manager:
         status, problem = await manager.get(f"/v1/live?{query}")
         assert status == 400
         assert problem["way_out"]
+
+
+async def test_a_manager_that_was_started_anew_sends_a_reader_all_that_it_remembers() -> None:
+    """Numbers begin anew: an old one that is lower than the last would hide what came before it."""
+    async with serving() as manager:
+        before = (await asyncio.to_thread(recent, manager.service.url))[-1]
+    async with serving() as manager:
+        for _ in range(before.number):
+            manager.service.observer.note(Noted(ServiceKind.SLOW_PEER))
+        stream = live(manager.service.url, "info", before.id)
+        first = await asyncio.to_thread(next, stream)
+        assert isinstance(first, LiveEvent)
+        assert first.number == 1
+        assert first.id != before.id
+        stream.close()  # type: ignore[attr-defined]
+        stream = live(manager.service.url, "info", first.id)
+        second = await asyncio.to_thread(next, stream)
+        assert isinstance(second, LiveEvent)
+        assert second.number == 2
+        stream.close()  # type: ignore[attr-defined]
 
 
 # --- top ---

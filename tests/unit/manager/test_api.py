@@ -134,6 +134,15 @@ async def test_changes_since_an_lsn_of_another_journal_are_the_whole_table() -> 
         assert (status, problem["error"]) == (400, "journal=x is not the number of a journal")
 
 
+@pytest.mark.parametrize("budget", ["-1", "x", "", "9" * 400, "9" * 5000])
+async def test_what_is_no_budget_is_a_bad_request(budget: str) -> None:
+    async with serving() as manager:
+        status, problem = await manager.get(f"/v1/clusters/c/moves?budget={budget}")
+        assert status == 400
+        assert problem["error"].startswith(f"budget={budget[:50]}")
+        assert len(problem["error"]) < 300
+
+
 @pytest.mark.parametrize("since", ["-1", "x", "", "1.5", "%D9%A3", "1" * 20])
 async def test_what_is_no_lsn_is_a_bad_request(since: str) -> None:
     async with serving() as manager:

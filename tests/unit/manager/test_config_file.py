@@ -53,6 +53,11 @@ def test_everything_can_be_configured(file: Path) -> None:
     )
 
 
+def test_other_names_are_configured_as_a_list(file: Path) -> None:
+    file.write_text("known_as = ['tenure.internal', 'tenure']")
+    assert settings_from(file).known_as == ("tenure.internal", "tenure")
+
+
 def test_what_is_said_on_the_command_line_wins_and_none_is_not_said(file: Path) -> None:
     file.write_text("port = 7401\npreset = 'paper'")
     assert settings_from(file, port=0, preset=None) == ManagerSettings(port=0, preset="paper")
@@ -67,6 +72,8 @@ def test_what_is_said_on_the_command_line_wins_and_none_is_not_said(file: Path) 
         ("first_start = true", "first_start cannot be configured; it is said by"),
         ("port = '7400'", "port is '7400', and should be a whole number"),
         ("port = true", "port is True, and should be a whole number"),
+        ("known_as = 'a'", "known_as is 'a', and should be a list of names"),
+        ("known_as = [1]", r"known_as is \[1\], and should be a list of names"),
         ("insecure = 1", "insecure is 1, and should be true or false"),
         ("port = 70000", "there is no port 70000"),
         ("port =", "is not TOML"),

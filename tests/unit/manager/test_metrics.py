@@ -44,6 +44,18 @@ async def scraped(manager: Serving, accept: str = "") -> dict[str, Metric]:
 
 
 @pytest.mark.asyncio
+@pytest.mark.parametrize("version", ["x", "1.x", "", "٣", "9" * 5000])
+async def test_a_version_that_is_none_is_answered_with_the_usual_format(version: str) -> None:
+    async with serving() as manager:
+        accept = f"application/openmetrics-text;version={version}"
+        async with manager.session.get(
+            manager.service.url + "/metrics", headers={"Accept": accept}
+        ) as response:
+            assert response.status == 200
+            assert "tenure_leading 1.0" in await response.text()
+
+
+@pytest.mark.asyncio
 @pytest.mark.parametrize("accept", ["", OPEN_METRICS])
 async def test_what_happened_is_shown(accept: str) -> None:
     async with serving(preset="test") as manager:

@@ -338,3 +338,29 @@ async def test_a_name_that_was_made_to_mean_loopback_is_refused(host: str, statu
         url = f"http://127.0.0.1:{port}/v1/status"
         async with manager.session.get(url, headers={"Host": host}) as response:
             assert response.status == status
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("10.1.2.3:7400", 200),
+        ("[2001:db8::1]", 200),
+        ("manager-2:7400", 200),
+        ("manager.example", 200),
+        ("tenure.internal", 200),
+        ("evil.example", 403),
+        ("", 403),
+    ],
+)
+async def test_without_tokens_only_names_of_ours_are_answered(host: str, status: int) -> None:
+    """A page of a name that its owner lets mean our address could speak to us from a browser."""
+    async with serving(
+        host="0.0.0.0",  # noqa: S104
+        insecure=True,
+        advertise="http://manager.example",
+        known_as=("tenure.internal",),
+    ) as manager:
+        port = manager.service.engine.view.url.rpartition(":")[2]
+        url = f"http://127.0.0.1:{port}/v1/status"
+        async with manager.session.get(url, headers={"Host": host}) as response:
+            assert response.status == status

@@ -3,14 +3,24 @@
 A token is 256 random bits, so one round of a fast hash is enough: nobody can guess what to hash.
 Whoever reads the file cannot use it. Several tokens of one role are valid at once, so that one can
 be replaced while the other is still in use; the file is read again when it changes.
+
+Commands replace the file as a whole, so a manager sees the one or the other. An editor may write it
+in place: for a moment it is empty, or its last lines are missing. Tokens that count would be taken
+away by that, so a file that was written in place is read only once it has stayed the same for a
+second.
 """
 
+import fcntl
 import hashlib
 import hmac
 import logging
 import os
 import secrets
+import stat
 import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -25,6 +35,10 @@ PREFIX = "tenure"
 ID_BYTES = 4
 SECRET_BYTES = 32
 NOTE_CHARACTERS = 200
+SETTLED_SECONDS = 1.0
+"""How long a file that is written in place stays the same before it is believed to be whole."""
+MODE = 0o600
+"""Of a new file: who can write it can do everything."""
 
 _log = logging.getLogger("tenure.manager")
 
@@ -75,9 +89,12 @@ def _hash(text: str) -> str:
 class TokenFile:
     """The tokens that a manager takes, or that a command changes."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self.path = path
-        self._seen: tuple[int, int, int] | None = None
+        self._clock = clock
+        self._seen: _Stamp | None = None
+        self._changing: tuple[_Stamp, float] | None = None
+        """What a file that is being written in place looked like, and since when."""
         self._entries: dict[str, TokenEntry] = {}
 
     def load(self) -> None:
@@ -92,13 +109,13 @@ class TokenFile:
                 f"make a token with `tenure token new --file {self.path}`"
             ) from error
         self._entries = _parsed(self.path, data)
-        self._seen = found.st_ino, found.st_size, found.st_mtime_ns
+        self._seen, self._changing = _Stamp.of(found), None
 
     def load_if_changed(self) -> bool:
         """Read it again if it changed. What cannot be read leaves the tokens as they were."""
         try:
-            found = self.path.stat()
-            if self._seen == (found.st_ino, found.st_size, found.st_mtime_ns):
+            stamp = _Stamp.of(self.path.stat())
+            if stamp == self._seen or not self._is_whole(stamp):
                 return False
             self.load()
         except (ConfigurationError, OSError) as error:
@@ -106,6 +123,13 @@ class TokenFile:
             return False
         _log.info("read %s tokens again from %s", len(self._entries), self.path)
         return True
+
+    def _is_whole(self, stamp: "_Stamp") -> bool:
+        if self._seen is None or stamp.file != self._seen.file:
+            return True  # it was replaced
+        if self._changing is None or self._changing[0] != stamp:
+            self._changing = stamp, self._clock()
+        return self._clock() - self._changing[1] >= SETTLED_SECONDS
 
     @property
     def entries(self) -> tuple[TokenEntry, ...]:
@@ -129,23 +153,42 @@ class TokenFile:
 
     def add(self, entry: TokenEntry) -> None:
         """Add a token, making the file where there is none."""
-        if self.path.exists():
-            self.load()
-        self._entries[entry.id] = entry
-        self._write()
+        with self._alone():
+            if self.path.exists():
+                self.load()
+            self._entries[entry.id] = entry
+            self._write()
 
     def remove(self, which: str) -> TokenEntry:
         """Take a token out. Raises ConfigurationError if it is not there."""
-        self.load()
-        entry = self._entries.pop(which, None)
-        if entry is None:
-            there = ", ".join(self._entries) or "none"
-            raise ConfigurationError(f"{self.path} has no token {which!r}; there are: {there}")
-        self._write()
+        with self._alone():
+            self.load()
+            entry = self._entries.pop(which, None)
+            if entry is None:
+                there = ", ".join(self._entries) or "none"
+                raise ConfigurationError(f"{self.path} has no token {which!r}; there are: {there}")
+            self._write()
         return entry
 
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Two commands at once would each write what they read, and one token would be lost. The
+        lock is the directory's, since the file itself is replaced.
+        """
+        try:
+            directory = os.open(self.path.parent, os.O_RDONLY)
+        except OSError as error:
+            raise self._not_written(error) from error
+        try:
+            fcntl.flock(directory, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(directory)
+
     def _write(self) -> None:
-        """In one go: a manager that reads it meanwhile sees the one or the other."""
+        """In one go: a manager that reads it meanwhile sees the one or the other. Whoever may read
+        the file may read the new one, too: a manager often runs as a user of its own.
+        """
         lines = (msgspec.json.encode(entry) + b"\n" for entry in self._entries.values())
         try:
             handle, name = tempfile.mkstemp(prefix=self.path.name, dir=self.path.parent)
@@ -153,6 +196,7 @@ class TokenFile:
             raise self._not_written(error) from error
         try:
             with os.fdopen(handle, "wb") as file:
+                self._give_rights(handle)
                 file.writelines(lines)
                 file.flush()
                 os.fsync(file.fileno())
@@ -161,11 +205,34 @@ class TokenFile:
             Path(name).unlink(missing_ok=True)
             raise self._not_written(error) from error
 
+    def _give_rights(self, handle: int) -> None:
+        try:
+            before = self.path.stat()
+        except FileNotFoundError:
+            os.fchmod(handle, MODE)
+            return
+        now = os.fstat(handle)
+        if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
+            os.fchown(handle, before.st_uid, before.st_gid)
+        os.fchmod(handle, stat.S_IMODE(before.st_mode))
+
     def _not_written(self, error: OSError) -> ConfigurationError:
         return ConfigurationError(
             f"the file of tokens {self.path} cannot be written: {error.strerror or error}; "
             "nothing was changed"
         )
+
+
+class _Stamp(NamedTuple):
+    """By which a change of a file is seen."""
+
+    file: tuple[int, int]
+    size: int
+    written_ns: int
+
+    @classmethod
+    def of(cls, found: os.stat_result) -> "_Stamp":
+        return cls((found.st_dev, found.st_ino), found.st_size, found.st_mtime_ns)
 
 
 def _parsed(path: Path, data: bytes) -> dict[str, TokenEntry]:

@@ -1,6 +1,8 @@
 """The file of tokens: drawing, keeping, reading again; and what each role allows."""
 
+import os
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -50,6 +52,68 @@ def test_what_is_added_and_removed_is_seen_by_who_reads_it_again(tmp_path: Path)
     assert manager.permit(second.text) == second.entry.permit
 
 
+class Clock:
+    """Turned by hand."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_file_that_is_written_in_place_is_read_when_it_is_whole(tmp_path: Path) -> None:
+    """An empty moment, or half of the lines, would take tokens away from who is connected."""
+    path, clock = tmp_path / "tokens", Clock()
+    first, second = new_token(VIEWER), new_token(ADMIN)
+    for token in (first, second):
+        TokenFile(path).add(token.entry)
+    whole = path.read_bytes()
+    manager = TokenFile(path, clock)
+    manager.load()
+    for part in (b"", whole[: whole.index(b"\n") + 1], whole + b"\n"):
+        path.write_bytes(part)
+        clock.now += 0.9
+        assert not manager.load_if_changed()
+        assert manager.entries == (first.entry, second.entry)
+    clock.now += 0.9
+    assert not manager.load_if_changed()
+    clock.now += 0.1
+    assert manager.load_if_changed()
+    path.write_bytes(b"")  # and it stays so: somebody means it
+    assert not manager.load_if_changed()
+    clock.now += 1
+    assert manager.load_if_changed()
+    assert manager.entries == ()
+
+
+def test_a_changed_file_keeps_who_may_read_it(tmp_path: Path) -> None:
+    """The manager is often another user than who makes tokens."""
+    path = tmp_path / "tokens"
+    tokens = TokenFile(path)
+    tokens.add(new_token(ADMIN).entry)
+    path.chmod(0o640)
+    if os.getuid() == 0:
+        os.chown(path, 12, 34)
+    before = path.stat()
+    tokens.add(new_token(ADMIN).entry)
+    after = path.stat()
+    assert (after.st_mode, after.st_uid, after.st_gid) == (
+        before.st_mode,
+        before.st_uid,
+        before.st_gid,
+    )
+
+
+def test_of_tokens_that_are_made_at_once_none_is_lost(tmp_path: Path) -> None:
+    path = tmp_path / "tokens"
+    made = [new_token(ADMIN).entry for _ in range(24)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda entry: TokenFile(path).add(entry), made))
+    tokens = TokenFile(path)
+    tokens.load()
+    assert sorted(tokens.entries, key=str) == sorted(made, key=str)
+
+
 @pytest.mark.parametrize(
     "broken", ["{", "[]", '{"id": "a"}', "\xff", '{"id": "a", "role": "king"}']
 )
@@ -57,9 +121,12 @@ def test_a_file_that_cannot_be_read_changes_nothing(tmp_path: Path, broken: str)
     path = tmp_path / "tokens"
     token = new_token(ADMIN)
     TokenFile(path).add(token.entry)
-    manager = TokenFile(path)
+    clock = Clock()
+    manager = TokenFile(path, clock)
     manager.load()
     path.write_bytes(broken.encode("latin-1"))
+    assert not manager.load_if_changed()
+    clock.now += 2
     assert not manager.load_if_changed()
     path.unlink()
     assert not manager.load_if_changed()
