@@ -25,6 +25,7 @@ TenureError
 ├── Overloaded              too many requests to one owner are unanswered; this one was not sent
 ├── Fenced                  a store has seen a newer lease of the key; nothing was written
 ├── NoOwner                 no owner took a request in time; nothing was carried out
+├── ServiceRefusal          a service refused a request; carries the status, and which limit
 ├── NoQuorum                too few of the calls that belong together succeeded; carries why
 ├── Unreachable             a cache's server does not answer; names it
 ├── LoadFailed              a cache's server could not read the object
@@ -170,6 +171,38 @@ class Fenced(TenureError):
 
 class NoOwner(TenureError):
     """No owner of the key took the request in time; nothing was carried out."""
+
+
+class ServiceRefusal(TenureError):
+    """A service of `tenure serve` refused a request."""
+
+    def __init__(
+        self,
+        status: int,
+        error: str,
+        detail: str,
+        limit: str = "",
+        most: int = 0,
+        version: str = "",
+        gone_at: float = 0.0,
+    ) -> None:
+        super().__init__(status, error, detail, limit, most, version, gone_at)
+        self.detail = detail
+        self.status = status
+        """As HTTP has it."""
+        self.error = error
+        """What is wrong, in a word, for programs."""
+        self.limit = limit
+        """The limit that the request was beyond, if any."""
+        self.most = most
+        """What that limit is."""
+        self.version = version
+        """The version that is there, if another was expected."""
+        self.gone_at = gone_at
+        """When what was asked for went, in seconds since 1970; 0 where it did not."""
+
+    def __str__(self) -> str:
+        return self.detail
 
 
 class NoQuorum(TenureError):

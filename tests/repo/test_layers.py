@@ -60,7 +60,7 @@ ONLY = {
         "member",
         "entities",
     },
-    "services": {"services", FACE, ERRORS, "client"},  # built with what users have too
+    "services": {"services", FACE, ERRORS},  # built with what users have too
 }
 
 # What knows no leases, because other protocols use it too.

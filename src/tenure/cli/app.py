@@ -45,6 +45,11 @@ TOPICS = {
             "Run a manager beside a command, which finds it by itself.",
             "-- uvicorn app:app --workers 4",
         ),
+        "serve": Command(
+            "serve:serve",
+            "Run one of the services: documents, ...",
+            "documents --pool devices --manager http://10.0.1.1:7400",
+        ),
         "status": Command(
             "status:status",
             "Show the state of the managers and of their journal.",

@@ -7,9 +7,10 @@ await rooms["attic"].last()              # here, or at its owner
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypedDict, TypeVar, Unpack, cast
+
+from xxhash import xxh3_128_digest
 
 from tenure.base.keys import PoolKind
 from tenure.client.environment import Environment
@@ -119,25 +120,43 @@ class Entities(Generic[E]):
             )
         return cast("E", EntityStub(self, key))
 
+    def once(self, id: str) -> "RepeatableCalls[E]":  # noqa: A002  # what it is
+        """Calls under an id of yours, as in `await rooms.once(id)["attic"].say(...)`: if it was
+        made before, by any process, it gets the first answer, while the key keeps that: the last
+        64 answers, for ten minutes. Use one id for one call of one method.
+        """
+        return RepeatableCalls(self, xxh3_128_digest(id.encode()))
+
     async def call(self, key: str | int, name: str, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401
         """What `entities[key].name(...)` does."""
+        return await self._call(key, name, b"", arguments, named)
+
+    async def _call(
+        self,
+        key: str | int,
+        name: str,
+        id_: bytes,
+        arguments: tuple[Any, ...],
+        named: Mapping[str, Any],
+    ) -> Any:  # noqa: ANN401
         station = self.station
         method = station.kind.method(name)
         check_coroutine(method, in_threads=self._settings.in_threads)
         data = method.encode(arguments, named)
-        answer = await station.caller.call(key, name, data)
+        answer = await station.caller.call(key, name, data, id_)
         return method.decode_answer(answer)
 
-    def call_blocking(self, key: str | int, name: str, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401
-        """The same, in a thread of a program without an event loop."""
-        _ = self.station
-        assert self._thread is not None
-        return self._thread.run(self.call(key, name, *arguments, **named))
-
-    def caller(self, key: str | int, name: str) -> Callable[..., Any]:
+    def caller(self, key: str | int, name: str, id_: bytes = b"") -> Callable[..., Any]:
         """A function that calls the method. Raises UsageError where there is no such method."""
         self._kind.method(name)
-        return partial(self.call if self._thread is None else self.call_blocking, key, name)
+
+        def call(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401
+            if self._thread is None:
+                return self._call(key, name, id_, arguments, named)
+            _ = self.station
+            return self._thread.run(self._call(key, name, id_, arguments, named))
+
+        return call
 
     @property
     def station(self) -> Station:
@@ -224,17 +243,32 @@ class Entities(Generic[E]):
             self._thread.end()
 
 
+class RepeatableCalls(Generic[E]):
+    """See `Entities.once`."""
+
+    __slots__ = ("_entities", "_id")
+
+    def __init__(self, entities: Entities[E], id_: bytes) -> None:
+        self._entities = entities
+        self._id = id_
+
+    def __getitem__(self, key: str | int) -> E:
+        """The entity of `key`, to be called under that id."""
+        return cast("E", EntityStub(self._entities, key, self._id))
+
+
 class EntityStub:
     """What stands for an entity, wherever that is: its methods are calls."""
 
-    __slots__ = ("_entities", "_key")
+    __slots__ = ("_entities", "_id", "_key")
 
-    def __init__(self, entities: Entities[Any], key: str | int) -> None:
+    def __init__(self, entities: Entities[Any], key: str | int, id_: bytes = b"") -> None:
         self._entities = entities
         self._key = key
+        self._id = id_
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        return self._entities.caller(self._key, name)
+        return self._entities.caller(self._key, name, self._id)
 
     async def attach(self, websocket: Any, attachment: object = None) -> Any:  # noqa: ANN401
         """See `Entity.attach`."""

@@ -106,6 +106,19 @@ class Entity(Generic[S]):
         """The alarms that are set: when each is due, by its name."""
         return {name: _instant(each.due) for name, each in self._turn.alarms().items()}
 
+    def forget(self) -> None:
+        """Keep nothing of this key from the end of this call on: no state, no alarms, no answers
+        to earlier calls, and not the answer to this one. Raises UsageError while sockets are open.
+        """
+        self._turn.forget()
+
+    def changed(self) -> Awaitable[None]:
+        """In a reading: wait until something of this key is kept anew, which `state` then shows.
+        It does not wait where that has happened since `state` was read. Raises LeaseLost when
+        the key moves, and then the call is made again at the next owner.
+        """
+        return self._turn.changed()
+
     @property
     def sockets(self) -> "list[Socket[Any]]":
         """The sockets that are open."""

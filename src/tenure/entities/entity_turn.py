@@ -51,9 +51,11 @@ class EntityTurn:
         "_copy",
         "_is_repeat",
         "_keeper",
+        "_seen",
         "call",
         "changes",
         "guard",
+        "is_forgetting",
         "is_over",
         "is_reading",
         "is_touched",
@@ -87,8 +89,12 @@ class EntityTurn:
         self.is_over = False
         self._copy: Any = UNREAD
         """Of the state, for a reading."""
+        self._seen = live.envelope
+        """That the copy is of."""
         self.is_touched = False
         """Whether the state was read, and may have been changed."""
+        self.is_forgetting = False
+        """Whether nothing is to be kept of the key when it ends."""
         self.changes = TurnChanges()
         self.named_alarms: set[str] = set()
         """All that it has set or cleared, committed or not."""
@@ -125,6 +131,7 @@ class EntityTurn:
             self.check()
         if self.is_reading:
             if self._copy is UNREAD:
+                self._seen = self.live.envelope
                 self._copy = self.live.decoded()
             return self._copy
         self.is_touched = True
@@ -158,7 +165,29 @@ class EntityTurn:
         """Forget what was changed since the last commit."""
         self.changes = TurnChanges()
         self.live.state = UNREAD
-        self.is_touched = False
+        self.is_touched = self.is_forgetting = False
+
+    def forget(self) -> None:
+        """See `Entity.forget`."""
+        self._check_exclusive("forget")
+        if self.sockets():
+            raise UsageError(
+                f"{self.call.key!r:.100} has open sockets, and cannot be forgotten: close them "
+                "first, in a call before"
+            )
+        self.is_forgetting = True
+
+    async def changed(self) -> None:
+        """See `Entity.changed`."""
+        self.check()
+        if not self.is_reading:
+            raise UsageError(
+                f"{self.call.method} has a turn of its own, in which nobody else changes anything: "
+                "mark it @reading to wait for others"
+            )
+        if self._seen is self.live.envelope:
+            await self.live.next_kept()
+        self._copy = UNREAD
 
     # --- alarms ---
 

@@ -58,12 +58,12 @@ def error_of(failure: EntityFailure) -> Exception:
         if kind is NotOwner:
             return NotOwner(failure.text, address=failure.address)
         if isinstance(kind, type) and issubclass(kind, TenureError):
-            try:
+            with suppress(TypeError):  # it carries more
                 return kind(failure.text)
-            except TypeError:  # it carries more
-                return TenureError(failure.text)
     kind = getattr(sys.modules.get(failure.module), failure.name, None)
     if failure.arguments and isinstance(kind, type) and issubclass(kind, Exception):
         with suppress(Exception):  # whatever the class makes of it
             return kind(*msgspec.msgpack.decode(failure.arguments))
+    if failure.module == errors.__name__:
+        return TenureError(failure.text)
     return EntityError(f"{failure.module}.{failure.name}: {failure.text}")

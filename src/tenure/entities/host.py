@@ -17,9 +17,9 @@ import msgspec
 from tenure.client.guard import Guard, Guards
 from tenure.client.lease import Lease
 from tenure.entities.entity_kind import EntityKind
-from tenure.entities.entity_turn import CURRENT, EntityTurn
+from tenure.entities.entity_turn import CURRENT, UNREAD, EntityTurn
 from tenure.entities.envelopes import Envelopes
-from tenure.entities.live_entity import LiveEntity
+from tenure.entities.live_entity import NOTHING_KEPT, LiveEntity
 from tenure.entities.methods import NOTHING, EntityMethod
 from tenure.entities.options import EntityOptions
 from tenure.entities.stores import EntityStore
@@ -252,6 +252,9 @@ class EntityHost:
         waits for that. Raises LeaseLost where the lease was not held all the while.
         """
         live, before, changes = turn.live, turn.live.envelope, turn.changes
+        if turn.is_forgetting and answer is not None:
+            await self._forget(turn)
+            return
         state = before.state
         if turn.is_touched:
             state = self.kind.encode(live.key, turn.live.state)
@@ -285,13 +288,28 @@ class EntityHost:
                 raise self._lost(turn) from error
             raise
 
+    async def _forget(self, turn: EntityTurn) -> None:
+        """See `Entity.forget`."""
+        live, lease = turn.live, turn.lease
+        if self.store is not None:
+            step = live.envelope.step + 1
+            empty = Envelope(lease.number, lease.journal, step=step)
+            await self._store(live, empty, turn)
+            self._put(turn, empty)
+        else:
+            self._put(turn, NOTHING_KEPT)
+            with self.envelopes.lock:
+                self.envelopes.pop(live.key, None)
+        live.state = UNREAD
+        self._outlet.arm(live.key, None)
+
     def _put(self, turn: EntityTurn, new: Envelope) -> None:
         live = turn.live
         with self.envelopes.lock:
             if not turn.guard.has_lasted():
                 live.drop()
                 raise self._lost(turn)
-            live.envelope = new
+            live.keep(new)
             if self.store is None:
                 self.envelopes[live.key] = new
 

@@ -18,6 +18,7 @@ class LiveEntity:
 
     __slots__ = (
         "_attributes",
+        "_kept",
         "_kind",
         "_lease",
         "envelope",
@@ -49,6 +50,21 @@ class LiveEntity:
         """When the edge of which socket last asked."""
         self._attributes: dict[str, Any] = {}
         self._lease: tuple[int, int] | None = None
+        self._kept: asyncio.Future[None] | None = None
+        """What readings wait for."""
+
+    async def next_kept(self) -> None:
+        """Wait until something is kept anew."""
+        if self._kept is None:
+            self._kept = asyncio.get_running_loop().create_future()
+        await asyncio.shield(self._kept)
+
+    def keep(self, envelope: Envelope) -> None:
+        """This is what is kept from here on."""
+        self.envelope = envelope
+        if self._kept is not None:
+            kept, self._kept = self._kept, None
+            kept.set_result(None)
 
     def is_active(self, lease: Lease) -> bool:
         """Whether the instance is of that lease."""

@@ -1,0 +1,1 @@
+"""The papers' services, over HTTP, each on the public API alone."""

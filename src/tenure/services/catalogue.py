@@ -1,0 +1,17 @@
+"""The services that there are: each is loaded when it is asked for."""
+
+from importlib import import_module
+from typing import Any
+
+from tenure.services.service import Service
+
+PLACES = {
+    "documents": "tenure.services.documents.service:Documents",
+}
+
+
+def service_type(name: str) -> type[Service[Any]]:
+    """The class of the service of this name."""
+    place, _, kind = PLACES[name].partition(":")
+    found: type[Service[Any]] = getattr(import_module(place), kind)
+    return found

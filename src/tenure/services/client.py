@@ -1,0 +1,176 @@
+"""Clients of the services: a service may have several processes, and any of them answers.
+
+A client tries one process after the other until its deadline. It tries again only what has not been
+begun, or what may be asked twice: each request that changes something has an id, by which a service
+knows a repeat and gives the first answer.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Mapping, Sequence
+from random import SystemRandom
+from types import TracebackType
+from typing import Any, Self, TypeVar
+from urllib.parse import quote
+from uuid import uuid4
+
+import aiohttp
+import msgspec
+
+from tenure.errors import ConfigurationError, OutcomeUnknown, UsageError
+from tenure.services.problems import ServiceProblem
+
+T = TypeVar("T")
+NO_HEADERS: Mapping[str, str] = {}
+REFUSED = 400
+NOT_HERE = (421, 503)
+"""What another process, or the same a little later, may answer otherwise."""
+DEADLINE_SECONDS = 60.0
+PAUSE_SECONDS = 0.05
+LONGEST_PAUSE = 1.0
+ID_HEADER = "Idempotency-Key"
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """An answer of a service."""
+
+    status: int
+    headers: Mapping[str, str]
+    data: bytes
+
+
+class ServiceClient:
+    """A client of one service, at these URLs; enter it with `async with`.
+
+    Every call takes `deadline` seconds at most. Raises ServiceRefusal where the service refuses,
+    and OutcomeUnknown where no process answered in time.
+    """
+
+    def __init__(self, urls: str | Sequence[str], *, deadline: float = DEADLINE_SECONDS) -> None:
+        given = urls.split(",") if isinstance(urls, str) else list(urls)
+        self._urls = [each.strip().rstrip("/") for each in given if each.strip()]
+        if not self._urls:
+            raise ConfigurationError("a client needs the URL of a service")
+        self._deadline = deadline
+        self._session: aiohttp.ClientSession | None = None
+        self._random = SystemRandom()
+        self._at = self._random.randrange(len(self._urls))
+
+    async def __aenter__(self) -> Self:
+        self._session = aiohttp.ClientSession()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.session.close()
+        self._session = None
+
+    @property
+    def session(self) -> aiohttp.ClientSession:
+        """Of aiohttp. Raises UsageError where the client is not entered."""
+        if self._session is None:
+            raise UsageError("enter this client first: `async with` it")
+        return self._session
+
+    @property
+    def url(self) -> str:
+        """The process that is asked next."""
+        return self._urls[self._at]
+
+    def go_on(self) -> None:
+        """Ask another process from here on."""
+        self._at = (self._at + 1) % len(self._urls)
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        headers: Mapping[str, str] = NO_HEADERS,
+        id: str | None = None,  # noqa: A002  # what it is
+        deadline: float | None = None,
+        patience: float = 0.0,
+    ) -> Reply:
+        """The answer of whichever process gives one. `patience` is how long the service waits by
+        itself, beyond the deadline.
+        """
+        said = {ID_HEADER: id or uuid4().hex, **headers}
+        data = None if body is None else msgspec.json.encode(body)
+        if data is not None:
+            said["Content-Type"] = "application/json"
+        pause, problem = PAUSE_SECONDS, "nobody was asked"
+        try:
+            async with asyncio.timeout((deadline or self._deadline) + patience):
+                while True:
+                    try:
+                        reply = await self._attempt(method, path, data, said)
+                    except (aiohttp.ClientError, OSError) as error:
+                        problem = f"{self.url}: {error!r}"
+                    else:
+                        if reply.status not in NOT_HERE:
+                            return _taken(reply)
+                        problem = f"{self.url}: {reply.data.decode(errors='replace')[:200]}"
+                    self.go_on()
+                    await asyncio.sleep(pause * (0.5 + self._random.random()))
+                    pause = min(2 * pause, LONGEST_PAUSE)
+        except TimeoutError:
+            raise OutcomeUnknown(
+                f"{method} {path} was not answered in time, and may be carried out yet: {problem}"
+            ) from None
+
+    async def _attempt(
+        self, method: str, path: str, data: bytes | None, headers: Mapping[str, str]
+    ) -> Reply:
+        async with self.session.request(
+            method, self.url + path, data=data, headers=headers
+        ) as response:
+            return Reply(response.status, response.headers, await response.read())
+
+
+def _taken(reply: Reply) -> Reply:
+    if reply.status < REFUSED:
+        return reply
+    try:
+        problem = msgspec.json.decode(reply.data, type=ServiceProblem)
+    except msgspec.MsgspecError:
+        problem = ServiceProblem(reply.status, "other", reply.data.decode(errors="replace")[:200])
+    raise problem.raised()
+
+
+def segment(text: str) -> str:
+    """As a part of a path."""
+    return quote(text, safe="")
+
+
+class BlockingService:
+    """A client for programs without an event loop: enter it with `with`, use it in one thread."""
+
+    def __init__(self, client: ServiceClient) -> None:
+        self._client = client
+        self._runner: asyncio.Runner | None = None
+
+    def __enter__(self) -> Self:
+        self._runner = asyncio.Runner()
+        self._runner.run(self._client.__aenter__())
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._runner is not None
+        self._runner.run(self._client.__aexit__(None, None, None))
+        self._runner.close()
+
+    def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """What `work` comes to."""
+        if self._runner is None:
+            work.close()
+            raise UsageError("enter this client first: `with` it")
+        return self._runner.run(work)

@@ -1,0 +1,147 @@
+"""A client of documents: `async with DocumentsClient(urls) as documents`."""
+
+from typing import Any
+
+import msgspec
+
+from tenure.services.client import BlockingService, Reply, ServiceClient, segment
+from tenure.services.documents.document import ABSENT, DocumentWritten
+
+
+class ReadDocument(msgspec.Struct):
+    """A document that was read."""
+
+    version: str
+    expires: float
+    sections: dict[str, Any] = {}
+
+
+_read = msgspec.json.Decoder(ReadDocument).decode
+_written = msgspec.json.Decoder(DocumentWritten).decode
+
+
+class DocumentsClient(ServiceClient):
+    """Reads and writes documents. `if_version` makes an update depend on the version that is there;
+    "" asks that there is none. Where another is there, ServiceRefusal says with `version` which.
+    """
+
+    async def read(self, key: str, *, deadline: float | None = None) -> ReadDocument:
+        """All of it."""
+        return _read((await self.ask("GET", _path(key), deadline=deadline)).data)
+
+    async def read_section(self, key: str, section: str, *, deadline: float | None = None) -> Any:  # noqa: ANN401
+        """A section's value."""
+        reply = await self.ask("GET", _path(key, section), deadline=deadline)
+        return msgspec.json.decode(reply.data)
+
+    async def write(
+        self,
+        key: str,
+        sections: dict[str, Any],
+        *,
+        if_version: str | None = None,
+        ttl: float = 0.0,
+        deadline: float | None = None,
+    ) -> DocumentWritten:
+        """Exactly these sections."""
+        body = {"sections": sections, "ttl": ttl}
+        return await self._update("PUT", _path(key), body, if_version, deadline)
+
+    async def write_section(
+        self,
+        key: str,
+        section: str,
+        value: Any,  # noqa: ANN401  # whatever JSON has
+        *,
+        if_version: str | None = None,
+        deadline: float | None = None,
+    ) -> DocumentWritten:
+        """This section; the others stay."""
+        path = _path(key, section)
+        data = msgspec.Raw(msgspec.json.encode(value))
+        return await self._update("PUT", path, data, if_version, deadline)
+
+    async def delete(
+        self, key: str, *, if_version: str | None = None, deadline: float | None = None
+    ) -> None:
+        """Delete it."""
+        await self._ask("DELETE", _path(key), None, if_version, deadline)
+
+    async def delete_section(
+        self,
+        key: str,
+        section: str,
+        *,
+        if_version: str | None = None,
+        deadline: float | None = None,
+    ) -> DocumentWritten:
+        """Delete this section; the others stay."""
+        return await self._update("DELETE", _path(key, section), None, if_version, deadline)
+
+    async def refresh(
+        self, key: str, *, ttl: float = 0.0, deadline: float | None = None
+    ) -> DocumentWritten:
+        """Keep it for longer."""
+        path = _path(key) + "/refresh"
+        return _written((await self.ask("POST", path, {"ttl": ttl}, deadline=deadline)).data)
+
+    async def _update(
+        self, method: str, path: str, body: object, if_version: str | None, deadline: float | None
+    ) -> DocumentWritten:
+        return _written((await self._ask(method, path, body, if_version, deadline)).data)
+
+    async def _ask(
+        self, method: str, path: str, body: object, if_version: str | None, deadline: float | None
+    ) -> Reply:
+        headers = {}
+        if if_version == ABSENT:
+            headers["If-None-Match"] = "*"
+        elif if_version is not None:
+            headers["If-Match"] = f'"{if_version}"'
+        return await self.ask(method, path, body, headers=headers, deadline=deadline)
+
+
+class BlockingDocuments(BlockingService):
+    """The same for programs without an event loop."""
+
+    def __init__(self, client: DocumentsClient) -> None:
+        super().__init__(client)
+        self._documents = client
+
+    def read(self, key: str) -> ReadDocument:
+        """See `DocumentsClient`."""
+        return self.wait(self._documents.read(key))
+
+    def read_section(self, key: str, section: str) -> Any:  # noqa: ANN401
+        """See `DocumentsClient`."""
+        return self.wait(self._documents.read_section(key, section))
+
+    def write(
+        self, key: str, sections: dict[str, Any], *, if_version: str | None = None, ttl: float = 0.0
+    ) -> DocumentWritten:
+        """See `DocumentsClient`."""
+        return self.wait(self._documents.write(key, sections, if_version=if_version, ttl=ttl))
+
+    def write_section(
+        self,
+        key: str,
+        section: str,
+        value: Any,  # noqa: ANN401
+        *,
+        if_version: str | None = None,
+    ) -> DocumentWritten:
+        """See `DocumentsClient`."""
+        return self.wait(self._documents.write_section(key, section, value, if_version=if_version))
+
+    def delete(self, key: str, *, if_version: str | None = None) -> None:
+        """See `DocumentsClient`."""
+        self.wait(self._documents.delete(key, if_version=if_version))
+
+    def refresh(self, key: str, *, ttl: float = 0.0) -> DocumentWritten:
+        """See `DocumentsClient`."""
+        return self.wait(self._documents.refresh(key, ttl=ttl))
+
+
+def _path(key: str, section: str | None = None) -> str:
+    path = f"/documents/{segment(key)}"
+    return path if section is None else f"{path}/sections/{segment(section)}"

@@ -1,0 +1,213 @@
+"""Documents over HTTP: the version is the ETag, and updates may depend on it."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import msgspec
+
+from tenure.errors import ServiceRefusal
+from tenure.services.client import ID_HEADER
+from tenure.services.documents.document import (
+    ANY,
+    LIMITS,
+    Condition,
+    Document,
+    DocumentWritten,
+    no_section,
+)
+from tenure.services.limits import ServiceLimit
+from tenure.services.operations import Operation, ServiceAnswer, ServiceRequest, operation
+from tenure.services.service import Service
+
+DOCUMENT = "/documents/{key}"
+SECTION = "/documents/{key}/sections/{section}"
+TAGS = re.compile(r'"([\w.-]+)"(?:\s*,\s*"([\w.-]+)")*')
+CONDITIONS = {
+    "If-Match": 'Do it only if this version is there: "17.3.5f", or * for any',
+    "If-None-Match": "* to do it only if there is no document",
+    ID_HEADER: "Names this request, so that a repeat changes nothing and gets the first answer",
+}
+UNLESS = {"If-None-Match": "ServiceAnswer 304 if this version is still there"}
+
+
+class DocumentBody(msgspec.Struct, forbid_unknown_fields=True):
+    """A whole document, to be written."""
+
+    sections: dict[str, msgspec.Raw]
+    ttl: float = 0.0
+    """Seconds; 0 for the usual ones, or for those that it has."""
+
+
+class DocumentShown(msgspec.Struct):
+    """A document, as it is read."""
+
+    version: str
+    expires: float
+    """When it goes, in seconds since 1970, unless it is refreshed."""
+    sections: dict[str, msgspec.Raw]
+
+
+class TimeToLive(msgspec.Struct, forbid_unknown_fields=True):
+    """How long something is kept."""
+
+    ttl: float = 0.0
+    """Seconds; 0 for those that it has."""
+
+
+class Documents(Service[Document]):
+    """See the module."""
+
+    name: ClassVar[str] = "documents"
+    port: ClassVar[int] = 8101
+    entity = Document
+    limits: ClassVar[tuple[ServiceLimit, ...]] = LIMITS
+
+    @operation(
+        Operation(
+            "GET",
+            DOCUMENT,
+            "Read a document",
+            {200: DocumentShown, 304: None},
+            headers=UNLESS,
+            refusals=(404, 410),
+        )
+    )
+    async def read(self, asked: ServiceRequest) -> ServiceAnswer:
+        """All sections."""
+        found = await self.entities[asked.key].read()
+        tag = {"ETag": f'"{found.version}"'}
+        if found.version in versions_in(asked.headers, "If-None-Match"):
+            return ServiceAnswer(304, None, tag)
+        sections = {name: msgspec.Raw(value) for name, value in found.sections.items()}
+        return ServiceAnswer(200, DocumentShown(found.version, found.expires, sections), tag)
+
+    @operation(
+        Operation(
+            "PUT",
+            DOCUMENT,
+            "Write a document",
+            {200: DocumentWritten, 201: DocumentWritten},
+            body=DocumentBody,
+            headers=CONDITIONS,
+            refusals=(412,),
+        )
+    )
+    async def write(self, asked: ServiceRequest) -> ServiceAnswer:
+        """Exactly these sections."""
+        body: DocumentBody = asked.body
+        call = self.repeatable(asked)
+        ttl = self.checked_ttl(body.ttl)
+        sections = {name: bytes(value) for name, value in body.sections.items()}
+        return _written(await call.replace(sections, condition_of(asked.headers), ttl))
+
+    @operation(
+        Operation(
+            "DELETE",
+            DOCUMENT,
+            "Delete a document",
+            {204: None},
+            headers=CONDITIONS,
+            refusals=(404, 410, 412),
+        )
+    )
+    async def delete(self, asked: ServiceRequest) -> ServiceAnswer:
+        """For a day it is said when it went."""
+        await self.repeatable(asked).delete(condition_of(asked.headers))
+        return ServiceAnswer(204)
+
+    @operation(
+        Operation(
+            "POST",
+            DOCUMENT + "/refresh",
+            "Keep a document for longer",
+            {200: DocumentWritten},
+            body=TimeToLive,
+            refusals=(404, 410),
+            is_optional=True,
+        )
+    )
+    async def refresh(self, asked: ServiceRequest) -> ServiceAnswer:
+        """From now on."""
+        ttl = 0.0 if asked.body is None else self.checked_ttl(asked.body.ttl, usual=0.0)
+        return _written(await self.entities[asked.key].refresh(ttl))
+
+    @operation(
+        Operation(
+            "GET",
+            SECTION,
+            "Read a section",
+            {200: Any, 304: None},
+            headers=UNLESS,
+            refusals=(404, 410),
+        )
+    )
+    async def read_section(self, asked: ServiceRequest) -> ServiceAnswer:
+        """The value alone; the ETag is the document's."""
+        found = await self.entities[asked.key].read()
+        value = found.sections.get(asked.path["section"])
+        if value is None:
+            raise no_section(asked.path["section"])
+        tag = {"ETag": f'"{found.version}"'}
+        if found.version in versions_in(asked.headers, "If-None-Match"):
+            return ServiceAnswer(304, None, tag)
+        return ServiceAnswer(200, value, tag)
+
+    @operation(
+        Operation(
+            "PUT",
+            SECTION,
+            "Write a section",
+            {200: DocumentWritten, 201: DocumentWritten},
+            body=msgspec.Raw,
+            headers=CONDITIONS,
+            refusals=(412,),
+        )
+    )
+    async def write_section(self, asked: ServiceRequest) -> ServiceAnswer:
+        """The others stay."""
+        call, condition = self.repeatable(asked), condition_of(asked.headers)
+        name, ttl = asked.path["section"], self.settings.ttl
+        return _written(await call.put_section(name, bytes(asked.body), condition, ttl))
+
+    @operation(
+        Operation(
+            "DELETE",
+            SECTION,
+            "Delete a section",
+            {200: DocumentWritten},
+            headers=CONDITIONS,
+            refusals=(404, 410, 412),
+        )
+    )
+    async def delete_section(self, asked: ServiceRequest) -> ServiceAnswer:
+        """The others stay."""
+        call, condition = self.repeatable(asked), condition_of(asked.headers)
+        return _written(await call.delete_section(asked.path["section"], condition))
+
+
+def condition_of(headers: Mapping[str, str]) -> Condition:
+    """What `If-Match` and `If-None-Match` say. Raises ServiceRefusal for what is no version."""
+    wanted = versions_in(headers, "If-Match")
+    unwanted = versions_in(headers, "If-None-Match")
+    if unwanted not in ((), (ANY,)):
+        raise ServiceRefusal(400, "condition", "If-None-Match takes * where something is written")
+    return Condition(wanted, bool(unwanted))
+
+
+def versions_in(headers: Mapping[str, str], name: str) -> tuple[str, ...]:
+    """The versions in a header. Raises ServiceRefusal for what is none."""
+    given = headers.get(name)
+    if given is None:
+        return ()
+    if given.strip() == "*":
+        return (ANY,)
+    if not TAGS.fullmatch(given.strip()):
+        raise ServiceRefusal(
+            400, "condition", f'{name} is {given!r:.100}, and a version is written like "17.3.5f"'
+        )
+    return tuple(re.findall(r'"([\w.-]+)"', given))
+
+
+def _written(found: DocumentWritten) -> ServiceAnswer:
+    return ServiceAnswer(201 if found.is_new else 200, found, {"ETag": f'"{found.version}"'})

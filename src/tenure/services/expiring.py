@@ -1,0 +1,79 @@
+"""Time to live: a key that nobody refreshes goes after a time, and for a day it is said when.
+
+Expiry is for whoever went away: losses are told, so nobody has to refresh in order to notice them,
+and the time is long. A key never goes early: its alarm looks at the time of the key, which no owner
+turns back, and at this process's own clock, which nobody sets.
+"""
+
+import asyncio
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from tenure import Alarm, Entity
+from tenure.errors import ServiceRefusal
+
+GONE_SECONDS = 86_400.0
+"""For how long it is said when a key went."""
+EXPIRE, FORGET = "expire", "forget"
+
+
+class Expiring(msgspec.Struct):
+    """State that expires: what a service keeps of a key begins with these."""
+
+    ttl: float = 0.0
+    expires: float = 0.0
+    """When it goes, unless it is refreshed before; 0 where there is nothing."""
+    gone_at: float = 0.0
+    """When it went; 0 where it did not."""
+
+
+S = TypeVar("S", bound=Expiring)
+
+
+class ExpiringEntity(Entity[S], Generic[S]):
+    """An entity with such state. `_empty` makes what is left of it when it goes."""
+
+    _not_before = 0.0
+
+    def _refresh(self, ttl: float) -> None:
+        """Keep it for so long from now on."""
+        state = self.state
+        state.ttl, state.expires, state.gone_at = ttl, self.now() + ttl, 0.0
+        self._not_before = asyncio.get_running_loop().time() + ttl
+        self.clear_alarm(FORGET)
+        self.set_alarm(EXPIRE, state.expires)
+
+    def _check_there(self) -> None:
+        """Raise ServiceRefusal where there is nothing here."""
+        state = self.state
+        if state.gone_at:
+            raise ServiceRefusal(410, "gone", "it has gone", gone_at=state.gone_at)
+        if not state.expires:
+            raise ServiceRefusal(404, "unknown", f"there is nothing under {self.key!r:.100}")
+
+    def _empty(self) -> S:
+        """What is left when it goes."""
+        return type(self.state)()
+
+    def _end(self) -> None:
+        """Let it go, and say for a while when that was."""
+        left: Any = self._empty()
+        left.gone_at = self.now()
+        self.state = left
+        self.clear_alarm(EXPIRE)
+        self.set_alarm(FORGET, left.gone_at + GONE_SECONDS)
+
+    async def on_alarm(self, alarm: Alarm) -> None:
+        """Let it go if nobody has refreshed it; forget it when that was long ago."""
+        if alarm.name == FORGET:
+            self.forget()
+            return
+        early = max(self.state.expires - self.now(), self._early())
+        if early > 0:
+            self.set_alarm(EXPIRE, self.now() + early)
+        else:
+            self._end()
+
+    def _early(self) -> float:
+        return self._not_before - asyncio.get_running_loop().time()

@@ -1,0 +1,58 @@
+"""Limits of a service: each has a name and a reason, and what goes beyond is refused by name.
+
+Nothing that a service keeps grows without a bound. `GET /limits` lists them, and so does the page
+of each service.
+"""
+
+from typing import NamedTuple
+
+from tenure.errors import ServiceRefusal
+
+TOO_LARGE = 413
+TOO_MANY = 429
+OVERLOADED = 503
+
+
+class ServiceLimit(NamedTuple):
+    """One of them."""
+
+    name: str
+    most: int
+    status: int
+    """What a request is answered that goes beyond it."""
+    why: str
+
+    def check(self, value: int) -> None:
+        """Raise ServiceRefusal if there is more."""
+        if value > self.most:
+            raise self.exceeded(value)
+
+    def exceeded(self, value: int) -> ServiceRefusal:
+        """The refusal of so much."""
+        detail = f"{value} is beyond the limit {self.name!r}, which is {self.most}: {self.why}"
+        return ServiceRefusal(self.status, "limit", detail, limit=self.name, most=self.most)
+
+
+KEY_BYTES = ServiceLimit(
+    "key_bytes", 512, TOO_LARGE, "keys are kept with all that belongs to them, so they are short"
+)
+BODY_BYTES = ServiceLimit(
+    "body_bytes",
+    768 * 1024,
+    TOO_LARGE,
+    "all that is kept of a key moves as one, and one key may keep 1 MiB",
+)
+REQUESTS = ServiceLimit(
+    "requests",
+    10_000,
+    OVERLOADED,
+    "requests that a process has not answered, waiting ones included, take memory",
+)
+TTL_SECONDS = ServiceLimit(
+    "ttl_seconds", 366 * 86_400, TOO_LARGE, "what nobody refreshes for a year, nobody wants"
+)
+ID_BYTES = ServiceLimit(
+    "id_bytes", 200, TOO_LARGE, "ids of requests are kept, so that a repeat is known"
+)
+OF_ALL = (KEY_BYTES, BODY_BYTES, REQUESTS, TTL_SECONDS, ID_BYTES)
+"""The limits that every service has."""

@@ -1,0 +1,100 @@
+"""What a service can be asked over HTTP: a table, from which both its routes and its OpenAPI
+document are made, so that neither can say what the other does not.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+import msgspec
+from aiohttp import web
+
+from tenure.errors import ServiceRefusal
+
+Handler: TypeAlias = Callable[[Any, "ServiceRequest"], Awaitable["ServiceAnswer"]]
+H = TypeVar("H", bound=Handler)
+OPERATION = "__tenure_operation__"
+
+
+class ServiceAnswer(NamedTuple):
+    """What an operation answers."""
+
+    status: int = 200
+    body: object = None
+    """What msgspec encodes as JSON; None for an answer without a body."""
+    headers: Mapping[str, str] = {}
+
+
+class ServiceRequest(NamedTuple):
+    """A request, as an operation sees it: its parts are of the types that the operation names."""
+
+    key: str
+    body: Any
+    query: Any
+    path: Mapping[str, str]
+    headers: Mapping[str, str]
+    request: web.Request
+
+
+class NoQuery(msgspec.Struct, forbid_unknown_fields=True):
+    """No query."""
+
+
+class Operation(NamedTuple):
+    """One of them."""
+
+    method: str
+    path: str
+    """With {key} and other names in braces."""
+    summary: str
+    answers: Mapping[int, Any]
+    """By status: the type of the body, or None."""
+    body: Any = None
+    query: type[msgspec.Struct] = NoQuery
+    headers: Mapping[str, str] = {}
+    """What headers of the request mean, by their names."""
+    refusals: tuple[int, ...] = ()
+    """The statuses with which it refuses, beside those that every operation has."""
+    is_optional: bool = False
+    """Whether the body may be left out."""
+
+
+def operation(of: Operation) -> Callable[[H], H]:
+    """Mark a method of a service as what carries out this operation."""
+
+    def mark(handler: H) -> H:
+        setattr(handler, OPERATION, of)
+        return handler
+
+    return mark
+
+
+def operations_of(
+    service: object,
+) -> list[tuple[Operation, Callable[["ServiceRequest"], Awaitable[ServiceAnswer]]]]:
+    """All operations of a service, in the order in which its class has them."""
+    found = []
+    for kind in reversed(type(service).__mro__):
+        for name, member in vars(kind).items():
+            if hasattr(member, OPERATION):
+                found.append((getattr(member, OPERATION), getattr(service, name)))
+    return found
+
+
+def decoded_body(of: Operation, data: bytes) -> Any:  # noqa: ANN401  # of the operation's type
+    """The body of a request. Raises ServiceRefusal for one that is no JSON, or not of the type."""
+    if of.body is None or (of.is_optional and not data):
+        return None
+    try:
+        return msgspec.json.decode(data, type=of.body)
+    except msgspec.ValidationError as error:
+        raise ServiceRefusal(422, "shape", f"the body is not what is wanted: {error}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ServiceRefusal(400, "json", f"the body is no JSON: {error}") from None
+
+
+def decoded_query(of: Operation, query: Mapping[str, str]) -> Any:  # noqa: ANN401
+    """The query of a request. Raises ServiceRefusal for what it does not take."""
+    try:
+        return msgspec.convert(dict(query), of.query, strict=False)
+    except msgspec.ValidationError as error:
+        raise ServiceRefusal(422, "query", f"the query is not what is wanted: {error}") from None

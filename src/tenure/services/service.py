@@ -1,0 +1,135 @@
+"""`Service`: entities behind an HTTP API. A service is a subclass: what it keeps is an `Entity`
+class, and what it can be asked are methods marked `@operation`.
+"""
+
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from math import ceil, inf
+from typing import Any, ClassVar, Generic, TypeVar
+
+import msgspec
+from aiohttp import web
+
+from tenure import Entities, Entity, __version__
+from tenure.errors import ConfigurationError, ServiceRefusal
+from tenure.services.client import ID_HEADER
+from tenure.services.limits import ID_BYTES, OF_ALL, TTL_SECONDS, ServiceLimit
+from tenure.services.openapi import document
+from tenure.services.operations import (
+    Operation,
+    ServiceAnswer,
+    ServiceRequest,
+    operation,
+    operations_of,
+)
+
+E = TypeVar("E", bound=Entity[Any])
+DAY = 86_400.0
+DEADLINE_SECONDS = 60.0
+SocketHandler = Callable[[web.Request, str], Coroutine[Any, Any, web.StreamResponse]]
+
+
+class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What a service is told when it is made: the options of `tenure serve`."""
+
+    pool: str
+    managers: str | None = None
+    store: str | None = None
+    ttl: float = 30 * DAY
+    """Seconds for which a key is kept that nobody refreshes, unless a request says another time."""
+    watch: tuple[str, ...] = ()
+    """Pools whose losses are told, by services that tell of losses."""
+    members: str = "127.0.0.1:0"
+    """Where the other processes of the pool reach this one."""
+    address: str | None = None
+    insecure: bool = False
+    deadline: float = DEADLINE_SECONDS
+    """Seconds for which a request is tried."""
+
+
+class LimitShown(msgspec.Struct):
+    """A limit, as `GET /limits` shows it."""
+
+    name: str
+    most: int
+    status: int
+    why: str
+
+
+class Service(Generic[E]):
+    """One process of a service. `name`, `entity` and `limits` are its class's."""
+
+    name: ClassVar[str]
+    port: ClassVar[int]
+    """Where `tenure serve` listens unless told otherwise."""
+    entity: type[E]
+    limits: ClassVar[tuple[ServiceLimit, ...]] = ()
+    watches: ClassVar[bool] = False
+    """Whether it tells of losses in other pools."""
+
+    def __init__(self, settings: ServiceSettings, **of_entities: Any) -> None:  # noqa: ANN401
+        TTL_SECONDS.check(int(settings.ttl))
+        if settings.watch and not self.watches:
+            raise ConfigurationError(
+                f"{self.name} tells nobody of losses in other pools: leave out --watch"
+            )
+        self.settings = settings
+        self.entities: Entities[E] = Entities(
+            self.entity,
+            settings.pool,
+            settings.managers,
+            store=settings.store,
+            listen=settings.members,
+            address=settings.address,
+            insecure=settings.insecure,
+            deadline=settings.deadline,
+            **of_entities,
+        )
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Own keys of the pool until the block ends, and hand them over then."""
+        async with self.entities:
+            yield
+
+    def repeatable(self, asked: ServiceRequest) -> E:
+        """The entity that is asked for, called under the id of the request if it has one."""
+        given = asked.headers.get(ID_HEADER)
+        if given is None:
+            return self.entities[asked.key]
+        ID_BYTES.check(len(given))
+        of = asked.request
+        return self.entities.once(f"{of.method} {of.path} {given}")[asked.key]
+
+    def checked_ttl(self, given: float, usual: float | None = None) -> float:
+        """Seconds to keep something; the usual ones where it says 0. Raises ServiceRefusal."""
+        if not given:
+            return self.settings.ttl if usual is None else usual
+        if not 0 < given < inf:
+            raise ServiceRefusal(422, "ttl", f"a time to live is some seconds, not {given}")
+        TTL_SECONDS.check(ceil(given))
+        return given
+
+    def sockets(self) -> dict[str, SocketHandler]:
+        """The paths, with {key}, at which it takes WebSockets."""
+        return {}
+
+    def end_waiting(self) -> None:
+        """The process is about to end: whoever waits is to be answered now."""
+
+    @operation(Operation("GET", "/limits", "List the limits", {200: list[LimitShown]}))
+    async def list_limits(self, asked: ServiceRequest) -> ServiceAnswer:
+        """Every limit, with its reason."""
+        del asked
+        return ServiceAnswer(200, [LimitShown(*each) for each in (*OF_ALL, *self.limits)])
+
+    @operation(Operation("GET", "/openapi.json", "This document", {200: dict[str, Any]}))
+    async def describe(self, asked: ServiceRequest) -> ServiceAnswer:
+        """The OpenAPI document."""
+        del asked
+        return ServiceAnswer(200, self.document())
+
+    def document(self) -> dict[str, Any]:
+        """The OpenAPI document."""
+        listed = [each for each, _ in operations_of(self)]
+        return document(f"tenure {self.name}", __version__, listed)

@@ -1,0 +1,176 @@
+"""A service at its port: requests decoded, refusals answered, and an end that loses nothing.
+
+The end has an order. First the port is closed and whoever waits is answered, so that clients go to
+another process. Then what is under way ends. Only then the keys are handed over, and until that is
+done this process still serves them to the others.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import unquote
+
+import msgspec
+from aiohttp import web
+
+from tenure.errors import ConfigurationError, ServiceRefusal
+from tenure.services.limits import BODY_BYTES, KEY_BYTES, REQUESTS
+from tenure.services.operations import (
+    Operation,
+    ServiceAnswer,
+    ServiceRequest,
+    decoded_body,
+    decoded_query,
+    operations_of,
+)
+from tenure.services.problems import PROBLEM_TYPE, ServiceProblem, problem_of
+from tenure.services.service import Service, SocketHandler
+
+ANSWER_SECONDS = 10.0
+"""For requests that are under way when the process is to end."""
+logger = logging.getLogger("tenure.services")
+
+
+class ServiceDoor:
+    """The HTTP side of a service."""
+
+    def __init__(self, service: Service[Any]) -> None:
+        self._service = service
+        self._open = 0
+        """Requests that are not answered."""
+        self._emptied = asyncio.Event()
+        self.app = web.Application(middlewares=[self._guarded], client_max_size=BODY_BYTES.most + 1)
+        for of, handler in operations_of(service):
+            self.app.router.add_route(of.method, of.path, self._route(of, handler))
+        for path, socket in service.sockets().items():
+            self.app.router.add_get(path, self._socket_route(socket))
+
+    def _route(
+        self, of: Operation, handler: Callable[[ServiceRequest], Awaitable[ServiceAnswer]]
+    ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            key = checked_key(request) if "{key}" in of.path else ""
+            query = decoded_query(of, request.query)
+            body = decoded_body(of, await read_body(request))
+            path, headers = request.match_info, request.headers
+            return response_of(
+                await handler(ServiceRequest(key, body, query, path, headers, request))
+            )
+
+        return handle
+
+    def _socket_route(
+        self, handler: SocketHandler
+    ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            return await handler(request, checked_key(request))
+
+        return handle
+
+    @web.middleware
+    async def _guarded(
+        self,
+        request: web.Request,
+        handler: Callable[[web.Request], Awaitable[web.StreamResponse]],
+    ) -> web.StreamResponse:
+        self._open += 1
+        try:
+            REQUESTS.check(self._open)
+            return await handler(request)
+        except web.HTTPException as error:  # of the router: no such path, or not by that method
+            allow = error.headers.get("Allow")
+            problem = ServiceProblem(error.status, "route", error.reason)
+            return problem_response(problem, {"Allow": allow} if allow else {})
+        except Exception as error:
+            found = problem_of(error)
+            if found is None:
+                logger.exception("%s %s failed", request.method, request.path)
+                found = ServiceProblem(500, "failed", "the request failed"), {}
+            return problem_response(*found)
+        finally:
+            self._open -= 1
+            if not self._open:
+                self._emptied.set()
+
+    async def emptied(self) -> None:
+        """Wait until nothing is under way any more."""
+        while self._open:
+            self._emptied.clear()
+            await self._emptied.wait()
+
+
+def checked_key(request: web.Request) -> str:
+    """The key in the path. Raises ServiceRefusal for one that cannot be."""
+    try:
+        unquote(request.raw_path, errors="strict")
+    except UnicodeDecodeError:
+        raise ServiceRefusal(400, "key", "the path is no UTF-8") from None
+    key = request.match_info["key"]
+    KEY_BYTES.check(len(key.encode()))
+    return key
+
+
+async def read_body(request: web.Request) -> bytes:
+    """The body of a request. Raises ServiceRefusal for one that is too large."""
+    try:
+        return await request.read()
+    except web.HTTPRequestEntityTooLarge as error:
+        size = request.content_length or BODY_BYTES.most + 1
+        raise BODY_BYTES.exceeded(size) from error
+
+
+def response_of(answer: ServiceAnswer) -> web.Response:
+    """An answer, as aiohttp sends it."""
+    if answer.body is None:
+        return web.Response(status=answer.status, headers=answer.headers)
+    body = answer.body if isinstance(answer.body, bytes) else msgspec.json.encode(answer.body)
+    return web.Response(
+        status=answer.status, body=body, headers=answer.headers, content_type="application/json"
+    )
+
+
+def problem_response(problem: ServiceProblem, headers: dict[str, str]) -> web.Response:
+    """A refusal, as aiohttp sends it."""
+    body = msgspec.json.encode(problem)
+    return web.Response(
+        status=problem.status, body=body, headers=headers, content_type=PROBLEM_TYPE
+    )
+
+
+@asynccontextmanager
+async def served(
+    service: Service[Any], host: str, port: int, *, reuse_port: bool = False
+) -> AsyncIterator[str]:
+    """Serve until the block ends; where. Raises ConfigurationError if the port is taken."""
+    door = ServiceDoor(service)
+    runner = web.AppRunner(
+        door.app,
+        access_log=None,
+        handle_signals=False,
+        shutdown_timeout=1.0,
+        handler_cancellation=True,
+    )
+    async with service.running():
+        await runner.setup()
+        site = web.TCPSite(runner, host, port, reuse_port=reuse_port)
+        try:
+            await site.start()
+        except OSError as error:
+            await runner.cleanup()
+            raise ConfigurationError(
+                f"{service.name} cannot listen on {host}:{port}: {error.strerror}"
+            ) from None
+        at = runner.addresses[0]
+        try:
+            yield f"http://[{at[0]}]:{at[1]}" if ":" in host else f"http://{at[0]}:{at[1]}"
+        finally:
+            await site.stop()
+            service.end_waiting()
+            try:
+                async with asyncio.timeout(ANSWER_SECONDS):
+                    await door.emptied()
+            except TimeoutError:
+                logger.warning("%s ends with requests that are not answered", service.name)
+            await runner.cleanup()
