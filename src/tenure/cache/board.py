@@ -7,6 +7,7 @@ looked at has another round; so what is read stays, at the cost of one store for
 
 from collections import OrderedDict, deque
 from collections.abc import Callable
+from random import Random
 from typing import Any, cast
 
 from msgspec.structs import replace
@@ -24,6 +25,8 @@ from tenure.runtime.clock import Clock
 WHAT = "Cache"
 SPARE_ENDS = 1024
 """Beside two for each entry, before those are forgotten that are of no entry any more."""
+AUDITS_AT_ONCE = 100
+"""Hits sampled between two looks: each has its server load an object."""
 OVERHEAD_BYTES = 600
 """Of an entry, beside its key and its value as bytes: what Python and the protocol keep of it."""
 
@@ -58,6 +61,44 @@ class CachedValue(CachedObject):
         self.was_read = False
 
 
+class HitSampler:
+    """Which hits are to be judged: a share of them, and no more between two looks than a limit."""
+
+    def __init__(self, share: float, random: Random) -> None:
+        self.share = share
+        self._random = random.random
+        self._names: deque[UserKey] = deque(maxlen=AUDITS_AT_ONCE)
+
+    def note(self, name: UserKey) -> None:
+        """A hit, in any thread."""
+        if self._random() < self.share:
+            self._names.append(name)
+
+    def take(self) -> list[UserKey]:
+        """What was hit since this was asked last, each once."""
+        return list(dict.fromkeys(self._names.popleft() for _ in range(len(self._names))))
+
+
+class SampledValue(CachedValue):
+    """An entry some of whose hits are to be judged: whoever hits it notes that it was read."""
+
+    __slots__ = ("name", "sampler", "was_hit")
+    name: UserKey
+    sampler: HitSampler
+    was_hit: bool
+
+    @property
+    def was_read(self) -> bool:
+        """See `CachedValue`."""
+        return self.was_hit
+
+    @was_read.setter
+    def was_read(self, was_read: bool) -> None:
+        self.was_hit = was_read
+        if was_read:
+            self.sampler.note(self.name)
+
+
 class CacheBoard(Entries):
     """What readers read, from any thread; all else is the library's thread's."""
 
@@ -70,6 +111,7 @@ class CacheBoard(Entries):
         clock: Clock,
         limit: int,
         limit_bytes: int,
+        sampler: HitSampler,
     ) -> None:
         super().__init__(self)
         self.keys = keys
@@ -77,6 +119,7 @@ class CacheBoard(Entries):
         self._decode = decode
         self._limit = limit
         self._limit_bytes = limit_bytes
+        self._sampler = sampler
         self.there: OrderedDict[Any, CachedValue] = OrderedDict()
         self.objects = self.there  # type: ignore[assignment]  # by name, which the protocol has not
         self._ends: dict[str, deque[tuple[Any, CachedObject]]] = {}
@@ -126,7 +169,12 @@ class CacheBoard(Entries):
             value = self._decode(keeping.value)
         elif keeping.kind == "unchanged":
             size = self.there[keeping.key].size
-        return CachedValue(lease, until, as_of, value, size)
+        if not self._sampler.share:
+            return CachedValue(lease, until, as_of, value, size)
+        sampled = SampledValue(lease, until, as_of, value, size)
+        # The name that the board was given in place of the key: see `perform`.
+        sampled.name, sampled.sampler = keeping.key, self._sampler
+        return sampled
 
     # --- what the library's thread does ---
 
@@ -226,6 +274,10 @@ class CacheBoard(Entries):
                 lease.hits_told = lease.hits
                 used = True
         return used
+
+    def sampled(self) -> tuple[Key, ...]:
+        """Of which entries hits are to be judged, since this was asked last."""
+        return tuple(map(self.keys.key, self._sampler.take()))
 
     def ending_soon(self, server: str, before: Instant, most: int) -> tuple[Key, ...]:
         """Entries of a server that were read, and whose object leases end before then: each is told

@@ -7,11 +7,11 @@ from typing import Any, Self, TypeVar, overload
 
 from tenure.base.instants import seconds
 from tenure.base.keys import UserKey
-from tenure.cache.board import WHAT, CacheBoard
+from tenure.cache.board import WHAT, CacheBoard, HitSampler
 from tenure.cache.cache_engine import CacheEngine
 from tenure.cache.hit import MISSING, Hits
 from tenure.cache.object_keys import ObjectKeys
-from tenure.client.arguments import checked_count, checked_seconds
+from tenure.client.arguments import checked_count, checked_seconds, checked_share
 from tenure.client.entering import Enterable
 from tenure.client.environment import Environment, environment_here
 from tenure.client.hand_off.likeness import ValueCodec
@@ -129,6 +129,11 @@ class Cache(Hits[V]):
     who read, so they should be frozen. The cache keeps at most `limit` entries, of `limit_bytes` in
     all: the entries that were not read for longest make room.
 
+    `audit` is a share of the hits, such as 0.001: of these the server loads the object again, and
+    `stats()["stale_hits"]` counts how often it was another. It must stay 0. It does not where
+    something changes objects behind the server's back, or readers change the values they share; and
+    under a volume with mode="best effort" it counts what that mode allows.
+
     Enter it with `async with`, or with `with`, which gives a `BlockingCache`. It may be entered
     before its server is there: until then, reads raise `Unreachable` after `patience` seconds.
     Raises ConfigurationError for arguments that cannot be used.
@@ -143,6 +148,7 @@ class Cache(Hits[V]):
         key_type: type[UserKey] = ...,
         limit: int = ...,
         limit_bytes: int = ...,
+        audit: float = ...,
         patience: float = ...,
         write_patience: float = ...,
         credentials: Credentials | None = ...,
@@ -157,13 +163,14 @@ class Cache(Hits[V]):
         key_type: type[UserKey] = ...,
         limit: int = ...,
         limit_bytes: int = ...,
+        audit: float = ...,
         patience: float = ...,
         write_patience: float = ...,
         credentials: Credentials | None = ...,
         _environment: Environment | None = ...,
     ) -> None: ...
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # what a cache is, said once
         self,
         server: str | Lookup,
         *,
@@ -171,6 +178,7 @@ class Cache(Hits[V]):
         key_type: type[UserKey] = str,
         limit: int = LIMIT,
         limit_bytes: int = LIMIT_BYTES,
+        audit: float = 0.0,
         patience: float = PATIENCE_SECONDS,
         write_patience: float = WRITE_PATIENCE_SECONDS,
         credentials: Credentials | None = None,
@@ -189,6 +197,7 @@ class Cache(Hits[V]):
             environment.clock,
             checked_count("limit", limit),
             checked_count("limit_bytes", limit_bytes),
+            HitSampler(checked_share("audit", audit), environment.random()),
         )
         super().__init__(board)
         lookup = server if isinstance(server, Lookup) else None

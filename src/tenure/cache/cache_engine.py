@@ -32,6 +32,7 @@ from tenure.errors import (
 from tenure.protocol.volume.client import CacheMachine
 from tenure.protocol.volume.client_events import (
     AskWhetherUsed,
+    AuditWanted,
     Believe,
     CacheAction,
     CacheConfig,
@@ -39,6 +40,7 @@ from tenure.protocol.volume.client_events import (
     DoubtEntries,
     DropEntries,
     Evicted,
+    JudgeHit,
     KeepEntry,
     LeaveAsked,
     ObjectWanted,
@@ -172,6 +174,10 @@ class CacheEngine:
                 if self.board.was_used(server):
                     keys = self.board.ending_soon(server, before, MOST_RENEWED)
                     self.shell.driver.post(WasUsed(server, keys))
+                for key in self.board.sampled():
+                    self.shell.driver.post(AuditWanted(key))
+            case JudgeHit():
+                self._judge(action)
             case Noted():
                 self.shell.note(action)
             case _:
@@ -187,6 +193,26 @@ class CacheEngine:
         if gone:
             self.shell.counts["evicted"] += len(gone)
             self.shell.driver.post(Evicted(gone))
+
+    def _judge(self, judged: JudgeHit) -> None:
+        name = self.board.keys.name(judged.key)
+        found = self.board.there.get(name)
+        if found is None:
+            return  # it has made room in the same step
+        try:
+            value = self._decode(judged.value) if judged.kind == "value" else None
+        except ValueError:
+            return  # whoever reads it is told
+        self.shell.counts["audited"] += 1
+        if found.value != value:
+            self.shell.counts["stale_hits"] += 1
+            logger.error(
+                "%s: an audit found a stale entry: hits of %r get another value than its server "
+                "loads. Something changes it without telling the server, or changes the value that "
+                "all readers share: write through the volume, or call its `changed`",
+                self.name,
+                name,
+            )
 
     def _tell_readers(self, told: TellReaders) -> None:
         waiting = [(each, self._reading.pop(each, None)) for each in told.tickets]
@@ -292,6 +318,8 @@ class CacheEngine:
         board, view = self.board, self._machine.view()
         return {
             **self.shell.counts,
+            "audited": self.shell.counts["audited"],
+            "stale_hits": self.shell.counts["stale_hits"],
             "hits": board.hits,
             "entries": len(board.there),
             "bytes": board.size,

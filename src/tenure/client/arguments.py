@@ -112,6 +112,14 @@ def _as_float(value: object) -> float | None:
     return number if isfinite(number) else None
 
 
+def checked_share(what: str, value: object) -> float:
+    """A part of the whole."""
+    share = _as_float(value)
+    if share is None or not 0 <= share <= 1:
+        raise ConfigurationError(f"{what} is a share from 0 to 1, not {shown(value)}")
+    return share
+
+
 def checked_drain(value: object, what: str = "drain") -> float:
     """How long to hand over before leaving, or what else may be 0."""
     seconds = _as_float(value)

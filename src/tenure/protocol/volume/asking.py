@@ -10,6 +10,7 @@ from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.keys import Key
 from tenure.base.noted import Noted
 from tenure.base.rangemap import RangeMap
+from tenure.protocol.volume.client_entries import Remembered
 from tenure.protocol.volume.client_events import (
     Believe,
     CacheAction,
@@ -24,20 +25,6 @@ from tenure.protocol.volume.limits import LISTED, LISTED_BYTES
 from tenure.protocol.volume.messages import AsOf, Fetch, Listed, Reconnect, Renew, Write
 from tenure.protocol.volume.noted import CacheKind
 from tenure.protocol.volume.readers import NONCE_LIMIT
-
-
-class Remembered:
-    """What the machine knows of an entry; its value is with whoever runs the machine."""
-
-    __slots__ = ("as_of", "is_live", "reader", "server", "until")
-
-    def __init__(self, server: str, reader: int, until: Instant, as_of: AsOf) -> None:
-        self.server = server
-        self.reader = reader
-        self.until = until
-        self.as_of = as_of
-        self.is_live = True
-        """Otherwise it is suspect."""
 
 
 class Asks:
@@ -138,6 +125,13 @@ class Asks:
                 return
         self.send_fetch(now, flight)
 
+    def audit(self, now: Instant, key: Key) -> None:
+        """Have a hit judged: its server reads the object, whatever it knows of it."""
+        if self.is_hit(now, key) and key not in self.fetches.flights:
+            flight = self.fetches.flights[key] = Flight(key, now)
+            flight.audited = self.entries[key]
+            self.send_fetch(now, flight)
+
     def _wait_for_lease(self, now: Instant, contact: Contact, flight: Flight) -> None:
         """Only the volume lease is over: its renewal serves all entries at once."""
         flight.server = contact.server
@@ -169,7 +163,8 @@ class Asks:
             self.get_lease(now, contact)
             return
         entry = self.entries.get(flight.key)
-        flight.as_of = entry.as_of if entry is not None else None
+        is_audit = flight.audited is not None
+        flight.as_of = entry.as_of if entry is not None and not is_audit else None
         asking = flight.asking = Question(self.next_sequence(), now, (flight.key,))
         fetch = Fetch(
             client=contact.nonce,

@@ -18,12 +18,14 @@ from tenure.base.machine import Output
 from tenure.base.rangemap import RangeMap
 from tenure.protocol.volume.client_events import (
     AskWhetherUsed,
+    AuditWanted,
     CacheAction,
     CacheConfig,
     CacheEvent,
     CacheView,
     DropEntries,
     Evicted,
+    JudgeHit,
     LeaveAsked,
     ObjectWanted,
     Outcome,
@@ -89,6 +91,8 @@ class CacheMachine(OwnWriting):
                 self._on_evicted(keys)
             case Saw(key=key, as_of=as_of):
                 self.on_saw(key, as_of)
+            case AuditWanted(key=key):
+                self.audit(now, key)
             case LeaveAsked():
                 self._on_leave()
             case _:
@@ -245,6 +249,8 @@ class CacheMachine(OwnWriting):
             flight.void()
             self.send_fetch(now, flight)
             return
+        if flight.audited is not None:
+            self._judge(now, flight, message)
         as_of = AsOf(history=self.history, number=message.number, count=message.count)
         kept = message.lease_ns > 0 and self.keeps(asking, message.key, message.version)
         if kept:
@@ -253,6 +259,17 @@ class CacheMachine(OwnWriting):
             self.note(CacheKind.LATE_FILL)
         self.acknowledge(contact, message.items)
         self.land(now, flight, message, as_of)
+
+    def _judge(self, now: Instant, flight: Flight, message: Fetched) -> None:
+        """The entry was live when this was asked for, and is now: all the while there was no other
+        value (C1). What the answer brought is applied, and not kept yet.
+        """
+        if (
+            message.kind != "unchanged"
+            and flight.audited is self.entries.get(flight.key)
+            and self.is_hit(now, flight.key)
+        ):
+            self._actions.append(JudgeHit(flight.key, message.kind, message.value))
 
     def land(self, now: Instant, flight: Flight, message: Fetched, as_of: AsOf) -> None:
         """Those who asked before it was sent get what it brought. The others get what is live by
@@ -454,4 +471,4 @@ class CacheMachine(OwnWriting):
         for key, entry in self.entries.items():
             assert not entry.is_live or entry.reader in readers, key
         for flight in self.fetches.flights.values():
-            assert flight.starters or flight.joiners, flight.key
+            assert flight.starters or flight.joiners or flight.audited, flight.key

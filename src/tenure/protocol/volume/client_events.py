@@ -78,12 +78,26 @@ class Saw(msgspec.Struct, frozen=True):
     as_of: AsOf
 
 
+class AuditWanted(msgspec.Struct, frozen=True):
+    """A hit of this object is to be judged by what its server reads now."""
+
+    key: Key
+
+
 class LeaveAsked(msgspec.Struct, frozen=True):
     """Nobody will read here any more."""
 
 
 CacheEvent: TypeAlias = (
-    ServerSaid | ObjectWanted | WriteWanted | RoutesChanged | WasUsed | Evicted | Saw | LeaveAsked
+    ServerSaid
+    | ObjectWanted
+    | WriteWanted
+    | RoutesChanged
+    | WasUsed
+    | Evicted
+    | Saw
+    | AuditWanted
+    | LeaveAsked
 )
 
 
@@ -151,6 +165,16 @@ class TellWriter(msgspec.Struct, frozen=True):
     detail: str = ""
 
 
+class JudgeHit(msgspec.Struct, frozen=True):
+    """The entry may be hit at this moment, and its server has read this meanwhile: hits of it are
+    stale if the two differ.
+    """
+
+    key: Key
+    kind: Literal["value", "absent"]
+    value: Value
+
+
 class AskWhetherUsed(msgspec.Struct, frozen=True):
     """Were there hits by this server's leases? Say so, if there were."""
 
@@ -167,6 +191,7 @@ CacheAction: TypeAlias = (
     | DoubtEntries
     | TellReaders
     | TellWriter
+    | JudgeHit
     | AskWhetherUsed
     | Noted
 )

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.keys import Key
+from tenure.protocol.volume.client_entries import Remembered
 from tenure.protocol.volume.messages import AsOf, Item, Value
 
 Version = tuple[int, int]
@@ -64,7 +65,17 @@ class Question:
 class Flight:
     """All who wait for one object."""
 
-    __slots__ = ("as_of", "asked_at", "asking", "joiners", "key", "retry_at", "server", "starters")
+    __slots__ = (
+        "as_of",
+        "asked_at",
+        "asking",
+        "audited",
+        "joiners",
+        "key",
+        "retry_at",
+        "server",
+        "starters",
+    )
 
     def __init__(self, key: Key, now: Instant) -> None:
         self.key = key
@@ -78,6 +89,8 @@ class Flight:
         self.starters: list[int] = []
         """They asked before it was sent."""
         self.joiners: list[int] = []
+        self.audited: Remembered | None = None
+        """The entry that its answer shall judge: then it asks for the value itself."""
 
     def join(self, ticket: int) -> None:
         """One more."""

@@ -6,6 +6,7 @@ from tenure.base.instants import Instant
 from tenure.base.keys import Key
 from tenure.base.rangemap import RangeMap
 from tenure.protocol.lease.messages import Leased
+from tenure.protocol.volume.client_events import JudgeHit
 from tenure.protocol.volume.server_events import RunBody
 from tenure.protocol.volume.terms import Terms
 from tenure.protocol.volume.versions import KnownWrites
@@ -72,6 +73,13 @@ class VolumeCheckers(InvariantChecker):
         wrong = history.read(value, began, now)
         if wrong is not None:
             raise Violation("C1: a stale read", f"{who}: {wrong.what}")
+
+    def on_audit(self, cache: CacheProcess, judged: JudgeHit) -> None:
+        """What an audit says is so: it must find nothing where reads are never stale."""
+        kept = cache.entries.objects[judged.key].value or b""
+        if self.terms.is_strong and kept != judged.value:
+            who = f"{cache.slot} may hit {kept!r} of {judged.key!r}"
+            raise Violation("C1: an audit found a stale entry", f"{who}, not {judged.value!r}")
 
     def _check_age(self, key: Key, value: bytes, began: int, who: str) -> None:
         """With best effort, a hit is stale for less than t_v."""

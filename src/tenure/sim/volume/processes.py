@@ -48,6 +48,10 @@ class Judging(Protocol):
         """An owner was granted a range, with what came along of its writes."""
         ...
 
+    def on_audit(self, cache: "CacheProcess", judged: client_events.JudgeHit) -> None:
+        """A hit of a client is judged by what its server has read."""
+        ...
+
     def on_saw(self, cache: "CacheProcess", key: Key, value: bytes) -> None:
         """A client's application was told what somebody has read."""
         ...
@@ -281,6 +285,7 @@ class CacheProcess(VolumeProcess):
         client_events.DropEntries,
         client_events.DoubtEntries,
         client_events.TellReaders,
+        client_events.JudgeHit,
     )
 
     def __init__(self, site: VolumeSite, slot: str, clock: SimClock, machine: CacheMachine) -> None:
@@ -326,6 +331,8 @@ class CacheProcess(VolumeProcess):
                 | client_events.DoubtEntries()
             ):
                 self.entries.perform(action)
+            case client_events.JudgeHit():
+                self.site.judge.on_audit(self, action)
             case client_events.TellReaders():
                 self.site.applications.on_answer(self, action)
             case client_events.TellWriter():

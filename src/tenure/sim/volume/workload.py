@@ -10,6 +10,9 @@ from tenure.sim.volume.processes import AnyServer, CacheProcess, VolumeSite
 
 READERS = 2
 """Threads that read in each client."""
+AUDITED_WORLDS = 4
+"""In one world of so many, hits are audited as well."""
+AUDITED_HITS = 0.2
 
 
 class AppliedWrite:
@@ -32,7 +35,10 @@ class CacheWorkload:
         self.judge = judge
         self.keys = keys
         self.term_ns = term_ns
-        self.random = Random(site.random.getrandbits(64))
+        drawn = site.random.getrandbits(64)
+        self.random = Random(drawn)
+        self._audits = Random(drawn + 1) if drawn % AUDITED_WORLDS == 0 else None
+        """Drawn from apart, so that worlds without audits stay what they were."""
         self.counts: Counter[str] = Counter()
         self.read_since: dict[str, int] = {}
         """By client: how many reads it got since all healed."""
@@ -81,6 +87,9 @@ class CacheWorkload:
         if value is not None:
             self.counts["hits"] += 1
             self._got(cache, key, value, began, is_hit=True)
+            if self._audits is not None and self._audits.random() < AUDITED_HITS and cache.alive:
+                self.counts["audits"] += 1
+                cache.post(client_events.AuditWanted(key))
         elif cache.alive:
             self.read_now(cache, key, began)
         self._later(self.reads_apart, self._read, cache)

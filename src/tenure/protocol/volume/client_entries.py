@@ -1,0 +1,18 @@
+"""What a client's machine knows of an entry; its value is with whoever runs the machine."""
+
+from tenure.base.instants import Instant
+from tenure.protocol.volume.messages import AsOf
+
+
+class Remembered:
+    """One life of one entry."""
+
+    __slots__ = ("as_of", "is_live", "reader", "server", "until")
+
+    def __init__(self, server: str, reader: int, until: Instant, as_of: AsOf) -> None:
+        self.server = server
+        self.reader = reader
+        self.until = until
+        self.as_of = as_of
+        self.is_live = True
+        """Otherwise it is suspect."""
