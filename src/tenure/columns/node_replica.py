@@ -4,7 +4,7 @@ Everything here is one step: it reads, lets `protocol/replication` decide, and w
 horizons of such a replica differ by range, because seals do.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -14,11 +14,13 @@ from tenure.base.keys import Key
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
 from tenure.columns.engines.contract import Entry, StorageEngine
+from tenure.columns.node_copies import NodeCopies, bounds
 from tenure.columns.replica import META, Replica, rows_space, space
 from tenure.columns.requests import RowMutation
 from tenure.columns.tables import Table, table_of
 from tenure.protocol.replication.admission import MutationAdmitted, Outranked, may_write
-from tenure.protocol.replication.layout import AFTER, TIME_BYTES, position, row_key
+from tenure.protocol.replication.copies import RangeHorizon
+from tenure.protocol.replication.layout import AFTER, TIME_BYTES, position
 from tenure.protocol.replication.merging import Found, StateMerge
 from tenure.protocol.replication.pages import Steps
 from tenure.protocol.replication.parts import section_part
@@ -27,6 +29,8 @@ from tenure.protocol.replication.sections import SectionPart
 from tenure.protocol.replication.states import RowState, StateEntry
 from tenure.protocol.replication.steps import (
     ApplyMutation,
+    BeginFilling,
+    CompareRows,
     HorizonRaised,
     KeysListed,
     ListKeys,
@@ -36,14 +40,15 @@ from tenure.protocol.replication.steps import (
     RaisePromised,
     RaiseRowFence,
     RaiseSealed,
-    RangeWiped,
     ReadParts,
+    ReadPiece,
     ReadState,
     RowsListed,
     StateRead,
     StateTaken,
     Step,
     StepResult,
+    TakePiece,
     TakeState,
     WipeRange,
 )
@@ -54,7 +59,17 @@ LISTED_ROWS = 1_000
 """In one answer."""
 _PROMISED = b"promised"
 _SEALED = b"sealed"
-_CHANGING = (ApplyMutation, TakeState, RaiseRowFence, RaisePromised, RaiseSealed, WipeRange)
+_PROMISES = b"promises"
+_CHANGING = (
+    ApplyMutation,
+    TakeState,
+    RaiseRowFence,
+    RaisePromised,
+    RaiseSealed,
+    WipeRange,
+    BeginFilling,
+    TakePiece,
+)
 
 
 class NodeReplica(Replica):
@@ -63,13 +78,17 @@ class NodeReplica(Replica):
     def __init__(self, engine: StorageEngine, clock: Callable[[], int]) -> None:
         super().__init__(engine)
         self._clock = clock
-        self._tables: dict[str, Table] = {}
+        self.tables: dict[str, Table] = {}
+        self.copies = NodeCopies(self)
         self.promised: RangeMap[int] = RangeMap(0)
         """By position on the ring: the time up to which no write is taken."""
         self.sealed: RangeMap[int] = RangeMap(0)
         """The time up to which everything is known."""
         self.changes = 0
         """How often the store was changed in this life."""
+        self.promises = 0
+        """How many horizons and fences were promised in all lives: a store that has fewer than it
+        had was put back to an earlier state (R26)."""
         self._steps: dict[type, Callable[[Any], StepResult]] = {
             ApplyMutation: self._apply,
             ReadParts: self._parts,
@@ -80,12 +99,23 @@ class NodeReplica(Replica):
             ListKeys: self._list_keys,
             RaisePromised: self._promise,
             RaiseSealed: self._seal,
-            WipeRange: self._wipe,
+            WipeRange: self.copies.wipe,
+            BeginFilling: self.copies.begin,
+            ReadPiece: self.copies.read,
+            TakePiece: self.copies.take,
+            CompareRows: self.copies.compare,
         }
 
     def load(self) -> None:
         """What was there before: after `open`."""
-        self._tables = {name: table_of(name, record) for name, record in self.records.items()}
+        self.tables = {name: table_of(name, record) for name, record in self.records.items()}
+        self.copies.load()
+        self.load_horizons()
+        [promises] = self.engine.get(META, [_PROMISES])
+        self.promises = int(promises or 0)
+
+    def load_horizons(self) -> None:
+        """What is promised and sealed, as it is kept."""
         for key, horizons in ((_PROMISED, self.promised), (_SEALED, self.sealed)):
             [kept] = self.engine.get(META, [key])
             for start, end, time in msgspec.msgpack.decode(kept) if kept else ():
@@ -105,11 +135,11 @@ class NodeReplica(Replica):
     # --- rows ---
 
     def _apply(self, step: ApplyMutation) -> MutationDone:
-        mutation = RowMutation(self._tables[step.table], step.key, step.edits)
+        mutation = RowMutation(self.tables[step.table], step.key, step.edits)
         return MutationDone(self.write(mutation, step.attempt, self._clock()))
 
     def _parts(self, step: ReadParts) -> PartsRead:
-        table = self._tables[step.table]
+        table = self.tables[step.table]
         at = position(step.key, table.kind)
         record = self.record(table, at)
         sealed = self.sealed[on_ring(step.key, table.kind)]
@@ -122,7 +152,7 @@ class NodeReplica(Replica):
         return PartsRead(tuple(parts), sealed, record.adopted, record.attempt)
 
     def _state(self, step: ReadState) -> StateRead:
-        return StateRead(self._state_of(self._tables[step.table], step.key))
+        return StateRead(self._state_of(self.tables[step.table], step.key))
 
     def _state_of(self, table: Table, key: Key) -> RowState:
         at = position(key, table.kind)
@@ -157,7 +187,7 @@ class NodeReplica(Replica):
                     yield family, key, entry
 
     def _take(self, step: TakeState) -> StateTaken:
-        table = self._tables[step.table]
+        table = self.tables[step.table]
         at = position(step.key, table.kind)
         merge = StateMerge(table.shapes, at, step.state)
         spaces = {family: space(table.name, family) for family in table.families}
@@ -172,7 +202,7 @@ class NodeReplica(Replica):
         return StateTaken()
 
     def _fence(self, step: RaiseRowFence) -> StateRead:
-        table = self._tables[step.table]
+        table = self.tables[step.table]
         at = position(step.key, table.kind)
         record = self.record(table, at)
         is_same = (record.fence, record.journal) == (step.number, step.journal)
@@ -185,25 +215,22 @@ class NodeReplica(Replica):
             after = msgspec.structs.replace(
                 record, fence=step.number, journal=step.journal, promised=step.attempt
             )
-            self.engine.apply([(rows_space(table.name), at, stored(after))])
+            record_entry = rows_space(table.name), at, stored(after)
+            self.engine.apply([record_entry, self._promised_once_more()])
+            self.promises += 1
         return StateRead(self._state_of(table, step.key), refused)
 
     # --- ranges ---
 
     def _list(self, step: ListRows) -> RowsListed:
-        table = self._tables[step.table]
-        rows: list[tuple[bytes, bytes]] = []
-        for at, kept in self.engine.cursor(rows_space(table.name)).walk(step.after, None):
-            key, _ = row_key(at, table.kind)
-            place = on_ring(key, table.kind)
-            if at == step.after or place not in step.range:
-                if step.range.end is not None and place >= step.range.end:
-                    break
-                continue
-            rows.append((at, record_of(kept).digest))
-            if len(rows) == LISTED_ROWS:
-                return RowsListed(tuple(rows), is_all=False)
-        return RowsListed(tuple(rows), is_all=True)
+        table = self.tables[step.table]
+        lower, upper = bounds(step.range, table)
+        walk = self.engine.cursor(rows_space(table.name)).walk(
+            max(lower, step.after + b"\0") if step.after else lower, upper
+        )
+        rows = tuple((at, record_of(kept).digest) for at, kept in islice(walk, LISTED_ROWS + 1))
+        horizons = self.copies.horizons(step.range)
+        return RowsListed(rows[:LISTED_ROWS], len(rows) <= LISTED_ROWS, horizons)
 
     def _list_keys(self, step: ListKeys) -> KeysListed:
         cursor = self.engine.cursor(rows_space(step.table))
@@ -212,37 +239,37 @@ class NodeReplica(Replica):
         return KeysListed(positions[:LISTED_ROWS], is_all=len(positions) <= LISTED_ROWS)
 
     def _promise(self, step: RaisePromised) -> HorizonRaised:
-        _raise(self.promised, step.range, step.time)
-        self.engine.apply([self._kept(_PROMISED, self.promised)])
+        self.engine.apply(
+            [*self.raised([RangeHorizon(step.range, step.time, 0)]), self._promised_once_more()]
+        )
+        self.load_horizons()
+        self.promises += 1
         return HorizonRaised(step.time)
+
+    def _promised_once_more(self) -> Entry:
+        return META, _PROMISES, str(self.promises + 1).encode()
 
     def _seal(self, step: RaiseSealed) -> HorizonRaised:
-        _raise(self.promised, step.range, step.time)
-        _raise(self.sealed, step.range, step.time)
-        promised, sealed = self._kept(_PROMISED, self.promised), self._kept(_SEALED, self.sealed)
-        self.engine.apply([promised, sealed])
+        self.engine.apply(self.raised([RangeHorizon(step.range, step.time, step.time)]))
+        self.load_horizons()
         return HorizonRaised(step.time)
 
-    def _wipe(self, step: WipeRange) -> RangeWiped:
-        for table in self._tables.values():
-            for at, _ in list(self.engine.cursor(rows_space(table.name)).walk(b"", None)):
-                key, _ = row_key(at, table.kind)
-                if on_ring(key, table.kind) in step.range:
-                    self._forget(table, at)
-        for key, horizons in ((_PROMISED, self.promised), (_SEALED, self.sealed)):
-            horizons.assign(step.range, 0)
-            self.engine.apply([self._kept(key, horizons)])
-        return RangeWiped()
+    def raised(self, horizons: Sequence[RangeHorizon]) -> list[Entry]:
+        """What is to be written so that all of these hold; `load_horizons` then makes it so."""
+        if not horizons:
+            return []
+        promised, sealed = self.promised.copy(), self.sealed.copy()
+        for each in horizons:
+            _raise(promised, each.range, max(each.promised, each.sealed))
+            _raise(sealed, each.range, each.sealed)
+        return [self._kept(_PROMISED, promised), self._kept(_SEALED, sealed)]
 
-    def _forget(self, table: Table, at: bytes) -> None:
-        digest = int.from_bytes(self.record(table, at).digest)
-        batch: list[Entry] = [(rows_space(table.name), at, None)]
-        for family in table.families:
-            name = space(table.name, family)
-            batch.extend(
-                (name, key, None) for key, _ in self.engine.cursor(name).walk(at, at + AFTER)
-            )
-        self.apply(table.name, at, batch, digest)
+    def forgotten(self, key_range: KeyRange) -> list[Entry]:
+        """The same, so that nothing is promised or sealed in a range."""
+        promised, sealed = self.promised.copy(), self.sealed.copy()
+        promised.assign(key_range, 0)
+        sealed.assign(key_range, 0)
+        return [self._kept(_PROMISED, promised), self._kept(_SEALED, sealed)]
 
     @staticmethod
     def _kept(key: bytes, horizons: RangeMap[int]) -> Entry:

@@ -161,7 +161,7 @@ class Replica:
         name = table.name
         batch: list[Entry] = [(spaces[family], k, value) for family, k, value in outcome.puts]
         batch.append((rows_space(name), at, stored(outcome.record)))
-        batch.extend((doomed_space(name), *_doomed_entry(each)) for each in outcome.doomed)
+        batch.extend((doomed_space(name), *doomed_entry(each)) for each in outcome.doomed)
         self.apply(name, at, batch, outcome.changed)
 
     def adopt(self, table: Table, key: bytes, number: int, journal: int) -> Outranked | None:
@@ -185,14 +185,22 @@ class Replica:
 
     def apply(self, table: str, at: bytes, batch: list[Entry], changed: int) -> None:
         """Write a batch that changes one row, together with the sum that the row is in."""
-        if not changed:
+        if changed:
+            self.apply_rows(batch, [(table, at, changed)])
+        else:
             self.engine.apply(batch)
-            return
-        place = place_among_sums(at)
-        after = self._sums[table][place] ^ changed
-        batch.append((META, _sum_key(table, place), after.to_bytes(SUM_BYTES)))
+
+    def apply_rows(self, batch: list[Entry], changed: Iterable[tuple[str, bytes, int]]) -> None:
+        """Write a batch that changes the digests of rows, together with the sums they are in."""
+        after: dict[tuple[str, int], int] = {}
+        for table, at, digest in changed:
+            place = place_among_sums(at)
+            after[table, place] = after.get((table, place), self._sums[table][place]) ^ digest
+        for (table, place), total in after.items():
+            batch.append((META, _sum_key(table, place), total.to_bytes(SUM_BYTES)))
         self.engine.apply(batch)
-        self._sums[table][place] = after
+        for (table, place), total in after.items():
+            self._sums[table][place] = total
 
     def sums(self, table: str) -> Sequence[int]:
         """The xor of the digests of all rows, by the hash of their position."""
@@ -346,7 +354,8 @@ def _over_key(table: str) -> bytes:
     return b"over " + table.encode()
 
 
-def _doomed_entry(doomed: Doomed) -> tuple[bytes, bytes]:
+def doomed_entry(doomed: Doomed) -> tuple[bytes, bytes]:
+    """What says in that space that something is doomed."""
     key = b"".join((doomed.time, doomed.family.encode(), b"\0", doomed.key))
     return key, MARKER if doomed.covers else CELL
 

@@ -25,6 +25,7 @@ from tenure.protocol.gossip.messages import (
 )
 from tenure.protocol.replication import messages as m
 from tenure.protocol.replication.admission import Attempt, Late, Outranked, Outrun
+from tenure.protocol.replication.copies import CopyMark, RangeHorizon
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.openings import OpenStore, StoreOpened, TableMissing
 from tenure.protocol.replication.pages import CellPage, FoundCell, Slice, SuperPage
@@ -91,7 +92,9 @@ BODIES: tuple[m.NodeBody, ...] = (
     m.StateMerged(**TICKET, wants_whole=True),
     m.PromiseFence(**ROW, number=1, journal=2, attempt=3),
     m.AskRows(**TICKET, table="t", range=RANGE, after=b"b"),
-    m.RowsTold(**TICKET, rows=((b"a", b"d"),), is_all=False),
+    m.RowsTold(**TICKET, rows=((b"a", b"d"),), is_all=False, horizons=(RangeHorizon(RANGE, 5, 4),)),
+    m.AskPiece(**TICKET, range=RANGE, mark=CopyMark("t", b"a"), most_bytes=9),
+    m.PieceTold(**TICKET, rows=b"r", mark=CopyMark("t", b"b"), is_all=True),
     m.AskKeys(**TICKET, table="t", lower=b"a", upper=b"b", reverse=True),
     m.KeysTold(**TICKET, positions=(b"a",), is_all=False),
     m.PromiseHorizon(**TICKET, range=RANGE, time=4),
@@ -172,7 +175,14 @@ GOLDEN = {
         "0297ab4e6f64654d657373616765a1630102030495a741736b526f777307a17492c40161c4016dc40162"
     ),
     "RowsTold": (
-        "0297ab4e6f64654d657373616765a1630102030494a8526f7773546f6c64079192c40161c40164c2"
+        "0297ab4e6f64654d657373616765a1630102030495a8526f7773546f6c64079192c40161c40164c2"
+        "919392c40161c4016d0504"
+    ),
+    "AskPiece": (
+        "0297ab4e6f64654d657373616765a1630102030495a841736b50696563650792c40161c4016d92a174c4016109"
+    ),
+    "PieceTold": (
+        "0297ab4e6f64654d657373616765a1630102030496a95069656365546f6c6407c4017292a174c40162c390"
     ),
     "AskKeys": ("0297ab4e6f64654d657373616765a1630102030496a741736b4b65797307a174c40161c40162c3"),
     "KeysTold": "0297ab4e6f64654d657373616765a1630102030494a84b657973546f6c640791c40161c2",

@@ -19,6 +19,7 @@ from tenure.protocol.gossip.gossiper_events import (
     GossipPeer,
     KeepPromises,
     MembersKnown,
+    PromisesRaised,
     SendGossip,
     StateSet,
     TellAcquitted,
@@ -62,14 +63,14 @@ class GossipEngine:
         self._driver: Driver[GossiperEvent, GossiperAction] | None = None
         self._down: dict[NodeId, None] = {}
 
-    def start(self, address: str, seeds: tuple[str, ...], random: Random) -> None:
+    def start(self, address: str, seeds: tuple[str, ...], promises: int, random: Random) -> None:
         """Begin to talk; datagrams are heard at `address` already."""
         identity = self._directory.identity
         config = GossiperConfig(
             node=identity.node,
             generation=identity.generation,
             address=address,
-            promises=identity.promises,
+            promises=promises,
             seeds=tuple(seed for seed in seeds if seed != address),
             known=self._directory.known(),
         )
@@ -100,6 +101,10 @@ class GossipEngine:
     def say(self, key: str, value: bytes) -> None:
         """Have all others know it."""
         self._post(StateSet(key, value))
+
+    def promise(self, promises: int) -> None:
+        """The disk has so many promises (R26)."""
+        self._post(PromisesRaised(promises))
 
     def follow(self, topology: Topology) -> None:
         """These nodes there are, and by this version the node acts."""

@@ -82,7 +82,8 @@ class ManagerLink:
             self._transport.send(self._leader, self._request(self._sequence))
             self._poked.clear()
             try:
-                await asyncio.wait_for(self._poked.wait(), ASK_SECONDS)
+                async with asyncio.timeout(ASK_SECONDS):  # `wait_for` may swallow a cancellation
+                    await self._poked.wait()
             except TimeoutError:
                 if not self._answered:
                     self._try_next()

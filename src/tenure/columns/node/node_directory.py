@@ -42,8 +42,6 @@ class NodeIdentity(msgspec.Struct, frozen=True, kw_only=True):
     token: Token
     generation: int = 0
     """Of the life that began last."""
-    promises: int = 0
-    """How many horizons were promised in all lives (R26)."""
 
 
 class NodeDirectory:

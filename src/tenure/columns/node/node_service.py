@@ -126,6 +126,7 @@ class NodeService:
         self.store = StoreEngine(self.directory, self._storage, transport, wall_us, self.on_failed)
         self.store.on_opening = self._on_opening
         self.store.on_topology = self._on_topology
+        self.store.on_through = self._on_through
         await self._listen(secret)
         topology = self.directory.topology()
         if topology is not None:
@@ -156,6 +157,7 @@ class NodeService:
             self._on_newer,
             self.on_failed,
         )
+        self.store.on_promised = self.gossip.promise
         heard = await self._datagrams.listen(f"{settings.host}:{port}", self.gossip.heard)
         self.gossip_address = f"{host}:{host_and_port(heard)[1]}"
 
@@ -186,9 +188,11 @@ class NodeService:
 
     def _take_part(self, topology: Topology) -> None:
         self._has_started = True
-        self.gossip.start(self.gossip_address, self.settings.seeds, self._random)
         patience_ns = seconds(self.settings.patience_seconds)
         self.store.start(topology, self._random, patience_ns)
+        promises = self.store.promises
+        self.gossip.start(self.gossip_address, self.settings.seeds, promises, self._random)
+        self.gossip.follow(self.store.topology)
 
     def _on_told(self, topology: Topology) -> None:
         if self._has_started:
@@ -202,6 +206,10 @@ class NodeService:
             self.store.ask_topology(node)
 
     def _on_topology(self, topology: Topology) -> None:
+        if topology.is_removed(self.directory.identity.node):
+            # Nobody answers it any more, so clients must go on with other nodes at once.
+            why = f"this node was removed from {topology.cluster!r}, for ever: delete its directory"
+            self.on_failed(ConfigurationError(why))
         self.gossip.follow(topology)
         waiting, self._openings = self._openings, []
         for opening, answer in waiting:
@@ -209,9 +217,14 @@ class NodeService:
         if self._link is not None:
             self._link.poke()
 
+    def _on_through(self) -> None:
+        if self._link is not None:
+            self._link.poke()
+
     def _request(self, sequence: int) -> NodeRequest:
         settings, identity = self.settings, self.directory.identity
         topology = self.store.topology if self._has_started else None
+        filler = self.store.machine.filler if self._has_started else None
         return NodeRequest(
             cluster=settings.cluster,
             cluster_id=topology.id if topology else 0,
@@ -227,7 +240,10 @@ class NodeService:
             life=identity.generation,
             sequence=sequence,
             version=topology.version if topology else 0,
-            counter=identity.promises,
+            through=filler.through if filler else 0,
+            copied=filler.copied if filler else 0,
+            to_copy=filler.to_copy if filler else 0,
+            counter=self.store.promises,
         )
 
     # --- clients ---

@@ -29,6 +29,7 @@ from tenure.protocol.replication.node_events import (
     RunStep,
     StepDone,
     StepFailed,
+    StepThrough,
     StoreAsked,
     Synced,
     SyncUpTo,
@@ -56,7 +57,9 @@ class StoreEngine:
     """Runs a `StoreNode` from `start` to `stop`, and is the listener of its door.
 
     `fail` is called with what makes going on impossible. `on_opening` is given what clients say
-    first, with the way to answer; `on_topology` each topology that counts from then on.
+    first, with the way to answer; `on_topology` each topology that counts from then on;
+    `on_promised` how many promises the disk has. `on_through` is called when the node is through
+    with a step of a change.
     """
 
     def __init__(
@@ -82,6 +85,10 @@ class StoreEngine:
         self._syncs_to = 0
         self.on_opening: Callable[[OpenStore, Callable[[ToStoreClient], None]], None]
         self.on_topology: Callable[[Topology], None] = lambda _: None
+        self.on_through: Callable[[], None] = lambda: None
+        self.on_promised: Callable[[int], None] = lambda _: None
+        self.promises = 0
+        """How many promises the disk has, durably."""
 
     # --- running ---
 
@@ -90,8 +97,14 @@ class StoreEngine:
         self._commits = GroupCommit(self.replica.engine.sync)
         self._open_tables(topology)
         self.replica.load()
+        self.promises = self.replica.promises
         node = self._directory.identity.node
-        config = NodeConfig(node=node, topology=topology, patience_ns=patience_ns)
+        config = NodeConfig(
+            node=node,
+            topology=topology,
+            patience_ns=patience_ns,
+            filling=self.replica.copies.record,
+        )
         self.machine = StoreNode(config, random)
         self._transport.start(self._on_answer, self._on_lost)
         self._driver = Driver(self.machine, self._clock, self._perform, fail=self._fail)
@@ -150,6 +163,8 @@ class StoreEngine:
                 self._answer(client, answer)
             case KeepTopology(topology=topology):
                 self._begin(self._keep(topology))
+            case StepThrough():
+                self.on_through()
             case Noted():
                 _log.log(action.kind.level, "%s", action.text)
             case _:
@@ -168,14 +183,18 @@ class StoreEngine:
         if changes > self._syncs_to:
             self._syncs_to = self.replica.changes
             synced = self._commits.durable()
-            synced.add_done_callback(partial(self._on_synced, self._syncs_to))
+            promises = self.replica.promises
+            synced.add_done_callback(partial(self._on_synced, self._syncs_to, promises))
 
-    def _on_synced(self, changes: int, synced: "asyncio.Future[None]") -> None:
+    def _on_synced(self, changes: int, promises: int, synced: "asyncio.Future[None]") -> None:
         error = synced.exception()
         if isinstance(error, Exception):
             self._fail(error)  # nobody knows what the disk has
         else:
             self.post(Synced(changes))
+            if promises > self.promises:
+                self.promises = promises
+                self.on_promised(promises)
 
     def _tell(self, node: NodeId, message: NodeMessage) -> None:
         known = (*self.topology.nodes, *self.topology.waiting)

@@ -15,6 +15,7 @@ from tenure.base.keys import Key
 from tenure.base.numbers import Number
 from tenure.base.ranges import KeyRange
 from tenure.protocol.replication.admission import Attempt, Outranked, Refused
+from tenure.protocol.replication.copies import CopyMark, RangeHorizon
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.levels import Level
 from tenure.protocol.replication.pages import CellPage, Slice, SuperPage
@@ -262,6 +263,8 @@ class RowsTold(BetweenNodes, frozen=True, kw_only=True):
 
     rows: tuple[tuple[bytes, bytes], ...]
     is_all: bool = True
+    horizons: tuple[RangeHorizon, ...] = ()
+    """Of the range."""
 
 
 class AskKeys(BetweenNodes, frozen=True, kw_only=True):
@@ -278,6 +281,28 @@ class KeysTold(BetweenNodes, frozen=True, kw_only=True):
 
     positions: tuple[bytes, ...]
     is_all: bool = True
+
+
+class AskPiece(BetweenNodes, frozen=True, kw_only=True):
+    """Say all that you have of some rows in a range, as it is kept: to who fills it (R17)."""
+
+    range: KeyRange
+    mark: CopyMark = CopyMark()
+    """Those behind it."""
+    most_bytes: Number
+
+
+class PieceTold(BetweenNodes, frozen=True, kw_only=True):
+    """Rows in order, durable."""
+
+    rows: bytes
+    """See `copies.packed_rows`: packed, so that whoever only carries them need not look inside."""
+    mark: CopyMark
+    """How far that is."""
+    is_all: bool
+    """Whether nothing is behind it."""
+    horizons: tuple[RangeHorizon, ...] = ()
+    """Of the range."""
 
 
 class PromiseHorizon(BetweenNodes, frozen=True, kw_only=True):
@@ -341,6 +366,8 @@ NodeBody: TypeAlias = (
     | RowsTold
     | AskKeys
     | KeysTold
+    | AskPiece
+    | PieceTold
     | PromiseHorizon
     | HorizonPromised
     | AbsorbFrom

@@ -1,4 +1,4 @@
-"""The machine of a node of the store: coordinator, replica and hinter behind one door.
+"""The machine of a node of the store: coordinator, replica, hinter and filler behind one door.
 
 Every node does everything, and none is more than another. What comes from outside passes here
 first: a message counts only if it is of this cluster, for this very node, and from one that was not
@@ -12,13 +12,16 @@ from random import Random
 from tenure.base.instants import Instant
 from tenure.base.machine import Output
 from tenure.protocol.replication.coordinator import Coordinator
+from tenure.protocol.replication.filling import Filler
 from tenure.protocol.replication.messages import (
     AskTopology,
     KeysTold,
     NodeMessage,
     Outdated,
     PartsTold,
+    PieceTold,
     RowApplied,
+    RowsTold,
     StateMerged,
     StateTold,
     TopologySaid,
@@ -42,7 +45,7 @@ from tenure.protocol.replication.node_events import (
 from tenure.protocol.replication.replica import ReplicaPart
 from tenure.protocol.topology.records import Topology
 
-ANSWERS = (RowApplied, PartsTold, StateTold, StateMerged, KeysTold)
+ANSWERS = (RowApplied, PartsTold, StateTold, StateMerged, KeysTold, RowsTold, PieceTold)
 PARKED = 1_000
 """Messages that wait until their topology is learned."""
 
@@ -54,6 +57,7 @@ class StoreNode:
         self.context = NodeContext(config, random)
         self.coordinator = Coordinator(self.context)
         self.replica = ReplicaPart(self.context)
+        self.filler = Filler(self.context)
         self._keeps: Topology | None = None
         """What is on its way to the disk."""
         self._parked: list[NodeMessage] = []
@@ -98,6 +102,7 @@ class StoreNode:
 
     def _output(self, now: Instant) -> Output[NodeAction]:
         context = self.context
+        self.filler.look(now)
         while context.to_itself:
             self._on_message(now, context.to_itself.popleft())
         actions, context.actions = context.actions, []

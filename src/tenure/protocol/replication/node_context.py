@@ -24,10 +24,14 @@ from tenure.protocol.topology.ring import position
 TICKET_BITS = 52
 
 
+def _nothing() -> None:
+    """Nobody minds."""
+
+
 class Asker(Protocol):
     """Who has asked a node something."""
 
-    def on_told(self, now: Instant, node: NodeId, body: Any) -> None:  # noqa: ANN401 - what it asked  # noqa: ANN401 - what it asked
+    def on_told(self, now: Instant, node: NodeId, body: Any) -> None:  # noqa: ANN401 - what it asked
         """A node has answered."""
         ...
 
@@ -63,11 +67,15 @@ class NodeContext:
     def __init__(self, config: NodeConfig, random: Random) -> None:
         self.config = config
         self.node = config.node
+        self.now = Instant(0)
+        """Of the event that is handled."""
         self.topology: Topology = config.topology
         self.down: frozenset[NodeId] = frozenset()
         self.nearest: tuple[NodeId, ...] = ()
         self.actions: list[NodeAction] = []
         self.to_itself: deque[NodeMessage] = deque()
+        self.filling = config.filling
+        """What is kept of it."""
         self.waiting: list[Waits] = []
         """For another topology."""
         self.under_way = 0
@@ -77,7 +85,7 @@ class NodeContext:
         self._changes = 0
         self._ticket = random.getrandbits(TICKET_BITS)
         self._askers: dict[int, Asker] = {}
-        self._steps: dict[int, Callable[[Any], None]] = {}
+        self._steps: dict[int, tuple[Callable[[Any], None], Callable[[], None]]] = {}
         self._held: deque[tuple[int, Callable[[], None]]] = deque()
         self._changed: dict[tuple[str, Key], int] = {}
         """By which change a row is as it is now, while that is not durable."""
@@ -96,6 +104,7 @@ class NodeContext:
 
     def advance(self, now: Instant) -> None:
         """Have everybody do what is due."""
+        self.now = now
         while self._alarms and self._alarms[0][0] <= now:
             at, _, who = heapq.heappop(self._alarms)
             if who.wake_at == at:
@@ -166,20 +175,26 @@ class NodeContext:
 
     # --- the store ---
 
-    def run(self, step: Step, then: Callable[[Any], None]) -> None:
-        """Have the store do it, and go on with what came of it."""
+    def run(
+        self, step: Step, then: Callable[[Any], None], failed: Callable[[], None] = _nothing
+    ) -> None:
+        """Have the store do it, and go on with what came of it; or with `failed`, where it could
+        not. By default whoever asked counts the silence.
+        """
         ticket = self.draw_ticket()
-        self._steps[ticket] = then
+        self._steps[ticket] = then, failed
         self.actions.append(RunStep(ticket, step))
 
     def on_step_done(self, ticket: int, result: object, changes: int) -> None:
         """Go on."""
         self._changes = changes
-        self._steps.pop(ticket)(result)
+        then, _ = self._steps.pop(ticket)
+        then(result)
 
     def on_step_failed(self, ticket: int) -> None:
-        """Nothing is answered: whoever asked counts the silence."""
-        self._steps.pop(ticket)
+        """Go on without it."""
+        _, failed = self._steps.pop(ticket)
+        failed()
 
     def row_changed(self, table: str, key: Key) -> None:
         """The last step has changed a row."""

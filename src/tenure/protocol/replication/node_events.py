@@ -6,6 +6,7 @@ import msgspec
 
 from tenure.base.instants import seconds
 from tenure.base.noted import Noted
+from tenure.protocol.replication.copies import FillingRecord
 from tenure.protocol.replication.messages import ClientAnswer, ClientRequest, NodeMessage
 from tenure.protocol.replication.steps import Step, StepResult
 from tenure.protocol.topology.records import NodeId, Topology
@@ -26,6 +27,14 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
     most_requests: int = 1_000
     """That are coordinated at once."""
     most_hints: int = 100_000
+    filling: FillingRecord = FillingRecord()
+    """What was kept of the node's filling."""
+    copy_parts: int = 64
+    """Into so many parts is what a node gains divided, so that several are copied at once."""
+    piece_bytes: int = 1 << 20
+    """After so many a piece ends with its row."""
+    copy_bytes_a_second: int = 100_000_000
+    """A copy is no faster: requests need the disks, too."""
 
 
 # --- events -------------------------------------------------------------------------------------
@@ -139,4 +148,12 @@ class KeepTopology(msgspec.Struct, frozen=True):
     topology: Topology
 
 
-NodeAction: TypeAlias = TellNode | AnswerClient | RunStep | SyncUpTo | KeepTopology | Noted
+class StepThrough(msgspec.Struct, frozen=True):
+    """This node is through with the step that began with this version: the managers wait for it."""
+
+    version: int
+
+
+NodeAction: TypeAlias = (
+    TellNode | AnswerClient | RunStep | SyncUpTo | KeepTopology | StepThrough | Noted
+)

@@ -13,12 +13,14 @@ from tenure.protocol.replication.messages import (
     ApplyRow,
     AskKeys,
     AskParts,
+    AskPiece,
     AskRows,
     AskState,
     HorizonPromised,
     KeysTold,
     MergeState,
     PartsTold,
+    PieceTold,
     PromiseFence,
     PromiseHorizon,
     RowApplied,
@@ -37,10 +39,12 @@ from tenure.protocol.replication.steps import (
     ListRows,
     MutationDone,
     PartsRead,
+    PieceRead,
     RaisePromised,
     RaiseRowFence,
     RaiseSealed,
     ReadParts,
+    ReadPiece,
     ReadState,
     RowsListed,
     StateRead,
@@ -65,6 +69,7 @@ class ReplicaPart:
             PromiseFence: self._promise,
             AskRows: self._list,
             AskKeys: self._list_keys,
+            AskPiece: self._say_piece,
             PromiseHorizon: self._promise_horizon,
             SealHorizon: self._seal,
         }
@@ -148,7 +153,12 @@ class ReplicaPart:
 
     def _list(self, sender: NodeId, body: AskRows) -> None:
         def done(result: RowsListed) -> None:
-            answer = RowsTold(ticket=body.ticket, rows=result.rows, is_all=result.is_all)
+            answer = RowsTold(
+                ticket=body.ticket,
+                rows=result.rows,
+                is_all=result.is_all,
+                horizons=result.horizons,
+            )
             self._context.tell(sender, answer)
 
         self._context.run(ListRows(body.table, body.range, body.after), done)
@@ -159,6 +169,21 @@ class ReplicaPart:
             self._context.tell(sender, answer)
 
         self._context.run(ListKeys(body.table, body.lower, body.upper, body.reverse), done)
+
+    def _say_piece(self, sender: NodeId, body: AskPiece) -> None:
+        context = self._context
+
+        def done(result: PieceRead) -> None:
+            answer = PieceTold(
+                ticket=body.ticket,
+                rows=result.rows,
+                mark=result.mark,
+                is_all=result.is_all,
+                horizons=result.horizons,
+            )
+            context.when_durable(lambda: context.tell(sender, answer))
+
+        context.run(ReadPiece(body.range, body.mark, body.most_bytes), done)
 
     def _promise_horizon(self, sender: NodeId, body: PromiseHorizon) -> None:
         context = self._context

@@ -47,7 +47,7 @@ class ReplicaRequest:
         """Find the replicas and ask them; again under another topology."""
 
     @abstractmethod
-    def on_told(self, now: Instant, node: NodeId, body: Any) -> None:  # noqa: ANN401 - what it asked  # noqa: ANN401 - what it asked
+    def on_told(self, now: Instant, node: NodeId, body: Any) -> None:  # noqa: ANN401 - what it asked
         """A replica has answered."""
 
     @abstractmethod
@@ -84,6 +84,7 @@ class ReplicaRequest:
         self.is_over = True
         self.wake_at = FAR_FUTURE
         self.forget()
+        self._wait_no_more()
 
     # --- topology ---
 
@@ -99,9 +100,13 @@ class ReplicaRequest:
         """There is another topology: begin anew, if that was waited for."""
         if self.is_over or self.context.topology.version == self.version:
             return
-        self._waits_for_topology = False
-        self.context.waiting.remove(self)
+        self._wait_no_more()
         self.begin(now)
+
+    def _wait_no_more(self) -> None:
+        if self._waits_for_topology:
+            self._waits_for_topology = False
+            self.context.waiting.remove(self)
 
     def advance(self, now: Instant) -> None:
         """Do what is due."""

@@ -12,6 +12,12 @@ import msgspec
 from tenure.base.keys import Key
 from tenure.base.ranges import KeyRange
 from tenure.protocol.replication.admission import Attempt, Outranked, Refused
+from tenure.protocol.replication.copies import (
+    CopyMark,
+    FillingPart,
+    FillingRecord,
+    RangeHorizon,
+)
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.sections import SectionPart, SectionQuestion
 from tenure.protocol.replication.states import RowState
@@ -91,9 +97,42 @@ class RaiseSealed(msgspec.Struct, frozen=True):
 
 
 class WipeRange(msgspec.Struct, frozen=True):
-    """Forget all rows of a range, and what was promised there."""
+    """Forget some rows of a range; with the last of them, what was promised there."""
 
     range: KeyRange
+
+
+class BeginFilling(msgspec.Struct, frozen=True):
+    """Keep what is to be copied; all of it was wiped."""
+
+    record: FillingRecord
+
+
+class ReadPiece(msgspec.Struct, frozen=True):
+    """Read rows of a range as they are kept, behind a mark."""
+
+    range: KeyRange
+    mark: CopyMark
+    most_bytes: int
+
+
+class TakePiece(msgspec.Struct, frozen=True):
+    """Have rows as another replica keeps them, and how far the copy is with them."""
+
+    rows: bytes
+    horizons: tuple[RangeHorizon, ...]
+    number: int
+    """Of the part of the record of what is filled."""
+    part: FillingPart
+    """As it is with them."""
+
+
+class CompareRows(msgspec.Struct, frozen=True):
+    """Which of these rows are not the same here."""
+
+    table: str
+    rows: tuple[tuple[bytes, bytes], ...]
+    """Positions and digests."""
 
 
 Step: TypeAlias = (
@@ -107,6 +146,10 @@ Step: TypeAlias = (
     | RaisePromised
     | RaiseSealed
     | WipeRange
+    | BeginFilling
+    | ReadPiece
+    | TakePiece
+    | CompareRows
 )
 
 
@@ -143,6 +186,7 @@ class RowsListed(msgspec.Struct, frozen=True):
 
     rows: tuple[tuple[bytes, bytes], ...]
     is_all: bool
+    horizons: tuple[RangeHorizon, ...] = ()
 
 
 class KeysListed(msgspec.Struct, frozen=True):
@@ -159,7 +203,32 @@ class HorizonRaised(msgspec.Struct, frozen=True):
 
 
 class RangeWiped(msgspec.Struct, frozen=True):
-    """Nothing is there any more."""
+    """Nothing is there any more, if that is all."""
+
+    is_all: bool = True
+
+
+class FillingBegun(msgspec.Struct, frozen=True):
+    """It is kept."""
+
+
+class PieceRead(msgspec.Struct, frozen=True):
+    """Rows, how far they go, and whether that is all."""
+
+    rows: bytes
+    mark: CopyMark
+    is_all: bool
+    horizons: tuple[RangeHorizon, ...]
+
+
+class PieceTaken(msgspec.Struct, frozen=True):
+    """They are there."""
+
+
+class RowsCompared(msgspec.Struct, frozen=True):
+    """The keys of the rows that are not the same."""
+
+    keys: tuple[Key, ...]
 
 
 StepResult: TypeAlias = (
@@ -171,4 +240,8 @@ StepResult: TypeAlias = (
     | KeysListed
     | HorizonRaised
     | RangeWiped
+    | FillingBegun
+    | PieceRead
+    | PieceTaken
+    | RowsCompared
 )

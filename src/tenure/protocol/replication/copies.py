@@ -1,0 +1,91 @@
+"""Copies: rows as one replica keeps them, on their way to a node that fills (R17, R28).
+
+A node that fills was wiped, and nobody else writes to it. So nothing is merged there: it takes
+entries as they are kept, with the row's record, which has their digest. For that a row must be of
+one instant: a piece has whole rows.
+
+What is gained is copied in *parts*, which are ranges of positions: several at once, from several
+replicas. How far each part is, is kept in the batch that brings it there, so a copy that was killed
+goes on with the piece that was on its way.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from tenure.base.ranges import KeyRange
+
+
+class CopyMark(msgspec.Struct, frozen=True, array_like=True):
+    """How far a copy is: tables in the order of their names, and rows in that of positions."""
+
+    table: str = ""
+    at: bytes = b""
+    """The position of the last row."""
+
+
+class CopiedRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One row."""
+
+    table: str
+    at: bytes
+    record: bytes
+    """As it is kept: see `records`."""
+    families: dict[str, list[tuple[bytes, bytes]]]
+    """Keys behind the position, and what is kept there: cells, markers and places."""
+
+
+class RangeHorizon(msgspec.Struct, frozen=True, array_like=True):
+    """What a replica has promised, and knows, in a part of the ring (R24, R25)."""
+
+    range: KeyRange
+    promised: int
+    sealed: int
+
+
+class FillingPart(msgspec.Struct, frozen=True, array_like=True):
+    """A part of what a node gains."""
+
+    range: KeyRange
+    mark: CopyMark = CopyMark()
+    bytes: int = 0
+    """That were copied."""
+    is_done: bool = False
+
+
+class FillingRecord(msgspec.Struct, frozen=True, array_like=True):
+    """What a node keeps of its filling."""
+
+    began: int = 0
+    """The version with which the change began: of another one, nothing here counts (R17)."""
+    parts: tuple[FillingPart, ...] = ()
+
+    def with_part(self, number: int, part: FillingPart) -> "FillingRecord":
+        """With one part as it is now."""
+        parts = (*self.parts[:number], part, *self.parts[number + 1 :])
+        return FillingRecord(self.began, parts)
+
+
+_ROWS: msgspec.msgpack.Decoder[list[CopiedRow]] = msgspec.msgpack.Decoder(list[CopiedRow])
+_RECORD: msgspec.msgpack.Decoder[FillingRecord] = msgspec.msgpack.Decoder(FillingRecord)
+_ENCODER = msgspec.msgpack.Encoder()
+
+
+def packed_rows(rows: Sequence[CopiedRow]) -> bytes:
+    """Rows as they are sent."""
+    return _ENCODER.encode(rows)
+
+
+def rows_of(packed: bytes) -> list[CopiedRow]:
+    """The rows that are packed."""
+    return _ROWS.decode(packed)
+
+
+def packed_record(record: FillingRecord) -> bytes:
+    """The record as it is kept."""
+    return _ENCODER.encode(record)
+
+
+def record_of_filling(kept: bytes | None) -> FillingRecord:
+    """The record that was kept; an empty one where there was none."""
+    return FillingRecord() if kept is None else _RECORD.decode(kept)

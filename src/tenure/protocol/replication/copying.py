@@ -1,0 +1,238 @@
+"""Copying: the first step of a change, in which a node gets what there is (R17, R28).
+
+What the node had of these ranges is wiped first: it may be of an earlier attempt, and lack what was
+settled since. Then the ranges are copied in parts, several at once and from any replicas of the old
+lists. None of them must have everything, because the second step asks a majority.
+
+The copy goes no faster than it may, because requests need the same disks. A replica that does not
+answer in time is asked no more for this piece; another one goes on behind the same mark.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+
+import msgspec
+
+from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, SECOND_NS, Instant
+from tenure.base.ranges import KeyRange
+from tenure.protocol.replication.copies import FillingPart, FillingRecord
+from tenure.protocol.replication.messages import AskPiece, PieceTold
+from tenure.protocol.replication.node_context import NodeContext
+from tenure.protocol.replication.steps import (
+    BeginFilling,
+    FillingBegun,
+    PieceTaken,
+    RangeWiped,
+    TakePiece,
+    WipeRange,
+)
+from tenure.protocol.topology.records import NodeId
+
+PIECES_AT_ONCE = 2
+"""From one replica: while one is written here, the next is read there."""
+AGAIN_NS = SECOND_NS
+"""After which something is tried again."""
+TURN_NS = MILLISECOND_NS
+"""Between two steps of a wipe, in which requests have their turn."""
+BURST_NS = 50 * MILLISECOND_NS
+"""So far a copy may be ahead of its rate."""
+SPACE = 1 << 64
+"""Positions by their first eight bytes."""
+
+
+class Lane(msgspec.Struct):
+    """A piece on its way."""
+
+    number: int
+    """Of its part."""
+    source: NodeId
+    deadline: Instant
+
+
+class Copying:
+    """See above."""
+
+    def __init__(
+        self,
+        context: NodeContext,
+        version: int,
+        gained: Sequence[KeyRange],
+        on_through: Callable[[], None],
+    ) -> None:
+        self.version = version
+        self.wake_at = FAR_FUTURE
+        self._context = context
+        self._gained = gained
+        self._on_through = on_through
+        """All is copied, and durable."""
+        self._lanes: dict[int, Lane] = {}
+        self._free_at = Instant(0)
+        """When the next piece may be asked for."""
+        self._later: Callable[[], None] | None = None
+        self._is_over = False
+
+    # --- from the beginning ---
+
+    def begin(self, now: Instant) -> None:
+        """Wipe, unless that was done; then copy."""
+        if self._context.filling.began == self.version:
+            self._go_on(now)
+        else:
+            self._wipe(list(self._gained))
+
+    def _wipe(self, ranges: list[KeyRange]) -> None:
+        def done(result: RangeWiped) -> None:
+            rest = ranges[1:] if result.is_all else ranges
+            if rest:
+                self._do_later(lambda: self._wipe(rest), TURN_NS)
+            else:
+                self._keep_record()
+
+        self._context.run(
+            WipeRange(ranges[0]), done, lambda: self._do_later(lambda: self._wipe(ranges), AGAIN_NS)
+        )
+
+    def _keep_record(self) -> None:
+        count = max(1, self._context.config.copy_parts // len(self._gained))
+        parts = [part for each in self._gained for part in split(each, count)]
+        record = FillingRecord(self.version, tuple(map(FillingPart, parts)))
+
+        def done(result: FillingBegun) -> None:
+            del result
+            self._context.filling = record
+            self._go_on(self._context.now)
+
+        self._context.run(
+            BeginFilling(record), done, lambda: self._do_later(self._keep_record, AGAIN_NS)
+        )
+
+    def _do_later(self, what: Callable[[], None], after_ns: int) -> None:
+        self._later = what
+        self._wake(Instant(self._context.now + after_ns))
+
+    # --- pieces ---
+
+    def _go_on(self, now: Instant) -> None:
+        """Ask for as many pieces as there may be at once."""
+        if self._is_over:
+            return
+        parts = self._context.filling.parts
+        missing = [number for number, part in enumerate(parts) if not part.is_done]
+        if not missing:
+            self._is_over = True
+            self._context.when_durable(self._on_through)
+            return
+        busy = {lane.number for lane in self._lanes.values()}
+        for number in missing:
+            if number not in busy and self._free_at <= now + BURST_NS:
+                self._ask(now, number, parts[number])
+        self._wake_for_next(now)
+
+    def _ask(self, now: Instant, number: int, part: FillingPart) -> None:
+        context = self._context
+        counts: dict[NodeId, int] = {}
+        for lane in self._lanes.values():
+            counts[lane.source] = counts.get(lane.source, 0) + 1
+        sources = context.in_order(context.topology.at(part.range.start).old)
+        free = [each for each in sources if counts.get(each, 0) < PIECES_AT_ONCE]
+        if not free:
+            return
+        source = min(free, key=lambda each: counts.get(each, 0))
+        body = AskPiece(
+            ticket=context.draw_ticket(),
+            range=part.range,
+            mark=part.mark,
+            most_bytes=context.config.piece_bytes,
+        )
+        deadline = Instant(now + context.config.patience_ns)
+        self._lanes[body.ticket] = Lane(number, source, deadline)
+        context.ask(self, source, body)
+
+    def on_told(self, now: Instant, node: NodeId, body: PieceTold) -> None:
+        """A piece is here."""
+        del node
+        lane, context = self._lanes.get(body.ticket), self._context
+        context.forget(body.ticket)
+        if lane is None:
+            return
+        size = len(body.rows)
+        cost_ns = size * SECOND_NS // context.config.copy_bytes_a_second
+        self._free_at = Instant(max(self._free_at, now) + cost_ns)
+        before = self._context.filling.parts[lane.number]
+        part = FillingPart(before.range, body.mark, before.bytes + size, is_done=body.is_all)
+
+        def done(result: PieceTaken) -> None:
+            del result
+            if self._context.filling.began == self.version:
+                self._context.filling = self._context.filling.with_part(lane.number, part)
+            self._lanes.pop(body.ticket, None)
+            self._go_on(context.now)
+
+        # Where the disk refuses, the lane stays as it is until its deadline: that is back-pressure.
+        horizons = body.horizons if body.is_all else ()
+        context.run(TakePiece(body.rows, horizons, lane.number, part), done)
+
+    def on_outdated(self, now: Instant) -> None:
+        """The replica acts by a later topology, which is on its way."""
+        del now
+
+    # --- time, and other topologies ---
+
+    def on_topology(self, now: Instant) -> None:
+        """There is another one, and this step goes on: pieces are asked for in its version."""
+        self._forget()
+        if self._context.filling.began == self.version:
+            self._go_on(now)
+
+    def advance(self, now: Instant) -> None:
+        """Try again what was not answered."""
+        self.wake_at = FAR_FUTURE
+        if self._later is not None:
+            what, self._later = self._later, None
+            what()
+            return
+        for ticket, lane in list(self._lanes.items()):
+            if lane.deadline <= now:
+                self._context.forget(ticket)
+                del self._lanes[ticket]
+        self._go_on(now)
+
+    def _wake_for_next(self, now: Instant) -> None:
+        deadlines = [lane.deadline for lane in self._lanes.values()]
+        deadlines.append(Instant(max(self._free_at - BURST_NS, now + 1)))
+        if self._free_at <= now + BURST_NS:  # nobody can be asked
+            deadlines[-1] = Instant(now + AGAIN_NS)
+        self._wake(min(deadlines))
+
+    def _wake(self, at: Instant) -> None:
+        if at != self.wake_at:
+            self.wake_at = at
+            self._context.wake(self, at)
+
+    def _forget(self) -> None:
+        for ticket in self._lanes:
+            self._context.forget(ticket)
+        self._lanes.clear()
+
+    def end(self) -> None:
+        """The step is over, or was taken back."""
+        self._is_over = True
+        self._later = None
+        self.wake_at = FAR_FUTURE
+        self._forget()
+
+
+def split(whole: KeyRange, count: int) -> Iterator[KeyRange]:
+    """A range in so many parts, or fewer, that are as long as each other on the ring."""
+    start = int.from_bytes(whole.start[:8].ljust(8, b"\0"))
+    end = SPACE if whole.end is None else int.from_bytes(whole.end[:8].ljust(8, b"\0"))
+    cuts = [
+        (start + (end - start) * place // count).to_bytes(8)
+        for place in range(1, count)
+        if end - start >= count
+    ]
+    inner = [cut for cut in cuts if cut > whole.start and (whole.end is None or cut < whole.end)]
+    bounds: list[bytes | None] = [whole.start, *inner, whole.end]
+    for lower, upper in pairwise(bounds):
+        assert lower is not None
+        yield KeyRange(lower, upper)

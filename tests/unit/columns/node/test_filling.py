@@ -1,0 +1,106 @@
+"""Changes of a ring to their end: nodes of this process over loopback, and a manager (R15, R17)."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import msgspec
+import pytest
+
+from tenure.columns.node.node_service import NodeService
+from tenure.columns.opening import open_store
+from tenure.columns.store import ColumnStore
+from tenure.columns.tables import Family, Table
+from tenure.errors import ConfigurationError
+from tests.unit.columns.node.managed import managed
+from tests.unit.columns.node.ringed import CLUSTER
+
+pytestmark = pytest.mark.asyncio
+MAIL = Table(
+    "mail",
+    kind="hashed",
+    profile=Family(columns=str),
+    terms=Family(supers=str, columns=int, order="time"),
+)
+USERS = 60
+SECONDS = 60
+
+
+async def steer(service: NodeService, verb: str, **said: object) -> dict[str, Any]:
+    """Tell the manager what to change."""
+    url = f"{service.settings.managers[0]}/v1/clusters/{CLUSTER}/{verb}"
+    async with aiohttp.ClientSession() as session, session.post(url, json=said) as answer:
+        assert answer.ok, await answer.text()
+        told: dict[str, Any] = await answer.json()
+        return told
+
+
+async def settled(services: list[NodeService], told: dict[str, Any]) -> None:
+    """Wait until what was told is done, and all know that."""
+    async with asyncio.timeout(SECONDS):
+        while True:
+            topologies = [each.store.topology for each in services]
+            one = topologies[0]
+            is_done = one.version > told["version"] and one.change is None
+            if is_done and all(each == one for each in topologies):
+                return
+            await asyncio.sleep(0.02)
+
+
+async def fourth(services: list[NodeService], place: Path) -> NodeService:
+    """A node that waits to be added."""
+    settings = msgspec.structs.replace(services[0].settings, data=place / "fourth", name="fourth")
+    node = await NodeService(settings).__aenter__()
+    async with asyncio.timeout(SECONDS):
+        while not services[0].store.topology.waiting:  # noqa: ASYNC110 - it can only be looked at
+            await asyncio.sleep(0.02)
+    return node
+
+
+async def write_all(store: ColumnStore, value: bytes) -> None:
+    for user in range(USERS):
+        await store.insert(
+            MAIL, f"u{user}", {"profile": {"n": value}, "terms": {"tea": {user: value}}}
+        )
+    await store.delete(MAIL, "u0", "profile")
+
+
+async def check_all(store: ColumnStore, value: bytes) -> None:
+    for user in range(1, USERS):
+        assert (await store.get(MAIL, f"u{user}", "profile", "n")).value == value
+        assert (await store.get(MAIL, f"u{user}", "terms", "tea", user)).value == value
+    assert await store.get(MAIL, "u0", "profile", "n") is None
+
+
+def rows_of(service: NodeService) -> list[bytes]:
+    """The rows that it replicates."""
+    context = service.store.machine.context
+    found = {row: context.replicas("mail", row) for row in (b"u%d" % user for user in range(USERS))}
+    return [row for row, each in found.items() if each and context.node in each.everyone]
+
+
+async def test_a_node_is_added_and_another_removed(tmp_path: Path) -> None:
+    async with managed(tmp_path) as services:
+        url = "columns:" + ",".join(service.url for service in services)
+        async with open_store(url, MAIL) as store:
+            await write_all(store, b"one")
+            added = await fourth(services, tmp_path)
+            try:
+                told = await steer(services[0], "add", node="fourth")
+                await settled([*services, added], told)
+                await check_all(store, b"one")
+                assert added.store.topology.node(added.directory.identity.node) is not None
+                assert rows_of(added)
+                name = services[1].settings.name or services[1].url.partition("://")[2]
+                told = await steer(services[0], "remove", node=name)
+                with pytest.raises(ConfigurationError, match="removed"):
+                    await services[1].wait()
+                await services[1].__aexit__()
+                await settled([services[0], services[2], added], told)
+                await check_all(store, b"one")
+                assert len(rows_of(added)) == USERS, "there are three nodes, and three replicas"
+                async with open_store(f"columns:{added.url}", MAIL) as other:
+                    await check_all(other, b"one")
+            finally:
+                await added.__aexit__()
