@@ -16,6 +16,9 @@ from tenure.sim.kernel.clocks import SimClock
 from tenure.sim.kernel.faults import FaultDice
 from tenure.sim.kernel.scene import Scene
 
+MOST_SPINS = 10_000
+"""Times that a machine may be woken at one instant of real time."""
+
 
 class Site(Scene):
     """A world, as its processes see it: who is where, and who wants to know what they do."""
@@ -78,6 +81,7 @@ class SimProcess:
         """When it last went on after a stop."""
         self.decided_at = 0
         """When the machine decided on what is being carried out."""
+        self._spins = 0
         self._suspended = False
         self._frozen_since = 0
         self._actions: deque[Any] = deque()
@@ -172,6 +176,9 @@ class SimProcess:
             self._set_timer()
 
     def _advance(self) -> None:
+        self._spins = self._spins + 1 if self.decided_at == self.site.now else 0
+        # Real time would stand still, and the run would never end.
+        assert self._spins < MOST_SPINS, f"{self.slot} wants to be woken at once, for ever"
         self._take(self.machine.advance(self.now()))
         self._go_on()
 

@@ -44,6 +44,12 @@ def test_what_does_not_heal_is_a_violation(monkeypatch: pytest.MonkeyPatch) -> N
         ran(4)
 
 
+def test_a_machine_that_is_never_content_is_a_violation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Ponger, "advance", lambda _, now: Output([], now))
+    with pytest.raises(AssertionError, match="wants to be woken at once, for ever"):
+        ran(5, ())
+
+
 def test_a_broken_promise_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     answer = Ponger.handle
 
