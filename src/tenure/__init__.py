@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tenure.base.keys import UserKey
     from tenure.base.ranges import KeyRange
+    from tenure.base.standing import KeyStanding
     from tenure.cache.cache import BlockingCache, Cache
     from tenure.cache.cache_server import CacheServer
     from tenure.cache.hit import MISSING, LastKnown, Missing, Proof
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
         PoolError,
         ProtocolError,
         SchemaError,
+        ServiceRefusal,
         StoreDamaged,
         StoreError,
         StoreFailed,
@@ -110,6 +112,7 @@ _WHERE = {
     "JsonFormatter": "tenure.observe.json_log",
     "KeyChange": "tenure.client.watching",
     "KeyRange": "tenure.base.ranges",
+    "KeyStanding": "tenure.base.standing",
     "KeyTypeError": "tenure.errors",
     "KeyedState": "tenure.client.hand_off.keyed_state",
     "LastKnown": "tenure.cache.hit",
@@ -141,6 +144,7 @@ _WHERE = {
     "RoutingTransport": "tenure.routing.httpx_transport",
     "Row": "tenure.columns.results",
     "SchemaError": "tenure.errors",
+    "ServiceRefusal": "tenure.errors",
     "Socket": "tenure.entities.entity",
     "SqliteFence": "tenure.fencing.sqlite_fence",
     "StoreDamaged": "tenure.errors",
@@ -218,6 +222,7 @@ __all__ = [
     "JsonFormatter",
     "KeyChange",
     "KeyRange",
+    "KeyStanding",
     "KeyTypeError",
     "KeyedState",
     "LastKnown",
@@ -248,6 +253,7 @@ __all__ = [
     "RoutingTransport",
     "Row",
     "SchemaError",
+    "ServiceRefusal",
     "Socket",
     "SqliteFence",
     "StoreDamaged",

@@ -49,7 +49,7 @@ class ServeOptions:
 
 
 def serve(
-    name: Literal["documents"],
+    name: Literal["documents", "queues"],
     *,
     options: ServeOptions | None = None,
     log_level: Literal["debug", "info", "warning", "error"] = "warning",

@@ -1,12 +1,13 @@
 """`Lookup`: the library in a process that sends requests to owners."""
 
 from bisect import bisect_right
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import Future
 from typing import TypeAlias
 
 from tenure.base.keys import Key, PoolKind, UserKey, no_utf8
 from tenure.base.ranges import KeyRange
+from tenure.base.standing import KeyStanding
 from tenure.client.arguments import checked_name, checked_seconds
 from tenure.client.callbacks import check_callback
 from tenure.client.entering import Enterable
@@ -121,6 +122,16 @@ class Lookup(Enterable[LookupEngine]):
         For code that does not know in which form this Lookup was entered.
         """
         return self._engine.wait_for_move(self.key(key), not_at, timeout)
+
+    def standings(self, keys: Iterable[UserKey]) -> "Future[list[KeyStanding | None]]":
+        """Under which lease each of `keys` is, and since when unbroken; None while out of contact.
+
+        Keep a standing with what relies on the key, also in another process and for long: a later
+        one says with `has_lost` whether state was lost in between. A future that any thread or loop
+        can wait for.
+        """
+        self._check_usable()
+        return self._engine.standings([self.key(each) for each in keys])
 
     @property
     def hold(self) -> float:

@@ -14,6 +14,7 @@ from tenure.base.instants import in_seconds
 from tenure.base.keys import Key
 from tenure.base.noted import Noted
 from tenure.base.ranges import WHOLE, KeyRange
+from tenure.base.standing import KeyStanding
 from tenure.client.callbacks import Callback, Job, shown
 from tenure.client.environment import Environment
 from tenure.client.interests import Interests
@@ -138,6 +139,13 @@ class LookupEngine:
             self._caches = caches
             for follower in self._followers:
                 follower(caches)
+
+    def standings(self, keys: list[Key]) -> "Future[list[KeyStanding | None]]":
+        """See `Lookup.standings`. From any thread."""
+        found: Future[list[KeyStanding | None]] = Future()
+        if not self.shell.call(lambda: found.set_result([*map(self.machine.standing, keys)])):
+            found.set_exception(left(WHAT))
+        return found
 
     # --- watches ---
 

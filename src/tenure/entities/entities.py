@@ -168,6 +168,13 @@ class Entities(Generic[E]):
             )
         return self._station
 
+    def close_sockets(self) -> None:
+        """Close all WebSockets of this process with 1012, which asks their clients to connect
+        again: before a server ends that waits for its connections.
+        """
+        if self._station is not None:
+            self._station.edge.close_all()
+
     def __repr__(self) -> str:
         state = "not entered" if self._station is None else repr(self._station.owner)
         return f"<Entities of {self._kind.name} in pool {self._settings.pool!r}: {state}>"
@@ -187,8 +194,7 @@ class Entities(Generic[E]):
         """
 
         async def on_shutdown(_: object) -> None:
-            if self._station is not None:
-                self._station.edge.close_all()
+            self.close_sockets()
 
         app.on_shutdown.append(on_shutdown)
         async with self:

@@ -7,6 +7,7 @@ from tenure.services.service import Service
 
 PLACES = {
     "documents": "tenure.services.documents.service:Documents",
+    "queues": "tenure.services.queues.service:Queues",
 }
 
 

@@ -56,6 +56,13 @@ class LimitShown(msgspec.Struct):
     why: str
 
 
+class TimeToLive(msgspec.Struct, forbid_unknown_fields=True):
+    """How long something is kept."""
+
+    ttl: float = 0.0
+    """Seconds; 0 for those that it has."""
+
+
 class Service(Generic[E]):
     """One process of a service. `name`, `entity` and `limits` are its class's."""
 
@@ -75,7 +82,7 @@ class Service(Generic[E]):
             )
         self.settings = settings
         self.entities: Entities[E] = Entities(
-            self.entity,
+            self.entity_type(),
             settings.pool,
             settings.managers,
             store=settings.store,
@@ -85,6 +92,10 @@ class Service(Generic[E]):
             deadline=settings.deadline,
             **of_entities,
         )
+
+    def entity_type(self) -> type[E]:
+        """The class of its entities, which may be one of this very process."""
+        return self.entity
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

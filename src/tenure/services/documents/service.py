@@ -18,7 +18,7 @@ from tenure.services.documents.document import (
 )
 from tenure.services.limits import ServiceLimit
 from tenure.services.operations import Operation, ServiceAnswer, ServiceRequest, operation
-from tenure.services.service import Service
+from tenure.services.service import Service, TimeToLive
 
 DOCUMENT = "/documents/{key}"
 SECTION = "/documents/{key}/sections/{section}"
@@ -46,13 +46,6 @@ class DocumentShown(msgspec.Struct):
     expires: float
     """When it goes, in seconds since 1970, unless it is refreshed."""
     sections: dict[str, msgspec.Raw]
-
-
-class TimeToLive(msgspec.Struct, forbid_unknown_fields=True):
-    """How long something is kept."""
-
-    ttl: float = 0.0
-    """Seconds; 0 for those that it has."""
 
 
 class Documents(Service[Document]):

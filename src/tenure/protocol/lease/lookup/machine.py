@@ -23,6 +23,7 @@ from tenure.base.machine import Output
 from tenure.base.noted import Noted
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import WHOLE, KeyRange
+from tenure.base.standing import KeyStanding
 from tenure.protocol.lease.client_events import ManagerLost, ManagerSaid, ManagersNamed, TellManager
 from tenure.protocol.lease.lookup.events import (
     LookupAction,
@@ -69,6 +70,7 @@ class Known(NamedTuple):
 
     owner: int
     number: int
+    since: int = UNKNOWN
 
 
 class LookupMachine:
@@ -288,7 +290,7 @@ class LookupMachine:
         lost: list[KeyRange] = []
         changed: list[KeyRange] = []
         for key_range, entry in said_last(message.entries, overlapping=not snapshot):
-            known = Known(entry.owner, entry.number)
+            known = Known(entry.owner, entry.number, entry.since)
             if not self.table.has(key_range, known):  # most of a snapshot is known already
                 lost.extend(self.lost_by(key_range, entry))
                 self.table.assign(key_range, known)
@@ -355,6 +357,13 @@ class LookupMachine:
     def find(self, key: Key) -> OwnerInfo | None:
         """Who has `key`, as far as known; what is published says the same of every key."""
         return self.owners.get(self.table[key].owner) if self.in_contact else None
+
+    def standing(self, key: Key) -> KeyStanding | None:
+        """What is known of `key`, to be compared later; None while out of contact."""
+        if not self.in_contact:
+            return None
+        known = self.table[key]
+        return KeyStanding(self.journal, known.number, known.since)
 
     def _note(self, kind: LookupKind, detail: str = "") -> None:
         self._actions.append(Noted(kind, self.config.pool, detail))

@@ -1,0 +1,161 @@
+"""A client of queues: `async with QueuesClient(urls) as queues`, and a reader of each queue."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from tenure.errors import ServiceRefusal
+from tenure.services.client import BlockingService, ServiceClient, segment
+from tenure.services.queues.entries import QueueLoss
+from tenure.services.queues.queue import BEGAN_ANEW, Enqueued, QueueShown
+
+WAIT_SECONDS = 20.0
+
+
+class ReceivedEntry(msgspec.Struct):
+    """An entry that was read: a message, or a loss."""
+
+    number: int
+    at: float
+    message: Any = None
+    loss: QueueLoss | None = None
+
+
+class ReceivedEntries(msgspec.Struct):
+    """What a drain has brought."""
+
+    reader: str
+    entries: list[ReceivedEntry]
+
+
+_shown = msgspec.json.Decoder(QueueShown).decode
+_enqueued = msgspec.json.Decoder(Enqueued).decode
+_drained = msgspec.json.Decoder(ReceivedEntries).decode
+
+
+class QueuesClient(ServiceClient):
+    """Puts messages into queues, and reads from them."""
+
+    async def begin(
+        self,
+        key: str,
+        *,
+        watch: Mapping[str, Sequence[str]] | None = None,
+        ttl: float = 0.0,
+        deadline: float | None = None,
+    ) -> QueueShown:
+        """Begin a queue, or keep it for longer; `watch` names keys of other pools, by pool."""
+        body = {"ttl": ttl, "watch": watch}
+        return _shown((await self.ask("PUT", _path(key), body, deadline=deadline)).data)
+
+    async def look(self, key: str, *, deadline: float | None = None) -> QueueShown:
+        """How long it is."""
+        return _shown((await self.ask("GET", _path(key), deadline=deadline)).data)
+
+    async def delete(self, key: str, *, deadline: float | None = None) -> None:
+        """Delete it."""
+        await self.ask("DELETE", _path(key), deadline=deadline)
+
+    async def enqueue(
+        self,
+        key: str,
+        message: Any,  # noqa: ANN401  # whatever JSON has
+        *,
+        id: str | None = None,  # noqa: A002  # what it is
+        deadline: float | None = None,
+    ) -> Enqueued:
+        """Put a message in: when this returns, its reader gets it, or a loss in its place."""
+        path, body = _path(key) + "/entries", {"message": message}
+        return _enqueued((await self.ask("POST", path, body, id=id, deadline=deadline)).data)
+
+    def reader(self, key: str) -> "QueueReader":
+        """A reader of the queue. With its first question it takes over from any other."""
+        return QueueReader(self, key)
+
+
+class QueueReader:
+    """Reads one queue, by long polls. Raises ServiceRefusal, `taken_over`, if another does."""
+
+    def __init__(self, client: QueuesClient, key: str) -> None:
+        self._client = client
+        self._path = _path(key)
+        self._name = ""
+
+    async def next(
+        self, *, wait: float = WAIT_SECONDS, most: int = 100, deadline: float | None = None
+    ) -> list[ReceivedEntry]:
+        """What was not acknowledged yet; empty where nothing has come for `wait` seconds."""
+        body = {"reader": self._name, "wait": wait, "most": most}
+        reply = await self._client.ask(
+            "POST", self._path + "/drain", body, deadline=deadline, patience=wait
+        )
+        found = _drained(reply.data)
+        self._name = found.reader
+        return found.entries
+
+    async def acknowledge(self, number: int, *, deadline: float | None = None) -> None:
+        """Everything up to this number was received, and is not delivered again."""
+        body = {"reader": self._name, "number": number}
+        try:
+            await self._client.ask("POST", self._path + "/acknowledge", body, deadline=deadline)
+        except ServiceRefusal as error:  # what is gone is not delivered again either
+            if error.error not in (BEGAN_ANEW, "unknown", "gone"):
+                raise
+
+    async def __aiter__(self) -> AsyncIterator[ReceivedEntry]:
+        """Entries for ever; each is acknowledged when the next is asked for."""
+        while True:
+            for each in await self.next():
+                yield each
+                await self.acknowledge(each.number)
+
+
+class BlockingQueues(BlockingService):
+    """The same for programs without an event loop."""
+
+    def __init__(self, client: QueuesClient) -> None:
+        super().__init__(client)
+        self._queues = client
+
+    def begin(
+        self, key: str, *, watch: Mapping[str, Sequence[str]] | None = None, ttl: float = 0.0
+    ) -> QueueShown:
+        """See `QueuesClient`."""
+        return self.wait(self._queues.begin(key, watch=watch, ttl=ttl))
+
+    def look(self, key: str) -> QueueShown:
+        """See `QueuesClient`."""
+        return self.wait(self._queues.look(key))
+
+    def delete(self, key: str) -> None:
+        """See `QueuesClient`."""
+        self.wait(self._queues.delete(key))
+
+    def enqueue(self, key: str, message: Any, *, id: str | None = None) -> Enqueued:  # noqa: A002, ANN401
+        """See `QueuesClient`."""
+        return self.wait(self._queues.enqueue(key, message, id=id))
+
+    def reader(self, key: str) -> "BlockingReader":
+        """See `QueuesClient`."""
+        return BlockingReader(self, self._queues.reader(key))
+
+
+class BlockingReader:
+    """Reads one queue; see `QueueReader`."""
+
+    def __init__(self, queues: BlockingQueues, reader: QueueReader) -> None:
+        self._queues = queues
+        self._reader = reader
+
+    def next(self, *, wait: float = WAIT_SECONDS, most: int = 100) -> list[ReceivedEntry]:
+        """See `QueueReader`."""
+        return self._queues.wait(self._reader.next(wait=wait, most=most))
+
+    def acknowledge(self, number: int) -> None:
+        """See `QueueReader`."""
+        self._queues.wait(self._reader.acknowledge(number))
+
+
+def _path(key: str) -> str:
+    return f"/queues/{segment(key)}"

@@ -1,0 +1,81 @@
+"""What is in a queue: messages, and in their place what says that some were lost."""
+
+import msgspec
+
+from tenure.services.limits import TOO_MANY, ServiceLimit
+
+ENTRIES = ServiceLimit(
+    "entries", 1000, TOO_MANY, "a reader that is away for long has its oldest entries dropped"
+)
+QUEUE_BYTES = ServiceLimit(
+    "queue_bytes", 512 * 1024, TOO_MANY, "a queue moves as one, and one key may keep 1 MiB"
+)
+OF_ENTRY_BYTES = 64
+"""What an entry takes beside its message."""
+
+
+class QueueLoss(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What was lost. Whoever reads it asks anew for whatever it relies on."""
+
+    began: bool = False
+    """The queue begins here: all that was in an earlier one is gone."""
+    dropped: int = 0
+    """So many of the oldest entries were dropped, because the queue was full."""
+    pools: dict[str, tuple[str, ...]] = {}
+    """Keys of other pools whose state was lost, by pool."""
+
+    def and_also(self, other: "QueueLoss") -> "QueueLoss":
+        """Both in one."""
+        pools = dict(self.pools)
+        for pool, keys in other.pools.items():
+            pools[pool] = tuple(dict.fromkeys((*pools.get(pool, ()), *keys)))
+        return QueueLoss(self.began or other.began, self.dropped + other.dropped, pools)
+
+
+class QueueEntry(msgspec.Struct, frozen=True):
+    """A message, as JSON; or a loss."""
+
+    number: int
+    at: float
+    message: bytes = b""
+    loss: QueueLoss | None = None
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        pools = {} if self.loss is None else self.loss.pools
+        keys = sum(len(key) for those in pools.values() for key in those)
+        return len(self.message) + keys + OF_ENTRY_BYTES
+
+
+class EntryShown(msgspec.Struct, omit_defaults=True):
+    """An entry, as readers see it: it has a message or a loss."""
+
+    number: int
+    at: float
+    message: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    loss: QueueLoss | None = None
+
+    @classmethod
+    def of(cls, entry: QueueEntry) -> "EntryShown":
+        """For a reader."""
+        if entry.loss is not None:
+            return cls(entry.number, entry.at, loss=entry.loss)
+        return cls(entry.number, entry.at, msgspec.Raw(entry.message))
+
+
+def with_room(entries: list[QueueEntry]) -> list[QueueEntry]:
+    """The entries without the oldest, where there are too many; a loss takes their place."""
+    size = sum(each.size for each in entries)
+    count, dropped = len(entries), 0
+    while count > ENTRIES.most or size > QUEUE_BYTES.most:
+        size -= entries[dropped].size
+        dropped += 1
+        count = len(entries) - dropped + 1
+    if not dropped:
+        return entries
+    loss = QueueLoss()
+    for each in entries[:dropped]:
+        loss = loss.and_also(each.loss or QueueLoss(dropped=1))
+    last = entries[dropped - 1]
+    return [QueueEntry(last.number, last.at, loss=loss), *entries[dropped:]]

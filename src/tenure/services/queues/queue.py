@@ -1,0 +1,332 @@
+"""A queue: entries in order, each delivered again until it is acknowledged, to one reader.
+
+Once a message is enqueued, the reader gets it, or a loss in its place (Centrifuge 4.3). A queue
+that begins has a loss as its first entry, because nobody can know whether there was an earlier one
+under the key whose owner has crashed.
+"""
+
+import asyncio
+from contextlib import suppress
+from itertools import count
+from typing import ClassVar, TypeAlias
+
+import msgspec
+
+from tenure import Socket, reading
+from tenure.errors import ServiceRefusal
+from tenure.services.expiring import Expiring, ExpiringEntity
+from tenure.services.limits import TOO_LARGE, TOO_MANY, ServiceLimit
+from tenure.services.queues.entries import (
+    ENTRIES,
+    QUEUE_BYTES,
+    EntryShown,
+    QueueEntry,
+    QueueLoss,
+    with_room,
+)
+from tenure.services.queues.watched_pools import Watched, WatchedPools
+
+MESSAGE_BYTES = ServiceLimit(
+    "message_bytes", 64 * 1024, TOO_LARGE, "messages say what has changed, and where to read it"
+)
+WATCHED_KEYS = ServiceLimit(
+    "watched_keys", 256, TOO_MANY, "each is compared whenever a pool has lost something"
+)
+IDS = ServiceLimit(
+    "ids", 1000, TOO_MANY, "a repeat of one of the last so many messages is known; none is refused"
+)
+LIMITS = (ENTRIES, QUEUE_BYTES, MESSAGE_BYTES, WATCHED_KEYS, IDS)
+WINDOW = 64
+WINDOW_BYTES = 96 * 1024
+"""What is sent to a socket before it acknowledges: less than may be on its way to one."""
+TAKEN_OVER = 4409
+"""The code with which the socket of a former reader is closed."""
+Reader: TypeAlias = str
+"""A number in a life of the queue, as text: the newest has the highest."""
+BEGAN_ANEW = "began_anew"
+"""The refusal of who reads from an earlier life of the queue."""
+_lives = count(1)
+
+
+class QueueState(Expiring):
+    """What is kept of one."""
+
+    life: str = ""
+    """Another each time that the queue begins."""
+    entries: list[QueueEntry] = msgspec.field(default_factory=list)
+    last: int = 0
+    """The number of the newest entry."""
+    acknowledged: int = 0
+    delivered: int = 0
+    """Up to which number the present reader was given entries."""
+    reader: int = 0
+    socket: bytes = b""
+    """The reader's, if it has one."""
+    ids: dict[str, int] = msgspec.field(default_factory=dict)
+    """The numbers of messages by their ids, the oldest first."""
+    watched: Watched = msgspec.field(default_factory=dict)
+
+
+class QueueShown(msgspec.Struct):
+    """A queue, from outside."""
+
+    entries: int
+    last: int
+    acknowledged: int
+    expires: float
+    watch: dict[str, tuple[str, ...]]
+    is_new: bool = False
+
+
+class Enqueued(msgspec.Struct):
+    """What became of a message."""
+
+    number: int
+    is_repeat: bool = False
+
+
+class SignedOn(msgspec.Struct):
+    """Who reads, and up to which number there is something to read."""
+
+    reader: Reader
+    upto: int
+    """0 where there is nothing."""
+
+
+class SocketSays(msgspec.Struct, forbid_unknown_fields=True):
+    """What a reader says on its socket."""
+
+    acknowledge: int
+
+
+_said = msgspec.json.Decoder(SocketSays).decode
+
+
+class Queue(ExpiringEntity[QueueState]):
+    """One key's. A process makes a subclass of it that knows the pools it watches."""
+
+    pools: ClassVar[WatchedPools | None] = None
+    usual_ttl: ClassVar[float] = 86_400.0
+    _looked = 0
+
+    async def on_activate(self) -> None:
+        """Its process may have been told of losses while another had the queue."""
+        if self.state.watched:
+            await self.look_for_losses()
+
+    # --- the queue as a whole ---
+
+    async def begin(self, ttl: float, watch: dict[str, list[str]] | None) -> QueueShown:
+        """Begin it, or keep it for longer; `watch` replaces the keys that its reader relies on."""
+        is_new = self._begin_if_new()
+        state = self.state
+        self._refresh(ttl or state.ttl or self.usual_ttl)
+        if watch is not None:
+            WATCHED_KEYS.check(sum(map(len, watch.values())))
+            state.watched = await self._watching().watched(watch) if watch else {}
+            await self.look_for_losses()
+        return self._shown(is_new=is_new)
+
+    @reading
+    async def look(self) -> QueueShown:
+        """How long it is. Raises ServiceRefusal where there is none."""
+        self._check_there()
+        return self._shown()
+
+    async def delete(self) -> None:
+        """Delete it. Raises ServiceRefusal where there is none."""
+        self._check_there()
+        self._end()
+
+    def _end(self) -> None:
+        for socket in self.sockets:
+            socket.close(TAKEN_OVER)
+        super()._end()
+
+    def _begin_if_new(self) -> bool:
+        if self.state.life:
+            return False
+        state = self.state = QueueState()
+        lease = self.lease
+        state.life = f"{lease.number}.{next(_lives)}.{lease.journal:x}"
+        self._refresh(self.usual_ttl)
+        self._append(loss=QueueLoss(began=True))
+        return True
+
+    def _shown(self, *, is_new: bool = False) -> QueueShown:
+        state = self.state
+        watch = {pool: tuple(it.key for it in keys) for pool, keys in state.watched.items()}
+        entries = len(state.entries)
+        return QueueShown(entries, state.last, state.acknowledged, state.expires, watch, is_new)
+
+    # --- messages ---
+
+    async def enqueue(self, message: bytes, id: str) -> Enqueued:  # noqa: A002  # what it is
+        """Put a message at the end, unless one of this id is known already. Raises ServiceRefusal
+        where there is no queue.
+        """
+        self._check_there()
+        known = self.state.ids.get(id)
+        if known is not None:
+            return Enqueued(known, is_repeat=True)
+        MESSAGE_BYTES.check(len(message))
+        number = self._append(message)
+        ids = self.state.ids
+        ids[id] = number
+        while len(ids) > IDS.most:
+            del ids[next(iter(ids))]
+        return Enqueued(number)
+
+    def _append(self, message: bytes = b"", loss: QueueLoss | None = None) -> int:
+        state = self.state
+        state.last += 1
+        entry = QueueEntry(state.last, self.now(), message, loss)
+        state.entries = with_room([*state.entries, entry])
+        self._push()
+        return state.last
+
+    # --- losses of other pools ---
+
+    async def look_for_losses(self) -> None:
+        """Put in what was lost of the keys that are watched."""
+        state = self.state
+        if not state.watched:
+            return
+        pools = self._watching()
+        pools.add(str(self.key))  # before the look, so that a loss after it is looked for again
+        lost, state.watched = await pools.lost(state.watched)
+        if lost:
+            self._append(loss=QueueLoss(pools={pool: tuple(it) for pool, it in lost.items()}))
+
+    def _watching(self) -> WatchedPools:
+        if self.pools is None:
+            raise ServiceRefusal(422, "pool", "no pool is watched here")
+        return self.pools
+
+    # --- reading, by polls ---
+
+    async def sign_on(self, reader: Reader, acknowledge: int, most: int) -> SignedOn:
+        """Be the reader, and say up to which number to read. A reader of an earlier life, and one
+        that has no name yet, takes over. Raises ServiceRefusal for a former reader.
+        """
+        self._begin_if_new()
+        state = self.state
+        number, _, life = reader.partition(".")
+        if life != state.life:
+            acknowledge = 0  # of what is gone
+            self._take_over()
+        elif number != str(state.reader):
+            raise _taken_over()
+        self._acknowledge(acknowledge)
+        upto = max((each.number for each in state.entries[:most]), default=0)
+        state.delivered = max(state.delivered, upto)
+        return SignedOn(f"{state.reader}.{state.life}", upto)
+
+    @reading
+    async def entries_to(self, reader: Reader, upto: int) -> list[QueueEntry]:
+        """Those that are not acknowledged. Raises ServiceRefusal for a former reader."""
+        self._check_reader(reader)
+        return [each for each in self.state.entries if each.number <= upto]
+
+    @reading
+    async def wait(self, reader: Reader, seconds: float) -> None:
+        """Wait until there is an entry. Raises ServiceRefusal for a former reader."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                self._check_reader(reader)
+                while not self.state.entries:
+                    await self.changed()
+                    self._check_reader(reader)
+
+    async def acknowledge(self, reader: Reader, number: int) -> QueueShown:
+        """All up to this number was received. Raises ServiceRefusal for a former reader, and for
+        what that reader was not given.
+        """
+        self._check_there()
+        self._check_reader(reader)
+        self._acknowledge(number)
+        return self._shown()
+
+    def _check_reader(self, reader: Reader) -> None:
+        number, _, life = reader.partition(".")
+        if life != self.state.life:
+            raise ServiceRefusal(
+                409, BEGAN_ANEW, "the queue has begun anew: drain it, and it says what was lost"
+            )
+        if number != str(self.state.reader):
+            raise _taken_over()
+
+    def _acknowledge(self, number: int) -> None:
+        state = self.state
+        if number > state.delivered:
+            raise ServiceRefusal(
+                409,
+                "never_sent",
+                f"entries up to {state.delivered} were given to this reader, and not {number}",
+            )
+        if number > state.acknowledged:
+            state.acknowledged = number
+            state.entries = [each for each in state.entries if each.number > number]
+            self._push()
+
+    def _take_over(self) -> None:
+        """Somebody else reads from here on; a former reader's socket is closed."""
+        state = self.state
+        state.reader += 1
+        state.delivered = state.acknowledged
+        for socket in self.sockets:
+            if socket.id == state.socket:
+                socket.close(TAKEN_OVER)
+        state.socket = b""
+
+    # --- reading, by a socket ---
+
+    async def on_connect(self, socket: Socket[None]) -> None:
+        """The newest reader takes over."""
+        self._begin_if_new()
+        self._take_over()
+        self.state.socket = socket.id
+        self._push()
+
+    async def on_message(self, socket: Socket[None], text: str) -> None:
+        """It acknowledges."""
+        if socket.id != self.state.socket:
+            socket.close(TAKEN_OVER)
+            return
+        try:
+            self._acknowledge(_said(text).acknowledge)
+        except (msgspec.MsgspecError, UnicodeDecodeError, TypeError) as error:
+            _refuse(socket, ServiceRefusal(400, "json", f'say {{"acknowledge": 1}}: {error}'))
+        except ServiceRefusal as error:
+            _refuse(socket, error)
+
+    async def on_disconnect(self, socket: Socket[None]) -> None:
+        """What it did not acknowledge is delivered again, to the next reader."""
+        if socket.id == self.state.socket:
+            self.state.socket = b""
+
+    def _push(self) -> None:
+        """Give the reader's socket what it does not have yet, as far as its window allows."""
+        state = self.state
+        if not state.socket:
+            return
+        socket = next((each for each in self.sockets if each.id == state.socket), None)
+        if socket is None:
+            return
+        sent, size = 0, 0
+        for each in state.entries:
+            sent, size = sent + 1, size + each.size
+            if sent > WINDOW or (size > WINDOW_BYTES and sent > 1):
+                return
+            if each.number > state.delivered:
+                socket.send(msgspec.json.encode(EntryShown.of(each)).decode())
+                state.delivered = each.number
+
+
+def _taken_over() -> ServiceRefusal:
+    return ServiceRefusal(409, "taken_over", "a newer reader has taken over this queue")
+
+
+def _refuse(socket: Socket[None], error: ServiceRefusal) -> None:
+    problem = {"error": error.error, "detail": error.detail}
+    socket.send(msgspec.json.encode({"problem": problem}).decode())

@@ -1,0 +1,214 @@
+"""Queues over HTTP: enqueue, drain by long poll or by WebSocket, acknowledge."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, ClassVar
+from uuid import uuid4
+
+import msgspec
+from aiohttp import web
+
+from tenure.errors import ServiceRefusal
+from tenure.services.client import ID_HEADER
+from tenure.services.limits import ID_BYTES, TOO_LARGE, ServiceLimit
+from tenure.services.operations import Operation, ServiceAnswer, ServiceRequest, operation
+from tenure.services.queues.entries import ENTRIES, EntryShown
+from tenure.services.queues.queue import BEGAN_ANEW, LIMITS, Enqueued, Queue, QueueShown
+from tenure.services.queues.watched_pools import WatchedPools
+from tenure.services.service import Service, ServiceSettings, SocketHandler
+
+QUEUE = "/queues/{key}"
+WAIT_SECONDS = ServiceLimit(
+    "wait_seconds", 25, TOO_LARGE, "proxies give a silent request up after about half a minute"
+)
+
+
+class QueueBody(msgspec.Struct, forbid_unknown_fields=True):
+    """How a queue is to be."""
+
+    ttl: float = 0.0
+    """Seconds; 0 for the usual ones, or for those that it has."""
+    watch: dict[str, list[str]] | None = None
+    """By pool, the keys on which the reader relies; instead of those that were named before."""
+
+
+class MessageBody(msgspec.Struct, forbid_unknown_fields=True):
+    """A message."""
+
+    message: msgspec.Raw
+    id: str = ""
+    """Names the message, so that a repeat is not put in again; or the header Idempotency-Key."""
+
+
+class DrainBody(msgspec.Struct, forbid_unknown_fields=True):
+    """What a reader wants."""
+
+    reader: str = ""
+    """As the last answer named it; without it, the reader takes over."""
+    acknowledge: int = 0
+    """Up to this number everything was received."""
+    wait: float = 0.0
+    """For how many seconds to wait where there is nothing."""
+    most: int = 100
+    """How many entries at most."""
+
+
+class DrainedEntries(msgspec.Struct):
+    """What there is to read."""
+
+    reader: str
+    entries: list[EntryShown]
+
+
+class AcknowledgeBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Up to this number everything was received."""
+
+    reader: str
+    number: int
+
+
+class Queues(Service[Queue]):
+    """See the module."""
+
+    name: ClassVar[str] = "queues"
+    port: ClassVar[int] = 8103
+    entity = Queue
+    limits: ClassVar[tuple[ServiceLimit, ...]] = (*LIMITS, WAIT_SECONDS)
+    watches: ClassVar[bool] = True
+
+    def __init__(self, settings: ServiceSettings, **of_entities: Any) -> None:  # noqa: ANN401
+        self.pools = WatchedPools(settings.managers, settings.watch, self._look_for_losses)
+        self._ending = asyncio.Event()
+        super().__init__(settings, **of_entities)
+
+    def entity_type(self) -> type[Queue]:
+        """Which knows the pools that this process watches."""
+        known = {"pools": self.pools, "usual_ttl": self.settings.ttl}
+        return type(Queue.__name__, (Queue,), known)
+
+    async def _look_for_losses(self, key: str) -> None:
+        await self.entities[key].look_for_losses()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """See `Service`."""
+        async with self.pools.entered(), super().running():
+            yield
+
+    def end_waiting(self) -> None:
+        """See `Service`."""
+        self._ending.set()
+        self.entities.close_sockets()
+
+    def sockets(self) -> dict[str, SocketHandler]:
+        """See `Service`."""
+        return {QUEUE + "/socket": self._attach}
+
+    async def _attach(self, request: web.Request, key: str) -> web.StreamResponse:
+        found: web.StreamResponse = await self.entities[key].attach(request)
+        return found
+
+    @operation(
+        Operation(
+            "PUT",
+            QUEUE,
+            "Begin a queue, or keep it for longer",
+            {200: QueueShown, 201: QueueShown},
+            body=QueueBody,
+            is_optional=True,
+        )
+    )
+    async def begin(self, asked: ServiceRequest) -> ServiceAnswer:
+        """Its first entry is a loss: of what may have been in an earlier one."""
+        body: QueueBody = asked.body or QueueBody()
+        ttl = self.checked_ttl(body.ttl, usual=0.0)
+        found = await self.entities[asked.key].begin(ttl, body.watch)
+        return ServiceAnswer(201 if found.is_new else 200, found)
+
+    @operation(Operation("GET", QUEUE, "Look at a queue", {200: QueueShown}, refusals=(404, 410)))
+    async def look(self, asked: ServiceRequest) -> ServiceAnswer:
+        """How long it is."""
+        return ServiceAnswer(200, await self.entities[asked.key].look())
+
+    @operation(Operation("DELETE", QUEUE, "Delete a queue", {204: None}, refusals=(404, 410)))
+    async def delete(self, asked: ServiceRequest) -> ServiceAnswer:
+        """For a day it is said when it went."""
+        await self.repeatable(asked).delete()
+        return ServiceAnswer(204)
+
+    @operation(
+        Operation(
+            "POST",
+            QUEUE + "/entries",
+            "Enqueue a message",
+            {200: Enqueued, 201: Enqueued},
+            body=MessageBody,
+            headers={ID_HEADER: "Names the message, so that a repeat is not put in again"},
+            refusals=(404, 410),
+        )
+    )
+    async def enqueue(self, asked: ServiceRequest) -> ServiceAnswer:
+        """Answered when the reader will get it, or a loss in its place."""
+        body: MessageBody = asked.body
+        id_ = body.id or asked.headers.get(ID_HEADER) or uuid4().hex
+        ID_BYTES.check(len(id_.encode()))
+        found = await self.entities[asked.key].enqueue(bytes(body.message), id_)
+        return ServiceAnswer(200 if found.is_repeat else 201, found)
+
+    @operation(
+        Operation(
+            "POST",
+            QUEUE + "/drain",
+            "Read what is not acknowledged yet",
+            {200: DrainedEntries},
+            body=DrainBody,
+            refusals=(409,),
+            is_optional=True,
+        )
+    )
+    async def drain(self, asked: ServiceRequest) -> ServiceAnswer:
+        """A queue that is not there begins, with a loss as its first entry."""
+        body: DrainBody = asked.body or DrainBody()
+        WAIT_SECONDS.check(int(body.wait))
+        ENTRIES.check(body.most)
+        queue = self.entities[asked.key]
+        most = max(body.most, 1)
+        signed = await queue.sign_on(body.reader, body.acknowledge, most)
+        if not signed.upto and body.wait > 0:
+            await self._until_some(queue, signed.reader, body.wait)
+            signed = await queue.sign_on(signed.reader, 0, most)
+        entries = await queue.entries_to(signed.reader, signed.upto) if signed.upto else []
+        shown = [EntryShown.of(each) for each in entries]
+        return ServiceAnswer(200, DrainedEntries(signed.reader, shown))
+
+    async def _until_some(self, queue: Queue, reader: str, seconds: float) -> None:
+        """Wait; not until the end where this process is about to."""
+        waiting = asyncio.ensure_future(queue.wait(reader, seconds))
+        ending = asyncio.ensure_future(self._ending.wait())
+        try:
+            await asyncio.wait({waiting, ending}, return_when=asyncio.FIRST_COMPLETED)
+            if waiting.done():
+                waiting.result()
+        except ServiceRefusal as error:
+            if error.error != BEGAN_ANEW:  # which the reader finds in the queue
+                raise
+        finally:
+            waiting.cancel()
+            ending.cancel()
+
+    @operation(
+        Operation(
+            "POST",
+            QUEUE + "/acknowledge",
+            "Say what was received",
+            {200: QueueShown},
+            body=AcknowledgeBody,
+            refusals=(404, 409, 410),
+        )
+    )
+    async def acknowledge(self, asked: ServiceRequest) -> ServiceAnswer:
+        """It is not delivered again."""
+        body: AcknowledgeBody = asked.body
+        found = await self.entities[asked.key].acknowledge(body.reader, body.number)
+        return ServiceAnswer(200, found)

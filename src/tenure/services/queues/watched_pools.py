@@ -1,0 +1,106 @@
+"""Losses of other pools, for those who rely on their keys (PRS 3.2).
+
+A process has a `Lookup` for each of these pools, and never calls `find`. A queue keeps with each
+key that it watches the standing that the key had. So it does not matter which process had the queue
+when the loss was signalled: whoever has it compares.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TypeAlias
+
+import msgspec
+
+from tenure import KeyRange, KeyStanding, Lookup
+from tenure.errors import ServiceRefusal
+
+AT_ONCE = 64
+"""Queues that are asked at a time to look for losses."""
+
+
+class WatchedKey(msgspec.Struct, frozen=True, array_like=True):
+    """A key of another pool that a client relies on."""
+
+    key: str
+    standing: KeyStanding
+
+
+Watched: TypeAlias = Mapping[str, tuple[WatchedKey, ...]]
+"""By pool."""
+
+
+class WatchedPools:
+    """The pools that one process watches. `check` has a queue look for what it has lost."""
+
+    def __init__(
+        self,
+        managers: str | None,
+        pools: Iterable[str],
+        check: Callable[[str], Awaitable[object]],
+    ) -> None:
+        self._lookups = {each: Lookup(managers, pool=each, on_loss=self._on_loss) for each in pools}
+        self._check = check
+        self.losses = 1
+        """How many were signalled; a queue that has looked since the last need not look again."""
+        self._queues: set[str] = set()
+        """Those that watch keys, and are used here."""
+
+    @asynccontextmanager
+    async def entered(self) -> AsyncIterator[None]:
+        """Follow the pools. Raises PoolError for one that does not exist."""
+        async with AsyncExitStack() as stack:
+            for each in self._lookups.values():
+                await stack.enter_async_context(each)
+            yield
+
+    def add(self, queue: str) -> None:
+        """Have this queue look when something is lost."""
+        self._queues.add(queue)
+
+    async def _on_loss(self, ranges: tuple[KeyRange, ...]) -> None:
+        del ranges  # each queue compares for itself
+        self.losses += 1
+        queues, self._queues = list(self._queues), set()  # who is still here says so again
+        for first in range(0, len(queues), AT_ONCE):
+            some = map(self._check, queues[first : first + AT_ONCE])
+            await asyncio.gather(*some, return_exceptions=True)
+
+    async def watched(self, keys: Mapping[str, list[str]]) -> Watched:
+        """The keys as they stand. Raises ServiceRefusal for a pool that is not watched here."""
+        found = {}
+        for pool, those in keys.items():
+            lookup = self._lookups.get(pool)
+            if lookup is None:
+                known = ", ".join(self._lookups) or "none"
+                raise ServiceRefusal(
+                    422, "pool", f"losses of the pool {pool!r:.100} are not watched; of {known} are"
+                )
+            standings = await asyncio.wrap_future(lookup.standings(those))
+            pairs = zip(those, standings, strict=True)
+            found[pool] = tuple(WatchedKey(key, it) for key, it in pairs if it is not None)
+            if len(found[pool]) < len(those):
+                raise ServiceRefusal(503, "contact", "the managers are out of reach")
+        return found
+
+    async def lost(self, watched: Watched) -> tuple[dict[str, list[str]], Watched]:
+        """Which of these keys have lost their state; and how all stand now."""
+        lost: dict[str, list[str]] = {}
+        now: dict[str, tuple[WatchedKey, ...]] = {}
+        for pool, before in watched.items():
+            now[pool] = before
+            lookup = self._lookups.get(pool)
+            if lookup is None:  # whoever runs this process has left it out
+                continue
+            standings = await asyncio.wrap_future(lookup.standings([it.key for it in before]))
+            gone = {
+                was.key: it
+                for was, it in zip(before, standings, strict=True)
+                if it is not None and it.has_lost(was.standing)
+            }
+            if gone:
+                lost[pool] = list(gone)
+                now[pool] = tuple(
+                    WatchedKey(was.key, gone.get(was.key, was.standing)) for was in before
+                )
+        return lost, now

@@ -1,0 +1,277 @@
+"""Queues over HTTP: order, acknowledgement, one reader, losses told, and what bad input gets."""
+
+import asyncio
+
+import aiohttp
+import pytest
+
+from tenure.errors import ServiceRefusal
+from tenure.services.queues.client import QueuesClient
+from tenure.services.queues.entries import ENTRIES
+from tenure.services.queues.queue import IDS, TAKEN_OVER, WINDOW
+from tenure.testing.clock import come_to_rest
+from tests.unit.services.stage import Replied, ServiceStage, on_service_stage
+
+pytestmark = pytest.mark.asyncio
+
+
+async def drain(stage: ServiceStage, key: str = "q", **body: object) -> Replied:
+    return await stage.ask("POST", f"/queues/{key}/drain", body)
+
+
+async def enqueue(stage: ServiceStage, message: object, key: str = "q", **body: object) -> Replied:
+    return await stage.ask("POST", f"/queues/{key}/entries", {"message": message, **body})
+
+
+async def begun(stage: ServiceStage, key: str = "q") -> str:
+    """A reader of a new queue, which has seen its first entry."""
+    first = await drain(stage, key)
+    (entry,) = first.body["entries"]
+    assert entry["loss"] == {"began": True}
+    reader: str = first.body["reader"]
+    await drain(stage, key, reader=reader, acknowledge=entry["number"])
+    return reader
+
+
+async def fill(stage: ServiceStage, count: int) -> None:
+    for number in range(count):
+        await stage.service.entities["q"].enqueue(b"%d" % number, str(number))
+        await asyncio.sleep(0)  # the manager is in this loop, too
+
+
+def messages(reply: Replied) -> list[object]:
+    return [each.get("message") for each in reply.body["entries"]]
+
+
+async def test_entries_come_in_order_and_again_until_they_are_acknowledged() -> None:
+    async with on_service_stage("queues") as stage:
+        reader = await begun(stage)
+        for number in range(5):
+            assert (await enqueue(stage, number)).status == 201
+        first = await drain(stage, reader=reader, most=3)
+        assert messages(first) == [0, 1, 2]
+        assert messages(await drain(stage, reader=reader)) == [0, 1, 2, 3, 4]
+        upto = first.body["entries"][1]["number"]
+        rest = await drain(stage, reader=reader, acknowledge=upto)
+        assert messages(rest) == [2, 3, 4]
+        said = {"reader": reader, "number": rest.body["entries"][-1]["number"]}
+        shown = await stage.ask("POST", "/queues/q/acknowledge", said)
+        assert (shown.status, shown.body["entries"]) == (200, 0)
+        assert messages(await drain(stage, reader=reader)) == []
+
+
+async def test_a_poll_waits_for_an_entry_and_no_longer_than_it_says() -> None:
+    async with on_service_stage("queues") as stage:
+        reader = await begun(stage)
+        waiting = asyncio.create_task(drain(stage, reader=reader, wait=20))
+        await asyncio.sleep(0.05)
+        await enqueue(stage, "x")
+        assert messages(await waiting) == ["x"]
+        await begun(stage, "other")
+        other = await drain(stage, "other", wait=0.01)
+        assert messages(other) == []
+
+
+async def test_a_repeated_message_is_put_in_once() -> None:
+    async with on_service_stage("queues") as stage:
+        reader = await begun(stage)
+        first = await enqueue(stage, "x", id="one")
+        again = await enqueue(stage, "x", id="one")
+        assert (again.status, again.body) == (200, {**first.body, "is_repeat": True})
+        entries = (await drain(stage, reader=reader)).body["entries"]
+        await drain(stage, reader=reader, acknowledge=entries[-1]["number"])
+        assert (await enqueue(stage, "x", id="one")).body["is_repeat"], "also when it was read"
+        await fill(stage, IDS.most)
+        state = await stage.ask("GET", "/queues/q")
+        assert state.body["entries"] <= ENTRIES.most
+        assert not (await enqueue(stage, "x", id="one")).body["is_repeat"]
+
+
+async def test_the_newest_reader_takes_over_and_the_other_is_told() -> None:
+    async with on_service_stage("queues") as stage:
+        reader = await begun(stage)
+        waiting = asyncio.create_task(drain(stage, reader=reader, wait=20))
+        await asyncio.sleep(0.05)
+        newer = (await drain(stage)).body["reader"]
+        told = await waiting
+        assert (told.status, told.body["error"]) == (409, "taken_over")
+        assert (await drain(stage, reader=reader)).status == 409
+        said = {"reader": reader, "number": 1}
+        assert (await stage.ask("POST", "/queues/q/acknowledge", said)).status == 409
+        await enqueue(stage, "x")
+        assert messages(await drain(stage, reader=newer)) == ["x"]
+
+
+async def test_a_socket_gets_entries_acknowledges_and_is_taken_over() -> None:
+    async with on_service_stage("queues") as stage:
+        await begun(stage)
+        await enqueue(stage, 0)
+        url = stage.url + "/queues/q/socket"
+        async with stage.session.ws_connect(url) as socket:
+            first = await socket.receive_json(timeout=20)
+            assert first["message"] == 0
+            await enqueue(stage, 1)
+            assert (await socket.receive_json(timeout=20))["message"] == 1
+            await socket.send_json({"acknowledge": first["number"]})
+            await socket.send_json({"acknowledge": 1000})
+            assert (await socket.receive_json(timeout=20))["problem"]["error"] == "never_sent"
+            await socket.send_str("nonsense")
+            assert (await socket.receive_json(timeout=20))["problem"]["error"] == "json"
+            await socket.send_bytes(b"\xff")
+            assert (await socket.receive_json(timeout=20))["problem"]["error"] == "json"
+            async with stage.session.ws_connect(url) as newer:
+                assert (await newer.receive_json(timeout=20))["message"] == 1, "not acknowledged"
+                closed = await socket.receive(timeout=20)
+                assert closed.type is aiohttp.WSMsgType.CLOSE
+                assert socket.close_code == TAKEN_OVER
+                reader = (await drain(stage)).body["reader"]
+                assert (await newer.receive(timeout=20)).type is aiohttp.WSMsgType.CLOSE
+        assert messages(await drain(stage, reader=reader)) == [1]
+
+
+async def test_a_socket_is_sent_a_window_and_more_as_it_acknowledges() -> None:
+    async with on_service_stage("queues") as stage:
+        await begun(stage)
+        count = 2 * WINDOW + 10
+        await fill(stage, count)
+        url = stage.url + "/queues/q/socket"
+        async with stage.session.ws_connect(url) as socket:
+            got = [await socket.receive_json(timeout=20) for _ in range(WINDOW)]
+            with pytest.raises(asyncio.TimeoutError):
+                await socket.receive_json(timeout=0.1)
+            await socket.send_json({"acknowledge": got[-1]["number"]})
+            got += [await socket.receive_json(timeout=20) for _ in range(WINDOW)]
+            await socket.send_json({"acknowledge": got[-1]["number"]})
+            got += [await socket.receive_json(timeout=20) for _ in range(10)]
+        assert [each["message"] for each in got] == list(range(count))
+
+
+async def test_a_full_queue_drops_its_oldest_and_says_so() -> None:
+    async with on_service_stage("queues") as stage:
+        reader = await begun(stage)
+        many = ENTRIES.most + 50
+        await fill(stage, many)
+        entries = (await drain(stage, reader=reader, most=1000)).body["entries"]
+        assert entries[0]["loss"] == {"dropped": many - ENTRIES.most + 1}
+        assert [each["message"] for each in entries[1:]] == list(range(51, many))
+        numbers = [each["number"] for each in entries]
+        assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+        big = "x" * 60_000
+        for number in range(20):
+            await enqueue(stage, big, id=f"big-{number}")
+        found = await drain(stage, reader=reader, most=1000)
+        assert found.body["entries"][0]["loss"]["dropped"] > 1000
+        assert messages(found)[-8:] == [big] * 8
+
+
+async def test_losses_of_a_watched_pool_are_delivered_and_only_of_watched_keys() -> None:
+    async with on_service_stage("documents", pool="devices") as documents:
+        manager = documents.manager
+        for key in ("pc", "phone"):
+            await documents.ask("PUT", f"/documents/{key}", {"sections": {}})
+        async with on_service_stage("queues", manager=manager, watch=("devices",)) as stage:
+            began = await stage.ask("PUT", "/queues/q", {"watch": {"devices": ["pc"]}})
+            assert (began.status, began.body["watch"]) == (201, {"devices": ["pc"]})
+            reader = await begun(stage)
+            waiting = asyncio.create_task(drain(stage, reader=reader, wait=20))
+            await come_to_rest()
+            station = documents.service.entities.station
+            assert station.owner.check("pc") is not None
+            await station.owner.close(drain=0)  # what it had is lost
+            told = await waiting
+            while not told.body["entries"]:
+                told = await drain(stage, reader=reader, wait=20)
+            assert [each["loss"] for each in told.body["entries"]] == [
+                {"pools": {"devices": ["pc"]}}
+            ]
+
+
+async def test_a_pool_that_is_not_watched_is_named() -> None:
+    async with on_service_stage("queues") as stage:
+        found = await stage.ask("PUT", "/queues/q", {"watch": {"devices": ["pc"]}})
+        assert (found.status, found.body["error"]) == (422, "pool")
+        assert "devices" in found.body["detail"]
+        assert (await stage.ask("GET", "/queues/q")).status == 404, "nothing of it was kept"
+
+
+async def test_what_is_gone_or_unknown_is_said() -> None:
+    async with on_service_stage("queues") as stage:
+        for method, path, body in [
+            ("GET", "/queues/q", None),
+            ("DELETE", "/queues/q", None),
+            ("POST", "/queues/q/entries", {"message": 1}),
+            ("POST", "/queues/q/acknowledge", {"reader": "1.1", "number": 1}),
+        ]:
+            assert (await stage.ask(method, path, body)).status == 404
+        await begun(stage)
+        assert (await stage.ask("DELETE", "/queues/q")).status == 204
+        gone = await enqueue(stage, 1)
+        assert (gone.status, gone.body["gone_at"] > 1e9) == (410, True)
+        await begun(stage)
+        assert (await enqueue(stage, 1)).status == 201
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "error"),
+    [
+        ("/queues/q/entries", b"{", 400, "json"),
+        ("/queues/q/entries", {}, 422, "shape"),
+        ("/queues/q/entries", {"message": "x" * 65_536}, 413, "limit"),
+        ("/queues/q/entries", {"message": 1, "id": "i" * 201}, 413, "limit"),
+        ("/queues/q/drain", {"wait": 26}, 413, "limit"),
+        ("/queues/q/drain", {"most": 1001}, 429, "limit"),
+        ("/queues/q/drain", {"wait": "x"}, 422, "shape"),
+        ("/queues/q/acknowledge", {"reader": "9", "number": 1}, 409, "began_anew"),
+        ("/queues/" + "k" * 513 + "/drain", {}, 413, "limit"),
+    ],
+)
+async def test_bad_input_gets_a_clear_answer(
+    path: str, body: object, status: int, error: str
+) -> None:
+    async with on_service_stage("queues") as stage:
+        reader = await begun(stage)
+        found = await stage.ask("POST", path, body)
+        assert (found.status, found.body["error"]) == (status, error)
+        never = await drain(stage, reader=reader, acknowledge=99)
+        assert (never.status, never.body["error"]) == (409, "never_sent")
+        too_many = {"watch": {"p": ["k"] * 257}}
+        assert (await stage.ask("PUT", "/queues/q", too_many)).status == 429
+        assert (await enqueue(stage, 1)).status == 201
+
+
+async def test_a_poll_whose_client_has_left_costs_nothing() -> None:
+    async with on_service_stage("queues") as stage:
+        reader = await begun(stage)
+        live = stage.service.entities.station.host._live["q"]
+        waiting = asyncio.create_task(drain(stage, reader=reader, wait=20))
+        while not live.readings:
+            await come_to_rest()
+        waiting.cancel()
+        while live.readings:
+            await come_to_rest()
+        await enqueue(stage, "x")
+        assert messages(await drain(stage, reader=reader)) == ["x"]
+
+
+async def test_readers_and_writers_through_two_processes() -> None:
+    async with (
+        on_service_stage("queues") as one,
+        on_service_stage("queues", manager=one.manager) as two,
+        QueuesClient([one.url, two.url]) as queues,
+    ):
+        for key in ("a", "b", "c", "d"):
+            await queues.begin(key)
+            for number in range(10):
+                await queues.enqueue(key, number)
+            reader = queues.reader(key)
+            got: list[object] = []
+            async for entry in reader:
+                got.append(entry.message if entry.loss is None else "loss")
+                queues.go_on()
+                if len(got) == 11:
+                    break
+            assert got == ["loss", *range(10)]
+            await queues.reader(key).next(wait=0)
+            with pytest.raises(ServiceRefusal) as refused:
+                await reader.next(wait=0)
+            assert refused.value.error == "taken_over"
