@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from tenure.errors import ConfigurationError
+from tenure.manager.limits import ManagerLimits
 from tenure.protocol.lease.leader.events import CreatePool
 from tenure.protocol.lease.timing import DEFAULT, PRESETS, Timing, preset
 
@@ -55,6 +56,8 @@ class ManagerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Whoever connects must show one of the tokens in this file."""
     audit_log: Path | None = None
     """Where every change is written down, beside the log."""
+    limits: ManagerLimits = ManagerLimits()
+    """What others may take of it."""
     pools: tuple[CreatePool, ...] = ()
     """Made when this manager leads, unless they are there."""
 

@@ -22,6 +22,7 @@ import msgspec
 
 from tenure.errors import ConfigurationError
 from tenure.manager.config import ManagerSettings
+from tenure.manager.limits import ManagerLimits
 from tenure.manager.pool_spec import HexKey, key_of, pool_spec
 from tenure.protocol.lease.leader.events import CreatePool
 
@@ -70,8 +71,8 @@ def settings_from(file: Path | None, **said: object) -> ManagerSettings:
 def read(file: Path) -> dict[str, Any]:
     """The settings in `file`, checked one by one."""
     table = _parsed(file)
-    pools = table.pop("pool", [])
-    _check_keys(f"{file}", table, (*SETTINGS, "pool"))
+    pools, limits = table.pop("pool", []), table.pop("limits", {})
+    _check_keys(f"{file}", table, (*SETTINGS, "limits", "pool"))
     for key, value in table.items():
         _check_type(f"{file}: {key}", value, SETTINGS[key])
     for key in FILES:
@@ -84,6 +85,7 @@ def read(file: Path) -> dict[str, Any]:
         table["known_as"] = tuple(names)
     if not isinstance(pools, list) or not all(isinstance(pool, dict) for pool in pools):
         raise ConfigurationError(f"{file}: a pool begins with a line [[pool]], in double brackets")
+    table["limits"] = _limits(f"{file}: limits", limits)
     table["pools"] = tuple(
         _pool(f"{file}: pool {number}", pool) for number, pool in enumerate(pools, 1)
     )
@@ -116,6 +118,16 @@ def _check_keys(where: str, table: Mapping[str, object], known: Iterable[str]) -
 def _check_type(where: str, value: object, wanted: type) -> None:
     if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
         raise ConfigurationError(f"{where} is {value!r}, and should be {NAMES[wanted]}")
+
+
+def _limits(where: str, table: object) -> ManagerLimits:
+    if not isinstance(table, dict):
+        raise ConfigurationError(f"{where} is {table!r}, and should be a table: [limits]")
+    _check_keys(where, table, ManagerLimits.__struct_fields__)
+    try:
+        return msgspec.convert(table, ManagerLimits)
+    except msgspec.ValidationError as error:
+        raise ConfigurationError(f"{where}: {error}; a limit is a number") from error
 
 
 def _pool(where: str, table: dict[str, Any]) -> CreatePool:

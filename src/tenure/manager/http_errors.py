@@ -48,6 +48,9 @@ async def errors_as_json(
             response.headers.update(_RETRY_SECONDS)
         if refused.status == web.HTTPUnauthorized.status_code:
             response.headers["WWW-Authenticate"] = "Bearer"
+        if refused.status == web.HTTPTooManyRequests.status_code:
+            response.force_close()
+            response.headers.update(_RETRY_SECONDS)
         return response
     except web.HTTPException as error:
         if error.status < web.HTTPBadRequest.status_code:

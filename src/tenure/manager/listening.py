@@ -12,9 +12,7 @@ from urllib.parse import urlsplit
 
 from tenure.errors import ConfigurationError
 from tenure.manager.config import ManagerSettings
-
-BACKLOG = 1024
-"""Connections that wait to be accepted: after a failover all clients of a pool come at once."""
+from tenure.transport.http_listener import BACKLOG
 
 
 class Listening(NamedTuple):

@@ -18,5 +18,8 @@ class ServiceKind(NotedKind):
     SLOW_PEER = "slow peer disconnected", Level.WARNING
     SILENT_PEER = "silent peer disconnected", Level.WARNING, True
     NOT_ALLOWED = "request not allowed", Level.WARNING, True
+    PEER_REFUSED = "peer refused", Level.WARNING, True
+    FLOOD = "too many messages", Level.WARNING
+    UNTOLD = "more was refused than is told", Level.WARNING
     TOKEN_GONE = "disconnected: its token counts no more", Level.WARNING
     POOL_REFUSED = "pool from the configuration refused", Level.ERROR

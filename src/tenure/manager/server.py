@@ -28,6 +28,7 @@ from tenure.manager.access.gate import (
 )
 from tenure.manager.access.roles import Permit
 from tenure.manager.api import Api
+from tenure.manager.config import ManagerSettings
 from tenure.manager.engine import ManagerEngine
 from tenure.manager.http_errors import HttpRefusal, cut, errors_as_json
 from tenure.manager.live import LiveFeed
@@ -36,8 +37,10 @@ from tenure.manager.sign_in_api import SignInApi
 from tenure.protocol.lease.answers import Connection
 from tenure.protocol.lease.leader.events import ClientLost, ClientSaid, NodeSaid
 from tenure.protocol.lease.messages import Attested, Hello, Join, LeaseRequest, Sync, ToManager
-from tenure.transport.newcomers import SILENT_SECONDS, Newcomers
+from tenure.runtime.clock import boot_clock
+from tenure.transport.http_listener import HttpListener
 from tenure.transport.peers import Peers
+from tenure.transport.rate_bound import RateBound
 from tenure.wire.lease import decode_to_manager
 from tenure.wire.limits import REQUEST_BYTES
 from tenure.wire.topology import decode_node_request
@@ -78,21 +81,22 @@ class Server:
         engine: ManagerEngine,
         peers: Peers,
         api: Api,
-        newcomers: Newcomers,
         gate: Gate,
         audit: Audit,
+        settings: ManagerSettings,
         *,
         is_loopback: bool,
-        known_as: tuple[str, ...] = (),
     ) -> None:
         self.engine = engine
         self.gate = gate
         self.audit = audit
-        self.newcomers = newcomers
         self.peers = peers
+        self.listener: HttpListener | None = None
         self.app = web.Application(
             middlewares=[
+                self._let_speak,
                 errors_as_json,
+                self._pace,
                 self._refuse_pages,
                 self._guard,  # before a body is taken
                 self._hear,
@@ -109,7 +113,8 @@ class Server:
         self.app.on_shutdown.append(self._close_sockets)
         self.app.cleanup_ctx.append(self._watching_tokens)
         self._is_loopback = is_loopback
-        self._known_as = known_as
+        self._known_as = settings.known_as
+        self._limits = settings.limits
         self._sockets: dict[ManagerSocket, Permit] = {}
 
     async def _close_sockets(self, app: web.Application) -> None:
@@ -145,6 +150,7 @@ class Server:
         if transport is None:
             return socket
         engine, permit = self.engine, self.gate.let_in(request)
+        self._spoke(request, is_socket=True)
         connection = self.peers.add(transport, version)
         self._sockets[socket] = permit
         where = f"from {request.remote}, protocol version {version}"
@@ -161,8 +167,9 @@ class Server:
 
     async def _refuse_version(self, request: web.Request, why: str) -> web.StreamResponse:
         """Accept the connection, to close it: the answer to a handshake has no room for reasons."""
-        detail = f"with {request.remote}: {why}"
-        self.engine.observer.note(Noted(ServiceKind.NO_COMMON_VERSION, detail=detail))
+        peer = request.remote or ""
+        note = Noted(ServiceKind.NO_COMMON_VERSION, detail=f"with {peer}: {why}")
+        self.gate.notes.note(note, peer)
         socket = await _accepted(request)
         await socket.close(code=WSCloseCode.PROTOCOL_ERROR, message=_reason(why))
         return socket
@@ -175,8 +182,15 @@ class Server:
         takes: tuple[type[ToManager], ...] | None,
         permit: Permit,
     ) -> None:
-        post = self.engine.post
+        post, limits = self.engine.post, self._limits
+        rate = RateBound(limits.messages_a_second, limits.messages_at_once)
         async for received in socket:
+            if not rate.allows(boot_clock()):
+                why = f"more than {limits.messages_a_second} messages a second"
+                await self._hang_up(
+                    socket, connection, WSCloseCode.POLICY_VIOLATION, why, ServiceKind.FLOOD
+                )
+                return
             if received.type is not WSMsgType.BINARY:
                 await self._turn_away(socket, connection, received)
                 return
@@ -205,12 +219,21 @@ class Server:
         elif isinstance(error := received.data, WebSocketError):  # aiohttp has closed it
             is_large = error.code == WSCloseCode.MESSAGE_TOO_BIG
             kind = ServiceKind.OVERSIZED if is_large else ServiceKind.MALFORMED
-            self.engine.observer.note(Noted(kind, detail=f"from {connection}: {error}"))
+            self._note(kind, socket, f"from {connection}: {error}")
+
+    def _note(self, kind: ServiceKind, socket: ManagerSocket, what: str) -> None:
+        peer = socket.get_extra_info("peername") or ("",)
+        self.gate.notes.note(Noted(kind, detail=what), str(peer[0]))
 
     async def _hang_up(
-        self, socket: ManagerSocket, connection: Connection, code: int, why: str
+        self,
+        socket: ManagerSocket,
+        connection: Connection,
+        code: int,
+        why: str,
+        kind: ServiceKind = ServiceKind.MALFORMED,
     ) -> None:
-        self.engine.observer.note(Noted(ServiceKind.MALFORMED, detail=f"from {connection}: {why}"))
+        self._note(kind, socket, f"from {connection}: {why}")
         self.peers.remove(connection)  # nothing may follow a close frame
         with suppress(ConnectionError):
             await socket.close(code=code, message=_reason(why))
@@ -290,18 +313,39 @@ class Server:
     async def _hear(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Whoever does not finish a body takes a connection, as whoever is silent does."""
         try:
-            async with asyncio.timeout(SILENT_SECONDS):
+            async with asyncio.timeout(self._limits.silent_seconds):
                 await request.read()
         except web.RequestPayloadError as error:
             why = f"the body cannot be read: {error}"
             raise HttpRefusal(400, why, "send it as its headers say") from None
         except TimeoutError:
-            why = f"the body was not here within {SILENT_SECONDS:g} s"
+            why = f"the body was not here within {self._limits.silent_seconds:g} s"
             raise HttpRefusal(408, why, "send the request as a whole") from None
-        finally:
-            if request.transport is not None:
-                self.newcomers.spoke(request.transport)
+        self._spoke(request)
         return await handler(request)
+
+    def _spoke(self, request: web.Request, *, is_socket: bool = False) -> None:
+        if self.listener is not None:
+            self.listener.spoke(request, is_socket=is_socket)
+
+    @web.middleware
+    async def _let_speak(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Whoever was refused before its body was read has made its request, too."""
+        try:
+            return await handler(request)
+        finally:
+            if not request.can_read_body:
+                self._spoke(request)
+
+    @web.middleware
+    async def _pace(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if self.listener is None or self.listener.allows(request):
+            return await handler(request)
+        peer, most = request.remote or "", self._limits.requests_a_second
+        self.gate.notes.note(Noted(ServiceKind.FLOOD, detail=f"from {peer}, over HTTP"), peer)
+        raise HttpRefusal(
+            429, f"more than {most} requests a second on one connection", "ask less often"
+        )
 
     @web.middleware
     async def _refuse_pages(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -348,7 +392,7 @@ async def _accepted(request: web.Request, *protocols: str) -> ManagerSocket:
     )
     try:
         await socket.prepare(request)
-    except web.HTTPBadRequest as error:
+    except (web.HTTPBadRequest, ValueError) as error:  # a key that is not in ASCII
         raise HttpRefusal(
             400,
             f"{request.method} {request.path} does not begin a WebSocket",

@@ -25,9 +25,10 @@ from tenure.manager.access.tokens import TokenFile
 from tenure.manager.api import Api
 from tenure.manager.config import ManagerSettings
 from tenure.manager.engine import ManagerEngine
-from tenure.manager.listening import BACKLOG, Listening, listen
+from tenure.manager.listening import Listening, listen
 from tenure.manager.noted import ServiceKind
 from tenure.manager.server import Server
+from tenure.manager.strangers import StrangerNotes
 from tenure.observe.events import Observer
 from tenure.protocol.lease.answers import Impossible, NotLeading
 from tenure.protocol.lease.leader.events import CreatePool
@@ -35,7 +36,7 @@ from tenure.protocol.lease.leader.manager import ManagerConfig
 from tenure.protocol.lease.records import AnyRecord, State
 from tenure.protocol.log.noted import LogKind
 from tenure.runtime.clock import boot_clock
-from tenure.transport.newcomers import IDLE_SECONDS, SILENT_SECONDS, Newcomers
+from tenure.transport.http_listener import HttpListener
 from tenure.transport.peers import Peers
 from tenure.transport.tls import ServerTls
 from tenure.wire.lease_records import LEASE_RECORDS
@@ -61,10 +62,9 @@ class ManagerService:
         self._given_journal = journal
         self._add_pages = add_pages
         self._engine: ManagerEngine | None = None
-        self._runner: web.AppRunner | None = None
-        self._newcomers = Newcomers(self._on_silent)
+        self._listener: HttpListener | None = None
+        self._notes = StrangerNotes(self.observer, boot_clock)
         self._audit = Audit(settings.audit_log)
-        self._door: asyncio.Server | None = None
         self._creating: asyncio.Task[None] | None = None
 
     @property
@@ -109,30 +109,23 @@ class ManagerService:
             self._engine,
             peers,
             api,
-            self._newcomers,
             gate,
             self._audit,
+            self.settings,
             is_loopback=listening.is_loopback,
-            known_as=self.settings.known_as,
         )
         if self._add_pages is not None:
             self._add_pages(server.app)
-        self._runner = web.AppRunner(
+        listener = self._listener = server.listener = HttpListener(
             server.app,
-            access_log=None,
-            shutdown_timeout=SHUTDOWN_SECONDS,
-            keepalive_timeout=IDLE_SECONDS,
+            refused=partial(self._on_refused, ServiceKind.PEER_REFUSED),
+            silent=partial(self._on_refused, ServiceKind.SILENT_PEER),
+            limits=self.settings.limits.of_connections,
+            ends_seconds=SHUTDOWN_SECONDS,
         )
-        await self._runner.setup()
+        await listener.prepare()
         self._engine.start()
-        assert self._runner.server is not None
-        self._door = await asyncio.get_running_loop().create_server(
-            partial(self._newcomers.arriving, self._runner.server),
-            sock=listening.socket,
-            backlog=BACKLOG,
-            ssl=tls,
-            ssl_handshake_timeout=None if tls is None else SILENT_SECONDS,
-        )
+        listener.open(listening.socket, tls)
 
     def _tls(self) -> ssl.SSLContext | None:
         settings = self.settings
@@ -145,10 +138,10 @@ class ManagerService:
         if self.settings.tokens is not None:
             tokens = TokenFile(self.settings.tokens)
             tokens.load()
-        return Gate(tokens, self.observer, SignIns(boot_clock))
+        return Gate(tokens, self._notes, SignIns(boot_clock))
 
-    def _on_silent(self, who: str) -> None:
-        self.observer.note(Noted(ServiceKind.SILENT_PEER, detail=who))
+    def _on_refused(self, kind: ServiceKind, peer: str, why: str) -> None:
+        self._notes.note(Noted(kind, detail=f"{peer}: {why}"), peer)
 
     def _config(self, listening: Listening) -> ManagerConfig:
         settings = self.settings
@@ -167,16 +160,13 @@ class ManagerService:
 
     async def stop(self) -> None:
         """Resign and close everything. A second call does nothing."""
-        if self._runner is None or self._engine is None:
+        if self._listener is None or self._engine is None:
             return
-        runner, self._runner = self._runner, None
+        listener, self._listener = self._listener, None
         if self._creating:
             self._creating.cancel()
         await self._engine.stop()
-        if self._door:
-            self._door.close()
-        self._newcomers.close()
-        await runner.cleanup()
+        await listener.close()
         await self._engine.journal.close()
         self._audit.close()
         if self._engine.failed.done():

@@ -29,9 +29,13 @@ class Observer:
         """Call `subscriber` at every event, in the thread in which it happens."""
         self._subscribers.append(subscriber)
 
+    def count(self, kind: NotedKind) -> None:
+        """Something happened, and is not to be told."""
+        self.counters[kind.phrase] += 1
+
     def note(self, noted: Noted) -> None:
         """Something happened."""
-        self.counters[noted.kind.phrase] += 1
+        self.count(noted.kind)
         level = self._level(noted)
         if self.logger.isEnabledFor(level):
             self.logger.log(level, line(noted), extra={NOTED: noted})

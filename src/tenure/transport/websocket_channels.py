@@ -6,26 +6,24 @@ Whoever connects and opens no channel is let go after some seconds.
 """
 
 import asyncio
-import logging
 import os
 import socket as sockets
 from contextlib import suppress
-from functools import partial
 
 import aiohttp
 from aiohttp import web
 
 from tenure.transport.channels import Channel, ChannelLost, Serve
 from tenure.transport.credentials import NOTHING, Credentials
-from tenure.transport.newcomers import Newcomers
+from tenure.transport.http_listener import ConnectionLimits, HttpListener, log_refused
 from tenure.transport.websocket import CLOSE_SECONDS, CONNECT_SECONDS, PING_SECONDS, reason
 from tenure.wire.limits import HAND_OFF_BYTES
 
-_log = logging.getLogger("tenure.transport")
 PATH = "/v1/hand-off"
 SILENCE_SECONDS = 5.0
 """For a connection to open a channel: a socket is cheap for whoever connects, and an owner has only
 so many."""
+CHANNEL_LIMITS = ConnectionLimits(silent_seconds=SILENCE_SECONDS)
 Socket = aiohttp.ClientWebSocketResponse | web.WebSocketResponse
 
 
@@ -35,10 +33,8 @@ class WebSocketChannels:
     def __init__(self, credentials: Credentials = NOTHING) -> None:
         self._credentials = credentials
         self._session: aiohttp.ClientSession | None = None
-        self._runner: web.AppRunner | None = None
         self._open: set[_WebSocketChannel] = set()
-        self._newcomers: Newcomers | None = None
-        self._door: asyncio.Server | None = None
+        self._door: HttpListener | None = None
 
     async def listen(self, where: str, serve: Serve) -> str:
         """See `Channels.listen`."""
@@ -54,8 +50,7 @@ class WebSocketChannels:
                 await socket.prepare(request)
             except ConnectionError:  # who connected has gone already: nobody reads an answer
                 return web.Response()
-            if request.transport is not None:
-                newcomers.spoke(request.transport)
+            door.spoke(request, is_socket=True)
             channel = _WebSocketChannel(socket, self._open, request.remote or "")
             try:
                 with suppress(ChannelLost):  # whoever served knows
@@ -64,23 +59,14 @@ class WebSocketChannels:
                 await channel.close()
             return socket
 
-        newcomers = self._newcomers = Newcomers(_log.debug, SILENCE_SECONDS)
         app = web.Application()
         app.router.add_get(PATH, on_request)
+        door = self._door = HttpListener(
+            app, log_refused, log_refused, CHANNEL_LIMITS, ends_seconds=CLOSE_SECONDS
+        )
         host, _, port = where.rpartition(":")
-        runner = web.AppRunner(
-            app, access_log=None, handle_signals=False, shutdown_timeout=CLOSE_SECONDS
-        )
-        await runner.setup()
-        self._runner = runner
-        assert runner.server is not None
-        self._door = await asyncio.get_running_loop().create_server(
-            partial(newcomers.arriving, runner.server),
-            host.strip("[]"),
-            int(port),
-            ssl=self._credentials.for_listening(),
-        )
-        return f"{self._credentials.scheme}://{host}:{self._door.sockets[0].getsockname()[1]}"
+        bound = await door.listen(host.strip("[]"), int(port), self._credentials.for_listening())
+        return f"{self._credentials.scheme}://{host}:{bound}"
 
     async def connect(self, url: str) -> Channel:
         """See `Channels.connect`."""
@@ -104,14 +90,12 @@ class WebSocketChannels:
 
     async def close(self) -> None:
         """See `Channels.close`."""
+        if self._door is not None:
+            self._door.take_no_more()
         for channel in list(self._open):
             await channel.close()
         if self._door is not None:
-            self._door.close()
-        if self._newcomers is not None:
-            self._newcomers.close()
-        if self._runner is not None:
-            await self._runner.cleanup()
+            await self._door.close()
         if self._session is not None:
             await self._session.close()
 

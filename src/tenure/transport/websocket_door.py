@@ -7,14 +7,13 @@ Frames are made without aiohttp and handed to the transport, so that nobody wait
 import asyncio
 import logging
 from contextlib import suppress
-from functools import partial
 
 from aiohttp import WebSocketError, WSCloseCode, WSMsgType, hdrs, web
 
 from tenure.errors import RemoteProtocolError
 from tenure.transport.credentials import NOTHING, Credentials
 from tenure.transport.doors import Listener
-from tenure.transport.newcomers import Newcomers
+from tenure.transport.http_listener import HttpListener, log_refused
 from tenure.transport.peers import ConnectedPeer, frame
 from tenure.wire.limits import REQUEST_BYTES
 from tenure.wire.versions import agreed, subprotocol
@@ -45,9 +44,7 @@ class WebSocketDoor:
         self._credentials = credentials
         self._open: dict[_DoorConnection, None] = {}
         self._listener: Listener
-        self._runner: web.AppRunner | None = None
-        self._door: asyncio.Server | None = None
-        self._newcomers = Newcomers(_log.debug)
+        self._door: HttpListener | None = None
 
     async def open(self, where: str, listener: Listener) -> str:
         """See `Door.open`."""
@@ -55,36 +52,28 @@ class WebSocketDoor:
         host, _, port = where.rpartition(":")
         app = web.Application()
         app.router.add_get(self._path, self._on_request)
-        self._runner = web.AppRunner(
-            app, access_log=None, handle_signals=False, shutdown_timeout=CLOSE_SECONDS
+        self._door = HttpListener(app, log_refused, log_refused, ends_seconds=CLOSE_SECONDS)
+        bound = await self._door.listen(
+            host.strip("[]"), int(port), self._credentials.for_listening()
         )
-        await self._runner.setup()
-        assert self._runner.server is not None
-        self._door = await asyncio.get_running_loop().create_server(
-            partial(self._newcomers.arriving, self._runner.server),
-            host.strip("[]"),
-            int(port),
-            ssl=self._credentials.for_listening(),
-        )
-        return f"{self._credentials.scheme}://{host}:{self._door.sockets[0].getsockname()[1]}"
+        return f"{self._credentials.scheme}://{host}:{bound}"
 
     async def close(self, why: str) -> None:
         """See `Door.close`."""
         if self._door is not None:
-            self._door.close()
-        self._newcomers.close()
+            self._door.take_no_more()
         for connection in list(self._open):
             connection.end(WSCloseCode.GOING_AWAY, why)
         ending = [each.ending for each in self._open if each.ending is not None]
         if ending:
             await asyncio.wait(ending)
-        if self._runner is not None:
-            await self._runner.cleanup()
+        if self._door is not None:
+            await self._door.close()
 
     async def _on_request(self, request: web.Request) -> web.StreamResponse:
         transport = request.transport
-        if transport is not None:
-            self._newcomers.spoke(transport)
+        if self._door is not None:
+            self._door.spoke(request, is_socket=True)
         if hdrs.ORIGIN in request.headers:
             raise web.HTTPForbidden(text="a page in a browser may not speak to this server")
         offered = request.headers.get(hdrs.SEC_WEBSOCKET_PROTOCOL, "").split(",")

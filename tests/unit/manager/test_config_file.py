@@ -7,6 +7,7 @@ import pytest
 from tenure.errors import ConfigurationError
 from tenure.manager.config import ManagerSettings
 from tenure.manager.config_file import settings_from
+from tenure.manager.limits import ManagerLimits
 from tenure.protocol.lease.leader.events import CreatePool
 
 WHOLE = """
@@ -58,6 +59,11 @@ def test_other_names_are_configured_as_a_list(file: Path) -> None:
     assert settings_from(file).known_as == ("tenure.internal", "tenure")
 
 
+def test_limits_are_a_table(file: Path) -> None:
+    file.write_text("[limits]\nconnections = 100\nsilent_seconds = 2.5")
+    assert settings_from(file).limits == ManagerLimits(connections=100, silent_seconds=2.5)
+
+
 def test_what_is_said_on_the_command_line_wins_and_none_is_not_said(file: Path) -> None:
     file.write_text("port = 7401\npreset = 'paper'")
     assert settings_from(file, port=0, preset=None) == ManagerSettings(port=0, preset="paper")
@@ -74,6 +80,10 @@ def test_what_is_said_on_the_command_line_wins_and_none_is_not_said(file: Path) 
         ("port = true", "port is True, and should be a whole number"),
         ("known_as = 'a'", "known_as is 'a', and should be a list of names"),
         ("known_as = [1]", r"known_as is \[1\], and should be a list of names"),
+        ("limits = 1", r"limits is 1, and should be a table: \[limits\]"),
+        ("[limits]\nconections = 1", "no setting 'conections'; did you mean connections?"),
+        ("[limits]\nconnections = 'a'", "limits: .*; a limit is a number"),
+        ("[limits]\nconnections = 0", "limits: connections is 0; a limit is more than 0"),
         ("insecure = 1", "insecure is 1, and should be true or false"),
         ("port = 70000", "there is no port 70000"),
         ("port =", "is not TOML"),

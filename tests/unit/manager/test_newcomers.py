@@ -4,16 +4,17 @@ import asyncio
 import resource
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import pytest
 
-from tenure.manager import server
+from tenure.manager.access.roles import AccessRole
+from tenure.manager.access.tokens import TokenFile, new_token
+from tenure.manager.limits import ManagerLimits
 from tenure.transport import newcomers
-from tenure.transport.newcomers import Newcomers
-from tests.unit.manager.serving import DEADLINE_SECONDS, Serving, serving
+from tests.unit.manager.serving import Serving, serving
 
 pytestmark = pytest.mark.asyncio
 
@@ -46,11 +47,11 @@ async def silent(manager: Serving, count: int) -> AsyncIterator[list[Stream]]:
             stream.writer.close()
 
 
-async def test_of_one_peer_only_so_many_are_silent_and_the_oldest_gives_way(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(newcomers, "silent_of_a_peer", lambda: 3)
-    async with serving() as manager, silent(manager, 3) as (spoke, first, second):
+async def test_of_one_peer_only_so_many_are_silent_and_the_oldest_gives_way() -> None:
+    async with (
+        serving(limits=ManagerLimits(silent_of_a_peer=3)) as manager,
+        silent(manager, 3) as (spoke, first, second),
+    ):
         host = urlsplit(manager.service.url).netloc
         assert await spoke.get(host) == b"HTTP/1.1 200 OK\r\n"
         async with silent(manager, 2) as later:
@@ -64,39 +65,48 @@ async def test_of_one_peer_only_so_many_are_silent_and_the_oldest_gives_way(
 
 async def test_who_says_half_a_request_is_as_silent() -> None:
     """A byte at a time takes a connection for as long."""
-    let_go: list[str] = []
-    made = Newcomers(let_go.append, seconds=0.05)
-    loop = asyncio.get_running_loop()
-    async with asyncio.timeout(DEADLINE_SECONDS):
-        server = await loop.create_server(partial(made.arriving, asyncio.Protocol), "127.0.0.1", 0)
-        async with server:
-            port = server.sockets[0].getsockname()[1]
-            stream = Stream(*await asyncio.open_connection("127.0.0.1", port))
-            stream.writer.write(b"GET / HT")
-            assert await stream.ended()
-            stream.writer.close()
-    assert let_go == ["127.0.0.1: said nothing for 0.05 s"]
+    limits = ManagerLimits(silent_seconds=0.05)
+    async with serving(limits=limits) as manager, silent(manager, 1) as [stream]:
+        stream.writer.write(b"GET / HT")
+        assert await stream.ended()
+        assert manager.counted("silent peer disconnected") == 1
+
+
+async def test_who_was_refused_has_spoken(tmp_path: Path) -> None:
+    """A refused request was a request: its connection is not cut off for silence."""
+    tokens = tmp_path / "tokens"
+    TokenFile(tokens).add(new_token(AccessRole.ADMIN).entry)
+    limits = ManagerLimits(silent_seconds=0.2)
+    async with serving(tokens=tokens, limits=limits) as manager, silent(manager, 2) as streams:
+        refused, stays_silent = streams
+        refused.writer.write(b"GET /v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert b"401" in await refused.reader.readuntil(b"\r\n")
+        assert await stays_silent.ended()
+        await refused.reader.readuntil(b"\r\n\r\n")
+        refused.writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert b"200" in await refused.reader.readuntil(b'"status":"up"')
 
 
 @pytest.mark.parametrize("first", [b"", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"])
 async def test_who_does_not_finish_a_body_is_let_go(
-    monkeypatch: pytest.MonkeyPatch, first: bytes
+    first: bytes,
 ) -> None:
     """Also after a request that was whole."""
-    monkeypatch.setattr(server, "SILENT_SECONDS", 0.05)
     half = b"POST /v1/pools HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{"
-    async with serving() as manager, silent(manager, 1) as [stream]:
+    limits = ManagerLimits(silent_seconds=0.05)
+    async with serving(limits=limits) as manager, silent(manager, 1) as [stream]:
         stream.writer.write(first + half)
-        said = await stream.reader.readuntil(b"408 Request Timeout")
-        assert said.startswith(b"HTTP/1.1 200 OK" if first else b"HTTP/1.1 408")
+        if first:
+            said = await stream.reader.readuntil(b"408 Request Timeout")
+            assert said.startswith(b"HTTP/1.1 200 OK")
+        while not await stream.ended():
+            pass
 
 
-async def test_who_does_not_finish_a_body_counts_as_silent(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(newcomers, "silent_of_a_peer", lambda: 2)
+async def test_who_does_not_finish_a_body_counts_as_silent() -> None:
     half = b"POST /v1/pools HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{"
-    async with serving() as manager, silent(manager, 1) as [first]:
+    limits = ManagerLimits(silent_of_a_peer=2)
+    async with serving(limits=limits) as manager, silent(manager, 1) as [first]:
         first.writer.write(half)
         assert (await manager.get("/healthz"))[0] == 200, "the half request was read before it"
         async with silent(manager, 2):

@@ -6,6 +6,7 @@ from contextlib import suppress
 import aiohttp
 import pytest
 
+from tenure.manager.limits import ManagerLimits
 from tenure.protocol.lease.messages import (
     Attested,
     Changes,
@@ -257,7 +258,8 @@ async def test_a_peer_that_does_not_read_is_cut_off_while_others_are_answered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("tenure.transport.peers.LAG_BYTES", 10_000)
-    async with serving() as manager:
+    limits = ManagerLimits(messages_at_once=1 << 30)
+    async with serving(limits=limits) as manager:
         events = Events(manager.service.observer)
         async with RawSocket.connect(manager.service.url, "/v1/lookup") as slow:
             flood = asyncio.create_task(keep_asking(slow))

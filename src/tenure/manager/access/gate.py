@@ -11,9 +11,9 @@ from tenure.base.noted import Noted
 from tenure.manager.access.roles import ANYBODY, Permit
 from tenure.manager.access.sign_ins import COOKIE, SignIns
 from tenure.manager.access.tokens import TokenFile
-from tenure.manager.http_errors import HttpRefusal
+from tenure.manager.http_errors import HttpRefusal, cut
 from tenure.manager.noted import ServiceKind
-from tenure.observe.events import Observer
+from tenure.manager.strangers import StrangerNotes
 
 OWNER_PATH, LOOKUP_PATH, NODE_PATH = "/v1/owner", "/v1/lookup", "/v1/node"
 OPEN_PATHS = ("/healthz", "/readyz")
@@ -32,11 +32,11 @@ SCHEME = "Bearer "
 class Gate:
     """What the bearer of a request may do."""
 
-    def __init__(self, tokens: TokenFile | None, observer: Observer, sign_ins: SignIns) -> None:
+    def __init__(self, tokens: TokenFile | None, notes: StrangerNotes, sign_ins: SignIns) -> None:
         self.tokens = tokens
         self.sign_ins = sign_ins
         self._known = () if tokens is None else tokens.entries
-        self._observer = observer
+        self.notes = notes
 
     def let_in(self, request: web.Request) -> Permit:
         """Under what a request comes in. Raises HttpRefusal where it may not."""
@@ -96,8 +96,9 @@ class Gate:
 
     def turned_away(self, request: web.Request, why: str) -> None:
         """Note that a request was refused."""
-        what = f"{request.method} {request.path} from {request.remote}: {why}"
-        self._observer.note(Noted(ServiceKind.NOT_ALLOWED, detail=what))
+        peer = request.remote or ""
+        what = f"{cut(request.method)} {cut(request.path)} from {peer}: {why}"
+        self.notes.note(Noted(ServiceKind.NOT_ALLOWED, detail=what), peer)
 
 
 def _check_is_small(request: web.Request) -> None:

@@ -18,6 +18,10 @@ BOUND_BYTES_PER_TABLE = 4 << 20
 """Of the bounds of an ordered pool's ranges. An owner that has all of them lists each bound twice,
 and that request must stay below `wire.limits.REQUEST_BYTES`."""
 
+POOLS_PER_MANAGER = 1 << 12
+"""Each is looked at whenever anything becomes due, and one owner may ask for as many as it likes
+where pools are made by their first owner."""
+
 OWNERS_PER_POOL = 1 << 15
 """Sixteen times the paper's 2,000, for pools of small processes."""
 

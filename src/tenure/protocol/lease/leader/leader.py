@@ -29,7 +29,7 @@ from tenure.protocol.lease.leader.pool import MAX_RETRY_NS, Pool
 from tenure.protocol.lease.leader.receipts import Receipt
 from tenure.protocol.lease.leader.steering import planning_to_steer, steer
 from tenure.protocol.lease.leader.witnesses import Witnesses
-from tenure.protocol.lease.limits import wrong_with_points
+from tenure.protocol.lease.limits import POOLS_PER_MANAGER, wrong_with_points
 from tenure.protocol.lease.messages import (
     Attested,
     Entry,
@@ -52,6 +52,11 @@ from tenure.protocol.lease.table import FIRST_NUMBER, NOBODY, LeaseTable
 from tenure.protocol.topology.leader import TopologyLeader
 from tenure.protocol.topology.messages import NodeRequest
 from tenure.protocol.topology.questions import ClusterQuestion
+
+FULL = (
+    f"there are {POOLS_PER_MANAGER} pools, and no manager keeps more; delete one with "
+    "`tenure pool delete`"
+)
 
 
 class Leader:
@@ -165,8 +170,9 @@ class Leader:
     def _pool_for(self, connection: Connection, message: Join) -> Pool | None:
         """A new pool for its first owner, where that is allowed."""
         is_wrong = wrong_with_name(message.pool) is not None
-        if message.kind is None or not self.create_pools or is_wrong:
-            detail = self._no_pool(message.pool)
+        is_full = len(self.pools) >= POOLS_PER_MANAGER
+        if message.kind is None or not self.create_pools or is_wrong or is_full:
+            detail = FULL if is_full else self._no_pool(message.pool)
             self.context.refuse(connection, message, "no_pool", detail, MAX_RETRY_NS)
             return None
         return self._create(PoolCreated(pool=message.pool, kind=message.kind))
@@ -325,6 +331,8 @@ class Leader:
         pool = self.pools.get(question.pool)
         if pool is None:
             why = _wrong_name(question.pool) or wrong_with_points(question.split_points)
+            if len(self.pools) >= POOLS_PER_MANAGER:
+                why = why or FULL
             if why is not None:
                 return Impossible(why)
             self._create(wanted)

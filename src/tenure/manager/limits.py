@@ -1,0 +1,60 @@
+"""What a manager lets others take of it. Each limit can be set in the table [limits] of its file.
+
+Over a limit a peer is told so and let go; the others notice nothing. Lengths of names, messages and
+tables are not here: they are the same for all, since a manager that takes more than another cannot
+be replaced by it. They stand in `wire.limits`, `protocol.lease.limits` and `base.names`.
+"""
+
+import msgspec
+
+from tenure.errors import ConfigurationError
+from tenure.transport.http_listener import STUCK_SECONDS, ConnectionLimits
+from tenure.transport.newcomers import SILENT_SECONDS
+
+MESSAGES_A_SECOND = 500
+"""Of one connection. An owner asks when it is poked, and a lookup every few seconds: a join storm,
+in which ranges come free one by one, has a hundred a second."""
+MESSAGES_AT_ONCE = 5_000
+"""As many more as an owner sends that has been stopped for a while."""
+REQUESTS_A_SECOND = 100
+"""Over HTTP on one connection: a page asks five times a second while everything moves, and whoever
+asks for the keys of a pool one by one keeps a manager from its work."""
+REQUESTS_AT_ONCE = 1_000
+
+
+class ManagerLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Raises ConfigurationError for what is no limit."""
+
+    connections: int | None = None
+    """In all; None is what this process may open, within bounds."""
+    connections_of_a_peer: int | None = None
+    """From one address; None is half of all: a proxy's clients come from one."""
+    silent_of_a_peer: int | None = None
+    """From one address, without a request yet; None is a quarter of the files, 2,048 at most."""
+    silent_seconds: float = SILENT_SECONDS
+    """For TLS, the header and the body of a request."""
+    stuck_seconds: float = STUCK_SECONDS
+    """How long a peer may read nothing of an answer."""
+    messages_a_second: int = MESSAGES_A_SECOND
+    messages_at_once: int = MESSAGES_AT_ONCE
+    requests_a_second: int = REQUESTS_A_SECOND
+    requests_at_once: int = REQUESTS_AT_ONCE
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ConfigurationError(f"limits: {name} is {value}; a limit is more than 0")
+
+    @property
+    def of_connections(self) -> ConnectionLimits:
+        """Those of its port."""
+        return ConnectionLimits(
+            connections=self.connections,
+            of_a_peer=self.connections_of_a_peer,
+            silent_of_a_peer=self.silent_of_a_peer,
+            silent_seconds=self.silent_seconds,
+            stuck_seconds=self.stuck_seconds,
+            requests_a_second=self.requests_a_second,
+            requests_at_once=self.requests_at_once,
+        )
