@@ -13,7 +13,7 @@ SIMULATION := tests/simulation
 CODE := src tests benchmarks $(if $(wildcard examples/*.py examples/*/*.py),examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-simulation test-failover outages test-others lint types format canaries hunt exhaustive same-answers bench clean
+.PHONY: help setup demo test test-simulation test-failover outages test-others lint types format canaries hunt exhaustive same-answers bench bench-quick clean
 
 help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
@@ -70,7 +70,12 @@ same-answers: $(READY)  ## compare 100,000 writes to a store with a real Cassand
 		tests/integration/cassandra/test_same_answers.py $(ARGS)
 
 bench: $(READY)  ## run the benchmarks (ARGS=name for one, with its options; ARGS=--quick for seconds)
+	@$(if $(findstring --quick,$(ARGS)),,.ci/peers || echo "bench: without all peers")
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+bench-quick: $(READY)  ## measure beside the peers, and write benchmarks/RESULTS.md (minutes)
+	@.ci/peers || echo "bench-quick: without all peers"
+	@$(BIN)/python -m benchmarks --quick results $(ARGS)
 
 clean:  ## remove .venv and everything the tools left
 	@rm -rf .venv .venv-others .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist

@@ -35,8 +35,8 @@ HEAVY = {
     "tenure.testing",
 }
 
-# For developing it; not used by the library itself.
-TOOLS = {"dev"}
+# For developing it and for measuring it; not used by the library itself.
+TOOLS = {"dev", "peers"}
 
 
 IMPORTED_AS = {"cassandra_driver": "cassandra"}

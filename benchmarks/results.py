@@ -1,0 +1,92 @@
+"""Run the experiments, the papers' and those beside the peers, and write `RESULTS.md`.
+
+`python -m benchmarks results` runs all of them, which takes hours; `--only NAME` runs that one, and
+leaves the others on the page as they were measured before. `python -m benchmarks --quick results`
+takes minutes. What cannot be compared here is named on the page: `.ci/peers` fetches the peers. The
+exit code is 1 where an experiment fails, and in the full form where a figure is not reached.
+"""
+
+import importlib
+import sys
+import time
+from argparse import ArgumentParser
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from datetime import UTC, datetime
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from benchmarks._quick import QUICK
+from benchmarks._report import Measured, Results, Section, commit, form, load, machine, say
+from benchmarks.peers.versions import versions
+
+ORDER = ("check", "changes", "stopped", "cut")
+"""As they stand on the page."""
+Tell = Callable[[str], None]
+
+
+def run(name: str, tell: Tell) -> Measured:
+    """One experiment, and how it went."""
+    module = importlib.import_module(f"benchmarks.experiments.{name}")
+    before, began = load(), time.monotonic()
+    section: Section = module.run(tell)
+    return Measured(
+        name=name,
+        section=section,
+        form=form(),
+        when=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        seconds=time.monotonic() - began,
+        load=f"{before:.1f} to {load():.1f}",
+        commit=commit(),
+    )
+
+
+def main() -> int:
+    """Run them, and write the page."""
+    parser = ArgumentParser(prog="python -m benchmarks results", description=__doc__)
+    parser.add_argument("--only", nargs="+", choices=ORDER, default=ORDER)
+    names = parser.parse_args().only
+    results = Results(order=ORDER)
+    failed: list[str] = []
+    missed: list[str] = []
+    console = Console(stderr=True)
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+    )
+    shown: AbstractContextManager[object] = bar if console.is_terminal else nullcontext()
+    task = bar.add_task("", total=len(names))
+    with shown:
+        for name in names:
+
+            def tell(what: str, name: str = name) -> None:
+                bar.update(task, description=f"{name}: {what}")
+                if not console.is_terminal:
+                    say(f"   {name}: {what}")
+
+            try:
+                measured = run(name, tell)
+            except Exception as error:  # noqa: BLE001  # the others are worth having all the same
+                say(f"   {name} FAILED: {error!r}")
+                failed.append(name)
+                continue
+            finally:
+                bar.advance(task)
+            results.keep(measured)
+            promises = measured.section.promises
+            missed += [f"{name}: {each.what}" for each in promises if not each.is_kept]
+            page = results.write(machine(versions()))
+            say(f"   {name}: {measured.seconds:.0f} s, in {page.name}")
+    for each in missed:
+        print(f"not reached: {each}")
+    if failed:
+        print(f"failed: {', '.join(failed)}")
+    return 1 if failed or (missed and not QUICK) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
