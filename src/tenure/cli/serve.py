@@ -40,6 +40,12 @@ class ServeOptions:
     "For how many seconds a key is kept that nobody refreshes."
     watch: tuple[str, ...] = ()
     "A pool whose losses are told; for queues, and may be given several times."
+    queues: tuple[str, ...] = ()
+    "A URL of the queues into which messages go; for pubsub, and may be given several times."
+    rules: str | None = None
+    "The rules of feeds, as module:name."
+    inward: Flag = False
+    "Let URLs that users name lead to addresses that are not public, such as this machine's."
     members: str = "127.0.0.1:0"
     "HOST:PORT where the other processes of the service reach this one."
     address: str | None = None
@@ -49,7 +55,7 @@ class ServeOptions:
 
 
 def serve(
-    name: Literal["documents", "queues"],
+    name: Literal["documents", "feeds", "pubsub", "queues"],
     *,
     options: ServeOptions | None = None,
     log_level: Literal["debug", "info", "warning", "error"] = "warning",
@@ -84,6 +90,9 @@ def serve(
         store=options.store,
         ttl=options.ttl,
         watch=tuple(options.watch),
+        queues=tuple(options.queues),
+        rules=options.rules,
+        inward=options.inward,
         members=options.members,
         address=options.address,
         insecure=options.insecure,

@@ -7,6 +7,8 @@ from tenure.services.service import Service
 
 PLACES = {
     "documents": "tenure.services.documents.service:Documents",
+    "feeds": "tenure.services.feeds.service:Feeds",
+    "pubsub": "tenure.services.pubsub.service:PubSub",
     "queues": "tenure.services.queues.service:Queues",
 }
 

@@ -39,6 +39,12 @@ class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds for which a key is kept that nobody refreshes, unless a request says another time."""
     watch: tuple[str, ...] = ()
     """Pools whose losses are told, by services that tell of losses."""
+    queues: tuple[str, ...] = ()
+    """URLs of the queues into which messages go, for pubsub."""
+    rules: str | None = None
+    """The rules of feeds, as module:name."""
+    inward: bool = False
+    """Whether URLs that users name may lead to addresses that are not public."""
     members: str = "127.0.0.1:0"
     """Where the other processes of the pool reach this one."""
     address: str | None = None

@@ -126,9 +126,8 @@ def response_of(answer: ServiceAnswer) -> web.Response:
     if answer.body is None:
         return web.Response(status=answer.status, headers=answer.headers)
     body = answer.body if isinstance(answer.body, bytes) else msgspec.json.encode(answer.body)
-    return web.Response(
-        status=answer.status, body=body, headers=answer.headers, content_type="application/json"
-    )
+    headers = {"Content-Type": "application/json", **answer.headers}
+    return web.Response(status=answer.status, body=body, headers=headers)
 
 
 def problem_response(problem: ServiceProblem, headers: dict[str, str]) -> web.Response:

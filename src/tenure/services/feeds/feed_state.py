@@ -1,0 +1,107 @@
+"""What is kept of one feed, and how items come into it.
+
+Nobody checks who owns the feed (PRS 3.1): whichever process an item came to has put it into what it
+has. So two processes may have parts of a feed; items may be missing, or be there twice. That is the
+choice of this service, because people read what it makes.
+"""
+
+import msgspec
+
+from tenure.services.feeds.parsing import FeedItem
+from tenure.services.feeds.rules import Joining
+from tenure.services.limits import TOO_MANY, ServiceLimit
+
+ITEMS = ServiceLimit("items", 100, TOO_MANY, "a feed shows its last items; older ones are dropped")
+SOURCES = ServiceLimit("sources", 20, TOO_MANY, "each is polled for as long as the feed is kept")
+MOST_SEEN = 1000
+"""Ids of items that came already."""
+COALESCE_SECONDS = 3600.0
+"""Items of one user within so long become one."""
+MOST_PARTS = 20
+"""Of an item that is made of several."""
+TEXT_BYTES = 512 * 1024
+"""Of all items of a feed: a state that moves has 1 MiB at most."""
+MOST_POLL_SECONDS = 86_400.0
+
+
+class FeedSource(msgspec.Struct):
+    """A feed somewhere, which is polled."""
+
+    every: float
+    next_at: float = 0.0
+    etag: str = ""
+    modified: str = ""
+    failures: int = 0
+    """In a row."""
+    problem: str = ""
+    """What the last failure was."""
+
+    def succeeded(self, now: float, etag: str, modified: str) -> None:
+        """It was read, or was unchanged."""
+        self.etag, self.modified = etag[:500], modified[:100]
+        self.failures, self.problem, self.next_at = 0, "", now + self.every
+
+    def failed(self, now: float, problem: str) -> None:
+        """It was not: it is polled less and less often."""
+        self.failures += 1
+        self.problem = problem[:500]
+        self.next_at = now + min(self.every * 2.0 ** min(self.failures, 20), MOST_POLL_SECONDS)
+
+
+class FeedState(msgspec.Struct):
+    """All of it."""
+
+    expires: float
+    items: list[FeedItem] = []
+    """The newest first."""
+    seen: list[str] = []
+    """The oldest first."""
+    sources: dict[str, FeedSource] = {}
+    updated: float = 0.0
+    """When it last changed."""
+    gone_at: float = 0.0
+    """When it went, of which this is all that is left; 0 where it did not."""
+
+    def take(self, items: list[FeedItem], now: float, join: Joining) -> int:
+        """Put items in, coalesced with those that are there; how many of them are new."""
+        known = set(self.seen)
+        new = [each for each in items if each.id not in known and each.title]
+        for each in dict.fromkeys(new):
+            self._take(each if each.at else msgspec.structs.replace(each, at=now), join)
+        if new:
+            self.updated = now
+            self.seen = [*self.seen, *(each.id for each in new)][-MOST_SEEN:]
+            self.items.sort(key=lambda each: -each.at)
+            self._trim()
+        return len(new)
+
+    def _take(self, item: FeedItem, join: Joining) -> None:
+        for place, there in enumerate(self.items):
+            if coalesces(there, item):
+                parts = sorted((there, item), key=lambda each: each.at)
+                self.items[place] = join(parts)
+                return
+        self.items.append(item)
+
+    def _trim(self) -> None:
+        size = 0
+        for place, each in enumerate(self.items):
+            size += len(each.title) + len(each.text) + len(each.link) + sum(map(len, each.parts))
+            if place >= ITEMS.most or size > TEXT_BYTES:
+                del self.items[place:]
+                return
+
+    @property
+    def tag(self) -> str:
+        """Of the contents, for `ETag`."""
+        return f"{len(self.items)}-{self.updated:.6f}"
+
+
+def coalesces(one: FeedItem, other: FeedItem) -> bool:
+    """Whether two items become one."""
+    return (
+        bool(one.user)
+        and one.user == other.user
+        and abs(one.at - other.at) <= COALESCE_SECONDS
+        and len(one.parts) + len(other.parts) < MOST_PARTS
+    )

@@ -1,0 +1,117 @@
+"""What becomes of items on their way through a feed: rules, which users write as functions.
+
+    rules = FeedRules()
+
+    @rules.item
+    def shorten(item): ...      # an item instead of this one; several; or None to drop it
+
+    @rules.event
+    def came_online(event): ... # an item, or several, for an event of another service; or None
+
+Whatever a rule raises is logged and counted, and the item goes on as it was.
+"""
+
+import logging
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from typing import Any, TypeAlias
+
+import msgspec
+
+from tenure.errors import ConfigurationError
+from tenure.services.feeds.parsing import FeedItem
+
+Made: TypeAlias = FeedItem | Iterable[FeedItem] | None
+ItemRule: TypeAlias = Callable[[FeedItem], Made]
+EventRule: TypeAlias = Callable[[dict[str, Any]], Made]
+Joining: TypeAlias = Callable[[list[FeedItem]], FeedItem]
+MOST_MADE = 100
+"""Items that one rule makes of one."""
+logger = logging.getLogger("tenure.services")
+
+
+class FeedRules:
+    """The rules of one service."""
+
+    def __init__(self) -> None:
+        self._items: list[ItemRule] = []
+        self._events: list[EventRule] = []
+        self.join: Joining = joined
+        self.failures = 0
+        """How often a rule has raised."""
+
+    def item(self, rule: ItemRule) -> ItemRule:
+        """Add a rule for items. They are applied in the order in which they were added."""
+        self._items.append(rule)
+        return rule
+
+    def event(self, rule: EventRule) -> EventRule:
+        """Add a rule that makes items of events."""
+        self._events.append(rule)
+        return rule
+
+    def coalesce(self, join: Joining) -> Joining:
+        """Make one item of several of one user in this way."""
+        self.join = join
+        return join
+
+    def transformed(self, items: list[FeedItem]) -> list[FeedItem]:
+        """What the rules make of items."""
+        for rule in self._items:
+            items = [made for each in items for made in self._made(rule, each, (each,))]
+        return items
+
+    def items_of(self, event: dict[str, Any]) -> list[FeedItem]:
+        """What the rules make of an event, once it is transformed too."""
+        found = [made for rule in self._events for made in self._made(rule, event, ())]
+        return self.transformed(found)
+
+    def _made(
+        self, rule: Callable[[Any], Made], given: object, otherwise: tuple[FeedItem, ...]
+    ) -> tuple[FeedItem, ...]:
+        try:
+            made = rule(given)
+            found = () if made is None else (made,) if isinstance(made, FeedItem) else tuple(made)
+            # What a user's function returns may be anything: it must be what can be kept.
+            return msgspec.convert(found, tuple[FeedItem, ...], from_attributes=True)[:MOST_MADE]
+        except Exception:
+            self.failures += 1
+            logger.exception("the rule %s failed", getattr(rule, "__name__", rule))
+            return otherwise
+
+
+def rules_named(name: str | None) -> FeedRules:
+    """The rules that a module has, named as "module:name". Raises ConfigurationError."""
+    if not name:
+        return FeedRules()
+    module, _, attribute = name.partition(":")
+    try:
+        found = getattr(import_module(module), attribute or "rules")
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigurationError(
+            f"the rules {name!r} cannot be loaded: {error}. Name them as module:name, from a "
+            "directory on PYTHONPATH"
+        ) from error
+    if not isinstance(found, FeedRules):
+        raise ConfigurationError(f"{name!r} is {found!r:.100}, and not FeedRules")
+    return found
+
+
+def joined(items: list[FeedItem]) -> FeedItem:
+    """One item that says what several of one user do: "Alice updated her profile" and "Alice added
+    Bob as a friend" become "Alice updated her profile and added Bob as a friend".
+    """
+    last = max(items, key=lambda each: each.at)
+    parts = tuple(dict.fromkeys(part for each in items for part in each.parts or (each.id,)))
+    first, *rest = dict.fromkeys(each.title.rstrip(".") for each in items)
+    without = [each.removeprefix(last.user).strip() for each in rest]
+    title = " and ".join((", ".join((first, *without[:-1])), *without[-1:]))
+    return FeedItem(
+        id=f"{parts[0]}+{len(parts) - 1}" if len(parts) > 1 else parts[0],
+        title=title,
+        user=last.user,
+        link=last.link,
+        text="\n".join(dict.fromkeys(each.text for each in items if each.text)),
+        at=last.at,
+        parts=parts,
+    )

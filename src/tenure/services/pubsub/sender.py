@@ -1,0 +1,166 @@
+"""Sends the messages of the topics that this process owns, to each target in order.
+
+For each topic there is at most one task, and for each target at most one delivery under way, so a
+target that is slow delays nobody else. What came of deliveries is reported to the topic, many at a
+time: until then they count as not made, and whoever owns the topic next makes them again. So a
+target may be sent a message twice, with the same id, and never the next one before it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from contextlib import suppress
+from contextvars import Context
+from typing import Any, Protocol
+
+from tenure import Entities, TenureError
+from tenure.services.pubsub.topic import Topic
+from tenure.services.pubsub.topic_state import Delivery, DeliveryOutcome
+
+TOGETHER_SECONDS = 0.005
+"""For how long outcomes are gathered, to be reported in one turn."""
+logger = logging.getLogger("tenure.services")
+
+
+class Targets(Protocol):
+    """Where messages go."""
+
+    async def send(self, topic: str, delivery: Delivery) -> DeliveryOutcome:
+        """Send them in order, up to the first that is not taken. Raises nothing but the errors of
+        tenure, which count as refusals.
+        """
+        ...
+
+
+class FanOut:
+    """The sender of one process: see `Sender`."""
+
+    topics: Entities[Topic]
+    targets: Targets
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._pumps: dict[str, Pump] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def clock(self) -> float:
+        """See `Sender`."""
+        return asyncio.get_running_loop().time()
+
+    def kick(self, topic: str) -> None:
+        """See `Sender`."""
+        self._pump(topic)
+
+    def _pump(self, topic: str) -> "Pump":
+        pump = self._pumps.get(topic)
+        if pump is None:
+            pump = self._pumps[topic] = Pump(topic, self.topics, self.targets, self.name)
+            # Whoever kicks it, it is not on behalf of a turn.
+            task = asyncio.get_running_loop().create_task(self._run(pump), context=Context())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        pump.again.set()
+        return pump
+
+    async def _run(self, pump: "Pump") -> None:
+        try:
+            await pump.run()
+        except TenureError as error:
+            logger.info("the messages of %.100r are sent later: %s", pump.topic, error)
+        except Exception:
+            logger.exception("the messages of %.100r are sent later", pump.topic)
+        finally:
+            del self._pumps[pump.topic]
+            pump.end()
+
+    async def settle(self, topic: str, number: int, seconds: float) -> None:
+        """See `Sender`."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._pump(topic).reached(number)
+
+    async def close(self) -> None:
+        """Send nothing more."""
+        for each in list(self._tasks):
+            each.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+class Pump:
+    """Sends what one topic has to be sent, until there is nothing."""
+
+    def __init__(self, topic: str, topics: Entities[Topic], targets: Targets, name: str) -> None:
+        self.topic = topic
+        self.again = asyncio.Event()
+        """Something may have come."""
+        self._topics = topics
+        self._targets = targets
+        self._name = name
+        self._under_way: dict[asyncio.Task[DeliveryOutcome], Delivery] = {}
+        self._waiting: dict[asyncio.Future[None], int] = {}
+
+    async def run(self) -> None:
+        """Send. Raises TenureError where the topic cannot be asked."""
+        try:
+            while True:
+                self.again.clear()
+                busy = [each.id for each in self._under_way.values()]
+                due = await self._topics[self.topic].due(self._name, busy)
+                if due is None:
+                    return  # its owner is another process now, which sends
+                for each in due:
+                    self._begin(each)
+                if not (self._under_way or self.again.is_set()):
+                    return
+                await self._report()
+        finally:
+            for task in self._under_way:
+                task.cancel()
+
+    def _begin(self, delivery: Delivery) -> None:
+        sending: Coroutine[Any, Any, DeliveryOutcome] = self._send(delivery)
+        self._under_way[asyncio.ensure_future(sending)] = delivery
+
+    async def _send(self, delivery: Delivery) -> DeliveryOutcome:
+        try:
+            return await self._targets.send(self.topic, delivery)
+        except TenureError as error:
+            logger.info("%.100s takes nothing of %.100r: %s", delivery.target, self.topic, error)
+            return DeliveryOutcome(delivery.id, 0, is_refused=True)
+
+    async def _report(self) -> None:
+        """Wait until something was taken or refused, or has come; and report what was."""
+        come = asyncio.ensure_future(self.again.wait())
+        try:
+            await asyncio.wait([*self._under_way, come], return_when=asyncio.FIRST_COMPLETED)
+            if self._under_way and not all(each.done() for each in self._under_way):
+                await asyncio.wait(self._under_way, timeout=TOGETHER_SECONDS)
+        finally:
+            come.cancel()
+        done = {task: it for task, it in self._under_way.items() if task.done()}
+        outcomes: dict[str, list[DeliveryOutcome]] = {}
+        for task, it in done.items():
+            del self._under_way[task]
+            outcomes.setdefault(it.epoch, []).append(task.result())
+        for epoch, those in outcomes.items():
+            self._reach(await self._topics[self.topic].report(epoch, those))
+
+    # --- those who wait for it ---
+
+    async def reached(self, number: int) -> None:
+        """Return when all who take have taken this message, or when this ends."""
+        come: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting[come] = number
+        try:
+            await come
+        finally:
+            del self._waiting[come]
+
+    def _reach(self, number: int | None) -> None:
+        for come, wanted in self._waiting.items():
+            if not come.done() and (number is None or wanted <= number):
+                come.set_result(None)
+
+    def end(self) -> None:
+        """Nothing is sent any more."""
+        self._reach(None)

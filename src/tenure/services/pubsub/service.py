@@ -1,0 +1,181 @@
+"""The pubsub service: what it can be asked over HTTP."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, ClassVar
+from uuid import uuid4
+
+import msgspec
+
+from tenure.errors import ServiceRefusal
+from tenure.services.client import ID_HEADER
+from tenure.services.limits import ServiceLimit
+from tenure.services.operations import Operation, ServiceAnswer, ServiceRequest, operation
+from tenure.services.outward import Outward
+from tenure.services.pubsub.sender import FanOut
+from tenure.services.pubsub.targets import MessageTargets, QueueWriter
+from tenure.services.pubsub.topic import RememberedTopics, Subscribed, Topic, TopicFigures
+from tenure.services.pubsub.topic_state import LIMITS, MESSAGE_BYTES, TARGET_CHARACTERS
+from tenure.services.service import Service, ServiceSettings
+
+PATIENCE_SECONDS = 5.0
+"""For which a publisher waits for targets to take its message."""
+_encode = msgspec.json.Encoder().encode
+
+
+class Subscribing(msgspec.Struct, forbid_unknown_fields=True):
+    """A target, and for how long."""
+
+    target: str
+    """`queue:NAME`, or a URL to which messages are posted."""
+    ttl: float = 0.0
+    """Seconds; 0 for the usual ones."""
+
+
+class Refreshing(msgspec.Struct, forbid_unknown_fields=True):
+    """For how long."""
+
+    ttl: float = 0.0
+
+
+class Publishing(msgspec.Struct, forbid_unknown_fields=True):
+    """A message."""
+
+    data: Any
+
+
+class Published(msgspec.Struct):
+    """A message that a topic has accepted."""
+
+    epoch: str
+    number: int
+    """0 where the topic has no subscription, so that nobody misses it."""
+    subscribers: int
+    waiting: int
+    """Subscribers whose targets have not taken it yet."""
+    refusing: int
+    """Subscribers whose targets refuse: they are sent it later, or told of a gap."""
+
+
+def bound_topic(fan_out: FanOut, remembered: RememberedTopics) -> type[Topic]:
+    """The class of the topics of one process."""
+
+    class BoundTopic(Topic):
+        pass
+
+    BoundTopic.__name__ = Topic.__name__
+    BoundTopic.sender, BoundTopic.remembered = fan_out, remembered
+    return BoundTopic
+
+
+class PubSub(Service[Topic]):
+    """One process of it."""
+
+    name: ClassVar[str] = "pubsub"
+    port: ClassVar[int] = 8102
+    limits: ClassVar[tuple[ServiceLimit, ...]] = LIMITS
+
+    def __init__(
+        self,
+        settings: ServiceSettings,
+        queues: QueueWriter | None = None,
+        **of_entities: Any,  # noqa: ANN401  # see Entities
+    ) -> None:
+        self._queues = queues
+        self.fan_out = FanOut(uuid4().hex)
+        self.entity = bound_topic(self.fan_out, RememberedTopics())
+        super().__init__(settings, **of_entities)
+        self.fan_out.topics = self.entities
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """See `Service`."""
+        async with AsyncExitStack() as stack:
+            outward = Outward(inward=self.settings.inward)
+            stack.push_async_callback(outward.close)
+            self.targets = self.fan_out.targets = MessageTargets(self._queues, outward)
+            await stack.enter_async_context(self.entities)
+            stack.push_async_callback(self.fan_out.close)
+            yield
+
+    @operation(
+        Operation(
+            "POST",
+            "/topics/{key}/subscriptions",
+            "Subscribe a target: what is published from now on is sent to it",
+            {201: Subscribed},
+            body=Subscribing,
+            refusals=(404, 410),
+        )
+    )
+    async def subscribe(self, asked: ServiceRequest) -> ServiceAnswer:
+        """A target subscribes once: doing it again refreshes the subscription."""
+        given: Subscribing = asked.body
+        TARGET_CHARACTERS.check(len(given.target))
+        seconds = self.checked_ttl(given.ttl)
+        await self.targets.accept(given.target, asked.key)
+        return ServiceAnswer(201, await self.entities[asked.key].subscribe(given.target, seconds))
+
+    @operation(
+        Operation(
+            "PUT",
+            "/topics/{key}/subscriptions/{id}",
+            "Refresh a subscription, and learn how far its topic is",
+            {200: Subscribed},
+            body=Refreshing,
+            is_optional=True,
+            refusals=(404, 410),
+        )
+    )
+    async def refresh(self, asked: ServiceRequest) -> ServiceAnswer:
+        """Who compares the answer with what it has received learns what it has missed."""
+        given: Refreshing = asked.body or Refreshing()
+        id_, seconds = asked.path["id"], self.checked_ttl(given.ttl)
+        return ServiceAnswer(200, await self.entities[asked.key].refresh(id_, seconds))
+
+    @operation(
+        Operation(
+            "DELETE",
+            "/topics/{key}/subscriptions/{id}",
+            "Unsubscribe; what is on its way may still arrive",
+            {204: None},
+            refusals=(404, 410),
+        )
+    )
+    async def unsubscribe(self, asked: ServiceRequest) -> ServiceAnswer:
+        """End it."""
+        await self.repeatable(asked).unsubscribe(asked.path["id"])
+        return ServiceAnswer(204)
+
+    @operation(
+        Operation(
+            "POST",
+            "/topics/{key}/messages",
+            "Publish a message",
+            {200: Published, 202: Published},
+            body=Publishing,
+            headers={ID_HEADER: "A name for this message: a repeat is not published again"},
+        )
+    )
+    async def publish(self, asked: ServiceRequest) -> ServiceAnswer:
+        """200 when every target has taken it or refuses, 202 where some have not answered yet."""
+        data = _encode(asked.body.data)
+        MESSAGE_BYTES.check(len(data))
+        accepted = await self.repeatable(asked).publish(data)
+        waiting = refusing = 0
+        if accepted.number:
+            settled = await self.entities[asked.key].settled(accepted.number, PATIENCE_SECONDS)
+            if settled.epoch != accepted.epoch:
+                raise ServiceRefusal(
+                    503, "lost", "the topic was lost before all had the message: publish it again"
+                )
+            waiting, refusing = settled.waiting, settled.refusing
+        return ServiceAnswer(
+            202 if waiting else 200,
+            Published(accepted.epoch, accepted.number, accepted.subscribers, waiting, refusing),
+        )
+
+    @operation(Operation("GET", "/topics/{key}", "Show what a topic has", {200: TopicFigures}))
+    async def show(self, asked: ServiceRequest) -> ServiceAnswer:
+        """Its figures."""
+        return ServiceAnswer(200, await self.entities[asked.key].figures())

@@ -1,0 +1,257 @@
+"""What is kept of one topic, and the rules by which it changes.
+
+Every message of a topic has a number, one more than the one before, and each subscription has the
+number up to which its target has taken them. What lies between is the log, kept once for all. So a
+target that takes nothing for long costs no memory of its own: when the log needs the room, what the
+target has not taken is dropped, and the numbers show what is missing. The first thing that the
+target is sent afterwards is this gap.
+
+Numbers count within an epoch. A topic whose state is lost begins another, and a subscriber that
+sees an epoch it does not know has missed something, and cannot know what.
+
+A subscription is named after its topic and its target, and never changes but for its time to live.
+So one that was kept too long sends a message too many, and can never send one to a wrong place.
+"""
+
+from collections.abc import Collection
+from hashlib import blake2b
+from itertools import islice
+
+import msgspec
+
+from tenure.errors import ServiceRefusal
+from tenure.services.limits import TOO_LARGE, TOO_MANY, ServiceLimit
+
+SUBSCRIBERS = ServiceLimit(
+    "subscribers", 1000, TOO_MANY, "a topic and its subscriptions are one entity, of 1 MiB at most"
+)
+TARGET_CHARACTERS = ServiceLimit(
+    "target_characters", 500, TOO_LARGE, "a thousand of them are kept in one entity"
+)
+MESSAGE_BYTES = ServiceLimit(
+    "message_bytes", 1 << 16, TOO_LARGE, "several wait together for targets, in one entity"
+)
+LOG_BYTES = ServiceLimit(
+    "log_bytes", 1 << 18, TOO_MANY, "publishers wait for targets that take, and not for others"
+)
+LOG_MESSAGES = ServiceLimit("log_messages", 256, TOO_MANY, LOG_BYTES.why)
+LIMITS = (SUBSCRIBERS, TARGET_CHARACTERS, MESSAGE_BYTES, LOG_BYTES, LOG_MESSAGES)
+LOG_SECONDS = 600.0
+"""For how long a message is kept for targets that refuse it."""
+RETRY_SECONDS = 60.0
+"""The longest pause between two attempts at a target that refuses."""
+GONE_SECONDS = 3600.0
+MOST_GONE = 100
+"""For how long, and of how many, it is known that a subscription has expired, and when."""
+STEP = 100
+"""Subscriptions that are collected at a time."""
+
+
+class TopicMessage(msgspec.Struct, frozen=True, array_like=True):
+    """One message."""
+
+    number: int
+    at: float
+    data: bytes
+    """JSON, as it was published."""
+
+
+class Subscription(msgspec.Struct, array_like=True):
+    """Where the messages of a topic are to go."""
+
+    target: str
+    """`queue:NAME`, or a URL."""
+    expires: float
+    sent: int
+    """The number up to which the target has taken everything, or was told that it missed some."""
+    refusals: int = 0
+    """In a row."""
+    retry_at: float = 0.0
+
+
+class Delivery(msgspec.Struct, frozen=True, array_like=True):
+    """What is to be sent to one target, in order."""
+
+    id: str
+    target: str
+    epoch: str
+    missed: tuple[int, int] | None
+    """The first and the last number of a gap, which is told before the messages."""
+    messages: list[TopicMessage]
+
+
+class DeliveryOutcome(msgspec.Struct, frozen=True, array_like=True):
+    """What came of a delivery."""
+
+    id: str
+    taken: int
+    """The number up to which the target has taken everything."""
+    is_refused: bool
+
+
+class TopicState(msgspec.Struct):
+    """All of it."""
+
+    epoch: str = ""
+    """Empty while the topic has no subscription, and nothing is kept of it."""
+    number: int = 0
+    """Of the last message."""
+    log: list[TopicMessage] = []
+    subscriptions: dict[str, Subscription] = {}
+    gone: dict[str, float] = {}
+
+    # --- subscriptions ---
+
+    def subscribe(self, target: str, now: float, seconds: float, epoch: str) -> str:
+        """The id of a subscription that lasts so long; the same one if it is there already. What
+        is published after this is for it. Raises ServiceRefusal for one too many.
+        """
+        id_ = subscription_id(target)
+        there = self.subscriptions.get(id_)
+        if there is not None:
+            there.expires = max(there.expires, now + seconds)
+            return id_
+        SUBSCRIBERS.check(len(self.subscriptions) + 1)
+        self.epoch = self.epoch or epoch
+        self.subscriptions[id_] = Subscription(target, now + seconds, self.number)
+        self.gone.pop(id_, None)
+        return id_
+
+    def refresh(
+        self, id_: str, now: float, seconds: float, early: Collection[str] = ()
+    ) -> Subscription:
+        """It lasts so long from now on. Raises ServiceRefusal where there is none any more."""
+        self.collect(now, early)
+        there = self.subscriptions.get(id_)
+        if there is None:
+            raise self.without(id_)
+        there.expires = max(there.expires, now + seconds)
+        return there
+
+    def without(self, id_: str) -> ServiceRefusal:
+        """Why there is no such subscription."""
+        at = self.gone.get(id_)
+        if at is None:
+            return ServiceRefusal(404, "unknown", "the topic has no such subscription")
+        return ServiceRefusal(410, "gone", "nobody has refreshed it in time", gone_at=at)
+
+    def restore(self, remembered: dict[str, float], now: float, epoch: str) -> None:
+        """Subscriptions of a topic whose state is lost, by target, as they are remembered where
+        they were made: see `topic`.
+        """
+        for target, expires in remembered.items():
+            if expires > now:
+                self.subscribe(target, now, expires - now, epoch)
+
+    def unsubscribe(self, id_: str, now: float) -> bool:
+        """Whether there was one."""
+        there = self.subscriptions.pop(id_, None)
+        self._trim(now)
+        return there is not None
+
+    def collect(self, now: float, early: Collection[str] = ()) -> int:
+        """Drop what has expired, some at a time; how many subscriptions. For those in `early` it is
+        too early by another clock, which nobody sets.
+        """
+        ended = (id_ for id_, it in self.subscriptions.items() if it.expires <= now)
+        expired = list(islice((id_ for id_ in ended if id_ not in early), STEP))
+        for id_ in expired:
+            self.gone[id_] = self.subscriptions.pop(id_).expires
+        old = [id_ for id_, at in self.gone.items() if at + GONE_SECONDS <= now]
+        for id_ in [*old, *list(self.gone)[: max(len(self.gone) - MOST_GONE - len(old), 0)]]:
+            self.gone.pop(id_, None)
+        self._trim(now)
+        return len(expired)
+
+    def next_expiry(self) -> float | None:
+        """When `collect` has something to do."""
+        ends = [each.expires for each in self.subscriptions.values()]
+        return min([*ends, *(at + GONE_SECONDS for at in self.gone.values())], default=None)
+
+    # --- messages ---
+
+    def publish(self, data: bytes, now: float) -> int:
+        """The number of the message. Raises ServiceRefusal where targets that take are behind.
+
+        A topic without subscriptions keeps nothing: its messages have no numbers, because nobody
+        could see a gap in them.
+        """
+        if not self.subscriptions:
+            return 0
+        size = len(data) + sum(len(each.data) for each in self.log)
+        while self.log and (size > LOG_BYTES.most or len(self.log) >= LOG_MESSAGES.most):
+            if any(it.sent < self.log[0].number for it in self._taking()):
+                LOG_BYTES.check(size)
+                raise LOG_MESSAGES.exceeded(len(self.log) + 1)
+            size -= len(self.log.pop(0).data)
+        self.number += 1
+        self.log.append(TopicMessage(self.number, now, data))
+        return self.number
+
+    def _taking(self) -> list[Subscription]:
+        return [each for each in self.subscriptions.values() if not each.refusals]
+
+    def due(self, now: float, busy: set[str]) -> list[Delivery]:
+        """What is to be sent now, except to those in `busy`."""
+        return [
+            self._delivery(id_, it)
+            for id_, it in self.subscriptions.items()
+            if it.sent < self.number and it.retry_at <= now < it.expires and id_ not in busy
+        ]
+
+    def _delivery(self, id_: str, it: Subscription) -> Delivery:
+        messages = [each for each in self.log if each.number > it.sent]
+        last_missed = messages[0].number - 1 if messages else self.number
+        missed = (it.sent + 1, last_missed) if it.sent < last_missed else None
+        return Delivery(id_, it.target, self.epoch, missed, messages)
+
+    def report(self, epoch: str, outcomes: list[DeliveryOutcome], now: float) -> None:
+        """This came of deliveries."""
+        for each in outcomes if epoch == self.epoch else ():
+            there = self.subscriptions.get(each.id)
+            if there is None:
+                continue
+            if each.taken > there.sent:
+                there.sent = min(each.taken, self.number)
+                there.refusals = 0
+            if each.is_refused:
+                there.refusals += 1
+                there.retry_at = now + min(2.0 ** (there.refusals - 1), RETRY_SECONDS)
+            else:
+                there.refusals, there.retry_at = 0, 0.0
+        self._trim(now)
+
+    def retry_at(self) -> float | None:
+        """When something is to be sent again; None where every target has everything."""
+        waiting = [it.retry_at for it in self.subscriptions.values() if it.sent < self.number]
+        return min(waiting, default=None)
+
+    def behind(self, number: int) -> tuple[int, int]:
+        """How many targets have not taken this message: those that take others, and those that
+        refuse.
+        """
+        late = [it for it in self.subscriptions.values() if it.sent < number]
+        refusing = sum(1 for it in late if it.refusals)
+        return len(late) - refusing, refusing
+
+    def settled_number(self) -> int:
+        """The number up to which every target that does not refuse has taken everything."""
+        return min((it.sent for it in self._taking()), default=self.number)
+
+    def _trim(self, now: float) -> None:
+        """Drop what nobody waits for, or for too long."""
+        if not (self.subscriptions or self.gone):
+            self.epoch, self.number, self.log = "", 0, []  # whoever subscribes begins an epoch
+            return
+        all_have = min((it.sent for it in self.subscriptions.values()), default=self.number)
+        taking_have = min((it.sent for it in self._taking()), default=self.number)
+        self.log = [
+            each
+            for each in self.log
+            if each.number > all_have and (each.number > taking_have or each.at + LOG_SECONDS > now)
+        ]
+
+
+def subscription_id(target: str) -> str:
+    """Of a target: the same one wherever and whenever it subscribes."""
+    return blake2b(target.encode(), digest_size=9).hexdigest()

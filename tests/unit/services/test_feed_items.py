@@ -1,0 +1,182 @@
+"""What becomes of RSS and Atom: read, refused where it means harm, coalesced, transformed."""
+
+from typing import Any
+
+import feedparser
+import pytest
+
+from tenure.errors import ServiceRefusal
+from tenure.services.feeds.atom import rendered
+from tenure.services.feeds.feed_state import (
+    COALESCE_SECONDS,
+    ITEMS,
+    MOST_SEEN,
+    FeedState,
+)
+from tenure.services.feeds.parsing import DEPTH, ELEMENTS, FeedItem, check_xml, items_in
+from tenure.services.feeds.rules import FeedRules, joined
+
+RSS = b"""<?xml version="1.0"?>
+<rss version="2.0" xmlns:dc="http://purl.org/dc/elements/1.1/"><channel><title>People</title>
+<item><guid>1</guid><title>Alice updated her profile.</title><dc:creator>Alice</dc:creator>
+<link>https://example.org/1</link><pubDate>Sun, 22 Nov 2026 10:00:00 GMT</pubDate></item>
+<item><guid>2</guid><title>Alice added Bob as a friend.</title><dc:creator>Alice</dc:creator>
+<link>javascript:alert(1)</link><pubDate>Sun, 22 Nov 2026 10:05:00 GMT</pubDate></item>
+</channel></rss>"""
+
+ATOM = """<?xml version="1.0" encoding="utf-8"?>
+<feed xmlns="http://www.w3.org/2005/Atom"><title>Rooms</title>
+<entry><id>urn:a</id><title>Grün &amp; blau</title><author><name>Bob</name></author>
+<updated>2026-11-22T10:00:00Z</updated><summary>Text</summary></entry></feed>""".encode()
+
+BOMB = b"""<?xml version="1.0"?><!DOCTYPE rss [<!ENTITY a "lol"><!ENTITY b "&a;&a;&a;&a;&a;&a;">]>
+<rss version="2.0"><channel><title>&b;</title></channel></rss>"""
+FILE = b"""<?xml version="1.0"?><!DOCTYPE rss [<!ENTITY a SYSTEM "file:///etc/passwd">]>
+<rss version="2.0"><channel><title>&a;</title></channel></rss>"""
+PARAMETER = b"""<?xml version="1.0"?><!DOCTYPE rss [<!ENTITY % a SYSTEM "http://10.0.0.1/a">%a;]>
+<rss version="2.0"><channel/></rss>"""
+
+
+def item(id_: str, title: str = "", user: str = "", at: float = 1.0) -> FeedItem:
+    return FeedItem(id_, title or id_, user, at=at)
+
+
+def state() -> FeedState:
+    return FeedState(expires=1e9)
+
+
+def titles(of: FeedState) -> list[str]:
+    return [each.title for each in of.items]
+
+
+def test_rss_and_atom_are_read_with_who_did_what_when() -> None:
+    first, second = items_in(RSS)
+    assert (first.id, first.user, first.title) == ("1", "Alice", "Alice updated her profile.")
+    assert second.at - first.at == 300.0
+    assert (first.link, second.link) == ("https://example.org/1", "")
+    (only,) = items_in(ATOM)
+    assert (only.id, only.title, only.user, only.text) == ("urn:a", "Grün & blau", "Bob", "Text")
+
+
+@pytest.mark.parametrize("body", [BOMB, FILE, PARAMETER])
+def test_a_body_that_declares_entities_is_refused_before_anything_is_expanded(body: bytes) -> None:
+    with pytest.raises(ServiceRefusal) as refused:
+        items_in(body)
+    assert (refused.value.status, refused.value.error) == (422, "entities")
+
+
+@pytest.mark.parametrize(
+    ("body", "limit"),
+    [
+        (b"<a>" * (DEPTH.most + 1), "xml_depth"),
+        (b"<a>" + b"<b/>" * (ELEMENTS.most + 1) + b"</a>", "xml_elements"),
+        (b"<a " + b" ".join(b'x%d=""' % i for i in range(101)) + b"/>", "xml_attributes"),
+        (
+            b"<rss version='2.0'><channel>" + b"<item><title>t</title></item>" * 1001
+            + b"</channel></rss>",
+            "entries",
+        ),
+    ],
+)  # fmt: skip
+def test_a_body_beyond_a_limit_is_refused_by_its_name(body: bytes, limit: str) -> None:
+    with pytest.raises(ServiceRefusal) as refused:
+        items_in(body)
+    assert (refused.value.status, refused.value.limit) == (413, limit)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{}",
+        b"<rss",
+        b"<html><body/></html>",
+        b"\x00\xff",
+        b"<?xml version='1.0' encoding='x'?>",
+    ],
+)
+def test_what_is_no_feed_is_refused(body: bytes) -> None:
+    with pytest.raises(ServiceRefusal) as refused:
+        items_in(body)
+    assert (refused.value.status, refused.value.error) == (422, "no_feed")
+
+
+def test_ordinary_bodies_pass() -> None:
+    check_xml(b"<!DOCTYPE rss PUBLIC '-//Netscape//DTD RSS 0.91//EN' 'http://a/b'><rss>&amp;</rss>")
+
+
+def test_several_items_of_one_user_become_one() -> None:
+    feed = state()
+    assert feed.take(items_in(RSS), 1.0, joined) == 2
+    (only,) = feed.items
+    assert only.title == "Alice updated her profile and added Bob as a friend"
+    assert only.parts == ("1", "2")
+    feed.take([item("3", "Alice left", "Alice", only.at)], 2.0, joined)
+    assert titles(feed) == ["Alice updated her profile and added Bob as a friend and left"]
+
+
+def test_items_of_others_and_of_long_ago_stay_apart() -> None:
+    feed = state()
+    feed.take([item("1", user="Alice", at=1e6), item("2", user="Bob", at=1e6)], 1.0, joined)
+    feed.take([item("3", user="Alice", at=1e6 + COALESCE_SECONDS + 1.0)], 1.0, joined)
+    feed.take([item("4", at=1.0), item("5", at=2.0)], 1.0, joined)
+    assert titles(feed) == ["3", "1", "2", "5", "4"]
+
+
+def test_what_came_already_is_not_taken_again_and_no_list_grows_for_ever() -> None:
+    feed = state()
+    assert feed.take([item("1")], 1.0, joined) == 1
+    assert feed.take([item("1")], 2.0, joined) == 0
+    assert feed.updated == 1.0
+    for number in range(MOST_SEEN + 50):
+        feed.take([item(f"n{number}", at=float(number + 2))], 3.0, joined)
+    assert len(feed.items) == ITEMS.most
+    assert len(feed.seen) == MOST_SEEN
+    assert feed.items[0].id == f"n{MOST_SEEN + 49}"
+
+
+def test_rules_transform_drop_and_multiply_and_one_that_fails_changes_nothing() -> None:
+    rules = FeedRules()
+
+    @rules.item
+    def broken(item: FeedItem) -> None:
+        raise ValueError(item)
+
+    @rules.item
+    def sorted_out(each: FeedItem) -> list[FeedItem] | None:
+        return None if each.id == "spam" else [each, item(f"{each.id}-copy")]
+
+    made = rules.transformed([item("1"), item("spam")])
+    assert [each.id for each in made] == ["1", "1-copy"]
+    assert rules.failures == 2
+
+    @rules.item
+    def wrong(_: FeedItem) -> Any:  # noqa: ANN401  # users write anything
+        return 7
+
+    assert [each.id for each in rules.transformed([item("1")])] == ["1", "1-copy"]
+
+
+def test_rules_make_entries_of_events_of_other_services() -> None:
+    rules = FeedRules()
+
+    @rules.event
+    def online(event: dict[str, object]) -> FeedItem | None:
+        if event.get("data") != "online":
+            return None
+        return item(f"{event['topic']}-{event['number']}", f"{event['topic']} is now online")
+
+    (made,) = rules.items_of({"topic": "Alice", "number": 3, "data": "online"})
+    assert made.title == "Alice is now online"
+    assert rules.items_of({"topic": "Alice", "number": 4, "data": "away"}) == []
+
+
+def test_what_is_shown_is_atom_that_others_can_read() -> None:
+    feed = state()
+    feed.take([item("1", "a < b & \x00 c", "Ann", at=1_795_341_600.0)], 1_795_341_601.0, joined)
+    shown = feedparser.parse(rendered("rooms/1", feed))
+    assert not shown.bozo
+    assert shown.version == "atom10"
+    (entry,) = shown.entries
+    assert (entry.title, entry.author) == ("a < b &  c", "Ann")
+    assert entry.updated == "2026-11-22T10:00:00Z"

@@ -1,0 +1,257 @@
+"""Feeds over HTTP: pushed and polled, weakly consistent, capped, and what bad input gets."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import aiohttp
+import feedparser
+import pytest
+from aiohttp import web
+
+from tenure.services.feeds import service as module
+from tenure.services.feeds.service import Feeds
+from tests.unit.services.stage import ServiceStage, on_service_stage
+from tests.unit.services.test_feed_items import BOMB, RSS
+
+pytestmark = pytest.mark.asyncio
+PATIENCE_SECONDS = 60.0
+RULES = """
+from tenure.services.feeds.parsing import FeedItem
+from tenure.services.feeds.rules import FeedRules
+
+rules = FeedRules()
+
+
+@rules.event
+def online(event):
+    return FeedItem(f"{event['topic']}-{event['number']}", f"{event['topic']} is now online")
+"""
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not condition():  # noqa: ASYNC110  # what is waited for has no event
+            await asyncio.sleep(0.02)
+
+
+async def read(stage: ServiceStage, name: str, **headers: str) -> Any:  # noqa: ANN401
+    async with stage.session.get(f"{stage.url}/feeds/{name}", headers=headers) as response:
+        return response.status, await response.read(), response.headers
+
+
+def titles(shown: bytes) -> list[str]:
+    return [each.title for each in feedparser.parse(shown).entries]
+
+
+class Origin:
+    """A feed elsewhere."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, str]] = []
+        self.url = ""
+
+    async def feed(self, request: web.Request) -> web.Response:
+        self.asked.append(dict(request.headers))
+        if request.headers.get("If-None-Match") == '"v1"':
+            return web.Response(status=304)
+        return web.Response(body=RSS, headers={"ETag": '"v1"', "Last-Modified": "yesterday"})
+
+    async def circle(self, request: web.Request) -> web.Response:
+        there = "/b" if request.path == "/a" else "/a"
+        return web.Response(status=302, headers={"Location": there})
+
+    async def endless(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for _ in range(2000):
+            await response.write(b" " * 1000)
+        return response
+
+
+@asynccontextmanager
+async def origin() -> AsyncIterator[Origin]:
+    there, app = Origin(), web.Application()
+    app.router.add_get("/feed", there.feed)
+    app.router.add_get("/endless", there.endless)
+    for path in ("/a", "/b"):
+        app.router.add_get(path, there.circle)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        there.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        yield there
+    finally:
+        await runner.cleanup()
+
+
+async def test_what_is_pushed_is_shown_as_atom_coalesced_and_unchanged_is_304() -> None:
+    async with on_service_stage("feeds") as stage:
+        taken = await stage.ask("POST", "/feeds/people/bodies", RSS)
+        assert (taken.status, taken.body) == (200, {"new": 2})
+        assert (await stage.ask("POST", "/feeds/people/bodies", RSS)).body == {"new": 0}
+        status, shown, headers = await read(stage, "people")
+        assert (status, headers["Content-Type"]) == (200, "application/atom+xml")
+        assert titles(shown) == ["Alice updated her profile and added Bob as a friend"]
+        status, _, _ = await read(stage, "people", **{"If-None-Match": headers["ETag"]})
+        assert status == 304
+
+
+async def test_rules_of_a_module_make_entries_of_events(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ours.py").write_text(RULES)
+    monkeypatch.syspath_prepend(tmp_path)
+    async with on_service_stage("feeds", rules="ours:rules") as stage:
+        event = {"topic": "Alice", "epoch": "e", "number": 3, "data": {}}
+        assert (await stage.ask("POST", "/feeds/f/events", event)).body == {"new": 1}
+        assert (await stage.ask("POST", "/feeds/f/events", event)).body == {"new": 0}
+        assert titles((await read(stage, "f"))[1]) == ["Alice is now online"]
+        assert (await stage.ask("POST", "/feeds/f/events", {"x": 1})).body == {"new": 0}
+
+
+async def test_a_source_is_polled_and_asked_only_for_what_has_changed() -> None:
+    async with on_service_stage("feeds", inward=True) as stage, origin() as there:
+        feeds = cast("Feeds", stage.service)
+        url = f"{there.url}/feed"
+        made = await stage.ask("PUT", "/feeds/f/sources", {"url": url, "every": 60})
+        assert made.status == 201
+        await until(lambda: there.asked)
+        await until(lambda: feeds.states["f"].sources[url].etag)
+        assert len(titles((await read(stage, "f"))[1])) == 1
+        feeds.states["f"].sources[url].next_at = 0.0
+        await until(lambda: len(there.asked) == 2)
+        assert there.asked[1]["If-None-Match"] == '"v1"'
+        assert there.asked[1]["If-Modified-Since"] == "yesterday"
+        await until(lambda: feeds.states["f"].sources[url].next_at)
+        shown = await stage.ask("GET", "/feeds/f/sources")
+        assert (shown.body[0]["failures"], shown.body[0]["problem"]) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"), [("/a", "circle"), ("/endless", "more than"), ("/nowhere", "404")]
+)
+async def test_a_source_that_circles_never_ends_or_is_not_there_fails_and_says_how(
+    path: str, problem: str
+) -> None:
+    async with on_service_stage("feeds", inward=True) as stage, origin() as there:
+        feeds = cast("Feeds", stage.service)
+        url = there.url + path
+        await stage.ask("PUT", "/feeds/f/sources", {"url": url})
+        await until(lambda: feeds.states["f"].sources[url].failures)
+        [shown] = (await stage.ask("GET", "/feeds/f/sources")).body
+        assert problem in shown["problem"]
+        assert (await read(stage, "f"))[0] == 200  # the feed itself is well
+        gone = await stage.ask("DELETE", f"/feeds/f/sources?url={url}")
+        assert gone.status == 204
+        assert (await stage.ask("DELETE", f"/feeds/f/sources?url={url}")).status == 404
+
+
+async def test_whichever_process_has_an_item_takes_it_where_the_owner_does_not_answer() -> None:
+    async with AsyncExitStack() as stack:
+        first = await stack.enter_async_context(on_service_stage("feeds"))
+        second = await stack.enter_async_context(on_service_stage("feeds", manager=first.manager))
+        one, two = cast("Feeds", first.service), cast("Feeds", second.service)
+        await until(lambda: one.owner.ranges and two.owner.ranges)
+        name = next(f"f{i}" for i in range(1000) if two.owner.check(f"f{i}"))
+        await until(lambda: one.lookup.find(name) == two.owner.address)
+        assert (await first.ask("POST", f"/feeds/{name}/bodies", RSS)).body == {"new": 2}
+        assert name in two.states
+        assert name not in one.states
+        one.lookup = cast("Any", Elsewhere())  # what it believes is out of date
+        assert (await first.ask("POST", f"/feeds/{name}/bodies", RSS)).body == {"new": 2}
+        assert name in one.states
+        assert one.processed_elsewhere == 1
+
+
+class Elsewhere:
+    """Finds an owner that does not answer."""
+
+    def find(self, _: object) -> str:
+        return "http://127.0.0.1:1"
+
+
+async def test_what_is_under_way_to_one_owner_is_capped() -> None:
+    async with on_service_stage("feeds") as stage, AsyncExitStack() as stack:
+        feeds = cast("Feeds", stage.service)
+        feeds.lookup = cast("Any", Elsewhere())
+        for _ in range(module.OUTSTANDING.most):
+            await stack.enter_async_context(feeds._outstanding.slot("http://127.0.0.1:1"))
+        refused = await stage.ask("POST", "/feeds/f/events", {"a": 1})
+        assert (refused.status, refused.body["limit"]) == (503, "outstanding")
+        assert refused.headers["Retry-After"]
+
+
+async def test_a_feed_that_nobody_uses_goes_and_says_when_it_went() -> None:
+    async with on_service_stage("feeds") as stage:
+        feeds = cast("Feeds", stage.service)
+        assert (await stage.ask("GET", "/feeds/f")).status == 404
+        await stage.ask("POST", "/feeds/f/bodies", RSS)
+        sweep_all(feeds)
+        assert (await stage.ask("POST", "/feeds/f/refresh")).status == 204
+        feeds.states["f"].expires = 0.0  # as if the clock on the wall had jumped
+        sweep_all(feeds)
+        assert (await read(stage, "f"))[0] == 200
+        feeds._until.clear()
+        sweep_all(feeds)
+        gone = await stage.ask("GET", "/feeds/f")
+        assert (gone.status, gone.body["gone_at"] > 1e9) == (410, True)
+        feeds.states["f"].gone_at = 1.0
+        sweep_all(feeds)
+        assert (await stage.ask("GET", "/feeds/f")).status == 404
+        assert not feeds.states
+
+
+def sweep_all(feeds: Feeds) -> None:
+    for _ in range(3):
+        feeds.sweep()
+
+
+BAD_BODIES: list[tuple[str, bytes, int, str]] = [
+    ("bodies", b"no xml", 422, "no_feed"),
+    ("bodies", BOMB, 422, "entities"),
+    ("bodies", b" " * 800_000, 413, "limit"),
+    ("events", b"[1]", 422, "shape"),
+    ("events", b"{", 400, "json"),
+]
+BAD_SOURCES: list[tuple[object, str]] = [
+    ({"url": "http://10.0.0.1/feed"}, "inward"),
+    ({"url": "file:///etc/passwd"}, "url"),
+    ({"url": "http://8.8.8.8/", "every": 1}, "every"),
+    ({"url": 7}, "shape"),
+]
+
+
+async def test_bad_bodies_and_sources_get_a_clear_answer_and_make_no_feed() -> None:
+    async with on_service_stage("feeds") as stage:
+        for path, body, status, error in BAD_BODIES:
+            refused = await stage.ask("POST", f"/feeds/f/{path}", body)
+            assert (refused.status, refused.body["error"]) == (status, error)
+        for source, error in BAD_SOURCES:
+            refused = await stage.ask("PUT", "/feeds/f/sources", source)
+            assert (refused.status, refused.body["error"]) == (422, error)
+        assert (await stage.ask("GET", "/feeds/f")).status == 404
+
+
+async def test_a_feed_has_only_so_many_sources() -> None:
+    async with on_service_stage("feeds", inward=True) as stage:
+        made = [
+            await stage.ask("PUT", "/feeds/f/sources", {"url": f"http://127.0.0.1:1/{number}"})
+            for number in range(21)
+        ]
+        assert [each.status for each in made] == [*[201] * 20, 429]
+        assert made[-1].body["limit"] == "sources"
+
+
+async def test_a_client_that_goes_away_disturbs_nobody() -> None:
+    async with on_service_stage("feeds") as stage:
+        with pytest.raises(TimeoutError):
+            await stage.session.post(
+                f"{stage.url}/feeds/f/bodies",
+                data=RSS,
+                timeout=aiohttp.ClientTimeout(total=0.0001),
+            )
+        assert (await stage.ask("POST", "/feeds/g/bodies", RSS)).status == 200

@@ -1,0 +1,135 @@
+"""Pubsub over HTTP: subscribers at URLs, numbers, gaps, time to live, and what bad input gets."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import pytest
+from aiohttp import web
+
+from tenure.services.outward import Outward
+from tests.unit.services.stage import on_service_stage
+
+pytestmark = pytest.mark.asyncio
+
+
+class Hook:
+    """A subscriber at a URL."""
+
+    def __init__(self) -> None:
+        self.got: list[dict[str, Any]] = []
+        self.status = 200
+        self.url = ""
+
+    async def take(self, request: web.Request) -> web.Response:
+        if self.status == 200:
+            self.got.append(msgspec.json.decode(await request.read()))
+        headers = {"Location": "http://127.0.0.1:1/"} if self.status == 302 else {}
+        return web.Response(status=self.status, headers=headers)
+
+    @property
+    def data(self) -> list[Any]:
+        return [each.get("data") for each in self.got]
+
+
+@asynccontextmanager
+async def hooked() -> AsyncIterator[Hook]:
+    hook = Hook()
+    app = web.Application()
+    app.router.add_post("/hook", hook.take)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        hook.url = f"http://127.0.0.1:{runner.addresses[0][1]}/hook"
+        yield hook
+    finally:
+        await runner.cleanup()
+
+
+async def test_what_is_published_is_with_every_subscriber_when_it_is_answered() -> None:
+    async with on_service_stage("pubsub", inward=True) as stage, hooked() as one, hooked() as two:
+        for hook in (one, two):
+            made = await stage.ask("POST", "/topics/news/subscriptions", {"target": hook.url})
+            assert (made.status, made.body["number"]) == (201, 0)
+        first = await stage.ask("POST", "/topics/news/messages", {"data": {"a": [1]}})
+        assert first.status == 200
+        assert {name: first.body[name] for name in ("number", "subscribers", "waiting")} == {
+            "number": 1,
+            "subscribers": 2,
+            "waiting": 0,
+        }
+        assert one.data == two.data == [{"a": [1]}]
+        assert one.got[0]["epoch"] == first.body["epoch"]
+        assert one.got[0]["topic"] == "news"
+        shown = await stage.ask("GET", "/topics/news")
+        assert (shown.body["subscribers"], shown.body["number"]) == (2, 1)
+
+
+async def test_a_repeated_message_counts_once() -> None:
+    async with on_service_stage("pubsub", inward=True) as stage, hooked() as hook:
+        await stage.ask("POST", "/topics/t/subscriptions", {"target": hook.url})
+        for _ in range(3):
+            made = await stage.ask("POST", "/topics/t/messages", {"data": 1}, Idempotency_Key="x")
+            assert (made.status, made.body["number"]) == (200, 1)
+        assert hook.data == [1]
+
+
+async def test_a_subscriber_that_refuses_is_counted_and_hinders_nobody() -> None:
+    async with on_service_stage("pubsub", inward=True) as stage, hooked() as good, hooked() as bad:
+        for hook in (good, bad):
+            await stage.ask("POST", "/topics/t/subscriptions", {"target": hook.url})
+        for bad.status in (503, 302):  # a redirect is no acceptance, and is not followed
+            made = await stage.ask("POST", "/topics/t/messages", {"data": 1})
+            assert (made.status, made.body["refusing"]) == (200, 1)
+        assert good.data == [1, 1]
+        assert (await stage.ask("GET", "/topics/t")).body["refusing"] == 1
+
+
+async def test_who_refreshes_learns_how_far_the_topic_is_and_who_is_late_when_it_went() -> None:
+    async with on_service_stage("pubsub", inward=True) as stage, hooked() as hook:
+        path = "/topics/t/subscriptions"
+        made = await stage.ask("POST", path, {"target": hook.url, "ttl": 60})
+        assert (await stage.ask("POST", "/topics/t/messages", {"data": 1})).status == 200
+        again = await stage.ask("PUT", f"{path}/{made.body['id']}", {"ttl": 120})
+        assert (again.status, again.body["number"]) == (200, 1)
+        assert again.body["expires"] > made.body["expires"]
+        assert (await stage.ask("PUT", f"{path}/{made.body['id']}")).status == 200
+        assert (await stage.ask("DELETE", f"{path}/{made.body['id']}")).status == 204
+        for method in ("PUT", "DELETE"):
+            unknown = await stage.ask(method, f"{path}/{made.body['id']}")
+            assert (unknown.status, unknown.body["error"]) == (404, "unknown")
+
+
+BAD: list[tuple[str, object, int, str]] = [
+    ("subscriptions", b"{", 400, "json"),
+    ("subscriptions", {}, 422, "shape"),
+    ("subscriptions", {"target": "queue:x", "more": 1}, 422, "shape"),
+    ("subscriptions", {"target": "http://8.8.8.8/", "ttl": -1}, 422, "ttl"),
+    ("subscriptions", {"target": "x" * 501}, 413, "limit"),
+    ("subscriptions", {"target": "ftp://8.8.8.8/"}, 422, "url"),
+    ("subscriptions", {"target": "http://ann:secret@8.8.8.8/"}, 422, "url"),
+    ("subscriptions", {"target": "http://127.0.0.1/"}, 422, "inward"),
+    ("subscriptions", {"target": "http://[::ffff:10.0.0.1]/"}, 422, "inward"),
+    ("messages", b"not json", 400, "json"),
+    ("messages", {"data": "x" * 70_000}, 413, "limit"),
+    ("messages", [1], 422, "shape"),
+]
+
+
+async def test_bad_input_gets_a_clear_answer_and_changes_nothing() -> None:
+    async with on_service_stage("pubsub") as stage:
+        for path, body, status, error in BAD:
+            refused = await stage.ask("POST", f"/topics/t/{path}", body)
+            assert (refused.status, refused.body["error"]) == (status, error), body
+        assert (await stage.ask("GET", "/topics/t")).body["subscribers"] == 0
+
+
+async def test_a_name_that_leads_inwards_is_refused_when_it_is_connected_to() -> None:
+    outward = Outward()
+    try:
+        with pytest.raises(Exception, match="not public"):
+            await outward.ask("GET", "http://localhost:1/", 1000, 10.0)
+    finally:
+        await outward.close()
