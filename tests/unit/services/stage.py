@@ -64,7 +64,7 @@ async def on_service_stage(
     """A service called `name`, over the manager at that URL or one of its own."""
     if manager is None:
         async with (
-            serving(preset="test") as serves,
+            serving(preset="default") as serves,
             on_service_stage(name, manager=serves.service.url, **settings) as stage,
         ):
             yield stage
