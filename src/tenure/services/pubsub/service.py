@@ -59,13 +59,7 @@ class Published(msgspec.Struct):
 
 def bound_topic(fan_out: FanOut, remembered: RememberedTopics) -> type[Topic]:
     """The class of the topics of one process."""
-
-    class BoundTopic(Topic):
-        pass
-
-    BoundTopic.__name__ = Topic.__name__
-    BoundTopic.sender, BoundTopic.remembered = fan_out, remembered
-    return BoundTopic
+    return type(Topic.__name__, (Topic,), {"sender": fan_out, "remembered": remembered})
 
 
 class PubSub(Service[Topic]):
@@ -83,9 +77,12 @@ class PubSub(Service[Topic]):
     ) -> None:
         self._queues = queues
         self.fan_out = FanOut(uuid4().hex)
-        self.entity = bound_topic(self.fan_out, RememberedTopics())
         super().__init__(settings, **of_entities)
         self.fan_out.topics = self.entities
+
+    def entity_type(self) -> type[Topic]:
+        """See `Service`."""
+        return bound_topic(self.fan_out, RememberedTopics())
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
