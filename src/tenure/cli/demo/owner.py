@@ -98,9 +98,7 @@ def _json(status: HTTPStatus, body: object) -> web.Response:
 class LeaseCounts:
     """What happened to the leases of this process; see `OwnerReport`."""
 
-    lapsed: int = 0
     granted: float = 0.0
-    is_leaving: bool = False
 
 
 async def be_owner(leash: Leash) -> None:
@@ -116,10 +114,6 @@ async def be_owner(leash: Leash) -> None:
     def on_grant(ranges: tuple[KeyRange, ...]) -> None:
         counts.granted += sum(map(share_of, ranges))
 
-    def on_revoke(ranges: tuple[KeyRange, ...]) -> None:
-        if not counts.is_leaving and not owner.ranges:  # a recall leaves it the rest
-            counts.lapsed += len(ranges)
-
     state = KeyedState(value_type=Status)
     owner = Owner(
         orders.manager,
@@ -127,7 +121,6 @@ async def be_owner(leash: Leash) -> None:
         name=orders.name,
         address=address,
         on_grant=on_grant,
-        on_revoke=on_revoke,
         hand_off=state,
     )
     record = RecordWriter(Path(orders.directory), orders.name)
@@ -138,7 +131,7 @@ async def be_owner(leash: Leash) -> None:
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
         await runner.setup()
         await web.SockSite(runner, listening).start()
-        ending = asyncio.create_task(_to_the_end(leash, to_leave, owner, counts))
+        ending = asyncio.create_task(_to_the_end(leash, to_leave, owner))
         while not ending.done():
             tell(_report(owner, presence, counts))
             await asyncio.wait({ending}, timeout=REPORT_SECONDS)
@@ -148,15 +141,12 @@ async def be_owner(leash: Leash) -> None:
     record.close()
 
 
-async def _to_the_end(
-    leash: Leash, to_leave: asyncio.Event, owner: Owner, counts: LeaseCounts
-) -> None:
+async def _to_the_end(leash: Leash, to_leave: asyncio.Event, owner: Owner) -> None:
     """Wait to be told, and go: at once where the demo ends, after handing over with SIGTERM."""
     told = [asyncio.create_task(each.wait()) for each in (leash.stopping, to_leave)]
     await asyncio.wait(told, return_when=asyncio.FIRST_COMPLETED)
     for each in told:
         each.cancel()
-    counts.is_leaving = True
     await owner.close(drain=DRAIN_SECONDS if to_leave.is_set() else 0)
 
 
@@ -169,7 +159,7 @@ def _report(owner: Owner, presence: Presence, counts: LeaseCounts) -> OwnerRepor
         served=presence.served,
         refused=presence.refused,
         voided=presence.voided,
-        lapsed=counts.lapsed,
+        lapsed=owner.stats().get("lapsed", 0),
         granted=counts.granted,
     )
 

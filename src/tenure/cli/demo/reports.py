@@ -85,7 +85,7 @@ class OwnerReport(msgspec.Struct, frozen=True, tag="owner"):
     voided: int = 0
     """Operations whose lease ended while they were done."""
     lapsed: int = 0
-    """Ranges that it held until the lease ran out, because no manager had renewed it."""
+    """How often its leases ran out because no manager had renewed them."""
     granted: float = 0.0
     """All that it was ever granted, as parts of the key space: how much has moved to it."""
     loads: int = 0
