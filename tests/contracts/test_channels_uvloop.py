@@ -7,10 +7,10 @@ import pytest
 
 from tenure.transport.websocket_channels import WebSocketChannels
 from tests.contracts import test_channels
+from tests.patience import DEADLINE_SECONDS
 
 uvloop = pytest.importorskip("uvloop")
 
-DEADLINE_SECONDS = 30.0
 PROMISES = [
     name
     for name, test in vars(test_channels).items()

@@ -10,6 +10,7 @@ from examples import hot_room
 from examples.product_page import Pages
 from tenure import Cache, CacheServer, Fenced
 from tests.examples.test_guides import GUIDES
+from tests.patience import DEADLINE_SECONDS
 from tests.repo.test_prose import python_fences
 from tests.unit.fencing.databases import postgres_programs, postgres_server
 from tests.unit.manager.serving import serving
@@ -40,8 +41,9 @@ async def test_a_table_behind_the_guides_server(
     url = f"http://127.0.0.1:{unused_tcp_port}"
     names = programs(url)
     serving = asyncio.ensure_future(names["serve"]())
-    async with Cache(url, value_type=str, patience=10) as cache:
-        while await names["show"](cache, "tea") is None:  # noqa: ASYNC110  # its quiet is not told
+    async with Cache(url, value_type=str, patience=DEADLINE_SECONDS) as cache:
+        while await names["show"](cache, "tea") is None:  # its quiet is not told
+            assert not serving.done()
             await asyncio.sleep(0.05)
         assert cache.peek("tea") == "Green tea, 100 g"
         await names["frontend"]()

@@ -16,9 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.patience import DEADLINE_SECONDS
 from tests.versions.old import NEW, Release, environment
-
-DEADLINE_SECONDS = 20.0
 
 
 def command(*arguments: str, package: str = NEW.package) -> list[str]:

@@ -18,7 +18,8 @@ from tenure.client.attestation import look, own_process
 from tenure.protocol.lease.attestation import Sight
 from tenure.protocol.lease.messages import Process
 from tests.integration.neighbour import POOL
-from tests.integration.processes import DEADLINE_SECONDS, ManagerProcess, manager, run
+from tests.integration.processes import ManagerProcess, manager, run
+from tests.patience import DEADLINE_SECONDS
 
 T = TypeVar("T")
 NOBODY = 65534
@@ -119,7 +120,9 @@ def test_a_process_whose_first_thread_has_ended_is_not_gone_while_others_live() 
 def look_from(wrapper: list[str], *arguments: str) -> str:
     """What `looking` prints in there; the test is skipped where that is not permitted."""
     command = [*wrapper, sys.executable, "-m", "tests.integration.looking", *arguments]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=20)
+    done = subprocess.run(
+        command, check=False, capture_output=True, text=True, timeout=DEADLINE_SECONDS
+    )
     if done.returncode != 0:
         pytest.skip(f"not permitted here: {done.stderr.strip().splitlines()[-1]}")
     return done.stdout
@@ -202,7 +205,9 @@ second.kill()
 
 def test_a_pid_that_is_used_again_is_another_process() -> None:
     wrapper = ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c", REUSED]
-    done = subprocess.run(wrapper, check=False, capture_output=True, text=True, timeout=20)
+    done = subprocess.run(
+        wrapper, check=False, capture_output=True, text=True, timeout=DEADLINE_SECONDS
+    )
     if done.returncode != 0:
         pytest.skip(f"not permitted here: {done.stderr.strip().splitlines()[-1]}")
     assert done.stdout == "True False\n"

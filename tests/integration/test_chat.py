@@ -16,9 +16,9 @@ from websockets.sync.client import ClientConnection, connect
 
 from tests.integration.member.servers import free_port
 from tests.integration.processes import manager
+from tests.patience import DEADLINE_SECONDS
 from tests.repo.reading import ROOT
 
-DEADLINE_SECONDS = 40.0
 ROOM = "attic"
 
 
@@ -50,7 +50,7 @@ class Chat:
             time.sleep(0.05)
 
     def members_with_keys(self) -> int:
-        found = httpx.get(f"{self.manager}/v1/pools/rooms/owners", timeout=5)
+        found = httpx.get(f"{self.manager}/v1/pools/rooms/owners", timeout=DEADLINE_SECONDS)
         if found.status_code != 200:
             return 0
         return sum(bool(each["ranges"]) for each in found.json()["owners"])
@@ -62,7 +62,9 @@ class Chat:
         return [int(each) for each, command in commands.items() if "spawn_main" in command]
 
     def people(self) -> list[str]:
-        found = httpx.get(f"http://127.0.0.1:{self.port}/rooms/{ROOM}/people", timeout=30)
+        found = httpx.get(
+            f"http://127.0.0.1:{self.port}/rooms/{ROOM}/people", timeout=DEADLINE_SECONDS
+        )
         people: list[str] = found.raise_for_status().json()
         return people
 

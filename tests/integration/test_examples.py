@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.processes import DEADLINE_SECONDS, manager
+from tests.integration.processes import manager
+from tests.patience import DEADLINE_SECONDS
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ROOMS = [f"room-{i}" for i in range(30)]

@@ -11,7 +11,8 @@ from itertools import cycle
 from typing import Any
 
 from tenure import KeyRange, Lookup
-from tests.integration.processes import DEADLINE_SECONDS, manager, run
+from tests.integration.processes import manager, run
+from tests.patience import DEADLINE_SECONDS
 
 POOL = "carts"
 USERS = tuple(f"user-{i}" for i in range(500))
@@ -108,7 +109,9 @@ class Load:
 
 def put(address: str, user: str) -> int | None:
     """The owner's answer to one more; None where it refuses."""
-    connection = http.client.HTTPConnection(address.removeprefix("http://"), timeout=5)
+    connection = http.client.HTTPConnection(
+        address.removeprefix("http://"), timeout=DEADLINE_SECONDS
+    )
     try:
         connection.request("PUT", f"/{user}", "1")
         response = connection.getresponse()

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests.integration.owner import WireOwner
-from tests.integration.processes import DEADLINE_SECONDS, command, manager, run
+from tests.integration.processes import command, manager, run
+from tests.patience import DEADLINE_SECONDS
 
 
 def within_deadline(story: Callable[[], Coroutine[None, None, None]]) -> None:

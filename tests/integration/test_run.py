@@ -11,7 +11,8 @@ import httpx
 import pytest
 
 from tests.integration.member.servers import free_port
-from tests.integration.processes import DEADLINE_SECONDS, command, run
+from tests.integration.processes import command, run
+from tests.patience import DEADLINE_SECONDS
 from tests.repo.reading import ROOT
 
 START_SECONDS = 60.0
@@ -94,12 +95,15 @@ def test_a_web_server_with_workers_runs_beside_it() -> None:
         while True:
             assert time.monotonic() < deadline
             try:
-                if httpx.get(carts, timeout=5).status_code == 200:
+                if httpx.get(carts, timeout=DEADLINE_SECONDS).status_code == 200:
                     break
             except httpx.HTTPError:
                 pass
             time.sleep(0.05)
         for count in range(1, 9):
-            assert httpx.post(carts, params={"article": "tea"}, timeout=5).json() == count
+            assert (
+                httpx.post(carts, params={"article": "tea"}, timeout=DEADLINE_SECONDS).json()
+                == count
+            )
         process.send_signal(signal.SIGTERM)
         assert process.wait(DEADLINE_SECONDS) == 0

@@ -15,9 +15,9 @@ from tenure.manager.access.roles import AccessRole
 from tenure.manager.access.tokens import TokenFile, new_token
 from tests.certificates import Authority
 from tests.integration.processes import command, manager
+from tests.patience import DEADLINE_SECONDS
 
 OWNER, LOOKUP, VIEWER, ADMIN, NODE = AccessRole
-SECONDS = 60.0
 
 
 class Guarded:
@@ -47,7 +47,7 @@ class Guarded:
             check=False,
             capture_output=True,
             text=True,
-            timeout=SECONDS,
+            timeout=DEADLINE_SECONDS,
             env={**os.environ, **told},
         )
 
@@ -67,7 +67,7 @@ def guarded(directory: Path, *more: str) -> Iterator[Guarded]:
 
 
 async def until(what: Callable[[], bool]) -> None:
-    async with asyncio.timeout(SECONDS):
+    async with asyncio.timeout(DEADLINE_SECONDS):
         while not what():  # noqa: ASYNC110  # it is a dictionary's look
             await asyncio.sleep(0.02)
 
@@ -107,7 +107,7 @@ async def test_owners_hand_over_and_lookups_follow_with_tls_all_the_way(tmp_path
                 Lookup(scene.url, pool="rooms", credentials=shows) as lookup,
                 owner(second, "bob") as bob,
             ):
-                await ann.close(drain=SECONDS)
+                await ann.close(drain=DEADLINE_SECONDS)
                 await held(bob, "key")
                 assert second["key"] == "kept"
                 await until(lambda: lookup.find("key") == "http://127.0.0.1/bob")

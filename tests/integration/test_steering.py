@@ -7,7 +7,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from tests.integration.processes import DEADLINE_SECONDS, manager, run
+from tests.integration.processes import manager, run
+from tests.patience import DEADLINE_SECONDS
 
 OWNER = """
 import sys

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.integration.etcd.servers import ATTEMPTS, free_ports
+from tests.patience import DEADLINE_SECONDS
 
 JAVA_VARIABLE = "TENURE_TEST_JAVA"
 JAVA = range(11, 18)
 """Java 10 lacks what the options below open; with 18 it does not start."""
-DEADLINE_SECONDS = 60.0
 HEAP = "512M"
 OPENED = ("java.io", "java.nio", "sun.nio.ch", "java.lang", "java.util", "jdk.internal.ref")
 """What it reaches into, and a present Java keeps closed."""

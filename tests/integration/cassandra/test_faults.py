@@ -28,6 +28,7 @@ from tenure.errors import (
 )
 from tests.integration.cassandra.server import DRIVER_OPTIONS, Cassandra, cassandra, why_not
 from tests.integration.etcd.servers import free_ports
+from tests.patience import DEADLINE_SECONDS
 
 TABLE = Table("things", simple=Family(columns=str))
 NODE = Cql("SELECT cluster_name FROM system.local WHERE key = ?", ("local",))
@@ -163,7 +164,9 @@ async def test_a_cancelled_call_gives_its_place_back(
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-        assert await asyncio.wait_for(driver.execute(NODE, "one"), 10) == [("Test Cluster",)]
+        assert await asyncio.wait_for(driver.execute(NODE, "one"), DEADLINE_SECONDS) == [
+            ("Test Cluster",)
+        ]
     finally:
         await driver.close()
 

@@ -15,6 +15,7 @@ from tenure.dashboard.pages import add_pages
 from tenure.manager.access.roles import AccessRole
 from tenure.manager.access.tokens import TokenFile, new_token
 from tests.integration.dashboard.browser import browsing, keep, needs_chromium
+from tests.patience import DEADLINE_SECONDS
 from tests.unit.manager.serving import Serving, serving
 
 pytestmark = [pytest.mark.asyncio, needs_chromium]
@@ -80,7 +81,7 @@ async def until(manager: Serving, page: Page, as_wanted: Callable[[dict[str, Any
     """Until the page shows what the API says, and that is as wanted."""
     there: object = None
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(DEADLINE_SECONDS):
             while True:
                 there, told = await shown(page), await said(manager)
                 if there == told and as_wanted(told):

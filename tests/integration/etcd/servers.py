@@ -19,7 +19,8 @@ from typing import Any
 
 import aiohttp
 
-DEADLINE_SECONDS = 30.0
+from tests.patience import DEADLINE_SECONDS
+
 POLL_SECONDS = 0.02
 ATTEMPTS = 5  # a port that was free may be taken before etcd has it
 

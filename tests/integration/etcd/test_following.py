@@ -15,6 +15,7 @@ from tenure.testing.contracts.journal import lead
 from tenure.testing.contracts.records import A_STATE, numbered
 from tests.integration.etcd.proxy import proxy_to
 from tests.integration.etcd.servers import Cluster, running, until
+from tests.patience import DEADLINE_SECONDS
 
 OpenEtcd = Callable[[str], EtcdJournal[AnyRecord, State]]
 pytestmark = pytest.mark.asyncio
@@ -110,7 +111,7 @@ async def test_a_standby_outlives_a_restart_of_all(tmp_path: Path, open_etcd: Op
         await journal.append(leadership, 0, numbered(0, 1))
         await follower.has_read(1)
         etcd.kill()
-        assert not await asyncio.wait_for(follower.look(), 10)
+        assert not await asyncio.wait_for(follower.look(), DEADLINE_SECONDS)
         etcd.members[0].start()
         await until(etcd.ready, "etcd is back")
         await journal.append(leadership, 1, numbered(1, 1))

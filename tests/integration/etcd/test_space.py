@@ -16,6 +16,7 @@ from tenure.protocol.log.journal import Committed, Unknown
 from tenure.testing.contracts.journal import lead
 from tenure.testing.contracts.records import A_STATE, numbered
 from tests.integration.etcd.servers import Cluster, EtcdSays, etcdctl_binary, running, until
+from tests.patience import DEADLINE_SECONDS
 from tests.repo.reading import ROOT
 
 QUOTA = 4 << 20
@@ -95,5 +96,5 @@ async def test_etcd_out_of_space(
         assert (await journal.health()).is_good
         assert await journal.append(leadership, 2, numbered(2, 1)) == Committed(3)
         assert await journal.compact(leadership, 2, A_STATE)
-        found = await asyncio.wait_for(journal.load(), 10)
+        found = await asyncio.wait_for(journal.load(), DEADLINE_SECONDS)
         assert (found.state, found.records) == (A_STATE, numbered(2, 1))

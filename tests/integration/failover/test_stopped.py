@@ -14,6 +14,7 @@ from tenure.wire.lease import decode_to_lookup, decode_to_owner, encode
 from tenure.wire.versions import NEWEST, SUBPROTOCOLS
 from tests.integration.failover.stage import STAGES, Manager
 from tests.integration.owner import WireOwner
+from tests.patience import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.asyncio
 OTHER_POOL = "heard"
@@ -52,7 +53,7 @@ class Ear:
         for socket, count in ((self.owner.socket, 3), (self.lookup, 2)):
             decode = decode_to_lookup if socket is self.lookup else decode_to_owner
             for _ in range(count):
-                received = await socket.receive(timeout=20)
+                received = await socket.receive(timeout=DEADLINE_SECONDS)
                 if received.type is not aiohttp.WSMsgType.BINARY:
                     break
                 heard.append(decode(received.data, NEWEST))

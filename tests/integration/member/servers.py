@@ -14,11 +14,11 @@ from typing import Any
 import httpx
 
 from tests.integration.processes import manager
+from tests.patience import DEADLINE_SECONDS
 from tests.repo.reading import ROOT
 
 APP = "tests.integration.member.shop:app"
 AIOHTTP = "tests.integration.member.aiohttp_shop"
-DEADLINE_SECONDS = 40.0
 COMMANDS = {
     "uvicorn": ["-m", "uvicorn", APP, "--port", "{port}"],
     "uvicorn-4": ["-m", "uvicorn", APP, "--port", "{port}", "--workers", "4"],
@@ -70,12 +70,12 @@ class WebServer:
 
     def answers(self) -> bool:
         try:
-            return httpx.get(f"{self.url}/health", timeout=5).status_code == 200
+            return httpx.get(f"{self.url}/health", timeout=DEADLINE_SECONDS).status_code == 200
         except httpx.HTTPError:
             return False
 
     def owners_with_keys(self) -> list[dict[str, Any]]:
-        found = httpx.get(f"{self.manager}/v1/pools/carts/owners", timeout=5)
+        found = httpx.get(f"{self.manager}/v1/pools/carts/owners", timeout=DEADLINE_SECONDS)
         if found.status_code != 200:
             return []
         owners: list[dict[str, Any]] = found.json()["owners"]

@@ -13,6 +13,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from tests.integration.member.servers import WebServer
+from tests.patience import DEADLINE_SECONDS
 
 KEYS = [f"user-{i}" for i in range(12)]
 SIZES = (0, 10, 65_536, 65_537, 3_000_000)
@@ -20,17 +21,17 @@ SIZES = (0, 10, 65_536, 65_537, 3_000_000)
 
 @pytest.fixture
 def client(server: WebServer) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=server.url, timeout=30) as it:
+    with httpx.Client(base_url=server.url, timeout=DEADLINE_SECONDS) as it:
         yield it
 
 
 def ask_anew(server: WebServer, path: str) -> httpx.Response:
     """By a connection of its own: the kernel chooses the process."""
-    return httpx.get(server.url + path, timeout=30)
+    return httpx.get(server.url + path, timeout=DEADLINE_SECONDS)
 
 
 def socket_to(server: WebServer, path: str) -> ClientConnection:
-    return connect(server.url.replace("http", "ws") + path, open_timeout=30)
+    return connect(server.url.replace("http", "ws") + path, open_timeout=DEADLINE_SECONDS)
 
 
 def test_each_key_is_served_by_one_process_whichever_is_asked(server: WebServer) -> None:
@@ -135,7 +136,7 @@ def test_a_lease_lost_in_the_middle_is_said_truthfully(client: httpx.Client) -> 
 def test_websockets_carry_text_bytes_protocols_and_codes(server: WebServer) -> None:
     for key in KEYS[:5]:
         url = server.url.replace("http", "ws") + f"/carts/{key}/talk"
-        with connect(url, subprotocols=["chat", "other"], open_timeout=30) as socket:  # type: ignore[list-item]
+        with connect(url, subprotocols=["chat", "other"], open_timeout=DEADLINE_SECONDS) as socket:  # type: ignore[list-item]
             assert socket.subprotocol == "chat"
             pid = json.loads(socket.recv(30))
             assert str(pid) == ask_anew(server, f"/carts/{key}/pid").text

@@ -8,10 +8,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from tests.integration.etcd.servers import until
+from tests.patience import DEADLINE_SECONDS
 from tests.versions.client import KEYS
 from tests.versions.old import HERE, Release, environment
-
-DEADLINE_SECONDS = 20.0
 
 
 class Client:

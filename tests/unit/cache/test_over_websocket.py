@@ -15,6 +15,7 @@ from tenure.protocol.volume.messages import Fetch, Reconnect, Reconnected
 from tenure.wire.limits import REQUEST_BYTES
 from tenure.wire.versions import NEWEST
 from tenure.wire.volume import decode_to_cache, encode_volume
+from tests.patience import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.asyncio
 ROWS: dict[str, Any] = {"a": "old", "large": "x" * 4_000_000}
@@ -41,7 +42,7 @@ async def why_closed(
     ):
         await say(socket)
         while True:
-            frame = await asyncio.wait_for(socket.receive(), 30)
+            frame = await asyncio.wait_for(socket.receive(), DEADLINE_SECONDS)
             if frame.type is aiohttp.WSMsgType.CLOSE:
                 return str(frame.extra)
             if frame.type is not aiohttp.WSMsgType.BINARY:
@@ -119,7 +120,9 @@ async def test_who_never_reads_is_cut_off() -> None:
             await asyncio.sleep(0.02)
         transport.resume_reading()
         taken = 0
-        while (await asyncio.wait_for(socket.receive(), 30)).type is aiohttp.WSMsgType.BINARY:
+        while (
+            await asyncio.wait_for(socket.receive(), DEADLINE_SECONDS)
+        ).type is aiohttp.WSMsgType.BINARY:
             taken += 1
         assert taken < 40
 

@@ -15,6 +15,7 @@ from tenure.columns.engines.rocksdb import MIB, EngineOptions, RocksEngine
 from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Family, Table
 from tenure.errors import Overloaded, StoreUnwritable, WriteUnknown
+from tests.patience import DEADLINE_SECONDS
 
 TABLE = Table("t", f=Family(columns=int))
 
@@ -161,7 +162,7 @@ async def test_a_program_that_hangs_in_all_its_threads_still_writes() -> None:
     await store.open()
     hanging = [asyncio.create_task(asyncio.to_thread(is_over.wait)) for _ in range(50)]
     await asyncio.sleep(0)
-    await asyncio.wait_for(store.insert(TABLE, "k", {"f": {1: b""}}), 10)
+    await asyncio.wait_for(store.insert(TABLE, "k", {"f": {1: b""}}), DEADLINE_SECONDS)
     is_over.set()
     await asyncio.gather(*hanging)
     await store.close()

@@ -12,10 +12,10 @@ from tenure import Entities, Entity, reading
 from tenure.client.environment import Environment
 from tenure.testing.clock import TurnedClock, come_to_rest
 from tenure.testing.cluster import ClusterEnvironment, InProcessCluster
+from tests.patience import DEADLINE_SECONDS
 
 STEP = 0.02
 LEAST_STEPS = 1_000
-PATIENCE_SECONDS = 10.0
 T = TypeVar("T")
 
 
@@ -75,7 +75,7 @@ class Stage:
 
     async def until(self, condition: Callable[[], object]) -> None:
         """Turn the clock, a thousand times at least: a store's thread has a time of its own."""
-        steps, gives_up_at = 0, time.monotonic() + PATIENCE_SECONDS
+        steps, gives_up_at = 0, time.monotonic() + DEADLINE_SECONDS
         while steps < LEAST_STEPS or time.monotonic() < gives_up_at:
             if condition():
                 return

@@ -24,8 +24,7 @@ from tenure.protocol.lease.records import AnyRecord, State
 from tenure.wire.lease import encode
 from tenure.wire.lease_records import LEASE_RECORDS
 from tenure.wire.versions import NEWEST, SUBPROTOCOLS
-
-DEADLINE_SECONDS = 60.0
+from tests.patience import DEADLINE_SECONDS
 
 
 class Serving(NamedTuple):

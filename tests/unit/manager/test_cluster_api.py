@@ -13,6 +13,7 @@ from tenure.manager.config import ManagerSettings
 from tenure.manager.service import ManagerService
 from tenure.protocol.topology.messages import NodeRefused, TopologyTold
 from tenure.protocol.topology.records import Placement
+from tests.patience import DEADLINE_SECONDS
 from tests.unit.manager.nodes import SocketNode, connected
 
 pytestmark = pytest.mark.asyncio
@@ -31,7 +32,7 @@ class Asker:
         await self.until("proven", bool)
 
     async def until(self, field: str, is_so: Callable[[object], bool]) -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(DEADLINE_SECONDS):
             while not is_so((await self.status())[field]):  # noqa: ASYNC110 - it can only be asked
                 await asyncio.sleep(0.01)
 

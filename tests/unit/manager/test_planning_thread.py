@@ -12,6 +12,7 @@ from tenure.protocol.balance.policy import NOBODY, Plan, Policy, Situation, forb
 from tenure.protocol.lease.leader.events import PlanMade
 from tenure.protocol.lease.records import Steering
 from tenure.protocol.lease.table import Right
+from tests.patience import DEADLINE_SECONDS
 
 HANGS = """
 from threading import Event
@@ -50,7 +51,7 @@ def test_one_is_asked_at_a_time_in_order() -> None:
     assert active_count() == before + 1
     assert made.empty()
     released.set()
-    told = [made.get(timeout=30) for _ in works]
+    told = [made.get(timeout=DEADLINE_SECONDS) for _ in works]
     assert [each.work for each in told] == works
     assert all(isinstance(each.made, Planned) for each in told)
     thread.stop()

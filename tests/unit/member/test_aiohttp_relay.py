@@ -12,7 +12,8 @@ from yarl import URL
 from tenure import AiohttpRelay, Busy, LeaseLost, Member, NotOwner, UsageError, owned
 from tenure.member import relay as relay_module
 from tenure.routing.template import PathKey, Templates
-from tests.unit.manager.serving import DEADLINE_SECONDS, serving
+from tests.patience import DEADLINE_SECONDS
+from tests.unit.manager.serving import serving
 
 pytestmark = pytest.mark.asyncio
 

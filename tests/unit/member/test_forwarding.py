@@ -10,6 +10,7 @@ from tenure.member import forwarded_answer, forwarding
 from tenure.member.forwarded_answer import ForwardedAnswer
 from tenure.member.forwarding import KeptConnections, NotConnected
 from tenure.routing.router import Origin, parse
+from tests.patience import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.asyncio
 
@@ -66,13 +67,13 @@ async def asking(server: Server) -> AsyncIterator[tuple[KeptConnections, Origin]
     kept = KeptConnections()
     port = listening.sockets[0].getsockname()[1]
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(DEADLINE_SECONDS):
             yield kept, parse(f"http://127.0.0.1:{port}/inner", "address")
     finally:
         kept.close()
         listening.close()
         if server.tasks:
-            await asyncio.wait(server.tasks, timeout=20)
+            await asyncio.wait(server.tasks, timeout=DEADLINE_SECONDS)
 
 
 async def ask(

@@ -6,7 +6,8 @@ import pytest
 
 from tenure import Member, Relay
 from tenure.member.asgi import Message, Receive, Scope, Send
-from tests.unit.manager.serving import DEADLINE_SECONDS, serving
+from tests.patience import DEADLINE_SECONDS
+from tests.unit.manager.serving import serving
 
 pytestmark = pytest.mark.asyncio
 

@@ -24,7 +24,8 @@ from tenure.client.refusals import HttpAnswer
 from tenure.member import relay as relay_module
 from tenure.member.asgi import App, Message, Receive, Scope, Send, respond
 from tenure.routing.template import Templates
-from tests.unit.manager.serving import DEADLINE_SECONDS, serving
+from tests.patience import DEADLINE_SECONDS
+from tests.unit.manager.serving import serving
 
 pytestmark = pytest.mark.asyncio
 

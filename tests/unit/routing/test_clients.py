@@ -148,13 +148,21 @@ def test_the_host_is_the_service_and_the_caller_sees_its_url(
     assert server.asked[0].target == "/behind" + PATH
 
 
+def error_within(deadline: float, client: Client, server: ScriptedServer) -> Exception:
+    either = pytest.raises((NoOwner, OutcomeUnknown))
+    with client(Table(server.url), deadline=deadline) as ask, either as said:
+        ask("POST", PATH)
+    return said.value
+
+
 def test_no_owner_in_time_is_an_error_that_says_the_last_try(
     client: Client, server: ScriptedServer
 ) -> None:
-    server.play(*["refuses"] * 50)
-    error = f"{server.url} answered 421"
-    with client(Table(server.url), deadline=0.1) as ask, pytest.raises(NoOwner, match=error):
-        ask("POST", PATH)
+    server.play(*["refuses"] * 1000)
+    # Until the machine leaves it the time for an answer.
+    errors = (error_within(deadline, client, server) for deadline in (0.1, 1, 10))
+    says = f"{server.url} answered 421"
+    assert any(isinstance(each, NoOwner) and says in str(each) for each in errors)
     with client(Table(None), deadline=0.05) as ask, pytest.raises(NoOwner, match="'ann'"):
         ask("PUT", PATH)
     assert server.acted == 0

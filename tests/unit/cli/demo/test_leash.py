@@ -16,6 +16,7 @@ from tenure.cli.demo import leash
 from tenure.cli.demo.leash import ORPHANED, Leash
 from tenure.cli.demo.reports import STOP
 from tenure.testing.clock import come_to_rest
+from tests.patience import DEADLINE_SECONDS
 
 TWO_ORDERS = """
 import asyncio
@@ -29,7 +30,6 @@ async def be_told_twice():
 
 asyncio.run(be_told_twice())
 """
-DEADLINE_SECONDS = 30.0
 
 
 def told(first: bytes, *others: bytes, is_closed: bool = False) -> tuple[int, str]:

@@ -19,9 +19,9 @@ from tenure.columns.tables import Table, by_name, check_same
 from tenure.errors import SchemaError
 from tenure.protocol.topology.records import Node, Placement, ReplicaRange, Topology
 from tenure.transport.websocket import WebSocketTransport
+from tests.patience import DEADLINE_SECONDS
 
 CLUSTER = "mail"
-PATIENCE_SECONDS = 60.0
 """All nodes and clients of a test share one loop, on a machine that may have much to do."""
 SECRET = b"sixteen bytes or more, of which nobody else has any"
 
@@ -54,7 +54,7 @@ def settings_of(place: Path, count: int = 3) -> list[NodeSettings]:
             seeds=seeds,
             secret=secret,
             port=port,
-            patience_seconds=PATIENCE_SECONDS,
+            patience_seconds=DEADLINE_SECONDS,
         )
         for port in ports
     ]
@@ -111,7 +111,7 @@ class TablesMade(StoreOpening):
         self._declared = tables
         self._loop = loop
         urls = [service.url for service in services]
-        backend = ClusterBackend(urls, tables, WebSocketTransport(STORE_ROLE), 2 * PATIENCE_SECONDS)
+        backend = ClusterBackend(urls, tables, WebSocketTransport(STORE_ROLE), 2 * DEADLINE_SECONDS)
         super().__init__(ColumnStore(backend, by_name(tables)))
 
     async def _make(self) -> None:
@@ -130,7 +130,7 @@ class TablesMade(StoreOpening):
             topology = msgspec.structs.replace(topology, tables=tables, version=version)
         for service in self._services:
             service.store.learn(topology)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(DEADLINE_SECONDS):
             while any(each.store.topology != topology for each in self._services):  # noqa: ASYNC110
                 await asyncio.sleep(0.005)
 
