@@ -178,7 +178,12 @@ class Queues(Service[Queue]):
         if not signed.upto and body.wait > 0:
             await self._until_some(queue, signed.reader, body.wait)
             signed = await queue.sign_on(signed.reader, 0, most)
-        entries = await queue.entries_to(signed.reader, signed.upto) if signed.upto else []
+        try:
+            entries = await queue.entries_to(signed.reader, signed.upto) if signed.upto else []
+        except ServiceRefusal as error:
+            if error.error != BEGAN_ANEW:
+                raise
+            entries = []  # it was lost this very moment: the next drain says so
         shown = [EntryShown.of(each) for each in entries]
         return ServiceAnswer(200, DrainedEntries(signed.reader, shown))
 
