@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from tenure.services.limits import ID_BYTES
 from tenure.services.operations import Operation
 from tenure.services.problems import PROBLEM_TYPE, ServiceProblem
 
@@ -27,6 +28,7 @@ REASONS = {
     500: "it failed",
     503: "not now: try again",
 }
+ANY_TEXT = "^[!-~]+$"
 REF = "#/components/schemas/{name}"
 
 
@@ -98,10 +100,10 @@ def _parameters(of: Operation) -> list[dict[str, Any]]:
         {"name": name, "in": "path", "required": True, "schema": text}
         for name in re.findall(r"{(\w+)}", of.path)
     ]
-    found += [
-        {"name": name, "in": "header", "description": about, "schema": {"type": "string"}}
-        for name, about in of.headers.items()
-    ]
+    for name, said in of.headers.items():
+        about, pattern = (said, ANY_TEXT) if isinstance(said, str) else said
+        described = {"type": "string", "maxLength": ID_BYTES.most, "pattern": pattern}
+        found.append({"name": name, "in": "header", "description": about, "schema": described})
     (schema,), components = msgspec.json.schema_components([of.query], ref_template=REF)
     properties = components[schema["$ref"].rpartition("/")[2]]["properties"]
     found += [

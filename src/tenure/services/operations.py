@@ -50,8 +50,8 @@ class Operation(NamedTuple):
     """By status: the type of the body, or None."""
     body: Any = None
     query: type[msgspec.Struct] = NoQuery
-    headers: Mapping[str, str] = {}
-    """What headers of the request mean, by their names."""
+    headers: Mapping[str, str | tuple[str, str]] = {}
+    """What headers of the request mean, by their names; with a pattern for what they may be."""
     refusals: tuple[int, ...] = ()
     """The statuses with which it refuses, beside those that every operation has."""
     is_optional: bool = False

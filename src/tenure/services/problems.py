@@ -19,7 +19,7 @@ class ServiceProblem(msgspec.Struct, omit_defaults=True):
     most: int = 0
     version: str = ""
     """The version that is there."""
-    gone_at: float = 0.0
+    gone_at: float | None = None
     """When it went, in seconds since 1970."""
 
     @classmethod
@@ -32,7 +32,7 @@ class ServiceProblem(msgspec.Struct, omit_defaults=True):
             error.limit,
             error.most,
             error.version,
-            error.gone_at,
+            error.gone_at or None,
         )
 
     def raised(self) -> ServiceRefusal:
@@ -44,7 +44,7 @@ class ServiceProblem(msgspec.Struct, omit_defaults=True):
             limit=self.limit,
             most=self.most,
             version=self.version,
-            gone_at=self.gone_at,
+            gone_at=self.gone_at or 0.0,
         )
 
 

@@ -5,7 +5,7 @@ class, and what it can be asked are methods marked `@operation`.
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from math import ceil, inf
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -62,10 +62,13 @@ class LimitShown(msgspec.Struct):
     why: str
 
 
+Ttl = Annotated[float, msgspec.Meta(ge=0, le=TTL_SECONDS.most)]
+
+
 class TimeToLive(msgspec.Struct, forbid_unknown_fields=True):
     """How long something is kept."""
 
-    ttl: float = 0.0
+    ttl: Ttl = 0.0
     """Seconds; 0 for those that it has."""
 
 

@@ -172,6 +172,11 @@ async def test_losses_of_a_watched_pool_are_delivered_and_only_of_watched_keys()
         async with on_service_stage("queues", manager=manager, watch=("devices",)) as stage:
             began = await stage.ask("PUT", "/queues/q", {"watch": {"devices": ["pc"]}})
             assert (began.status, began.body["watch"]) == (201, {"devices": ["pc"]})
+            more = {"watch": {"devices": ["pc", "phone"]}}
+            also = await stage.ask("POST", "/queues/q/watch", more)
+            assert also.body["watch"] == {"devices": ["pc", "phone"]}
+            other = await stage.ask("PUT", "/queues/q", {"watch": {"devices": ["pc"]}})
+            assert (other.status, other.body["watch"]) == (200, {"devices": ["pc"]})
             reader = await begun(stage)
             waiting = asyncio.create_task(drain(stage, reader=reader, wait=20))
             await come_to_rest()
@@ -196,12 +201,14 @@ async def test_a_pool_that_is_not_watched_is_named() -> None:
 
 async def test_what_is_gone_or_unknown_is_said() -> None:
     async with on_service_stage("queues") as stage:
-        for method, path, body in [
+        asked: list[tuple[str, str, object]] = [
             ("GET", "/queues/q", None),
             ("DELETE", "/queues/q", None),
+            ("POST", "/queues/q/watch", {"watch": {}}),
             ("POST", "/queues/q/entries", {"message": 1}),
             ("POST", "/queues/q/acknowledge", {"reader": "1.1", "number": 1}),
-        ]:
+        ]
+        for method, path, body in asked:
             assert (await stage.ask(method, path, body)).status == 404
         await begun(stage)
         assert (await stage.ask("DELETE", "/queues/q")).status == 204
@@ -218,8 +225,8 @@ async def test_what_is_gone_or_unknown_is_said() -> None:
         ("/queues/q/entries", {}, 422, "shape"),
         ("/queues/q/entries", {"message": "x" * 65_536}, 413, "limit"),
         ("/queues/q/entries", {"message": 1, "id": "i" * 201}, 413, "limit"),
-        ("/queues/q/drain", {"wait": 26}, 413, "limit"),
-        ("/queues/q/drain", {"most": 1001}, 429, "limit"),
+        ("/queues/q/drain", {"wait": 26}, 422, "shape"),
+        ("/queues/q/drain", {"most": 1001}, 422, "shape"),
         ("/queues/q/drain", {"wait": "x"}, 422, "shape"),
         ("/queues/q/acknowledge", {"reader": "9", "number": 1}, 409, "began_anew"),
         ("/queues/" + "k" * 513 + "/drain", {}, 413, "limit"),

@@ -18,24 +18,25 @@ from tenure.services.documents.document import (
 )
 from tenure.services.limits import ServiceLimit
 from tenure.services.operations import Operation, ServiceAnswer, ServiceRequest, operation
-from tenure.services.service import Service, TimeToLive
+from tenure.services.service import Service, TimeToLive, Ttl
 
 DOCUMENT = "/documents/{key}"
 SECTION = "/documents/{key}/sections/{section}"
 TAGS = re.compile(r'"([\w.-]+)"(?:\s*,\s*"([\w.-]+)")*')
-CONDITIONS = {
-    "If-Match": 'Do it only if this version is there: "17.3.5f", or * for any',
-    "If-None-Match": "* to do it only if there is no document",
+VERSIONS = r'^(\*|"[0-9a-z.]+")$'
+CONDITIONS: Mapping[str, str | tuple[str, str]] = {
+    "If-Match": ('Do it only if this version is there: "17.3.5f", or * for any', VERSIONS),
+    "If-None-Match": ("* to do it only if there is no document", r"^\*$"),
     ID_HEADER: "Names this request, so that a repeat changes nothing and gets the first answer",
 }
-UNLESS = {"If-None-Match": "ServiceAnswer 304 if this version is still there"}
+UNLESS = {"If-None-Match": "Answer 304 if this version is still there"}
 
 
 class DocumentBody(msgspec.Struct, forbid_unknown_fields=True):
     """A whole document, to be written."""
 
     sections: dict[str, msgspec.Raw]
-    ttl: float = 0.0
+    ttl: Ttl = 0.0
     """Seconds; 0 for the usual ones, or for those that it has."""
 
 

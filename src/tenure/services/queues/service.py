@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 from uuid import uuid4
 
 import msgspec
@@ -16,7 +16,7 @@ from tenure.services.operations import Operation, ServiceAnswer, ServiceRequest,
 from tenure.services.queues.entries import ENTRIES, EntryShown
 from tenure.services.queues.queue import BEGAN_ANEW, LIMITS, Enqueued, Queue, QueueShown
 from tenure.services.queues.watched_pools import WatchedPools
-from tenure.services.service import Service, ServiceSettings, SocketHandler
+from tenure.services.service import Service, ServiceSettings, SocketHandler, Ttl
 
 QUEUE = "/queues/{key}"
 WAIT_SECONDS = ServiceLimit(
@@ -27,10 +27,16 @@ WAIT_SECONDS = ServiceLimit(
 class QueueBody(msgspec.Struct, forbid_unknown_fields=True):
     """How a queue is to be."""
 
-    ttl: float = 0.0
+    ttl: Ttl = 0.0
     """Seconds; 0 for the usual ones, or for those that it has."""
     watch: dict[str, list[str]] | None = None
     """By pool, the keys on which the reader relies; instead of those that were named before."""
+
+
+class WatchBody(msgspec.Struct, forbid_unknown_fields=True):
+    """More keys on which the reader relies."""
+
+    watch: dict[str, list[str]]
 
 
 class MessageBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -46,11 +52,11 @@ class DrainBody(msgspec.Struct, forbid_unknown_fields=True):
 
     reader: str = ""
     """As the last answer named it; without it, the reader takes over."""
-    acknowledge: int = 0
+    acknowledge: Annotated[int, msgspec.Meta(ge=0, le=1 << 62)] = 0
     """Up to this number everything was received."""
-    wait: float = 0.0
+    wait: Annotated[float, msgspec.Meta(ge=0, le=WAIT_SECONDS.most)] = 0.0
     """For how many seconds to wait where there is nothing."""
-    most: int = 100
+    most: Annotated[int, msgspec.Meta(ge=1, le=ENTRIES.most)] = 100
     """How many entries at most."""
 
 
@@ -65,7 +71,7 @@ class AcknowledgeBody(msgspec.Struct, forbid_unknown_fields=True):
     """Up to this number everything was received."""
 
     reader: str
-    number: int
+    number: Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
 
 
 class Queues(Service[Queue]):
@@ -131,6 +137,20 @@ class Queues(Service[Queue]):
         """How long it is."""
         return ServiceAnswer(200, await self.entities[asked.key].look())
 
+    @operation(
+        Operation(
+            "POST",
+            QUEUE + "/watch",
+            "Watch more keys of other pools",
+            {200: QueueShown},
+            body=WatchBody,
+            refusals=(404, 410),
+        )
+    )
+    async def rely(self, asked: ServiceRequest) -> ServiceAnswer:
+        """Beside those that are watched already."""
+        return ServiceAnswer(200, await self.entities[asked.key].rely(asked.body.watch))
+
     @operation(Operation("DELETE", QUEUE, "Delete a queue", {204: None}, refusals=(404, 410)))
     async def delete(self, asked: ServiceRequest) -> ServiceAnswer:
         """For a day it is said when it went."""
@@ -170,10 +190,8 @@ class Queues(Service[Queue]):
     async def drain(self, asked: ServiceRequest) -> ServiceAnswer:
         """A queue that is not there begins, with a loss as its first entry."""
         body: DrainBody = asked.body or DrainBody()
-        WAIT_SECONDS.check(int(body.wait))
-        ENTRIES.check(body.most)
         queue = self.entities[asked.key]
-        most = max(body.most, 1)
+        most = body.most
         signed = await queue.sign_on(body.reader, body.acknowledge, most)
         if not signed.upto and body.wait > 0:
             await self._until_some(queue, signed.reader, body.wait)
