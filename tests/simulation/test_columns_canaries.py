@@ -15,6 +15,7 @@ from tenure.sim.columns.strikes import FAULTS
 from tenure.sim.columns.trial import ColumnsTrial
 from tenure.sim.kernel.run import Outcome
 from tests.unit.protocol.replication import test_schedules as schedules
+from tests.unit.protocol.replication import test_upkeep as upkeep
 
 TRIED = 40
 STORIES = {
@@ -25,6 +26,13 @@ STORIES = {
     ),
     "pages-end-anywhere": schedules.test_half_of_each_replicas_page_is_deleted,
     "read-before-durable": schedules.test_a_replica_says_nothing_that_is_not_durable,
+    "adopted-without-writing-back": (
+        schedules.test_a_former_owners_write_at_a_replica_that_was_not_reached_is_not_seen
+    ),
+    "sealed-without-a-promise": (
+        upkeep.test_from_its_promise_on_a_replica_takes_no_write_of_that_time
+    ),
+    "mended-below-the-seal": upkeep.test_a_mend_from_before_a_seal_is_ignored,
 }
 
 
@@ -41,10 +49,11 @@ SOON = {
     "never-outrun": Soon(4, ("D3",)),
     "answered-before-durable": Soon(0),
     "digests-not-compared": Soon(0),
-    "returned-before-mended": Soon(13),
+    "returned-before-mended": Soon(27),
     "times-not-confirmed": Soon(0),
+    "never-compared": Soon(0, ("L1", "D2")),
+    "tombstones-by-time": Soon(0),
     "no-fence-for-writes": Soon(0, ("D6",), "message,crash,cut,pause"),
-    "adopted-without-writing-back": Soon(15, ("D6", "D2"), "message,crash,cut,pause"),
     "short-way-with-a-quorum": Soon(0, ("D6", "D2"), "message,crash,cut,pause"),
 }
 

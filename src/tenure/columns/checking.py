@@ -5,7 +5,7 @@ agree: the digest of each row with its entries, the sums with the digests, each 
 of time with a live cell, and each live cell with its place.
 """
 
-from tenure.columns.replica import SUMS, Replica, place_among_sums, rows_space, space
+from tenure.columns.replica import Replica, rows_space, space
 from tenure.columns.tables import Table
 from tenure.protocol.replication.admission import entry_digest
 from tenure.protocol.replication.cells import is_live
@@ -24,6 +24,7 @@ from tenure.protocol.replication.layout import (
 )
 from tenure.protocol.replication.pages import Cursor, Pace, Steps
 from tenure.protocol.replication.records import record_of
+from tenure.protocol.replication.sums import SUMS, place_among_sums
 
 
 def check(replica: Replica, table: Table) -> Steps[list[str]]:

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 
 from tenure.base.ranges import KeyRange
 from tenure.columns.engines.contract import Entry
-from tenure.columns.replica import META, doomed_entry, doomed_space, rows_space, space
+from tenure.columns.replica import (
+    EMPTY,
+    META,
+    RowChange,
+    doomed_entry,
+    doomed_space,
+    rows_space,
+    space,
+)
 from tenure.columns.tables import Table
 from tenure.protocol.replication.admission import Doomed
 from tenure.protocol.replication.cells import is_live, packed_time
@@ -39,6 +47,7 @@ from tenure.protocol.replication.steps import (
     TakePiece,
     WipeRange,
 )
+from tenure.protocol.replication.sums import row_print
 
 if TYPE_CHECKING:
     from tenure.columns.node_replica import NodeReplica
@@ -113,7 +122,7 @@ class NodeCopies:
             tuple(
                 row_key(at, table.kind)[0]
                 for (at, digest), found in zip(step.rows, kept, strict=True)
-                if found is None or record_of(found).digest != digest
+                if found is None or row_print(record_of(found)) != int.from_bytes(digest)
             )
         )
 
@@ -129,13 +138,13 @@ class NodeCopies:
         """Have rows as they are kept elsewhere."""
         record = self.record.with_part(step.number, step.part)
         batch: list[Entry] = [(META, FILLING, packed_record(record))]
-        digests: list[tuple[str, bytes, int]] = []
+        changes: list[RowChange] = []
         for row in rows_of(step.rows):
             batch.append((rows_space(row.table), row.at, row.record))
             batch.extend(_entries(row))
-            digests.append((row.table, row.at, int.from_bytes(record_of(row.record).digest)))
+            changes.append(RowChange(row.table, row.at, EMPTY, record_of(row.record)))
         batch.extend(self._replica.raised(step.horizons))
-        self._replica.apply_rows(batch, digests)
+        self._replica.apply_rows(batch, changes)
         self._replica.load_horizons()
         self.record = record
         return PieceTaken()
@@ -143,7 +152,7 @@ class NodeCopies:
     def wipe(self, step: WipeRange) -> RangeWiped:
         """Forget some of a range: so many entries that others need not wait."""
         batch: list[Entry] = []
-        digests: list[tuple[str, bytes, int]] = []
+        changes: list[RowChange] = []
         for name, table in self._replica.tables.items():
             lower, upper = bounds(step.range, table)
             for each in (*(space(name, family) for family in table.families), rows_space(name)):
@@ -151,10 +160,10 @@ class NodeCopies:
                 for key, value in islice(walk, STEP_ENTRIES - len(batch)):
                     batch.append((each, key, None))
                     if each == rows_space(name):
-                        digests.append((name, key, int.from_bytes(record_of(value).digest)))
+                        changes.append(RowChange(name, key, record_of(value), EMPTY))
         if is_all := len(batch) < STEP_ENTRIES:
             batch.extend(self._replica.forgotten(step.range))
-        self._replica.apply_rows(batch, digests)
+        self._replica.apply_rows(batch, changes)
         self._replica.load_horizons()
         return RangeWiped(is_all=is_all)
 

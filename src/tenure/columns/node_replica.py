@@ -4,7 +4,7 @@ Everything here is one step: it reads, lets `protocol/replication` decide, and w
 horizons of such a replica differ by range, because seals do.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -15,12 +15,24 @@ from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
 from tenure.columns.engines.contract import Entry, StorageEngine
 from tenure.columns.node_copies import NodeCopies, bounds
-from tenure.columns.replica import META, Replica, rows_space, space
+from tenure.columns.range_sums import RangeSums, place_entry, places_space
+from tenure.columns.replica import (
+    EMPTY,
+    META,
+    Replica,
+    RowChange,
+    doomed_of,
+    doomed_space,
+    rows_space,
+    space,
+)
 from tenure.columns.requests import RowMutation
+from tenure.columns.sweeping import Sweep
 from tenure.columns.tables import Table, table_of
 from tenure.protocol.replication.admission import MutationAdmitted, Outranked, may_write
 from tenure.protocol.replication.copies import RangeHorizon
-from tenure.protocol.replication.layout import AFTER, TIME_BYTES, position
+from tenure.protocol.replication.layout import AFTER, TIME_BYTES, position, row_key
+from tenure.protocol.replication.limits import STEP_ENTRIES
 from tenure.protocol.replication.merging import Found, StateMerge
 from tenure.protocol.replication.pages import Steps
 from tenure.protocol.replication.parts import section_part
@@ -30,28 +42,40 @@ from tenure.protocol.replication.states import RowState, StateEntry
 from tenure.protocol.replication.steps import (
     ApplyMutation,
     BeginFilling,
+    BuildSums,
     CompareRows,
+    DoomedFound,
+    FindDoomed,
+    FollowRanges,
     HorizonRaised,
     KeysListed,
     ListKeys,
+    ListPlaces,
     ListRows,
     MutationDone,
     PartsRead,
     RaisePromised,
     RaiseRowFence,
     RaiseSealed,
+    RangesFollowed,
     ReadParts,
     ReadPiece,
     ReadState,
+    ReadSums,
     RowsListed,
     StateRead,
     StateTaken,
     Step,
     StepResult,
+    SumsBuilt,
+    SumsRead,
+    SweepSome,
+    Swept,
     TakePiece,
     TakeState,
     WipeRange,
 )
+from tenure.protocol.replication.sums import SUM_BYTES, row_print
 from tenure.protocol.topology.ring import position as on_ring
 
 P = TypeVar("P")
@@ -69,6 +93,8 @@ _CHANGING = (
     WipeRange,
     BeginFilling,
     TakePiece,
+    BuildSums,
+    SweepSome,
 )
 
 
@@ -84,6 +110,9 @@ class NodeReplica(Replica):
         """By position on the ring: the time up to which no write is taken."""
         self.sealed: RangeMap[int] = RangeMap(0)
         """The time up to which everything is known."""
+        self.range_sums = RangeSums(engine)
+        self._sweeps: list[Steps[int]] = []
+        """What is left of a sweep, table by table."""
         self.changes = 0
         """How often the store was changed in this life."""
         self.promises = 0
@@ -97,6 +126,12 @@ class NodeReplica(Replica):
             RaiseRowFence: self._fence,
             ListRows: self._list,
             ListKeys: self._list_keys,
+            FollowRanges: self._follow,
+            BuildSums: self._build,
+            ReadSums: self._read_sums,
+            ListPlaces: self._list_places,
+            FindDoomed: self._find_doomed,
+            SweepSome: self._sweep,
             RaisePromised: self._promise,
             RaiseSealed: self._seal,
             WipeRange: self.copies.wipe,
@@ -111,6 +146,8 @@ class NodeReplica(Replica):
         self.tables = {name: table_of(name, record) for name, record in self.records.items()}
         self.copies.load()
         self.load_horizons()
+        self.engine.make_spaces(places_space(name) for name in self.tables)
+        self.range_sums.load({name: table.kind for name, table in self.tables.items()})
         [promises] = self.engine.get(META, [_PROMISES])
         self.promises = int(promises or 0)
 
@@ -120,6 +157,9 @@ class NodeReplica(Replica):
             [kept] = self.engine.get(META, [key])
             for start, end, time in msgspec.msgpack.decode(kept) if kept else ():
                 horizons.assign(KeyRange(start, end), time)
+
+    def _load_sums(self, table: str) -> None:
+        """There are none of whole tables."""
 
     def run(self, step: Step) -> tuple[StepResult, int]:
         """Do it; what came of it, and how often the store has been changed."""
@@ -131,6 +171,20 @@ class NodeReplica(Replica):
     def horizon_of(self, table: Table, key: Key) -> int:
         """Up to where the writes of a row are refused: promised, whether sealed or not (R24)."""
         return self.promised[on_ring(key, table.kind)]
+
+    def settled_to(self, table: Table, at: bytes) -> int:
+        """See `Replica.settled_to`: what is sealed (R23)."""
+        key, _ = row_key(at, table.kind)
+        return self.sealed[on_ring(key, table.kind)]
+
+    def apply_rows(self, batch: list[Entry], changes: Iterable[RowChange]) -> None:
+        """See `Replica.apply_rows`. The sums are those of ranges, and of prints."""
+        changed: list[tuple[str, bytes, int]] = []
+        for table, at, before, after in changes:
+            if EMPTY in (before, after):
+                batch.append(place_entry(table, at, None if after == EMPTY else b""))
+            changed.append((table, at, row_print(before) ^ row_print(after)))
+        self.range_sums.apply(batch, changed)
 
     # --- rows ---
 
@@ -198,7 +252,7 @@ class NodeReplica(Replica):
         outcome = merge.admit(record, found, everything, sealed)
         if not isinstance(outcome, MutationAdmitted):
             return StateTaken(wants_whole=True)
-        self.apply_admitted(table, at, outcome, spaces)
+        self.apply_admitted(table, at, record, outcome, spaces)
         return StateTaken()
 
     def _fence(self, step: RaiseRowFence) -> StateRead:
@@ -215,8 +269,9 @@ class NodeReplica(Replica):
             after = msgspec.structs.replace(
                 record, fence=step.number, journal=step.journal, promised=step.attempt
             )
-            record_entry = rows_space(table.name), at, stored(after)
-            self.engine.apply([record_entry, self._promised_once_more()])
+            batch: list[Entry] = [(rows_space(table.name), at, stored(after))]
+            batch.append(self._promised_once_more())
+            self.apply(table.name, at, batch, record, after)
             self.promises += 1
         return StateRead(self._state_of(table, step.key), refused)
 
@@ -228,7 +283,10 @@ class NodeReplica(Replica):
         walk = self.engine.cursor(rows_space(table.name)).walk(
             max(lower, step.after + b"\0") if step.after else lower, upper
         )
-        rows = tuple((at, record_of(kept).digest) for at, kept in islice(walk, LISTED_ROWS + 1))
+        rows = tuple(
+            (at, row_print(record_of(kept)).to_bytes(SUM_BYTES))
+            for at, kept in islice(walk, LISTED_ROWS + 1)
+        )
         horizons = self.copies.horizons(step.range)
         return RowsListed(rows[:LISTED_ROWS], len(rows) <= LISTED_ROWS, horizons)
 
@@ -270,6 +328,62 @@ class NodeReplica(Replica):
         promised.assign(key_range, 0)
         sealed.assign(key_range, 0)
         return [self._kept(_PROMISED, promised), self._kept(_SEALED, sealed)]
+
+    # --- upkeep ---
+
+    def _follow(self, step: FollowRanges) -> RangesFollowed:
+        kinds = {name: table.kind for name, table in self.tables.items()}
+        self.range_sums.follow(kinds, step.ranges)
+        return RangesFollowed()
+
+    def _build(self, step: BuildSums) -> SumsBuilt:
+        del step
+        return SumsBuilt(self.range_sums.build())
+
+    def _read_sums(self, step: ReadSums) -> SumsRead:
+        return SumsRead(self.range_sums.read(step.table, step.range, step.place))
+
+    def _list_places(self, step: ListPlaces) -> RowsListed:
+        return RowsListed(
+            tuple(self.range_sums.rows(step.table, step.range, step.places)), is_all=True
+        )
+
+    def _find_doomed(self, step: FindDoomed) -> DoomedFound:
+        until = self._clock() - step.lag_us
+        return DoomedFound(
+            max(self._newest_doomed(each, step.range, until) for each in self.tables.values())
+            if self.tables and until > 0
+            else 0
+        )
+
+    def _newest_doomed(self, table: Table, key_range: KeyRange, until: int) -> int:
+        """Where too many others are on the way, what was not looked at counts as one."""
+        walk = self.engine.cursor(doomed_space(table.name)).walk(
+            b"", (until + 1).to_bytes(TIME_BYTES), reverse=True
+        )
+        time = 0
+        for entry, kind in islice(walk, STEP_ENTRIES):
+            doomed = doomed_of(entry, kind)
+            time = int.from_bytes(doomed.time)
+            key, _ = row_key(doomed.key, table.kind)
+            if on_ring(key, table.kind) in key_range:
+                return time
+        return 0 if next(walk, None) is None else time
+
+    def _sweep(self, step: SweepSome) -> Swept:
+        """Some of it; a sweep goes on where the last step has left it."""
+        del step
+        if not self._sweeps:
+            self.horizon = max(time for _, time in self.sealed)
+            self._sweeps = [Sweep(self, table).steps() for table in self.tables.values()]
+        while self._sweeps:
+            try:
+                next(self._sweeps[-1])
+            except StopIteration:
+                self._sweeps.pop()
+            else:
+                return Swept(is_all=False)
+        return Swept(is_all=True)
 
     @staticmethod
     def _kept(key: bytes, horizons: RangeMap[int]) -> Entry:

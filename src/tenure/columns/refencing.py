@@ -77,7 +77,7 @@ def _let_go(replica: Replica, table: Table, at: bytes, record: RowRecord) -> Non
         newest=Version(0, version_of(record.newest).time).packed(), digest=digest.to_bytes(16)
     )
     batch.append((rows_space(table.name), at, stored(after)))
-    replica.apply(table.name, at, batch, digest ^ int.from_bytes(record.digest))
+    replica.apply(table.name, at, batch, record, after)
 
 
 def _unfenced(

@@ -7,9 +7,9 @@ and the page is then read in as many steps as it takes.
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 import msgspec
-from xxhash import xxh3_64_intdigest
 
 from tenure.columns.engines.contract import Entry, StorageEngine
 from tenure.columns.requests import (
@@ -54,15 +54,23 @@ from tenure.protocol.replication.pages import (
     super_columns,
 )
 from tenure.protocol.replication.records import RowRecord, record_of, stored
+from tenure.protocol.replication.sums import SUM_BYTES, SUMS, place_among_sums
 from tenure.protocol.replication.versions import version_of
 from tenure.protocol.topology.tables import TableRecord
 
 META = "meta"
-SUMS = 1_024
-"""Sums of digests of a table: to compare two replicas, 16 KB are enough where they are equal."""
-SUM_BYTES = 16
+EMPTY = RowRecord()
 
 _HORIZON_KEY = b"horizon"
+
+
+class RowChange(NamedTuple):
+    """What becomes of the record of one row. That of a row that is not there is empty."""
+
+    table: str
+    at: bytes
+    before: RowRecord
+    after: RowRecord
 
 
 class Replica:
@@ -151,18 +159,23 @@ class Replica:
         outcome = mutation.admit(attempt, record, found, self.horizon_of(table, asked.key), now)
         if not isinstance(outcome, MutationAdmitted):
             return outcome
-        self.apply_admitted(table, at, outcome, spaces)
+        self.apply_admitted(table, at, record, outcome, spaces)
         return None
 
     def apply_admitted(
-        self, table: Table, at: bytes, outcome: MutationAdmitted, spaces: Mapping[str, str]
+        self,
+        table: Table,
+        at: bytes,
+        before: RowRecord,
+        outcome: MutationAdmitted,
+        spaces: Mapping[str, str],
     ) -> None:
         """Write what was decided about one row; `spaces` are those of its families."""
         name = table.name
         batch: list[Entry] = [(spaces[family], k, value) for family, k, value in outcome.puts]
         batch.append((rows_space(name), at, stored(outcome.record)))
         batch.extend((doomed_space(name), *doomed_entry(each)) for each in outcome.doomed)
-        self.apply(name, at, batch, outcome.changed)
+        self.apply(name, at, batch, before, outcome.record)
 
     def adopt(self, table: Table, key: bytes, number: int, journal: int) -> Outranked | None:
         """Refuse every lower lease number from here on; it counts when it is synced."""
@@ -183,23 +196,27 @@ class Replica:
         self.engine.apply([(META, _over_key(table.name), msgspec.msgpack.encode(sorted(over)))])
         self._over[table.name] = over
 
-    def apply(self, table: str, at: bytes, batch: list[Entry], changed: int) -> None:
-        """Write a batch that changes one row, together with the sum that the row is in."""
-        if changed:
-            self.apply_rows(batch, [(table, at, changed)])
-        else:
-            self.engine.apply(batch)
+    def apply(
+        self, table: str, at: bytes, batch: list[Entry], before: RowRecord, after: RowRecord
+    ) -> None:
+        """Write a batch that changes one row, together with the sum that the row is in. A row that
+        is gone has an empty record.
+        """
+        self.apply_rows(batch, [RowChange(table, at, before, after)])
 
-    def apply_rows(self, batch: list[Entry], changed: Iterable[tuple[str, bytes, int]]) -> None:
-        """Write a batch that changes the digests of rows, together with the sums they are in."""
-        after: dict[tuple[str, int], int] = {}
-        for table, at, digest in changed:
-            place = place_among_sums(at)
-            after[table, place] = after.get((table, place), self._sums[table][place]) ^ digest
-        for (table, place), total in after.items():
+    def apply_rows(self, batch: list[Entry], changes: Iterable[RowChange]) -> None:
+        """The same of several rows."""
+        totals: dict[tuple[str, int], int] = {}
+        for table, at, before, after in changes:
+            changed = int.from_bytes(before.digest) ^ int.from_bytes(after.digest)
+            if changed:
+                place = place_among_sums(at)
+                total = totals.get((table, place), self._sums[table][place])
+                totals[table, place] = total ^ changed
+        for (table, place), total in totals.items():
             batch.append((META, _sum_key(table, place), total.to_bytes(SUM_BYTES)))
         self.engine.apply(batch)
-        for (table, place), total in after.items():
+        for (table, place), total in totals.items():
             self._sums[table][place] = total
 
     def sums(self, table: str) -> Sequence[int]:
@@ -209,6 +226,11 @@ class Replica:
     def horizon_of(self, table: Table, key: bytes) -> int:
         """Up to where the writes of a row are refused."""
         del table, key
+        return self.horizon
+
+    def settled_to(self, table: Table, at: bytes) -> int:
+        """Up to where everything is known of the row at a position: what was deleted may go."""
+        del table, at
         return self.horizon
 
     def raise_horizon(self, time: int) -> None:
@@ -339,11 +361,6 @@ def rows_space(table: str) -> str:
 def doomed_space(table: str) -> str:
     """The space of what goes when the horizon passes it, by time."""
     return f"{table}/doomed"
-
-
-def place_among_sums(at: bytes) -> int:
-    """The sum that the row at a position is in."""
-    return xxh3_64_intdigest(at) % SUMS
 
 
 def _sum_key(table: str, place: int) -> bytes:

@@ -33,7 +33,8 @@ from tenure.protocol.replication.layout import (
 )
 from tenure.protocol.replication.names import unescaped
 from tenure.protocol.replication.pages import Pace, Steps, of_a_step
-from tenure.protocol.replication.records import NOTHING, stored
+from tenure.protocol.replication.records import NOTHING, RowRecord, stored
+from tenure.protocol.replication.versions import version_of
 
 DOOMED_AT_ONCE = 64
 """Deleted things that are looked up in the list at a time."""
@@ -59,19 +60,25 @@ class Sweep:
 
     def steps(self) -> Steps[int]:
         """Remove it in steps; returns how much it was."""
-        count = 0
+        count, after = 0, b""
         while True:
             walk = self._replica.engine.cursor(doomed_space(self._table.name))
-            found = list(islice(walk.walk(b"", self._upper), DOOMED_AT_ONCE))
+            found = list(islice(walk.walk(after, self._upper), DOOMED_AT_ONCE))
             for entry, kind in found:
                 doomed = doomed_of(entry, kind)
+                if int.from_bytes(doomed.time) > self._settled_to(self._at(doomed.key)):
+                    continue
                 yield from (
                     self._clear(entry, doomed) if doomed.covers else self._drop(entry, doomed)
                 )
-            count += len(found)
+                count += 1
             if len(found) < DOOMED_AT_ONCE:
                 return count
+            after = found[-1][0] + b"\0"
             yield
+
+    def _settled_to(self, at: bytes) -> int:
+        return self._replica.settled_to(self._table, at)
 
     def _drop(self, entry: bytes, doomed: Doomed) -> Steps[None]:
         """Remove a tombstone, unless something newer is there by now."""
@@ -164,9 +171,11 @@ class Sweep:
             marker=record.marker if has_marker else NOTHING,
         )
         is_empty = not digest and after.marker == NOTHING and not after.fence
-        is_past = packed_time(record.newest) < self._upper
-        kept = None if is_empty and is_past else stored(after)
-        if after != record or kept is None:
+        is_past = version_of(record.newest).time <= self._settled_to(at)
+        is_gone = is_empty and is_past
+        if after != record or is_gone:
+            kept = None if is_gone else stored(after)
             batch = [*batch, (rows_space(self._table.name), at, kept)]
         if batch:
-            self._replica.apply(self._table.name, at, batch, changed)
+            gone = RowRecord() if is_gone else after
+            self._replica.apply(self._table.name, at, batch, record, gone)

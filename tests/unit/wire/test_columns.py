@@ -99,8 +99,11 @@ BODIES: tuple[m.NodeBody, ...] = (
     m.KeysTold(**TICKET, positions=(b"a",), is_all=False),
     m.PromiseHorizon(**TICKET, range=RANGE, time=4),
     m.HorizonPromised(**TICKET, time=4),
-    m.AbsorbFrom(**TICKET, range=RANGE, source=5),
-    m.Absorbed(**TICKET),
+    m.AskSums(**TICKET, table="t", range=RANGE, place=5, digest=b"d"),
+    m.SumsTold(**TICKET, sums=b"s", is_known=False),
+    m.AskPlaces(**TICKET, table="t", range=RANGE, places=(1, 2)),
+    m.AskDoomed(**TICKET, range=RANGE),
+    m.DoomedTold(**TICKET, time=4),
     m.SealHorizon(**TICKET, range=RANGE, time=4),
     m.Outdated(**TICKET, topology=TOPOLOGY),
     m.AskTopology(**TICKET),
@@ -186,16 +189,21 @@ GOLDEN = {
     ),
     "AskKeys": ("0297ab4e6f64654d657373616765a1630102030496a741736b4b65797307a174c40161c40162c3"),
     "KeysTold": "0297ab4e6f64654d657373616765a1630102030494a84b657973546f6c640791c40161c2",
+    "AskSums": (
+        "0297ab4e6f64654d657373616765a1630102030496a741736b53756d7307a17492c40161c4016d05c40164"
+    ),
+    "SumsTold": ("0297ab4e6f64654d657373616765a1630102030494a853756d73546f6c6407c40173c2"),
+    "AskPlaces": (
+        "0297ab4e6f64654d657373616765a1630102030495a941736b506c6163657307a17492c40161c4016d920102"
+    ),
+    "AskDoomed": ("0297ab4e6f64654d657373616765a1630102030493a941736b446f6f6d65640792c40161c4016d"),
+    "DoomedTold": ("0297ab4e6f64654d657373616765a1630102030493aa446f6f6d6564546f6c640704"),
     "PromiseHorizon": (
         "0297ab4e6f64654d657373616765a1630102030494ae50726f6d697365486f72697a6f6e0792c40161c4016d04"
     ),
     "HorizonPromised": (
         "0297ab4e6f64654d657373616765a1630102030493af486f72697a6f6e50726f6d697365640704"
     ),
-    "AbsorbFrom": (
-        "0297ab4e6f64654d657373616765a1630102030494aa4162736f726246726f6d0792c40161c4016d05"
-    ),
-    "Absorbed": "0297ab4e6f64654d657373616765a1630102030492a84162736f7262656407",
     "SealHorizon": (
         "0297ab4e6f64654d657373616765a1630102030494ab5365616c486f72697a6f6e0792c40161c4016d04"
     ),

@@ -305,6 +305,44 @@ class PieceTold(BetweenNodes, frozen=True, kw_only=True):
     """Of the range."""
 
 
+class AskSums(BetweenNodes, frozen=True, kw_only=True):
+    """Say the sums of a range, unless they are those of this digest: see `sums`."""
+
+    table: TableName
+    range: KeyRange
+    place: Number | None = None
+    """The inner sums of this one."""
+    digest: bytes
+
+
+class SumsTold(BetweenNodes, frozen=True, kw_only=True):
+    """Packed sums; none where they are the same."""
+
+    sums: bytes = b""
+    is_known: bool = True
+    """Whether they are built."""
+
+
+class AskPlaces(BetweenNodes, frozen=True, kw_only=True):
+    """Say which rows you have in some inner sums of a range, and their prints."""
+
+    table: TableName
+    range: KeyRange
+    places: tuple[Number, ...]
+
+
+class AskDoomed(BetweenNodes, frozen=True, kw_only=True):
+    """Say up to when a range should be sealed."""
+
+    range: KeyRange
+
+
+class DoomedTold(BetweenNodes, frozen=True, kw_only=True):
+    """The time of the newest thing there that was deleted long enough ago; 0 for nothing."""
+
+    time: Number
+
+
 class PromiseHorizon(BetweenNodes, frozen=True, kw_only=True):
     """Take no write any more of this time or an earlier one (R24)."""
 
@@ -316,17 +354,6 @@ class HorizonPromised(BetweenNodes, frozen=True, kw_only=True):
     """It is durable, and so high."""
 
     time: Number
-
-
-class AbsorbFrom(BetweenNodes, frozen=True, kw_only=True):
-    """Take from another replica of a range all that it has and you have not."""
-
-    range: KeyRange
-    source: NodeId
-
-
-class Absorbed(BetweenNodes, frozen=True, kw_only=True):
-    """It is durable."""
 
 
 class SealHorizon(BetweenNodes, frozen=True, kw_only=True):
@@ -368,10 +395,13 @@ NodeBody: TypeAlias = (
     | KeysTold
     | AskPiece
     | PieceTold
+    | AskSums
+    | SumsTold
+    | AskPlaces
+    | AskDoomed
+    | DoomedTold
     | PromiseHorizon
     | HorizonPromised
-    | AbsorbFrom
-    | Absorbed
     | SealHorizon
     | Outdated
     | AskTopology

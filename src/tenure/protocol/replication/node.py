@@ -15,6 +15,8 @@ from tenure.protocol.replication.coordinator import Coordinator
 from tenure.protocol.replication.filling import Filler
 from tenure.protocol.replication.messages import (
     AskTopology,
+    DoomedTold,
+    HorizonPromised,
     KeysTold,
     NodeMessage,
     Outdated,
@@ -24,6 +26,7 @@ from tenure.protocol.replication.messages import (
     RowsTold,
     StateMerged,
     StateTold,
+    SumsTold,
     TopologySaid,
 )
 from tenure.protocol.replication.node_context import NodeContext
@@ -43,9 +46,21 @@ from tenure.protocol.replication.node_events import (
     TopologyLearned,
 )
 from tenure.protocol.replication.replica import ReplicaPart
+from tenure.protocol.replication.upkeep import Upkeep
 from tenure.protocol.topology.records import Topology
 
-ANSWERS = (RowApplied, PartsTold, StateTold, StateMerged, KeysTold, RowsTold, PieceTold)
+ANSWERS = (
+    RowApplied,
+    PartsTold,
+    StateTold,
+    StateMerged,
+    KeysTold,
+    RowsTold,
+    PieceTold,
+    SumsTold,
+    DoomedTold,
+    HorizonPromised,
+)
 PARKED = 1_000
 """Messages that wait until their topology is learned."""
 
@@ -58,6 +73,8 @@ class StoreNode:
         self.coordinator = Coordinator(self.context)
         self.replica = ReplicaPart(self.context)
         self.filler = Filler(self.context)
+        self.upkeep = Upkeep(self.context, random)
+        self._has_started = False
         self._keeps: Topology | None = None
         """What is on its way to the disk."""
         self._parked: list[NodeMessage] = []
@@ -65,6 +82,7 @@ class StoreNode:
     def handle(self, now: Instant, event: NodeEvent) -> Output[NodeAction]:
         """Do what is due at `now`, then take `event`."""
         context = self.context
+        self._begin(now)
         context.advance(now)
         match event:
             case StepDone(ticket, result, changes):
@@ -89,6 +107,7 @@ class StoreNode:
 
     def advance(self, now: Instant) -> Output[NodeAction]:
         """Do what is due at `now`."""
+        self._begin(now)
         self.context.advance(now)
         return self._output(now)
 
@@ -99,6 +118,11 @@ class StoreNode:
         assert context.under_way >= 0
         if context.topology.ranges:
             context.topology.invariants()
+
+    def _begin(self, now: Instant) -> None:
+        if not self._has_started:
+            self._has_started = True
+            self.upkeep.start(now)
 
     def _output(self, now: Instant) -> Output[NodeAction]:
         context = self.context

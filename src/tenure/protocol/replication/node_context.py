@@ -70,6 +70,7 @@ class NodeContext:
         self.now = Instant(0)
         """Of the event that is handled."""
         self.topology: Topology = config.topology
+        self.now = Instant(0)
         self.down: frozenset[NodeId] = frozenset()
         self.nearest: tuple[NodeId, ...] = ()
         self.actions: list[NodeAction] = []

@@ -7,6 +7,7 @@ import msgspec
 from tenure.base.instants import seconds
 from tenure.base.noted import Noted
 from tenure.protocol.replication.copies import FillingRecord
+from tenure.protocol.replication.limits import HORIZON_LAG_US
 from tenure.protocol.replication.messages import ClientAnswer, ClientRequest, NodeMessage
 from tenure.protocol.replication.steps import Step, StepResult
 from tenure.protocol.topology.records import NodeId, Topology
@@ -24,6 +25,12 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
     """A read asks no more replicas than it needs, and after so long the others."""
     hint_ns: int = seconds(10)
     """Between two tries to hand over hints."""
+    repair_ns: int = seconds(60)
+    """Between two rounds in which replicas are compared."""
+    repair_bytes_a_second: int = 16 << 20
+    """What comparing and mending may take."""
+    lag_us: int = HORIZON_LAG_US
+    """How old a tombstone becomes before it may go."""
     most_requests: int = 1_000
     """That are coordinated at once."""
     most_hints: int = 100_000

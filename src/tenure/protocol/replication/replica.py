@@ -9,13 +9,18 @@ from collections.abc import Callable
 from typing import Any
 
 from tenure.base.keys import Key
+from tenure.base.ranges import KeyRange
 from tenure.protocol.replication.messages import (
     ApplyRow,
+    AskDoomed,
     AskKeys,
     AskParts,
     AskPiece,
+    AskPlaces,
     AskRows,
     AskState,
+    AskSums,
+    DoomedTold,
     HorizonPromised,
     KeysTold,
     MergeState,
@@ -28,14 +33,18 @@ from tenure.protocol.replication.messages import (
     SealHorizon,
     StateMerged,
     StateTold,
+    SumsTold,
 )
 from tenure.protocol.replication.node_context import NodeContext
 from tenure.protocol.replication.sections import digest_of
 from tenure.protocol.replication.steps import (
     ApplyMutation,
+    DoomedFound,
+    FindDoomed,
     HorizonRaised,
     KeysListed,
     ListKeys,
+    ListPlaces,
     ListRows,
     MutationDone,
     PartsRead,
@@ -46,13 +55,17 @@ from tenure.protocol.replication.steps import (
     ReadParts,
     ReadPiece,
     ReadState,
+    ReadSums,
     RowsListed,
     StateRead,
     StateTaken,
+    SumsRead,
     TakeState,
 )
+from tenure.protocol.replication.sums import digest_of_sums
 from tenure.protocol.topology.records import NodeId
 
+RangeRequest = AskSums | AskPlaces | AskDoomed | PromiseHorizon | SealHorizon
 RowRequest = ApplyRow | AskParts | AskState | MergeState | PromiseFence
 
 
@@ -70,6 +83,9 @@ class ReplicaPart:
             AskRows: self._list,
             AskKeys: self._list_keys,
             AskPiece: self._say_piece,
+            AskSums: self._say_sums,
+            AskPlaces: self._list_places,
+            AskDoomed: self._find_doomed,
             PromiseHorizon: self._promise_horizon,
             SealHorizon: self._seal,
         }
@@ -81,12 +97,18 @@ class ReplicaPart:
             return False
         if isinstance(body, RowRequest) and not self._has(body.table, body.key):
             return True  # whoever asks for it counts the silence
+        if isinstance(body, RangeRequest) and not self._keeps(body.range):
+            return True
         answer(sender, body)
         return True
 
     def _has(self, table: str, key: Key) -> bool:
         replicas = self._context.replicas(table, key)
         return replicas is not None and self._context.node in replicas.everyone
+
+    def _keeps(self, key_range: KeyRange) -> bool:
+        replicas = self._context.topology.at(key_range.start)
+        return replicas.range == key_range and self._context.node in replicas.everyone
 
     # --- rows ---
 
@@ -184,6 +206,36 @@ class ReplicaPart:
             context.when_durable(lambda: context.tell(sender, answer))
 
         context.run(ReadPiece(body.range, body.mark, body.most_bytes), done)
+
+    def _say_sums(self, sender: NodeId, body: AskSums) -> None:
+        context = self._context
+
+        def done(result: SumsRead) -> None:
+            sums = result.sums or b""
+            is_same = digest_of_sums(sums) == body.digest
+            answer = SumsTold(
+                ticket=body.ticket,
+                sums=b"" if is_same else sums,
+                is_known=result.sums is not None,
+            )
+            context.when_durable(lambda: context.tell(sender, answer))
+
+        context.run(ReadSums(body.table, body.range, body.place), done)
+
+    def _list_places(self, sender: NodeId, body: AskPlaces) -> None:
+        context = self._context
+
+        def done(result: RowsListed) -> None:
+            answer = RowsTold(ticket=body.ticket, rows=result.rows)
+            context.when_durable(lambda: context.tell(sender, answer))
+
+        context.run(ListPlaces(body.table, body.range, body.places), done)
+
+    def _find_doomed(self, sender: NodeId, body: AskDoomed) -> None:
+        def done(result: DoomedFound) -> None:
+            self._context.tell(sender, DoomedTold(ticket=body.ticket, time=result.time))
+
+        self._context.run(FindDoomed(body.range, self._context.config.lag_us), done)
 
     def _promise_horizon(self, sender: NodeId, body: PromiseHorizon) -> None:
         context = self._context

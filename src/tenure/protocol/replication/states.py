@@ -9,7 +9,9 @@ a state that says something else there was told before the seal, and the tombsto
 be gone by now. So that part is ignored. And a row that was *adopted* was settled by its owner: what
 former owners wrote, and adoption did not find, must never come up again (R21). So a state says by
 which adoption it is. Of an earlier one only what the present owner wrote itself counts; a later one
-replaces what former owners wrote, and for that it must be of the whole row.
+replaces what former owners wrote, and for that it must be of the whole row. What an adoption has
+settled it says whatever the horizon: who adopted the row without knowing of a seal has all the
+same what was sealed, and nobody else may say so any more.
 """
 
 from collections.abc import Sequence
@@ -49,8 +51,8 @@ class RowState(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     def is_known_to_count(self, entry: bytes, adoption: tuple[int, int], sealed: int) -> bool:
         """Whether what this says in `entry` counts for a row of this adoption and horizon."""
         version = version_of(entry)
-        if self.adoption < adoption and version.number < adoption[0]:
-            return False
+        if version.number < adoption[0]:
+            return self.adoption >= adoption
         return self.sealed >= sealed or version.time > sealed
 
 

@@ -82,6 +82,43 @@ class ListKeys(msgspec.Struct, frozen=True):
     reverse: bool
 
 
+class FollowRanges(msgspec.Struct, frozen=True):
+    """Have the sums of these ranges, and of no others."""
+
+    ranges: tuple[KeyRange, ...]
+
+
+class BuildSums(msgspec.Struct, frozen=True):
+    """Count some rows that are not in the sums yet."""
+
+
+class ReadSums(msgspec.Struct, frozen=True):
+    """The sums of a range, or the inner ones of one."""
+
+    table: str
+    range: KeyRange
+    place: int | None = None
+
+
+class ListPlaces(msgspec.Struct, frozen=True):
+    """Which rows there are in some inner sums of a range."""
+
+    table: str
+    range: KeyRange
+    places: tuple[int, ...]
+
+
+class FindDoomed(msgspec.Struct, frozen=True):
+    """The newest thing in a range that was deleted so long ago, in microseconds, or earlier."""
+
+    range: KeyRange
+    lag_us: int
+
+
+class SweepSome(msgspec.Struct, frozen=True):
+    """Remove some of what was deleted, and is sealed."""
+
+
 class RaisePromised(msgspec.Struct, frozen=True):
     """Take no writes any more in a range that are not above a time."""
 
@@ -143,6 +180,12 @@ Step: TypeAlias = (
     | RaiseRowFence
     | ListRows
     | ListKeys
+    | FollowRanges
+    | BuildSums
+    | ReadSums
+    | ListPlaces
+    | FindDoomed
+    | SweepSome
     | RaisePromised
     | RaiseSealed
     | WipeRange
@@ -196,6 +239,34 @@ class KeysListed(msgspec.Struct, frozen=True):
     is_all: bool
 
 
+class RangesFollowed(msgspec.Struct, frozen=True):
+    """These it is."""
+
+
+class SumsBuilt(msgspec.Struct, frozen=True):
+    """Whether all rows are counted."""
+
+    is_all: bool
+
+
+class SumsRead(msgspec.Struct, frozen=True):
+    """Packed; None where they are not built."""
+
+    sums: bytes | None
+
+
+class DoomedFound(msgspec.Struct, frozen=True):
+    """Its time; 0 where there is nothing."""
+
+    time: int
+
+
+class Swept(msgspec.Struct, frozen=True):
+    """Whether that is all."""
+
+    is_all: bool
+
+
 class HorizonRaised(msgspec.Struct, frozen=True):
     """As high as this."""
 
@@ -238,6 +309,11 @@ StepResult: TypeAlias = (
     | StateTaken
     | RowsListed
     | KeysListed
+    | RangesFollowed
+    | SumsBuilt
+    | SumsRead
+    | DoomedFound
+    | Swept
     | HorizonRaised
     | RangeWiped
     | FillingBegun

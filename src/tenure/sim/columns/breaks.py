@@ -5,16 +5,30 @@ from typing import Any
 
 import msgspec
 
+from tenure.base.instants import Instant
 from tenure.base.keys import Key
+from tenure.base.ranges import WHOLE
 from tenure.columns.node_replica import NodeReplica
 from tenure.protocol.replication.adoption import Adopting
+from tenure.protocol.replication.comparing import Comparing
+from tenure.protocol.replication.merging import StateMerge
 from tenure.protocol.replication.messages import PartsTold
 from tenure.protocol.replication.node_context import NodeContext
+from tenure.protocol.replication.records import RowRecord
 from tenure.protocol.replication.states import RowState
-from tenure.protocol.replication.steps import ApplyMutation, MutationDone
+from tenure.protocol.replication.steps import (
+    ApplyMutation,
+    HorizonRaised,
+    MutationDone,
+    RaisePromised,
+    SweepSome,
+    Swept,
+)
 from tenure.protocol.replication.versions import version_of
 from tenure.protocol.topology.records import NodeId, Replicas
 
+LAG_US = 5_000_000
+original_sweep: Callable[..., Swept] = NodeReplica.__dict__["_sweep"]
 original_apply: Callable[..., MutationDone] = NodeReplica.__dict__["_apply"]
 
 
@@ -78,6 +92,32 @@ def quorum_is_all(self: Adopting) -> bool:
     """The short way is taken where those that have answered have the same."""
     states = list(self.states.values())
     return all(state.entries == states[0].entries for state in states)
+
+
+# --- upkeep ---
+
+
+def compared_already(self: Comparing, now: Instant) -> None:
+    """Replicas are not compared."""
+    self.end(now, is_whole=True)
+
+
+def promised_nothing(self: NodeReplica, step: RaisePromised) -> HorizonRaised:
+    """A replica says that it promises, and goes on as before."""
+    del self
+    return HorizonRaised(step.time)
+
+
+def swept_by_time(self: NodeReplica, step: SweepSome) -> Swept:
+    """The sweeper looks at all that is old."""
+    self.sealed.assign(WHOLE, max(0, self._clock() - LAG_US))
+    return original_sweep(self, step)
+
+
+def known_or_not(self: StateMerge, entry: bytes, record: RowRecord, sealed: int) -> bool:
+    """A state counts below the sealed horizon as above it."""
+    del sealed
+    return self._state.is_known_to_count(entry, (record.adopted, record.attempt), 0)
 
 
 def same_whatever_the_adoption(told: PartsTold) -> tuple[Any, ...]:

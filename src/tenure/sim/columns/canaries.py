@@ -3,6 +3,8 @@
 from tenure.columns.node_replica import NodeReplica
 from tenure.protocol.replication import admission
 from tenure.protocol.replication.adoption import Adopting
+from tenure.protocol.replication.comparing import Comparing
+from tenure.protocol.replication.merging import StateMerge
 from tenure.protocol.replication.node import StoreNode
 from tenure.protocol.replication.node_context import NodeContext
 from tenure.protocol.replication.reading import Reading
@@ -45,14 +47,19 @@ CANARIES: tuple[RuleLeftOut, ...] = (
         ((admission, "may_write", breaks.always),),
     ),
     RuleLeftOut(
-        "adopted-without-writing-back",
-        "R21: what an adoption found is kept by a quorum as its state",
-        ((Adopting, "is_settled_already", breaks.always),),
-    ),
-    RuleLeftOut(
         "short-way-with-a-quorum",
         "R21: the short way is taken only where all have answered",
         ((Adopting, "is_settled_already", breaks.quorum_is_all),),
+    ),
+    RuleLeftOut(
+        "never-compared",
+        "R27: replicas are compared, and what one lacks it gets",
+        ((Comparing, "begin", breaks.compared_already),),
+    ),
+    RuleLeftOut(
+        "tombstones-by-time",
+        "R23: tombstones go when all replicas have them, and not when they are old",
+        ((NodeReplica, "_sweep", breaks.swept_by_time),),
     ),
 )
 
@@ -84,6 +91,21 @@ BY_SCHEDULE: tuple[RuleLeftOut, ...] = (
         "read-before-durable",
         "D5: a replica says only what is durable",
         ((NodeContext, "when_row_durable", breaks.row_durable_already),),
+    ),
+    RuleLeftOut(
+        "adopted-without-writing-back",
+        "R21: what an adoption found is kept by a quorum as its state",
+        ((Adopting, "is_settled_already", breaks.always),),
+    ),
+    RuleLeftOut(
+        "sealed-without-a-promise",
+        "R23: before they give what they have, replicas promise to take nothing more of that time",
+        ((NodeReplica, "_promise", breaks.promised_nothing),),
+    ),
+    RuleLeftOut(
+        "mended-below-the-seal",
+        "R12: states are ignored below the sealed horizon",
+        ((StateMerge, "_counts", breaks.known_or_not),),
     ),
 )
 """What chance would take too long to find: each has a schedule that catches it."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from random import Random
 
-from tenure.base.instants import seconds
+from tenure.base.instants import MICROSECOND_NS, seconds
 from tenure.columns.tables import table_of
 from tenure.protocol.replication.node import StoreNode
 from tenure.protocol.replication.node_events import Convicted, DelaysMeasured, NodeConfig
@@ -11,10 +11,11 @@ from tenure.protocol.topology.records import Node, NodeId, Placement, ReplicaRan
 from tenure.sim.columns.client import ClientProcess
 from tenure.sim.columns.codec import StoreCodec
 from tenure.sim.columns.disks import Disk
+from tenure.sim.columns.likeness import first_difference
 from tenure.sim.columns.processes import NodeProcess, StoreSite
 from tenure.sim.columns.strikes import FAULTS, WRONGLY_CONVICTED, StoreStrikes
 from tenure.sim.columns.trial import ColumnsTrial
-from tenure.sim.columns.workload import TABLES, StoreWorkload
+from tenure.sim.columns.workload import OWNED, PLAIN, TABLES, StoreWorkload
 from tenure.sim.kernel.checkers import InvariantChecker
 from tenure.sim.kernel.faults import DUPLICATE, FaultDice
 from tenure.sim.kernel.network import Network
@@ -26,6 +27,8 @@ from tenure.sim.kernel.world import World
 LOOKED_APART_NS = seconds(4)
 """How often a node is told which others are up."""
 CONVICTED_AFTER_NS = seconds(8)
+REPAIRED_AFTER = 3
+"""Times the patience: between two rounds of repair."""
 
 
 class ColumnsWorld(World, StoreSite):
@@ -38,6 +41,8 @@ class ColumnsWorld(World, StoreSite):
         self._silent_since: dict[tuple[str, str], int] = {}
         self._unread: set[bytes] = set()
         self._reads = False
+        lag_ns = self.random.choice((1, 4, 12)) * trial.patience_ns // 2
+        self.lag_us = lag_ns // MICROSECOND_NS
         self.heals_every_ns = trial.patience_ns
         self.phase_ns = trial.patience_ns * 6
         self.faults: FaultDice = self.dice(trial.patience_ns)
@@ -82,6 +87,8 @@ class ColumnsWorld(World, StoreSite):
             patience_ns=self.trial.patience_ns,
             spare_ns=self.trial.patience_ns // 10,
             hint_ns=2 * self.trial.patience_ns,
+            repair_ns=REPAIRED_AFTER * self.trial.patience_ns,
+            lag_us=self.lag_us,
         )
         machine = StoreNode(config, random_for(self.random))
         return NodeProcess(self, slot, clock, machine, disk)
@@ -129,7 +136,7 @@ class ColumnsWorld(World, StoreSite):
     @property
     def healing_bound_ns(self) -> int:
         """Until nobody is convicted, and every request that was under way is over."""
-        return CONVICTED_AFTER_NS + 8 * self.trial.patience_ns
+        return CONVICTED_AFTER_NS + (8 + 3 * REPAIRED_AFTER) * self.trial.patience_ns
 
     def end_faults(self) -> None:
         """Let nothing more go wrong."""
@@ -151,7 +158,13 @@ class ColumnsWorld(World, StoreSite):
         for node in self.nodes():
             if node.machine.context.down:
                 return f"{node.slot} holds {node.machine.context.down} to be down"
-        return f"{sorted(self._unread)} cannot be read" if self._unread else None
+        if self._unread:
+            return f"{sorted(self._unread)} cannot be read"
+        spared_us = 2 * self.trial.patience_ns // MICROSECOND_NS + self.trial.apart_us
+        stores = {node.disk.node: node.store for node in self.nodes()}
+        rows = [(PLAIN, key) for key in (*self.workload.rows, *self.workload.sets)]
+        rows += [(OWNED, key) for key in self.workload.owned]
+        return first_difference(self.topology, stores, rows, self.wall_us("") - spared_us)
 
 
 def first_topology(trial: ColumnsTrial, random: Random) -> Topology:

@@ -84,6 +84,7 @@ class StagedNode:
                     self.post(node_events.TopologyKept(topology))
                 case node_events.TellNode(message=message):
                     self.stage.messages.append(message)
+                    self.stage.said.append(message)
                 case node_events.AnswerClient(answer=answer):
                     self.stage.answers.append(answer)
 
@@ -94,6 +95,8 @@ class NodeStage:
     def __init__(self, count: int = 3) -> None:
         self.now = Instant(SECOND_NS)
         self.messages: list[NodeMessage] = []
+        self.said: list[NodeMessage] = []
+        """All that nodes ever said to others."""
         self.answers: list[ClientAnswer] = []
         self.topology = topology_of(count)
         self.nodes = {i + 1: StagedNode(self, i + 1, self.topology) for i in range(count)}

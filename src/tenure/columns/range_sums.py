@@ -1,0 +1,228 @@
+"""The sums of a node's ranges, kept in the batches that change them (R27).
+
+Replicas share ranges and not tables, so sums are kept by range. When the ring changes, other ranges
+come, and their sums are *built*: the records of their rows are read, in steps. What is written
+meanwhile counts at once where the building has passed it, and is read where it has not.
+
+To list the rows of some sums, each row has an entry in the table's space of places.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+from xxhash import xxh3_128_digest
+
+from tenure.base.ranges import KeyRange
+from tenure.columns.engines.contract import Entry, StorageEngine
+from tenure.protocol.replication.layout import bound
+from tenure.protocol.replication.pages import of_a_step
+from tenure.protocol.replication.records import record_of
+from tenure.protocol.replication.sums import (
+    INNER_SUMS,
+    PLACE_BYTES,
+    SUM_BYTES,
+    SUMS,
+    inner_place,
+    inner_places,
+    packed_sums,
+    place_among_sums,
+    row_print,
+)
+from tenure.protocol.topology.tables import RowKind
+
+META = "meta"
+AFTER_BYTES = 17
+"""More than any key has behind its prefix."""
+_SUM = b"range sum "
+_BUILT = b"range sums are built "
+
+
+class _Piece:
+    """A range of one table."""
+
+    def __init__(self, table: str, kind: RowKind, key_range: KeyRange) -> None:
+        self.table = table
+        self.range = key_range
+        self.lower = bound(key_range.start, kind)
+        self.upper = None if key_range.end is None else bound(key_range.end, kind)
+        named = msgspec.msgpack.encode((table, key_range))
+        self.name = xxh3_128_digest(named)
+        self.sums = [0] * SUMS
+        self.built_to: bytes | None = self.lower
+        """The position from which on nothing counts yet; None when all does."""
+
+    def has(self, at: bytes) -> bool:
+        return at >= self.lower and (self.upper is None or at < self.upper)
+
+    def key(self, place: int) -> bytes:
+        return _SUM + self.name + place.to_bytes(PLACE_BYTES)
+
+    def kept(self) -> list[Entry]:
+        """All that is on the disk of it: a sum that is missing there is nothing."""
+        named = msgspec.msgpack.encode((self.table, self.range))
+        built: Entry = META, _BUILT + self.name, named
+        sums = enumerate(self.sums)
+        entries = [(META, self.key(at), each.to_bytes(SUM_BYTES)) for at, each in sums if each]
+        return [built, *entries]
+
+
+class RangeSums:
+    """See above."""
+
+    def __init__(self, engine: StorageEngine) -> None:
+        self._engine = engine
+        self._pieces: dict[str, list[_Piece]] = {}
+        """By table, in the order of positions."""
+        self._lowers: dict[str, list[bytes]] = {}
+
+    # --- which ranges ---
+
+    def load(self, tables: Mapping[str, RowKind]) -> None:
+        """Those that are on the disk: before anything is written."""
+        pieces: dict[str, list[_Piece]] = {}
+        for kept in self._engine.get(META, self._keys(_BUILT)):
+            table, key_range = msgspec.msgpack.decode(kept or b"", type=tuple[str, KeyRange])
+            piece = _Piece(table, tables[table], key_range)
+            self._read_kept(piece)
+            pieces.setdefault(table, []).append(piece)
+        for of in pieces.values():
+            of.sort(key=_lower)
+        self._set(pieces)
+
+    def follow(self, tables: Mapping[str, RowKind], ranges: Sequence[KeyRange]) -> None:
+        """Have the sums of these ranges, and of no others."""
+        wanted = {(table, each) for table in tables for each in ranges}
+        if wanted == {(each.table, each.range) for each in self._all()}:
+            return
+        known = {(each.table, each.range): each for each in self._all()}
+        pieces: dict[str, list[_Piece]] = {}
+        for table, kind in tables.items():
+            for key_range in sorted(ranges, key=_start):
+                piece = known.pop((table, key_range), None) or _Piece(table, kind, key_range)
+                pieces.setdefault(table, []).append(piece)
+        self._set(pieces)
+        for piece in known.values():
+            self._drop(piece.name)
+
+    def _all(self) -> Iterable[_Piece]:
+        return (piece for pieces in self._pieces.values() for piece in pieces)
+
+    def _set(self, pieces: dict[str, list[_Piece]]) -> None:
+        self._pieces = pieces
+        self._lowers = {table: [each.lower for each in of] for table, of in pieces.items()}
+
+    def _read_kept(self, piece: _Piece) -> None:
+        keys = self._keys(_SUM + piece.name)
+        for key, kept in zip(keys, self._engine.get(META, keys), strict=True):
+            piece.sums[int.from_bytes(key[-PLACE_BYTES:])] = int.from_bytes(kept or b"")
+        piece.built_to = None
+
+    def _drop(self, name: bytes) -> None:
+        keys = [_BUILT + name, *self._keys(_SUM + name)]
+        self._engine.apply([(META, key, None) for key in keys])
+
+    def _keys(self, prefix: bytes) -> list[bytes]:
+        walk = self._engine.cursor(META).walk(prefix, prefix + b"\xff" * AFTER_BYTES)
+        return [key for key, _ in walk]
+
+    def build(self) -> bool:
+        """Look at some rows that were not counted yet; whether all are."""
+        piece = next((each for each in self._all() if each.built_to is not None), None)
+        if piece is None:
+            return True
+        assert piece.built_to is not None
+        walk = self._engine.cursor(f"{piece.table}/rows").walk(piece.built_to, piece.upper)
+        found, is_last = of_a_step(walk)
+        for at, kept in found:
+            piece.sums[place_among_sums(at)] ^= row_print(record_of(kept))
+        if is_last:
+            self._engine.apply(piece.kept())
+            piece.built_to = None
+        else:
+            piece.built_to = found[-1][0] + b"\0"
+        return False
+
+    # --- writing ---
+
+    def apply(self, batch: list[Entry], changes: Iterable[tuple[str, bytes, int]]) -> None:
+        """Write a batch that changes the prints of rows, together with the sums they are in."""
+        totals: dict[tuple[_Piece, int], int] = {}
+        for table, at, changed in changes:
+            piece = self._piece(table, at) if changed else None
+            if piece is not None and (piece.built_to is None or at < piece.built_to):
+                place = place_among_sums(at)
+                totals[piece, place] = totals.get((piece, place), piece.sums[place]) ^ changed
+        for (piece, place), total in totals.items():
+            if piece.built_to is None:
+                batch.append((META, piece.key(place), total.to_bytes(SUM_BYTES)))
+        self._engine.apply(batch)
+        for (piece, place), total in totals.items():
+            piece.sums[place] = total
+
+    def _piece(self, table: str, at: bytes) -> _Piece | None:
+        index = bisect_right(self._lowers.get(table, ()), at) - 1
+        if index < 0:
+            return None
+        piece = self._pieces[table][index]
+        return piece if piece.has(at) else None
+
+    # --- reading ---
+
+    def read(self, table: str, key_range: KeyRange, place: int | None = None) -> bytes | None:
+        """The sums of a range, or the inner ones of one; None where they are not built."""
+        piece = self._found(table, key_range)
+        if piece is None or piece.built_to is not None:
+            return None
+        if place is None:
+            return packed_sums(piece.sums)
+        inner = [0] * INNER_SUMS
+        places = inner_places(place)
+        for at, found in self._rows(piece, places):
+            inner[inner_place(at) - places[0]] ^= int.from_bytes(found)
+        return packed_sums(inner)
+
+    def rows(
+        self, table: str, key_range: KeyRange, places: Iterable[int]
+    ) -> list[tuple[bytes, bytes]]:
+        """The positions and prints of the rows of some inner sums."""
+        piece = self._found(table, key_range)
+        if piece is None:
+            return []
+        return [row for place in places for row in self._rows(piece, range(place, place + 1))]
+
+    def _found(self, table: str, key_range: KeyRange) -> _Piece | None:
+        pieces = self._pieces.get(table, ())
+        return next((each for each in pieces if each.range == key_range), None)
+
+    def _rows(self, piece: _Piece, places: range) -> list[tuple[bytes, bytes]]:
+        cursor = self._engine.cursor(places_space(piece.table))
+        walk = cursor.walk(_packed(places.start), _packed(places.stop))
+        positions = [at for key, _ in walk if piece.has(at := key[PLACE_BYTES:])]
+        kept = self._engine.get(f"{piece.table}/rows", positions)
+        prints = (row_print(record_of(each)).to_bytes(SUM_BYTES) for each in kept)
+        return list(zip(positions, prints, strict=True))
+
+
+def places_space(table: str) -> str:
+    """The space that lists the rows of each inner sum."""
+    return f"{table}/places"
+
+
+def place_entry(table: str, at: bytes, value: bytes | None) -> Entry:
+    """That a row is there, or not."""
+    return places_space(table), _packed(inner_place(at)) + at, value
+
+
+def _packed(place: int) -> bytes:
+    """In the order of places; what is behind the last is behind all."""
+    whole = place.to_bytes(PLACE_BYTES + 1)
+    return whole[1:] if not whole[0] else b"\xff" * (PLACE_BYTES + 1)
+
+
+def _lower(piece: _Piece) -> bytes:
+    return piece.lower
+
+
+def _start(key_range: KeyRange) -> bytes:
+    return key_range.start

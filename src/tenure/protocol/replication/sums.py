@@ -1,0 +1,68 @@
+"""Sums: how two replicas find what they have not in common without sending what they have (R27).
+
+A row has a *print*: the digest of its entries, together with its marker and its adoption, which are
+kept in its record. A range has 1,024 sums of prints, by a hash of the rows' positions, and each
+of them consists of 64 inner ones. A sum is an xor, so a write changes it without reading the rest.
+Replicas with the same sums have the same rows. Otherwise they look into the sums that differ, and
+then at the rows of the inner ones that differ.
+
+A row that is not there, or of which nothing is left, has a print of nothing.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from xxhash import xxh3_64_intdigest, xxh3_128_digest, xxh3_128_intdigest
+
+from tenure.protocol.replication.records import NOTHING, RowRecord
+
+SUMS = 1_024
+INNER_SUMS = 64
+SUM_BYTES = 16
+PLACE_BYTES = 2
+_INNER_BITS = 6
+assert 1 << _INNER_BITS == INNER_SUMS
+
+
+def row_print(record: RowRecord) -> int:
+    """The same for replicas that have the same of a row."""
+    found = int.from_bytes(record.digest)
+    if record.marker == NOTHING and not record.adopted:
+        return found
+    told = b"".join((record.marker, record.adopted.to_bytes(8), record.attempt.to_bytes(8), b"row"))
+    return found ^ xxh3_128_intdigest(told)
+
+
+def place_among_sums(at: bytes) -> int:
+    """The sum that the row at a position is in."""
+    return xxh3_64_intdigest(at) % SUMS
+
+
+def inner_place(at: bytes) -> int:
+    """The inner sum that the row at a position is in: those of one sum follow each other."""
+    found = xxh3_64_intdigest(at)
+    return (found % SUMS) << _INNER_BITS | (found // SUMS) % INNER_SUMS
+
+
+def inner_places(place: int) -> range:
+    """The inner sums of one sum."""
+    return range(place << _INNER_BITS, (place + 1) << _INNER_BITS)
+
+
+def packed_sums(sums: Sequence[int]) -> bytes:
+    """Sums as they are sent."""
+    return b"".join(each.to_bytes(SUM_BYTES) for each in sums)
+
+
+def digest_of_sums(packed: bytes) -> bytes:
+    """What is sent first."""
+    return xxh3_128_digest(packed)
+
+
+def differing(one: bytes, other: bytes) -> Iterator[int]:
+    """Where packed sums are not the same."""
+    ends = range(SUM_BYTES, min(len(one), len(other)) + 1, SUM_BYTES)
+    return (
+        place
+        for place, end in enumerate(ends)
+        if one[end - SUM_BYTES : end] != other[end - SUM_BYTES : end]
+    )

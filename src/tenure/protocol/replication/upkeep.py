@@ -1,0 +1,150 @@
+"""Upkeep: what a node does by itself, round by round, so that replicas become and stay the same.
+
+In each round it has the sums of its ranges, sweeps what may go, and then looks after the ranges of
+which it is the first replica that is up: see `RangeUpkeep`. One range comes after the other, and
+one comparison runs at a time: requests come first.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import msgspec
+
+from tenure.base.instants import FAR_FUTURE, Instant
+from tenure.base.ranges import KeyRange
+from tenure.protocol.replication.node_context import NodeContext
+from tenure.protocol.replication.sealing import RangeUpkeep
+from tenure.protocol.replication.steps import (
+    BuildSums,
+    FollowRanges,
+    RangesFollowed,
+    SumsBuilt,
+    SweepSome,
+    Swept,
+)
+from tenure.protocol.topology.records import NodeId, Replicas
+
+BUSY = 0.5
+"""Above this share of the requests that there may be, a round waits."""
+
+
+class RangeReport(msgspec.Struct, frozen=True, kw_only=True):
+    """How a range is that this node looks after."""
+
+    range: KeyRange
+    compared_at: Instant | None = None
+    """When it was last compared with all that were up."""
+    sealed_at: Instant | None = None
+    differing: int = 0
+    """Rows that were not the same at that time."""
+    bytes: int = 0
+    """That were sent for it, rows apart."""
+    held_back_by: tuple[NodeId, ...] = ()
+    """Replicas that are down, or did not answer: nothing is sealed without them."""
+
+
+class Upkeep:
+    """See above."""
+
+    def __init__(self, context: NodeContext, random: Random) -> None:
+        self._context = context
+        self._random = random
+        self._ranges: deque[Replicas] = deque()
+        self._work: RangeUpkeep | None = None
+        self._version = 0
+        """Of the topology by which the round runs."""
+        self._began = Instant(0)
+        self.wake_at = FAR_FUTURE
+        self.reports: dict[KeyRange, RangeReport] = {}
+
+    def start(self, now: Instant) -> None:
+        """The first round comes soon, and not at once: nodes start together."""
+        every_ns = self._context.config.repair_ns
+        self._wake(Instant(now + round(every_ns * (0.1 + 0.4 * self._random.random()))))
+
+    def _wake(self, at: Instant) -> None:
+        self.wake_at = at
+        self._context.wake(self, at)
+
+    def advance(self, now: Instant) -> None:
+        """Begin a round; or give up one that the ring has changed under."""
+        context = self._context
+        if self._work is not None:
+            if context.topology.version == self._version:
+                self._wake(Instant(now + context.config.repair_ns))
+                return
+            self._work.end(now)
+            self._work = None
+        self._began, self._version = now, context.topology.version
+        self._wake(Instant(now + context.config.repair_ns))
+        if context.under_way < context.config.most_requests * BUSY:
+            own = [each for each in context.topology.kept_by(context.node) if self._has(each)]
+            step = FollowRanges(tuple(each.range for each in own))
+            self._run(step, lambda _: self._build())
+
+    def _has(self, replicas: Replicas) -> bool:
+        """Whether this node takes part in requests for the range, so that its rows are counted."""
+        return self._context.node in replicas.everyone
+
+    def _run(self, step: Any, then: Callable[[Any], None]) -> None:  # noqa: ANN401 - any step
+        version = self._version
+
+        def done(result: RangesFollowed | SumsBuilt | Swept) -> None:
+            if self._version == version == self._context.topology.version:
+                then(result)
+
+        self._context.run(step, done)
+
+    def _build(self) -> None:
+        def built(result: SumsBuilt) -> None:
+            if result.is_all:
+                self._sweep()
+            else:
+                self._build()
+
+        self._run(BuildSums(), built)
+
+    def _sweep(self) -> None:
+        def swept(result: Swept) -> None:
+            if result.is_all:
+                self._look_after()
+            else:
+                self._sweep()
+
+        self._run(SweepSome(), swept)
+
+    # --- ranges ---
+
+    def _look_after(self) -> None:
+        context = self._context
+        own = [each for each in context.topology.kept_by(context.node) if self._leads(each)]
+        self._ranges = deque(own)
+        of_these = {each.range for each in own}
+        self.reports = {at: each for at, each in self.reports.items() if at in of_these}
+        self._next(context.now)
+
+    def _leads(self, replicas: Replicas) -> bool:
+        up = (node for node in replicas.old if node not in self._context.down)
+        return next(up, None) == self._context.node
+
+    def _next(self, now: Instant) -> None:
+        self._work = None
+        if not self._ranges or self._context.topology.version != self._version:
+            return
+        replicas = self._ranges.popleft()
+        self._work = RangeUpkeep(self._context, replicas, self._on_done)
+        self._work.begin(now)
+
+    def _on_done(self, now: Instant, work: RangeUpkeep) -> None:
+        before = self.reports.get(work.range) or RangeReport(range=work.range)
+        self.reports[work.range] = RangeReport(
+            range=work.range,
+            compared_at=now if work.is_compared else before.compared_at,
+            sealed_at=now if work.is_sealed else before.sealed_at,
+            differing=work.differing,
+            bytes=work.bytes,
+            held_back_by=work.held_back_by,
+        )
+        self._next(now)

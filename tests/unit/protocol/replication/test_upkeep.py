@@ -1,0 +1,202 @@
+"""What replicas do by themselves: they become the same, and what was deleted goes for good."""
+
+import pytest
+
+from tenure.base.ranges import WHOLE
+from tenure.columns.node_replica import NodeReplica
+from tenure.protocol.replication.admission import Attempt, Late
+from tenure.protocol.replication.cells import cell_of
+from tenure.protocol.replication.edits import Edit
+from tenure.protocol.replication.messages import (
+    AskSums,
+    MergeState,
+    NodeBody,
+    NodeMessage,
+    NotWritten,
+    PromiseHorizon,
+    SealHorizon,
+    WriteRow,
+)
+from tenure.protocol.replication.node_events import Convicted
+from tenure.protocol.replication.states import RowState, merged
+from tenure.protocol.replication.steps import ReadState, StateRead
+from tenure.protocol.replication.versions import Version
+from tests.unit.protocol.replication.stage_of_nodes import EPOCH_US, NodeStage
+from tests.unit.protocol.replication.test_schedules import write
+
+ROUND_SECONDS = 61
+LAG_SECONDS = 600
+
+
+def put(
+    stage: NodeStage, nodes: tuple[int, ...], key: bytes, time: int, value: bytes | None
+) -> None:
+    """Have these nodes alone hear of a write, of which nobody keeps a hint."""
+    edit = Edit("names", None, b"a", value)
+    version = Version(0, EPOCH_US + time)
+    asked = WriteRow(request=1, table="plain", key=key, edits=(edit,), attempt=Attempt(version))
+    stage.ask(nodes[0], asked)
+    stage.deliver(*nodes)
+    stage.messages.clear()
+    hints = stage.nodes[nodes[0]].machine.coordinator.hints
+    stage.wait(6)
+    stage.nodes[nodes[0]].machine.coordinator.hints = type(hints)(
+        stage.nodes[nodes[0]].machine.context
+    )
+
+
+def entries(store: NodeReplica, key: bytes) -> tuple[object, ...]:
+    result, _ = store.run(ReadState("plain", key))
+    assert isinstance(result, StateRead)
+    return result.state.entries
+
+
+def rounds(stage: NodeStage, count: int = 1) -> list[NodeMessage]:
+    """Let so many rounds pass; all that was said."""
+    before = len(stage.said)
+    for _ in range(count * 12):
+        stage.wait(ROUND_SECONDS / 12)
+        stage.deliver()
+    return stage.said[before:]
+
+
+def bodies(said: list[NodeMessage], kind: type) -> list[NodeMessage]:
+    return [each for each in said if isinstance(each.body, kind)]
+
+
+def test_equal_replicas_say_little() -> None:
+    stage = NodeStage()
+    for number in range(50):
+        put(stage, (1, 2, 3), b"%d" % number, number + 1, b"x")
+    rounds(stage)
+    said = rounds(stage)
+    assert bodies(said, AskSums)
+    assert not bodies(said, MergeState)
+    assert sum(len(str(each.body)) for each in said) < 10_000
+
+
+def test_what_one_replica_missed_it_gets() -> None:
+    stage = NodeStage()
+    put(stage, (1, 2, 3), b"old", 1, b"x")
+    put(stage, (1, 2), b"k", 2, b"x")
+    put(stage, (2, 3), b"l", 3, b"x")
+    put(stage, (3, 1), b"m", 4, None)
+    rounds(stage, 2)
+    for key in (b"old", b"k", b"l", b"m"):
+        found = {entries(node.store, key) for node in stage.nodes.values()}
+        assert len(found) == 1, key
+        assert all(found)
+    assert not bodies(rounds(stage), MergeState)
+
+
+def test_a_row_marker_is_repaired_too() -> None:
+    stage = NodeStage()
+    put(stage, (1, 2, 3), b"k", 1, b"x")
+    asked = WriteRow(
+        request=1,
+        table="plain",
+        key=b"k",
+        edits=(Edit(),),
+        attempt=Attempt(Version(0, EPOCH_US + 5)),
+    )
+    stage.ask(1, asked)
+    stage.deliver(1, 2)
+    stage.messages.clear()
+    rounds(stage, 2)
+    states = [node.store.run(ReadState("plain", b"k"))[0] for node in stage.nodes.values()]
+    markers = {each.state.marker for each in states if isinstance(each, StateRead)}
+    assert markers == {Version(0, EPOCH_US + 5).packed()}
+
+
+def test_a_tombstone_goes_when_all_have_it_and_it_is_old() -> None:
+    stage = NodeStage()
+    put(stage, (1, 2, 3), b"k", 1, b"x")
+    put(stage, (1, 2), b"k", 2, None)
+    rounds(stage)
+    assert all(entries(node.store, b"k") for node in stage.nodes.values())
+    rounds(stage, 12)
+    assert not any(entries(node.store, b"k") for node in stage.nodes.values())
+    late = WriteRow(
+        request=9,
+        table="plain",
+        key=b"k",
+        edits=(Edit("names", None, b"a", b"late"),),
+        attempt=Attempt(Version(0, EPOCH_US + 2), "repeat"),
+    )
+    stage.ask(2, late)
+    stage.deliver()
+    answer = stage.answers[-1]
+    assert isinstance(answer, NotWritten)
+    assert isinstance(answer.refused, Late)
+
+
+def test_a_replica_that_is_down_holds_a_seal_back_and_is_named() -> None:
+    stage = NodeStage()
+    put(stage, (1, 2, 3), b"k", 1, None)
+    for node in (1, 2):
+        stage.nodes[node].post(Convicted((3,)))
+    said = rounds(stage, 13)
+    assert not bodies(said, SealHorizon)
+    assert all(entries(node.store, b"k") for node in stage.nodes.values())
+    [report] = stage.nodes[1].machine.upkeep.reports.values()
+    assert report.held_back_by == (3,)
+    assert report.compared_at is not None
+
+
+@pytest.mark.parametrize("silent", [2, 3])
+def test_a_replica_that_is_silent_holds_a_seal_back(silent: int) -> None:
+    stage = NodeStage()
+    put(stage, (1, 2, 3), b"k", 1, None)
+    for _ in range(13 * 12):
+        stage.wait(ROUND_SECONDS / 12)
+        while stage.messages:
+            stage.lose(silent)
+            stage.deliver()
+    assert all(entries(node.store, b"k") for node in stage.nodes.values())
+    rounds(stage, 3)
+    assert not any(entries(node.store, b"k") for node in stage.nodes.values())
+
+
+def tell(stage: NodeStage, sender: int, receiver: int, body: NodeBody) -> None:
+    """Have a node say something to another."""
+    stage.nodes[sender].machine.context.tell(receiver, body)
+    stage.nodes[sender].advance()
+    stage.deliver()
+
+
+def test_from_its_promise_on_a_replica_takes_no_write_of_that_time() -> None:
+    stage = NodeStage()
+    put(stage, (1, 2, 3), b"k", 5, b"x")
+    for node in (1, 2, 3):
+        tell(stage, 1, node, PromiseHorizon(ticket=1, range=WHOLE, time=EPOCH_US + 3))
+    late = write(1, b"late", 3, first=False)
+    stage.ask(2, late)
+    stage.deliver()
+    assert stage.answers[-1] == NotWritten(request=1, refused=Late(EPOCH_US + 3))
+
+
+def test_a_mend_from_before_a_seal_is_ignored() -> None:
+    stage = NodeStage()
+    put(stage, (1, 2, 3), b"k", 1, b"x")
+    before, _ = stage.nodes[1].store.run(ReadState("plain", b"k"))
+    assert isinstance(before, StateRead)
+    put(stage, (1, 2, 3), b"k", 2, None)
+    rounds(stage, 12)
+    assert not any(entries(node.store, b"k") for node in stage.nodes.values())
+    for node in (2, 3):
+        tell(stage, 1, node, MergeState(ticket=1, table="plain", key=b"k", state=before.state))
+    assert not any(entries(node.store, b"k") for node in stage.nodes.values())
+
+
+def test_what_an_adoption_settled_counts_where_a_seal_was_not_heard_of() -> None:
+    sealed = RowState(
+        entries=(("names", b"\2a", cell(5, 10)),), adopted=7, attempt=2, sealed=20, is_whole=True
+    )
+    adopted = RowState(
+        entries=(("names", b"\2a", cell(5, 10)),), adopted=8, attempt=1, sealed=0, is_whole=True
+    )
+    assert merged([sealed, adopted]).entries == adopted.entries
+
+
+def cell(number: int, time: int) -> bytes:
+    return cell_of(Version(number, time).packed(), b"x")
