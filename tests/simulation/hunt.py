@@ -11,9 +11,9 @@ and for each canary the mix of faults by which it is found soon.
 import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from itertools import product
 from multiprocessing import get_context
-from multiprocessing.pool import Pool
 from typing import Any, NamedTuple
 
 from tenure.sim.entity import canaries as of_entities
@@ -116,7 +116,7 @@ def hunt_soon(tier: str, name: str) -> Hunt:
 def short(tiers: Sequence[str]) -> int:
     """Hunt each once; 0 if all were caught and no twin was."""
     tasks = [(tier, name) for tier in tiers for name in TIERS[tier].names]
-    with get_context("spawn").Pool() as pool:
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         hunts = show(pool, hunt_soon, tasks)
     missed = [each.name for each in hunts if each.caught is None]
     print(f"\n{len(missed)} of {len(hunts)} not caught{': ' if missed else ''}{', '.join(missed)}")
@@ -131,7 +131,7 @@ def whole(tiers: Sequence[str], names: Sequence[str]) -> int:
         for name, first in product(names or TIERS[tier].names, FIRST_SEEDS)
     ]
     print(f"{'canary':<38}{'seed':>6}{'hours':>7}  caught by")
-    with get_context("spawn").Pool() as pool:
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         hunts = show(pool, hunt, tasks)
         print("\nthe unbroken twin, on the same seeds:")
         longest = {
@@ -148,12 +148,18 @@ def whole(tiers: Sequence[str], names: Sequence[str]) -> int:
     return int(bool(missed or broken))
 
 
-def show(pool: Pool, work: Callable[..., Hunt], tasks: Iterable[tuple[Any, ...]]) -> list[Hunt]:
-    """Do the tasks on all cores, telling what came of each as soon as those before it are told."""
-    jobs = [pool.apply_async(work, task) for task in tasks]
+def show(
+    pool: ProcessPoolExecutor, work: Callable[..., Hunt], tasks: Iterable[tuple[Any, ...]]
+) -> list[Hunt]:
+    """Do the tasks on all cores, telling what came of each as soon as those before it are told.
+
+    Raises BrokenProcessPool where a process is killed: multiprocessing's own pool would wait for
+    ever for what that one had to do.
+    """
+    jobs = [pool.submit(work, *task) for task in tasks]
     done = []
     for job in jobs:
-        each: Hunt = job.get()
+        each = job.result()
         done.append(each)
         said = (each.caught or "-")[:SHOWN]
         print(f"{each.tier} {each.name:<32}{each.first:>6}{each.seeds:>7}  {said}", flush=True)
