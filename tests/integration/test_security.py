@@ -17,7 +17,7 @@ from tests.certificates import Authority
 from tests.integration.processes import command, manager
 from tests.patience import DEADLINE_SECONDS
 
-OWNER, LOOKUP, VIEWER, ADMIN, NODE = AccessRole
+OWNER, LOOKUP, VIEWER, ADMIN, NODE, STORE = AccessRole
 
 
 class Guarded:

@@ -52,6 +52,8 @@ class NodeOptions:
     "The rack that it is in."
     datacentre: str = "datacentre"
     "The data centre that it is in."
+    tokens: Path | None = None
+    "The file of tokens: whoever connects must show one of the role store, node or admin."
     insecure: Flag = False
     "Listen on an address that other machines reach, and trust everybody there."
 
@@ -82,12 +84,15 @@ def node(
 def settings_of(options: NodeOptions, credentials: Credentials) -> NodeSettings:
     """What is meant. Raises ConfigurationError."""
     is_safe = is_loopback(options.host) or options.insecure
-    if not is_safe and not (credentials.mutual and credentials.listens_with_tls):
+    if credentials.listens_with_tls and (credentials.mutual or options.tokens is not None):
+        is_safe = True
+    if not is_safe:
         raise ConfigurationError(
             f"{options.host} can be reached from other machines, and whoever reaches a node can "
             "read and write everything: give it certificates and demand them of others "
-            "(TENURE_CERT, TENURE_KEY, TENURE_CA, TENURE_MUTUAL_TLS=1), listen on 127.0.0.1, or "
-            "say with --insecure that everybody on that network is trusted"
+            "(TENURE_CERT, TENURE_KEY, TENURE_CA, TENURE_MUTUAL_TLS=1), or a certificate and a "
+            "file of tokens (--tokens), listen on 127.0.0.1, or say with --insecure that everybody "
+            "on that network is trusted"
         )
     if options.host in ("0.0.0.0", "::") and not options.advertise:  # noqa: S104 - it is refused
         raise ConfigurationError(
@@ -99,6 +104,7 @@ def settings_of(options: NodeOptions, credentials: Credentials) -> NodeSettings:
         cluster=options.cluster,
         data=options.data.expanduser(),
         secret=options.secret.expanduser(),
+        tokens=None if options.tokens is None else options.tokens.expanduser(),
         managers=tuple(managers),
         seeds=seeds_of(options.seeds, options.seeds_file),
         host=options.host,

@@ -34,7 +34,7 @@ def new(
     ----------
     role
         owner or lookup, of one pool; viewer, who reads everything; node, of a cluster of the
-        store; admin, who may do everything.
+        store; store, who reads and writes rows at nodes; admin, who may do everything.
     pool
         The pool of an owner or a lookup.
     note

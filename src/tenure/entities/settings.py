@@ -42,7 +42,8 @@ class EntitySettings:
         self._make_store = None if store is None else store_for(store)
         self.settle = checked_seconds("settle", settle)
         self.drain = checked_drain(drain)
-        self.listen = checked_listen(listen, address, insecure=insecure)
+        is_safe = insecure or (environment or environment_here()).credentials.mutual
+        self.listen = checked_listen(listen, address, insecure=is_safe)
         self.address = None if address is None else checked_address(address)
         self._insecure = insecure
         self._on_loss = on_loss

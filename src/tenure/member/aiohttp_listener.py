@@ -20,6 +20,7 @@ from tenure.member.asgi import RELAYED, Relayed
 from tenure.member.exchange import IS_PRIVATE
 from tenure.member.listener import BACKLOG, CLOSE_SECONDS, url_of
 from tenure.member.member import PROBE
+from tenure.transport.credentials import Credentials
 
 RELAYED_NAME = RELAYED.decode()
 
@@ -27,10 +28,17 @@ RELAYED_NAME = RELAYED.decode()
 class AiohttpListener:
     """Serves an aiohttp application at a socket of its own, in the running event loop."""
 
-    def __init__(self, app: web.Application, listening: socket, name: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        app: web.Application,
+        listening: socket,
+        name: Callable[[], str],
+        credentials: Credentials,
+    ) -> None:
         self._app = app
         self._listening = listening
-        self.url = url_of(listening)
+        self._credentials = credentials
+        self.url = url_of(listening, credentials.scheme)
         self._name = name
         self._runner: web.ServerRunner | None = None
 
@@ -44,7 +52,8 @@ class AiohttpListener:
         )
         runner = self._runner = web.ServerRunner(server, shutdown_timeout=CLOSE_SECONDS)
         await runner.setup()
-        await web.SockSite(runner, self._listening, backlog=BACKLOG).start()
+        tls = self._credentials.for_listening()
+        await web.SockSite(runner, self._listening, ssl_context=tls, backlog=BACKLOG).start()
 
     async def stop(self) -> None:
         """Answer what has begun, and close. A second time does nothing."""

@@ -12,6 +12,7 @@ from aiohttp import ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
 from tenure.member.asgi import App
 from tenure.member.forwarding import KEEP_ALIVE_SECONDS, Forwarding, KeptConnections
 from tenure.member.listener import MemberListener, OwnListener
+from tenure.transport.credentials import Credentials
 
 ADDED_BY_AIOHTTP = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 """What it would add to requests that do not have it, and is not to add to what is relayed."""
@@ -20,7 +21,7 @@ ADDED_BY_AIOHTTP = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 class MemberEnvironment(Protocol):
     """Where a member listens, and how it reaches the others."""
 
-    def listener(self, app: App, listen: str) -> MemberListener:
+    def listener(self, app: App, listen: str, credentials: Credentials) -> MemberListener:
         """Serves `app`, once it is started, at "HOST:PORT". Raises ConfigurationError if it cannot
         listen there.
         """
@@ -30,7 +31,7 @@ class MemberEnvironment(Protocol):
         """With which the member relays WebSockets, and asks its own listener."""
         ...
 
-    def forwarding(self) -> Forwarding:
+    def forwarding(self, credentials: Credentials) -> Forwarding:
         """With which the member relays requests."""
         ...
 
@@ -38,9 +39,9 @@ class MemberEnvironment(Protocol):
 class NetworkOfMembers:
     """Sockets."""
 
-    def listener(self, app: App, listen: str) -> MemberListener:
+    def listener(self, app: App, listen: str, credentials: Credentials) -> MemberListener:
         """See `MemberEnvironment`."""
-        return OwnListener(app, listen)
+        return OwnListener(app, listen, credentials)
 
     def session(self) -> ClientSession:
         """See `MemberEnvironment`."""
@@ -52,9 +53,9 @@ class NetworkOfMembers:
             timeout=ClientTimeout(total=None),
         )
 
-    def forwarding(self) -> Forwarding:
+    def forwarding(self, credentials: Credentials) -> Forwarding:
         """See `MemberEnvironment`."""
-        return KeptConnections()
+        return KeptConnections(credentials)
 
 
 MEMBERS: ContextVar[MemberEnvironment | None] = ContextVar("tenure.member", default=None)

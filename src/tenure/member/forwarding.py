@@ -16,6 +16,7 @@ from typing import Protocol, cast
 from tenure.member.asgi import RawHeaders
 from tenure.member.forwarded_answer import CONTENT_LENGTH, END_OF_HEAD, ForwardedAnswer
 from tenure.routing.router import Origin
+from tenure.transport.credentials import NOTHING, Credentials
 
 KEEP_ALIVE_SECONDS = 4.0
 """Less than the listener keeps an idle connection (5 s): it is not closed while it is chosen."""
@@ -69,7 +70,8 @@ class Forwarding(Protocol):
 class KeptConnections:
     """See `Forwarding`. In one event loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, credentials: Credentials = NOTHING) -> None:
+        self._credentials = credentials
         self._idle: dict[str, list[KeptConnection]] = {}
         self._busy: set[KeptConnection] = set()
 
@@ -114,10 +116,10 @@ class KeptConnections:
 
     async def _connected(self, origin: Origin) -> "KeptConnection":
         loop = asyncio.get_running_loop()
-        is_secure = True if origin.scheme == "https" else None
+        tls = self._credentials.to(f"{origin.scheme}://{origin.authority}")
         try:
             _, connection = await loop.create_connection(
-                lambda: KeptConnection(origin.authority), origin.host, origin.port, ssl=is_secure
+                lambda: KeptConnection(origin.authority), origin.host, origin.port, ssl=tls
             )
         except OSError as error:
             raise NotConnected(f"no connection to {origin.authority}: {error}") from None

@@ -14,6 +14,7 @@ from tenure.base.hosts import is_every_address, is_loopback
 from tenure.client.arguments import LAST_PORT
 from tenure.errors import ConfigurationError
 from tenure.member.asgi import App
+from tenure.transport.credentials import NOTHING, Credentials
 
 if TYPE_CHECKING:
     from uvicorn import Server
@@ -24,7 +25,10 @@ CLOSE_SECONDS = 5.0
 
 
 def checked_listen(given: object, address: str | None, *, insecure: bool) -> str:
-    """Where a member listens for the others. Raises ConfigurationError if it cannot."""
+    """Where a member listens for the others; `insecure` where strangers cannot come, or may.
+
+    Raises ConfigurationError if it cannot listen there.
+    """
     host, _, port = given.rpartition(":") if isinstance(given, str) else ("", "", "")
     if not (host and port.isdecimal() and int(port) <= LAST_PORT):
         raise ConfigurationError(
@@ -39,10 +43,11 @@ def checked_listen(given: object, address: str | None, *, insecure: bool) -> str
         )
     if not insecure and not is_loopback(host):
         raise ConfigurationError(
-            f"a member listens on {host}, which other machines reach, and what is relayed has no "
-            "TLS yet: whoever is on the way reads it, and can pretend to be a "
-            'member. Listen on loopback with listen="127.0.0.1:0", or say with insecure=True that '
-            "everybody on that network is trusted"
+            f"a member listens on {host}, which other machines reach, and whoever connects can "
+            "pretend to be a member: give it certificates and demand them of others, with "
+            "credentials=Credentials(ca=..., cert=..., key=..., mutual=True), listen on loopback "
+            'with listen="127.0.0.1:0", or say with insecure=True that everybody on that network '
+            "is trusted"
         )
     return str(given)
 
@@ -66,10 +71,10 @@ def bound(listen: str) -> socket.socket:
     return found
 
 
-def url_of(listening: socket.socket) -> str:
+def url_of(listening: socket.socket, scheme: str) -> str:
     """Where it is reached."""
     host, port = listening.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 class MemberListener(Protocol):
@@ -84,14 +89,16 @@ class MemberListener(Protocol):
 
 
 class OwnListener:
-    """Serves `app` at a socket of its own, in the running event loop.
+    """Serves `app` at a socket of its own, in the running event loop: with TLS, where `credentials`
+    have a certificate.
 
     Raises ConfigurationError if it cannot listen there.
     """
 
-    def __init__(self, app: App, listen: str) -> None:
+    def __init__(self, app: App, listen: str, credentials: Credentials = NOTHING) -> None:
         self._listening = bound(listen)
-        self.url = url_of(self._listening)
+        self._credentials = credentials
+        self.url = url_of(self._listening, credentials.scheme)
         self._server = _server(app)
         self._running: asyncio.Task[None] | None = None
 
@@ -100,6 +107,7 @@ class OwnListener:
         # What `Server.serve` does, but for the signals: these are the shared server's.
         config = self._server.config
         config.load()
+        config.ssl = self._credentials.for_listening()  # it knows only files that never change
         _log_no_access(config)
         self._server.lifespan = config.lifespan_class(config)
         await self._server.startup(sockets=[self._listening])

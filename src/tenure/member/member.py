@@ -17,6 +17,7 @@ from aiohttp import ClientSession
 
 from tenure.base.keys import PoolKind, UserKey
 from tenure.client.arguments import checked_address, checked_drain, checked_name
+from tenure.client.environment import environment_here
 from tenure.client.hand_off.handler import HandOffHandler
 from tenure.client.lease import Lease
 from tenure.client.lookup import Lookup, OnChange
@@ -28,6 +29,7 @@ from tenure.member.asgi import App, Receive, Scope, Send, respond
 from tenure.member.environment import member_environment
 from tenure.member.forwarding import Forwarding
 from tenure.member.listener import MemberListener, bound, checked_listen
+from tenure.transport.credentials import Credentials
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -72,11 +74,12 @@ class Member:
 
     `managers` are given as to Owner. `listen` ("HOST:PORT") is where the other members reach it: by
     default a free port on loopback, for servers whose processes are all on one machine. Where other
-    machines reach it, `insecure` must say that everybody there is trusted, and `address` is its URL
-    if that is another than where it listens. `drain` is for how many seconds it hands over when it
-    leaves. `on_loss` and all other options are those of Lookup and Owner. `watchdog` is 10 seconds
-    unless given: it asks the member's own listener, so a member that does not serve loses its
-    leases.
+    machines reach it, its `credentials` must be mutual TLS, or `insecure` must say that everybody
+    there is trusted; `address` is its URL if that is another than where it listens. Without
+    `credentials`, those that the environment names are taken. `drain` is for how many seconds it
+    hands over when it leaves. `on_loss` and all other options are those of Lookup and Owner.
+    `watchdog` is 10 seconds unless given: it asks the member's own listener, so a member that does
+    not serve loses its leases.
 
     Enter it with the application: `FastAPI(lifespan=member.lifespan)`,
     `async with member.serving(app)` for any ASGI application, or, with aiohttp's servers,
@@ -94,11 +97,14 @@ class Member:
         insecure: bool = False,
         drain: float = DRAIN_SECONDS,
         on_loss: OnRanges | None = None,
+        credentials: Credentials | None = None,
         **options: Unpack[MemberOptions],
     ) -> None:
         self.pool = checked_name("pool", pool)
         self._managers = managers
-        self._listen = checked_listen(listen, address, insecure=insecure)
+        self.credentials = environment_here(credentials).credentials
+        is_safe = insecure or self.credentials.mutual
+        self._listen = checked_listen(listen, address, insecure=is_safe)
         self._address = None if address is None else checked_address(address)
         self._drain = checked_drain(drain)
         self._on_loss = on_loss
@@ -197,7 +203,8 @@ class Member:
         Leaving hands everything over, and serves it until that is done; see `Owner.close`.
         """
         listener = member_environment().listener
-        async with self._entered(lambda: listener(self._own_door(app), self._listen)):
+        door = self._own_door(app)
+        async with self._entered(lambda: listener(door, self._listen, self.credentials)):
             yield self
 
     async def cleanup_ctx(self, app: "web.Application") -> AsyncIterator[None]:
@@ -207,7 +214,7 @@ class Member:
 
         watch_answers(app)
         async with self._entered(
-            lambda: AiohttpListener(app, bound(self._listen), self._shown_name)
+            lambda: AiohttpListener(app, bound(self._listen), self._shown_name, self.credentials)
         ):
             yield
 
@@ -223,12 +230,18 @@ class Member:
             listener = self._listener = listen()
             stack.push_async_callback(listener.stop)
             address = self._address or listener.url
-            lookup = Lookup(self._managers, pool=self.pool, on_loss=self._on_loss)
+            lookup = Lookup(
+                self._managers,
+                pool=self.pool,
+                on_loss=self._on_loss,
+                credentials=self.credentials,
+            )
             owner = Owner(
                 self._managers,
                 pool=self.pool,
                 address=address,
                 lookup=lookup,
+                credentials=self.credentials,
                 probe=self._probe if self._options["watchdog"] else None,
                 **self._options,
             )
@@ -237,7 +250,7 @@ class Member:
             await listener.start()
             around = member_environment()
             self._session = await stack.enter_async_context(around.session())
-            self._forwarding = around.forwarding()
+            self._forwarding = around.forwarding(self.credentials)
             stack.callback(self._forwarding.close)
             await stack.enter_async_context(owner)  # which creates the pool, where there is none
             await stack.enter_async_context(lookup)
@@ -256,7 +269,8 @@ class Member:
     async def _probe(self) -> None:
         """Ask its own listener who is there. Raises where another process answers, or nobody."""
         name = self.owner.name
-        async with self.session.get(self.owner.address + PROBE) as response:
+        url = self.owner.address + PROBE
+        async with self.session.get(url, ssl=self.credentials.to(url) or True) as response:
             found = await response.text()
         if found != name:
             raise ConfigurationError(

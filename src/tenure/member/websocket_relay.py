@@ -95,8 +95,10 @@ async def opened_at(
     limit = router.limit_of(wanted, address, None)
     try:
         with limit:
+            url = f"{origin.scheme}://{origin.authority}"
             return await member.session.ws_connect(
-                URL(f"{origin.scheme}://{origin.authority}{target}", encoded=True),
+                URL(url + target, encoded=True),
+                ssl=member.credentials.to(url) or True,
                 headers=headers,
                 protocols=[each.strip() for each in protocols if each.strip()],
                 max_msg_size=0,  # both servers have bounds of their own

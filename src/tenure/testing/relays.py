@@ -22,6 +22,7 @@ from tenure.member.listener import MemberListener
 from tenure.routing.router import Origin, parse
 from tenure.testing.asgi_channel import ABNORMAL, MemoryServer, Watch, decoded, encoded
 from tenure.transport.channels import Channel, ChannelLost, Serve
+from tenure.transport.credentials import Credentials
 
 Connect = Callable[[str], Awaitable[Channel]]
 Listen = Callable[[Serve, str], None]
@@ -63,17 +64,18 @@ class MemoryMembers:
         self._make = listener
         self._connect = connect
 
-    def listener(self, app: App, listen: str) -> MemberListener:
-        """See `MemberEnvironment`. Where it listens does not matter."""
-        del listen
+    def listener(self, app: App, listen: str, credentials: Credentials) -> MemberListener:
+        """See `MemberEnvironment`. Where it listens, and how, does not matter."""
+        del listen, credentials
         return self._make(app)
 
     def session(self) -> ClientSession:
         """See `MemberEnvironment`."""
         return cast("ClientSession", MemorySession(self._connect))
 
-    def forwarding(self) -> Forwarding:
+    def forwarding(self, credentials: Credentials) -> Forwarding:
         """See `MemberEnvironment`."""
+        del credentials
         return MemoryForwarding(self._connect)
 
 
@@ -179,7 +181,7 @@ class MemorySession:
         """Channels end with what is answered over them."""
 
     @asynccontextmanager
-    async def get(self, url: str) -> AsyncIterator["MemoryText"]:
+    async def get(self, url: str, **_: object) -> AsyncIterator["MemoryText"]:
         """A GET."""
         origin = parse(url, "address")
         answer = await self._forwarding.ask(origin, "GET", origin.prefix, [], b"")

@@ -40,6 +40,14 @@ class Listener(Protocol):
         ...
 
 
+class DoorGate(Protocol):
+    """Who may come in at a door."""
+
+    def admits(self, shown: str) -> bool:
+        """Whether a client that shows this token, as HTTP has it, may come in, and stay."""
+        ...
+
+
 class Door(Protocol):
     """One place at which clients come in."""
 

@@ -12,7 +12,7 @@ from aiohttp import WebSocketError, WSCloseCode, WSMsgType, hdrs, web
 
 from tenure.errors import RemoteProtocolError
 from tenure.transport.credentials import NOTHING, Credentials
-from tenure.transport.doors import Listener
+from tenure.transport.doors import DoorGate, Listener
 from tenure.transport.http_listener import HttpListener, log_refused
 from tenure.transport.peers import ConnectedPeer, frame
 from tenure.wire.limits import REQUEST_BYTES
@@ -25,6 +25,8 @@ CLOSE_SECONDS = 2.0
 """How long a client has to answer that its connection is closed."""
 REASON_BYTES = 123
 """A close frame carries no more (RFC 6455, 5.5)."""
+GATE_SECONDS = 1.0
+"""How often it is looked whether clients may stay."""
 LAG_BYTES = 16 << 20
 """What may wait for a client beside one large message: four of the largest values."""
 
@@ -37,9 +39,15 @@ class WebSocketDoor:
     is_reachable = True
 
     def __init__(
-        self, path: str, credentials: Credentials = NOTHING, most_bytes: int = REQUEST_BYTES
+        self,
+        path: str,
+        credentials: Credentials = NOTHING,
+        most_bytes: int = REQUEST_BYTES,
+        gate: DoorGate | None = None,
     ) -> None:
         self._path = path
+        self._gate = gate
+        self._watching: asyncio.Task[None] | None = None
         self._most_bytes = most_bytes
         self._credentials = credentials
         self._open: dict[_DoorConnection, None] = {}
@@ -56,12 +64,17 @@ class WebSocketDoor:
         bound = await self._door.listen(
             host.strip("[]"), int(port), self._credentials.for_listening()
         )
+        if self._gate is not None:
+            self._watching = asyncio.get_running_loop().create_task(self._watch(self._gate))
         return f"{self._credentials.scheme}://{host}:{bound}"
 
     async def close(self, why: str) -> None:
         """See `Door.close`."""
         if self._door is not None:
             self._door.take_no_more()
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.wait([self._watching])
         for connection in list(self._open):
             connection.end(WSCloseCode.GOING_AWAY, why)
         ending = [each.ending for each in self._open if each.ending is not None]
@@ -76,6 +89,9 @@ class WebSocketDoor:
             self._door.spoke(request, is_socket=True)
         if hdrs.ORIGIN in request.headers:
             raise web.HTTPForbidden(text="a page in a browser may not speak to this server")
+        shown = request.headers.get(hdrs.AUTHORIZATION, "")
+        if self._gate is not None and not self._gate.admits(shown):
+            raise web.HTTPUnauthorized(text="this server wants a token that counts here")
         offered = request.headers.get(hdrs.SEC_WEBSOCKET_PROTOCOL, "").split(",")
         try:
             version = agreed(each.strip() for each in offered)
@@ -85,13 +101,25 @@ class WebSocketDoor:
             return socket
         socket = await _accepted(request, self._most_bytes, subprotocol(version))
         if transport is not None:
-            await self._carry(socket, transport, version)
+            await self._carry(socket, transport, version, shown)
         return socket
 
+    async def _watch(self, gate: DoorGate) -> None:
+        """Whoever came with a token that was taken away is to go."""
+        while True:
+            await asyncio.sleep(GATE_SECONDS)
+            for connection in list(self._open):
+                if not gate.admits(connection.shown):
+                    connection.end(WSCloseCode.POLICY_VIOLATION, "its token counts no more")
+
     async def _carry(
-        self, socket: web.WebSocketResponse, transport: asyncio.Transport, version: int
+        self,
+        socket: web.WebSocketResponse,
+        transport: asyncio.Transport,
+        version: int,
+        shown: str,
     ) -> None:
-        connection = _DoorConnection(socket, ConnectedPeer(transport, version, LAG_BYTES))
+        connection = _DoorConnection(socket, ConnectedPeer(transport, version, LAG_BYTES), shown)
         listener = self._listener
         self._open[connection] = None
         listener.connected(connection)
@@ -115,7 +143,8 @@ class WebSocketDoor:
 class _DoorConnection:
     """See `Connection`."""
 
-    def __init__(self, socket: web.WebSocketResponse, peer: ConnectedPeer) -> None:
+    def __init__(self, socket: web.WebSocketResponse, peer: ConnectedPeer, shown: str) -> None:
+        self.shown = shown
         self._socket = socket
         self._peer = peer
         self.version = peer.version

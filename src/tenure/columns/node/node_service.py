@@ -25,9 +25,11 @@ from tenure.columns.engines.rocksdb import RocksEngine
 from tenure.columns.node.gossip_engine import GossipEngine
 from tenure.columns.node.manager_link import NODE_ROLE, ManagerLink
 from tenure.columns.node.node_directory import ROWS, NodeDirectory, read_secret
+from tenure.columns.node.node_gate import NodeGate
 from tenure.columns.node.store_engine import StoreEngine
 from tenure.columns.tables import check_same
 from tenure.errors import ConfigurationError, SchemaError
+from tenure.manager.access.tokens import TokenFile
 from tenure.protocol.replication.openings import OpenStore, StoreOpened, TableMissing
 from tenure.protocol.topology.messages import NodeRequest
 from tenure.protocol.topology.records import Node, NodeId, Topology
@@ -54,6 +56,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Where some nodes hear datagrams, "HOST:PORT"."""
     secret: Path
     """A file with what all nodes of the cluster have, and nobody else."""
+    tokens: Path | None = None
+    """Whoever connects must show one of the tokens in this file."""
     host: str = "127.0.0.1"
     port: int = 7500
     advertise: str = ""
@@ -140,7 +144,12 @@ class NodeService:
 
     async def _listen(self, secret: bytes) -> None:
         settings, identity = self.settings, self.directory.identity
-        self._door = WebSocketDoor(STORE_PATH, self._credentials, STORE_BYTES)
+        gate = None
+        if settings.tokens is not None:
+            tokens = TokenFile(settings.tokens)
+            tokens.load()
+            gate = NodeGate(tokens)
+        self._door = WebSocketDoor(STORE_PATH, self._credentials, STORE_BYTES, gate)
         bound = await self._door.open(f"{settings.host}:{settings.port}", self.store)
         scheme, _, where = bound.partition("://")
         port = where.rpartition(":")[2]

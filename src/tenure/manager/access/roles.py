@@ -6,8 +6,11 @@
 | owner of a pool | yes | that pool | that pool | that pool | | |
 | lookup of a pool | yes | that pool | | that pool | | |
 | node | yes | clusters | | | yes | tables of clusters |
+| store | yes | | | | | |
 | viewer | yes | all | | | | |
 | admin | yes | all | all pools | all pools | yes | yes |
+
+At a node of the store, who has the role `store`, `node` or `admin` reads and writes rows.
 """
 
 from enum import StrEnum
@@ -24,11 +27,15 @@ class AccessRole(StrEnum):
     VIEWER = "viewer"
     ADMIN = "admin"
     NODE = "node"
+    STORE = "store"
 
     @property
     def is_of_a_pool(self) -> bool:
         """Whether it is a role in one pool."""
         return self in (AccessRole.OWNER, AccessRole.LOOKUP)
+
+
+_OF_ROWS = (AccessRole.NODE, AccessRole.STORE)
 
 
 class Permit(NamedTuple):
@@ -51,7 +58,7 @@ class Permit(NamedTuple):
 
     def may_read(self, pool: str | None) -> bool:
         """Whether it may read of `pool`; with None, of the manager as a whole."""
-        if self.role is AccessRole.NODE:
+        if self.role in _OF_ROWS:
             return False
         return not self.role.is_of_a_pool or (pool is not None and pool == self.pool)
 
@@ -63,12 +70,17 @@ class Permit(NamedTuple):
     @property
     def may_look_up(self) -> bool:
         """Whether it may be a lookup somewhere."""
-        return self.role not in (AccessRole.VIEWER, AccessRole.NODE)
+        return self.role is not AccessRole.VIEWER and self.role not in _OF_ROWS
 
     @property
     def may_be_node(self) -> bool:
         """Whether it may be a node of a cluster."""
         return self.role in (AccessRole.NODE, AccessRole.ADMIN)
+
+    @property
+    def may_keep_rows(self) -> bool:
+        """Whether it may read and write rows at a node of the store."""
+        return self.role in _OF_ROWS or self.role is AccessRole.ADMIN
 
     def may_say(self, message: ToManager) -> bool:
         """Whether a client that shows it may say this."""

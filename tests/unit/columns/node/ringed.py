@@ -18,6 +18,7 @@ from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Table, by_name, check_same
 from tenure.errors import SchemaError
 from tenure.protocol.topology.records import Node, Placement, ReplicaRange, Topology
+from tenure.transport.credentials import NOTHING, Credentials
 from tenure.transport.websocket import WebSocketTransport
 from tests.patience import DEADLINE_SECONDS
 
@@ -92,10 +93,13 @@ def form_ring(nodes: Iterable[NodeSettings], *tables: Table, cluster_id: int = 9
 
 
 @asynccontextmanager
-async def running(nodes: Iterable[NodeSettings]) -> AsyncIterator[list[NodeService]]:
+async def running(
+    nodes: Iterable[NodeSettings], credentials: Credentials = NOTHING
+) -> AsyncIterator[list[NodeService]]:
     """Run them."""
     async with AsyncExitStack() as stack:
-        yield [await stack.enter_async_context(NodeService(node)) for node in nodes]
+        services = [NodeService(node, credentials) for node in nodes]
+        yield [await stack.enter_async_context(service) for service in services]
 
 
 class TablesMade(StoreOpening):

@@ -14,7 +14,8 @@ from tenure.errors import ConfigurationError, StoreDamaged
 from tenure.protocol.gossip.messages import NodeDigest
 from tenure.protocol.topology.messages import NodeRefused
 from tenure.protocol.topology.records import Placement, Topology
-from tenure.transport.credentials import NOTHING
+from tenure.transport.credentials import NOTHING, Credentials
+from tests.certificates import Authority
 
 TOPOLOGY = Topology(cluster="mail", id=1, version=2, placement=Placement(), first_nodes=3)
 
@@ -110,6 +111,17 @@ def test_a_node_that_others_reach_wants_certificates() -> None:
     with pytest.raises(ConfigurationError, match="--advertise"):
         settings_of(options(host="::", insecure=True), NOTHING)
     assert settings_of(options(), NOTHING).seeds == ("n1:1",)
+
+
+def test_a_certificate_and_tokens_are_enough_and_either_alone_is_not(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    server = authority.sign("n1")
+    tls = Credentials(cert=server.cert, key=server.key)
+    tokens = tmp_path / "tokens"
+    assert settings_of(options(host="10.0.0.1", tokens=tokens), tls).tokens == tokens
+    for more, credentials in (({}, tls), ({"tokens": tokens}, NOTHING)):
+        with pytest.raises(ConfigurationError, match="--tokens"):
+            settings_of(options(host="10.0.0.1", **more), credentials)
 
 
 def test_a_refusal_says_what_to_do() -> None:

@@ -9,23 +9,34 @@ import pytest
 
 from tenure.columns.backends.cluster import STORE_ROLE, ClusterBackend
 from tenure.columns.node.node_service import NodeSettings
-from tenure.columns.opening import open_store
+from tenure.columns.opening import StoreOpening, open_store
 from tenure.columns.requests import RowMutation
-from tenure.columns.tables import Family, Table
+from tenure.columns.store import ColumnStore
+from tenure.columns.tables import Family, Table, by_name
 from tenure.columns.writes import RowWrite
-from tenure.errors import ConfigurationError, NotEnoughReplicas, SchemaError, WriteUnknown
+from tenure.errors import (
+    ConfigurationError,
+    NotEnoughReplicas,
+    SchemaError,
+    Unreachable,
+    WriteUnknown,
+)
+from tenure.manager.access.roles import AccessRole
+from tenure.manager.access.tokens import TokenFile, new_token
 from tenure.protocol.replication.admission import Attempt
 from tenure.protocol.replication.clock import WriteClock
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.messages import AskTopology, NodeMessage, RowWritten, WriteRow
 from tenure.protocol.replication.versions import Version
 from tenure.transport.contract import Lost
+from tenure.transport.credentials import Credentials
 from tenure.transport.websocket import WebSocketTransport
 from tenure.wire.columns import ToStoreClient
 from tests.unit.columns.node.managed import managed
 from tests.unit.columns.node.ringed import form_ring, running, settings_of
 
 pytestmark = pytest.mark.asyncio
+STORE, VIEWER = AccessRole.STORE, AccessRole.VIEWER
 MAIL = Table(
     "mail", profile=Family(columns=str), terms=Family(supers=str, columns=int, order="time")
 )
@@ -39,6 +50,41 @@ async def until(holds: Callable[[], bool], seconds: float = 20) -> None:
     async with asyncio.timeout(seconds):
         while not holds():  # noqa: ASYNC110 - it can only be looked at
             await asyncio.sleep(0.02)
+
+
+def opening(nodes: Sequence[NodeSettings], token: str | None) -> StoreOpening:
+    """A store whose program shows a token."""
+    urls = [f"http://127.0.0.1:{node.port}" for node in nodes]
+    transport = WebSocketTransport(STORE_ROLE, Credentials(token=token))
+    return StoreOpening(ColumnStore(ClusterBackend(urls, [MAIL], transport, 2), by_name([MAIL])))
+
+
+async def test_with_tokens_only_who_shows_one_reads_and_writes_and_only_while_it_counts(
+    tmp_path: Path,
+) -> None:
+    """Nodes show theirs to each other, too."""
+    file = tmp_path / "tokens"
+    node, store, viewer = (new_token(role) for role in (AccessRole.NODE, STORE, VIEWER))
+    for each in (node, store, viewer):
+        TokenFile(file).add(each.entry)
+    nodes = [msgspec.structs.replace(each, tokens=file) for each in settings_of(tmp_path)]
+    form_ring(nodes, MAIL)
+    async with running(nodes, Credentials(token=node.text)):
+        for wrong in (None, viewer.text, "tenure_0_x"):
+            with pytest.raises(Unreachable, match="it wants a token that counts"):
+                async with opening(nodes, wrong):
+                    pass
+        async with opening(nodes, store.text) as found:
+            await found.insert(MAIL, "ann", {"profile": {"a": b"b"}})
+            assert (await found.get(MAIL, "ann", "profile", "a")).value == b"b"
+            TokenFile(file).remove(store.entry.id)
+
+            async def read_on() -> None:
+                while True:
+                    await found.get(MAIL, "ann", "profile", "a")
+
+            with pytest.raises(Unreachable, match="token"):
+                await read_on()
 
 
 async def test_what_one_node_was_told_another_tells(tmp_path: Path) -> None:

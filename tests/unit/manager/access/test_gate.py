@@ -20,7 +20,7 @@ from tenure.wire.versions import NEWEST, SUBPROTOCOLS
 from tests.unit.manager.serving import Serving, serving
 
 pytestmark = pytest.mark.asyncio
-OWNER, LOOKUP, VIEWER, ADMIN, NODE = AccessRole
+OWNER, LOOKUP, VIEWER, ADMIN, NODE, STORE = AccessRole
 
 
 class Keys:

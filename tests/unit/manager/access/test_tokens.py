@@ -12,7 +12,7 @@ from tenure.manager.access.roles import ANYBODY, AccessRole, Permit
 from tenure.manager.access.tokens import TokenFile, new_token
 from tenure.protocol.lease.messages import Attested, Hello, Process, Sync
 
-OWNER, LOOKUP, VIEWER, ADMIN, NODE = AccessRole
+OWNER, LOOKUP, VIEWER, ADMIN, NODE, STORE = AccessRole
 A_PROCESS = Process(boot_id="b", pid_namespace=1, time_namespace=1, pid=1, start_time=1)
 
 
@@ -177,6 +177,7 @@ ALLOWED = {
     Permit("a", LOOKUP, "rooms"): (True, False, False, False, True, False),
     Permit("a", VIEWER): (True, True, True, False, False, False),
     Permit("a", NODE): (False, False, False, False, False, False),
+    Permit("a", STORE): (False, False, False, False, False, False),
     Permit("a", ADMIN): (True, True, True, True, True, True),
     ANYBODY: (True, True, True, True, True, True),
 }

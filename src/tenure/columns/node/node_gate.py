@@ -1,0 +1,25 @@
+"""Who may come in at a node's door: whoever shows a token that counts, of a role for rows."""
+
+import logging
+
+from tenure.manager.access.tokens import TokenFile
+
+SCHEME = "Bearer "
+
+_log = logging.getLogger("tenure.columns")
+
+
+class NodeGate:
+    """See `DoorGate`."""
+
+    def __init__(self, tokens: TokenFile) -> None:
+        self._tokens = tokens
+
+    def admits(self, shown: str) -> bool:
+        """See `DoorGate`."""
+        self._tokens.load_if_changed()
+        permit = self._tokens.permit(shown[len(SCHEME) :]) if shown.startswith(SCHEME) else None
+        if permit is None or not permit.may_keep_rows:
+            _log.info("a client was not let in: %s", permit or "it shows no token that counts")
+            return False
+        return True
