@@ -124,8 +124,9 @@ def test_a_newer_format_is_left_to_a_newer_tenure(path: Path) -> None:
     refused(path, StoreTooNew, "format 2", "reads 1")
 
 
-def test_a_mark_that_cannot_be_read_is_damage(path: Path) -> None:
-    (path / MARK).write_text("{")
+@pytest.mark.parametrize("text", [b"{", b'{"format": 1, "identity": "\xb3"}'])
+def test_a_mark_that_cannot_be_read_is_damage(path: Path, text: bytes) -> None:
+    (path / MARK).write_bytes(text)
     refused(path, StoreDamaged, MARK, "from a backup")
 
 
@@ -135,6 +136,17 @@ def test_a_file_that_is_gone_is_damage_and_the_rest_is_kept(path: Path, kind: st
     shutil.move(lost, path.parent / lost.name)
     refused(path, StoreDamaged, str(path), "tenure columns restore")
     shutil.move(path.parent / lost.name, lost)
+    assert count(path) == 40
+
+
+@pytest.mark.parametrize("cut", [1, 5, 40, 200])
+def test_a_manifest_that_was_cut_is_damage_and_the_rest_is_kept(path: Path, cut: int) -> None:
+    """RocksDB opens the store without the files that the missing lines name, and removes them."""
+    manifest = path / (path / "CURRENT").read_text().strip()
+    text = manifest.read_bytes()
+    manifest.write_bytes(text[:-cut])
+    refused(path, StoreDamaged, manifest.name, "tenure columns restore")
+    manifest.write_bytes(text)
     assert count(path) == 40
 
 

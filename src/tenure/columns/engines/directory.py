@@ -119,7 +119,7 @@ def _read(file: Path) -> StoreMark | None:
         return msgspec.json.decode(file.read_bytes(), type=StoreMark)
     except FileNotFoundError:
         return None
-    except msgspec.DecodeError as error:
+    except ValueError as error:  # of msgspec, or of bytes that are no UTF-8
         raise StoreDamaged(
             f"{file} cannot be read ({error}); nothing was touched. Take that file from a backup"
         ) from None

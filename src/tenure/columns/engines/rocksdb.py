@@ -22,6 +22,7 @@ import msgspec
 from tenure.base.names import shown
 from tenure.columns.engines.contract import Entry
 from tenure.columns.engines.directory import Translated, mark_backup, prepare, rocksdict
+from tenure.columns.engines.manifest import ManifestWatch, check_manifest
 from tenure.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -158,6 +159,8 @@ class RocksEngine:
         self._write = rocksdict().WriteOptions()
         self._write.no_slowdown = True
         self._db = self._opened()
+        self._manifest = ManifestWatch(path)
+        self._manifest.note()
 
     @classmethod
     def open(
@@ -169,6 +172,7 @@ class RocksEngine:
         rocksdict()
         with Translated(path):
             prepare(path, log)
+            check_manifest(path)
             return cls(path, log, options or EngineOptions())
 
     def _opened(self) -> "Rdict":
@@ -281,6 +285,7 @@ class RocksEngine:
         """See `StorageEngine.sync`."""
         with self._translated:
             self._db.flush_wal(True)  # noqa: FBT003
+        self._manifest.note()
 
     def flush(self) -> None:
         """See `StorageEngine.flush`."""
@@ -338,3 +343,4 @@ class RocksEngine:
         self._handles.clear()
         del space
         del self._db
+        self._manifest.note()

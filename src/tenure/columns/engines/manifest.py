@@ -1,0 +1,71 @@
+"""How long the file is that names all others of a store: RocksDB takes a shorter one for whole.
+
+The manifest is a log of which files there are. RocksDB syncs each of its lines, and where lines at
+its end are missing it opens the store without the files which they name, and removes those. No
+crash makes it shorter, only a disk that loses what it has synced, or somebody who copies a store
+while it is open. So its length is kept beside it, from when that much of it was synced.
+"""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from tenure.errors import StoreDamaged
+
+MARK = "tenure-manifest.json"
+
+
+class ManifestMark(msgspec.Struct, frozen=True):
+    """What was seen of a manifest."""
+
+    name: str
+    bytes: int
+
+
+class ManifestWatch:
+    """Notes how the manifest of an open store grows."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._noted = ManifestMark("", 0)
+
+    def note(self) -> None:
+        """Keep its length, if it has grown. A disk that refuses costs nothing but the note."""
+        with suppress(OSError):
+            name = self._noted.name
+            if not name or not (self._path / name).exists():
+                name = (self._path / "CURRENT").read_text().strip()
+            size = (self._path / name).stat().st_size
+            seen = ManifestMark(name, size)
+            if seen != self._noted:
+                _sync(self._path / name)
+                draft = self._path / f".{MARK}"
+                draft.write_bytes(msgspec.json.encode(seen))
+                draft.rename(self._path / MARK)
+                self._noted = seen
+
+
+def check_manifest(path: Path) -> None:
+    """Raises StoreDamaged where the manifest is shorter than it was."""
+    try:
+        said = msgspec.json.decode((path / MARK).read_bytes(), type=ManifestMark)
+        name = (path / "CURRENT").read_text().strip()
+        size = (path / name).stat().st_size
+    except (OSError, ValueError):
+        return  # there is no note, or RocksDB says what is wrong
+    if name == said.name and size < said.bytes:
+        raise StoreDamaged(
+            f"{path / name} has {size} bytes, and had {said.bytes}: it names the files of the "
+            "store, and some would be removed; nothing was touched. Restore a backup: tenure "
+            "columns restore"
+        )
+
+
+def _sync(file: Path) -> None:
+    descriptor = os.open(file, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
