@@ -14,12 +14,12 @@ from tenure.transport.newcomers import SILENT_SECONDS
 MESSAGES_A_SECOND = 500
 """Of one connection. An owner asks when it is poked, and a lookup every few seconds: a join storm,
 in which ranges come free one by one, has a hundred a second."""
-MESSAGES_AT_ONCE = 5_000
+MESSAGES_AT_ONCE = 2_000
 """As many more as an owner sends that has been stopped for a while."""
 REQUESTS_A_SECOND = 100
 """Over HTTP on one connection: a page asks five times a second while everything moves, and whoever
 asks for the keys of a pool one by one keeps a manager from its work."""
-REQUESTS_AT_ONCE = 1_000
+REQUESTS_AT_ONCE = 500
 
 
 class ManagerLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

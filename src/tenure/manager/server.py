@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from aiohttp import WebSocketError, WSCloseCode, WSMessage, WSMsgType, hdrs, web
 
+from tenure.base.instants import MILLISECOND_NS
 from tenure.base.noted import Noted
 from tenure.errors import RemoteProtocolError
 from tenure.manager.access.audit import Audit
@@ -53,6 +54,9 @@ HEARTBEAT_SECONDS = 20.0
 forgotten: its host may have died without closing anything. Nothing but memory depends on it."""
 CLOSE_SECONDS = 2.0
 """How long a peer has to answer that its connection is closed."""
+FAIR_NS = MILLISECOND_NS
+"""Where messages come closer than this, one is taken, and then others have their turn: all that a
+flood has in its buffer, thousands of messages, would otherwise be taken in one go."""
 TOKEN_SECONDS = 1.0
 """How often the file of tokens is looked at for those that were taken away."""
 REASON_BYTES = 123
@@ -184,8 +188,13 @@ class Server:
     ) -> None:
         post, limits = self.engine.post, self._limits
         rate = RateBound(limits.messages_a_second, limits.messages_at_once)
+        last = boot_clock()
         async for received in socket:
-            if not rate.allows(boot_clock()):
+            now = boot_clock()
+            if now - last < FAIR_NS:
+                await asyncio.sleep(0)  # more may be waiting, and so may the others
+            last = now
+            if not rate.allows(now):
                 why = f"more than {limits.messages_a_second} messages a second"
                 await self._hang_up(
                     socket, connection, WSCloseCode.POLICY_VIOLATION, why, ServiceKind.FLOOD
@@ -315,6 +324,8 @@ class Server:
         try:
             async with asyncio.timeout(self._limits.silent_seconds):
                 await request.read()
+        except ConnectionError as error:  # nobody reads this
+            raise HttpRefusal(400, "the client has gone", "connect again") from error
         except web.RequestPayloadError as error:
             why = f"the body cannot be read: {error}"
             raise HttpRefusal(400, why, "send it as its headers say") from None
@@ -339,6 +350,7 @@ class Server:
 
     @web.middleware
     async def _pace(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        await asyncio.sleep(0)  # of requests that came together one is answered, and then others'
         if self.listener is None or self.listener.allows(request):
             return await handler(request)
         peer, most = request.remote or "", self._limits.requests_a_second
