@@ -1,8 +1,9 @@
-"""Carts behind FastAPI, twice: in a dict under locks, and as entities; for the benchmark
-`entities`.
+"""Carts behind FastAPI: in a dict under locks, as entities, and by hand with locks in Redis; for
+the benchmark `entities` and the experiment `entity`.
 """
 
 import asyncio
+import sys
 import time
 from collections import defaultdict
 
@@ -30,8 +31,24 @@ class Cart(Entity[Articles]):
         return len(self.state.kept)
 
 
+def by_hand(app: FastAPI, address: str) -> None:
+    """What somebody writes who has a Redis: a lock for each key, and the cart beside it."""
+    from redis.asyncio import Redis  # noqa: PLC0415  # only where it is asked for
+
+    host, _, port = address.rpartition(":")
+    client = Redis(host=host, port=int(port))
+
+    @app.post("/redis/{user}")
+    async def lock(user: str, article: str) -> int:
+        async with client.lock(f"lock:{user}", timeout=13):
+            found = await client.get(f"cart:{user}")
+            cart = [*(msgspec.json.decode(found) if found else []), article][-KEPT:]
+            await client.set(f"cart:{user}", msgspec.json.encode(cart))
+        return len(cart)
+
+
 def service(carts: Entities[Cart]) -> FastAPI:
-    """Both ways."""
+    """In one process."""
     app = FastAPI()
     on_dict: dict[str, list[str]] = {}
     locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -53,14 +70,17 @@ def service(carts: Entities[Cart]) -> FastAPI:
     return app
 
 
-async def serve() -> None:
-    """Both, until it is told to end; it prints its port first."""
+async def serve(redis: str) -> None:
+    """All, until it is told to end; it prints its port first."""
     async with InProcessCluster(["carts"], timing=DEFAULT) as cluster:
         environment = ClusterEnvironment(cluster)
         carts = Entities(Cart, "carts", cluster.urls, watchdog=None, _environment=environment)
         async with carts:
             await carts.station.owner.ready()
-            config = uvicorn.Config(service(carts), port=0, log_level="error", lifespan="off")
+            app = service(carts)
+            if redis:
+                by_hand(app, redis)
+            config = uvicorn.Config(app, port=0, log_level="error", lifespan="off")
             server = uvicorn.Server(config)
             listening = bound("127.0.0.1:0")
             listening.listen()
@@ -69,4 +89,4 @@ async def serve() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(serve())
+    asyncio.run(serve(sys.argv[1] if len(sys.argv) > 1 else ""))

@@ -26,9 +26,9 @@ class ManagerProcess(NamedTuple):
 
 
 @contextmanager
-def running_manager(*options: str) -> Iterator[ManagerProcess]:
+def running_manager(*options: str, log_level: str = "warning") -> Iterator[ManagerProcess]:
     """A manager on a free port that grants at once."""
-    command = [sys.executable, "-m", "tenure", "manager", "--json", "--log-level", "warning"]
+    command = [sys.executable, "-m", "tenure", "manager", "--json", "--log-level", log_level]
     command += ["--port", "0", "--journal", "memory", "--first-start", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout

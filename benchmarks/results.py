@@ -1,4 +1,5 @@
-"""Run the experiments, the papers' and those beside the peers, and write `RESULTS.md`.
+"""Run the experiments, the papers' and those beside the peers; write `RESULTS.md` and the README's
+table.
 
 `python -m benchmarks results` runs all of them, which takes hours; `--only NAME` runs that one, and
 leaves the others on the page as they were measured before. `python -m benchmarks --quick results`
@@ -18,10 +19,22 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from benchmarks._quick import QUICK
+from benchmarks._readme import README, block, written
 from benchmarks._report import Measured, Results, Section, commit, form, load, machine, say
 from benchmarks.peers.versions import versions
 
-ORDER = ("check", "changes", "stopped", "cut")
+ORDER = (
+    "check",
+    "changes",
+    "stopped",
+    "cut",
+    "coordinator",
+    "entity",
+    "durable",
+    "propagation",
+    "at_rest",
+    "calls",
+)
 """As they stand on the page."""
 Tell = Callable[[str], None]
 
@@ -80,6 +93,8 @@ def main() -> int:
             promises = measured.section.promises
             missed += [f"{name}: {each.what}" for each in promises if not each.is_kept]
             page = results.write(machine(versions()))
+            if (table := block(results.all())) is not None:
+                README.write_text(written(README.read_text(), table))
             say(f"   {name}: {measured.seconds:.0f} s, in {page.name}")
     for each in missed:
         print(f"not reached: {each}")

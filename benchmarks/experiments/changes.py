@@ -32,7 +32,8 @@ had no owner for longest; *mean* is over all partitions, those that nothing happ
 that is killed is seen to be gone by another owner on its host; on the second line nobody can see
 that, as when a whole host dies. PostgreSQL notices at once that the connection of a killed
 process is closed, and would not notice a host that is gone. Locks are looked for ten times a
-second."""
+second. tenure's policy also evens out what the members are asked for, so it may move more than
+the least."""
 VARIANTS = {
     "tenure": {"tenure": "tenure", "tenure, other host": "tenure, nobody sees the process end"},
     "zookeeper": {"zookeeper": "kazoo SetPartitioner, time_boundary 1 s"}

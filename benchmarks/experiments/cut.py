@@ -29,9 +29,9 @@ TEXT = """Two members. *Cut off*: the packets between one of them and its coordi
 and no connection is closed. Beside it how soon the other member holds everything, and for how
 long both believed to hold the same partition. *Taken away*: at the coordinator, what one holds is
 taken from it (tenure: `tenure drain`; ZooKeeper, etcd and Redis: its lock nodes, lease and keys
-are deleted; PostgreSQL: its session is ended); it is in contact all the while. Times are until
-the holder's own check says no, for all that it held. Every term is {term:g} s; *never* means not
-within {watched:g} s."""
+are deleted; PostgreSQL: its session is ended); it is in contact all the while. *Another holds it*
+is never where the holder itself takes it again. Times are until the holder's own check says no,
+for all that it held. Every term is {term:g} s; *never* means not within {watched:g} s."""
 
 
 class Loss(NamedTuple):

@@ -106,7 +106,7 @@ def serving(system: str, place: Path, term: float) -> Iterator[Server]:
     """A server of this system. The manager of tenure has the preset whose hold is the term."""
     if system == "tenure":
         preset = "test" if term < 10 else "default"
-        with running_manager("--preset", preset) as manager:
+        with running_manager("--preset", preset, log_level="error") as manager:
             yield Server(manager.url, manager.pid)
     elif system == "postgres":
         with postgres_server() as url:
@@ -116,9 +116,11 @@ def serving(system: str, place: Path, term: float) -> Iterator[Server]:
     elif system == "etcd":
         with _etcd(place) as server:
             yield server
+    elif system == "redis":
+        with running_redis(place) as server:
+            yield server
     else:
-        start = _start_zookeeper if system == "zookeeper" else _start_redis
-        with _running(*start(place, term)) as server:
+        with _running(*_zookeeper(place, term)) as server:
             yield server
 
 
@@ -142,7 +144,7 @@ async def _is_ready(cluster: Cluster) -> None:
             await asyncio.sleep(0.05)
 
 
-def _start_zookeeper(place: Path, term: float) -> tuple[list[str], int]:
+def _zookeeper(place: Path, term: float) -> tuple[list[str], int]:
     [port] = free_ports(1)
     place.mkdir(parents=True, exist_ok=True)
     settings = {
@@ -159,12 +161,14 @@ def _start_zookeeper(place: Path, term: float) -> tuple[list[str], int]:
     return ["java", "-Xmx512m", "-cp", jars, main, str(place / "zoo.cfg")], port
 
 
-def _start_redis(place: Path, term: float) -> tuple[list[str], int]:
-    del term
+@contextmanager
+def running_redis(place: Path, *options: str) -> Iterator[Server]:
+    """A Redis that keeps nothing, unless the options say so."""
     [port] = free_ports(1)
     place.mkdir(parents=True, exist_ok=True)
     said = ["--bind", "127.0.0.1", "--port", str(port), "--save", "", "--dir", str(place)]
-    return [redis_binary() or "", *said], port
+    with _running([redis_binary() or "", *said, *options], port) as server:
+        yield server
 
 
 @contextmanager

@@ -8,16 +8,43 @@ from typing import Any
 
 import pytest
 
-from benchmarks.experiments import changes, check, cut, stopped
+from benchmarks import push
+from benchmarks.experiments import (
+    at_rest,
+    calls,
+    changes,
+    check,
+    coordinator,
+    cut,
+    durable,
+    entity,
+    propagation,
+    stopped,
+)
 from benchmarks.peers import pool
 from benchmarks.results import ORDER
 
 TERM = 1.3
-TINY: dict[str, tuple[Any, dict[str, int]]] = {
+FEW = {
+    "TERM": TERM,
+    "WATCHED_SECONDS": 3 * TERM,
+    "VARIANTS": {},
+    "OWNERS": 10,
+    "LOOKUPS": 10,
+    "SECONDS": 1.0,
+    "DATABASES": {name: durable.DATABASES[name] for name in ("tenure's store, embedded", "SQLite")},
+}
+TINY: dict[str, tuple[Any, dict[str, float]]] = {
     "check": (check, {"rounds": 1}),
     "changes": (changes, {"members": 2}),
     "stopped": (stopped, {"rounds": 1}),
     "cut": (cut, {}),
+    "coordinator": (coordinator, {"owners": 10, "seconds": 1.0}),
+    "entity": (entity, {"rounds": 2}),
+    "durable": (durable, {"turns": 1, "seconds": 0.1}),
+    "propagation": (propagation, {"changes": 2}),
+    "at_rest": (at_rest, {"seconds": 1.0}),
+    "calls": (calls, {"calls": 20 * 2 * 64 * 10}),
 }
 
 
@@ -30,8 +57,9 @@ def test_an_experiment_runs_and_reports_what_tenure_did(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module, size = TINY[name]
-    for what, value in {"TERM": TERM, "WATCHED_SECONDS": 3 * TERM, "VARIANTS": {}}.items():
-        monkeypatch.setattr(module, what, value, raising=False)
+    for what in FEW.keys() & vars(module).keys():
+        monkeypatch.setattr(module, what, FEW[what])
+    monkeypatch.setattr(push, "LOOKUPS", push.AT_ONCE)
     monkeypatch.setattr(module, "there", lambda _: ["tenure"], raising=False)
     monkeypatch.setattr(pool, "QUIET_SECONDS", 0.1)
     section = module.run(lambda _: None, **size)
