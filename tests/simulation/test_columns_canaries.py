@@ -29,6 +29,10 @@ STORIES = {
     "adopted-without-writing-back": (
         schedules.test_a_former_owners_write_at_a_replica_that_was_not_reached_is_not_seen
     ),
+    "repeats-merged-anywhere": (
+        schedules.test_a_repeat_that_has_been_nowhere_begins_anew_above_what_was_there_before
+    ),
+    "no-traces": schedules.test_a_repeat_that_was_seen_and_overwritten_does_not_count_again,
     "sealed-without-a-promise": (
         upkeep.test_from_its_promise_on_a_replica_takes_no_write_of_that_time
     ),

@@ -103,7 +103,7 @@ async def _write(
         by_time[cell.version.time].append(edit)
     for time, edits in sorted(by_time.items()):
         for some in _parts(edits):
-            attempt = Attempt(Version(0, time), "repeat")
+            attempt = Attempt(Version(0, time), "merge")
             refused = await new.write(RowMutation(table, key, some), attempt)
             if refused is not None:
                 raise ConfigurationError(

@@ -29,7 +29,8 @@ from tenure.columns.replica import (
 from tenure.columns.requests import RowMutation
 from tenure.columns.sweeping import Sweep
 from tenure.columns.tables import Table, table_of
-from tenure.protocol.replication.admission import MutationAdmitted, Outranked, may_write
+from tenure.columns.write_traces import has_trace, sweep_traces, traces_of, traces_space
+from tenure.protocol.replication.admission import Attempt, MutationAdmitted, Outranked, may_write
 from tenure.protocol.replication.copies import RangeHorizon
 from tenure.protocol.replication.layout import AFTER, TIME_BYTES, position, row_key
 from tenure.protocol.replication.limits import STEP_ENTRIES
@@ -146,7 +147,8 @@ class NodeReplica(Replica):
         self.tables = {name: table_of(name, record) for name, record in self.records.items()}
         self.copies.load()
         self.load_horizons()
-        self.engine.make_spaces(places_space(name) for name in self.tables)
+        names = [of(name) for name in self.tables for of in (places_space, traces_space)]
+        self.engine.make_spaces(names)
         self.range_sums.load({name: table.kind for name, table in self.tables.items()})
         [promises] = self.engine.get(META, [_PROMISES])
         self.promises = int(promises or 0)
@@ -185,6 +187,15 @@ class NodeReplica(Replica):
                 batch.append(place_entry(table, at, None if after == EMPTY else b""))
             changed.append((table, at, row_print(before) ^ row_print(after)))
         self.range_sums.apply(batch, changed)
+
+    def was_here(self, table: Table, at: bytes, attempt: Attempt) -> bool:
+        """See `Replica.was_here`."""
+        number, time = attempt.version
+        return number > 0 or has_trace(self.engine, table.name, at, time)
+
+    def traces(self, table: str, at: bytes, versions: Iterable[bytes]) -> Iterable[Entry]:
+        """See `Replica.traces`."""
+        return traces_of(table, at, versions)
 
     # --- rows ---
 
@@ -375,7 +386,9 @@ class NodeReplica(Replica):
         del step
         if not self._sweeps:
             self.horizon = max(time for _, time in self.sealed)
-            self._sweeps = [Sweep(self, table).steps() for table in self.tables.values()]
+            for name, table in self.tables.items():
+                self._sweeps.append(Sweep(self, table).steps())
+                self._sweeps.append(sweep_traces(self.engine, name, self._clock))
         while self._sweeps:
             try:
                 next(self._sweeps[-1])

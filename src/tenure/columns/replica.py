@@ -156,7 +156,9 @@ class Replica:
         record = record_of(kept)
         if attempt.journal in self._over[name]:
             return Outranked(record.fence, record.journal)
-        outcome = mutation.admit(attempt, record, found, self.horizon_of(table, asked.key), now)
+        horizon = self.horizon_of(table, asked.key)
+        was_here = attempt.kind != "repeat" or self.was_here(table, at, attempt)
+        outcome = mutation.admit(attempt, record, found, horizon, now, was_here=was_here)
         if not isinstance(outcome, MutationAdmitted):
             return outcome
         self.apply_admitted(table, at, record, outcome, spaces)
@@ -175,7 +177,20 @@ class Replica:
         batch: list[Entry] = [(spaces[family], k, value) for family, k, value in outcome.puts]
         batch.append((rows_space(name), at, stored(outcome.record)))
         batch.extend((doomed_space(name), *doomed_entry(each)) for each in outcome.doomed)
+        batch.extend(self.traces(name, at, outcome.versions))
         self.apply(name, at, batch, before, outcome.record)
+
+    def was_here(self, table: Table, at: bytes, attempt: Attempt) -> bool:
+        """Whether an attempt has been applied to the row at a position. One replica alone has
+        nobody else who could have hidden it.
+        """
+        del table, at, attempt
+        return True
+
+    def traces(self, table: str, at: bytes, versions: Iterable[bytes]) -> Iterable[Entry]:
+        """What is to be written so that `was_here` knows of these versions."""
+        del table, at, versions
+        return ()
 
     def adopt(self, table: Table, key: bytes, number: int, journal: int) -> Outranked | None:
         """Refuse every lower lease number from here on; it counts when it is synced."""

@@ -52,12 +52,14 @@ class RowWrite:
 
     def repeat(self) -> Coroutine[Any, Any, Version]:
         """Write it again, with the version that it has: as if it was written once."""
-        return self._write() if self.version is None else self._send("repeat", self.version)
+        if self.version is None or self.mutation.time is not None:
+            return self._write()
+        return self._send("repeat", self.version)
 
     async def _write(self) -> Version:
         given = self.mutation.time
         if given is not None:
-            return await self._send("repeat", Version(self.mutation.number, given))
+            return await self._send("merge", Version(self.mutation.number, given))
         return await self._send("first", self._draw())
 
     def _draw(self) -> Version:

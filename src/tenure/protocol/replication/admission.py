@@ -7,9 +7,10 @@ only one, and a reader may stop at the first that it finds.
 A mutation that would not count is refused rather than swallowed (R4, R11). Times are drawn by
 clocks, and clocks differ: without the refusal a write that was acknowledged later could lie below
 one that was acknowledged earlier, and be hidden by it. The replica says what it has, and the writer
-begins anew above that. This holds for *first attempts* only. A repeat keeps its version, since it
-may have been applied already, and is merged wherever it lies. A time that the user gave is a
-decision of the user's, and is merged likewise.
+begins anew above that. This holds for *first attempts*, and for repeats of those that have never
+been here: a repeat keeps its version, because it may have been applied and seen already, and where
+it has been it is merged wherever it lies. A time that the user gave is a decision of the user's,
+and is merged likewise.
 
 The rule is one comparison: a first attempt must be above the newest version that the row ever had.
 That is more than needed where the newest is in another column; it costs one more attempt where two
@@ -35,7 +36,8 @@ from tenure.protocol.replication.limits import AHEAD_US
 from tenure.protocol.replication.records import NOTHING, RowRecord
 from tenure.protocol.replication.versions import Version, version_of
 
-AttemptKind = Literal["first", "repeat"]
+AttemptKind = Literal["first", "repeat", "merge"]
+"""The last is for hints, and for times that users give: these are merged wherever they lie."""
 
 
 class Attempt(msgspec.Struct, frozen=True, array_like=True):
@@ -97,6 +99,8 @@ class MutationAdmitted(msgspec.Struct, frozen=True):
     doomed: list[Doomed]
     changed: int
     """The xor of the digests of all entries that went and came."""
+    versions: tuple[bytes, ...] = ()
+    """Of what is applied."""
 
 
 def entry_digest(family: str, key: bytes, entry: bytes) -> int:
@@ -171,9 +175,14 @@ class Mutation:
         found: Mapping[str, Sequence[bytes | None]],
         horizon: int,
         now: int,
+        *,
+        was_here: bool = True,
     ) -> "MutationAdmitted | Refused":
-        """Decide. `found` is what `wanted` asked for, in its order; times are in microseconds."""
-        if refused := refusal_of(attempt, record, horizon, now):
+        """Decide. `found` is what `wanted` asked for, in its order; times are in microseconds.
+
+        `was_here` says of a repeat whether the replica has applied it before.
+        """
+        if refused := refusal_of(attempt, record, horizon, now, was_here=was_here):
             return refused
         version = attempt.version.packed()
         outcome = _Outcome(version)
@@ -198,10 +207,12 @@ class Mutation:
             adopted=record.adopted,
             attempt=record.attempt,
         )
-        return MutationAdmitted(outcome.puts, after, outcome.doomed, outcome.changed)
+        return MutationAdmitted(outcome.puts, after, outcome.doomed, outcome.changed, (version,))
 
 
-def refusal_of(attempt: Attempt, record: RowRecord, horizon: int, now: int) -> Refused | None:
+def refusal_of(
+    attempt: Attempt, record: RowRecord, horizon: int, now: int, *, was_here: bool = True
+) -> Refused | None:
     """Why the replica refuses the attempt, whatever it writes; None if it does not."""
     number, time = attempt.version
     if not may_write(number, attempt.journal, record):
@@ -212,7 +223,8 @@ def refusal_of(attempt: Attempt, record: RowRecord, horizon: int, now: int) -> R
         return Ahead(bound)
     if time <= horizon:
         return Late(horizon)
-    if attempt.kind == "first" and attempt.version.packed() <= record.newest:
+    is_new = attempt.kind == "first" or (attempt.kind == "repeat" and not was_here)
+    if is_new and attempt.version.packed() <= record.newest:
         return Outrun(version_of(record.newest))
     return None
 

@@ -1,6 +1,6 @@
 """Hints: writes for replicas that were silent, kept by their coordinator until they are back (R13).
 
-A hint is a late write. The replica admits it as any repeated one, and drops it where it comes too
+A hint is a late write. The replica admits it wherever it lies, and drops it where it comes too
 late: what a quorum has is there without hints. So hints only make replicas the same sooner, and
 they may be lost; repair finds what they do not bring.
 """
@@ -96,5 +96,5 @@ class Hints:
 
 
 def as_hint(attempt: Attempt) -> Attempt:
-    """A late write is a repeated one: what was written since does not refuse it."""
-    return msgspec.structs.replace(attempt, kind="repeat")
+    """What was written since does not refuse a late write."""
+    return msgspec.structs.replace(attempt, kind="merge")

@@ -7,8 +7,10 @@ attempt by then, which harms nobody: the next attempt says the same, with a grea
 Who says nothing until the deadline gets a hint, and so does who was down from the beginning.
 """
 
+import msgspec
+
 from tenure.base.instants import Instant
-from tenure.protocol.replication.admission import Ahead, Late, Outranked, Outrun, Refused
+from tenure.protocol.replication.admission import Ahead, Attempt, Late, Outranked, Outrun, Refused
 from tenure.protocol.replication.hints import Hints
 from tenure.protocol.replication.levels import Need, are_met, may_be_met
 from tenure.protocol.replication.messages import (
@@ -56,14 +58,17 @@ class RowWriting(ClientRequestUnderWay):
         self._applied.clear()
         self._refused.clear()
         for node in context.in_order(self._everyone):
-            body = ApplyRow(
-                ticket=context.draw_ticket(),
-                table=asked.table,
-                key=asked.key,
-                edits=asked.edits,
-                attempt=asked.attempt,
-            )
-            self.ask(node, body)
+            self._ask(node, asked.attempt)
+
+    def _ask(self, node: NodeId, attempt: Attempt) -> None:
+        body = ApplyRow(
+            ticket=self.context.draw_ticket(),
+            table=self._asked.table,
+            key=self._asked.key,
+            edits=self._asked.edits,
+            attempt=attempt,
+        )
+        self.ask(node, body)
 
     def _fail_at_once(self, *, is_known: bool) -> None:
         if self._everyone:  # it was sent under an earlier topology
@@ -80,6 +85,10 @@ class RowWriting(ClientRequestUnderWay):
             self._applied.add(node)
         else:
             self._refused[node] = body.refused
+        if self._asked.attempt.kind == "repeat" and any(
+            need.is_met(self._applied) for need in self._needs
+        ):
+            self._merge_refused()
         if are_met(self._needs, self._applied):
             self.answer(RowWritten(request=self.request))
         elif not may_be_met(self._needs, self._refused):
@@ -88,6 +97,15 @@ class RowWriting(ClientRequestUnderWay):
             self.end()
         if len(self._applied) + len(self._refused) == len(self._everyone):
             self.end()
+
+    def _merge_refused(self) -> None:
+        """A list has the repeated write: it has taken effect, so replicas that have never had it
+        must have it, too.
+        """
+        for node, refused in list(self._refused.items()):
+            if isinstance(refused, Outrun):
+                del self._refused[node]
+                self._ask(node, msgspec.structs.replace(self._asked.attempt, kind="merge"))
 
     def on_deadline(self, now: Instant) -> None:
         """Fail, if nothing was answered; and repair later whoever was silent."""

@@ -151,8 +151,7 @@ class RowAttempts:
         if self._number and self._number < self._adopted:
             told = f"{self._key!r}: of {self._number}, after the adoption by {self._adopted}"
             raise Violation("D6: a former owner's write is acknowledged", told)
-        is_first = attempt.kind == "first"
-        self._row.acknowledge(self._cells, self._before, is_first=is_first)
+        self._row.acknowledge(self._cells, self._before)
         if self._key in self._workload.added:
             self._workload.added[self._key].update(edit.name or b"" for edit in self._edits)
 

@@ -40,6 +40,10 @@ def never(*_: object, **__: object) -> bool:
     return False
 
 
+def none_of_them(*_: object, **__: object) -> tuple[Any, ...]:
+    return ()
+
+
 def old_list_alone(self: Replicas) -> tuple[tuple[NodeId, ...], ...]:
     """In the joint step the level is needed in the old list only."""
     return (self.old,)
@@ -47,7 +51,7 @@ def old_list_alone(self: Replicas) -> tuple[tuple[NodeId, ...], ...]:
 
 def any_attempt_repeated(self: NodeReplica, step: ApplyMutation) -> MutationDone:
     """Every attempt is merged wherever it lies."""
-    attempt = msgspec.structs.replace(step.attempt, kind="repeat")
+    attempt = msgspec.structs.replace(step.attempt, kind="merge")
     return original_apply(self, msgspec.structs.replace(step, attempt=attempt))
 
 

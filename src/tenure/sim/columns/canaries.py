@@ -98,6 +98,16 @@ BY_SCHEDULE: tuple[RuleLeftOut, ...] = (
         ((Adopting, "is_settled_already", breaks.always),),
     ),
     RuleLeftOut(
+        "repeats-merged-anywhere",
+        "R4: a repeat that has not been at a replica is refused where it would be hidden",
+        ((NodeReplica, "was_here", breaks.always),),
+    ),
+    RuleLeftOut(
+        "no-traces",
+        "R4: what is applied leaves a trace, so that a repeat is known again",
+        ((NodeReplica, "traces", breaks.none_of_them),),
+    ),
+    RuleLeftOut(
         "sealed-without-a-promise",
         "R23: before they give what they have, replicas promise to take nothing more of that time",
         ((NodeReplica, "_promise", breaks.promised_nothing),),

@@ -81,16 +81,12 @@ class RowHistory:
         return {name: register.floor for name, register in self.registers.items()}
 
     def acknowledge(
-        self, cells: dict[RegisterName, bytes], before: dict[RegisterName, bytes], *, is_first: bool
+        self, cells: dict[RegisterName, bytes], before: dict[RegisterName, bytes]
     ) -> None:
-        """It is written; `before` is what had been acknowledged when it began (D3).
-
-        A repeated write takes the place of its first attempt. That may have reached nobody, and its
-        writer's clock may have been behind: so it may lie below what had been acknowledged before.
-        """
+        """It is written; `before` is what had been acknowledged when it began (D3)."""
         for name, cell in cells.items():
             register = self.registers[name]
-            if is_first and cell <= before[name]:
+            if cell <= before[name]:
                 told = f"{self.row} {name}: {said(cell)} hidden by {said(before[name])}"
                 raise Violation("D3: an acknowledged write is hidden by an earlier one", told)
             register.acknowledged = max(register.acknowledged, cell)

@@ -280,3 +280,61 @@ def test_in_the_joint_step_a_read_needs_both_lists() -> None:
     stage.lose(3, 4)
     stage.deliver(1, 2)
     assert stage.answers == []
+
+
+def test_a_repeat_that_has_been_nowhere_begins_anew_above_what_was_there_before() -> None:
+    stage = NodeStage()
+    stage.ask(1, write(1, b"earlier", 10))
+    stage.deliver()
+    stage.ask(2, write(2, b"later", 5, first=False))
+    stage.deliver()
+    assert last(stage) == NotWritten(request=2, refused=Outrun(Version(0, EPOCH_US + 10)))
+
+
+def test_a_repeat_that_was_seen_and_overwritten_does_not_count_again() -> None:
+    stage = NodeStage()
+    stage.ask(1, write(1, b"x", 5))
+    stage.lose(3)
+    stage.deliver(1, 2)
+    stage.ask(2, write(2, b"over it", 10))
+    stage.deliver()
+    stage.ask(3, write(3, b"x", 5, first=False))
+    stage.deliver()
+    assert last(stage) == RowWritten(request=3)
+    stage.ask(3, read(4))
+    stage.deliver()
+    assert found(stage) == b"over it"
+
+
+def test_a_repeat_that_only_a_mend_has_brought_to_a_quorum_does_not_count_again() -> None:
+    stage = NodeStage()
+    stage.ask(1, write(1, b"x", 5))
+    stage.lose(2, 3)
+    stage.ask(1, read(2))
+    stage.deliver(1, 2)
+    assert found(stage) == b"x"
+    stage.lose(3)
+    stage.ask(2, write(3, b"over it", 10))
+    stage.deliver()
+    stage.ask(3, write(4, b"x", 5, first=False))
+    stage.deliver()
+    assert last(stage) == RowWritten(request=4)
+    stage.ask(3, read(5))
+    stage.deliver()
+    assert found(stage) == b"over it"
+
+
+def test_a_repeat_that_has_been_in_the_old_list_is_had_by_the_new_one() -> None:
+    stage = NodeStage(4)
+    stage.ask(1, write(1, b"x", 5))
+    stage.deliver(1, 2)
+    stage.messages.clear()
+    stage.ask(1, write(2, b"over it", 10))
+    stage.deliver()
+    for node in stage.nodes.values():
+        node.post(TopologyLearned(joint(stage)))
+    stage.ask(4, write(3, b"at the new one", 11))
+    stage.deliver()
+    stage.ask(2, write(4, b"x", 5, first=False))
+    stage.deliver()
+    assert last(stage) == RowWritten(request=4)
