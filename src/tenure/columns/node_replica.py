@@ -35,7 +35,7 @@ from tenure.protocol.replication.copies import RangeHorizon
 from tenure.protocol.replication.layout import AFTER, TIME_BYTES, position, row_key
 from tenure.protocol.replication.limits import STEP_ENTRIES
 from tenure.protocol.replication.merging import Found, StateMerge
-from tenure.protocol.replication.pages import Steps
+from tenure.protocol.replication.pages import Steps, of_a_step
 from tenure.protocol.replication.parts import section_part
 from tenure.protocol.replication.records import record_of, stored
 from tenure.protocol.replication.sections import SectionPart
@@ -46,9 +46,13 @@ from tenure.protocol.replication.steps import (
     BuildSums,
     CompareRows,
     DoomedFound,
+    DropHint,
     FindDoomed,
     FollowRanges,
+    HintKept,
+    HintsRead,
     HorizonRaised,
+    KeepHint,
     KeysListed,
     ListKeys,
     ListPlaces,
@@ -59,6 +63,7 @@ from tenure.protocol.replication.steps import (
     RaiseRowFence,
     RaiseSealed,
     RangesFollowed,
+    ReadHints,
     ReadParts,
     ReadPiece,
     ReadState,
@@ -80,6 +85,7 @@ from tenure.protocol.replication.sums import SUM_BYTES, row_print
 from tenure.protocol.topology.ring import position as on_ring
 
 P = TypeVar("P")
+HINTS = "hints"
 LISTED_ROWS = 1_000
 """In one answer."""
 _PROMISED = b"promised"
@@ -133,6 +139,9 @@ class NodeReplica(Replica):
             ListPlaces: self._list_places,
             FindDoomed: self._find_doomed,
             SweepSome: self._sweep,
+            KeepHint: self._keep_hint,
+            DropHint: self._drop_hint,
+            ReadHints: self._read_hints,
             RaisePromised: self._promise,
             RaiseSealed: self._seal,
             WipeRange: self.copies.wipe,
@@ -148,7 +157,7 @@ class NodeReplica(Replica):
         self.copies.load()
         self.load_horizons()
         names = [of(name) for name in self.tables for of in (places_space, traces_space)]
-        self.engine.make_spaces(names)
+        self.engine.make_spaces([*names, HINTS])
         self.range_sums.load({name: table.kind for name, table in self.tables.items()})
         [promises] = self.engine.get(META, [_PROMISES])
         self.promises = int(promises or 0)
@@ -339,6 +348,20 @@ class NodeReplica(Replica):
         promised.assign(key_range, 0)
         sealed.assign(key_range, 0)
         return [self._kept(_PROMISED, promised), self._kept(_SEALED, sealed)]
+
+    # --- hints ---
+
+    def _keep_hint(self, step: KeepHint) -> HintKept:
+        self.engine.apply([(HINTS, step.key, step.hint)])
+        return HintKept()
+
+    def _drop_hint(self, step: DropHint) -> HintKept:
+        self.engine.apply([(HINTS, step.key, None)])
+        return HintKept()
+
+    def _read_hints(self, step: ReadHints) -> HintsRead:
+        found, is_all = of_a_step(self.engine.cursor(HINTS).walk(step.after + b"\0", None))
+        return HintsRead(tuple(found), is_all)
 
     # --- upkeep ---
 

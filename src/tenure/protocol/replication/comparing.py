@@ -124,10 +124,13 @@ class Comparing:
         """Go on, or give up."""
         if self._is_over:
             return
-        if now >= self._deadline:
+        is_late = now >= self._deadline
+        if is_late and (self._asked or not self._parts):
             self.end(now, is_whole=False)
-        else:
-            self._go_on(now)
+            return
+        if is_late:  # nobody was asked: the parts have waited for their turn
+            self._deadline = Instant(now + self._context.config.patience_ns)
+        self._go_on(now)
 
     def end(self, now: Instant, *, is_whole: bool) -> None:
         """It is over."""

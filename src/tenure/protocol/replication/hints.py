@@ -2,10 +2,15 @@
 
 A hint is a late write. The replica admits it wherever it lies, and drops it where it comes too
 late: what a quorum has is there without hints. So hints only make replicas the same sooner, and
-they may be lost; repair finds what they do not bring.
+they may be lost; repair finds what they do not bring. They are on the disk all the same, because a
+coordinator that ends has most of them when others are away, too.
+
+Hints are handed over a few at a time, and only as fast as the replica answers. Where there are too
+many, in number or in bytes, no more are kept.
 """
 
 from collections import deque
+from typing import NamedTuple
 
 import msgspec
 
@@ -13,10 +18,23 @@ from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.protocol.replication.admission import Attempt
 from tenure.protocol.replication.messages import ApplyRow, RowApplied, WriteRow
 from tenure.protocol.replication.node_context import NodeContext
+from tenure.protocol.replication.steps import DropHint, HintsRead, KeepHint, ReadHints
 from tenure.protocol.topology.records import NodeId
 
 HANDED_OVER_AT_ONCE = 16
 """To one node: whoever is back has other things to do as well."""
+_NUMBER_BYTES = 8
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(WriteRow)
+
+
+class Hint(NamedTuple):
+    """A write for a node."""
+
+    key: bytes
+    """Under which it is on the disk: the node, and a number."""
+    asked: WriteRow
+    size: int
 
 
 class Hints:
@@ -24,22 +42,48 @@ class Hints:
 
     def __init__(self, context: NodeContext) -> None:
         self._context = context
-        self._kept: dict[NodeId, deque[WriteRow]] = {}
+        self._kept: dict[NodeId, deque[Hint]] = {}
         self._count = 0
-        self._sent: dict[int, tuple[NodeId, WriteRow]] = {}
+        self._bytes = 0
+        self._sent: dict[int, tuple[NodeId, Hint]] = {}
         """By ticket: handed over, and not answered yet."""
         self.wake_at = FAR_FUTURE
         self.dropped = 0
 
+    def start(self, after: bytes = b"") -> None:
+        """Read what an earlier life has kept."""
+
+        def read(result: HintsRead) -> None:
+            for key, kept in result.hints:
+                node = int.from_bytes(key[:_NUMBER_BYTES])
+                self._add(self._context.now, node, Hint(key, _DECODER.decode(kept), len(kept)))
+            if not result.is_all:
+                self.start(result.hints[-1][0])
+
+        self._context.run(ReadHints(after), read)
+
     def keep(self, now: Instant, node: NodeId, asked: WriteRow) -> None:
         """Have a write for a node, unless there are too many."""
-        if self._count >= self._context.config.most_hints:
+        config, data = self._context.config, _ENCODER.encode(asked)
+        if self._count >= config.most_hints or self._bytes + len(data) > config.most_hint_bytes:
             self.dropped += 1
             return
-        self._kept.setdefault(node, deque()).append(asked)
+        number = self._context.draw_ticket()
+        key = node.to_bytes(_NUMBER_BYTES) + number.to_bytes(_NUMBER_BYTES)
+        self._context.run(KeepHint(key, data), _nothing)
+        self._add(now, node, Hint(key, asked, len(data)))
+
+    def _add(self, now: Instant, node: NodeId, hint: Hint) -> None:
+        self._kept.setdefault(node, deque()).append(hint)
         self._count += 1
+        self._bytes += hint.size
         if self.wake_at == FAR_FUTURE:
             self._wake(now)
+
+    def _drop(self, hint: Hint) -> None:
+        self._count -= 1
+        self._bytes -= hint.size
+        self._context.run(DropHint(hint.key), _nothing)
 
     def counts(self) -> dict[NodeId, int]:
         """How many there are for each node."""
@@ -48,14 +92,14 @@ class Hints:
     def advance(self, now: Instant) -> None:
         """Hand over to those that are up; what was not answered is kept again."""
         context = self._context
-        for ticket, (node, asked) in self._sent.items():
+        for ticket, (node, hint) in self._sent.items():
             context.forget(ticket)
-            self._kept.setdefault(node, deque()).append(asked)
+            self._kept.setdefault(node, deque()).append(hint)
         self._sent.clear()
         for node, kept in self._kept.items():
             if context.topology.is_removed(node):
-                self._count -= len(kept)
-                kept.clear()
+                while kept:
+                    self._drop(kept.popleft())
             elif node not in context.down:
                 self._hand_over(node, kept)
         self.wake_at = FAR_FUTURE
@@ -66,17 +110,17 @@ class Hints:
         self.wake_at = Instant(now + self._context.config.hint_ns)
         self._context.wake(self, self.wake_at)
 
-    def _hand_over(self, node: NodeId, kept: "deque[WriteRow]") -> None:
+    def _hand_over(self, node: NodeId, kept: deque[Hint]) -> None:
         for _ in range(min(HANDED_OVER_AT_ONCE - self._under_way(node), len(kept))):
-            asked = kept.popleft()
+            hint = kept.popleft()
             body = ApplyRow(
                 ticket=self._context.draw_ticket(),
-                table=asked.table,
-                key=asked.key,
-                edits=asked.edits,
-                attempt=as_hint(asked.attempt),
+                table=hint.asked.table,
+                key=hint.asked.key,
+                edits=hint.asked.edits,
+                attempt=as_hint(hint.asked.attempt),
             )
-            self._sent[body.ticket] = node, asked
+            self._sent[body.ticket] = node, hint
             self._context.ask(self, node, body)
 
     def _under_way(self, node: NodeId) -> int:
@@ -86,8 +130,9 @@ class Hints:
         """It has it, or does not want it; the next may come."""
         del now
         self._context.forget(body.ticket)
-        if self._sent.pop(body.ticket, None) is not None:
-            self._count -= 1
+        _, hint = self._sent.pop(body.ticket, (node, None))
+        if hint is not None:
+            self._drop(hint)
             self._hand_over(node, self._kept.setdefault(node, deque()))
 
     def on_outdated(self, now: Instant) -> None:
@@ -98,3 +143,7 @@ class Hints:
 def as_hint(attempt: Attempt) -> Attempt:
     """What was written since does not refuse a late write."""
     return msgspec.structs.replace(attempt, kind="merge")
+
+
+def _nothing(_: object) -> None:
+    """Nobody waits for it."""

@@ -123,6 +123,7 @@ class StoreNode:
         if not self._has_started:
             self._has_started = True
             self.upkeep.start(now)
+            self.coordinator.hints.start()
 
     def _output(self, now: Instant) -> Output[NodeAction]:
         context = self.context

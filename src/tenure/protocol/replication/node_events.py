@@ -34,6 +34,7 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
     most_requests: int = 1_000
     """That are coordinated at once."""
     most_hints: int = 100_000
+    most_hint_bytes: int = 64 << 20
     filling: FillingRecord = FillingRecord()
     """What was kept of the node's filling."""
     copy_parts: int = 64

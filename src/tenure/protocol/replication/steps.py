@@ -119,6 +119,25 @@ class SweepSome(msgspec.Struct, frozen=True):
     """Remove some of what was deleted, and is sealed."""
 
 
+class KeepHint(msgspec.Struct, frozen=True):
+    """Keep a write for another node."""
+
+    key: bytes
+    hint: bytes
+
+
+class DropHint(msgspec.Struct, frozen=True):
+    """Forget it."""
+
+    key: bytes
+
+
+class ReadHints(msgspec.Struct, frozen=True):
+    """Some of those that are kept, behind a key."""
+
+    after: bytes
+
+
 class RaisePromised(msgspec.Struct, frozen=True):
     """Take no writes any more in a range that are not above a time."""
 
@@ -186,6 +205,9 @@ Step: TypeAlias = (
     | ListPlaces
     | FindDoomed
     | SweepSome
+    | KeepHint
+    | DropHint
+    | ReadHints
     | RaisePromised
     | RaiseSealed
     | WipeRange
@@ -267,6 +289,17 @@ class Swept(msgspec.Struct, frozen=True):
     is_all: bool
 
 
+class HintKept(msgspec.Struct, frozen=True):
+    """It is kept, or forgotten."""
+
+
+class HintsRead(msgspec.Struct, frozen=True):
+    """Keys and hints, and whether that is all."""
+
+    hints: tuple[tuple[bytes, bytes], ...]
+    is_all: bool
+
+
 class HorizonRaised(msgspec.Struct, frozen=True):
     """As high as this."""
 
@@ -314,6 +347,8 @@ StepResult: TypeAlias = (
     | SumsRead
     | DoomedFound
     | Swept
+    | HintKept
+    | HintsRead
     | HorizonRaised
     | RangeWiped
     | FillingBegun

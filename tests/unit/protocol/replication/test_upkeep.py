@@ -1,5 +1,6 @@
 """What replicas do by themselves: they become the same, and what was deleted goes for good."""
 
+import msgspec
 import pytest
 
 from tenure.base.ranges import WHOLE
@@ -200,3 +201,68 @@ def test_what_an_adoption_settled_counts_where_a_seal_was_not_heard_of() -> None
 
 def cell(number: int, time: int) -> bytes:
     return cell_of(Version(number, time).packed(), b"x")
+
+
+def hints_on_disk(stage: NodeStage, node: int) -> int:
+    return len(list(stage.nodes[node].engine.cursor("hints").walk(b"", None)))
+
+
+def test_a_hint_survives_its_coordinator_and_is_handed_over_once() -> None:
+    stage = NodeStage()
+    stage.ask(1, write(1, b"x", 5))
+    stage.deliver(1, 2)
+    stage.messages.clear()
+    stage.wait(6)
+    assert hints_on_disk(stage, 1) == 1
+    stage.nodes[1].sync()
+    stage.nodes[1].engine.crash()
+    stage.nodes[1].start(stage.topology)
+    stage.nodes[1].advance()
+    assert stage.nodes[1].machine.coordinator.hints.counts() == {3: 1}
+    stage.wait(11)
+    stage.deliver()
+    assert entries(stage.nodes[3].store, b"k") == entries(stage.nodes[2].store, b"k")
+    assert hints_on_disk(stage, 1) == 0
+    assert stage.nodes[1].machine.coordinator.hints.counts() == {}
+
+
+def test_a_hint_survives_the_replica_that_it_is_for() -> None:
+    stage = NodeStage()
+    stage.ask(1, write(1, b"x", 5))
+    stage.deliver(1, 2)
+    stage.messages.clear()
+    stage.wait(6)
+    for _ in range(3):
+        stage.wait(11)
+        stage.lose(3)
+        stage.deliver(1, 2)
+    stage.nodes[3].start(stage.topology)
+    stage.wait(11)
+    stage.deliver()
+    assert entries(stage.nodes[3].store, b"k")
+    assert hints_on_disk(stage, 1) == 0
+
+
+def test_hints_are_bounded_and_repair_brings_what_they_do_not() -> None:
+    stage = NodeStage()
+    hints = stage.nodes[1].machine.coordinator.hints
+    config = stage.nodes[1].machine.context.config
+    stage.nodes[1].machine.context.config = msgspec.structs.replace(config, most_hint_bytes=150)
+    for number in range(3):
+        edit = Edit("names", None, b"a", b"x")
+        version = Version(0, EPOCH_US + number)
+        asked = WriteRow(
+            request=number,
+            table="plain",
+            key=b"%d" % number,
+            edits=(edit,),
+            attempt=Attempt(version),
+        )
+        stage.ask(1, asked)
+        stage.deliver(1, 2)
+        stage.messages.clear()
+    stage.wait(6)
+    assert 0 < hints_on_disk(stage, 1) < 3
+    assert hints.dropped
+    rounds(stage, 2)
+    assert all(entries(stage.nodes[3].store, b"%d" % number) for number in range(3))
