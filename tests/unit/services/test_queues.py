@@ -172,7 +172,7 @@ async def test_losses_of_a_watched_pool_are_delivered_and_only_of_watched_keys()
         async with on_service_stage("queues", manager=manager, watch=("devices",)) as stage:
             began = await stage.ask("PUT", "/queues/q", {"watch": {"devices": ["pc"]}})
             assert (began.status, began.body["watch"]) == (201, {"devices": ["pc"]})
-            more = {"watch": {"devices": ["pc", "phone"]}}
+            more = {"devices": ["pc", "phone"]}
             also = await stage.ask("POST", "/queues/q/watch", more)
             assert also.body["watch"] == {"devices": ["pc", "phone"]}
             other = await stage.ask("PUT", "/queues/q", {"watch": {"devices": ["pc"]}})
@@ -204,7 +204,7 @@ async def test_what_is_gone_or_unknown_is_said() -> None:
         asked: list[tuple[str, str, object]] = [
             ("GET", "/queues/q", None),
             ("DELETE", "/queues/q", None),
-            ("POST", "/queues/q/watch", {"watch": {}}),
+            ("POST", "/queues/q/watch", {}),
             ("POST", "/queues/q/entries", {"message": 1}),
             ("POST", "/queues/q/acknowledge", {"reader": "1.1", "number": 1}),
         ]

@@ -49,13 +49,6 @@ class QueuesClient(ServiceClient):
         body = {"ttl": ttl, "watch": watch}
         return _shown((await self.ask("PUT", _path(key), body, deadline=deadline)).data)
 
-    async def rely(
-        self, key: str, watch: Mapping[str, Sequence[str]], *, deadline: float | None = None
-    ) -> QueueShown:
-        """Have the queue watch these keys, too."""
-        path = _path(key) + "/watch"
-        return _shown((await self.ask("POST", path, {"watch": watch}, deadline=deadline)).data)
-
     async def look(self, key: str, *, deadline: float | None = None) -> QueueShown:
         """How long it is."""
         return _shown((await self.ask("GET", _path(key), deadline=deadline)).data)

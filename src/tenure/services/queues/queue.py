@@ -127,23 +127,6 @@ class Queue(ExpiringEntity[QueueState]):
             await self.look_for_losses()
         return self._shown(is_new=is_new)
 
-    async def rely(self, watch: dict[str, list[str]]) -> QueueShown:
-        """Its reader relies on these keys, too. Raises ServiceRefusal where there is no queue."""
-        self._check_there()
-        there = self.state.watched
-        known = {pool: {it.key for it in keys} for pool, keys in there.items()}
-        new = {
-            pool: [key for key in keys if key not in known.get(pool, ())]
-            for pool, keys in watch.items()
-        }
-        WATCHED_KEYS.check(sum(map(len, (*there.values(), *new.values()))))
-        added = await self._watching().watched({pool: keys for pool, keys in new.items() if keys})
-        self.state.watched = {
-            pool: (*there.get(pool, ()), *added.get(pool, ())) for pool in {**there, **added}
-        }
-        await self.look_for_losses()
-        return self._shown()
-
     @reading
     async def look(self) -> QueueShown:
         """How long it is. Raises ServiceRefusal where there is none."""

@@ -33,12 +33,6 @@ class QueueBody(msgspec.Struct, forbid_unknown_fields=True):
     """By pool, the keys on which the reader relies; instead of those that were named before."""
 
 
-class WatchBody(msgspec.Struct, forbid_unknown_fields=True):
-    """More keys on which the reader relies."""
-
-    watch: dict[str, list[str]]
-
-
 class MessageBody(msgspec.Struct, forbid_unknown_fields=True):
     """A message."""
 
@@ -136,20 +130,6 @@ class Queues(Service[Queue]):
     async def look(self, asked: ServiceRequest) -> ServiceAnswer:
         """How long it is."""
         return ServiceAnswer(200, await self.entities[asked.key].look())
-
-    @operation(
-        Operation(
-            "POST",
-            QUEUE + "/watch",
-            "Watch more keys of other pools",
-            {200: QueueShown},
-            body=WatchBody,
-            refusals=(404, 410),
-        )
-    )
-    async def rely(self, asked: ServiceRequest) -> ServiceAnswer:
-        """Beside those that are watched already."""
-        return ServiceAnswer(200, await self.entities[asked.key].rely(asked.body.watch))
 
     @operation(Operation("DELETE", QUEUE, "Delete a queue", {204: None}, refusals=(404, 410)))
     async def delete(self, asked: ServiceRequest) -> ServiceAnswer:
