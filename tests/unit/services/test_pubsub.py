@@ -9,7 +9,8 @@ import pytest
 from aiohttp import web
 
 from tenure.services.outward import Outward
-from tests.unit.services.stage import on_service_stage
+from tests.unit.manager.serving import serving
+from tests.unit.services.stage import ServiceStage, on_service_stage
 
 pytestmark = pytest.mark.asyncio
 
@@ -133,3 +134,31 @@ async def test_a_name_that_leads_inwards_is_refused_when_it_is_connected_to() ->
             await outward.ask("GET", "http://localhost:1/", 1000, 10.0)
     finally:
         await outward.close()
+
+
+async def test_messages_go_into_queues_which_are_told_when_the_topic_is_lost() -> None:
+    async with serving(preset="default") as serves:
+        manager = serves.service.url
+        async with on_service_stage("pubsub", manager=manager):
+            pass  # which makes the pool that queues watch
+        async with (
+            on_service_stage("queues", manager=manager, watch=("pubsub",)) as queues,
+            on_service_stage("pubsub", manager=manager, queues=(queues.url,)) as stage,
+        ):
+            await into_queues(stage, queues)
+
+
+async def into_queues(stage: ServiceStage, queues: ServiceStage) -> None:
+    path = "/topics/news/subscriptions"
+    unknown = await stage.ask("POST", path, {"target": "queue:ann"})
+    assert (unknown.status, unknown.body["error"]) == (404, "unknown")
+    await queues.ask("PUT", "/queues/ann", {"watch": {"pubsub": ["other"]}})
+    assert (await stage.ask("POST", path, {"target": "queue:ann"})).status == 201
+    watched = (await queues.ask("GET", "/queues/ann")).body["watch"]
+    assert watched == {"pubsub": ["other", "news"]}
+    made = await stage.ask("POST", "/topics/news/messages", {"data": {"a": 1}})
+    assert (made.status, made.body["number"]) == (200, 1)
+    entries = (await queues.ask("POST", "/queues/ann/drain")).body["entries"]
+    assert entries[0]["loss"]["began"]
+    assert entries[1]["message"]["data"] == {"a": 1}
+    assert entries[1]["message"]["number"] == 1

@@ -12,8 +12,9 @@ from tenure.services.client import ID_HEADER
 from tenure.services.limits import ServiceLimit
 from tenure.services.operations import Operation, ServiceAnswer, ServiceRequest, operation
 from tenure.services.outward import Outward
+from tenure.services.pubsub.queue_writer import HttpQueueWriter
 from tenure.services.pubsub.sender import FanOut
-from tenure.services.pubsub.targets import MessageTargets, QueueWriter
+from tenure.services.pubsub.targets import MessageTargets
 from tenure.services.pubsub.topic import RememberedTopics, Subscribed, Topic, TopicFigures
 from tenure.services.pubsub.topic_state import LIMITS, MESSAGE_BYTES, TARGET_CHARACTERS
 from tenure.services.service import Service, ServiceSettings
@@ -72,10 +73,8 @@ class PubSub(Service[Topic]):
     def __init__(
         self,
         settings: ServiceSettings,
-        queues: QueueWriter | None = None,
         **of_entities: Any,  # noqa: ANN401  # see Entities
     ) -> None:
-        self._queues = queues
         self.fan_out = FanOut(uuid4().hex)
         super().__init__(settings, **of_entities)
         self.fan_out.topics = self.entities
@@ -90,7 +89,10 @@ class PubSub(Service[Topic]):
         async with AsyncExitStack() as stack:
             outward = Outward(inward=self.settings.inward)
             stack.push_async_callback(outward.close)
-            self.targets = self.fan_out.targets = MessageTargets(self._queues, outward)
+            urls, queues = self.settings.queues, None
+            if urls:
+                queues = await stack.enter_async_context(HttpQueueWriter(urls, self.settings.pool))
+            self.targets = self.fan_out.targets = MessageTargets(queues, outward)
             await stack.enter_async_context(self.entities)
             stack.push_async_callback(self.fan_out.close)
             yield

@@ -49,6 +49,10 @@ class QueuesClient(ServiceClient):
         body = {"ttl": ttl, "watch": watch}
         return _shown((await self.ask("PUT", _path(key), body, deadline=deadline)).data)
 
+    async def watch(self, key: str, watch: Mapping[str, Sequence[str]]) -> QueueShown:
+        """Watch these keys of other pools too."""
+        return _shown((await self.ask("POST", _path(key) + "/watch", watch)).data)
+
     async def look(self, key: str, *, deadline: float | None = None) -> QueueShown:
         """How long it is."""
         return _shown((await self.ask("GET", _path(key), deadline=deadline)).data)

@@ -127,6 +127,23 @@ class Queue(ExpiringEntity[QueueState]):
             await self.look_for_losses()
         return self._shown(is_new=is_new)
 
+    async def watch(self, watch: dict[str, list[str]]) -> QueueShown:
+        """Watch these keys too. Raises ServiceRefusal where there is no queue."""
+        self._check_there()
+        state = self.state
+        new = {
+            pool: [key for key in keys if key not in {it.key for it in state.watched.get(pool, ())}]
+            for pool, keys in watch.items()
+        }
+        there = sum(len(keys) for keys in state.watched.values())
+        WATCHED_KEYS.check(there + sum(map(len, new.values())))
+        found = await self._watching().watched(new)
+        state.watched = {**state.watched} | {
+            pool: (*state.watched.get(pool, ()), *keys) for pool, keys in found.items()
+        }
+        await self.look_for_losses()
+        return self._shown()
+
     @reading
     async def look(self) -> QueueShown:
         """How long it is. Raises ServiceRefusal where there is none."""

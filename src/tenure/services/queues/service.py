@@ -126,6 +126,20 @@ class Queues(Service[Queue]):
         found = await self.entities[asked.key].begin(ttl, body.watch)
         return ServiceAnswer(201 if found.is_new else 200, found)
 
+    @operation(
+        Operation(
+            "POST",
+            QUEUE + "/watch",
+            "Watch keys of other pools, beside those that are watched",
+            {200: QueueShown},
+            body=dict[str, list[str]],
+            refusals=(404, 410),
+        )
+    )
+    async def watch(self, asked: ServiceRequest) -> ServiceAnswer:
+        """By pool, as in {"pubsub": ["news"]}: pubsub does it for each queue that subscribes."""
+        return ServiceAnswer(200, await self.entities[asked.key].watch(asked.body))
+
     @operation(Operation("GET", QUEUE, "Look at a queue", {200: QueueShown}, refusals=(404, 410)))
     async def look(self, asked: ServiceRequest) -> ServiceAnswer:
         """How long it is."""
