@@ -10,7 +10,6 @@ was put into a queue arrives in order, or a loss is told in its place.
 """
 
 import asyncio
-import socket
 import sys
 from argparse import ArgumentParser
 from collections import Counter, deque
@@ -23,6 +22,7 @@ from tempfile import TemporaryDirectory
 from time import monotonic
 
 from benchmarks._quick import sized
+from tenure.cli.demo.mesh.live_mesh import free_ports
 from tenure.cli.demo.mesh.service_processes import ServiceProcess
 from tenure.errors import OutcomeUnknown, ServiceRefusal
 from tenure.services.documents.client import DocumentsClient
@@ -179,15 +179,6 @@ async def running(name: str, *options: str) -> AsyncIterator[list[ServiceProcess
             await each.start()
             processes.append(each)
         yield processes
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that a process can take again when it starts anew."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 async def restarts(load: Load, processes: list[ServiceProcess]) -> None:

@@ -17,6 +17,7 @@ from tenure.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from tenure.cli.demo.caches.cache_summary import CacheSummary
+    from tenure.cli.demo.mesh.mesh_run import MeshSummary
 
 TROUBLES: tuple[ScenarioName, ...] = (
     "kill-leader",
@@ -51,6 +52,7 @@ def demo(  # noqa: PLR0913  # a parameter is an option, and each has a default
     hot_keys: Annotated[bool, Parameter(negative="")] = False,
     inbox: Annotated[bool, Parameter(negative="")] = False,
     cache: Annotated[bool, Parameter(negative="")] = False,
+    mesh: Annotated[bool, Parameter(negative="")] = False,
     preset: Preset = None,
     json: Annotated[bool, Parameter(negative="")] = False,
     break_owner: Annotated[bool, Parameter(negative="")] = False,
@@ -80,20 +82,21 @@ def demo(  # noqa: PLR0913  # a parameter is an option, and each has a default
     crash
         Kill owners again and again, and say for how long their keys were not served.
     hot_keys
-        Direct half of all requests at a few keys of one owner, then of another, and say how soon
-        the load is even again.
+        Direct half of all requests at a few keys, and say how soon the load is even again.
     inbox
         Search an inbox in a store of rows instead, beside the figures of the Cassandra paper.
     cache
         Read products from caches instead; the exit code is 1 if one read was stale.
+    mesh
+        Run the papers' Live Mesh scenario instead; the exit code is 1 if a device heard nothing.
     json
         Print the summary as one JSON object, and events to standard error.
     break_owner
         For tests: owner 1 never asks whether it still has a lease, and the record must find it.
         With --cache, frontends write past the owners.
     """
-    if inbox:
-        return _inbox(as_json=json)
+    if inbox or mesh:
+        return _inbox(as_json=json) if inbox else _mesh(seconds, preset or "test", as_json=json)
     wanted = [kill_leader, rolling_restart, crash, hot_keys, break_owner]
     given = [name for name, is_given in zip(TROUBLES, wanted, strict=True) if is_given]
     settings = DemoSettings(
@@ -153,6 +156,17 @@ def _inbox(*, as_json: bool) -> int:
     return 0
 
 
+def _mesh(seconds: float, preset: str, *, as_json: bool) -> int:
+    import asyncio
+
+    from tenure.cli.demo.mesh.mesh_run import mesh_lines, run_mesh
+
+    out = sys.stderr if as_json else sys.stdout
+    summary = asyncio.run(run_mesh(seconds, lambda line: print(line, file=out, flush=True), preset))
+    print(_json(summary) if as_json else "\n".join(["", *mesh_lines(summary)]))
+    return 0 if summary.is_good else FOUND
+
+
 def _scenario(given: Sequence[ScenarioName]) -> ScenarioName:
     if len(given) > 1:
         options = " and ".join(f"--{name}" for name in given)
@@ -170,7 +184,7 @@ def _check_sizes(settings: DemoSettings) -> None:
         check_size(settings)
 
 
-def _json(summary: "Summary | CacheSummary") -> str:
+def _json(summary: "Summary | CacheSummary | MeshSummary") -> str:
     import msgspec
 
     return msgspec.json.encode(summary).decode()

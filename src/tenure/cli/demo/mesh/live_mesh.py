@@ -1,0 +1,72 @@
+"""The processes of the scenario: a manager, and two of each service.
+
+Devices' addresses are documents in the pool `devices`, under the device. Topics have the same keys.
+Each device has a queue, which watches the keys of both pools that it relies on.
+"""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Literal, TypeAlias
+
+from tenure.cli.demo.mesh.service_processes import ServiceProcess
+
+ServiceName: TypeAlias = Literal["devices", "topics", "queues"]
+SERVICES: dict[ServiceName, str] = {
+    "devices": "documents",
+    "topics": "pubsub",
+    "queues": "queues",
+}
+"""What each pool is served by."""
+OF_EACH = 2
+
+
+class LiveMesh:
+    """What runs."""
+
+    def __init__(self, preset: str) -> None:
+        self.preset = preset
+        options = ("--port", "0", "--journal", "memory", "--first-start", "--preset", preset)
+        self.manager = ServiceProcess("manager", ("manager", *options, "--log-level", "error"))
+        self.services: dict[ServiceName, list[ServiceProcess]] = {}
+        self._ports = free_ports(len(SERVICES) * OF_EACH)
+
+    def urls(self, name: ServiceName) -> list[str]:
+        """Of a service: they stay the same through all lives of its processes."""
+        first = list(SERVICES).index(name) * OF_EACH
+        return [f"http://127.0.0.1:{port}" for port in self._ports[first : first + OF_EACH]]
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Run them all until the block ends."""
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self.manager.end)
+            manager = await self.manager.start()
+            for name, service in SERVICES.items():
+                options = ["serve", service, "--pool", name, "--manager", manager]
+                options += ["--log-level", "error"]  # trouble is what this is about
+                if name == "queues":
+                    options += ["--watch", "devices", "--watch", "topics"]
+                if name == "topics":
+                    for url in self.urls("queues"):
+                        options += ["--queues", url]
+                self.services[name] = []
+                for number, url in enumerate(self.urls(name), 1):
+                    listen = ("--listen", url.removeprefix("http://"))
+                    each = ServiceProcess(f"{name}-{number}", (*options, *listen))
+                    self.services[name].append(each)
+                    stack.push_async_callback(each.end)
+            # All at once: queues wait until there are the pools that they watch.
+            everyone = [each for those in self.services.values() for each in those]
+            await asyncio.gather(*(each.start() for each in everyone))
+            yield
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that a process can take again when it starts anew."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports

@@ -1,0 +1,147 @@
+"""The two PCs of the scenario, and the frontend through which they reach the services.
+
+Neither counts on anything but what the services promise: what was accepted arrives, or a loss is
+told. Whoever is told of one asks anew for what it relies on, and publishes its own anew.
+"""
+
+import asyncio
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+
+from tenure.cli.demo.mesh.live_mesh import LiveMesh
+from tenure.errors import OutcomeUnknown, ServiceRefusal
+from tenure.services.client import ServiceClient, segment
+from tenure.services.documents.client import DocumentsClient
+from tenure.services.queues.client import QueueReader, QueuesClient, ReceivedEntry
+
+HOME, WORK = "home-pc", "work-pc"
+ADDRESS = "address"
+POLL_SECONDS = 2.0
+DEADLINE_SECONDS = 60.0
+GONE = (404, 410)
+
+
+class MeshFrontend:
+    """What a web server in front of the services does for a device."""
+
+    def __init__(self, mesh: LiveMesh) -> None:
+        def client(kind: type[Any], name: Any) -> Any:  # noqa: ANN401  # of that kind
+            return kind(mesh.urls(name), deadline=DEADLINE_SECONDS)
+
+        self.documents: DocumentsClient = client(DocumentsClient, "devices")
+        self.topics: ServiceClient = client(ServiceClient, "topics")
+        self.queues: QueuesClient = client(QueuesClient, "queues")
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        for each in (self.documents, self.topics, self.queues):
+            await self._stack.enter_async_context(each)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._stack.aclose()
+
+    async def put_address(self, address: str) -> None:
+        """Say where the home PC is."""
+        await self.documents.write(HOME, {ADDRESS: address})
+
+    async def publish(self, address: str) -> None:
+        """Tell whoever has subscribed. Accepted, it is in their queues, or they are told."""
+        path = f"/topics/{segment(HOME)}/messages"
+        await self.topics.ask("POST", path, {"data": {ADDRESS: address}})
+
+    async def subscribe(self) -> None:
+        """Have the work PC's queue told of the home PC's address."""
+        path = f"/topics/{segment(HOME)}/subscriptions"
+        await self.topics.ask("POST", path, {"target": f"queue:{WORK}"})
+
+    async def address(self) -> str | None:
+        """Where the home PC is; None where that was lost, and it has not said it again yet."""
+        try:
+            found: str = await self.documents.read_section(HOME, ADDRESS)
+        except ServiceRefusal as error:
+            if error.status not in GONE:
+                raise
+            return None
+        return found
+
+
+class HomeDevice:
+    """The home PC: it is always online, and publishes its address anew where that was lost."""
+
+    def __init__(self, frontend: MeshFrontend) -> None:
+        self.present = ""
+        self.republished = 0
+        self._frontend = frontend
+
+    async def watch(self) -> None:
+        """Be told of losses, for ever."""
+        frontend = self._frontend
+        reader = frontend.queues.reader(HOME)
+        while True:
+            try:
+                entries = await reader.next(wait=POLL_SECONDS)
+                if any(each.loss is not None for each in entries):
+                    await frontend.queues.begin(HOME, watch={"devices": [HOME]})
+                    if self.present:
+                        self.republished += 1
+                        await frontend.put_address(self.present)
+                        await frontend.publish(self.present)
+                if entries:
+                    await reader.acknowledge(entries[-1].number)
+            except (OutcomeUnknown, ServiceRefusal):
+                await asyncio.sleep(POLL_SECONDS / 10)
+
+
+class WorkDevice:
+    """The work PC: it is offline, comes online, drains its queue, and connects."""
+
+    def __init__(self, frontend: MeshFrontend) -> None:
+        self.believed: str | None = None
+        self._frontend = frontend
+
+    async def begin(self) -> None:
+        """Subscribe, and begin with an empty queue."""
+        await self._ask_again()
+        await self.drain()
+
+    async def _ask_again(self) -> None:
+        """Something may have been missed: subscribe, and look where the home PC is."""
+        frontend = self._frontend
+        await frontend.queues.begin(WORK, watch={"devices": [HOME], "topics": [HOME]})
+        await frontend.subscribe()
+        self.believed = await frontend.address() or self.believed
+
+    async def drain(self, *, wait: float = 0.0) -> tuple[int, int]:
+        """Read what is there; how many messages there were, and how many losses or gaps."""
+        reader = self._frontend.queues.reader(WORK)
+        messages = losses = 0
+        while entries := await reader.next(wait=wait):
+            told = [each for each in entries if _is_loss(each)]
+            for each in entries:
+                if not _is_loss(each):
+                    self.believed = each.message["data"][ADDRESS]
+            messages, losses = messages + len(entries) - len(told), losses + len(told)
+            if told:
+                await self._ask_again()
+            await self._acknowledge(reader, entries[-1].number)
+        return messages, losses
+
+    async def _acknowledge(self, reader: QueueReader, number: int) -> None:
+        await reader.acknowledge(number)
+
+
+def _is_loss(entry: ReceivedEntry) -> bool:
+    """Whether it says that something was missed: in the queue, in a pool, or in the topic."""
+    if entry.loss is not None:
+        return True
+    message = msgspec.convert(entry.message, dict[str, Any])
+    return "missed" in message or "data" not in message

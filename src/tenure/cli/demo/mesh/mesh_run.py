@@ -1,0 +1,169 @@
+"""The scenario, round after round: in each, one server has trouble at one step.
+
+The work PC subscribes and goes offline. The home PC gets a new address and says so; that is
+published; the queue keeps it; the work PC comes online, drains, and connects. It must have learned
+the address, or have been told to ask again. What must never be is silence: a work PC that believes
+an old address, and was told nothing.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from itertools import count, product
+from time import monotonic
+from typing import Literal, TypeAlias, get_args
+
+import msgspec
+
+from tenure.cli.demo.mesh.live_mesh import OF_EACH, SERVICES, LiveMesh
+from tenure.cli.demo.mesh.mesh_devices import HomeDevice, MeshFrontend, WorkDevice
+from tenure.cli.demo.mesh.service_processes import ServiceProcess
+
+Step: TypeAlias = Literal["address", "publish", "drain"]
+Trouble: TypeAlias = Literal["kill", "stop"]
+STOPPED_SECONDS = {"test": 4.0, "default": 16.0, "paper": 70.0}
+"""By preset: longer than a hold, after which others have the keys."""
+STRIDE = 7
+PATIENCE_SECONDS = 60.0
+"""For the work PC to learn the address, or to be told."""
+Say: TypeAlias = Callable[[str], None]
+
+
+class MeshSummary(msgspec.Struct):
+    """What the rounds came to."""
+
+    rounds: int = 0
+    kills: int = 0
+    stops: int = 0
+    learned_by_message: int = 0
+    """Rounds in which the address arrived."""
+    told_to_ask_again: int = 0
+    """Rounds in which the work PC was told of a loss, and asked."""
+    republished: int = 0
+    """How often the home PC was told that its address was lost, and said it again."""
+    silent: int = 0
+    """Rounds in which the work PC neither learned the address nor was told."""
+
+    @property
+    def is_good(self) -> bool:
+        """Whether nobody was left in the dark."""
+        return self.rounds > 0 and not self.silent
+
+
+class MeshRounds:
+    """Who takes part, and what is counted."""
+
+    def __init__(self, mesh: LiveMesh, frontend: MeshFrontend, say: Say) -> None:
+        self.summary = MeshSummary()
+        self.home = HomeDevice(frontend)
+        self._mesh = mesh
+        self._frontend = frontend
+        self._work = WorkDevice(frontend)
+        self._say = say
+
+    async def run(self, seconds: float) -> None:
+        """Trouble with each server at each step in turn, until the time is over."""
+        until = monotonic() + seconds
+        await self._round(None, None, None)
+        everything = list(product(get_args(Step), SERVICES, get_args(Trouble), range(OF_EACH)))
+        for turn in count():
+            if monotonic() > until:
+                return
+            # A stride that reaches all, and soon something of everything.
+            step, service, trouble, number = everything[turn * STRIDE % len(everything)]
+            await self._round(step, trouble, self._mesh.services[service][number])
+
+    async def _round(
+        self, step: Step | None, trouble: Trouble | None, server: ServiceProcess | None
+    ) -> None:
+        self.summary.rounds += 1
+        address = f"10.0.{self.summary.rounds // 250}.{self.summary.rounds % 250}"
+        what = "no trouble" if server is None else f"{trouble} {server.name} at {step!r}"
+        self._say(f"round {self.summary.rounds}: {what}")
+        await self._work.begin()
+        messages = losses = 0
+        async with self._trouble(trouble, server) as begin:
+            await begin(step == "address")
+            self.home.present = address
+            await self._frontend.put_address(address)
+            self._say(f"  the home PC is at {address} now, and the device service knows it")
+            await begin(step == "publish")
+            await self._frontend.publish(address)
+            self._say("  it is published; the work PC is offline, and its queue keeps it")
+            await begin(step == "drain")
+            until = monotonic() + PATIENCE_SECONDS
+            while self._work.believed != address and monotonic() < until:
+                more = await self._work.drain(wait=1.0)
+                messages, losses = messages + more[0], losses + more[1]
+        self._judge(address, messages, losses)
+
+    def _judge(self, address: str, messages: int, losses: int) -> None:
+        summary = self.summary
+        summary.republished = self.home.republished
+        if self._work.believed != address:
+            summary.silent += 1
+            self._say(f"  SILENCE: the work PC believes {self._work.believed}, not {address}")
+        elif losses:
+            summary.told_to_ask_again += 1
+            self._say(f"  the work PC was told of {losses} losses, asked, and found {address}")
+        else:
+            summary.learned_by_message += 1
+            self._say(f"  the work PC drained {messages} messages, and connects to {address}")
+
+    @asynccontextmanager
+    async def _trouble(
+        self, trouble: Trouble | None, server: ServiceProcess | None
+    ) -> AsyncIterator["Callable[[bool], asyncio.Future[None]]"]:
+        """Gives what begins the trouble; at the end the server is well again."""
+        waking: asyncio.Task[None] | None = None
+
+        async def begin(is_now: bool) -> None:  # noqa: FBT001  # a switch
+            nonlocal waking
+            if not is_now or server is None:
+                return
+            if trouble == "kill":
+                self.summary.kills += 1
+                await server.kill()
+                self._say(f"  {server.name} was killed")
+            else:
+                self.summary.stops += 1
+                server.stop()
+                self._say(f"  {server.name} was stopped, and wakes up past its term")
+                waking = asyncio.create_task(_wake(server, self._mesh.preset))
+
+        yield lambda is_now: asyncio.ensure_future(begin(is_now))
+        if waking is not None:
+            await waking
+        if trouble == "kill" and server is not None:
+            await server.start()
+
+
+async def _wake(server: ServiceProcess, preset: str) -> None:
+    await asyncio.sleep(STOPPED_SECONDS[preset])
+    server.wake()
+
+
+async def run_mesh(seconds: float, say: Say, preset: str) -> MeshSummary:
+    """The scenario with real processes, again and again for so long."""
+    mesh = LiveMesh(preset)
+    say("starting a manager, and two processes of each service")
+    async with mesh.running(), MeshFrontend(mesh) as frontend:
+        rounds = MeshRounds(mesh, frontend, say)
+        watching = asyncio.create_task(rounds.home.watch())
+        try:
+            await rounds.run(seconds)
+        finally:
+            watching.cancel()
+            await asyncio.wait({watching})
+    return rounds.summary
+
+
+def mesh_lines(summary: MeshSummary) -> list[str]:
+    """What it came to, for people."""
+    return [
+        f"{summary.rounds} rounds, {summary.kills} kills, {summary.stops} stops past the term",
+        f"{summary.learned_by_message} times the address arrived as a message",
+        f"{summary.told_to_ask_again} times the work PC was told of a loss, and asked again",
+        f"{summary.republished} times the home PC was told of one, and published again",
+        f"{summary.silent} times there was silence",
+    ]

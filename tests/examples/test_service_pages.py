@@ -1,0 +1,60 @@
+"""The pages of the services say what happens: their curl sessions and programs are run."""
+
+import asyncio
+import re
+import shutil
+from typing import Any
+
+import pytest
+
+from tenure.services.catalogue import service_type
+from tests.repo.reading import ROOT
+from tests.repo.test_prose import python_fences
+from tests.unit.services.stage import on_service_stage
+
+pytestmark = pytest.mark.asyncio
+
+PAGES = {"documents": ("rename", ("home-pc", "study")), "queues": ("receive", ("work-pc", 2))}
+"""By service: what the program on its page is called with."""
+DRAWN = re.compile(r"[0-9a-f.]*\d[0-9a-f.]*")
+"""Versions, times and names of readers, which differ from run to run."""
+
+
+def page(name: str) -> str:
+    return (ROOT / "docs" / "services" / f"{name}.md").read_text("utf-8")
+
+
+def session(text: str) -> list[tuple[str, str]]:
+    """The commands on a page, each with what it prints."""
+    (block,) = re.findall(r"^```console\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    parts = re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]
+    return [
+        (command, printed.strip()) for command, _, printed in (x.partition("\n") for x in parts)
+    ]
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="no curl is installed")
+@pytest.mark.parametrize("name", PAGES)
+async def test_the_curl_session_prints_what_the_page_says(name: str) -> None:
+    there = f"http://127.0.0.1:{service_type(name).port}"
+    async with on_service_stage(name) as stage:
+        for command, printed in session(page(name)):
+            process = await asyncio.create_subprocess_shell(
+                command.replace(there, stage.url), stdout=asyncio.subprocess.PIPE
+            )
+            found, _ = await process.communicate()
+            assert DRAWN.sub("#", found.decode().strip()) == DRAWN.sub("#", printed), command
+
+
+@pytest.mark.parametrize("name", PAGES)
+async def test_the_program_on_the_page_runs(name: str) -> None:
+    function, arguments = PAGES[name]
+    there = f"http://127.0.0.1:{service_type(name).port}"
+    ((_, program),) = python_fences(page(name))
+    names: dict[str, Any] = {}
+    async with on_service_stage(name) as stage:
+        exec(compile(program.replace(there, stage.url), name, "exec"), names)  # noqa: S102
+        found = await names[function](*arguments)
+    assert found
+    if name == "queues":
+        assert found == ["ask again", "home-pc has moved"]
