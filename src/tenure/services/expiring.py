@@ -6,7 +6,7 @@ turns back, and at this process's own clock, which nobody sets.
 """
 
 import asyncio
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
@@ -34,6 +34,8 @@ S = TypeVar("S", bound=Expiring)
 class ExpiringEntity(Entity[S], Generic[S]):
     """An entity with such state. `_empty` makes what is left of it when it goes."""
 
+    usual_ttl: ClassVar[float] = 86_400.0
+    """Seconds, where nobody says others; a process has its own."""
     _not_before = 0.0
 
     def _refresh(self, ttl: float) -> None:

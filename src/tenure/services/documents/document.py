@@ -93,12 +93,10 @@ class Document(ExpiringEntity[DocumentState]):
         condition.check(self.state.version)
         return self._put(sections, ttl)
 
-    async def put_section(
-        self, name: str, value: bytes, condition: Condition, ttl: float
-    ) -> DocumentWritten:
+    async def put_section(self, name: str, value: bytes, condition: Condition) -> DocumentWritten:
         """Have this section, and the others as they are."""
         condition.check(self.state.version)
-        return self._put({**self.state.sections, name: value}, ttl)
+        return self._put({**self.state.sections, name: value})
 
     async def delete_section(self, name: str, condition: Condition) -> DocumentWritten:
         """Have this section no more. Raises ServiceRefusal where it is not there."""
@@ -107,7 +105,7 @@ class Document(ExpiringEntity[DocumentState]):
         sections = dict(self.state.sections)
         if sections.pop(name, None) is None:
             raise no_section(name)
-        return self._put(sections, 0.0)
+        return self._put(sections)
 
     async def delete(self, condition: Condition) -> None:
         """Delete it. Raises ServiceRefusal where there is none."""
@@ -121,7 +119,7 @@ class Document(ExpiringEntity[DocumentState]):
         self._refresh(ttl or self.state.ttl)
         return DocumentWritten(self.state.version, self.state.expires)
 
-    def _put(self, sections: dict[str, bytes], ttl: float) -> DocumentWritten:
+    def _put(self, sections: dict[str, bytes], ttl: float = 0.0) -> DocumentWritten:
         _check_sizes(sections)
         state = self.state
         is_new = not state.version
@@ -129,7 +127,7 @@ class Document(ExpiringEntity[DocumentState]):
         lease = self.lease
         state.version = f"{lease.number}.{next(_updates)}.{lease.journal:x}"
         if is_new or ttl:
-            self._refresh(ttl or state.ttl)
+            self._refresh(ttl or self.usual_ttl)
         return DocumentWritten(state.version, state.expires, is_new)
 
 

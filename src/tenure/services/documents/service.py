@@ -57,6 +57,10 @@ class Documents(Service[Document]):
     entity = Document
     limits: ClassVar[tuple[ServiceLimit, ...]] = LIMITS
 
+    def entity_type(self) -> type[Document]:
+        """Which knows how long documents are kept here."""
+        return type(Document.__name__, (Document,), {"usual_ttl": self.settings.ttl})
+
     @operation(
         Operation(
             "GET",
@@ -91,7 +95,7 @@ class Documents(Service[Document]):
         """Exactly these sections."""
         body: DocumentBody = asked.body
         call = self.repeatable(asked)
-        ttl = self.checked_ttl(body.ttl)
+        ttl = self.checked_ttl(body.ttl, usual=0.0)
         sections = {name: bytes(value) for name, value in body.sections.items()}
         return _written(await call.replace(sections, condition_of(asked.headers), ttl))
 
@@ -161,8 +165,8 @@ class Documents(Service[Document]):
     async def write_section(self, asked: ServiceRequest) -> ServiceAnswer:
         """The others stay."""
         call, condition = self.repeatable(asked), condition_of(asked.headers)
-        name, ttl = asked.path["section"], self.settings.ttl
-        return _written(await call.put_section(name, bytes(asked.body), condition, ttl))
+        name = asked.path["section"]
+        return _written(await call.put_section(name, bytes(asked.body), condition))
 
     @operation(
         Operation(

@@ -106,7 +106,6 @@ class Queue(ExpiringEntity[QueueState]):
     """One key's. A process makes a subclass of it that knows the pools it watches."""
 
     pools: ClassVar[WatchedPools | None] = None
-    usual_ttl: ClassVar[float] = 86_400.0
     _looked = 0
 
     async def on_activate(self) -> None:
