@@ -14,6 +14,7 @@ from tenure.sim.columns.run import run_columns
 from tenure.sim.columns.strikes import FAULTS
 from tenure.sim.columns.trial import ColumnsTrial
 from tenure.sim.kernel.run import Outcome
+from tests.unit.protocol.replication import test_filling
 from tests.unit.protocol.replication import test_schedules as schedules
 from tests.unit.protocol.replication import test_upkeep as upkeep
 
@@ -25,6 +26,7 @@ STORIES = {
         schedules.test_a_former_owners_write_at_a_replica_that_was_not_reached_is_not_seen
     ),
     "pages-end-anywhere": schedules.test_half_of_each_replicas_page_is_deleted,
+    "filled-without-wiping": test_filling.test_what_a_node_had_of_what_it_gains_is_wiped,
     "read-before-durable": schedules.test_a_replica_says_nothing_that_is_not_durable,
     "adopted-without-writing-back": (
         schedules.test_a_former_owners_write_at_a_replica_that_was_not_reached_is_not_seen
@@ -50,15 +52,17 @@ class Soon(NamedTuple):
 
 
 SOON = {
-    "never-outrun": Soon(4, ("D3",)),
-    "answered-before-durable": Soon(0),
+    "never-outrun": Soon(10, ("D3",)),
+    "answered-before-durable": Soon(1),
     "digests-not-compared": Soon(0),
-    "returned-before-mended": Soon(27),
-    "times-not-confirmed": Soon(0),
+    "returned-before-mended": Soon(13),
+    "times-not-confirmed": Soon(1),
+    "no-fence-for-writes": Soon(0, ("D6",), "message,crash,cut,pause"),
+    "no-catching-up": Soon(2),
+    "caught-up-from-one": Soon(1),
+    "short-way-with-a-quorum": Soon(18, ("D6", "D2"), "message,crash,cut,pause"),
     "never-compared": Soon(0, ("L1", "D2")),
     "tombstones-by-time": Soon(0),
-    "no-fence-for-writes": Soon(0, ("D6",), "message,crash,cut,pause"),
-    "short-way-with-a-quorum": Soon(0, ("D6", "D2"), "message,crash,cut,pause"),
 }
 
 

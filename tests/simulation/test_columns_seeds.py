@@ -26,6 +26,8 @@ def test_every_kind_of_fault_of_the_store_happens_within_thirty_seeds() -> None:
     assert [kind for kind in FAULTS.kinds if not counts[kind]] == []
     wanted = {"reads at quorum", "writes at quorum", "writes at one", "writes outrun"}
     wanted |= {"rows adopted", "owners' writes of former owners refused", "reads of owned rows"}
+    wanted |= {f"changes done: {kind}" for kind in ("add", "remove", "replace", "move")}
+    wanted |= {"changes taken back", "removed nodes refused"}
     assert wanted | {"writes repeated", "writes not begun", "writes unknown"} <= set(workload)
 
 

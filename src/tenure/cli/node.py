@@ -23,6 +23,8 @@ from tenure.transport.datagram import host_and_port
 
 Flag = Annotated[bool, Parameter(negative="")]
 
+COPY_RATES = (0.001, 100_000)
+
 
 @Parameter(name="*")
 @dataclass(frozen=True)
@@ -54,6 +56,8 @@ class NodeOptions:
     "The data centre that it is in."
     tokens: Path | None = None
     "The file of tokens: whoever connects must show one of the role store, node or admin."
+    copy_rate: float = 100.0
+    "So many megabytes a second the node copies at most, when it gains a part of the ring."
     insecure: Flag = False
     "Listen on an address that other machines reach, and trust everybody there."
 
@@ -113,7 +117,17 @@ def settings_of(options: NodeOptions, credentials: Credentials) -> NodeSettings:
         name=options.name,
         rack=options.rack,
         datacentre=options.datacentre,
+        copy_bytes_a_second=_bytes_of(options.copy_rate),
     )
+
+
+def _bytes_of(megabytes: float) -> int:
+    lowest, highest = COPY_RATES
+    if not lowest <= megabytes <= highest:
+        raise ConfigurationError(
+            f"--copy-rate {megabytes}: a node copies {lowest} to {highest} megabytes a second"
+        )
+    return round(megabytes * 1_000_000)
 
 
 def seeds_of(listed: str, file: Path | None) -> tuple[str, ...]:

@@ -67,6 +67,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     datacentre: str = "datacentre"
     patience_seconds: float = 5.0
     """What a request may take. After that nobody knows what became of it (R9)."""
+    copy_bytes_a_second: int = 100_000_000
+    """So fast at most the node copies what it gains."""
 
 
 def wall_us() -> int:
@@ -198,7 +200,8 @@ class NodeService:
     def _take_part(self, topology: Topology) -> None:
         self._has_started = True
         patience_ns = seconds(self.settings.patience_seconds)
-        self.store.start(topology, self._random, patience_ns)
+        copy_rate = self.settings.copy_bytes_a_second
+        self.store.start(topology, self._random, patience_ns, copy_rate)
         promises = self.store.promises
         self.gossip.start(self.gossip_address, self.settings.seeds, promises, self._random)
         self.gossip.follow(self.store.topology)

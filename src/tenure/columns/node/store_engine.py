@@ -92,7 +92,7 @@ class StoreEngine:
 
     # --- running ---
 
-    def start(self, topology: Topology, random: Random, patience_ns: int) -> None:
+    def start(self, topology: Topology, random: Random, patience_ns: int, copy_rate: int) -> None:
         """Take part, under the topology that the directory has."""
         self._commits = GroupCommit(self.replica.engine.sync)
         self._open_tables(topology)
@@ -104,6 +104,7 @@ class StoreEngine:
             topology=topology,
             patience_ns=patience_ns,
             filling=self.replica.copies.record,
+            copy_bytes_a_second=copy_rate,
         )
         self.machine = StoreNode(config, random)
         self._transport.start(self._on_answer, self._on_lost)

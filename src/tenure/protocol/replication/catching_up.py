@@ -50,6 +50,8 @@ class CatchingUp:
         self._done: dict[KeyRange, set[NodeId]] = {each: set() for each in gained}
         """With whom each range has been compared."""
         self._running: list[Comparison] = []
+        self._silent: set[NodeId] = set()
+        """Who did not answer last: others are asked rather."""
         self._is_over = False
 
     def begin(self, now: Instant) -> None:
@@ -58,7 +60,8 @@ class CatchingUp:
             old = self.context.topology.at(key_range.start).old
             running = {each.source for each in self._running if each.range == key_range}
             missing = self.needed(old) - len(done) - len(running)
-            for source in self.context.in_order(old):
+            sources = self.context.in_order(old)
+            for source in sorted(sources, key=lambda each: each in self._silent):
                 if missing <= 0 or len(self._running) >= COMPARISONS_AT_ONCE:
                     break
                 if source not in done and source not in running:
@@ -88,6 +91,7 @@ class CatchingUp:
         """All that one replica has of one range is here."""
         self._running.remove(comparison)
         self._done[comparison.range].add(comparison.source)
+        self._silent.discard(comparison.source)
         self.begin(now)
 
     def on_topology(self, now: Instant) -> None:
@@ -102,6 +106,7 @@ class CatchingUp:
         for comparison in [each for each in self._running if each.deadline <= now]:
             comparison.forget()
             self._running.remove(comparison)
+            self._silent.add(comparison.source)
         self.begin(now)
 
     def end(self) -> None:

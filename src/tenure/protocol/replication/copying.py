@@ -66,6 +66,8 @@ class Copying:
         self._on_through = on_through
         """All is copied, and durable."""
         self._lanes: dict[int, Lane] = {}
+        self._silent: set[NodeId] = set()
+        """Who did not answer last: others are asked rather."""
         self._free_at = Instant(0)
         """When the next piece may be asked for."""
         self._later: Callable[[], None] | None = None
@@ -78,21 +80,24 @@ class Copying:
         if self._context.filling.began == self.version:
             self._go_on(now)
         else:
-            self._wipe(list(self._gained))
+            self.wipe(list(self._gained))
 
-    def _wipe(self, ranges: list[KeyRange]) -> None:
+    def wipe(self, ranges: list[KeyRange]) -> None:
+        """Forget what was there, range by range."""
+
         def done(result: RangeWiped) -> None:
             rest = ranges[1:] if result.is_all else ranges
             if rest:
-                self._do_later(lambda: self._wipe(rest), TURN_NS)
+                self._do_later(lambda: self.wipe(rest), TURN_NS)
             else:
-                self._keep_record()
+                self.keep_record()
 
         self._context.run(
-            WipeRange(ranges[0]), done, lambda: self._do_later(lambda: self._wipe(ranges), AGAIN_NS)
+            WipeRange(ranges[0]), done, lambda: self._do_later(lambda: self.wipe(ranges), AGAIN_NS)
         )
 
-    def _keep_record(self) -> None:
+    def keep_record(self) -> None:
+        """From here on it is a copy of this change."""
         count = max(1, self._context.config.copy_parts // len(self._gained))
         parts = [part for each in self._gained for part in split(each, count)]
         record = FillingRecord(self.version, tuple(map(FillingPart, parts)))
@@ -103,7 +108,7 @@ class Copying:
             self._go_on(self._context.now)
 
         self._context.run(
-            BeginFilling(record), done, lambda: self._do_later(self._keep_record, AGAIN_NS)
+            BeginFilling(record), done, lambda: self._do_later(self.keep_record, AGAIN_NS)
         )
 
     def _do_later(self, what: Callable[[], None], after_ns: int) -> None:
@@ -137,7 +142,7 @@ class Copying:
         free = [each for each in sources if counts.get(each, 0) < PIECES_AT_ONCE]
         if not free:
             return
-        source = min(free, key=lambda each: counts.get(each, 0))
+        source = min(free, key=lambda each: (each in self._silent, counts.get(each, 0)))
         body = AskPiece(
             ticket=context.draw_ticket(),
             range=part.range,
@@ -150,7 +155,7 @@ class Copying:
 
     def on_told(self, now: Instant, node: NodeId, body: PieceTold) -> None:
         """A piece is here."""
-        del node
+        self._silent.discard(node)
         lane, context = self._lanes.get(body.ticket), self._context
         context.forget(body.ticket)
         if lane is None:
@@ -195,6 +200,7 @@ class Copying:
             if lane.deadline <= now:
                 self._context.forget(ticket)
                 del self._lanes[ticket]
+                self._silent.add(lane.source)
         self._go_on(now)
 
     def _wake_for_next(self, now: Instant) -> None:

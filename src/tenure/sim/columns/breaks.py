@@ -7,10 +7,11 @@ import msgspec
 
 from tenure.base.instants import Instant
 from tenure.base.keys import Key
-from tenure.base.ranges import WHOLE
+from tenure.base.ranges import WHOLE, KeyRange
 from tenure.columns.node_replica import NodeReplica
 from tenure.protocol.replication.adoption import Adopting
 from tenure.protocol.replication.comparing import Comparing
+from tenure.protocol.replication.copying import Copying
 from tenure.protocol.replication.merging import StateMerge
 from tenure.protocol.replication.messages import PartsTold
 from tenure.protocol.replication.node_context import NodeContext
@@ -47,6 +48,24 @@ def none_of_them(*_: object, **__: object) -> tuple[Any, ...]:
 def old_list_alone(self: Replicas) -> tuple[tuple[NodeId, ...], ...]:
     """In the joint step the level is needed in the old list only."""
     return (self.old,)
+
+
+def nobody(old: Sequence[NodeId]) -> int:
+    """A node is through with the joint step at once."""
+    del old
+    return 0
+
+
+def anybody(old: Sequence[NodeId]) -> int:
+    """One replica of each old list is enough."""
+    del old
+    return 1
+
+
+def not_wiped(self: Copying, ranges: list[KeyRange]) -> None:
+    """What was there stays."""
+    del ranges
+    self.keep_record()
 
 
 def any_attempt_repeated(self: NodeReplica, step: ApplyMutation) -> MutationDone:

@@ -3,7 +3,9 @@
 from tenure.columns.node_replica import NodeReplica
 from tenure.protocol.replication import admission
 from tenure.protocol.replication.adoption import Adopting
+from tenure.protocol.replication.catching_up import CatchingUp
 from tenure.protocol.replication.comparing import Comparing
+from tenure.protocol.replication.copying import Copying
 from tenure.protocol.replication.merging import StateMerge
 from tenure.protocol.replication.node import StoreNode
 from tenure.protocol.replication.node_context import NodeContext
@@ -61,18 +63,33 @@ CANARIES: tuple[RuleLeftOut, ...] = (
         "R23: tombstones go when all replicas have them, and not when they are old",
         ((NodeReplica, "_sweep", breaks.swept_by_time),),
     ),
+    RuleLeftOut(
+        "no-catching-up",
+        "R15: in the joint step nodes that gain ranges catch up",
+        ((CatchingUp, "needed", staticmethod(breaks.nobody)),),
+    ),
+    RuleLeftOut(
+        "caught-up-from-one",
+        "R15: they catch up from a majority of each old list",
+        ((CatchingUp, "needed", staticmethod(breaks.anybody)),),
+    ),
 )
 
 BY_SCHEDULE: tuple[RuleLeftOut, ...] = (
+    RuleLeftOut(
+        "old-list-alone",
+        "R15: in the joint step the level is needed in both lists",
+        ((Replicas, "lists", property(breaks.old_list_alone)),),
+    ),
     RuleLeftOut(
         "lower-topology-served",
         "R16: a replica answers nothing under a lower topology than its own",
         ((StoreNode, "is_outdated", breaks.never),),
     ),
     RuleLeftOut(
-        "old-list-alone",
-        "R15: in the joint step the level is needed in both lists",
-        ((Replicas, "lists", property(breaks.old_list_alone)),),
+        "filled-without-wiping",
+        "R17: what a node had of what it gains is wiped",
+        ((Copying, "wipe", breaks.not_wiped),),
     ),
     RuleLeftOut(
         "merged-whatever-the-adoption",

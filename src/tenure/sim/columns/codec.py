@@ -1,15 +1,22 @@
-"""Messages between clients and nodes as bytes."""
+"""Messages between clients, nodes and managers as bytes."""
 
 from typing import Any
 
 import msgspec
 
 from tenure.protocol.replication.messages import ClientAnswer, ClientRequest, NodeMessage
+from tenure.protocol.topology.messages import TopologyMessage
 from tenure.sim.kernel.process import SimProcess
+from tenure.wire.topology import (
+    FIRST_VERSION,
+    decode_node_request,
+    decode_to_node,
+    encode_topology,
+)
 
 
 class StoreCodec:
-    """Messages as bytes. A node is told which of its two kinds of message it gets by a byte."""
+    """Messages as bytes. Who gets one is told of which kind it is by a byte."""
 
     def __init__(self) -> None:
         self._encoder = msgspec.msgpack.Encoder()
@@ -21,11 +28,16 @@ class StoreCodec:
 
     def encode(self, message: Any) -> bytes:
         """The bytes of a message."""
+        if isinstance(message, TopologyMessage):
+            return b"m" + encode_topology(message, FIRST_VERSION)  # type: ignore[arg-type]
         kind = b"n" if isinstance(message, NodeMessage) else b"c"
         return kind + self._encoder.encode(message)
 
     def decode(self, data: bytes, receiver: SimProcess) -> Any:
         """As a node or a client reads it."""
+        if data[:1] == b"m":
+            decode = decode_to_node if receiver.slot.startswith("n") else decode_node_request
+            return decode(data[1:], FIRST_VERSION)
         inside = memoryview(data)[1:]
         if data[:1] == b"n":
             return self._of_nodes.decode(inside)

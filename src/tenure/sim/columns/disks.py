@@ -3,7 +3,7 @@
 from copy import deepcopy
 
 from tenure.columns.engines.memory import MemoryEngine
-from tenure.protocol.topology.records import NodeId, Topology
+from tenure.protocol.topology.records import Node, Topology
 
 
 class SimEngine(MemoryEngine):
@@ -21,9 +21,11 @@ class SimEngine(MemoryEngine):
 class Disk:
     """What one node has: its identity, its store, and the topology that it knows."""
 
-    def __init__(self, node: NodeId, topology: Topology) -> None:
-        self.node = node
+    def __init__(self, identity: Node, topology: Topology) -> None:
+        self.identity = identity
+        self.node = identity.id
         self.topology = topology
+        self.lives = 0
         self.engine = SimEngine()
         self.is_full = False
 

@@ -4,13 +4,21 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-from tenure.base.instants import MICROSECOND_NS, MILLISECOND_NS
+from tenure.base.instants import MICROSECOND_NS, MILLISECOND_NS, seconds
 from tenure.base.noted import Noted
 from tenure.columns.node_replica import NodeReplica
 from tenure.protocol.replication import node_events
 from tenure.protocol.replication.messages import NodeMessage
 from tenure.protocol.replication.node import StoreNode
-from tenure.protocol.replication.steps import ListRows, ReadParts, ReadState
+from tenure.protocol.replication.steps import (
+    CompareRows,
+    ListKeys,
+    ListRows,
+    ReadParts,
+    ReadPiece,
+    ReadState,
+)
+from tenure.protocol.topology.messages import NodeRefused, NodeRequest, TopologyTold
 from tenure.protocol.topology.records import NodeId
 from tenure.sim.columns.disks import Disk
 from tenure.sim.kernel.clocks import SimClock
@@ -22,7 +30,9 @@ EPOCH_US = 1_700_000_000_000_000
 SYNC_NS = 4 * MILLISECOND_NS
 """What a sync takes, when the disk is quick."""
 SLOW_SYNC = Fault("slow sync", lambda strength: float(0.05 * 12**strength))
-_READS = (ReadParts, ReadState, ListRows)
+_READS = (ReadParts, ReadState, ListRows, ListKeys, ReadPiece, CompareRows)
+MANAGER = "m0"
+ASKS_EVERY_NS = seconds(3)
 
 
 class StoreSite(Site):
@@ -36,21 +46,30 @@ class StoreSite(Site):
     def slot_of(self, node: NodeId) -> str:
         """Where the node of that id is, as the topology says."""
 
+    @abstractmethod
+    def on_refused(self, node: "NodeProcess") -> None:
+        """The manager refuses a node: it was removed."""
+
+    @abstractmethod
+    def members(self) -> "Sequence[NodeProcess]":
+        """The nodes of the ring, as clients know it."""
+
     def nodes(self) -> "list[NodeProcess]":
         """The nodes."""
         return [each for each in self.slots.values() if isinstance(each, NodeProcess)]
 
     def clients(self) -> Sequence[SimProcess]:
-        """Everybody else."""
-        return [each for each in self.slots.values() if not isinstance(each, NodeProcess)]
+        """Who reads and writes."""
+        return [each for slot, each in self.slots.items() if slot.startswith("c")]
 
     def groups(self) -> Sequence[Sequence[SimProcess]]:
-        """Nodes, and clients."""
-        return self.nodes(), self.clients()
+        """Nodes, clients, and the manager."""
+        manager = self.slots.get(MANAGER)
+        return self.nodes(), self.clients(), [manager] if manager else []
 
     def peers(self, process: SimProcess) -> Sequence[SimProcess]:
         """Everybody has connections to nodes."""
-        return self.nodes() if process in self.clients() else self.processes()
+        return self.processes() if isinstance(process, NodeProcess) else self.nodes()
 
     def wall_us(self, slot: str) -> int:
         """What the wall clock of a slot's host shows."""
@@ -78,20 +97,56 @@ class NodeProcess(StoreProcess):
     )
 
     def __init__(
-        self, site: StoreSite, slot: str, clock: SimClock, machine: StoreNode, disk: Disk
+        self,
+        site: StoreSite,
+        slot: str,
+        clock: SimClock,
+        machine: StoreNode,
+        disk: Disk,
+        store: NodeReplica,
     ) -> None:
         super().__init__(site, slot, clock, machine)
         self.disk = disk
-        self.store = NodeReplica(disk.engine, lambda: site.wall_us(slot))
+        self.store = store
         self._syncs = False
         self._wanted = 0
+        self._sequence = 0
 
     def on_message(self, sender: SimProcess, message: Any) -> None:
-        """Of a node or of a client."""
-        if isinstance(message, NodeMessage):
-            self.post(node_events.NodeTold(message))
-        else:
-            self.post(node_events.StoreAsked(sender.uid, message))
+        """Of a node, of a client, or of the manager."""
+        match message:
+            case NodeMessage():
+                self.post(node_events.NodeTold(message))
+            case TopologyTold(topology=topology):
+                if topology is not None:
+                    self.post(node_events.TopologyLearned(topology))
+            case NodeRefused(life=life):
+                if life == self.disk.lives:
+                    self.site.on_refused(self)
+            case _:
+                self.post(node_events.StoreAsked(sender.uid, message))
+
+    def ask_manager(self, _: object = None) -> None:
+        """Say what it is, and what it is through with; again after a while."""
+        if not self.alive:
+            return
+        if not self.is_frozen:
+            self._ask()
+        self.site.at(self.site.now + ASKS_EVERY_NS, self.ask_manager, None)
+
+    def _ask(self) -> None:
+        self._sequence += 1
+        topology, filler = self.machine.context.topology, self.machine.filler
+        request = NodeRequest(
+            cluster=topology.cluster,
+            cluster_id=topology.id,
+            node=self.disk.identity,
+            life=self.disk.lives,
+            sequence=self._sequence,
+            version=topology.version,
+            through=filler.through,
+        )
+        self.site.network.to_address(self, MANAGER, request)
 
     def perform(self, action: Any) -> None:
         """Carry out one action."""
@@ -110,6 +165,8 @@ class NodeProcess(StoreProcess):
             case node_events.SyncUpTo(changes=changes):
                 self._wanted = max(self._wanted, changes)
                 self._sync()
+            case node_events.StepThrough():
+                self._ask()
             case node_events.KeepTopology(topology=topology):
                 self.site.at(self.site.now + self._sync_ns(), self._keep, topology)
             case Noted():

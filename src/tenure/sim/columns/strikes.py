@@ -1,7 +1,12 @@
 """The faults of a world of the store."""
 
+from abc import abstractmethod
+
 from tenure.base.instants import MICROSECOND_NS
-from tenure.sim.columns.processes import SLOW_SYNC, NodeProcess, StoreSite
+from tenure.protocol.topology.records import Node, Topology
+from tenure.sim.columns.managers import OperatorAsked
+from tenure.sim.columns.operator import command_of
+from tenure.sim.columns.processes import MANAGER, SLOW_SYNC, NodeProcess, StoreSite
 from tenure.sim.kernel.faults import (
     LATE_TIMER,
     MESSAGE_FAULTS,
@@ -17,10 +22,49 @@ JUMP_US = 5_000_000
 """How far a wall clock is set off at most."""
 
 
+class RingSite(StoreSite):
+    """A world whose ring changes."""
+
+    @property
+    @abstractmethod
+    def topology(self) -> Topology:
+        """As it is decided."""
+
+    @abstractmethod
+    def lost(self) -> Node | None:
+        """A member whose disk is gone."""
+
+    @abstractmethod
+    def empty_disk(self, slot: str) -> None:
+        """A node that starts at this slot from here on is another one, which waits."""
+
+
 class StoreStrikes(Strikes):
     """What goes wrong with nodes, their disks and their clocks, and with clients."""
 
-    site: StoreSite
+    site: RingSite
+
+    def ring_change(self) -> None:
+        """Somebody wants one; or takes back the one that runs."""
+        manager = self.site.slots[MANAGER]
+        command = command_of(self.site.topology, self.site.lost(), self.random)
+        if command is not None and manager.alive:
+            self.site.tell("operator", type(command).__name__)
+            manager.post(OperatorAsked(command))
+
+    def crash_of_the_manager(self) -> None:
+        """Another leads, with what the journal has."""
+        self.crash([self.site.slots[MANAGER]])
+
+    def disk_lost(self) -> None:
+        """One at a time: with two of three, what was acknowledged would be gone."""
+        node = self.any_of(self.site.members())
+        topology = self.site.topology
+        if node is None or topology.change is not None or self.site.lost() is not None:
+            return
+        self.site.tell(node.slot, "disk lost")
+        self.site.bring_down(node)
+        self.site.empty_disk(node.slot)
 
     def crash_of_a_node(self) -> None:
         """It comes back with its disk."""
@@ -87,6 +131,11 @@ class StoreStrikes(Strikes):
         self.site.tell(slot, "wall clock jumps", self.site.offsets_us[slot] * MICROSECOND_NS)
 
 
+RING = (
+    Fault("ring change", terms_apart, StoreStrikes.ring_change),
+    Fault("crash of the manager", terms_apart, StoreStrikes.crash_of_the_manager),
+    Fault("disk lost", lambda strength: 0.1 * terms_apart(strength), StoreStrikes.disk_lost),
+)
 CRASHES = (
     Fault("crash of a node", terms_apart, StoreStrikes.crash_of_a_node),
     Fault("crash of two nodes", terms_apart, StoreStrikes.crash_of_two_nodes),
@@ -115,8 +164,10 @@ FAULTS = FaultTable(
         *MESSAGE_FAULTS,
         *POINT_FAULTS,
         LATE_TIMER,
+        *RING,
     ),
     {
+        "ring": RING,
         "crash": CRASHES,
         "pause": PAUSES,
         "cut": CUTS,

@@ -12,6 +12,8 @@ class ColumnsTrial(AnyTrial, frozen=True, kw_only=True):
     """What a request may take; faults are as frequent as this is long."""
     nodes: int = 5
     replicas: int = 3
+    spares: int = 2
+    """Nodes that wait to be added."""
     clients: int = 3
     keys: int = 3
     faults: tuple[str, ...] = FAULTS.kinds

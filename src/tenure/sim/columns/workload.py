@@ -118,7 +118,7 @@ class StoreWorkload:
 
     def node(self) -> str:
         """One to ask."""
-        return self.random.choice(self.site.nodes()).slot
+        return self.random.choice(self.site.members()).slot
 
     def level(self) -> Level:
         """Mostly a quorum."""

@@ -4,16 +4,21 @@ from collections.abc import Iterable, Mapping
 from random import Random
 
 from tenure.base.instants import MICROSECOND_NS, seconds
+from tenure.columns.node_replica import NodeReplica
 from tenure.columns.tables import table_of
 from tenure.protocol.replication.node import StoreNode
 from tenure.protocol.replication.node_events import Convicted, DelaysMeasured, NodeConfig
+from tenure.protocol.topology.history import AnyClusterRecord, TopologySet
 from tenure.protocol.topology.records import Node, NodeId, Placement, ReplicaRange, Topology
 from tenure.sim.columns.client import ClientProcess
 from tenure.sim.columns.codec import StoreCodec
 from tenure.sim.columns.disks import Disk
 from tenure.sim.columns.likeness import first_difference
-from tenure.sim.columns.processes import NodeProcess, StoreSite
-from tenure.sim.columns.strikes import FAULTS, WRONGLY_CONVICTED, StoreStrikes
+from tenure.sim.columns.managers import LeadingManager, LeadingProcess, OperatorAsked
+from tenure.sim.columns.operator import replacement
+from tenure.sim.columns.processes import MANAGER, NodeProcess
+from tenure.sim.columns.strikes import FAULTS, WRONGLY_CONVICTED, RingSite, StoreStrikes
+from tenure.sim.columns.topologies import TopologyChecker
 from tenure.sim.columns.trial import ColumnsTrial
 from tenure.sim.columns.workload import OWNED, PLAIN, TABLES, StoreWorkload
 from tenure.sim.kernel.checkers import InvariantChecker
@@ -29,9 +34,11 @@ LOOKED_APART_NS = seconds(4)
 CONVICTED_AFTER_NS = seconds(8)
 REPAIRED_AFTER = 3
 """Times the patience: between two rounds of repair."""
+COPY_PARTS = 4
+PIECE_BYTES = 300
 
 
-class ColumnsWorld(World, StoreSite):
+class ColumnsWorld(World, RingSite):
     """Everything there is in one run."""
 
     def __init__(self, trial: ColumnsTrial) -> None:
@@ -47,9 +54,14 @@ class ColumnsWorld(World, StoreSite):
         self.phase_ns = trial.patience_ns * 6
         self.faults: FaultDice = self.dice(trial.patience_ns)
         self.network = Network(self, StoreCodec())
-        self.topology = first_topology(trial, self.random)
-        self._slots = {node.id: node.name for node in self.topology.nodes}
-        self.disks = {node.name: Disk(node.id, self.topology) for node in self.topology.nodes}
+        first = first_topology(trial, self.random)
+        self.journal: list[AnyClusterRecord] = [TopologySet(first)]
+        self._slots: dict[NodeId, str] = {}
+        self.disks: dict[str, Disk] = {}
+        for node in first.nodes:
+            self._have_disk(node.name, Disk(node, first))
+        for number in range(trial.spares):
+            self.empty_disk(f"n{trial.nodes + number}")
         self.workload = StoreWorkload(
             self,
             trial.keys,
@@ -58,29 +70,79 @@ class ColumnsWorld(World, StoreSite):
         )
         self.strikes = StoreStrikes(self, self.network, self.clocks)
         self._invariants = InvariantChecker()
+        self._topologies = TopologyChecker(self.journal)
+
+    @property
+    def topology(self) -> Topology:
+        """As it is decided."""
+        record = self.journal[-1]
+        assert isinstance(record, TopologySet)
+        return record.topology
 
     def slot_of(self, node: NodeId) -> str:
         """Where it is."""
         return self._slots[node]
 
+    def members(self) -> list[NodeProcess]:
+        """The nodes of the ring, as it is decided."""
+        members = {node.id for node in self.topology.nodes}
+        return [node for node in self.nodes() if node.disk.node in members] or self.nodes()
+
+    # --- disks ---
+
+    def _have_disk(self, slot: str, disk: Disk) -> None:
+        self.disks[slot] = disk
+        self._slots[disk.node] = slot
+
+    def empty_disk(self, slot: str) -> None:
+        """A node that starts at this slot from here on is another one, which waits."""
+        number = len(self._slots)
+        node = Node(
+            id=self.random.getrandbits(63),
+            name=f"n{number}",
+            address=f"a{number}",
+            token=self.random.randbytes(8),
+        )
+        self._have_disk(slot, Disk(node, self.topology))
+
+    def on_refused(self, node: NodeProcess) -> None:
+        """It was removed: there is an empty disk in its place."""
+        assert self.topology.is_removed(node.disk.node), "a node is refused that was not removed"
+        self.workload.counts["removed nodes refused"] += 1
+        node.kill()
+        self.empty_disk(node.slot)
+        self.restart_later(node.slot, self.faults.span(0.01, 2.0))
+
+    def lost(self) -> Node | None:
+        """A member whose disk is gone."""
+        disks = {disk.node for disk in self.disks.values()}
+        return next((node for node in self.topology.nodes if node.id not in disks), None)
+
     def seen_by_clients(self) -> Mapping[str, int]:
         """What became of their operations."""
-        return self.workload.counts
+        return self.workload.counts + self._topologies.counts
 
     # --- processes ---
 
     def first_slots(self) -> Iterable[str]:
         """The nodes, and clients."""
-        return (*self.disks, *(f"c{i}" for i in range(self.trial.clients)))
+        return (MANAGER, *self.disks, *(f"c{i}" for i in range(self.trial.clients)))
 
     def make(self, slot: str) -> SimProcess:
         """A new life at a slot."""
         clock = self.clock_of(slot, self.trial.skew)
         apart = self.trial.apart_us
         self.offsets_us.setdefault(slot, self.random.randint(-apart, apart))
+        if slot == MANAGER:
+            leading = LeadingManager(clock.local(self.now), self.journal, self.next_uid())
+            return LeadingProcess(self, slot, clock, leading, self.journal)
         if slot not in self.disks:
             return ClientProcess(self, slot, clock)
         disk = self.disks[slot]
+        disk.lives += 1
+        store = NodeReplica(disk.engine, lambda: self.wall_us(slot))
+        store.open(table_of(name, record) for name, record in TABLES.items())
+        store.load()
         config = NodeConfig(
             node=disk.node,
             topology=disk.topology,
@@ -89,25 +151,29 @@ class ColumnsWorld(World, StoreSite):
             hint_ns=2 * self.trial.patience_ns,
             repair_ns=REPAIRED_AFTER * self.trial.patience_ns,
             lag_us=self.lag_us,
+            filling=store.copies.record,
+            copy_parts=COPY_PARTS,
+            piece_bytes=PIECE_BYTES,
         )
         machine = StoreNode(config, random_for(self.random))
-        return NodeProcess(self, slot, clock, machine, disk)
+        return NodeProcess(self, slot, clock, machine, disk, store)
 
     def on_started(self, process: SimProcess) -> None:
         """It has something to do."""
         if isinstance(process, ClientProcess):
             self.workload.start(process)
         elif isinstance(process, NodeProcess):
-            process.store.open(table_of(name, record) for name, record in TABLES.items())
-            process.store.load()
             others = [node.id for node in self.topology.nodes if node.id != process.disk.node]
             self.random.shuffle(others)
             process.post(DelaysMeasured(tuple(others)))
             self._look(process)
+            process.ask_manager()
 
     def on_step(self, process: SimProcess) -> None:
         """Its machine has taken an event."""
         self._invariants.on_step(process)
+        if isinstance(process, NodeProcess):
+            self._topologies.on_step(process)
 
     # --- who is up ---
 
@@ -116,7 +182,9 @@ class ColumnsWorld(World, StoreSite):
         if not process.alive:
             return
         others = [other for other in self.nodes() if other is not process]
+        lost = self.lost()
         down = tuple(other.disk.node for other in others if self._convicts(process, other))
+        down += (lost.id,) if lost else ()
         process.post(Convicted(down))
         self.at(self.now + LOOKED_APART_NS, self._look, process)
 
@@ -136,7 +204,7 @@ class ColumnsWorld(World, StoreSite):
     @property
     def healing_bound_ns(self) -> int:
         """Until nobody is convicted, and every request that was under way is over."""
-        return CONVICTED_AFTER_NS + (8 + 3 * REPAIRED_AFTER) * self.trial.patience_ns
+        return CONVICTED_AFTER_NS + (24 + 3 * REPAIRED_AFTER) * self.trial.patience_ns
 
     def end_faults(self) -> None:
         """Let nothing more go wrong."""
@@ -147,7 +215,12 @@ class ColumnsWorld(World, StoreSite):
         self._reads = False
 
     def while_healing(self) -> None:
-        """Read what there should be."""
+        """Read what there should be, and replace nodes whose disks are lost."""
+        lost = self.lost()
+        if lost is not None:
+            command = replacement(self.topology, lost)
+            if command is not None:
+                self.slots[MANAGER].post(OperatorAsked(command))
         client = next((each for each in self.clients() if isinstance(each, ClientProcess)), None)
         if client is not None and not self._reads and client.alive:
             self._reads = True
@@ -155,9 +228,13 @@ class ColumnsWorld(World, StoreSite):
 
     def not_well(self) -> str | None:
         """What is still missing."""
+        change, lost = self.topology.change, self.lost()
+        if change is not None or lost is not None:
+            return f"the disk of {lost.name} is lost" if lost else f"{change} goes on"
         for node in self.nodes():
-            if node.machine.context.down:
-                return f"{node.slot} holds {node.machine.context.down} to be down"
+            there = {disk.node for disk in self.disks.values()}
+            if down := node.machine.context.down & there:
+                return f"{node.slot} holds {down} to be down"
         if self._unread:
             return f"{sorted(self._unread)} cannot be read"
         spared_us = 2 * self.trial.patience_ns // MICROSECOND_NS + self.trial.apart_us

@@ -48,6 +48,7 @@ class StagedNode:
         self.node = node
         self.engine = MemoryEngine()
         self.is_quick = True
+        self.through = 0
         self.start(topology)
 
     def start(self, topology: Topology) -> None:
@@ -55,7 +56,13 @@ class StagedNode:
         self.store = NodeReplica(self.engine, lambda: EPOCH_US + self.stage.now // 1_000)
         self.store.open(table_of(name, record) for name, record in TABLES.items())
         self.store.load()
-        config = node_events.NodeConfig(node=self.node, topology=topology)
+        config = node_events.NodeConfig(
+            node=self.node,
+            topology=topology,
+            filling=self.store.copies.record,
+            copy_parts=4,
+            piece_bytes=1_000,
+        )
         self.machine = StoreNode(config, Random(self.node))
 
     def post(self, event: node_events.NodeEvent) -> None:
@@ -80,6 +87,8 @@ class StagedNode:
                 case node_events.SyncUpTo():
                     if self.is_quick:
                         self.sync()
+                case node_events.StepThrough(version=version):
+                    self.through = version
                 case node_events.KeepTopology(topology=topology):
                     self.post(node_events.TopologyKept(topology))
                 case node_events.TellNode(message=message):

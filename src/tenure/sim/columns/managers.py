@@ -1,0 +1,190 @@
+"""The manager of a simulated cluster: the very leader that managers run, over a simulated journal.
+
+One life leads at a time, and a later one begins with what the journal has. What a life had begun to
+write when it was killed may be there or not.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, Instant
+from tenure.base.machine import Output
+from tenure.base.noted import NotedKind
+from tenure.protocol.topology.answers import ClusterAnswer
+from tenure.protocol.topology.history import AnyClusterRecord, Clusters
+from tenure.protocol.topology.leader import TopologyLeader
+from tenure.protocol.topology.messages import NodeRequest, ToNode
+from tenure.protocol.topology.questions import ClusterQuestion
+from tenure.sim.columns.processes import StoreProcess, StoreSite
+from tenure.sim.kernel.clocks import SimClock
+
+COMMIT_NS = 20 * MILLISECOND_NS
+JOURNAL = 77
+
+
+class NodeAsked(msgspec.Struct, frozen=True):
+    """A node has asked; `connection` is its process."""
+
+    connection: int
+    request: NodeRequest
+
+
+class OperatorAsked(msgspec.Struct, frozen=True):
+    """Somebody wants a change."""
+
+    question: ClusterQuestion
+
+
+class RecordsKept(msgspec.Struct, frozen=True):
+    """The journal has so many records."""
+
+    count: int
+
+
+class CommitRecords(msgspec.Struct, frozen=True):
+    """Have these in the journal, behind all that are there."""
+
+    records: tuple[AnyClusterRecord, ...]
+
+
+class SayToNode(msgspec.Struct, frozen=True):
+    """Say it to the node that has this connection."""
+
+    connection: int
+    message: ToNode
+
+
+class LeadingManager:
+    """A machine: a leader of clusters, which is its own desk."""
+
+    def __init__(self, now: Instant, records: list[AnyClusterRecord], leadership: int) -> None:
+        self.journal = JOURNAL
+        self.leadership = leadership
+        self.answers: list[ClusterAnswer] = []
+        self._count = len(records)
+        self._committed = self._count
+        self._written: list[AnyClusterRecord] = []
+        self._held: list[tuple[int, Callable[[], None]]] = []
+        self._actions: list[Any] = []
+        self.clusters = Clusters((), 0)
+        for record in records:
+            self.clusters.apply(record)
+        self.leader = TopologyLeader(now, self, self.clusters, is_kept=True)
+
+    # --- its machine ---
+
+    def handle(self, now: Instant, event: NodeAsked | OperatorAsked | RecordsKept) -> Output[Any]:
+        """Take an event."""
+        match event:
+            case NodeAsked(connection, request):
+                self.leader.on_request(now, connection, request)
+            case OperatorAsked(question):
+                self.leader.on_asked(now, 0, question)
+            case RecordsKept(count):
+                self._committed = count
+                held, self._held = self._held, []
+                for lsn, say in held:
+                    self._when_committed(lsn, say)
+        return self.advance(now)
+
+    def advance(self, now: Instant) -> Output[Any]:
+        """Nothing is due by itself."""
+        del now
+        actions, self._actions = self._actions, []
+        if self._written:
+            actions.append(CommitRecords(tuple(self._written)))
+            self._written = []
+        return Output(actions, FAR_FUTURE)
+
+    def invariants(self) -> None:
+        """Assert what must always hold."""
+        self.clusters.invariants()
+
+    # --- the leader's desk ---
+
+    @property
+    def next_lsn(self) -> int:
+        """See `ClusterDesk`."""
+        return self._count + 1
+
+    def write(self, record: AnyClusterRecord) -> int:
+        """See `ClusterDesk`."""
+        self._count += 1
+        self._written.append(record)
+        self.clusters.apply(record)
+        return self._count
+
+    def send(self, connection: int | None, message: ToNode) -> None:
+        """See `ClusterDesk`."""
+        if connection is not None:
+            say = SayToNode(connection, message)
+            self._when_committed(self._count, lambda: self._actions.append(say))
+
+    def push(self, connections: tuple[int, ...], message: ToNode) -> None:
+        """See `ClusterDesk`."""
+        for each in connections:
+            self.send(each, message)
+
+    def reply(self, ticket: int, answer: ClusterAnswer) -> None:
+        """See `TopologyDesk`."""
+        del ticket
+        self.answers.append(answer)
+
+    def note(self, kind: NotedKind, pool: str = "", detail: str = "") -> None:
+        """See `ClusterDesk`."""
+
+    def _when_committed(self, lsn: int, say: Callable[[], None]) -> None:
+        if lsn <= self._committed:
+            say()
+        else:
+            self._held.append((lsn, say))
+
+
+class LeadingProcess(StoreProcess):
+    """One life of the manager."""
+
+    machine: LeadingManager
+    stops_before = (CommitRecords, SayToNode)
+
+    def __init__(
+        self,
+        site: StoreSite,
+        slot: str,
+        clock: SimClock,
+        machine: LeadingManager,
+        journal: list[AnyClusterRecord],
+    ) -> None:
+        super().__init__(site, slot, clock, machine)
+        self._journal = journal
+        self._under_way: list[AnyClusterRecord] = []
+
+    def on_message(self, sender: Any, message: NodeRequest) -> None:
+        """A node asks."""
+        self.post(NodeAsked(sender.uid, message))
+
+    def perform(self, action: Any) -> None:
+        """Carry out one action."""
+        match action:
+            case CommitRecords(records=records):
+                is_first = not self._under_way
+                self._under_way.extend(records)
+                if is_first:
+                    self.site.at(self.site.now + COMMIT_NS, self._commit, None)
+            case SayToNode(connection=connection, message=message):
+                for node in self.site.nodes():
+                    if node.uid == connection:
+                        self.site.network.to_process(self, node, message)
+
+    def _commit(self, _: object) -> None:
+        if self.alive:
+            self._journal.extend(self._under_way)
+            self._under_way.clear()
+            self.post(RecordsKept(len(self._journal)))
+
+    def kill(self) -> None:
+        """End. What was being written may be there, or some of it, or nothing."""
+        if self.alive:
+            self._journal.extend(self._under_way[: self.site.random.randint(0, 2)])
+        super().kill()

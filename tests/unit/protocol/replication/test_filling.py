@@ -1,0 +1,221 @@
+"""A node gains a range: it wipes, copies, goes on where it was, and catches up (R15, R17)."""
+
+from itertools import pairwise
+
+import msgspec
+import pytest
+
+from tenure.base.ranges import WHOLE, KeyRange
+from tenure.protocol.replication import messages as m
+from tenure.protocol.replication.admission import Attempt
+from tenure.protocol.replication.copying import split
+from tenure.protocol.replication.edits import Edit
+from tenure.protocol.replication.node_events import NodeTold, TopologyLearned
+from tenure.protocol.replication.steps import (
+    ApplyMutation,
+    RaisePromised,
+    RaiseSealed,
+    ReadState,
+    StateRead,
+)
+from tenure.protocol.replication.versions import Version
+from tenure.protocol.topology.change import take_back
+from tenure.protocol.topology.records import ReplicaRange, RingChange, Topology
+from tests.unit.protocol.replication.stage_of_nodes import EPOCH_US, NodeStage
+
+ROWS = [b"row%d" % number for number in range(300)]
+JOINS = 4
+
+
+def filling(topology: Topology, began: int) -> Topology:
+    """Node 4 is to have what node 3 has."""
+    change = RingChange(kind="move", node=JOINS, token=b"x", began=began)
+    ranges = (ReplicaRange(b"", (1, 2, 3), (1, 2, JOINS)),)
+    return msgspec.structs.replace(topology, version=began, change=change, ranges=ranges)
+
+
+def joint(topology: Topology) -> Topology:
+    assert topology.change is not None
+    version = topology.version + 1
+    change = msgspec.structs.replace(topology.change, joint=version)
+    return msgspec.structs.replace(topology, version=version, change=change)
+
+
+class Filled(NodeStage):
+    """Three nodes that have rows, and a fourth."""
+
+    def __init__(self, rows: list[bytes] = ROWS) -> None:
+        super().__init__(count=4)
+        for row in rows:
+            for node in (1, 2, 3):
+                self.write(node, row, b"one")
+
+    def write(self, node: int, row: bytes, value: bytes, time: int = 1) -> None:
+        """At one replica, whatever the others do."""
+        attempt = Attempt(Version(0, EPOCH_US + time), "repeat")
+        step = ApplyMutation("plain", row, (Edit("names", None, b"n", value),), attempt)
+        self.nodes[node].store.run(step)
+
+    def value(self, node: int, row: bytes) -> bytes | None:
+        """What one replica has."""
+        result, _ = self.nodes[node].store.run(ReadState("plain", row))
+        assert isinstance(result, StateRead)
+        return next((entry[17:] for _, _, entry in result.state.entries), None)
+
+    def learn(self, topology: Topology, *nodes: int) -> None:
+        """All act by it, or these."""
+        self.topology = topology
+        for node in nodes or tuple(self.nodes):
+            self.nodes[node].post(TopologyLearned(topology))
+
+    def run(self, seconds: int = 30) -> None:
+        """Let all of it happen."""
+        for _ in range(seconds * 2):
+            self.deliver()
+            self.wait(0.5)
+
+
+def test_what_is_gained_is_copied_and_its_sums_agree() -> None:
+    stage = Filled()
+    stage.learn(filling(stage.topology, 2))
+    stage.run()
+    assert stage.nodes[JOINS].through == 2
+    assert all(stage.value(JOINS, row) == b"one" for row in ROWS)
+    theirs, mine = stage.nodes[1].store.sums("plain"), stage.nodes[JOINS].store.sums("plain")
+    assert list(mine) == list(theirs)
+
+
+def test_pieces_come_from_several_replicas() -> None:
+    stage = Filled()
+    stage.learn(filling(stage.topology, 2))
+    stage.wait(0.01)
+    asked = {each.receiver for each in stage.messages if isinstance(each.body, m.AskPiece)}
+    assert len(asked) >= 2
+
+
+def test_a_copy_that_was_killed_goes_on_with_what_was_under_way() -> None:
+    stage = Filled()
+    stage.learn(filling(stage.topology, 2))
+    sent = 0
+
+    def some_pieces(until: int) -> None:
+        nonlocal sent
+        while sent < until and stage.nodes[JOINS].through != 2:
+            if not stage.messages:
+                stage.wait(0.1)
+                continue
+            message = stage.messages.pop(0)
+            sent += len(message.body.rows) if isinstance(message.body, m.PieceTold) else 0
+            stage.nodes[message.receiver].post(NodeTold(message))
+
+    whole = Filled()
+    whole.learn(filling(whole.topology, 2))
+    whole.run()
+    total = whole.nodes[JOINS].machine.filler.copied
+    some_pieces(total // 2)
+    stage.messages.clear()
+    stage.nodes[JOINS].start(stage.topology)
+    stage.nodes[JOINS].advance()
+    some_pieces(10 * total)
+    assert stage.nodes[JOINS].through == 2
+    assert all(stage.value(JOINS, row) == b"one" for row in ROWS)
+    lanes = 6  # pieces that may have been under way
+    assert sent <= total + lanes * 1_300, (sent, total)
+    assert list(stage.nodes[JOINS].store.sums("plain")) == list(stage.nodes[1].store.sums("plain"))
+
+
+def test_what_a_node_had_of_what_it_gains_is_wiped() -> None:
+    stage = Filled([b"kept"])
+    stage.write(JOINS, b"gone", b"old")
+    stage.learn(filling(stage.topology, 2))
+    stage.run()
+    assert stage.nodes[JOINS].through == 2
+    assert stage.value(JOINS, b"gone") is None
+    assert stage.value(JOINS, b"kept") == b"one"
+
+
+def test_a_change_that_is_begun_anew_is_filled_anew() -> None:
+    stage = Filled([b"kept"])
+    stage.learn(filling(stage.topology, 2))
+    stage.run()
+    taken = take_back(stage.topology, 3)
+    stage.learn(msgspec.structs.replace(taken, nodes=stage.topology.nodes, waiting=()))
+    for node in (1, 2, 3):
+        stage.write(node, b"kept", b"two", 2)
+    stage.write(JOINS, b"gone", b"old")
+    stage.learn(filling(stage.topology, 4))
+    stage.run()
+    assert stage.nodes[JOINS].through == 4
+    assert (stage.value(JOINS, b"kept"), stage.value(JOINS, b"gone")) == (b"two", None)
+
+
+def test_a_node_catches_up_with_what_a_majority_acknowledged() -> None:
+    """Filled from whoever missed a write, it must hear of it from the others."""
+    stage = Filled([b"kept"])
+    stage.learn(filling(stage.topology, 2))
+    stage.run()
+    for node in (1, 2):
+        stage.write(node, b"late", b"acknowledged", 3)
+        stage.write(node, b"kept", b"acknowledged", 3)
+    stage.learn(joint(stage.topology))
+    stage.run()
+    assert stage.nodes[JOINS].through == 3
+    assert stage.value(JOINS, b"late") == stage.value(JOINS, b"kept") == b"acknowledged"
+
+
+def test_a_node_is_not_through_before_a_majority_has_answered() -> None:
+    stage = Filled([b"kept"])
+    stage.learn(filling(stage.topology, 2))
+    stage.run()
+    stage.learn(joint(stage.topology))
+    for _ in range(60):
+        stage.deliver(1, JOINS)
+        stage.lose(2, 3)
+        stage.wait(0.5)
+    assert stage.nodes[JOINS].through == 2
+    for _ in range(60):
+        stage.deliver(1, 2, JOINS)
+        stage.lose(3)
+        stage.wait(0.5)
+    assert stage.nodes[JOINS].through == 3
+
+
+def test_what_was_promised_and_sealed_is_taken_over() -> None:
+    stage = Filled([b"kept"])
+    for node in (1, 2, 3):
+        stage.nodes[node].store.run(RaisePromised(WHOLE, 7))
+        stage.nodes[node].store.run(RaiseSealed(WHOLE, 5))
+    stage.learn(filling(stage.topology, 2))
+    stage.run()
+    store = stage.nodes[JOINS].store
+    assert (store.promised[b"any"], store.sealed[b"any"]) == (7, 5)
+
+
+def test_a_disk_that_does_not_know_the_filling_is_never_through() -> None:
+    stage = Filled([b"kept"])
+    stage.learn(joint(filling(stage.topology, 2)))
+    stage.run()
+    assert stage.nodes[JOINS].through == 0
+
+
+def test_promises_are_counted_on_the_disk() -> None:
+    stage = Filled([])
+    node = stage.nodes[1]
+    node.store.run(RaisePromised(WHOLE, 7))
+    node.sync()
+    node.store.run(RaisePromised(WHOLE, 8))
+    assert node.store.promises == 2
+    node.engine.crash()
+    node.start(stage.topology)
+    assert node.store.promises == 1
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [WHOLE, KeyRange(b"a", b"b"), KeyRange(b"a", b"a\1"), KeyRange(b"x" * 20, b"x" * 20 + b"y")],
+)
+def test_parts_of_a_range_are_all_of_it(whole: KeyRange) -> None:
+    parts = list(split(whole, 7))
+    assert (parts[0].start, parts[-1].end) == (whole.start, whole.end)
+    assert all(one.end == other.start for one, other in pairwise(parts))
+    assert len(list(split(WHOLE, 7))) == 7
