@@ -6,7 +6,7 @@ request may fail, and no loss may be told. Then processes are killed at random i
 and each starts anew: an acknowledged update of a document with a store may not be forgotten; what
 was put into a queue arrives in order, or a loss is told in its place.
 
-`--only NAME` is for one service.
+`--only NAME` is for one service, `--kills N` for another number of kills.
 """
 
 import asyncio
@@ -192,9 +192,10 @@ async def restarts(load: Load, processes: list[ServiceProcess]) -> None:
         load.counts["restarts"] += 1
 
 
-async def kills(load: Load, processes: list[ServiceProcess], random: Random) -> None:
+async def kills(load: Load, processes: list[ServiceProcess], most: int) -> None:
     """At random instants, each of which meets something under way."""
-    for _ in range(KILLS):
+    random = Random(1)
+    for _ in range(most):
         await asyncio.sleep(0.5 + 2 * random.random())
         each = random.choice(processes)
         await each.kill()
@@ -204,7 +205,7 @@ async def kills(load: Load, processes: list[ServiceProcess], random: Random) -> 
     await asyncio.sleep(3.0)
 
 
-async def trial(name: str, *options: str, kill: bool) -> Counter[str]:
+async def trial(name: str, *options: str, killed: int) -> Counter[str]:
     """One service, one kind of end; what was counted."""
     async with running(name, *options) as processes, AsyncExitStack() as stack:
         urls = [each.url for each in processes]
@@ -218,7 +219,7 @@ async def trial(name: str, *options: str, kill: bool) -> Counter[str]:
         async with asyncio.TaskGroup() as group:
             for number in range(KEYS):
                 group.create_task(load.run(f"key-{number}"))
-            await (kills(load, processes, Random(1)) if kill else restarts(load, processes))
+            await (kills(load, processes, killed) if killed else restarts(load, processes))
             load.over = True
     return load.counts
 
@@ -227,18 +228,19 @@ def main() -> int:
     """Run them."""
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=("documents", "queues"))
+    parser.add_argument("--kills", type=int, default=KILLS)
     given = parser.parse_args()
     is_good = True
     for name in ("documents", "queues"):
         if given.only not in (None, name):
             continue
-        for kill in (False, True):
+        for killed in (0, given.kills):
             with TemporaryDirectory() as place:
                 store = ("--store", f"sqlite:{Path(place) / 'store'}")
-                options = store if kill and name == "documents" else ()
-                found = asyncio.run(trial(name, *options, kill=kill))
-            print(f"{name}, {'kills' if kill else 'restarts'}: {dict(found)}", flush=True)
-            allowed = "losses" if kill and name == "queues" else None
+                options = store if killed and name == "documents" else ()
+                found = asyncio.run(trial(name, *options, killed=killed))
+            print(f"{name}, {'kills' if killed else 'restarts'}: {dict(found)}", flush=True)
+            allowed = "losses" if killed and name == "queues" else None
             bad = {each: n for each, n in found.items() if each in BAD and n and each != allowed}
             if bad or not found["done"]:
                 print(f"  which is not good: {bad}")
