@@ -55,8 +55,8 @@ forgotten: its host may have died without closing anything. Nothing but memory d
 CLOSE_SECONDS = 2.0
 """How long a peer has to answer that its connection is closed."""
 FAIR_NS = MILLISECOND_NS
-"""Where messages come closer than this, one is taken, and then others have their turn: all that a
-flood has in its buffer, thousands of messages, would otherwise be taken in one go."""
+"""Messages that come closer than this wait for their turn: all that a flood has in its buffer,
+thousands of messages, would otherwise be taken in one go."""
 TOKEN_SECONDS = 1.0
 """How often the file of tokens is looked at for those that were taken away."""
 REASON_BYTES = 123
@@ -119,6 +119,8 @@ class Server:
         self._is_loopback = is_loopback
         self._known_as = settings.known_as
         self._limits = settings.limits
+        self._turn = asyncio.Lock()
+        """Of those who ask for much: every HTTP request, and messages that come fast."""
         self._sockets: dict[ManagerSocket, Permit] = {}
 
     async def _close_sockets(self, app: web.Application) -> None:
@@ -192,7 +194,7 @@ class Server:
         async for received in socket:
             now = boot_clock()
             if now - last < FAIR_NS:
-                await asyncio.sleep(0)  # more may be waiting, and so may the others
+                await self._wait_turn()
             last = now
             if not rate.allows(now):
                 why = f"more than {limits.messages_a_second} messages a second"
@@ -348,15 +350,24 @@ class Server:
             if not request.can_read_body:
                 self._spoke(request)
 
+    async def _wait_turn(self) -> None:
+        """One after another, and between two the event loop hears everybody else: a table for each
+        of a hundred connections would take a second, in which no owner is renewed.
+        """
+        async with self._turn:
+            await asyncio.sleep(0)
+
     @web.middleware
     async def _pace(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        await asyncio.sleep(0)  # of requests that came together one is answered, and then others'
+        await self._wait_turn()
         if self.listener is None or self.listener.allows(request):
             return await handler(request)
         peer, most = request.remote or "", self._limits.requests_a_second
         self.gate.notes.note(Noted(ServiceKind.FLOOD, detail=f"from {peer}, over HTTP"), peer)
         raise HttpRefusal(
-            429, f"more than {most} requests a second on one connection", "ask less often"
+            429,
+            f"more than {most} requests a second on one connection, or too many at once",
+            "wait for each answer, and ask less often",
         )
 
     @web.middleware

@@ -38,6 +38,12 @@ TOLD_SECONDS = 1.0
 """A connection that is one too many is told so, and has so long to read it."""
 MOST_TOLD = 64
 """So many at once: each takes one of our files for that long."""
+MOST_PIPELINED = 16
+"""Requests that a peer sends before the first is answered. No client of ours sends two, and aiohttp
+takes apart and keeps whatever there is, thousands in one go."""
+BUFFER_BYTES = 32 << 10
+"""What the kernel keeps of a connection until it is read, which is what a flood can make this side
+take apart in one go; on a line of 50 ms it still lets a megabyte through in a second."""
 RECEIVED_BYTES = 65_536
 BACKLOG = 1024
 """Connections that the kernel keeps until they are taken: after a failover all clients come at
@@ -173,6 +179,7 @@ class HttpListener:
     def open(self, listening: sockets.socket, tls: ssl.SSLContext | None) -> None:
         """Take connections from a socket that is bound, and closed with this listener."""
         listening.settimeout(0)
+        listening.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, BUFFER_BYTES)
         self._tls = tls
         loop = asyncio.get_running_loop()
         self._tasks = [
@@ -282,6 +289,8 @@ class HttpListener:
 
     def allows(self, request: web.Request) -> bool:
         """Whether its connection has not made too many requests; to be asked once for each."""
+        if len(request.protocol._messages) > MOST_PIPELINED:  # noqa: SLF001 - it tells nobody
+            return False
         arrival = self._arrivals.get(request.protocol)
         return arrival is None or arrival.rate is None or arrival.rate.allows(boot_clock())
 
