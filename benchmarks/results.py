@@ -29,6 +29,7 @@ ORDER = (
     "stopped",
     "cut",
     "coordinator",
+    "cached",
     "entity",
     "durable",
     "propagation",

@@ -14,13 +14,13 @@ from time import monotonic
 from typing import NamedTuple
 
 from benchmarks._pictures import Bar, Group, draw_bars
-from benchmarks._quick import QUICK
+from benchmarks._quick import QUICK, sized
 from benchmarks._report import Picture, Section, Table, prose
 from benchmarks.peers.beliefs import PARTITIONS, without
 from benchmarks.peers.pool import Pool
 from benchmarks.peers.servers import TITLES, serving, there
 
-MEMBERS = 8
+MEMBERS = sized(8, 4)
 TERM = 1.3 if QUICK else 13.0
 """The hold of the presets `test` and `default`, and the time to live of every lock."""
 PATIENCE = 120.0

@@ -29,8 +29,8 @@ from tenure.base.instants import in_seconds
 from tenure.protocol.lease.timing import DEFAULT
 from tenure.wire.versions import SUBPROTOCOLS
 
-OWNERS = sized(1_000, 200)
-SECONDS = float(sized(60, 9))
+OWNERS = sized(1_000, 100)
+SECONDS = float(sized(60, 5))
 TIME_TO_LIVE = 13.0
 RENEW = TIME_TO_LIVE / 3
 OURS = in_seconds(DEFAULT.renew_ns)
@@ -75,12 +75,14 @@ async def renewing(
             await asyncio.sleep(period - (monotonic() - began))
 
     tasks = [asyncio.create_task(keep(number)) for number in range(len(renewals))]
-    await asyncio.sleep(period)
-    yield
-    assert not any(task.done() for task in tasks), "a renewal has failed"
-    for task in tasks:
-        task.cancel()
-    await asyncio.wait(tasks)
+    try:
+        await asyncio.sleep(period)
+        yield
+        assert not any(task.done() for task in tasks), "a renewal has failed"
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
 
 
 @asynccontextmanager
@@ -135,8 +137,14 @@ async def of_redis(url: str, owners: int) -> AsyncIterator[None]:
     async def lock(number: int) -> Callable[[], Awaitable[object]]:
         client = Redis(host=host, port=int(port))
         held = client.lock(f"lock:{number}", timeout=TIME_TO_LIVE, thread_local=False)
-        assert await held.acquire(blocking=False)
-        return lambda: held.extend(TIME_TO_LIVE, replace_ttl=True)
+
+        async def keep() -> None:
+            if held.local.token is None:
+                assert await held.acquire(blocking=False)
+            else:
+                await held.extend(TIME_TO_LIVE, replace_ttl=True)
+
+        return keep
 
     async with renewing([await lock(n) for n in range(owners)]):
         yield

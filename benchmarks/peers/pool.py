@@ -10,10 +10,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from benchmarks._quick import sized
 from benchmarks.peers.beliefs import PARTITIONS, Run, Span, holds, read, spans
 
 PATIENCE_SECONDS = 120.0
-QUIET_SECONDS = 1.0
+QUIET_SECONDS = sized(10, 5) / 10
 
 
 class Member:

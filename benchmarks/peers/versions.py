@@ -23,7 +23,7 @@ def versions() -> Iterator[str]:
     if why_not("etcd") is None:
         yield _said(etcd_binary(), "--version").splitlines()[0].replace(" Version:", "")
     if programs := postgres_programs():
-        yield "PostgreSQL " + _said(str(programs / "postgres"), "--version").split()[-1]
+        yield "PostgreSQL " + _said(str(programs / "postgres"), "--version").split()[2]
 
 
 def _said(*command: str) -> str:

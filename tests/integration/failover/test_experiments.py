@@ -11,6 +11,7 @@ import pytest
 from benchmarks import push
 from benchmarks.experiments import (
     at_rest,
+    cached,
     calls,
     changes,
     check,
@@ -34,12 +35,13 @@ FEW = {
     "SECONDS": 1.0,
     "DATABASES": {name: durable.DATABASES[name] for name in ("tenure's store, embedded", "SQLite")},
 }
-TINY: dict[str, tuple[Any, dict[str, float]]] = {
+TINY: dict[str, tuple[Any, dict[str, Any]]] = {
     "check": (check, {"rounds": 1}),
     "changes": (changes, {"members": 2}),
     "stopped": (stopped, {"rounds": 1}),
     "cut": (cut, {}),
     "coordinator": (coordinator, {"owners": 10, "seconds": 1.0}),
+    "cached": (cached, {"frontends": (2,)}),
     "entity": (entity, {"rounds": 2}),
     "durable": (durable, {"turns": 1, "seconds": 0.1}),
     "propagation": (propagation, {"changes": 2}),
