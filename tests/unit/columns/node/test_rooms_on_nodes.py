@@ -1,0 +1,106 @@
+"""Rows that owners keep on three nodes: what was acknowledged is there for the next owner, and what
+a former one writes late is refused, also while a node is away.
+"""
+
+from collections import Counter
+from contextlib import AsyncExitStack
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+from tenure.base.keys import hashed_key
+from tenure.client.lease import Lease
+from tenure.columns.node.node_service import NodeService, NodeSettings
+from tenure.columns.opening import open_store
+from tenure.columns.owned_rows import OwnedRow, OwnedRows
+from tenure.columns.store import ColumnStore
+from tenure.columns.tables import Family, Table
+from tenure.errors import LeaseLost
+from tenure.protocol.replication.messages import AskParts, MergeState, PromiseFence
+from tests.unit.columns.node.ringed import form_ring, running, settings_of
+
+pytestmark = pytest.mark.asyncio
+ROOMS = Table("rooms", fenced_by="rooms", said=Family(columns=int))
+
+
+def lease(number: int) -> Lease:
+    return Lease(hashed_key("attic"), number, 1, "rooms")
+
+
+def url_of(nodes: list[NodeSettings]) -> str:
+    return "columns:" + ",".join(f"http://127.0.0.1:{node.port}" for node in nodes)
+
+
+class Room:
+    """A chat room, its owners and its nodes. What was acknowledged is never forgotten."""
+
+    def __init__(self, store: ColumnStore, service: AsyncExitStack) -> None:
+        self._store = store
+        self._node = service
+        self._number = 1
+        self._said: dict[int, bytes] = {}
+        self.owner: OwnedRow
+
+    async def open(self) -> None:
+        self.owner = await OwnedRows(self._store, ROOMS).load(lease(self._number), "attic")
+        assert {each.name: each.value for each in self.owner.get("said")} == self._said
+
+    async def say(self) -> None:
+        number = len(self._said)
+        await self.owner.insert({"said": {number: b"word %d" % number}})
+        self._said[number] = b"word %d" % number
+
+    async def kill_the_owner(self) -> None:
+        """Another one comes, with nothing in memory."""
+        self._number += 1
+        await self.open()
+
+    async def stop_the_owner(self) -> None:
+        """It sleeps past its term, and writes when it wakes."""
+        asleep = self.owner
+        await self.kill_the_owner()
+        with pytest.raises(LeaseLost):
+            await asleep.insert({"said": {-1: b"late"}})
+
+    async def stop_a_node(self) -> None:
+        await self._node.aclose()
+
+
+@pytest.mark.parametrize(
+    "order", list(permutations(("kill_the_owner", "stop_the_owner", "stop_a_node")))
+)
+async def test_a_room_goes_on_whatever_ends_first(tmp_path: Path, order: tuple[str, ...]) -> None:
+    nodes = settings_of(tmp_path)
+    form_ring(nodes, ROOMS)
+    async with running(nodes[1:]), AsyncExitStack() as first:
+        await first.enter_async_context(NodeService(nodes[0]))
+        async with open_store(url_of(nodes[1:]), ROOMS) as store:
+            room = Room(store, first)
+            await room.open()
+            for each in order:
+                await room.say()
+                await getattr(room, each)()
+                await room.say()
+            await room.kill_the_owner()
+
+
+async def test_adopting_a_row_takes_three_rounds(tmp_path: Path) -> None:
+    nodes = settings_of(tmp_path)
+    form_ring(nodes, ROOMS)
+    async with running(nodes) as services, open_store(url_of(nodes[:1]), ROOMS) as store:
+        said: Counter[type] = Counter()
+        machine = services[0].store.machine
+        tell = machine.context.tell
+
+        def counted(node: int, body: object) -> None:
+            said[type(body)] += 1
+            tell(node, body)  # type: ignore[arg-type]
+
+        machine.context.tell = counted  # type: ignore[method-assign]
+        await OwnedRows(store, ROOMS).load(lease(1), "attic")
+    # What a read at a quorum is: one question to each replica. Promising, settling, and reading.
+    replicas = len(nodes)
+    assert 0 < said[PromiseFence] <= replicas
+    assert said[MergeState] <= replicas
+    assert 0 < said[AskParts] <= replicas
