@@ -68,11 +68,6 @@ CANARIES: tuple[RuleLeftOut, ...] = (
         "R15: in the joint step nodes that gain ranges catch up",
         ((CatchingUp, "needed", staticmethod(breaks.nobody)),),
     ),
-    RuleLeftOut(
-        "caught-up-from-one",
-        "R15: they catch up from a majority of each old list",
-        ((CatchingUp, "needed", staticmethod(breaks.anybody)),),
-    ),
 )
 
 BY_SCHEDULE: tuple[RuleLeftOut, ...] = (
@@ -85,6 +80,11 @@ BY_SCHEDULE: tuple[RuleLeftOut, ...] = (
         "lower-topology-served",
         "R16: a replica answers nothing under a lower topology than its own",
         ((StoreNode, "is_outdated", breaks.never),),
+    ),
+    RuleLeftOut(
+        "caught-up-from-one",
+        "R15: they catch up from a majority of each old list",
+        ((CatchingUp, "needed", staticmethod(breaks.anybody)),),
     ),
     RuleLeftOut(
         "filled-without-wiping",
