@@ -22,6 +22,9 @@ from tenure.sim.entity.trial import EntityTrial
 from tenure.sim.lease import canaries as of_leases
 from tenure.sim.lease.run import run_seed
 from tenure.sim.lease.trial import Trial
+from tenure.sim.services import canaries as of_services
+from tenure.sim.services.run import run_services
+from tenure.sim.services.trial import ServicesTrial
 from tenure.sim.volume import canaries as of_caches
 from tenure.sim.volume.run import run_caches
 from tenure.sim.volume.trial import VolumeTrial
@@ -33,7 +36,7 @@ SHORT_FIRST, SHORT_HOURS = 7000, 60
 SHOWN = 58
 TWIN = "none"
 BY_DEFAULT = "lease", "cache"
-"""Hunting entities takes minutes more: `--tier entity`."""
+"""Hunting entities and services takes minutes more: `--tier entity`, `--tier services`."""
 
 
 class Tier(NamedTuple):
@@ -74,10 +77,21 @@ def _entity_soon(mix: str, name: str, seed: int) -> str | None:
     return run_entities(trial, broken).violation
 
 
+def _services(name: str, seed: int) -> str | None:
+    trial = of_services.services_canary(name).trial(ServicesTrial(seed=seed, apart=0.05))
+    return run_services(trial, of_services.services_canary(name)).violation
+
+
+def _services_soon(mix: str, name: str, seed: int) -> str | None:
+    trial = of_services.services_canary(mix).trial(ServicesTrial(seed=seed, hours=0.3, apart=0.05))
+    return run_services(trial, of_services.services_canary(name)).violation
+
+
 TIERS = {
     "lease": Tier(tuple(each.name for each in of_leases.CANARIES), _lease, _lease_soon),
     "cache": Tier(tuple(each.name for each in of_caches.CANARIES), _cache, _cache_soon),
     "entity": Tier(tuple(each.name for each in of_entities.CANARIES), _entity, _entity_soon),
+    "services": Tier(tuple(each.name for each in of_services.CANARIES), _services, _services_soon),
 }
 
 

@@ -129,17 +129,23 @@ class EntityHost:
             await self.keep(turn, answer)
         except BaseException as error:
             turn.roll_back()
-            if isinstance(error, TimeoutError) and limit.expired():
-                raise TurnTooLong(
-                    f"{turn.call.method} of {self.pool} {turn.call.key!r:.100} has had its turn "
-                    f"for {self._options.turn:g} s, and what it had not committed was taken back. "
-                    "Let it do less, or give it longer with turn="
-                ) from error
+            if isinstance(error, TimeoutError):
+                raise self._too_long(turn.call, limit, error) from error
             raise
         finally:
             turn.is_over = True
             CURRENT.set(before)
         return answer
+
+    def _too_long(self, call: EntityCall, limit: asyncio.Timeout, error: TimeoutError) -> Exception:
+        """What to raise: a method may have raised TimeoutError by itself."""
+        if not limit.expired():
+            return error
+        return TurnTooLong(
+            f"{call.method} of {self.pool} {call.key!r:.100} has run for {self._options.turn:g} s, "
+            "and what it had not committed was taken back. Let it do less, or give it longer with "
+            "turn="
+        )
 
     def _add(self, key: str | int) -> LiveEntity:
         live = LiveEntity(key, self.pool, self.kind, self._options.most_waiting)
@@ -187,9 +193,12 @@ class EntityHost:
             turn = EntityTurn(self, live, lease, guard, call, is_reading=True)
             before = CURRENT.get()
             CURRENT.set(turn)
+            limit = asyncio.timeout(self._options.turn)
             try:
-                async with asyncio.timeout(self._options.turn):
+                async with limit:
                     return await body(turn)
+            except TimeoutError as error:
+                raise self._too_long(call, limit, error) from error
             finally:
                 turn.is_over = True
                 CURRENT.set(before)

@@ -59,7 +59,7 @@ def test_what_all_have_taken_is_kept_no_longer() -> None:
     take(state, 1.0)
     assert state.log == []
     assert state.due(1.0, set()) == []
-    assert state.retry_at() is None
+    assert not state.is_behind()
 
 
 def test_a_target_that_refuses_is_sent_everything_later_in_order() -> None:
@@ -68,8 +68,8 @@ def test_a_target_that_refuses_is_sent_everything_later_in_order() -> None:
     take(state, 1.0, refused=frozenset({"queue:bob"}))
     assert state.behind(1) == (0, 1)
     state.publish(b"2", 1.5)
-    take(state, 1.5)
-    [due] = state.due(state.retry_at() or 0.0, set())
+    take(state, 1.5, refused=frozenset({"queue:bob"}))
+    [due] = state.due(2.0, set())
     assert (due.target, due.missed, numbers(due)) == ("queue:bob", None, [1, 2])
 
 

@@ -17,6 +17,8 @@ from tenure import Entities, TenureError
 from tenure.services.pubsub.topic import Topic
 from tenure.services.pubsub.topic_state import Delivery, DeliveryOutcome
 
+RETRY_SECONDS = 60.0
+"""The longest pause between two attempts at a target that refuses."""
 TOGETHER_SECONDS = 0.005
 """For how long outcomes are gathered, to be reported in one turn."""
 logger = logging.getLogger("tenure.services")
@@ -98,24 +100,39 @@ class Pump:
         self._name = name
         self._under_way: dict[asyncio.Task[DeliveryOutcome], Delivery] = {}
         self._waiting: dict[asyncio.Future[None], int] = {}
+        self._resting: dict[str, tuple[int, float]] = {}
+        """How often targets have refused, and when they are tried again, by the loop's clock."""
 
     async def run(self) -> None:
         """Send. Raises TenureError where the topic cannot be asked."""
         try:
             while True:
                 self.again.clear()
-                busy = [each.id for each in self._under_way.values()]
+                busy = [*(each.id for each in self._under_way.values()), *self._at_rest()]
                 due = await self._topics[self.topic].due(self._name, busy)
                 if due is None:
                     return  # its owner is another process now, which sends
                 for each in due:
                     self._begin(each)
-                if not (self._under_way or self.again.is_set()):
-                    return
+                if not self._under_way:
+                    self._reach(None)  # whoever takes has everything
+                    if not (self.again.is_set() or self._at_rest()):
+                        return
                 await self._report()
         finally:
             for task in self._under_way:
                 task.cancel()
+
+    def _at_rest(self) -> dict[str, float]:
+        """The targets that are not tried yet, and when they are."""
+        now = asyncio.get_running_loop().time()
+        return {id_: until for id_, (_, until) in self._resting.items() if until > now}
+
+    def _rest(self, outcome: DeliveryOutcome) -> None:
+        refusals, _ = self._resting.pop(outcome.id, (0, 0.0))
+        if outcome.is_refused:
+            pause = min(2.0**refusals, RETRY_SECONDS)
+            self._resting[outcome.id] = refusals + 1, asyncio.get_running_loop().time() + pause
 
     def _begin(self, delivery: Delivery) -> None:
         sending: Coroutine[Any, Any, DeliveryOutcome] = self._send(delivery)
@@ -131,8 +148,15 @@ class Pump:
     async def _report(self) -> None:
         """Wait until something was taken or refused, or has come; and report what was."""
         come = asyncio.ensure_future(self.again.wait())
+        now, wakes_at = (
+            asyncio.get_running_loop().time(),
+            min(self._at_rest().values(), default=None),
+        )
+        pause = None if wakes_at is None else max(wakes_at - now, 0.0)
         try:
-            await asyncio.wait([*self._under_way, come], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(
+                [*self._under_way, come], timeout=pause, return_when=asyncio.FIRST_COMPLETED
+            )
             if self._under_way and not all(each.done() for each in self._under_way):
                 await asyncio.wait(self._under_way, timeout=TOGETHER_SECONDS)
         finally:
@@ -141,6 +165,7 @@ class Pump:
         outcomes: dict[str, list[DeliveryOutcome]] = {}
         for task, it in done.items():
             del self._under_way[task]
+            self._rest(task.result())
             outcomes.setdefault(it.epoch, []).append(task.result())
         for epoch, those in outcomes.items():
             self._reach(await self._topics[self.topic].report(epoch, those))

@@ -153,6 +153,8 @@ class Topic(Entity[TopicState]):
         self._until = {}
         if self.state.epoch:
             self.remembered.note(self._name, self.state)
+            if self.state.is_behind():
+                self.sender.kick(self._name)
         elif remembered := self.remembered.of(self._name):
             self.state.restore(remembered, self.now(), self._epoch())
             self._changed()
@@ -218,11 +220,10 @@ class Topic(Entity[TopicState]):
         return self.state.settled_number()
 
     def _deliver_again(self, now: float) -> None:
-        retry_at = self.state.retry_at()
-        if retry_at is None:
-            self.clear_alarm(DELIVER)
+        if self.state.is_behind():
+            self.set_alarm(DELIVER, now + AGAIN_SECONDS)
         else:
-            self.set_alarm(DELIVER, max(retry_at, now + AGAIN_SECONDS))
+            self.clear_alarm(DELIVER)
 
     async def on_alarm(self, alarm: Alarm) -> None:
         """Send what is left, or drop what has expired."""

@@ -38,8 +38,6 @@ LOG_MESSAGES = ServiceLimit("log_messages", 256, TOO_MANY, LOG_BYTES.why)
 LIMITS = (SUBSCRIBERS, TARGET_CHARACTERS, MESSAGE_BYTES, LOG_BYTES, LOG_MESSAGES)
 LOG_SECONDS = 600.0
 """For how long a message is kept for targets that refuse it."""
-RETRY_SECONDS = 60.0
-"""The longest pause between two attempts at a target that refuses."""
 GONE_SECONDS = 3600.0
 MOST_GONE = 100
 """For how long, and of how many, it is known that a subscription has expired, and when."""
@@ -65,8 +63,7 @@ class Subscription(msgspec.Struct, array_like=True):
     sent: int
     """The number up to which the target has taken everything, or was told that it missed some."""
     refusals: int = 0
-    """In a row."""
-    retry_at: float = 0.0
+    """In a row. When it is tried again is the sender's business, by a clock that nobody sets."""
 
 
 class Delivery(msgspec.Struct, frozen=True, array_like=True):
@@ -196,7 +193,7 @@ class TopicState(msgspec.Struct):
         return [
             self._delivery(id_, it)
             for id_, it in self.subscriptions.items()
-            if it.sent < self.number and it.retry_at <= now < it.expires and id_ not in busy
+            if it.sent < self.number and now < it.expires and id_ not in busy
         ]
 
     def _delivery(self, id_: str, it: Subscription) -> Delivery:
@@ -214,17 +211,12 @@ class TopicState(msgspec.Struct):
             if each.taken > there.sent:
                 there.sent = min(each.taken, self.number)
                 there.refusals = 0
-            if each.is_refused:
-                there.refusals += 1
-                there.retry_at = now + min(2.0 ** (there.refusals - 1), RETRY_SECONDS)
-            else:
-                there.refusals, there.retry_at = 0, 0.0
+            there.refusals = there.refusals + 1 if each.is_refused else 0
         self._trim(now)
 
-    def retry_at(self) -> float | None:
-        """When something is to be sent again; None where every target has everything."""
-        waiting = [it.retry_at for it in self.subscriptions.values() if it.sent < self.number]
-        return min(waiting, default=None)
+    def is_behind(self) -> bool:
+        """Whether some target has not taken everything."""
+        return any(it.sent < self.number for it in self.subscriptions.values())
 
     def behind(self, number: int) -> tuple[int, int]:
         """How many targets have not taken this message: those that take others, and those that

@@ -43,7 +43,7 @@ class WatchedPools:
         self._check = check
         self.losses = 1
         """How many were signalled; a queue that has looked since the last need not look again."""
-        self._queues: set[str] = set()
+        self._queues: dict[str, None] = {}
         """Those that watch keys, and are used here."""
 
     @asynccontextmanager
@@ -56,12 +56,12 @@ class WatchedPools:
 
     def add(self, queue: str) -> None:
         """Have this queue look when something is lost."""
-        self._queues.add(queue)
+        self._queues[queue] = None
 
     async def _on_loss(self, ranges: tuple[KeyRange, ...]) -> None:
         del ranges  # each queue compares for itself
         self.losses += 1
-        queues, self._queues = list(self._queues), set()  # who is still here says so again
+        queues, self._queues = list(self._queues), {}  # who is still here says so again
         for first in range(0, len(queues), AT_ONCE):
             some = map(self._check, queues[first : first + AT_ONCE])
             await asyncio.gather(*some, return_exceptions=True)

@@ -1,0 +1,12 @@
+"""A world of services: topics, queues and documents, as they are, under all faults.
+
+Managers, network and faults are those of `sim/app`. Each process has the entities of all three
+services, each in a pool of its own, and topics write into queues straight, without HTTP. What uses
+them are devices: each has a queue, subscribes it to topics, drains it from whichever process, and
+subscribes again when it is told of a loss.
+
+- `device`, `ledgers`: what a device has received and was told, and what must be true of that; they
+  share no code with the services;
+- `users`, `world`, `trial`, `run`: who uses them; all of it together;
+- `canaries`: the services with one rule left out.
+"""

@@ -1,0 +1,88 @@
+"""What canaries have in the place of a rule of services."""
+
+from typing import Any
+
+import msgspec
+
+from tenure.entities.entities import Entities
+from tenure.entities.methods import reading
+from tenure.services.documents.document import Document, DocumentWritten
+from tenure.services.pubsub.topic import MessageSettled, Topic
+from tenure.services.pubsub.topic_state import DeliveryOutcome, TopicState
+from tenure.services.queues.entries import QueueLoss
+from tenure.services.queues.queue import Queue, SignedOn
+
+_report, _sign_on, _put = TopicState.report, Queue.sign_on, Document._put  # noqa: SLF001
+_begin, _queue_begins = Queue._begin_if_new, Queue.on_activate  # noqa: SLF001
+
+
+def nothing(*_: Any, **__: Any) -> None:
+    """Do nothing."""
+
+
+async def nothing_async(*_: Any, **__: Any) -> None:
+    """Do nothing."""
+
+
+async def looks_at_nothing(self: Queue) -> None:
+    """Whatever is lost, the queue does not look."""
+
+
+@reading
+async def settled_at_once(self: Topic, number: int, seconds: float) -> MessageSettled:
+    """All have it, it says, and it is sent meanwhile."""
+    del number, seconds
+    self.sender.kick(str(self.key))
+    return MessageSettled(self.state.epoch, 0, 0)
+
+
+def all_taken(self: TopicState, epoch: str, outcomes: list[DeliveryOutcome], now: float) -> None:
+    """Whatever a target said, it has taken everything."""
+    _report(self, epoch, [DeliveryOutcome(each.id, self.number, False) for each in outcomes], now)  # noqa: FBT003
+
+
+def always_the_same_epoch(self: Topic) -> str:
+    """A topic has one epoch."""
+    del self
+    return "epoch"
+
+
+async def without_losses(self: Queue, reader: str, acknowledge: int, most: int) -> SignedOn:
+    """A loss is gone when somebody is about to read it."""
+    found = await _sign_on(self, reader, acknowledge, most)
+    self.state.entries = [each for each in self.state.entries if each.loss is None]
+    return found
+
+
+def begins_in_silence(self: Queue) -> bool:
+    """A queue begins empty."""
+    is_new = _begin(self)
+    if is_new:
+        began = QueueLoss(began=True)
+        self.state.entries = [each for each in self.state.entries if each.loss != began]
+    return is_new
+
+
+async def without_ids(self: Queue) -> None:
+    """Ids are gone where the queue has moved."""
+    await _queue_begins(self)
+    self.state.ids = {}
+
+
+def acknowledged_and_kept(self: Queue, number: int) -> None:
+    """Entries stay."""
+    self.state.acknowledged = max(self.state.acknowledged, number)
+
+
+def under_no_id(self: Entities[Any], id: str) -> Entities[Any]:  # noqa: A002
+    """Each attempt is a call of its own."""
+    del id
+    return self
+
+
+def version_stays(self: Document, sections: dict[str, bytes], ttl: float) -> DocumentWritten:
+    """An update keeps the version."""
+    before = self.state.version
+    written = _put(self, sections, ttl)
+    self.state.version = before or written.version
+    return msgspec.structs.replace(written, version=self.state.version)

@@ -1,0 +1,97 @@
+"""Services with one rule left out, which the checkers must catch."""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from tenure.entities.entities import Entities
+from tenure.services.documents.document import Condition, Document
+from tenure.services.pubsub.topic import Topic
+from tenure.services.pubsub.topic_state import TopicState
+from tenure.services.queues.queue import Queue
+from tenure.sim.kernel.canaries import RuleLeftOut, called
+from tenure.sim.services import breaks
+from tenure.sim.services.trial import ServicesTrial
+
+
+@dataclass(frozen=True)
+class ServicesCanary(RuleLeftOut):
+    """A rule of services left out."""
+
+    mix: tuple[str, ...] | None = None
+    """What goes wrong while it is hunted, where all together hardly ever show it."""
+
+    def trial(self, trial: ServicesTrial) -> ServicesTrial:
+        """What is simulated."""
+        return trial if self.mix is None else msgspec.structs.replace(trial, faults=self.mix)
+
+
+NONE = ServicesCanary("none")
+CANARIES = (
+    ServicesCanary(
+        "published-before-the-queues",
+        "a message is with every target when that is said",
+        ((Topic, "settled", breaks.settled_at_once),),
+    ),
+    ServicesCanary(
+        "refused-counts-as-taken",
+        "what a target refuses is sent again",
+        ((TopicState, "report", breaks.all_taken),),
+    ),
+    ServicesCanary(
+        "one-epoch",
+        "a topic that begins anew begins another epoch",
+        ((Topic, "_epoch", breaks.always_the_same_epoch),),
+    ),
+    ServicesCanary(
+        "loss-dropped-when-read",
+        "a loss stays in the queue until it is acknowledged",
+        ((Queue, "sign_on", breaks.without_losses),),
+    ),
+    ServicesCanary(
+        "begins-in-silence",
+        "a queue that begins says that an earlier one may be lost",
+        ((Queue, "_begin_if_new", breaks.begins_in_silence),),
+    ),
+    ServicesCanary(
+        "reader-not-taken-over",
+        "there is one reader, the newest",
+        ((Queue, "_take_over", breaks.nothing), (Queue, "_check_reader", breaks.nothing)),
+    ),
+    ServicesCanary(
+        "lost-pool-not-told",
+        "losses of other pools are told",
+        ((Queue, "look_for_losses", breaks.looks_at_nothing),),
+    ),
+    ServicesCanary(
+        "id-forgotten-in-a-move",
+        "a repeat counts once, also at the next owner",
+        ((Queue, "on_activate", breaks.without_ids),),
+        mix=("queue answer lost", "leaving"),
+    ),
+    ServicesCanary(
+        "acknowledged-and-kept",
+        "what was acknowledged is not delivered again",
+        ((Queue, "_acknowledge", breaks.acknowledged_and_kept),),
+    ),
+    ServicesCanary(
+        "published-under-any-id",
+        "a repeated publication counts once",
+        ((Entities, "once", breaks.under_no_id),),
+    ),
+    ServicesCanary(
+        "any-version",
+        "an update depends on the version that is there",
+        ((Condition, "check", breaks.nothing),),
+    ),
+    ServicesCanary(
+        "version-stays",
+        "each update has a version of its own",
+        ((Document, "_put", breaks.version_stays),),
+    ),
+)
+
+
+def services_canary(name: str) -> ServicesCanary:
+    """The canary of that name. Raises ConfigurationError, which lists them all."""
+    return NONE if name == NONE.name else called(name, CANARIES)

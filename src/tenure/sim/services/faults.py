@@ -1,0 +1,13 @@
+"""The faults of a world of services: those of programs, and queues that do not answer pubsub."""
+
+from tenure.sim.app.strikes import FAULTS as OF_PROGRAMS
+from tenure.sim.entity.faults import LINK_BREAKS, LINKS_BREAK
+from tenure.sim.kernel.faults import Fault, FaultTable
+
+QUEUE_SLOW = Fault("queue slow")
+QUEUE_REFUSES = Fault("queue refuses")
+QUEUE_ANSWER_LOST = Fault("queue answer lost")
+FAULTS = FaultTable(
+    (*OF_PROGRAMS.faults, LINKS_BREAK, LINK_BREAKS, QUEUE_SLOW, QUEUE_REFUSES, QUEUE_ANSWER_LOST),
+    {name: each for name, each in OF_PROGRAMS.aliases.items() if name not in ("all", "none")},
+)

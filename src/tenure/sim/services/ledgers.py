@@ -1,0 +1,22 @@
+"""What was published, and what must be true of that: a number is one message's, and a message has
+one number in an epoch.
+"""
+
+from tenure.sim.kernel.checkers import Violation
+from tenure.sim.services.device import Publication
+
+
+class PublicationLedger:
+    """Of all topics."""
+
+    def __init__(self) -> None:
+        self._payloads: dict[tuple[str, str, int], str] = {}
+        self.count = 0
+
+    def add(self, of: Publication) -> None:
+        """This was accepted. Raises Violation."""
+        self.count += 1
+        place = of.topic, of.epoch, of.number
+        there = self._payloads.setdefault(place, of.payload)
+        if there != of.payload:
+            raise Violation("one message a number", f"{there} and {of.payload} are at {place}")

@@ -1,0 +1,18 @@
+"""What to simulate of services."""
+
+from tenure.protocol.lease.timing import PAPER, Timing
+from tenure.sim.app.world import AppTrial
+from tenure.sim.services.faults import FAULTS
+
+
+class ServicesTrial(AppTrial, frozen=True, kw_only=True):
+    """What one seed of services runs."""
+
+    timing: Timing = PAPER
+    journal: str | None = None
+    topics: int = 3
+    devices: int = 3
+    documents: int = 3
+    apart: float | None = None
+    """How far what each user does lies apart, in terms; None: drawn."""
+    faults: tuple[str, ...] = FAULTS.kinds

@@ -1,0 +1,210 @@
+"""The world of services: programs with all three in them, and who uses them."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import msgspec
+
+from tenure.base.instants import SECOND_NS
+from tenure.base.ranges import KeyRange
+from tenure.client.environment import SURROUNDING
+from tenure.entities.entities import Entities
+from tenure.errors import ServiceRefusal
+from tenure.services.documents.document import Document
+from tenure.services.pubsub.sender import FanOut
+from tenure.services.pubsub.service import bound_topic
+from tenure.services.pubsub.targets import MessageTargets, TopicEvent
+from tenure.services.pubsub.topic import RememberedTopics
+from tenure.services.queues.queue import Queue
+from tenure.services.queues.watched_pools import WatchedPools
+from tenure.sim.app.processes import AppProcess, Main
+from tenure.sim.app.world import AppWorld
+from tenure.sim.entity.checkers import EntityCheckers, Told
+from tenure.sim.entity.faults import LINK_BREAKS, EntityStrikes
+from tenure.sim.entity.site import LedgerEnvironment
+from tenure.sim.kernel.checkers import Violation
+from tenure.sim.kernel.clocks import SimClock
+from tenure.sim.kernel.faults import FaultTable
+from tenure.sim.services.device import Device
+from tenure.sim.services.faults import (
+    FAULTS,
+    QUEUE_ANSWER_LOST,
+    QUEUE_REFUSES,
+    QUEUE_SLOW,
+)
+from tenure.sim.services.ledgers import PublicationLedger
+from tenure.sim.services.trial import ServicesTrial
+from tenure.sim.services.users import ServicesUsers
+from tenure.transport.channels import ChannelLost
+
+TOPICS, QUEUES, DOCUMENTS = "topics", "queues", "documents"
+QUIET_SECONDS = 150.0
+"""More than the longest pause before a topic tries a target again."""
+LOOK_SECONDS = 120.0
+
+
+class ServicesProcess(AppProcess):
+    """One life of a program in which there are all three services."""
+
+    site: "ServicesWorld"
+    topics: Entities[Any]
+    queues: Entities[Any]
+    documents: Entities[Any]
+
+    def __init__(
+        self, site: "ServicesWorld", slot: str, clock: SimClock, on_host: Any, main: Main
+    ) -> None:
+        super().__init__(site, slot, clock, on_host, main)
+        self.told = Told(1 << 62)
+        self.users: ServicesUsers | None = None
+        self.loop.context.run(SURROUNDING.set, lambda: LedgerEnvironment(self))
+
+
+class SimQueueWriter:
+    """Queues in the same process, or in another: see `QueueWriter`. Some do not answer."""
+
+    def __init__(self, process: ServicesProcess) -> None:
+        self._process = process
+
+    def owner_of(self, queue: str) -> str:
+        """Each is one of its own."""
+        return queue
+
+    async def put(self, queue: str, event: TopicEvent, id: str) -> None:  # noqa: A002
+        """Put it in, with what may go wrong over HTTP."""
+        faults = self._process.site.faults
+        if faults.strikes(QUEUE_SLOW):
+            await asyncio.sleep(faults.span(0.01, 0.3) / SECOND_NS)
+        if faults.strikes(QUEUE_REFUSES):
+            raise ServiceRefusal(503, "refused", "it has taken nothing")
+        await self._process.queues[queue].enqueue(msgspec.json.encode(event), id)
+        if faults.strikes(QUEUE_ANSWER_LOST):
+            raise ServiceRefusal(503, "refused", "it has taken it, and nobody knows")
+
+    async def rely(self, queue: str, topic: str) -> None:
+        """See `QueueWriter`."""
+        await self._process.queues[queue].watch({TOPICS: [topic]})
+
+
+async def program(process: Any) -> None:
+    """What each process runs."""
+    site: ServicesWorld = process.site
+    left = asyncio.Event()
+    process.leave = left.set
+    fan_out = FanOut(f"{process.slot}.{process.uid}")
+    fan_out.targets = MessageTargets(SimQueueWriter(process), None)
+
+    async def look(queue: str) -> None:
+        await process.queues[queue].look_for_losses()
+
+    async def on_loss(lost: tuple[KeyRange, ...]) -> None:
+        process.told.ranges.append((site.now, lost))
+
+    options: dict[str, Any] = {
+        "idle": site.term,
+        "drain": site.term,
+        "enter_timeout": 10 * site.term,
+    }
+    pools = WatchedPools(None, (TOPICS,), look)
+    known = {"pools": pools, "usual_ttl": 1e6}
+    process.topics = Entities(bound_topic(fan_out, RememberedTopics()), TOPICS, **options)
+    fan_out.topics = process.topics
+    process.queues = Entities(type("Queue", (Queue,), known), QUEUES, **options)
+    process.documents = Entities(Document, DOCUMENTS, on_loss=on_loss, **options)
+    async with process.topics, pools.entered(), process.queues, process.documents:
+        process.told.since = site.now
+        process.users = ServicesUsers(process)
+        using = asyncio.ensure_future(process.users.run())
+        leaving = asyncio.ensure_future(left.wait())
+        done, _ = await asyncio.wait((using, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if using in done:
+            using.result()
+        using.cancel()
+        await fan_out.close()
+
+
+class ServicesWorld(AppWorld):
+    """Everything there is in one run."""
+
+    faults_there_are: ClassVar[FaultTable] = FAULTS
+    trial: ServicesTrial
+
+    def __init__(self, trial: ServicesTrial) -> None:
+        super().__init__(trial, program)
+        self.table = FAULTS
+        self.strikes = EntityStrikes(
+            self, self.clocks, self.operator, self.traffic, self.spare_slots()
+        )
+        self.links.on_message = self._break_some
+        self.term = self.timing.term_ns / SECOND_NS
+        self.apart = trial.apart or self.random.choice((0.05, 0.2, 1.0))
+        self.topics = [f"topic-{i}" for i in range(trial.topics)]
+        self.devices = [Device(f"device-{i}", lambda: self.now) for i in range(trial.devices)]
+        self.documents = [f"document-{i}" for i in range(trial.documents)]
+        self.judge = EntityCheckers(self.documents, is_durable=False, now=lambda: self.now)
+        self.publications = PublicationLedger()
+        self.counts: Counter[str] = Counter()
+        self.is_quiet = False
+        """Whether users wait."""
+
+    def _break_some(self, _: bytes) -> None:
+        if self.faults.strikes(LINK_BREAKS):
+            raise ChannelLost("it broke in the middle")
+
+    def fail(self, error: Exception) -> None:
+        """See `AppSite`. Code of this world that raises has found something that must not be."""
+        super().fail(error if isinstance(error, Violation) else Violation("calls", repr(error)))
+
+    def count(self, what: str) -> None:
+        """Count what users saw."""
+        self.counts[what] += 1
+
+    def seen_by_clients(self) -> Mapping[str, int]:
+        """How often clients saw what."""
+        return self.counts
+
+    def make_program(self, slot: str, main: Main, clock: SimClock) -> AppProcess:
+        """A process that runs `main`."""
+        on_host = self.hosts.begin(self.hosts.place_of(slot), self.now)
+        process = ServicesProcess(self, slot, clock, on_host, main)
+        self.past.append(process)
+        return process
+
+    def there(self) -> list[ServicesProcess]:
+        """The programs that live, and are not about to end."""
+        found = [each for each in self.programs() if isinstance(each, ServicesProcess)]
+        return [each for each in found if not each.is_leaving]
+
+    def not_well(self) -> str | None:
+        """What is missing for every key to have an owner."""
+        for each in self.there():
+            if each.users is None:
+                return f"the services of {each.slot} are not entered"
+        return super().not_well()
+
+    def when_well(self, left_ns: int) -> None:
+        """Nobody asks any more: what is under way arrives, and every device looks what it has."""
+        super().when_well(left_ns)
+        self.is_quiet = True
+        self.run_until(self.now + round(QUIET_SECONDS * SECOND_NS))
+        there = self.there()
+        users = there[0].users
+        assert users is not None
+        last = [there[0].loop.create_task(users.drain_all(each)) for each in self.devices]
+        looks = [
+            each.loop.create_task(each.users.read(key))
+            for each in there
+            if each.users is not None
+            for key in self.documents
+        ]
+        self.run_until(self.now + round(LOOK_SECONDS * SECOND_NS))
+        for task in (*last, *looks):
+            if not task.done():
+                raise Violation("L1", "the services do not answer when all is well")
+            task.result()
+        for device in self.devices:
+            device.check_owed()
+        self.judge.check_told([each.told for each in there])
+        self.is_quiet = False
