@@ -24,7 +24,15 @@ from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
 from tenure.protocol.lease.leader.receipts import SECRET_BYTES
 from tenure.protocol.lease.lookup.events import LookupConfig
 from tenure.protocol.lease.lookup.machine import LookupMachine
-from tenure.protocol.lease.messages import AnyMessage, Entry, Leased
+from tenure.protocol.lease.messages import (
+    AnyMessage,
+    Entry,
+    Leased,
+    LeaseRequest,
+    LeaseResponse,
+    ShortRequest,
+    ShortResponse,
+)
 from tenure.protocol.lease.owner import events as owner_events
 from tenure.protocol.lease.owner.events import OwnerConfig
 from tenure.protocol.lease.owner.machine import OwnerMachine
@@ -50,6 +58,8 @@ from tests.simulation.actors import POOL, Actor, LookupActor, ManagerActor, Owne
 from tests.simulation.transfers import Step, Transfers
 
 JOURNAL = "journal"
+REQUESTS, RESPONSES = (LeaseRequest, ShortRequest), (LeaseResponse, ShortResponse)
+"""With all that is held, or in short."""
 STEPS_WITHOUT_TIME = 5_000
 """More than any story needs at one instant: a machine that wants to be woken for ever."""
 

@@ -12,13 +12,13 @@ from tenure.base.instants import Instant, seconds
 from tenure.base.ranges import WHOLE
 from tenure.protocol.lease.leader.leader import Leader
 from tenure.protocol.lease.leader.pool import Pool
-from tenure.protocol.lease.messages import Join, LeaseRequest, LeaseResponse
+from tenure.protocol.lease.messages import Join
 from tenure.protocol.lease.timing import DEFAULT, PAPER
 from tenure.protocol.log.journal import Beat
 from tenure.sim.lease.canaries import Canary
 from tests.simulation.actors import ManagerActor, OwnerActor
 from tests.simulation.blunt import A_NAME_IS_TAKEN, ANY_ANSWER
-from tests.simulation.stage import Stage
+from tests.simulation.stage import REQUESTS, RESPONSES, Stage
 from tests.simulation.stories import FAST, HIGH, KEY, LOW, SLOW, ends_badly, one_owner
 
 
@@ -148,7 +148,7 @@ def an_owner_with_a_straggling_request() -> tuple[Stage, ManagerActor, OwnerActo
     stage = Stage()
     stage.prefer((WHOLE, ("o", "p")))
     a = stage.manager("a")
-    requests = stage.hold(LeaseRequest, sender="o")
+    requests = stage.hold(*REQUESTS, sender="o")
     o = stage.owner("o")
     stage.run(0.5)
     requests.end()
@@ -290,7 +290,7 @@ def test_4_who_has_met_the_new_leader_ignores_the_old() -> None:
     """P19: renewed first by the new leader, then by the old one, whose answer was on its way."""
     stage, _, o = one_owner()
     b = stage.manager("b")
-    answers = stage.hold(LeaseResponse, sender="a")
+    answers = stage.hold(*RESPONSES, sender="a")
     stage.run_until(lambda: bool(answers.caught))
     stage.part("a", "o", "journal")
     stage.run_until(lambda: b.leads)
@@ -328,7 +328,7 @@ def a_recall_that_its_owner_never_hears_of() -> None:
     p = stage.owner("p")
     stage.run(2.5)
     stage.prefer((WHOLE, ("p",)))
-    answers = stage.hold(LeaseResponse, sender="a", receiver="o")
+    answers = stage.hold(*RESPONSES, sender="a", receiver="o")
     a.plan_anew()
     stage.run_until(lambda: bool(answers.caught))
     stage.part("o", "a")
@@ -352,7 +352,7 @@ def test_5_a_recalled_range_is_not_free_at_the_deadline() -> None:
 def the_answer_is_lost_and_the_request_repeated() -> None:
     stage, _, o = one_owner()
     stage.owner("p")
-    answers = stage.hold(LeaseResponse, sender="a", receiver="o")
+    answers = stage.hold(*RESPONSES, sender="a", receiver="o")
     stage.run_until(lambda: bool(answers.caught))
     asked_at = stage.now
     stage.part("o", "a")
@@ -377,7 +377,7 @@ def an_answer_comes_late_with_all_clocks_at_the_bound() -> None:
     stage.owner("o", rate=SLOW)
     stage.run(1)
     stage.owner("p")
-    answers = stage.hold(LeaseResponse, sender="a", receiver="o")
+    answers = stage.hold(*RESPONSES, sender="a", receiver="o")
     stage.run_until(lambda: bool(answers.caught))
     stage.part("o", "a")
     stage.run(0.9)
@@ -398,7 +398,7 @@ def test_6_an_answer_that_sat_in_a_socket_buffer_grants_nothing() -> None:
     stage = Stage()
     stage.prefer((WHOLE, ("o", "p")))
     stage.manager("a")
-    requests = stage.hold(LeaseRequest, sender="o")
+    requests = stage.hold(*REQUESTS, sender="o")
     o = stage.owner("o")
     requests.last.deliver()
     stage.run(0.2)  # poked, it asks for what it is to be granted

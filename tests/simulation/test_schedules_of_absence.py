@@ -11,7 +11,7 @@ from tenure.protocol.lease.owner.machine import OwnerMachine
 from tenure.protocol.lease.timing import DEFAULT
 from tenure.protocol.log.journal import Append
 from tenure.sim.lease.canaries import Canary
-from tests.simulation.stage import Stage
+from tests.simulation.stage import REQUESTS, Stage
 from tests.simulation.stories import KEY, ends_badly, one_owner
 
 # --- 12: the lookup that was away -----------------------------------------------------------------
@@ -118,7 +118,7 @@ def test_13_ranges_that_come_free_faster_than_the_owner_can_ask() -> None:
 def an_answer_is_handled_after_the_end_of_the_term() -> None:
     stage, _, o = one_owner()
     number = o.number_of(KEY)
-    requests = stage.hold(LeaseRequest, sender="o")
+    requests = stage.hold(*REQUESTS, sender="o")
     stage.run_until(lambda: o.seconds_left < 0.5)
     o.post(ManagerLost("a"))  # it asks who leads, and then asks anew
     stage.settle()

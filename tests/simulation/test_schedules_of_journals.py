@@ -5,11 +5,11 @@ As in `test_schedules`.
 
 from tenure.base.instants import seconds
 from tenure.base.ranges import WHOLE
-from tenure.protocol.lease.messages import LeaseRequest, LeaseResponse, Standby
+from tenure.protocol.lease.messages import LeaseResponse, Standby
 from tenure.protocol.log.journal import Append, Load
 from tests.simulation.actors import ManagerActor, OwnerActor
 from tests.simulation.blunt import NO_COUNTER
-from tests.simulation.stage import JOURNAL, Stage
+from tests.simulation.stage import JOURNAL, REQUESTS, Stage
 from tests.simulation.stories import KEY, ends_badly, one_owner
 
 # --- 9: takeover before catching up ---------------------------------------------------------------
@@ -188,7 +188,7 @@ def stopped_with_the_clock_read() -> None:
     stage, a, o = one_owner()
     p, b = stage.owner("p"), stage.manager("b")
     stage.run(0.5)
-    requests = stage.hold(LeaseRequest, sender="o")
+    requests = stage.hold(*REQUESTS, sender="o")
     stage.run_until(lambda: bool(requests.caught))
     a.stop_with_the_clock_read()
     requests.last.deliver()
@@ -217,7 +217,7 @@ def test_11_an_owner_stopped_between_reading_the_clock_and_using_it() -> None:
     """
     stage, _, o = one_owner()
     number = o.number_of(KEY)
-    requests = stage.hold(LeaseRequest, sender="o")
+    requests = stage.hold(*REQUESTS, sender="o")
     stage.run_until(lambda: o.seconds_left < 0.3)
     o.stop_with_the_clock_read()
     requests.last.deliver()

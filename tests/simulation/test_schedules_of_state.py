@@ -8,13 +8,12 @@ says where the range goes, and whether lookups are told of a loss.
 import pytest
 
 from tenure.base.ranges import WHOLE
-from tenure.protocol.lease.messages import LeaseResponse
 from tenure.protocol.lease.owner import events as owner_events
 from tenure.protocol.lease.owner.events import CopiedAhead, HandedOver, HandOver, SendLast
 from tenure.protocol.lease.timing import DEFAULT
 from tenure.protocol.log.journal import Append
 from tests.simulation.actors import LookupActor, ManagerActor, OwnerActor
-from tests.simulation.stage import Hold, Stage
+from tests.simulation.stage import RESPONSES, Hold, Stage
 from tests.simulation.stories import HIGH, KEY, LOW, ends_badly
 
 STEPS = (HandOver, CopiedAhead, SendLast, HandedOver)
@@ -146,7 +145,7 @@ def test_7_the_taker_restarts_after_its_import(*, is_told: bool) -> None:
     """
     play = Play()
     hold = play.move_up_to(HandedOver)
-    answers = play.stage.hold(LeaseResponse, receiver="p")
+    answers = play.stage.hold(*RESPONSES, receiver="p")
     if is_told:
         hold.end_and_deliver()
         assert play.stage.right(KEY).owner == play.p.machine.belief.incarnation
@@ -169,7 +168,7 @@ def an_import_of_an_earlier_number() -> None:
     play.move_up_to(HandedOver)
     play.o.kill()
     play.stage.run(HOLD_S - 3)
-    answers = play.stage.hold(LeaseResponse, receiver="p")
+    answers = play.stage.hold(*RESPONSES, receiver="p")
     play.stage.run_until(lambda: play.stage.right(KEY).owner == play.p.machine.belief.incarnation)
     answers.end()
     play.ends("p", unbroken=False)
@@ -204,7 +203,7 @@ def test_7_the_leader_dies_with_the_return_in_its_hands(*, append_arrives: bool)
 def test_7_a_grant_whose_answer_was_lost_is_made_again_with_its_since() -> None:
     play = Play()
     word = play.move_up_to(HandedOver)
-    answers = play.stage.hold(LeaseResponse, receiver="p")
+    answers = play.stage.hold(*RESPONSES, receiver="p")
     word.end_and_deliver()
     first = play.stage.right(KEY)
     assert (first.owner, play.stage.holders(KEY)) == (play.p.machine.belief.incarnation, [])
@@ -304,7 +303,7 @@ def test_the_snapshot_of_a_compacted_journal_knows_which_state_belongs_to_a_gran
     """P21."""
     play = Play(compact_after=1)
     word = play.move_up_to(HandedOver)
-    answers = play.stage.hold(LeaseResponse, receiver="p")
+    answers = play.stage.hold(*RESPONSES, receiver="p")
     word.end_and_deliver()
     play.stage.run(0.5)
     assert play.stage.journal.state.pools[0].handed
@@ -373,7 +372,7 @@ def test_who_drains_hands_everything_over_and_goes() -> None:
 def test_the_first_answer_to_who_drains_orders_everything() -> None:
     play = Play()
     orders = play.stage.hold(HandOver)
-    answers = play.stage.hold(LeaseResponse, receiver="o")
+    answers = play.stage.hold(*RESPONSES, receiver="o")
     play.o.drain()
     answers.end()
     answers.caught[0].deliver()

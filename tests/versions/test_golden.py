@@ -72,6 +72,7 @@ ADDED: dict[str, object] = {
         messages.Expected(start=b"a", end=b"b", number=5, source=2, secret=7),
     ),
     "LeaseResponse.same_address": "bob",
+    "LeaseResponse.fingerprint": b"0123456789abcdef",
     "LeaseResponse.copies": (messages.Held(start=b"a", end=b"b", number=5),),
     "LeaseResponse.hand_offs": (
         messages.HandOff(start=b"a", end=b"b", number=5, taker=2, address="ws://a", secret=7),

@@ -42,6 +42,8 @@ from tenure.protocol.lease.messages import (
     LeaseResponse,
     Poke,
     Refusal,
+    ShortRequest,
+    ShortResponse,
     Standby,
     ToOwner,
 )
@@ -155,7 +157,7 @@ class OwnerEngine:
         """See `Engine.perform`."""
         match action:
             case TellManager(manager, message):
-                if isinstance(message, LeaseRequest):
+                if isinstance(message, LeaseRequest | ShortRequest):
                     message = self._meter.add_to(message, self._clock(), self.board.tallies)
                 self.shell.send(manager, message)
                 if self._managers.file is not None and self.machine.view().is_searching:
@@ -324,7 +326,7 @@ class OwnerEngine:
                 self._meter.every_ns = renew_ns
                 if self.reads is not None and not self.shell.entered.done():
                     self.reads.check_term(message)
-            case Refusal() | Poke() | Attest():
+            case ShortResponse() | Refusal() | Poke() | Attest():
                 pass
             case _:
                 assert_never(message)

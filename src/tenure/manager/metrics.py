@@ -92,7 +92,7 @@ class ManagerMetrics:
         )
         yield counter(
             "tenure_messages_received",
-            "What clients said; a LeaseRequest is a renewal.",
+            "What clients said; a LeaseRequest and a ShortRequest are renewals.",
             "message",
             self._received,
         )

@@ -37,7 +37,15 @@ from tenure.manager.noted import ServiceKind
 from tenure.manager.sign_in_api import SignInApi
 from tenure.protocol.lease.answers import Connection
 from tenure.protocol.lease.leader.events import ClientLost, ClientSaid, NodeSaid
-from tenure.protocol.lease.messages import Attested, Hello, Join, LeaseRequest, Sync, ToManager
+from tenure.protocol.lease.messages import (
+    Attested,
+    Hello,
+    Join,
+    LeaseRequest,
+    ShortRequest,
+    Sync,
+    ToManager,
+)
 from tenure.runtime.clock import boot_clock
 from tenure.transport.http_listener import HttpListener
 from tenure.transport.peers import Peers
@@ -134,7 +142,7 @@ class Server:
     # --- clients ---
 
     async def _on_owner(self, request: web.Request) -> web.StreamResponse:
-        return await self._serve(request, (Hello, Join, LeaseRequest, Attested))
+        return await self._serve(request, (Hello, Join, LeaseRequest, ShortRequest, Attested))
 
     async def _on_lookup(self, request: web.Request) -> web.StreamResponse:
         return await self._serve(request, (Sync,))

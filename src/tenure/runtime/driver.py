@@ -43,6 +43,7 @@ class Driver(Generic[E, A]):
         self.fail = fail
         self._loop: asyncio.AbstractEventLoop | None = None
         self._alarm: Timer | None = None
+        self._rings_at = FAR_FUTURE
         self._events: deque[E] = deque()
         self._handling = False
 
@@ -66,6 +67,7 @@ class Driver(Generic[E, A]):
             self._drain()
 
     def _advance(self) -> None:
+        self._alarm = None
         self._step(None)
         self._drain()
 
@@ -95,7 +97,9 @@ class Driver(Generic[E, A]):
 
     def _sleep_until(self, wake_at: Instant) -> None:
         if self._alarm is not None:
+            if wake_at == self._rings_at and self._loop is not None:
+                return
             self._alarm.cancel()
             self._alarm = None
         if self._loop is not None and wake_at < FAR_FUTURE:
-            self._alarm = self.timers(wake_at, self._advance)
+            self._alarm, self._rings_at = self.timers(wake_at, self._advance), wake_at

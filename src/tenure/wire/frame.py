@@ -32,12 +32,20 @@ def framed(message: msgspec.Struct, version: int) -> bytes:
 class MessageWriter(Generic[M]):
     """Writes the messages of one protocol.
 
-    `since` says which version brought each type, `limits` how many bytes of it a peer takes.
+    `since` says which version brought each type, `limits` how many bytes of it a peer takes, and
+    `for_older` what is left of a message for a peer that does not speak the newest of them.
     """
 
-    def __init__(self, since: Mapping[type[M], int], limits: Mapping[type[M], int]) -> None:
+    def __init__(
+        self,
+        since: Mapping[type[M], int],
+        limits: Mapping[type[M], int],
+        for_older: Callable[[M, int], M] = lambda message, _: message,
+    ) -> None:
         self._since = since
         self._limits = limits
+        self._newest = max(since.values())
+        self._for_older = for_older
 
     def __call__(self, message: M, version: int) -> bytes:
         """The bytes of a message, for a connection of `version`.
@@ -51,6 +59,8 @@ class MessageWriter(Generic[M]):
                 f"{type(message).__name__} is of protocol version {since}, and the peer speaks "
                 f"version {version}: upgrade tenure there"
             )
+        if version < self._newest:
+            message = self._for_older(message, version)
         data = _PREFIXES[version] + _encoder.encode(message)
         if len(data) > self._limits[type(message)]:
             limit = self._limits[type(message)]

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from tenure.protocol.lease.messages import (
     AnyMessage,
@@ -22,6 +23,8 @@ from tenure.protocol.lease.messages import (
     LeaseResponse,
     Poke,
     Refusal,
+    ShortRequest,
+    ShortResponse,
     Standby,
     Sync,
     SyncRefusal,
@@ -56,16 +59,26 @@ SINCE: Final[Mapping[type[AnyMessage], int]] = {
     Changes: 1,
     Attest: 2,
     Attested: 2,
+    ShortRequest: 3,
+    ShortResponse: 3,
 }
 """Which version brought each message type."""
 
 
 _LIMITS: Final[Mapping[type[AnyMessage], int]] = {
     **dict.fromkeys(SINCE, MESSAGE_BYTES),
-    **dict.fromkeys((Hello, Join, LeaseRequest, Attested, Sync), REQUEST_BYTES),
+    **dict.fromkeys((Hello, Join, LeaseRequest, ShortRequest, Attested, Sync), REQUEST_BYTES),
 }
 
-encode = MessageWriter(SINCE, _LIMITS)
+
+def _for_older(message: AnyMessage, version: int) -> AnyMessage:
+    """A fingerprint asks for short requests: it is not told where they cannot be sent."""
+    if version < SINCE[ShortRequest] and isinstance(message, LeaseResponse):
+        return replace(message, fingerprint=b"")
+    return message
+
+
+encode = MessageWriter(SINCE, _LIMITS, _for_older)
 """The bytes of a message, for a connection of a version."""
 
 
@@ -84,6 +97,9 @@ def _check_to_manager(message: ToManager, version: int) -> None:
             check_in_order(held)
             check_in_order(copies)
             check_in_order(message.letting_go)
+            if load is not None:
+                check_load(load)
+        case ShortRequest(load=load):
             if load is not None:
                 check_load(load)
         case Join(capacity=capacity, labels=labels):

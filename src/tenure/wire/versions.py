@@ -24,7 +24,7 @@ later one (`tenure status` tells), and after a release whose changelog has said 
 versions are spoken at all times: to a release that brings one and drops the one before it, nobody
 could upgrade under load."""
 
-NEWEST: Final = 2
+NEWEST: Final = 3
 """The newest version. It rises with a message type that older peers do not know, and with every
 change that they would misunderstand; not with a field that they may pass over."""
 

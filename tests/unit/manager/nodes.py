@@ -11,7 +11,7 @@ from tenure.protocol.topology.messages import (
 )
 from tenure.protocol.topology.records import Node, Topology
 from tenure.wire.topology import decode_to_node, encode_topology
-from tenure.wire.versions import SUBPROTOCOLS
+from tenure.wire.versions import NEWEST, SUBPROTOCOLS
 
 
 class SocketNode:
@@ -38,15 +38,15 @@ class SocketNode:
 
     async def standby(self) -> Standby:
         """What a manager says that does not lead."""
-        await self.socket.send_bytes(encode_topology(self._request("chat"), 2))
-        told = decode_to_node(await self.socket.receive_bytes(), 2)
+        await self.socket.send_bytes(encode_topology(self._request("chat"), NEWEST))
+        told = decode_to_node(await self.socket.receive_bytes(), NEWEST)
         assert isinstance(told, Standby)
         return told
 
     async def ask(self, cluster: str = "chat") -> TopologyTold | NodeRefused:
-        await self.socket.send_bytes(encode_topology(self._request(cluster), 2))
+        await self.socket.send_bytes(encode_topology(self._request(cluster), NEWEST))
         while True:
-            told = decode_to_node(await self.socket.receive_bytes(), 2)
+            told = decode_to_node(await self.socket.receive_bytes(), NEWEST)
             assert isinstance(told, TopologyTold | NodeRefused)
             if isinstance(told, TopologyTold) and told.topology is not None:
                 self.topology = told.topology

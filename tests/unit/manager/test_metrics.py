@@ -68,7 +68,7 @@ async def test_what_happened_is_shown(accept: str) -> None:
             seen = await scraped(manager, accept)
             assert value(seen, "tenure_leading") == 1
             assert value(seen, "tenure_events_total", event="owner joined") == 1
-            assert value(seen, "tenure_messages_received_total", message="LeaseRequest") >= 1
+            assert value(seen, "tenure_messages_received_total", message="Join") >= 1
             assert value(seen, "tenure_owners", pool="rooms") == 1
             assert value(seen, "tenure_owner_share", pool="rooms", owner="ann") == 1
             assert value(seen, "tenure_journal_seconds_count", operation="append") >= 1

@@ -118,8 +118,13 @@ async def grant_everything(manager: Serving) -> None:
     ("path", "frame", "code", "reason"),
     [
         ("/v1/owner", b"", 1002, "an empty message"),
-        ("/v1/owner", b"\x02\xc1", 1002, "a malformed message of 2 bytes"),
-        ("/v1/owner", encode(HELLO, 1), 1002, "a message of protocol version 1, where version 2"),
+        ("/v1/owner", bytes([NEWEST]) + b"\xc1", 1002, "a malformed message of 2 bytes"),
+        (
+            "/v1/owner",
+            encode(HELLO, 1),
+            1002,
+            f"a message of protocol version 1, where version {NEWEST}",
+        ),
         ("/v1/owner", b"GET / HTTP/1.1", 1002, "a message of protocol version 71"),
         ("/v1/owner", encode(SYNC, NEWEST), 1002, "a Sync has no place here"),
         ("/v1/lookup", encode(HELLO, NEWEST), 1002, "a Hello has no place here"),
@@ -170,7 +175,7 @@ async def test_the_highest_version_that_both_speak_is_chosen_whatever_the_order(
     async with serving() as manager:
         for offered, chosen in (
             (["tenure.1", "tenure.2"], "tenure.2"),
-            (["tenure.9", "tenure.2", "tenure.1"], "tenure.2"),
+            (["tenure.9", "tenure.3", "tenure.2", "tenure.1"], "tenure.3"),
             (["tenure.1"], "tenure.1"),
         ):
             socket = await manager.connect("/v1/owner", offered)
@@ -183,7 +188,7 @@ async def test_who_speaks_newer_versions_only_is_told_so() -> None:
         closed = await socket.receive()
         assert (closed.type, closed.data) == (aiohttp.WSMsgType.CLOSE, 1002)
         assert closed.extra == (
-            "no protocol version in common: one side speaks 1 to 2, the other 8 to 9; "
+            "no protocol version in common: one side speaks 1 to 3, the other 8 to 9; "
             "upgrade tenure on the first"
         )
         assert manager.counted("no common version") == 1
@@ -194,15 +199,15 @@ async def test_a_change_is_told_to_each_lookup_in_its_own_version() -> None:
     async with serving() as manager:
         await manager.post("/v1/pools", {"name": "rooms", "kind": "hashed"})
         lookups = [(1, await manager.connect("/v1/lookup", ())) for _ in range(2)]
-        lookups += [(2, await manager.connect("/v1/lookup")) for _ in range(2)]
+        lookups += [(NEWEST, await manager.connect("/v1/lookup")) for _ in range(2)]
         for version, lookup in lookups:
             await lookup.send_bytes(encode(SYNC, version))
             snapshot = decode_to_lookup(await lookup.receive_bytes(), version)
             assert isinstance(snapshot, SyncResponse)
         status = (await manager.get("/v1/status"))[1]
         assert (status["protocols"], status["connections_by_protocol"]) == (
-            [1, 2],
-            {"1": 2, "2": 2},
+            [1, 2, 3],
+            {"1": 2, "3": 2},
         )
         await grant_everything(manager)
         for version, lookup in lookups:
@@ -213,7 +218,7 @@ async def test_a_change_is_told_to_each_lookup_in_its_own_version() -> None:
 async def test_the_version_that_is_spoken_with_an_owner_is_told() -> None:
     async with serving() as manager:
         sockets = []
-        for version, name in ((1, "old"), (2, "new")):
+        for version, name in ((1, "old"), (NEWEST, "new")):
             introduction = await introduced(manager)
             socket = await manager.connect("/v1/owner", () if version == 1 else SUBPROTOCOLS)
             nonce = introduction.manager_nonce
@@ -230,7 +235,7 @@ async def test_the_version_that_is_spoken_with_an_owner_is_told() -> None:
             await socket.send_bytes(encode(joining, version))
             await socket.receive_bytes()
         owners = (await manager.get("/v1/pools/rooms/owners"))[1]["owners"]
-        assert {each["name"]: each["protocol"] for each in owners} == {"old": 1, "new": 2}
+        assert {each["name"]: each["protocol"] for each in owners} == {"old": 1, "new": NEWEST}
 
 
 async def test_an_oversized_message_is_refused_by_its_header_before_it_is_read() -> None:

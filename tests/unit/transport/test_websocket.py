@@ -127,7 +127,7 @@ async def test_a_manager_that_speaks_newer_versions_only_is_told_apart(
 
     async with server(first) as url:
         assert await why_lost(url) == (
-            "no protocol version in common: one side speaks 1, the other 2; "
+            "no protocol version in common: one side speaks 1, the other 2 to 3; "
             "upgrade tenure on the first"
         )
 

@@ -24,7 +24,7 @@ def test_every_message_has_the_version_that_brought_it_and_the_newest_brought_so
 
 
 def test_a_client_offers_what_it_speaks_highest_first() -> None:
-    assert SUBPROTOCOLS == ("tenure.2", "tenure.1")
+    assert SUBPROTOCOLS == ("tenure.3", "tenure.2", "tenure.1")
 
 
 @pytest.mark.parametrize(

@@ -54,12 +54,15 @@ class LoadPicture:
         self._keys: list[Key] = []
         """The hot keys, sorted."""
         self._hot: dict[Key, float] = {}
+        self.is_at_rest = True
+        """Nobody has ever told that anything was asked for."""
 
     def take(self, report: Measurement) -> None:
         """Blend a report in."""
         if report.span_ns <= 0:
             return
         weight = 1.0 - exp(-report.span_ns / SMOOTHING_NS)
+        self.is_at_rest = self.is_at_rest and not any(each.rate for each in report.ranges)
         told = dict(report.hottest)
         self._learn(told)
         least = max(FORGET * sum(each.rate for each in report.ranges), FORGET_BELOW)

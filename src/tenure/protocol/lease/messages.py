@@ -35,6 +35,8 @@ Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=TEXT_CHARACTERS)]
 EndKey: TypeAlias = Key | None
 ReceiptBytes: TypeAlias = Annotated[bytes, msgspec.Meta(max_length=64)]
 """How far the journal went, sealed by a leader: a client keeps the latest, and shows it (P22)."""
+Fingerprint: TypeAlias = Annotated[bytes, msgspec.Meta(max_length=64)]
+"""Of all that an owner holds by range and number: see `fingerprints`."""
 BootId: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
 """Drawn by the kernel at each start of a machine; a UUID in text."""
 Mark = Literal["renewed", "granted", "recalled"]
@@ -241,6 +243,26 @@ class LeaseRequest(Message, frozen=True, kw_only=True):
     """Its owner reads `Leased.former`, so that what it holds may be renumbered (P11)."""
 
 
+class ShortRequest(Message, frozen=True, kw_only=True):
+    """A `LeaseRequest` that lists what `fingerprint` says, and nothing else: no copies, nothing
+    that is being let go of, and its owner stays. Sent only to a leader that has told the very same
+    fingerprint (`LeaseResponse.fingerprint`). Changes nothing where that is not what the table
+    gives its owner: then it is answered with an `Introduction`, and asked again in full.
+    """
+
+    pool: Name
+    incarnation: Number
+    owner_nonce: Nonce
+    manager_nonce: Nonce
+    sequence: Number
+    journal: JournalId
+    leadership: Number
+    fingerprint: Fingerprint
+    load: LoadReport | None = None
+    """As in a `LeaseRequest`; one without ranges says that nothing was asked of any that it has."""
+    receipt: ReceiptBytes = b""
+
+
 class Attested(Message, frozen=True, kw_only=True):
     """It is gone: what an owner has seen that was asked. Nobody says so unasked (P14)."""
 
@@ -296,6 +318,26 @@ class LeaseResponse(Message, frozen=True, kw_only=True):
     reads_ns: Number = 0
     """What the journal has of `Join.reads_ns`; 0 from a manager that would not tell the next owner
     how long caches may hit. The owner gives no longer volume lease (V11, V13)."""
+    fingerprint: Fingerprint = b""
+    """Of all that it lists, where that is all renewed: the owner may ask with a `ShortRequest` for
+    as long as this is what it holds. Empty where anything else is said, from a manager that knows
+    no such requests, and on a connection that carries none."""
+
+
+class ShortResponse(Message, frozen=True, kw_only=True):
+    """A `LeaseResponse` to a `ShortRequest`: all that it listed is renewed, and nothing else is
+    listed or ordered.
+    """
+
+    incarnation: Number
+    owner_nonce: Nonce
+    sequence: Number
+    manager_nonce: Nonce
+    journal: JournalId
+    leadership: Number
+    term_ns: Number
+    renew_ns: Number
+    receipt: ReceiptBytes = b""
 
 
 class Refusal(Message, frozen=True, kw_only=True):
@@ -392,8 +434,10 @@ class Changes(Message, frozen=True, kw_only=True):
     cause: Cause = ""
 
 
-ToManager: TypeAlias = Hello | Join | LeaseRequest | Sync | Attested
-ToOwner: TypeAlias = Introduction | LeaseResponse | Refusal | Poke | Standby | Attest
+ToManager: TypeAlias = Hello | Join | LeaseRequest | ShortRequest | Sync | Attested
+ToOwner: TypeAlias = (
+    Introduction | LeaseResponse | ShortResponse | Refusal | Poke | Standby | Attest
+)
 ToLookup: TypeAlias = SyncResponse | SyncRefusal | Changes | Standby
 FromManager: TypeAlias = ToOwner | ToLookup
 AnyMessage: TypeAlias = ToManager | FromManager

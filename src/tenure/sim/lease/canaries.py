@@ -100,6 +100,11 @@ CANARIES = (
         ((Pool, "not_listed", breaks.nothing_returned),),
     ),
     Canary(
+        "fingerprint-not-compared",
+        "P5: a short request counts only if its fingerprint is that of what the table gives",
+        ((Pool, "lists", breaks.always),),
+    ),
+    Canary(
         "answer-before-expiry",
         "P6: what is due is done before the event is looked at",
         ((OwnerMachine, "handle", breaks.event_first),),

@@ -18,11 +18,19 @@ from tenure.protocol.lease.leader.manager import Manager
 from tenure.protocol.lease.lookup import events as lookup_events
 from tenure.protocol.lease.lookup.events import RoutingTable
 from tenure.protocol.lease.lookup.machine import LookupMachine
-from tenure.protocol.lease.messages import HandOff, Leased, LeaseRequest, Sync, SyncResponse
+from tenure.protocol.lease.messages import (
+    HandOff,
+    Leased,
+    LeaseRequest,
+    ShortRequest,
+    Sync,
+    SyncResponse,
+)
 from tenure.protocol.lease.owner import events as owner_events
 from tenure.protocol.lease.owner.events import Holdings
 from tenure.protocol.lease.owner.lapse import Lapse
 from tenure.protocol.lease.owner.machine import OwnerMachine
+from tenure.protocol.lease.owner.meter import R
 from tenure.protocol.lease.owner.transfer import Offer
 from tenure.protocol.lease.records import JournalAction
 from tenure.protocol.lease.timing import Timing
@@ -133,7 +141,7 @@ class StateMoves(Protocol):
 class Counter(Protocol):
     """What counts the load of one owner."""
 
-    def add_load(self, request: LeaseRequest, now: Instant, renew_ns: int) -> LeaseRequest:
+    def add_load(self, request: R, now: Instant, renew_ns: int) -> R:
         """The request, with a report where one is due."""
         ...
 
@@ -341,7 +349,7 @@ class OwnerProcess(LeaseProcess):
         """Carry out one action."""
         match action:
             case TellManager(manager=manager, message=message):
-                if self.counting is not None and isinstance(message, LeaseRequest):
+                if self.counting is not None and isinstance(message, LeaseRequest | ShortRequest):
                     renew_ns = self.machine.view().renew_ns
                     message = self.counting.add_load(message, self.now(), renew_ns)
                 self.site.network.to_address(self, manager, message)

@@ -17,8 +17,8 @@ from tenure.base.ranges import KeyRange
 from tenure.protocol.balance import ring
 from tenure.protocol.balance import round as weighted
 from tenure.protocol.balance.policy import NOBODY, Plan, Policy, Situation
-from tenure.protocol.lease.messages import Leased, LeaseRequest
-from tenure.protocol.lease.owner.meter import Meter, RangeTally
+from tenure.protocol.lease.messages import Leased
+from tenure.protocol.lease.owner.meter import Meter, R, RangeTally
 from tenure.protocol.lease.records import AnyRecord, Changed
 from tenure.sim.kernel.scene import random_for
 from tenure.sim.lease.processes import LeaseSite, OwnerProcess
@@ -121,7 +121,7 @@ class Counting:
         self._meter = Meter(traffic.random, owner.now())
         self._counts: dict[tuple[Key, int], float] = {}
 
-    def add_load(self, request: LeaseRequest, now: Instant, renew_ns: int) -> LeaseRequest:
+    def add_load(self, request: R, now: Instant, renew_ns: int) -> R:
         """The request, with a report where one is due."""
         owner = self._owner
         held = owner.holdings.leases if owner.site.now < owner.believes_until else ()

@@ -18,6 +18,8 @@ from tenure.protocol.lease.messages import (
     LeaseResponse,
     Poke,
     Refusal,
+    ShortRequest,
+    ShortResponse,
     Standby,
     Sync,
     SyncRefusal,
@@ -50,6 +52,10 @@ def in_words(thing: Any) -> str:
             copies = f", copies of {_ranges(thing.copies)}" if thing.copies else ""
             lists = f"{_ranges(thing.held)}{copies}{', leaving' if thing.leaving else ''}"
             return f"#{thing.sequence} of {thing.incarnation} lists {lists}"
+        case ShortRequest():
+            return f"#{thing.sequence} of {thing.incarnation} lists what it is known to hold"
+        case ShortResponse():
+            return f"to #{thing.sequence}: all renewed, for {in_seconds(thing.term_ns):g} s"
         case Introduction():
             return f"leads as {thing.leadership}"
         case LeaseResponse():

@@ -90,7 +90,9 @@ class LeaderContext:
         self.repeat_at = FAR_FUTURE
         """When to repeat the append whose fate is unknown: not at once, a full disk stays full."""
         self._actions: list[ManagerAction] = []
-        self._receipt = (-1, b"")
+        self.last_receipt = b""
+        """As this leader told it last, of the history up to here:"""
+        self._receipt_lsn = -1
         self.cause = ""
         """Of the story that is being told: what is decided now follows from it."""
         self._stories = 0
@@ -112,17 +114,13 @@ class LeaderContext:
     def receipt(self) -> bytes:
         """What proves to a later leader that the history goes as far as now (P22)."""
         lsn, secret = self.history.lsn, self.history.secret
-        if self._receipt[0] != lsn:
+        if self._receipt_lsn != lsn:
             mine = Receipt(self.seal.leadership, self.seal.nonce, lsn)
-            self._receipt = (lsn, sealed(mine, self.seal.journal, secret))
-        return self._receipt[1]
+            self._receipt_lsn, self.last_receipt = lsn, sealed(mine, self.seal.journal, secret)
+        return self.last_receipt
 
     def opened(self, receipt: bytes) -> Receipt | None:
         """What a client's receipt says, if a leader of this journal made it."""
-        lsn, last = self._receipt
-        # Mostly an owner shows what this leader told it last: there is nothing to compute.
-        if receipt and receipt == last:
-            return Receipt(self.seal.leadership, self.seal.nonce, lsn)
         return opened(receipt, self.seal.journal, self.history.secret)
 
     # --- records and messages ---

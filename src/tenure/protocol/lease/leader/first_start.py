@@ -15,7 +15,7 @@ from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, Instant, in_seconds
 from tenure.base.names import shown
 from tenure.protocol.lease.leader.context import LeaderContext
 from tenure.protocol.lease.leader.noted import LeaderKind
-from tenure.protocol.lease.messages import Hello, LeaseRequest, Sync, ToManager
+from tenure.protocol.lease.messages import Hello, LeaseRequest, ShortRequest, Sync, ToManager
 from tenure.protocol.lease.records import PromiseLowered, WaitedOut
 
 LISTENING_NS = 2_000 * MILLISECOND_NS
@@ -48,7 +48,9 @@ class FirstStart:
 
     def hear(self, now: Instant, message: ToManager) -> None:
         """Look whether a client brings the history of another journal."""
-        if now >= self._listens_until or not isinstance(message, Hello | LeaseRequest | Sync):
+        if now >= self._listens_until:
+            return
+        if not isinstance(message, Hello | LeaseRequest | ShortRequest | Sync):
             return
         context, older = self._context, message.journal
         if older in (0, context.seal.journal):
@@ -75,11 +77,11 @@ class FirstStart:
         return True
 
 
-def _who(message: Hello | LeaseRequest | Sync) -> str:
+def _who(message: Hello | LeaseRequest | ShortRequest | Sync) -> str:
     match message:
         case Hello(name=name):
             return f"the owner {shown(name)}" if name else "an owner"
-        case LeaseRequest(incarnation=incarnation):
+        case LeaseRequest(incarnation=incarnation) | ShortRequest(incarnation=incarnation):
             return f"the owner of incarnation {incarnation}"
         case Sync():
             return "a lookup"

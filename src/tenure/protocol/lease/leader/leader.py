@@ -37,6 +37,7 @@ from tenure.protocol.lease.messages import (
     Introduction,
     Join,
     LeaseRequest,
+    ShortRequest,
     Sync,
     SyncRefusal,
     ToManager,
@@ -123,10 +124,10 @@ class Leader:
         if not self.context.may_grant:
             self.first_start.hear(now, message)
         match message:
+            case ShortRequest() | LeaseRequest() | Join():
+                self._on_request(now, connection, message)
             case Hello():
                 self._introduce(connection, message)
-            case Join() | LeaseRequest():
-                self._on_request(now, connection, message)
             case Sync():
                 self._on_sync(now, connection, message)
             case Attested():
@@ -137,17 +138,21 @@ class Leader:
         self.context.cause = ""
         self.clusters.on_request(now, connection, message)
 
-    def knows_this_nonce(self, message: Join | LeaseRequest) -> bool:
+    def knows_this_nonce(self, message: Join | LeaseRequest | ShortRequest) -> bool:
         """Whether the request was made for this very leadership of this very manager (P2, P9)."""
         return message.manager_nonce == self.context.seal.nonce
 
     def _on_request(
-        self, now: Instant, connection: Connection, message: Join | LeaseRequest
+        self, now: Instant, connection: Connection, message: Join | LeaseRequest | ShortRequest
     ) -> None:
         if not self.knows_this_nonce(message):
             self._introduce(connection, message)
             return
         pool = self.pools.get(message.pool)
+        if isinstance(message, ShortRequest):
+            if pool is None or not pool.on_short_request(now, connection, message):
+                self._introduce(connection, message)  # it asks again, in full
+            return
         if isinstance(message, LeaseRequest):
             if pool is None:
                 self.context.refuse(connection, message, "past", NEVER, MAX_RETRY_NS)
@@ -198,7 +203,9 @@ class Leader:
         entry = Entry(start=LOWEST, end=None, owner=NOBODY, number=number, since=number)
         self.context.write(Changed(pool=pool, entries=(entry,), deleted=deleted))
 
-    def _introduce(self, connection: Connection, message: Hello | Join | LeaseRequest) -> None:
+    def _introduce(
+        self, connection: Connection, message: Hello | Join | LeaseRequest | ShortRequest
+    ) -> None:
         seal = self.context.seal
         answer = Introduction(
             journal=seal.journal, leadership=seal.leadership, manager_nonce=seal.nonce
@@ -229,8 +236,10 @@ class Leader:
 
     def has_gone_back(self, message: ToManager) -> bool:
         """Whether the peer shows a receipt for what this journal's history does not hold (P22)."""
-        if not isinstance(message, Hello | LeaseRequest | Sync):
+        if isinstance(message, Join | Attested):
             return False
+        if message.receipt and message.receipt == self.context.last_receipt:
+            return False  # mostly it shows what this very leader told it last
         shown = self.context.opened(message.receipt)
         return shown is not None and self.is_missing(shown)
 

@@ -44,7 +44,12 @@ class LoadWatch:
         self._known_from = FAR_FUTURE
 
     def take(self, now: Instant, load: LoadReport, given: tuple[Held, ...]) -> None:
-        """Take what an owner tells that has `given` by the table."""
+        """Take what an owner tells that has `given` by the table. A report without ranges tells
+        that nothing was asked of any of it.
+        """
+        if not load.ranges:
+            self._rest(now, load.span_ns, given)
+            return
         ranges = [
             RangeRate(each.start, each.end, each.rate)
             for each in load.ranges
@@ -60,6 +65,15 @@ class LoadWatch:
         if self.at == FAR_FUTURE and any(each.rate > 0 for each in ranges):
             self.at = self._next(now)
         self.picture.take(Measurement(load.span_ns, ranges, hottest))
+        self._note_told(now, ranges)
+
+    def _rest(self, now: Instant, span_ns: int, given: tuple[Held, ...]) -> None:
+        if not self.picture.is_at_rest:  # otherwise there is nothing to blend in
+            ranges = [RangeRate(each.start, each.end, 0.0) for each in given]
+            self.picture.take(Measurement(span_ns, ranges))
+        self._note_told(now, given)
+
+    def _note_told(self, now: Instant, ranges: Sequence[RangeRate | Held]) -> None:
         if self._known_from == FAR_FUTURE:
             for each in ranges:
                 self._told.assign(KeyRange(each.start, each.end), value=True)
@@ -81,6 +95,8 @@ class LoadWatch:
         """The policy is being asked: when is the next round?"""
         has_load = sum(self.picture.loads(now).rates) >= LEAST
         self.at = self._next(now) if has_load else FAR_FUTURE
+        if not has_load:
+            self.picture = LoadPicture()
 
     def loads(self, now: Instant) -> Loads | None:
         """What the policy is told; None while too little is known, or there is no load."""

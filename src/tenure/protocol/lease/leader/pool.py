@@ -19,7 +19,6 @@ from tenure.base.ranges import KeyRange
 from tenure.protocol.balance.planning import Planned, Planning, PlanningFailed
 from tenure.protocol.balance.policy import NOBODY, Policy
 from tenure.protocol.lease.answers import Connection
-from tenure.protocol.lease.causes import joined
 from tenure.protocol.lease.leader.addresses import Addresses
 from tenure.protocol.lease.leader.claims import NEVER, claims_too_much
 from tenure.protocol.lease.leader.context import LeaderContext
@@ -30,6 +29,7 @@ from tenure.protocol.lease.leader.planner import Planner
 from tenure.protocol.lease.leader.publisher import Publisher
 from tenure.protocol.lease.leader.quiets import Quiets
 from tenure.protocol.lease.leader.renumbering import Renumbering
+from tenure.protocol.lease.leader.responses import Responses
 from tenure.protocol.lease.leader.room import TOO_FINE, cuts_too_much, wrong_with_join
 from tenure.protocol.lease.leader.session import Session
 from tenure.protocol.lease.messages import (
@@ -41,8 +41,8 @@ from tenure.protocol.lease.messages import (
     Join,
     Leased,
     LeaseRequest,
-    LeaseResponse,
     Refusal,
+    ShortRequest,
 )
 from tenure.protocol.lease.records import Changed, Joined, Left, MemberRecord
 from tenure.protocol.lease.table import LeaseTable
@@ -65,6 +65,7 @@ class Pool:
         self.moving = Moving(
             context, table, self.publisher, self.sessions, self.move_log, self.quiets
         )
+        self.responses = Responses(context, table, self.addresses, self.moving)
         self.planner = Planner(context, table, policy, self.sessions, self.move_log)
         self.renumbering = Renumbering(context, table, self.publisher, self.sessions)
         self._next_expiry = FAR_FUTURE
@@ -132,6 +133,27 @@ class Pool:
             _, name, incarnation = self._gone.popleft()
             self.table.forget(name, incarnation)
 
+    def on_short_request(self, now: Instant, connection: Connection, message: ShortRequest) -> bool:
+        """Take it as a request that lists what the table gives, if that is what it says. Otherwise
+        nothing was done, and False is returned: asked in full, it is answered or refused.
+        """
+        session = self.sessions.get(message.incarnation)
+        if session is None or session.owner_nonce != message.owner_nonce:
+            return False
+        given = self.table.held_by(message.incarnation)
+        if not self.lists(session, message, given):
+            return False
+        if self._is_evicted(session) or message.leadership > self.context.seal.leadership:
+            return False
+        self._answer(now, connection, session, message, given)
+        return True
+
+    def lists(self, session: Session, message: ShortRequest, given: tuple[Held, ...]) -> bool:
+        """Whether a request that lists `given` would have this fingerprint."""
+        if session.fingerprinted is not given:
+            session.take_fingerprint(given, self.context.seal.nonce)
+        return message.fingerprint == session.fingerprint
+
     def on_request(self, now: Instant, connection: Connection, message: LeaseRequest) -> None:
         """Take back what is not listed, then answer with all that the owner may hold."""
         is_member = message.incarnation in self.table.members
@@ -162,16 +184,22 @@ class Pool:
         now: Instant,
         connection: Connection,
         session: Session,
-        message: Join | LeaseRequest,
+        message: Join | LeaseRequest | ShortRequest,
         given: tuple[Held, ...],
     ) -> None:
         """`given` is what the table gives the incarnation; what a request does not list of it is
-        returned.
+        returned. A short one lists just that.
         """
         if not session.is_in_order(message.sequence):
             self.context.note(LeaderKind.LATE_REQUEST, self.table.pool, session.name)
             return
-        leaving = isinstance(message, LeaseRequest) and message.leaving
+        held: tuple[Held, ...] = ()
+        copies: tuple[Copy, ...] = ()
+        leaving = False
+        if isinstance(message, LeaseRequest):
+            held, copies, leaving = message.held, message.copies, message.leaving
+        elif isinstance(message, ShortRequest):
+            held = given
         begins_to_leave = leaving and not session.leaving
         hold_until = Instant(now + self.context.timing.hold_ns)
         session.take(message.sequence, connection, hold_until, leaving=leaving)
@@ -182,18 +210,18 @@ class Pool:
         if isinstance(message, LeaseRequest):
             session.knows_former = message.knows_former
             self._note_letting_go(now, session, message.letting_go)
-        held = message.held if isinstance(message, LeaseRequest) else ()
-        copies = message.copies if isinstance(message, LeaseRequest) else ()
+        elif isinstance(message, ShortRequest):
+            self._note_letting_go(now, session, ())
         missing = [] if held == given else self.not_listed(session, held)
-        if isinstance(message, LeaseRequest) and message.load is not None:
+        if not isinstance(message, Join) and message.load is not None:
             self.planner.load_watch.take(now, message.load, given)
         if leaving and not held and not copies:
             self._remove(now, session, missing, LeaderKind.LEFT)
-            self._respond(session, ())
+            self.responses.respond(session, ())
             return
         if begins_to_leave:
             self.planner.replan(now)  # its own answer says at once who is to have what it has
-        elif isinstance(message, LeaseRequest) and not session.proven:
+        elif not (session.proven or isinstance(message, Join)):
             session.proven = True
             self.planner.soon(now)
         giving: RangeMap[bool] | None = None
@@ -203,7 +231,12 @@ class Pool:
                 self._free(now, returned)
             given = self.table.held_by(session.incarnation)
         may_hold = self._may_hold(now, session, given, giving, is_told=held == given)
-        self._respond(session, *may_hold, copies)
+        is_renewal = session.settled and session.renewal[0] is given
+        if is_renewal and session.renewal[1] is may_hold[0] and not isinstance(message, Join):
+            is_short = isinstance(message, ShortRequest)
+            self.responses.renew(session, given, copies, is_short=is_short)
+        else:
+            self.responses.respond(session, *may_hold, copies)
         if session.settled and session.proven:
             session.cause = ""
 
@@ -221,39 +254,6 @@ class Pool:
             self.planner.soon(now)
             if not was_stuck:
                 self.context.note(LeaderKind.STUCK, self.table.pool, session.name)
-
-    def _respond(
-        self,
-        session: Session,
-        leases: tuple[Leased, ...],
-        hand_offs: tuple[HandOff, ...] = (),
-        expected: tuple[Expected, ...] = (),
-        copies: tuple[Copy, ...] = (),
-    ) -> None:
-        seal, timing = self.context.seal, self.context.timing
-        member = self.table.members.get(session.incarnation)
-        same_address = self.addresses.told_to(session) if self.addresses.shared else ""
-        self.context.send(
-            session.connection,
-            LeaseResponse(
-                incarnation=session.incarnation,
-                owner_nonce=session.owner_nonce,
-                sequence=session.sequence,
-                manager_nonce=seal.nonce,
-                journal=seal.journal,
-                leadership=seal.leadership,
-                term_ns=timing.term_ns,
-                renew_ns=timing.renew_ns,
-                leases=leases,
-                copies=self.moving.that_count(copies) if copies else (),
-                hand_offs=hand_offs,
-                receipt=self.context.receipt(),
-                cause=joined(session.cause, self.context.cause) if self.context.cause else "",
-                expected=expected,
-                same_address=same_address,
-                reads_ns=member.reads_ns if member else 0,  # its last answer: it has left
-            ),
-        )
 
     # --- refusals ---
 

@@ -11,6 +11,7 @@ from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import LOWEST, KeyRange
 from tenure.protocol.lease.answers import Connection
 from tenure.protocol.lease.causes import joined
+from tenure.protocol.lease.fingerprints import fingerprint
 from tenure.protocol.lease.leader.context import LeaderContext
 from tenure.protocol.lease.messages import Held, Leased, Poke
 
@@ -25,6 +26,8 @@ class Session:
         "cause",
         "connection",
         "ending",
+        "fingerprint",
+        "fingerprinted",
         "heard_at",
         "hold_until",
         "incarnation",
@@ -89,6 +92,14 @@ class Session:
         list it says nothing."""
         self.renewal: tuple[tuple[Held, ...], tuple[Leased, ...]] = ((), ())
         """The answer to a settled request, beside the table's ranges that it was made of."""
+        self.fingerprint = b""
+        """Of what the table gives it, as it was when that was `fingerprinted`."""
+        self.fingerprinted: tuple[Held, ...] | None = None
+
+    def take_fingerprint(self, given: tuple[Held, ...], manager_nonce: int) -> None:
+        """That of what the table gives it now."""
+        self.fingerprinted = given
+        self.fingerprint = fingerprint(given, self.owner_nonce, manager_nonce)
 
     def is_in_order(self, sequence: int) -> bool:
         """Whether a request is newer than all that were taken: a late one lists what is past."""

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from tenure.base.instants import Instant
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
+from tenure.protocol.lease.fingerprints import fingerprint
 from tenure.protocol.lease.messages import Held, Leased
 from tenure.protocol.lease.owner.events import Grant, Hold, Holdings, Overtaken, OwnerAction, Revoke
 
@@ -50,6 +51,8 @@ class Belief:
         """The revocations of which the last request said that they are not done."""
         self._next_revocation = 1
         self._held: tuple[Held, ...] | None = ()
+        self._fingerprint: tuple[tuple[Held, ...] | None, int, int, bytes] = (None, 0, 0, b"")
+        """Of what it was made, and in whose conversation."""
 
     def held(self) -> tuple[Held, ...]:
         """All that a request lists, in order: what is believed, and what is being given up."""
@@ -61,6 +64,18 @@ class Belief:
                 held.extend(revoking)
             self._held = tuple(sorted(held, key=lambda item: item.start))
         return self._held
+
+    def has_only(self, told: bytes, owner_nonce: int, manager_nonce: int) -> bool:
+        """Whether nothing is being given up or let go of, and all that a request lists has this
+        fingerprint.
+        """
+        if self._revoking or self._letting_go:
+            return False
+        held, (known, *nonces, made) = self.held(), self._fingerprint
+        if known is not held or nonces != [owner_nonce, manager_nonce]:
+            made = fingerprint(held, owner_nonce, manager_nonce)
+            self._fingerprint = (held, owner_nonce, manager_nonce, made)
+        return made == told
 
     @property
     def is_giving_up(self) -> bool:

@@ -7,7 +7,6 @@ that an answer that comes after the end of the term finds nothing left to prolon
 """
 
 from random import Random
-from typing import NamedTuple
 
 import msgspec
 
@@ -23,6 +22,7 @@ from tenure.protocol.lease.messages import (
     LeaseResponse,
     Poke,
     Refusal,
+    ShortResponse,
     Standby,
     ToManager,
     ToOwner,
@@ -38,6 +38,7 @@ from tenure.protocol.lease.owner.events import (
 )
 from tenure.protocol.lease.owner.noted import REFUSED, News, OwnerKind
 from tenure.protocol.lease.owner.possession import Possession
+from tenure.protocol.lease.owner.requests import Request, request_in_short
 from tenure.protocol.lease.owner.witness import look, testify
 from tenure.protocol.lease.search import HOLDERS_PAUSE_NS, Patience, Search, Silence
 from tenure.protocol.lease.search import LONGEST_PAUSE_NS as LONGEST_SEARCH_PAUSE_NS
@@ -51,18 +52,6 @@ SHORTEST_PAUSE_NS = 100 * MILLISECOND_NS
 """Between two requests that nothing but time calls for, whatever a manager says."""
 LONGEST_PAUSE_NS = 1_000 * MILLISECOND_NS
 """After a refusal, however long it says: a name may come free by its owner leaving."""
-
-
-class Request(NamedTuple):
-    """The newest request: only its answer is taken."""
-
-    sequence: int
-    sent_at: Instant
-    manager: str
-    is_last: bool
-    """Its answer says that everything is returned."""
-    copies: tuple[Copy, ...]
-    """Those that its answer tells the fate of."""
 
 
 class OwnerMachine:
@@ -91,6 +80,9 @@ class OwnerMachine:
         self._refusal: Refusal | None = None
         self._ask_again = False
         self._receipt = b""  # of the last answer, for whoever leads next (P22)
+        self._fingerprint = b""
+        """Of what this leader renews, as it told last: while that is held, a short request will do.
+        """
         self.renew_ns = FIRST_RENEW_NS
         self._ask_at = Instant(0)
         self.possession = Possession(config.pool, gives_reads=config.reads_ns > 0)
@@ -209,7 +201,14 @@ class OwnerMachine:
         self.sequence += 1
         is_last = self.phase == "closing" and not self.belief.is_giving_up
         copies = self.copies.listed() if self.copies.kept else ()
-        self.request = Request(self.sequence, now, self.manager, is_last, copies)
+        is_short = (
+            bool(self._fingerprint)
+            and self.phase == "joined"
+            and not copies
+            and self.belief.has_only(self._fingerprint, self.owner_nonce, self.manager_nonce)
+        )
+        renewing = self.belief.leases if is_short else None
+        self.request = Request(self.sequence, now, self.manager, is_last, copies, renewing)
         if self.unanswered_since is None:
             self.unanswered_since = now
         self._ask_again = False
@@ -219,6 +218,8 @@ class OwnerMachine:
         # empty list before its callbacks are done: then it would be gone.
         leaving = is_last or (self.is_leaving and self.possession.has_anything)
         message = self._request_message(copies, leaving=leaving)
+        if isinstance(message, LeaseRequest) and is_short:
+            message = request_in_short(message, self._fingerprint)
         self._actions.append(TellManager(self.manager, message))
 
     def _request_message(self, copies: tuple[Copy, ...], *, leaving: bool) -> ToManager:
@@ -287,6 +288,7 @@ class OwnerMachine:
         self.manager = manager
         self.manager_nonce = message.manager_nonce
         self.leadership = message.leadership
+        self._fingerprint = b""
         self._ask(now)
 
     def is_another_leader(self, message: Introduction) -> bool:
@@ -347,6 +349,13 @@ class OwnerMachine:
                 self._on_introduction(now, manager, message)
             case LeaseResponse():
                 self._on_response(now, message)
+            case ShortResponse():
+                asked = self.request
+                if asked is None or asked.renewing is None:
+                    self._note(OwnerKind.OLD_ANSWER)
+                    return
+                reads_ns, told = self.belief.reads_ns, self._fingerprint
+                self._on_response(now, asked.answered_in_full(message, reads_ns, told))
             case Refusal():
                 self._on_refusal(now, message)
             case Attest():
@@ -378,7 +387,7 @@ class OwnerMachine:
         request = self.request
         assert request is not None
         self._answered(now, message.renew_ns, request.sent_at)
-        self._receipt = message.receipt
+        self._receipt, self._fingerprint = message.receipt, message.fingerprint
         if self.belief.incarnation == NO_NUMBER:
             self.belief.incarnation = message.incarnation
             self.phase = "joined"

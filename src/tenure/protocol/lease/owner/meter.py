@@ -17,7 +17,7 @@ up), for that has to take next to no time.
 from collections import Counter
 from collections.abc import Callable, Iterable
 from random import Random
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -25,7 +25,15 @@ from tenure.base.instants import SECOND_NS, Instant
 from tenure.base.keys import Key
 from tenure.protocol.balance.load import HIGHEST_RATE, RANGES_PER_REPORT
 from tenure.protocol.balance.picture import Measurement, RangeRate
-from tenure.protocol.lease.messages import KeyLoad, LeaseRequest, LoadReport, RangeLoad
+from tenure.protocol.lease.messages import (
+    KeyLoad,
+    LeaseRequest,
+    LoadReport,
+    RangeLoad,
+    ShortRequest,
+)
+
+R = TypeVar("R", bound=LeaseRequest | ShortRequest)
 
 EARLY = 0.9
 """The part of a renewal interval between two reports: two renewals may be a little closer
@@ -103,19 +111,22 @@ class Meter:
 
     def add_to(
         self,
-        request: LeaseRequest,
+        request: R,
         now: Instant,
         tallies: Callable[[], Iterable[RangeTally]],
         hottest: Callable[[], list[tuple[Key, float]]] | None = None,
-    ) -> LeaseRequest:
+    ) -> R:
         """The request, with a report where one is due. `hottest` are keys that are known to be hot,
         where that is not left to what the sampler has met.
         """
         if now - self.reported_at < self.every_ns * EARLY:
             return request
-        report = self.report(now, tallies())
+        found = list(tallies())
+        report = self.report(now, found)
         if not report.ranges:
             return request
+        if isinstance(request, ShortRequest) and len(report.ranges) == len(found):
+            report = _without_rest(report)
         if hottest is not None:
             report = report._replace(hottest=hottest())
         return replace(request, load=as_message(report))
@@ -138,6 +149,11 @@ class Meter:
         self._before = {(each.start, each.number): each.load for each in found}
         hottest = [(key, count * per_second) for key, count in self.sampler.take()]
         return Measurement(span, ranges, hottest)
+
+
+def _without_rest(report: Measurement) -> Measurement:
+    """That nothing was asked of anything need not be said of each range."""
+    return report if any(each.rate for each in report.ranges) else report._replace(ranges=())
 
 
 def as_message(report: Measurement) -> LoadReport:
