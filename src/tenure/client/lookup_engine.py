@@ -68,8 +68,8 @@ class LookupEngine:
         self.machine = LookupMachine(config, environment.random())
         self._no_pool: str | None = None
         self._followers: list[CachesFollower] = []
-        self._caches: CachesByRange | None = None
-        """Where caches read; None until the first table."""
+        self._table: RoutingTable | None = None
+        """The last that followers were told, or would have been."""
         self._changed: dict[Watch, bool] = {}
         """Watches to be told when the step is over, and whether their keys were lost."""
 
@@ -123,8 +123,8 @@ class LookupEngine:
 
         def begin() -> None:
             self._followers.append(follower)
-            if self._caches is not None:
-                follower(self._caches)
+            if self._table is not None:
+                follower(_caches_of(self._table))
 
         self.shell.call(begin)
 
@@ -132,13 +132,11 @@ class LookupEngine:
         """Out of contact nobody is told: caches have leases of owners, who go on."""
         if not table.in_contact:
             return
-        places = table.caches or (None,) * len(table.starts)
-        ends = (*table.starts[1:], None)
-        caches = tuple(zip(map(KeyRange, table.starts, ends), places, strict=True))
-        if caches != self._caches:
-            self._caches = caches
-            for follower in self._followers:
-                follower(caches)
+        before, self._table = self._table, table
+        if before and (before.starts, before.caches) == (table.starts, table.caches):
+            return
+        for follower in self._followers:
+            follower(_caches_of(table))
 
     def standings(self, keys: list[Key]) -> "Future[list[KeyStanding | None]]":
         """See `Lookup.standings`. From any thread."""
@@ -247,3 +245,9 @@ class LookupEngine:
         """See `Engine.give_up`."""
         self.board.find_nothing()
         self._signal_loss((WHOLE,), "nothing is known any more")
+
+
+def _caches_of(table: RoutingTable) -> CachesByRange:
+    places = table.caches or (None,) * len(table.starts)
+    ends = (*table.starts[1:], None)
+    return tuple(zip(map(KeyRange, table.starts, ends), places, strict=True))

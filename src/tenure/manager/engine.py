@@ -42,13 +42,13 @@ from tenure.protocol.lease.leader.events import (
 )
 from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
 from tenure.protocol.lease.leader.view import ManagerView
-from tenure.protocol.lease.messages import FromManager
+from tenure.protocol.lease.messages import FromManager, SyncResponse
 from tenure.protocol.lease.records import AnyRecord, JournalAction, State
 from tenure.protocol.log.noted import LogKind
 from tenure.protocol.topology.messages import ToNode
 from tenure.runtime.clock import Clock, Timers, boot_clock
 from tenure.runtime.driver import Driver
-from tenure.wire.lease import encode
+from tenure.wire.lease import WholeTables, encode
 from tenure.wire.topology import encode_topology
 
 ANSWER_SECONDS = 5.0
@@ -107,6 +107,7 @@ class ManagerEngine:
         self._planner = PlanningThread(self._post_from_thread) if plans_beside else None
         self._under_way: set[asyncio.Task[None]] = set()
         self._answers: dict[int, asyncio.Future[Answer]] = {}
+        self._tables = WholeTables()
         self._last_ticket = 0
 
     def start(self) -> None:
@@ -176,6 +177,9 @@ class ManagerEngine:
                 self._ask_journal(action)
 
     def _send(self, connections: Iterable[Connection], message: FromManager | ToNode) -> None:
+        if isinstance(message, SyncResponse) and message.snapshot:
+            message = self._tables.prepared(message)
+
         def encoded(version: int) -> bytes | None:
             try:
                 if isinstance(message, ToNode):

@@ -6,7 +6,7 @@ may.
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -80,6 +80,38 @@ def _for_older(message: AnyMessage, version: int) -> AnyMessage:
 
 encode = MessageWriter(SINCE, _LIMITS, _for_older)
 """The bytes of a message, for a connection of a version."""
+
+
+class WholeTables:
+    """What is encoded once for all lookups that ask for it: tables, which are large.
+
+    A table is told apart by being the very same tuple, which the leader keeps while it is so.
+    """
+
+    KEPT = 4
+    """Pools are few, and of each only the present table is asked for."""
+
+    def __init__(self) -> None:
+        self._kept: dict[int, tuple[SyncResponse, SyncResponse]] = {}
+
+    def prepared(self, message: SyncResponse) -> SyncResponse:
+        """The message, with entries and owners as the bytes that they become."""
+        key = id(message.entries)
+        known, packed = self._kept.pop(key, (message, None))
+        if packed is None or known.owners is not message.owners:
+            known, packed = message, _packed(message)
+        self._kept[key] = known, packed
+        if len(self._kept) > self.KEPT:
+            del self._kept[next(iter(self._kept))]
+        return replace(message, entries=packed.entries, owners=packed.owners)
+
+
+def _packed(message: SyncResponse) -> SyncResponse:
+    entries, owners = (
+        cast("Any", msgspec.Raw(msgspec.msgpack.encode(each)))
+        for each in (message.entries, message.owners)
+    )
+    return replace(message, entries=entries, owners=owners)
 
 
 def _check_known(message: AnyMessage, version: int) -> None:

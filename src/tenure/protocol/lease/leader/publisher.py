@@ -28,6 +28,8 @@ class Publisher:
         self._pushed = self.log.begins_after
         self.push_at = FAR_FUTURE
         """When something is to be pushed."""
+        self._whole: tuple[tuple[Entry, ...], tuple[OwnerInfo, ...]] = ((), ())
+        """The whole table with its owners, as it was told last."""
 
     def add(self, now: Instant, lsn: int, entries: tuple[Entry, ...]) -> None:
         """Note a change; it is pushed with those that follow closely."""
@@ -44,7 +46,7 @@ class Publisher:
         if message.journal == seal.journal:
             entries = self.log.since(message.lsn, at_most=len(self.table.rights))
         snapshot = entries is None
-        told = self.table.entries() if entries is None else entries
+        told, owners = self._whole_table() if entries is None else (entries, self._owners(entries))
         response = SyncResponse(
             sequence=message.sequence,
             nonce=message.nonce,
@@ -54,7 +56,7 @@ class Publisher:
             kind=self.table.kind,
             snapshot=snapshot,
             entries=told,
-            owners=self._owners(told),
+            owners=owners,
             sync_ns=timing.sync_ns,
             contact_ns=timing.contact_ns,
             receipt=self.context.receipt(),
@@ -92,6 +94,15 @@ class Publisher:
         self.context.push(tuple(self.followers), message)
         self._pushed = self.log.last
         self.log.forget_before(Instant(now - self.context.timing.keep_changes_ns))
+
+    def _whole_table(self) -> tuple[tuple[Entry, ...], tuple[OwnerInfo, ...]]:
+        """The very same for all who ask while it does not change, so that it is encoded once. Who
+        leaves takes entries along, so with these the owners stay the same too.
+        """
+        entries = self.table.entries()
+        if self._whole[0] is not entries:
+            self._whole = (entries, self._owners(entries))
+        return self._whole
 
     def _owners(self, entries: tuple[Entry, ...]) -> tuple[OwnerInfo, ...]:
         """Who the incarnations in `entries` are; those that have left meanwhile are left out."""

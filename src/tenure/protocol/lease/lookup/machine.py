@@ -287,6 +287,9 @@ class LookupMachine:
         self._receipt = message.receipt
         for owner in message.owners:
             self.owners[owner.incarnation] = owner
+        if snapshot and not self._has_known and _is_whole(message.entries):
+            self._take_first(message)
+            return
         lost: list[KeyRange] = []
         changed: list[KeyRange] = []
         for key_range, entry in said_last(message.entries, overlapping=not snapshot):
@@ -303,6 +306,20 @@ class LookupMachine:
         if changed:
             detail = f"learns that {len(changed)} ranges changed, and {len(lost)} were lost"
             self._actions.append(Noted(LookupKind.CHANGED, self.config.pool, detail, message.cause))
+
+    @property
+    def _has_known(self) -> bool:
+        return len(self.table) > 1 or self.table[WHOLE.start].number != UNKNOWN
+
+    def _take_first(self, message: SyncResponse | Changes) -> None:
+        """There is nothing to compare it with, and nothing can be lost."""
+        entries = message.entries
+        known = [Known(entry.owner, entry.number) for entry in entries]
+        self.table = RangeMap.at_starts([entry.start for entry in entries], known)
+        self._forget_owners()
+        self._route((WHOLE,))
+        detail = f"learns of {len(entries)} ranges"
+        self._actions.append(Noted(LookupKind.CHANGED, self.config.pool, detail, message.cause))
 
     def _forget_owners(self) -> None:
         """Drop those that have nothing any more, whenever they may be the half of all."""
@@ -371,6 +388,16 @@ class LookupMachine:
     def invariants(self) -> None:
         """Who is in contact has a manager and a journal."""
         assert not self.in_contact or (self.manager and self.journal)
+
+
+def _is_whole(entries: tuple[Entry, ...]) -> bool:
+    """Whether they cover every key, each beginning where the last ends, as a whole table does."""
+    position: Key | None = WHOLE.start
+    for entry in entries:
+        if entry.start != position:
+            return False
+        position = entry.end
+    return position is None
 
 
 def said_last(entries: tuple[Entry, ...], *, overlapping: bool) -> Iterable[tuple[KeyRange, Entry]]:
