@@ -8,6 +8,9 @@ ARGS ?=
 
 BIN := .venv/bin
 READY := .venv/ready
+# Two fifths of the time of these tests pass in waiting for processes and terms, so that half again as
+# many of them run at a time as there are cores.
+BUSY_WORKERS = $(or $(filter-out auto,$(WORKERS)),$$(( $$(getconf _NPROCESSORS_ONLN) * 3 / 2 )))
 FAILOVER := tests/integration/failover
 SIMULATION := tests/simulation
 CODE := src tests benchmarks $(if $(wildcard examples/*.py examples/*/*.py),examples)
@@ -30,7 +33,7 @@ demo: $(READY)  ## run the demo: a manager, owners and frontends, live in the te
 	@$(BIN)/tenure demo $(ARGS)
 
 test: $(READY)  ## run the tests on all cores (WORKERS=n for fewer)
-	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --ignore $(FAILOVER) --ignore $(SIMULATION) $(ARGS)
+	@$(BIN)/python -m pytest -q -n $(BUSY_WORKERS) --dist worksteal --ignore $(FAILOVER) --ignore $(SIMULATION) $(ARGS)
 
 test-simulation: $(READY)  ## the protocols under all faults: seeds, schedules, canaries (minutes)
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal $(SIMULATION) $(ARGS)
