@@ -31,7 +31,7 @@ def until(found: Callable[[], T | None], what: str) -> T:
     deadline = time.monotonic() + DEADLINE_SECONDS
     while (value := found()) is None:
         assert time.monotonic() < deadline, f"not within {DEADLINE_SECONDS:g} s: {what}"
-        time.sleep(0.01)
+        time.sleep(0.05)
     return value
 
 

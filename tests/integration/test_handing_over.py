@@ -165,5 +165,9 @@ def test_an_owner_that_is_drained_by_an_operator_gives_its_state_and_runs_on() -
         assert set(load.answered.values()) == {2}
         assert load.lost == []
         assert ann.process.poll() is None
+        told = run("owners", POOL, "--json", "--manager", url)
+        (ranges,) = (x["ranges"] for x in json.loads(told.stdout)["owners"] if x["name"] == "ann")
+        assert ranges == 0
+        assert run("uncordon", POOL, "ann", "--manager", url).returncode == 0
         ann.process.terminate()
         assert ann.hear() == 0

@@ -1,4 +1,4 @@
-"""Draining and evicting owners that are processes of their own."""
+"""Evicting an owner that is a process of its own; `test_handing_over` drains one."""
 
 import json
 import signal
@@ -7,14 +7,18 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from tests.integration.processes import manager, run
+import pytest
+
+from tenure.cli.app import run
+from tests.integration.processes import manager
 from tests.patience import DEADLINE_SECONDS
 
 OWNER = """
 import sys
 from tenure import Owner
 with Owner(sys.argv[1], pool="rooms", address="http://" + sys.argv[2], name=sys.argv[2]) as owner:
-    print("joined", flush=True)
+    owner.ready()
+    print("holds something", flush=True)
     sys.stdin.read()
 """
 
@@ -30,53 +34,41 @@ def owner(url: str, name: str) -> Iterator[subprocess.Popen[str]]:
     )
     try:
         assert process.stdout
-        assert process.stdout.readline() == "joined\n"
+        assert process.stdout.readline() == "holds something\n"
         yield process
     finally:
         process.kill()
         process.communicate(timeout=DEADLINE_SECONDS)
 
 
-def having(url: str) -> dict[str, int]:
-    """How many ranges each owner has."""
-    told = run("owners", "rooms", "--json", "--manager", url)
-    return {each["name"]: each["ranges"] for each in json.loads(told.stdout)["owners"]}
+class Commands:
+    """Commands of `tenure` that ask this manager, run in this process."""
+
+    def __init__(self, url: str, capsys: pytest.CaptureFixture[str]) -> None:
+        self.url = url
+        self.capsys = capsys
+
+    def said(self, *arguments: str, code: int = 0) -> str:
+        ended = run([*arguments, "--manager", self.url])
+        found = self.capsys.readouterr()
+        assert ended == code, found.err
+        return found.err if code else found.out
 
 
-def key_of(url: str, name: str) -> int:
-    """A key that the owner has."""
-    table = json.loads(run("table", "rooms", "--json", "--manager", url).stdout)
-    (number,) = (each["incarnation"] for each in table["owners"] if each["name"] == name)
-    having = (each["start"]["hex"] for each in table["entries"] if each["owner"] == number)
-    return int(next(filter(None, having)), 16)
-
-
-def test_an_owner_is_drained_while_it_runs_and_a_dead_one_is_evicted() -> None:
+def test_an_owner_that_died_is_evicted(capsys: pytest.CaptureFixture[str]) -> None:
     with ExitStack() as processes:
+        # Of the default preset: bob does not expire before anybody is evicted. And bob is alone,
+        # for a neighbour would attest the death.
         leader = processes.enter_context(manager("--first-start", preset="default"))
-        url = leader.wait_for("listening")["url"]
-        leader.wait_for("leading")
-        ann = processes.enter_context(owner(url, "ann"))
-        bob = processes.enter_context(owner(url, "bob"))
-
-        drained = run("drain", "rooms", "ann", "--manager", url)
-        assert drained.returncode == 0, drained.stderr
-        assert "ann has nothing left, after" in drained.stdout
-        assert having(url)["ann"] == 0
-        assert ann.poll() is None
-        assert run("uncordon", "rooms", "ann", "--manager", url).returncode == 0
-
-        key = key_of(url, "bob")
-        ann.send_signal(signal.SIGSTOP)  # or it would attest bob's death before anybody is evicted
+        commands = Commands(leader.wait_for("listening")["url"], capsys)
+        bob = processes.enter_context(owner(commands.url, "bob"))
         bob.send_signal(signal.SIGKILL)
         bob.wait(DEADLINE_SECONDS)
-        evict = ("evict", "rooms", "bob", "--confirmed-dead", "--yes", "--manager", url)
-        evicted = run(*evict)
-        ann.send_signal(signal.SIGCONT)
-        assert evicted.returncode == 0, evicted.stderr
-        assert set(having(url)) == {"ann"}
-        again = run(*evict)
-        assert (again.returncode, "there are: ann" in again.stderr) == (2, True)
-        why = run("why", "rooms", str(key), "--int", "--json", "--manager", url)
-        hows = [move["how"] for move in json.loads(why.stdout)["moves"]]
-        assert "owner evicted" in hows
+        evict = ("evict", "rooms", "bob", "--confirmed-dead", "--yes")
+        commands.said(*evict)
+        processes.enter_context(owner(commands.url, "ann"))
+        told = json.loads(commands.said("owners", "rooms", "--json"))
+        assert [each["name"] for each in told["owners"]] == ["ann"]
+        assert "there are: ann" in commands.said(*evict, code=2)
+        why = json.loads(commands.said("why", "rooms", "42", "--int", "--json"))
+        assert "owner evicted" in [move["how"] for move in why["moves"]]
