@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from playwright.async_api import Page, async_playwright
+from playwright.async_api import Browser, Page, async_playwright
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 needs_chromium = pytest.mark.skipif(
@@ -19,29 +19,33 @@ SCREENSHOTS = os.environ.get("TENURE_SCREENSHOTS")
 
 
 @asynccontextmanager
-async def browsing(
-    *, dark: bool = False, width: int = 1200, ignore_tls: bool = False
-) -> AsyncIterator[Page]:
-    """A page. Whatever its scripts or its policy complain of fails the test at the end."""
-    complaints: list[str] = []
+async def chromium() -> AsyncIterator[Browser]:
+    """A browser, which keeps nothing from one page to the next."""
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
             executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
         )
         try:
-            context = await browser.new_context(
-                color_scheme="dark" if dark else "light",
-                viewport={"width": width, "height": 900},
-                ignore_https_errors=ignore_tls,
-            )
-            page = await context.new_page()
-            page.set_default_timeout(TIMEOUT_MS)
-            page.on("pageerror", lambda error: complaints.append(str(error)))
-            page.on("console", lambda said: _note(complaints, said.type, said.text))
-            yield page
-            assert complaints == []
+            yield browser
         finally:
             await browser.close()
+
+
+@asynccontextmanager
+async def browsing(
+    browser: Browser, *, dark: bool = False, width: int = 1200
+) -> AsyncIterator[Page]:
+    """A page. Whatever its scripts or its policy complain of fails the test at the end."""
+    complaints: list[str] = []
+    async with await browser.new_context(
+        color_scheme="dark" if dark else "light", viewport={"width": width, "height": 900}
+    ) as context:
+        page = await context.new_page()
+        page.set_default_timeout(TIMEOUT_MS)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("console", lambda said: _note(complaints, said.type, said.text))
+        yield page
+        assert complaints == []
 
 
 def _note(complaints: list[str], kind: str, text: str) -> None:
