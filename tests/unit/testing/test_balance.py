@@ -24,11 +24,11 @@ OWNERS = 10
 async def serve(cluster: InProcessCluster, owners: list[Owner], seconds: float, hot: int) -> None:
     """For so long: each cold key is asked for once in a tick, the hot one `hot` times."""
     for _ in range(round(seconds / TICK)):
-        for owner in owners:
-            for key in COLD:
-                owner.check(key)
-        for _ in range(hot):
-            holder(owners, HOT)
+        for key in COLD:
+            holder(owners, key)
+        if at := holder(owners, HOT):
+            for _ in range(hot - 1):
+                at.check(HOT)
         await cluster.turn(TICK)
 
 

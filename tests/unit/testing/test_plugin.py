@@ -7,7 +7,11 @@ from pathlib import Path
 import pytest
 
 # As a module: the entry point is only there where tenure was installed since it has one.
-PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:tenure", "-p", "tenure.testing.plugin")
+# Without the plugins that have no part in it, whose imports take seconds.
+PYTEST = (
+    *(sys.executable, "-m", "pytest", "-q", "-p", "no:tenure", "-p", "tenure.testing.plugin"),
+    *("-p", "no:schemathesis", "-p", "no:hypothesispytest", "-p", "no:xdist"),
+)
 
 USES_THE_FIXTURE = """
 async def test_the_cluster_is_there(tenure_cluster):

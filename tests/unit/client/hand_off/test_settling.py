@@ -203,7 +203,7 @@ async def test_settling_takes_two_methods() -> None:
         check_handler(Half())
 
 
-async def test_of_ten_thousand_bodies_only_those_in_a_lost_range_are_looked_at(
+async def test_of_a_thousand_bodies_only_those_in_a_lost_range_are_looked_at(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     looked_at: list[Guard] = []
@@ -215,7 +215,7 @@ async def test_of_ten_thousand_bodies_only_those_in_a_lost_range_are_looked_at(
 
     async with settling_stage() as stage:
         source = await stage.first()
-        guards = [source.owner.guard(f"key-{i}") for i in range(10_000)]
+        guards = [source.owner.guard(f"key-{i}") for i in range(1000)]
         for guard in guards:
             guard.__enter__()
         monkeypatch.setattr(Guard, "is_held", counting)
