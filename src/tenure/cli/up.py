@@ -136,7 +136,8 @@ class HomeCluster:
             with suppress(ProcessLookupError):
                 process.terminate()
             try:
-                await asyncio.wait_for(process.wait(), END_SECONDS)
+                async with asyncio.timeout(END_SECONDS):
+                    await process.wait()
             except TimeoutError:
                 say(f"{name} does not end, and is killed")
                 process.kill()

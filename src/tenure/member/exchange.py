@@ -146,7 +146,8 @@ class Exchange:
             return {"type": "http.disconnect"}
         while not (self._is_gone.is_set() or self._has_gone()):
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._is_gone.wait(), LOOKS_EVERY_SECONDS)
+                async with asyncio.timeout(LOOKS_EVERY_SECONDS):
+                    await self._is_gone.wait()
         return {"type": "http.disconnect"}
 
     def _has_gone(self) -> bool:
