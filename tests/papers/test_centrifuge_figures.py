@@ -90,8 +90,8 @@ def test_figure_4_a_lookup_catches_up_with_a_split() -> None:
         Entry(start=TWO, end=NINE, owner=NOBODY, number=16, since=16),
         Entry(start=TWO, end=NINE, owner=3, number=17, since=16),
     )
-    assert lookup.machine.table[KEY_OF_B] == Known(2, 15)
-    assert lookup.machine.table[KEY_OF_C] == Known(3, 17)
+    assert lookup.machine.table[KEY_OF_B] == Known(2, 15, 13)
+    assert lookup.machine.table[KEY_OF_C] == Known(3, 17, 16)
     assert set(lookup.losses) == {KeyRange(TWO, NINE)}
 
 

@@ -314,7 +314,7 @@ class LookupMachine:
     def _take_first(self, message: SyncResponse | Changes) -> None:
         """There is nothing to compare it with, and nothing can be lost."""
         entries = message.entries
-        known = [Known(entry.owner, entry.number) for entry in entries]
+        known = [Known(entry.owner, entry.number, entry.since) for entry in entries]
         self.table = RangeMap.at_starts([entry.start for entry in entries], known)
         self._forget_owners()
         self._route((WHOLE,))

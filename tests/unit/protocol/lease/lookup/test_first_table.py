@@ -22,4 +22,5 @@ def test_a_first_table_is_known_as_it_was_told_also_where_it_has_gaps(*, is_whol
     known = {key: driven.machine.table[key] for key in (b"a", b"g", b"l", b"n", b"z")}
     assert [each.number for each in known.values()] == [3, 4 if is_whole else 0, 4, 7, 4]
     assert [each.owner for each in known.values()] == [1, 1 if is_whole else 0, 1, 0, 1]
+    assert [each.since for each in known.values()] == [1, 1 if is_whole else 0, 1, 7, 2]
     assert driven.lost() == []
