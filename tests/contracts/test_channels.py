@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tenure.testing.clock import come_to_rest
-from tenure.transport import http_listener, websocket_channels
+from tenure.transport import connection_limits, websocket_channels
 from tenure.transport.channels import Channel, ChannelLost, Channels, Serve
 from tenure.transport.in_process_channels import MemoryChannelNetwork
 from tenure.transport.websocket_channels import PATH, WebSocketChannels
@@ -177,7 +177,7 @@ async def test_whoever_opens_many_connections_and_no_channel_keeps_nobody_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nor takes the files that this process may open."""
-    monkeypatch.setattr(http_listener, "silent_of_a_peer", lambda: 2)
+    monkeypatch.setattr(connection_limits, "silent_of_a_peer", lambda: 2)
     here, there = WebSocketChannels(), WebSocketChannels()
     url = await there.listen("127.0.0.1:0", echo)
     port = int(url.rpartition(":")[2])

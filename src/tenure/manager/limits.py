@@ -8,7 +8,7 @@ be replaced by it. They stand in `wire.limits`, `protocol.lease.limits` and `bas
 import msgspec
 
 from tenure.errors import ConfigurationError
-from tenure.transport.http_listener import STUCK_SECONDS, ConnectionLimits
+from tenure.transport.connection_limits import STUCK_SECONDS, ConnectionLimits
 from tenure.transport.newcomers import SILENT_SECONDS
 
 MESSAGES_A_SECOND = 500

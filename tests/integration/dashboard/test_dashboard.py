@@ -1,7 +1,6 @@
 """The dashboard in a real browser: what it shows is what the API says, whatever happens."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,6 +20,9 @@ from tests.unit.manager.serving import Serving, serving
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), needs_chromium]
 POOL = "rooms & <b>halls</b>"
+COPIES = 12
+"""How often a table is copied, as JSON, while the page draws it once: 5 times when it was measured,
+with 36 ms for a copy. A busy machine does both more slowly."""
 PATH = "/v1/pools/rooms%20%26%20%3Cb%3Ehalls%3C%2Fb%3E"
 
 
@@ -226,7 +228,7 @@ async def test_a_thousand_owners_and_64_000_ranges_are_drawn_without_stutter(
     async with dashboard(browser, owners=0) as (_, page, _owners):
         await page.wait_for_function("document.getElementById('manager').textContent !== ''")
         names = [f"owner-{number}" for number in range(1000)]
-        took = await page.evaluate(
+        drawn, copied = await page.evaluate(
             """async (names) => {
                 const { Space } = await import("/dashboard/space.js");
                 const { OwnersTable } = await import("/dashboard/owners.js");
@@ -245,9 +247,12 @@ async def test_a_thousand_owners_and_64_000_ranges_are_drawn_without_stutter(
                 document.getElementById("main").hidden = false;
                 const space = new Space(document.getElementById("space"));
                 const list = new OwnersTable(() => {});
-                const times = [];
+                const times = [], copies = [];
                 // The quickest is told. On a busy machine many are needed until one is undisturbed.
-                for (let round = 0; round < 40 && Math.min(...times) >= 500; round++) {
+                for (let round = 0; round < 12; round++) {
+                    const before = performance.now();
+                    JSON.parse(JSON.stringify(table.entries));
+                    copies.push(performance.now() - before);
                     const began = performance.now();
                     const [start, end] = [hex(round * 10 + 1), hex(round * 10 + 9)];
                     const change = { start, end, owner: 1, number: 1, since: 1 };
@@ -256,8 +261,8 @@ async def test_a_thousand_owners_and_64_000_ranges_are_drawn_without_stutter(
                     list.show(owners);
                     times.push(performance.now() - began);
                 }
-                return Math.min(...times);
+                return [Math.min(...times), Math.min(...copies)];
             }""",
             names,
         )
-        assert took < 500, json.dumps(took)
+        assert drawn < COPIES * copied, f"{drawn} ms, and {copied} ms for a copy of the table"

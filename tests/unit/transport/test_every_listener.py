@@ -97,6 +97,7 @@ LISTENERS: dict[str, Opened] = {
 WITHOUT_TLS = {"gossip of a store node", "service of `tenure serve`"}
 LISTENING = {
     "cli/demo/managers.py": "chooses free ports on loopback",
+    "cli/demo/mesh/live_mesh.py": "chooses free ports on loopback",
     "cli/demo/owner.py": "the demo's service, on loopback",
     "manager/listening.py": "the manager",
     "member/aiohttp_listener.py": "the member of aiohttp",
