@@ -14,7 +14,11 @@ from tests.unit.services.stage import on_service_stage
 
 pytestmark = pytest.mark.asyncio
 
-PAGES = {"documents": ("rename", ("home-pc", "study")), "queues": ("receive", ("work-pc", 2))}
+PAGES = {
+    "documents": ("rename", ("home-pc", "study")),
+    "pubsub": ("announce", ("home-pc", "10.0.0.9")),
+    "queues": ("receive", ("work-pc", 2)),
+}
 """By service: what the program on its page is called with."""
 DRAWN = re.compile(r"[0-9a-f.]*\d[0-9a-f.]*")
 """Versions, times and names of readers, which differ from run to run."""
@@ -55,6 +59,6 @@ async def test_the_program_on_the_page_runs(name: str) -> None:
     async with on_service_stage(name) as stage:
         exec(compile(program.replace(there, stage.url), name, "exec"), names)  # noqa: S102
         found = await names[function](*arguments)
-    assert found
+    assert found is not None
     if name == "queues":
         assert found == ["ask again", "home-pc has moved"]

@@ -47,7 +47,7 @@ TOPICS = {
         ),
         "serve": Command(
             "serve:serve",
-            "Run a process of a service: documents, queues.",
+            "Run a process of a service: documents, feeds, pubsub or queues.",
             "documents --pool devices --manager http://10.0.1.1:7400",
         ),
         "status": Command(

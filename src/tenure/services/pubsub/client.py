@@ -1,0 +1,100 @@
+"""A client of pubsub: `async with PubSubClient(urls) as topics`."""
+
+from typing import Any
+
+import msgspec
+
+from tenure.services.client import BlockingService, ServiceClient, segment
+from tenure.services.pubsub.service import Published
+from tenure.services.pubsub.topic import Subscribed, TopicFigures
+
+_subscribed = msgspec.json.Decoder(Subscribed).decode
+_published = msgspec.json.Decoder(Published).decode
+_figures = msgspec.json.Decoder(TopicFigures).decode
+
+
+class PubSubClient(ServiceClient):
+    """Subscribes targets to topics, and publishes. A target is `queue:NAME`, or a URL to which
+    messages are posted.
+    """
+
+    async def subscribe(
+        self, topic: str, target: str, *, ttl: float = 0.0, deadline: float | None = None
+    ) -> Subscribed:
+        """From here on the target is sent what is published. Doing it again refreshes it."""
+        body = {"target": target, "ttl": ttl}
+        path = f"{_path(topic)}/subscriptions"
+        return _subscribed((await self.ask("POST", path, body, deadline=deadline)).data)
+
+    async def refresh(
+        self,
+        topic: str,
+        subscription: str,
+        *,
+        ttl: float = 0.0,
+        deadline: float | None = None,
+    ) -> Subscribed:
+        """Keep a subscription for longer. Its number says how far the topic is: whoever has
+        received less has missed some. Raises ServiceRefusal where it is gone: subscribe again.
+        """
+        path = f"{_path(topic)}/subscriptions/{segment(subscription)}"
+        return _subscribed((await self.ask("PUT", path, {"ttl": ttl}, deadline=deadline)).data)
+
+    async def unsubscribe(
+        self, topic: str, subscription: str, *, deadline: float | None = None
+    ) -> None:
+        """End it. What is on its way may still arrive."""
+        await self.ask(
+            "DELETE", f"{_path(topic)}/subscriptions/{segment(subscription)}", deadline=deadline
+        )
+
+    async def publish(
+        self,
+        topic: str,
+        data: Any,  # noqa: ANN401  # whatever JSON has
+        *,
+        id: str | None = None,  # noqa: A002  # what it is
+        deadline: float | None = None,
+    ) -> Published:
+        """Send it to every subscriber. One that is called again with the same `id` does not
+        publish it twice.
+        """
+        path = f"{_path(topic)}/messages"
+        body = {"data": data}
+        return _published((await self.ask("POST", path, body, id=id, deadline=deadline)).data)
+
+    async def show(self, topic: str, *, deadline: float | None = None) -> TopicFigures:
+        """What the topic has."""
+        return _figures((await self.ask("GET", _path(topic), deadline=deadline)).data)
+
+
+class BlockingPubSub(BlockingService):
+    """The same for programs without an event loop."""
+
+    def __init__(self, client: PubSubClient) -> None:
+        super().__init__(client)
+        self._topics = client
+
+    def subscribe(self, topic: str, target: str, *, ttl: float = 0.0) -> Subscribed:
+        """See `PubSubClient`."""
+        return self.wait(self._topics.subscribe(topic, target, ttl=ttl))
+
+    def refresh(self, topic: str, subscription: str, *, ttl: float = 0.0) -> Subscribed:
+        """See `PubSubClient`."""
+        return self.wait(self._topics.refresh(topic, subscription, ttl=ttl))
+
+    def unsubscribe(self, topic: str, subscription: str) -> None:
+        """See `PubSubClient`."""
+        self.wait(self._topics.unsubscribe(topic, subscription))
+
+    def publish(self, topic: str, data: Any, *, id: str | None = None) -> Published:  # noqa: A002, ANN401
+        """See `PubSubClient`."""
+        return self.wait(self._topics.publish(topic, data, id=id))
+
+    def show(self, topic: str) -> TopicFigures:
+        """See `PubSubClient`."""
+        return self.wait(self._topics.show(topic))
+
+
+def _path(topic: str) -> str:
+    return f"/topics/{segment(topic)}"
