@@ -3,6 +3,7 @@
 import asyncio
 import re
 import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,11 +12,13 @@ from tenure.services.catalogue import service_type
 from tests.repo.reading import ROOT
 from tests.repo.test_prose import python_fences
 from tests.unit.services.stage import on_service_stage
+from tests.unit.services.test_feeds import titles
 
 pytestmark = pytest.mark.asyncio
 
 PAGES = {
     "documents": ("rename", ("home-pc", "study")),
+    "feeds": ("collect", ("people",)),
     "pubsub": ("announce", ("home-pc", "10.0.0.9")),
     "queues": ("receive", ("work-pc", 2)),
 }
@@ -51,14 +54,23 @@ async def test_the_curl_session_prints_what_the_page_says(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PAGES)
-async def test_the_program_on_the_page_runs(name: str) -> None:
+async def test_the_program_on_the_page_runs(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     function, arguments = PAGES[name]
     there = f"http://127.0.0.1:{service_type(name).port}"
-    ((_, program),) = python_fences(page(name))
+    *rules, (_, program) = python_fences(page(name))
     names: dict[str, Any] = {}
-    async with on_service_stage(name) as stage:
+    settings: dict[str, Any] = {}
+    if rules:
+        monkeypatch.syspath_prepend(tmp_path)
+        (tmp_path / "presence.py").write_text(rules[0][1], "utf-8")
+        settings["rules"] = "presence:rules"
+    async with on_service_stage(name, **settings) as stage:
         exec(compile(program.replace(there, stage.url), name, "exec"), names)  # noqa: S102
         found = await names[function](*arguments)
     assert found is not None
     if name == "queues":
         assert found == ["ask again", "home-pc has moved"]
+    if name == "feeds":
+        assert titles(found.encode()) == ["Carol is online", "Alice updated her profile"]

@@ -95,13 +95,13 @@ class ServiceClient:
         deadline: float | None = None,
         patience: float = 0.0,
     ) -> Reply:
-        """The answer of whichever process gives one. `patience` is how long the service waits by
-        itself, beyond the deadline.
+        """The answer of whichever process gives one. The body is sent as JSON, bytes as they are.
+        `patience` is how long the service waits by itself, beyond the deadline.
         """
-        said = {ID_HEADER: id or uuid4().hex, **headers}
-        data = None if body is None else msgspec.json.encode(body)
-        if data is not None:
-            said["Content-Type"] = "application/json"
+        said = {"Content-Type": "application/json", ID_HEADER: id or uuid4().hex, **headers}
+        data = body if isinstance(body, bytes | None) else msgspec.json.encode(body)
+        if data is None:
+            del said["Content-Type"]
         pause, problem = PAUSE_SECONDS, "nobody was asked"
         try:
             async with asyncio.timeout((deadline or self._deadline) + patience):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tenure import Lookup
 from tenure.cli.demo.mesh.live_mesh import free_ports
 from tenure.cli.demo.mesh.service_processes import ServiceProcess
 from tenure.services.catalogue import service_type
@@ -27,24 +28,49 @@ def test_the_live_mesh_scenario_knows_no_silence(tmp_path: Path) -> None:
 @pytest.mark.skipif(shutil.which("curl") is None, reason="no curl is installed")
 @pytest.mark.parametrize("name", PAGES)
 @pytest.mark.asyncio
-async def test_four_processes_of_which_one_is_killed_answer_as_the_page_says(name: str) -> None:
-    there = f"http://127.0.0.1:{service_type(name).port}"
+async def test_four_processes_of_which_one_is_killed_meanwhile_answer_as_the_page_says(
+    name: str,
+) -> None:
+    """Without a store what the killed one has is lost, so it is one that does not have the key."""
+    there, key = f"http://127.0.0.1:{service_type(name).port}", str(PAGES[name][1][0])
     async with AsyncExitStack() as stack:
         options = ("--port", "0", "--journal", "memory", "--first-start", "--log-level", "error")
         manager = ServiceProcess("manager", ("manager", *options))
         stack.push_async_callback(manager.end)
         serve = ("serve", name, "--manager", await manager.start(), "--log-level", "error")
-        processes = [
-            ServiceProcess(name, (*serve, "--listen", f"127.0.0.1:{port}"))
-            for port in free_ports(4)
-        ]
-        for each in processes:
+        ports = free_ports(8)
+        processes = {
+            members: ServiceProcess(
+                name,
+                (*serve, *("--listen", f"127.0.0.1:{port}", "--members", f"127.0.0.1:{members}")),
+            )
+            for port, members in zip(ports[:4], ports[4:], strict=True)
+        }
+        for each in processes.values():
             stack.push_async_callback(each.end)
-        await asyncio.gather(*(each.start() for each in processes))
-        await processes[3].kill()
-        for command, printed in session(page(name)):
+        await asyncio.gather(*(each.start() for each in processes.values()))
+        lookup = await stack.enter_async_context(Lookup(manager.url, pool=name))
+        asked, victim = await asked_and_victim(lookup, key, processes)
+        for number, (command, printed) in enumerate(session(page(name))):
+            if number == 1:
+                await victim.kill()
             process = await asyncio.create_subprocess_shell(
-                command.replace(there, processes[0].url), stdout=asyncio.subprocess.PIPE
+                command.replace(there, asked.url), stdout=asyncio.subprocess.PIPE
             )
             found, _ = await process.communicate()
             assert DRAWN.sub("#", found.decode().strip()) == DRAWN.sub("#", printed), command
+
+
+async def asked_and_victim(
+    lookup: Lookup, key: str, processes: dict[int, ServiceProcess]
+) -> tuple[ServiceProcess, ServiceProcess]:
+    """When each process has ranges: two of them that do not have this key."""
+
+    def owner(of: str) -> int:
+        return int((lookup.find(of) or ":0").rpartition(":")[2])
+
+    async with asyncio.timeout(60):
+        while {owner(f"any-{number}") for number in range(1000)} != set(processes):  # noqa: ASYNC110  # no event
+            await asyncio.sleep(0.1)
+    others = [each for members, each in processes.items() if members != owner(key)]
+    return others[0], others[1]
