@@ -39,6 +39,9 @@ STORIES = {
     "sealed-without-a-promise": (
         upkeep.test_from_its_promise_on_a_replica_takes_no_write_of_that_time
     ),
+    "tombstones-without-a-place": (
+        schedules.test_in_the_order_of_time_what_one_reader_saw_deleted_stays_so
+    ),
     "mended-below-the-seal": upkeep.test_a_mend_from_before_a_seal_is_ignored,
 }
 

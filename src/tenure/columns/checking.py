@@ -2,13 +2,12 @@
 
 Reading an entry verifies the checksum of its block. Beyond that, what a store keeps twice must
 agree: the digest of each row with its entries, the sums with the digests, each place in the order
-of time with a live cell, and each live cell with its place.
+of time with a cell, and each cell with its place.
 """
 
 from tenure.columns.replica import Replica, rows_space, space
 from tenure.columns.tables import Table
 from tenure.protocol.replication.admission import entry_digest
-from tenure.protocol.replication.cells import is_live
 from tenure.protocol.replication.layout import (
     AFTER,
     CELL,
@@ -85,10 +84,10 @@ class _Check:
         if kind == PLACE:
             cell = finder.get(b"".join((section, CELL, rest[TIME_BYTES:])))
             version = value + inverted(rest[:TIME_BYTES])
-            if cell is None or not is_live(cell, b"") or not cell.startswith(version):
+            if cell is None or not cell.startswith(version):
                 self._complain(at, f"a place in the order of time of {shape.name} has no column")
             return 0
-        if kind == CELL and shape.order == "time" and is_live(value, b""):
+        if kind == CELL and shape.order == "time":
             if finder.get(place_of(section, rest, value)) != number_of(value):
                 self._complain(at, f"a column of {shape.name} has no place in the order of time")
         elif kind not in (CELL, MARKER):

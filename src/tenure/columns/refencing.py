@@ -18,13 +18,12 @@ from tenure.columns.engines.contract import Entry
 from tenure.columns.replica import Replica, rows_space, space
 from tenure.columns.tables import Table
 from tenure.protocol.replication.admission import entry_digest
-from tenure.protocol.replication.cells import cell_of, is_hidden, is_live, value_in
+from tenure.protocol.replication.cells import cell_of, is_live, value_in
 from tenure.protocol.replication.layout import (
     AFTER,
     CELL,
     MARKER,
     TIME_BYTES,
-    inverted,
     number_of,
     parted,
 )
@@ -99,5 +98,6 @@ def _unfenced(
             version = Version(0, version_of(entry).time).packed()
             yield key, cell_of(version, value_in(entry)) if is_live(entry, marker) else None
         else:
-            version = entry + inverted(rest[:TIME_BYTES])
-            yield key, None if is_hidden(version, marker) else NO_NUMBER
+            name = rest[TIME_BYTES:]  # tombstones have places, too
+            cell = replica.engine.get(space(table.name, family), [section + CELL + name])[0] or b""
+            yield key, NO_NUMBER if is_live(cell, marker) else None

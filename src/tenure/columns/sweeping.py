@@ -29,6 +29,8 @@ from tenure.protocol.replication.layout import (
     PLACE,
     TIME_BYTES,
     inverted,
+    parted,
+    place_of,
     row_key,
 )
 from tenure.protocol.replication.names import unescaped
@@ -89,7 +91,12 @@ class Sweep:
             self._apply(at, entry, [])
         else:
             changed = entry_digest(doomed.family, doomed.key, cell)
-            self._apply(at, entry, [(name, doomed.key, None)], changed)
+            gone: list[Entry] = [(name, doomed.key, None)]
+            shape = self._table.shapes[doomed.family]
+            if shape.order == "time":
+                section, _, column = parted(shape, at, doomed.key)
+                gone.append((name, place_of(section, column, cell), None))
+            self._apply(at, entry, gone, changed)
         if self._pace.is_over(len(cell or b""), DROP_ENTRIES):
             yield
 

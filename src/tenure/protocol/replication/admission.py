@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import msgspec
 from xxhash import xxh3_128_intdigest
 
-from tenure.protocol.replication.cells import cell_of, is_live, packed_time
+from tenure.protocol.replication.cells import cell_of, packed_time
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.layout import (
     CELL,
@@ -281,10 +281,9 @@ class _Outcome:
         self.changed ^= changed
 
     def _move(self, section: _Section, key: bytes, before: bytes | None, cell: bytes) -> None:
-        """Have a live cell in its place in the order of time, and the one before it no more."""
+        """Have the cell in its place in the order of time, and the one before it no more."""
         family, prefix = section.shape.name, section.prefix
         name = key[len(prefix) + len(CELL) :]
-        if before is not None and is_live(before, b""):
+        if before is not None:
             self.puts.append((family, place_of(prefix, name, before), None))
-        if is_live(cell, b""):
-            self.puts.append((family, place_of(prefix, name, cell), number_of(cell)))
+        self.puts.append((family, place_of(prefix, name, cell), number_of(cell)))

@@ -13,9 +13,11 @@ In a super family everything stands within a super column, whose own marker come
     position 2 super 2 name
     position 2 super 3 ~time name
 
-The time is inverted, so that the newest comes first. Only live cells have a place in the order of
-time: a rewritten column moves to the front, and a deleted one leaves. The entry has the lease
-number, so that key and entry together have the whole version.
+The time is inverted, so that the newest comes first. A rewritten column moves to the front, and so
+does a deleted one: its tombstone has a place, though no reader sees it. Otherwise a replica that
+has deleted a column would list the same as one that never had it, and a quorum of the two would say
+that it is gone without either telling the other (D2). The entry has the lease number, so that key
+and entry together have the whole version.
 
 So a row is one range of keys, a super column one within it, and a page one within that.
 """

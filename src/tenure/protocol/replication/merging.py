@@ -140,9 +140,9 @@ class StateMerge:
         shape = self._shapes[family]
         if shape.order == "time":
             section, name = self._parted(shape, key)
-            if before is not None and not is_marker(before) and is_live(before, NOTHING):
+            if before is not None and not is_marker(before):
                 self._puts.append((family, place_of(section, name, before), None))
-            if after is not None and not is_marker(after) and is_live(after, NOTHING):
+            if after is not None and not is_marker(after):
                 self._puts.append((family, place_of(section, name, after), number_of(after)))
 
     def _parted(self, shape: FamilyShape, key: bytes) -> tuple[bytes, bytes]:

@@ -180,7 +180,7 @@ def _by_time(
             cell = cursors.finder.get(b"".join((section, CELL, name)))
             assert cell is not None, "a place without its cell"
             size += len(cell)
-            if filling.add(name, cell):
+            if is_live(cell, marker) and filling.add(name, cell):
                 return filling.page(at)
         if pace.is_over(size):
             yield

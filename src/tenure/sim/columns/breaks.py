@@ -1,6 +1,6 @@
 """How each canary of the store breaks its rule: what stands in the place of a method."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -9,12 +9,15 @@ from tenure.base.instants import Instant
 from tenure.base.keys import Key
 from tenure.base.ranges import WHOLE, KeyRange
 from tenure.columns.node_replica import NodeReplica
+from tenure.protocol.replication import parts
 from tenure.protocol.replication.adoption import Adopting
+from tenure.protocol.replication.cells import is_live
 from tenure.protocol.replication.comparing import Comparing
 from tenure.protocol.replication.copying import Copying
 from tenure.protocol.replication.merging import StateMerge
 from tenure.protocol.replication.messages import PartsTold
 from tenure.protocol.replication.node_context import NodeContext
+from tenure.protocol.replication.pages import Cursors, Slice
 from tenure.protocol.replication.records import RowRecord
 from tenure.protocol.replication.states import RowState
 from tenure.protocol.replication.steps import (
@@ -30,6 +33,7 @@ from tenure.protocol.topology.records import NodeId, Replicas
 
 LAG_US = 5_000_000
 original_sweep: Callable[..., Swept] = NodeReplica.__dict__["_sweep"]
+original_by_time = parts.__dict__["_by_time"]
 original_apply: Callable[..., MutationDone] = NodeReplica.__dict__["_apply"]
 
 
@@ -98,6 +102,13 @@ def certain_to_the_last(lasts: Sequence[bytes | None], *, is_reverse: bool) -> b
         return None
     ends = [last for last in lasts if last is not None]
     return min(ends) if is_reverse else max(ends)
+
+
+def live_by_time(
+    cursors: Cursors, section: bytes, part: Slice
+) -> Iterator[tuple[bytes, bytes, bytes]]:
+    """In the order of time tombstones are not listed."""
+    return (each for each in original_by_time(cursors, section, part) if is_live(each[2], b""))
 
 
 # --- the fence ---

@@ -1,7 +1,7 @@
 """Nodes of the store with one rule left out, which the checkers must catch."""
 
 from tenure.columns.node_replica import NodeReplica
-from tenure.protocol.replication import admission
+from tenure.protocol.replication import admission, parts
 from tenure.protocol.replication.adoption import Adopting
 from tenure.protocol.replication.catching_up import CatchingUp
 from tenure.protocol.replication.comparing import Comparing
@@ -128,6 +128,11 @@ BY_SCHEDULE: tuple[RuleLeftOut, ...] = (
         "sealed-without-a-promise",
         "R23: before they give what they have, replicas promise to take nothing more of that time",
         ((NodeReplica, "_promise", breaks.promised_nothing),),
+    ),
+    RuleLeftOut(
+        "tombstones-without-a-place",
+        "D2: in the order of time a replica says what it has deleted, too",
+        ((parts, "_by_time", breaks.live_by_time),),
     ),
     RuleLeftOut(
         "mended-below-the-seal",

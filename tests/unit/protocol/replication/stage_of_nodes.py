@@ -17,7 +17,12 @@ from tenure.protocol.topology.tables import FamilyRecord, TableRecord
 CLIENT = 7
 EPOCH_US = 1_700_000_000_000_000
 TABLES = {
-    "plain": TableRecord("hashed", "bytes", "", {"names": FamilyRecord("bytes")}),
+    "plain": TableRecord(
+        "hashed",
+        "bytes",
+        "",
+        {"names": FamilyRecord("bytes"), "times": FamilyRecord("bytes", order="time")},
+    ),
     "owned": TableRecord("hashed", "bytes", "pool", {"names": FamilyRecord("bytes")}),
 }
 

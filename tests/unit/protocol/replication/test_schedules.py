@@ -224,6 +224,35 @@ def test_half_of_each_replicas_page_is_deleted() -> None:
     assert answer.page.next is None
 
 
+def newest_page(request: int) -> ReadPage:
+    """All columns of the family in the order of time."""
+    return ReadPage(request=request, table="plain", key=b"k", family="times", part=Slice(10))
+
+
+def edit_by_time(request: int, value: bytes | None, time: int) -> WriteRow:
+    attempt = Attempt(Version(0, EPOCH_US + time), "first")
+    edits = (Edit("times", None, b"a", value),)
+    return WriteRow(request=request, table="plain", key=b"k", edits=edits, attempt=attempt)
+
+
+def test_in_the_order_of_time_what_one_reader_saw_deleted_stays_so() -> None:
+    """A replica that never had the column and one that has deleted it both list nothing."""
+    stage = NodeStage()
+    stage.ask(1, edit_by_time(1, b"x", 1))
+    stage.lose(2)
+    stage.deliver()
+    assert last(stage) == RowWritten(request=1)
+    stage.ask(1, edit_by_time(2, None, 2))  # reaches nobody else, and is not acknowledged
+    stage.lose(2, 3)
+    stage.ask(1, newest_page(3))
+    stage.deliver(1, 2)
+    assert found(stage) is None
+    stage.nodes[3].post(Convicted((1,)))
+    stage.ask(3, newest_page(4))
+    stage.deliver(2, 3)
+    assert found(stage) is None, "it was deleted, and is there again"
+
+
 def joint(stage: NodeStage) -> Topology:
     """Node 4 takes the place of node 1, and the change is in its joint step."""
     change = RingChange(kind="replace", node=4, replaces=1, token=b"0", began=2, joint=3)
