@@ -27,6 +27,8 @@ from tenure.manager.http_errors import MOST_DIGITS, HttpRefusal, cut
 from tenure.protocol.lease.answers import Pools, PoolSummary
 from tenure.protocol.lease.leader.events import ListPools
 from tenure.protocol.lease.leader.view import ManagerRole
+from tenure.protocol.topology.answers import ClustersListed, ClusterSummary
+from tenure.protocol.topology.questions import ListClusters
 
 RECENT_EVENTS = 1000
 """What is remembered for whoever comes, or comes back: a rolling restart of 200 owners."""
@@ -76,6 +78,8 @@ class Pulse(msgspec.Struct, frozen=True):
     waits: bool
     """Whether it leads, and does not grant yet."""
     pools: tuple[PoolSummary, ...]
+    """Those of a leader."""
+    clusters: tuple[ClusterSummary, ...] = ()
     """Those of a leader."""
 
 
@@ -166,10 +170,13 @@ class LiveFeed:
     async def _now(self) -> Pulse:
         view = self._engine.view
         pools: tuple[PoolSummary, ...] = ()
+        clusters: tuple[ClusterSummary, ...] = ()
         if view.role == "leading":
             with suppress(TimeoutError):
                 answer = await self._engine.ask(ListPools())
                 pools = answer.pools if isinstance(answer, Pools) else ()
+                listed = await self._engine.ask(ListClusters())
+                clusters = listed.clusters if isinstance(listed, ClustersListed) else ()
         return Pulse(
             role=view.role,
             proven=view.is_proven,
@@ -178,6 +185,7 @@ class LiveFeed:
             lsn=view.lsn,
             waits=in_seconds(view.grants_in_ns) > 0,
             pools=pools,
+            clusters=clusters,
         )
 
     # --- a stream ---

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
 from tenure import Lookup, Owner
 from tenure.dashboard.pages import add_pages
 from tenure.manager.access.roles import AccessRole
 from tenure.manager.access.tokens import TokenFile, new_token
-from tests.integration.dashboard.browser import browsing, chromium, keep, needs_chromium
+from tests.integration.dashboard.browser import browsing, keep, needs_chromium
 from tests.patience import DEADLINE_SECONDS
 from tests.unit.manager.serving import Serving, serving
 
@@ -24,13 +23,6 @@ COPIES = 12
 """How often a table is copied, as JSON, while the page draws it once: 5 times when it was measured,
 with 36 ms for a copy. A busy machine does both more slowly."""
 PATH = "/v1/pools/rooms%20%26%20%3Cb%3Ehalls%3C%2Fb%3E"
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    """One for all tests here: each has a context of its own, without the others' cookies."""
-    async with chromium() as it:
-        yield it
 
 
 @asynccontextmanager

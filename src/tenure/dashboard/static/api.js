@@ -39,3 +39,46 @@ export function offer(choice, names) {
 }
 
 export const byId = (id) => document.getElementById(id);
+
+// The rows of a table; whoever uses the keyboard stays where they are.
+export function fill(body, rows) {
+  const focused = document.activeElement?.dataset?.which;
+  body.replaceChildren(...rows);
+  if (focused) body.querySelector(`[data-which="${CSS.escape(focused)}"]`)?.focus();
+}
+
+// A row of a table: cells are elements, or text; of which is a number, the column is right-aligned.
+export function row(cells, attributes = {}) {
+  const made = element("tr", "", attributes);
+  for (const cell of cells) {
+    if (cell instanceof Element) made.append(cell);
+    else if (typeof cell === "number") made.append(element("td", cell, { class: "number" }));
+    else made.append(element("td", cell));
+  }
+  return made;
+}
+
+export const number = (text) => element("td", text, { class: "number" });
+
+// A button in a table that asks for something; it is found again when the table is drawn anew.
+export function command(label, which, act) {
+  const button = element("button", label, { "data-which": which, "aria-label": which, type: "button" });
+  button.addEventListener("click", act);
+  return button;
+}
+
+export function bytes(count) {
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  let unit = 0;
+  while (count >= 1000 && unit < units.length - 1) {
+    count /= 1000;
+    unit += 1;
+  }
+  return `${unit ? count.toFixed(1) : count} ${units[unit]}`;
+}
+
+export function ago(seconds) {
+  if (seconds < 90) return `${seconds.toFixed(0)} s`;
+  if (seconds < 5400) return `${(seconds / 60).toFixed(0)} min`;
+  return `${(seconds / 3600).toFixed(1)} h`;
+}

@@ -5,19 +5,25 @@ import { Events } from "./events.js";
 import { OwnersTable } from "./owners.js";
 import { Space } from "./space.js";
 import { steer } from "./steering.js";
+import { Store } from "./store.js";
 import { tell } from "./story.js";
 import { Table } from "./table.js";
 
 const LOADS_MS = 3000; // loads change all the time, and nobody pushes them
 const AGAIN_MS = 2000;
 
-const page = { pool: null, table: null, pulse: null, stream: null, isReading: false, again: false, timer: 0 };
+const page = {
+  view: "leases", pool: null, table: null, pulse: null, stream: null,
+  isReading: false, again: false, timer: 0,
+};
 const events = new Events();
 const space = new Space(byId("space"));
 const owners = new OwnersTable(async (command, body, what) => {
   await steer(page.pool, command, body, what);
   await read();
 });
+
+const store = new Store(read);
 
 // --- coming in ---
 
@@ -94,7 +100,35 @@ function onPulse(pulse) {
     sayManager(`${pulse.role}; ${leader}`, "bad");
   }
   choosePools(pulse.pools.map((pool) => pool.name));
+  store.offer(pulse.clusters);
+  offerView("store", pulse.clusters.length > 0);
+  if (!pulse.pools.length && pulse.clusters.length) choose("store"); // there is nothing else to see
   read();
+}
+
+// --- views: one for each tier that is there ---
+
+const views = [...document.querySelectorAll("#views button")];
+for (const button of views) {
+  button.addEventListener("click", () => {
+    choose(button.dataset.view);
+    read();
+  });
+}
+
+function choose(view) {
+  page.view = view;
+  for (const button of views) {
+    if (button.dataset.view === view) button.setAttribute("aria-current", "page");
+    else button.removeAttribute("aria-current");
+  }
+  for (const part of document.querySelectorAll("[data-of]")) part.hidden = part.dataset.of !== view;
+}
+
+function offerView(view, isThere) {
+  views.find((button) => button.dataset.view === view).hidden = !isThere;
+  byId("views").hidden = views.filter((button) => !button.hidden).length < 2;
+  if (!isThere && page.view === view) choose("leases");
 }
 
 function choosePools(names) {
@@ -142,8 +176,12 @@ async function read() {
 
 async function readOnce() {
   showStatus(await ask("/v1/status"));
-  if (page.pool === null || page.pulse?.role !== "leading") return;
-  const { pool, table } = page;
+  if (page.pulse?.role !== "leading") return;
+  if (page.view === "store") await store.read();
+  else if (page.pool !== null) await readPool(page);
+}
+
+async function readPool({ pool, table }) {
   const [, found, plan] = await Promise.all([
     table.refresh(), ask(poolPath(pool, "owners")), ask(poolPath(pool, "plan")),
   ]);

@@ -1,6 +1,6 @@
 // The owners of a pool: sorted, filtered, and as many as one wants to see.
 
-import { byId, element } from "./api.js";
+import { byId, command, element, fill } from "./api.js";
 
 const AT_FIRST = 100;
 
@@ -41,10 +41,7 @@ export class OwnersTable {
       const way = this.isDown ? "descending" : "ascending";
       head.parentElement.setAttribute("aria-sort", head.dataset.by === this.by ? way : "none");
     }
-    const body = document.querySelector("#owners tbody");
-    const focused = document.activeElement?.dataset?.which; // who uses the keyboard stays there
-    body.replaceChildren(...found.slice(0, this.most).map((owner) => this.row(owner)));
-    if (focused) body.querySelector(`[data-which="${CSS.escape(focused)}"]`)?.focus();
+    fill(document.querySelector("#owners tbody"), found.slice(0, this.most).map((owner) => this.row(owner)));
     const more = byId("more-owners");
     more.hidden = found.length <= this.most;
     more.textContent = `Show all ${found.length}`;
@@ -72,11 +69,9 @@ export class OwnersTable {
   commands(owner) {
     const cell = element("td", "", { class: "steers" });
     const isHeldOff = /cordoned|drained/.test(owner.steering);
-    for (const command of ["drain", isHeldOff ? "uncordon" : "cordon"]) {
-      const which = `${command} ${owner.name}`;
-      const button = element("button", command, { "data-which": which, "aria-label": which });
-      button.addEventListener("click", () => this.steer(command, { owner: owner.name }, owner.name));
-      cell.append(button, " ");
+    for (const what of ["drain", isHeldOff ? "uncordon" : "cordon"]) {
+      const act = () => this.steer(what, { owner: owner.name }, owner.name);
+      cell.append(command(what, `${what} ${owner.name}`, act), " ");
     }
     return cell;
   }

@@ -4,13 +4,17 @@ import { byId, element } from "./api.js";
 import { position } from "./table.js";
 
 const LEGEND = 24; // nobody can tell more colours apart
-const dark = matchMedia("(prefers-color-scheme: dark)");
+export const dark = matchMedia("(prefers-color-scheme: dark)");
 
-function colour(name, work) { // `work` is from 0 to 1: what an owner does, beside the busiest
-  let sum = 7;
-  for (const letter of name) sum = (sum * 31 + letter.codePointAt(0)) >>> 0;
+// Names get colours in the order in which they are first seen, each as far from the last as can be:
+// colours made of the names alone would soon be alike. They stay while the page is open.
+const slots = new Map();
+
+export function colour(name, work) { // `work` is from 0 to 1: what it does, beside the busiest
+  if (!slots.has(name)) slots.set(name, slots.size);
   const light = dark.matches ? 30 + 35 * work : 80 - 38 * work;
-  return `hsl(${((sum * 137.508) % 360).toFixed(0)} ${(45 + 35 * work).toFixed(0)}% ${light.toFixed(0)}%)`;
+  const hue = (210 + slots.get(name) * 137.508) % 360; // the golden angle
+  return `hsl(${hue.toFixed(0)} ${(45 + 35 * work).toFixed(0)}% ${light.toFixed(0)}%)`;
 }
 
 export class Space {
@@ -76,7 +80,7 @@ export class Space {
     pen.scale(scale, scale);
     // Each range is drawn once and at least a hair wide, so of 64,000 none is left out. Holes come
     // last: they are what must be seen.
-    const holes = [];
+    const holes = [], fills = new Map(); // of 64,000 ranges most have an owner that had others before
     table.entries.forEach((entry, index) => {
       const from = this.edge(index) * width;
       const wide = Math.max(0.5, this.edge(index + 1) * width - from);
@@ -84,7 +88,9 @@ export class Space {
         holes.push([from, Math.max(2, wide)]);
         return;
       }
-      pen.fillStyle = colour(table.nameOf(entry.owner), this.work.get(entry.owner) ?? 0);
+      if (!fills.has(entry.owner))
+        fills.set(entry.owner, colour(table.nameOf(entry.owner), this.work.get(entry.owner) ?? 0));
+      pen.fillStyle = fills.get(entry.owner);
       pen.fillRect(from, 0, wide, height);
     });
     for (const [from, wide] of holes) hatch(pen, from, wide, height);
@@ -101,22 +107,9 @@ export class Space {
       (holes ? `; ${holes} ${holes === 1 ? "range has" : "ranges have"} no owner` : "");
     words.className = holes ? "error" : "";
     const legend = byId("legend");
-    legend.replaceChildren(...owners.slice(0, LEGEND).map((owner) => this.swatch(owner)));
+    legend.replaceChildren(...owners.slice(0, LEGEND).map((owner) =>
+      swatch(owner.name, colour(owner.name, this.work.get(owner.incarnation) ?? 0))));
     if (owners.length > LEGEND) legend.append(element("li", `and ${owners.length - LEGEND} more`));
-  }
-
-  swatch(owner) {
-    const made = (tag, attributes) => {
-      const found = document.createElementNS("http://www.w3.org/2000/svg", tag);
-      for (const [name, value] of Object.entries(attributes)) found.setAttribute(name, value);
-      return found;
-    };
-    const fill = colour(owner.name, this.work.get(owner.incarnation) ?? 0);
-    const square = made("svg", { "aria-hidden": "true" });
-    square.append(made("rect", { width: "100%", height: "100%", fill }));
-    const item = element("li");
-    item.append(square, owner.name);
-    return item;
   }
 
   point(index) {
@@ -131,6 +124,20 @@ export class Space {
     byId("space-at").textContent =
       `${from} to ${to}: ${owner}, lease number ${entry.number}, unbroken since ${entry.since}`;
   }
+}
+
+// What a colour stands for. Its square is an SVG, because the policy of this page forbids styles.
+export function swatch(name, fill) {
+  const made = (tag, attributes) => {
+    const found = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const [attribute, value] of Object.entries(attributes)) found.setAttribute(attribute, value);
+    return found;
+  };
+  const square = made("svg", { "aria-hidden": "true" });
+  square.append(made("rect", { width: "100%", height: "100%", fill }));
+  const item = element("li");
+  item.append(square, name);
+  return item;
 }
 
 function hatch(pen, from, wide, height) {

@@ -1,18 +1,49 @@
 // Commands: first what would come of one; then, if it is wanted, the command.
 
-import { ask, byId, element, poolPath } from "./api.js";
+import { ask, byId, bytes, element, number, poolPath, row } from "./api.js";
 
-export async function steer(pool, command, body, what) {
-  const path = poolPath(pool, command);
+// Of a pool: which ranges would move.
+export const steer = (pool, command, body, what) =>
+  propose(poolPath(pool, command), body, `${command} ${what}`, {
+    heads: ["From", "To", "Ranges", "Share", "State"],
+    words(preview) {
+      if (!preview.changed) return "It is so already: nothing would change.";
+      if (!preview.flows.length) return "No range would move at once.";
+      return "These ranges would move because of it:";
+    },
+    rows: (preview) => preview.flows.map((flow) => row([
+      flow.giver ?? "nobody", flow.taker ?? "nobody", flow.ranges,
+      number(`${(flow.share * 100).toFixed(1)} %`), flow.with_state ? "moves with them" : "does not move",
+    ])),
+  });
+
+// Of a cluster: what its nodes would copy.
+export const steerRing = (cluster, command, body, what) =>
+  propose(`/v1/clusters/${encodeURIComponent(cluster)}/${command}`, body, `${command} ${what}`, {
+    heads: ["Node", "Gains ranges", "Copies"],
+    words(preview) {
+      if (!preview.changed) return `Nothing would change: ${preview.done}.`;
+      const said = [`If you confirm it: ${preview.done}.`];
+      for (const [rack, excess] of Object.entries(preview.short_racks))
+        said.push(`The rack ${rack} is short of nodes: they replicate ${excess} ranges too many.`);
+      if (preview.gains.length)
+        said.push(`After it the heaviest node carries ${preview.unevenness.toFixed(2)} times the mean.`);
+      return said.join(" ");
+    },
+    rows: (preview) => preview.gains.map((gain) => row([gain.node, gain.ranges, number(bytes(gain.bytes))])),
+  });
+
+async function propose(path, body, title, shows) {
   const dialog = byId("preview"), button = byId("preview-do");
-  byId("preview-title").textContent = `${command} ${what}`;
+  byId("preview-title").textContent = title;
   byId("preview-words").textContent = byId("preview-problem").textContent = "";
+  byId("preview-heads").replaceChildren(...shows.heads.map((head) => element("th", head)));
   byId("preview-flows").replaceChildren();
   button.hidden = true;
   try {
     const preview = await ask(path, { ...body, dry_run: true });
-    byId("preview-words").textContent = words(preview);
-    byId("preview-flows").replaceChildren(...preview.flows.map(row));
+    byId("preview-words").textContent = shows.words(preview);
+    byId("preview-flows").replaceChildren(...shows.rows(preview));
     button.hidden = !preview.changed;
   } catch (problem) {
     byId("preview-problem").textContent = problem.message;
@@ -33,22 +64,4 @@ export async function steer(pool, command, body, what) {
       }
     };
   });
-}
-
-function words(preview) {
-  if (!preview.changed) return "It is so already: nothing would change.";
-  if (!preview.flows.length) return "No range would move at once.";
-  return "These ranges would move because of it:";
-}
-
-function row(flow) {
-  const made = element("tr");
-  made.append(
-    element("td", flow.giver ?? "nobody"),
-    element("td", flow.taker ?? "nobody"),
-    element("td", flow.ranges, { class: "number" }),
-    element("td", `${(flow.share * 100).toFixed(1)} %`, { class: "number" }),
-    element("td", flow.with_state ? "moves with them" : "does not move"),
-  );
-  return made;
 }

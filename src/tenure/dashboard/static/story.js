@@ -1,6 +1,6 @@
 // One key's story: who has it, since when, and why it came there.
 
-import { ask, byId, element, poolPath } from "./api.js";
+import { ago, ask, byId, element, poolPath } from "./api.js";
 
 export async function tell(pool, key) {
   const story = byId("story");
@@ -22,21 +22,15 @@ function* lines(key, found) {
     yield element("p", `It is to move to ${found.planned}.`);
   if (found.trouble) yield element("p", found.trouble, { class: "error" });
   if (!found.moves.length) {
-    yield element("p", `It has not moved in the ${time(found.remembered_seconds)} that this leader remembers.`);
+    yield element("p", `It has not moved in the ${ago(found.remembered_seconds)} that this leader remembers.`);
     return;
   }
   const moves = element("ol");
   for (const move of found.moves) {
     const because = [move.phase, move.reason].filter(Boolean).join(", ");
     const path = `from ${move.giver ?? "nobody"} to ${move.taker ?? "nobody"}`;
-    const text = `${time(move.seconds_ago)} ago: ${move.how}, ${path}`;
+    const text = `${ago(move.seconds_ago)} ago: ${move.how}, ${path}`;
     moves.append(element("li", because ? `${text} (${because})` : text));
   }
   yield moves;
-}
-
-function time(seconds) {
-  if (seconds < 90) return `${seconds.toFixed(0)} s`;
-  if (seconds < 5400) return `${(seconds / 60).toFixed(0)} min`;
-  return `${(seconds / 3600).toFixed(1)} h`;
 }

@@ -70,6 +70,8 @@ class NodeSummary(msgspec.Struct, frozen=True, kw_only=True):
     to_copy: int = 0
     is_through: bool = False
     """With the step that runs, if it gains something by it."""
+    connected: bool = False
+    """To the manager that answers."""
 
 
 class RangeSummary(msgspec.Struct, frozen=True, kw_only=True):

@@ -111,6 +111,7 @@ def _node(now: Instant, cluster: LedCluster, node: Node, load: float) -> NodeSum
         copied=request.copied if request else 0,
         to_copy=request.to_copy if request else 0,
         is_through=cluster.is_through(node.id),
+        connected=session is not None and session.connection is not None,
     )
 
 

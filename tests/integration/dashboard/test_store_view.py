@@ -1,0 +1,163 @@
+"""The store's view in a real browser, over real nodes: it shows what the API says, and changes the
+ring when somebody has seen what would come of it.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+from playwright.async_api import Browser, Page, expect
+
+from tenure.columns.node.node_service import NodeService, NodeSettings
+from tenure.dashboard.pages import add_pages
+from tests.integration.dashboard.browser import browsing, keep, needs_chromium
+from tests.patience import DEADLINE_SECONDS
+from tests.unit.columns.node.managed import make_cluster
+from tests.unit.columns.node.ringed import CLUSTER, settings_of
+from tests.unit.manager.serving import Serving, serving
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), needs_chromium]
+NAMES = ("n1", "n2", "<i>n3</i>", "n4")
+RING = f"/v1/clusters/{CLUSTER}/ring"
+
+
+class StoreView(NamedTuple):
+    manager: Serving
+    page: Page
+    settings: list[NodeSettings]
+    nodes: list[NodeService]
+    stack: AsyncExitStack
+
+    async def ring(self) -> dict[str, Any]:
+        _, ring = await self.manager.get(RING)
+        return dict(ring)
+
+    async def until(self, as_wanted: Callable[[dict[str, Any]], bool]) -> None:
+        """Until the page shows the nodes that the API has, and the ring is as wanted."""
+        there: object = None
+        ring: dict[str, Any] = {}
+        try:
+            async with asyncio.timeout(DEADLINE_SECONDS):
+                while True:
+                    there, ring = await shown(self.page), await self.ring()
+                    if as_wanted(ring) and there == said(ring):
+                        return
+                    await asyncio.sleep(0.1)
+        except TimeoutError:
+            pytest.fail(f"the page shows {there}, the API says {ring}")
+
+    async def join(self, number: int) -> None:
+        """Start another node."""
+        service = NodeService(self.settings[number])
+        self.nodes.append(await self.stack.enter_async_context(service))
+
+
+async def shown(page: Page) -> dict[str, tuple[str, ...]]:
+    rows: list[list[str]] = await page.locator("#nodes tbody tr").evaluate_all(
+        "rows => rows.map(row => [...row.cells].map(cell => cell.textContent))"
+    )
+    return {row[0]: tuple(row[1:5]) for row in rows}
+
+
+def said(ring: dict[str, Any]) -> dict[str, tuple[str, ...]]:
+    return {
+        node["name"]: (
+            node["standing"] + ("" if node["connected"] else ", not connected"),
+            f"{node['datacentre']}/{node['rack']}",
+            node["token"],
+            str(node["ranges"]),
+        )
+        for node in ring["nodes"]
+    }
+
+
+@asynccontextmanager
+async def store_view(
+    browser: Browser, place: Path, *, dark: bool = False, width: int = 1200
+) -> AsyncIterator[StoreView]:
+    """Three nodes on a ring, each in a rack of its own, and a page that shows them."""
+    async with (
+        AsyncExitStack() as stack,
+        serving(None, add_pages, preset="test") as manager,
+        browsing(browser, dark=dark, width=width) as page,
+    ):
+        url = manager.service.url
+        await make_cluster(url, 3)
+        settings = [
+            msgspec.structs.replace(
+                each, managers=(url,), port=0, seeds=(), name=name, rack=f"r{number % 3}"
+            )
+            for number, (each, name) in enumerate(zip(settings_of(place, 4), NAMES, strict=True))
+        ]
+        view = StoreView(manager, page, settings, [], stack)
+        async with stack:
+            for number in range(3):
+                await view.join(number)
+            await page.goto(url)
+            await view.until(lambda ring: len(ring["ranges"]) > 1)
+            yield view
+
+
+async def test_a_node_is_added_and_removed_in_the_browser_once_that_is_confirmed(
+    browser: Browser, tmp_path: Path
+) -> None:
+    async with store_view(browser, tmp_path) as view:
+        page = view.page
+        await expect(page.locator("#ring-words")).to_contain_text("3 nodes; placement 3")
+        await expect(page.locator("#ring-racks")).to_contain_text("datacentre/r2")
+        await keep(page, "store")
+        await view.join(3)
+        await view.until(lambda ring: len(ring["nodes"]) == 4)
+        await page.get_by_role("button", name="add n4").click()
+        await expect(page.locator("#preview-flows tr").first).to_contain_text("n4")
+        await keep(page, "store-preview")
+        await page.get_by_role("button", name="Cancel").click()
+        assert (await view.ring())["change"] == ""
+        await page.get_by_role("button", name="add n4").click()
+        await page.get_by_role("button", name="Do it").click()
+        await view.until(lambda ring: said(ring)["n4"][0] == "member")
+        await page.get_by_role("button", name="remove n2").click()
+        await page.get_by_role("button", name="Do it").click()
+        await view.until(lambda ring: "n2" in ring["removed"])
+        await expect(page.locator("#ring-words")).to_contain_text("removed: n2")
+
+
+async def test_before_during_and_after_a_node_goes_the_page_shows_what_the_api_says(
+    browser: Browser, tmp_path: Path
+) -> None:
+    async with store_view(browser, tmp_path) as view:
+        await view.nodes[2].__aexit__()
+        await view.until(lambda ring: not all(node["connected"] for node in ring["nodes"]))
+        await expect(view.page.locator("#ring-trouble")).to_contain_text(
+            "<i>n3</i> is not connected"
+        )
+        await keep(view.page, "store-node-gone")
+        await view.join(2)
+        await view.until(lambda ring: all(node["connected"] for node in ring["nodes"]))
+        await expect(view.page.locator("#ring-trouble")).to_be_empty()
+        assert await view.page.locator("#nodes i").count() == 0, "names are text"
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+async def test_on_a_phone_the_ring_is_walked_by_keyboard_and_nothing_is_too_wide(
+    browser: Browser, tmp_path: Path, *, dark: bool
+) -> None:
+    async with store_view(browser, tmp_path, width=360, dark=dark) as view:
+        page = view.page
+        wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        assert await page.evaluate(wide) <= 0
+        ranges = (await view.ring())["ranges"]
+        await page.locator("#ring").focus()
+        await page.keyboard.press("Home")
+        for each in (*ranges, ranges[0]):  # and around
+            kept = f"kept by {', '.join(each['replicas'])}"
+            from_ = each["start"] or "the first key"
+            await expect(page.locator("#ring-at")).to_have_text(
+                f"{from_} to {each['end'] or 'the last'}: {kept}"
+            )
+            await page.keyboard.press("ArrowRight")
+        await keep(page, f"store-phone-{'dark' if dark else 'light'}")
