@@ -5,7 +5,10 @@ import json
 import logging
 import os
 import signal
+import ssl
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
@@ -13,11 +16,17 @@ from cyclopts import Parameter
 from tenure.base.hosts import is_loopback
 from tenure.cli.asking import ManagerUrls
 from tenure.cli.manager import loop_factory, raise_file_limit
+from tenure.cli.service_gate import ServiceGate
 from tenure.errors import ConfigurationError
+from tenure.manager.access.pages import OwnNames
+from tenure.manager.access.tokens import TokenFile
+from tenure.manager.pool_spec import check_name
 from tenure.member.listener import checked_listen
 from tenure.services.catalogue import service_type
 from tenure.services.service import DAY, Service, ServiceSettings
 from tenure.services.serving import served
+from tenure.transport.credentials import Credentials
+from tenure.transport.tls import ServerTls
 
 Flag = Annotated[bool, Parameter(negative="")]
 
@@ -42,6 +51,8 @@ class ServeOptions:
     "A pool whose losses are told; for queues, and may be given several times."
     queues: tuple[str, ...] = ()
     "A URL of the queues into which messages go; for pubsub, and may be given several times."
+    queues_token: Path | None = None
+    "A file with the token to show to these queues, where TENURE_TOKEN does not count there."
     rules: str | None = None
     "The rules of feeds, as module:name."
     inward: Flag = False
@@ -52,6 +63,16 @@ class ServeOptions:
     "The URL at which they do, if it is another."
     insecure: Flag = False
     "Listen where other machines reach it, and trust everybody there."
+    known_as: tuple[str, ...] = ()
+    "Another host name that clients use; needed where no tokens are asked for. Can be repeated."
+    tls_cert: Path | None = None
+    "A file with the certificate to show to clients, in PEM; replaced, it is read again."
+    tls_key: Path | None = None
+    "The file with the key of the certificate."
+    tls_client_ca: Path | None = None
+    "A file with authorities: whoever connects must have a certificate of one of them."
+    tokens: Path | None = None
+    "The file of tokens, made with `tenure token new`: whoever asks must show one."
 
 
 def serve(
@@ -78,12 +99,9 @@ def serve(
     listen = checked_listen(options.listen or f"127.0.0.1:{kind.port}", "http://any", insecure=True)
     host, _, port = listen.rpartition(":")
     host = host.strip("[]")
-    if not (is_loopback(host) or options.insecure):
-        raise ConfigurationError(
-            f"other machines reach {host}, and whoever reaches a service can read and write "
-            "everything: put a proxy before it that checks who asks, and listen on 127.0.0.1, or "
-            "say with --insecure that everybody on that network is trusted"
-        )
+    tls, check = _guarded(options, host, int(port), options.pool or name)
+    is_mutual = Credentials.from_environment().mutual
+    checked_listen(options.members, options.address, insecure=options.insecure or is_mutual)
     settings = ServiceSettings(
         pool=options.pool or name,
         managers=",".join(options.manager) if options.manager else None,
@@ -91,6 +109,7 @@ def serve(
         ttl=options.ttl,
         watch=tuple(options.watch),
         queues=tuple(options.queues),
+        queues_token=options.queues_token,
         rules=options.rules,
         inward=options.inward,
         members=options.members,
@@ -100,17 +119,49 @@ def serve(
     raise_file_limit()
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         service = kind(settings)
-        runner.run(_run(service, host, int(port), reuse_port=options.reuse_port, as_json=json_))
+        serving = served(
+            service, host, int(port), reuse_port=options.reuse_port, tls=tls, check=check
+        )
+        runner.run(_run(service, serving, as_json=json_))
+
+
+def _guarded(
+    options: ServeOptions, host: str, port: int, pool: str
+) -> tuple[ssl.SSLContext | None, ServiceGate]:
+    """How clients are let in. Raises ConfigurationError where that is not safe, or cannot be."""
+    check_name(pool)
+    tls, tokens = None, None
+    if options.tls_cert is not None and options.tls_key is not None:
+        tls = ServerTls(options.tls_cert, options.tls_key, options.tls_client_ca).context()
+    elif options.tls_cert or options.tls_key or options.tls_client_ca:
+        raise ConfigurationError("TLS needs --tls-cert and --tls-key: one of them is missing")
+    if options.tokens is not None:
+        tokens = TokenFile(options.tokens)
+        tokens.load()
+    if not (is_loopback(host) or options.insecure or (tls and tokens)):
+        missing = " and ".join(
+            name
+            for name, there in (("--tls-cert and --tls-key", tls), ("--tokens", tokens))
+            if not there
+        )
+        raise ConfigurationError(
+            f"other machines reach {host}, and whoever reaches a service can read and write "
+            f"everything: give {missing}, listen on 127.0.0.1, or say with --insecure that "
+            "everybody on that network is trusted"
+        )
+    url = f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
+    names = OwnNames("service", url, options.known_as, is_loopback=is_loopback(host))
+    return tls, ServiceGate(pool, names, tokens)
 
 
 async def _run(
-    service: Service[Any], host: str, port: int, *, reuse_port: bool, as_json: bool
+    service: Service[Any], serving: AbstractAsyncContextManager[str], *, as_json: bool
 ) -> None:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopping.set)
-    async with served(service, host, port, reuse_port=reuse_port) as url:
+    async with serving as url:
         _tell(
             as_json,
             {"event": "listening", "url": url, "pid": os.getpid()},

@@ -6,12 +6,10 @@ let any page speak to this machine, and nobody has to log in here.
 """
 
 import asyncio
-import ipaddress
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from time import time
 from typing import TypeAlias
-from urllib.parse import urlsplit
 
 from aiohttp import WebSocketError, WSCloseCode, WSMessage, WSMsgType, hdrs, web
 
@@ -27,11 +25,12 @@ from tenure.manager.access.gate import (
     SIGN_IN_PATH,
     Gate,
 )
+from tenure.manager.access.pages import OwnNames
 from tenure.manager.access.roles import Permit
 from tenure.manager.api import Api
 from tenure.manager.config import ManagerSettings
 from tenure.manager.engine import ManagerEngine
-from tenure.manager.http_errors import HttpRefusal, cut, errors_as_json
+from tenure.manager.http_errors import HttpRefusal, errors_as_json
 from tenure.manager.live import LiveFeed
 from tenure.manager.noted import ServiceKind
 from tenure.manager.sign_in_api import SignInApi
@@ -380,37 +379,10 @@ class Server:
 
     @web.middleware
     async def _refuse_pages(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        for name in (hdrs.ORIGIN, hdrs.HOST, hdrs.AUTHORIZATION):
-            if not request.headers.get(name, "").isascii():  # and perhaps no text at all
-                raise HttpRefusal(400, f"the header {name} is not in ASCII", "send it in ASCII")
-        origin, host = request.headers.get("Origin"), request.headers.get("Host", "")
-        if origin is not None and origin.partition("://")[2] != host:
-            raise HttpRefusal(403, f"a page of {origin} may not speak to a manager", "use a client")
-        asks_nothing = self._is_loopback or self.gate.tokens is None
-        if asks_nothing and not self._is_ours(host):
-            raise HttpRefusal(
-                403,
-                f"{cut(host)!r} is not a name by which this manager is known",
-                f"ask {self.engine.view.url}, or start it with --known-as and that name",
-            )
+        url, known_as = self.engine.view.url, self._known_as
+        names = OwnNames("manager", url, known_as, is_loopback=self._is_loopback)
+        names.check(request.headers, asks_tokens=self.gate.tokens is not None)
         return await handler(request)
-
-    def _is_ours(self, host: str) -> bool:
-        """Whether a request that shows no token was meant for this manager.
-
-        Anybody can let a name of theirs mean our address, and a page of that name is then of our
-        origin; only its Host tells. No such page can be of an address, or of a name without a dot.
-        """
-        own = urlsplit(self.engine.view.url).hostname
-        try:
-            name = urlsplit(f"//{host}").hostname or ""
-            if name in ("localhost", own, *self._known_as):
-                return True
-            if not self._is_loopback and name and "." not in name and ":" not in name:
-                return True
-            return ipaddress.ip_address(name).is_loopback or not self._is_loopback
-        except ValueError:
-            return False
 
 
 async def _accepted(request: web.Request, *protocols: str) -> ManagerSocket:

@@ -16,6 +16,7 @@ from uuid import uuid4
 import aiohttp
 import msgspec
 
+from tenure import Credentials
 from tenure.errors import ConfigurationError, OutcomeUnknown, UsageError
 from tenure.services.problems import ServiceProblem
 
@@ -41,16 +42,24 @@ class Reply(msgspec.Struct, frozen=True):
 class ServiceClient:
     """A client of one service, at these URLs; enter it with `async with`.
 
-    Every call takes `deadline` seconds at most. Raises ServiceRefusal where the service refuses,
+    Every call takes `deadline` seconds at most. `credentials` are those that the environment names,
+    unless others are given. Raises ServiceRefusal where the service refuses,
     and OutcomeUnknown where no process answered in time.
     """
 
-    def __init__(self, urls: str | Sequence[str], *, deadline: float = DEADLINE_SECONDS) -> None:
+    def __init__(
+        self,
+        urls: str | Sequence[str],
+        *,
+        deadline: float = DEADLINE_SECONDS,
+        credentials: Credentials | None = None,
+    ) -> None:
         given = urls.split(",") if isinstance(urls, str) else list(urls)
         self._urls = [each.strip().rstrip("/") for each in given if each.strip()]
         if not self._urls:
             raise ConfigurationError("a client needs the URL of a service")
         self._deadline = deadline
+        self._credentials = credentials or Credentials.from_environment()
         self._session: aiohttp.ClientSession | None = None
         self._random = SystemRandom()
         self._at = self._random.randrange(len(self._urls))
@@ -125,8 +134,10 @@ class ServiceClient:
     async def _attempt(
         self, method: str, path: str, data: bytes | None, headers: Mapping[str, str]
     ) -> Reply:
+        shown = {**headers, **self._credentials.headers(self.url)}
+        tls = self._credentials.to(self.url) or True
         async with self.session.request(
-            method, self.url + path, data=data, headers=headers
+            method, self.url + path, data=data, headers=shown, ssl=tls
         ) as response:
             return Reply(response.status, response.headers, await response.read())
 

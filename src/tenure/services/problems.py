@@ -52,6 +52,8 @@ def problem_of(error: Exception) -> tuple[ServiceProblem, dict[str, str]] | None
     """The answer to an operation that raised, with its headers; None for a bug."""
     if isinstance(error, ServiceRefusal):
         headers = {"Retry-After": "1"} if error.status in (429, 503) else {}
+        if error.status == 401:  # noqa: PLR2004  # as HTTP has it
+            headers["WWW-Authenticate"] = "Bearer"
         if error.version:
             headers["ETag"] = f'"{error.version}"'
         return ServiceProblem.of(error), headers

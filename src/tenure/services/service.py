@@ -5,6 +5,7 @@ class, and what it can be asked are methods marked `@operation`.
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from math import ceil, inf
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 import msgspec
@@ -41,6 +42,8 @@ class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Pools whose losses are told, by services that tell of losses."""
     queues: tuple[str, ...] = ()
     """URLs of the queues into which messages go, for pubsub."""
+    queues_token: Path | None = None
+    """A file with the token for these, where it is not this process's own."""
     rules: str | None = None
     """The rules of feeds, as module:name."""
     inward: bool = False
@@ -51,6 +54,10 @@ class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
     insecure: bool = False
     deadline: float = DEADLINE_SECONDS
     """Seconds for which a request is tried."""
+
+
+NOT_OF_ALL = frozenset({"store", "watch", "queues", "queues_token", "rules", "inward"})
+"""Settings that only some services have."""
 
 
 class LimitShown(msgspec.Struct):
@@ -80,16 +87,11 @@ class Service(Generic[E]):
     """Where `tenure serve` listens unless told otherwise."""
     entity: type[E]
     limits: ClassVar[tuple[ServiceLimit, ...]] = ()
-    watches: ClassVar[bool] = False
-    """Whether it tells of losses in other pools."""
+    takes: ClassVar[frozenset[str]] = frozenset({"store"})
+    """Of the settings that not every service has, those that this one has."""
 
     def __init__(self, settings: ServiceSettings, **of_entities: Any) -> None:  # noqa: ANN401
-        TTL_SECONDS.check(int(settings.ttl))
-        if settings.watch and not self.watches:
-            raise ConfigurationError(
-                f"{self.name} tells nobody of losses in other pools: leave out --watch"
-            )
-        self.settings = settings
+        self.settings = self.checked(settings)
         self.entities: Entities[E] = Entities(
             self.entity_type(),
             settings.pool,
@@ -101,6 +103,20 @@ class Service(Generic[E]):
             deadline=settings.deadline,
             **of_entities,
         )
+
+    @classmethod
+    def checked(cls, settings: ServiceSettings) -> ServiceSettings:
+        """The settings. Raises ConfigurationError for what this service cannot be told."""
+        if not 0 < settings.ttl <= TTL_SECONDS.most:
+            raise ConfigurationError(
+                f"the time to live is more than 0 seconds, and {TTL_SECONDS.most} at most, not "
+                f"{settings.ttl:g}: give --ttl another"
+            )
+        for name in sorted(NOT_OF_ALL - cls.takes):
+            if getattr(settings, name):
+                option = name.replace("_", "-")
+                raise ConfigurationError(f"{cls.name} has no use for --{option}: leave it out")
+        return settings
 
     def entity_type(self) -> type[E]:
         """The class of its entities, which may be one of this very process."""

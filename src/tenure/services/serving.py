@@ -7,9 +7,10 @@ done this process still serves them to the others.
 
 import asyncio
 import logging
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 import msgspec
@@ -30,14 +31,17 @@ from tenure.services.service import Service, SocketHandler
 
 ANSWER_SECONDS = 10.0
 """For requests that are under way when the process is to end."""
+RequestCheck: TypeAlias = Callable[[web.Request], None]
+"""Raises ServiceRefusal for a request that may not be made."""
 logger = logging.getLogger("tenure.services")
 
 
 class ServiceDoor:
     """The HTTP side of a service."""
 
-    def __init__(self, service: Service[Any]) -> None:
+    def __init__(self, service: Service[Any], check: RequestCheck | None = None) -> None:
         self._service = service
+        self._check = check
         self._open = 0
         """Requests that are not answered."""
         self._emptied = asyncio.Event()
@@ -78,6 +82,8 @@ class ServiceDoor:
         self._open += 1
         try:
             REQUESTS.check(self._open)
+            if self._check is not None:
+                self._check(request)
             return await handler(request)
         except web.HTTPException as error:  # of the router: no such path, or not by that method
             allow = error.headers.get("Allow")
@@ -140,10 +146,16 @@ def problem_response(problem: ServiceProblem, headers: dict[str, str]) -> web.Re
 
 @asynccontextmanager
 async def served(
-    service: Service[Any], host: str, port: int, *, reuse_port: bool = False
+    service: Service[Any],
+    host: str,
+    port: int,
+    *,
+    reuse_port: bool = False,
+    tls: ssl.SSLContext | None = None,
+    check: RequestCheck | None = None,
 ) -> AsyncIterator[str]:
     """Serve until the block ends; where. Raises ConfigurationError if the port is taken."""
-    door = ServiceDoor(service)
+    door = ServiceDoor(service, check)
     runner = web.AppRunner(
         door.app,
         access_log=None,
@@ -153,7 +165,7 @@ async def served(
     )
     async with service.running():
         await runner.setup()
-        site = web.TCPSite(runner, host, port, reuse_port=reuse_port)
+        site = web.TCPSite(runner, host, port, reuse_port=reuse_port, ssl_context=tls)
         try:
             await site.start()
         except OSError as error:
@@ -161,9 +173,9 @@ async def served(
             raise ConfigurationError(
                 f"{service.name} cannot listen on {host}:{port}: {error.strerror}"
             ) from None
-        at = runner.addresses[0]
+        at, scheme = runner.addresses[0], "http" if tls is None else "https"
         try:
-            yield f"http://[{at[0]}]:{at[1]}" if ":" in host else f"http://{at[0]}:{at[1]}"
+            yield f"{scheme}://[{at[0]}]:{at[1]}" if ":" in host else f"{scheme}://{at[0]}:{at[1]}"
         finally:
             await site.stop()
             service.end_waiting()

@@ -1,5 +1,6 @@
 """A service in this process, with a manager, and a session to ask it with."""
 
+import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
@@ -9,7 +10,7 @@ import msgspec
 
 from tenure.services.catalogue import service_type
 from tenure.services.service import Service, ServiceSettings
-from tenure.services.serving import served
+from tenure.services.serving import RequestCheck, served
 from tests.unit.manager.serving import serving
 
 
@@ -59,17 +60,24 @@ async def on_service_stage(
     name: str,
     *,
     manager: str | None = None,
+    check: RequestCheck | None = None,
+    tls: ssl.SSLContext | None = None,
     **settings: Any,  # noqa: ANN401
 ) -> AsyncIterator[ServiceStage]:
     """A service called `name`, over the manager at that URL or one of its own."""
     if manager is None:
         async with (
             serving(preset="default") as serves,
-            on_service_stage(name, manager=serves.service.url, **settings) as stage,
+            on_service_stage(
+                name, manager=serves.service.url, check=check, tls=tls, **settings
+            ) as stage,
         ):
             yield stage
         return
     of = ServiceSettings(**{"pool": name, "managers": manager, "deadline": 20.0, **settings})
     service = service_type(name)(of, watchdog=None)
-    async with served(service, "127.0.0.1", 0) as url, aiohttp.ClientSession() as session:
+    async with (
+        served(service, "127.0.0.1", 0, tls=tls, check=check) as url,
+        aiohttp.ClientSession() as session,
+    ):
         yield ServiceStage(service, url, manager, session)

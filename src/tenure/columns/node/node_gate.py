@@ -4,8 +4,6 @@ import logging
 
 from tenure.manager.access.tokens import TokenFile
 
-SCHEME = "Bearer "
-
 _log = logging.getLogger("tenure.columns")
 
 
@@ -17,8 +15,7 @@ class NodeGate:
 
     def admits(self, shown: str) -> bool:
         """See `DoorGate`."""
-        self._tokens.load_if_changed()
-        permit = self._tokens.permit(shown[len(SCHEME) :]) if shown.startswith(SCHEME) else None
+        permit = self._tokens.shown(shown)
         if permit is None or not permit.may_keep_rows:
             _log.info("a client was not let in: %s", permit or "it shows no token that counts")
             return False

@@ -26,7 +26,6 @@ TABLES_PATH = "/v1/clusters/{cluster}/tables"
 STRANGERS_BYTES = 8192
 """The most in the body of a request that needs no token: one token has 60, as text."""
 READS = (hdrs.METH_GET, hdrs.METH_HEAD)
-SCHEME = "Bearer "
 
 
 class Gate:
@@ -78,16 +77,14 @@ class Gate:
     def _shown(self, request: web.Request) -> Permit | None:
         if self.tokens is None:
             return ANYBODY
-        self.tokens.load_if_changed()
-        said = request.headers.get(hdrs.AUTHORIZATION, "")
-        if said:
-            return self.tokens.permit(said[len(SCHEME) :]) if said.startswith(SCHEME) else None
-        return self._signed_in(request, self.tokens)
+        said = request.headers.get(hdrs.AUTHORIZATION)
+        return self.tokens.shown(said) if said else self._signed_in(request, self.tokens)
 
     def _signed_in(self, request: web.Request, tokens: TokenFile) -> Permit | None:
         """By its cookie. Browsers name the origin of whatever asks for a change, and nobody else's
         page gets here; a request that names none was made by no page of ours.
         """
+        tokens.load_if_changed()
         permit = self.sign_ins.permit(request.cookies.get(COOKIE, ""))
         if permit is None or not tokens.has(permit):
             return None

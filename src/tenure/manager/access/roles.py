@@ -10,6 +10,9 @@
 | viewer | yes | all | | | | |
 | admin | yes | all | all pools | all pools | yes | yes |
 
+At a port of `tenure serve` with a file of tokens, whoever has a role in the pool of the service, or
+is `admin`, may ask anything, and a `viewer` may read.
+
 At a node of the store, who has the role `store`, `node` or `admin` reads and writes rows.
 """
 
@@ -71,6 +74,10 @@ class Permit(NamedTuple):
     def may_look_up(self) -> bool:
         """Whether it may be a lookup somewhere."""
         return self.role is not AccessRole.VIEWER and self.role not in _OF_ROWS
+
+    def may_use(self, pool: str) -> bool:
+        """Whether it may ask anything of a service of `pool`."""
+        return self.role is AccessRole.ADMIN or (self.role.is_of_a_pool and self.pool == pool)
 
     @property
     def may_be_node(self) -> bool:

@@ -32,6 +32,7 @@ from tenure.manager.access.roles import AccessRole, Permit
 from tenure.manager.pool_spec import check_name
 
 PREFIX = "tenure"
+SCHEME = "Bearer "
 ID_BYTES = 4
 SECRET_BYTES = 32
 NOTE_CHARACTERS = 200
@@ -143,6 +144,11 @@ class TokenFile:
         if prefix != PREFIX or entry is None:
             return None
         return entry.permit if hmac.compare_digest(entry.sha256, _hash(text)) else None
+
+    def shown(self, header: str) -> Permit | None:
+        """What the token in an `Authorization` header allows, by the file as it is now."""
+        self.load_if_changed()
+        return self.permit(header[len(SCHEME) :]) if header.startswith(SCHEME) else None
 
     def has(self, permit: Permit) -> bool:
         """Whether a token that was taken once still counts."""

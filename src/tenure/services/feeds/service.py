@@ -20,8 +20,8 @@ import aiohttp
 import msgspec
 from aiohttp import web
 
-from tenure import KeyedState, Lookup, Owner
-from tenure.errors import ConfigurationError, ServiceRefusal
+from tenure import Credentials, KeyedState, Lookup, Owner
+from tenure.errors import ServiceRefusal
 from tenure.services.address_slots import AddressSlots
 from tenure.services.feeds.atom import MEDIA_TYPE, rendered
 from tenure.services.feeds.feed_state import ITEMS, SOURCES, FeedSource, FeedState
@@ -97,6 +97,7 @@ class Feeds(Service[Any]):
 
     name: ClassVar[str] = "feeds"
     port: ClassVar[int] = 8104
+    takes: ClassVar[frozenset[str]] = frozenset({"rules", "inward"})
     limits: ClassVar[tuple[ServiceLimit, ...]] = (
         *(ITEMS, SOURCES, ENTRIES, DEPTH, ELEMENTS, ATTRIBUTES),
         *(OUTSTANDING, FEEDS),
@@ -108,10 +109,10 @@ class Feeds(Service[Any]):
         *,
         wall: Callable[[], float] = time.time,
         watchdog: float | None = WATCHDOG_SECONDS,
+        credentials: Credentials | None = None,
     ) -> None:
-        if settings.store or settings.watch:
-            raise ConfigurationError("feeds are kept nowhere: leave out --store and --watch")
-        self.settings = settings
+        self.settings = self.checked(settings)
+        self._credentials = credentials or Credentials.from_environment()
         self.rules = rules_named(settings.rules)
         self.states: KeyedState[FeedState] = KeyedState(value_type=FeedState)
         self._wall = wall
@@ -132,8 +133,10 @@ class Feeds(Service[Any]):
             self.outward = Outward(inward=self.settings.inward)
             stack.push_async_callback(self.outward.close)
             self._session = await stack.enter_async_context(aiohttp.ClientSession())
-            address = await stack.enter_async_context(self._private())
-            self.lookup = Lookup(settings.managers, pool=settings.pool)
+            address = await stack.enter_async_context(self.private())
+            self.lookup = Lookup(
+                settings.managers, pool=settings.pool, credentials=self._credentials
+            )
             self.owner = Owner(
                 settings.managers,
                 pool=settings.pool,
@@ -141,6 +144,7 @@ class Feeds(Service[Any]):
                 hand_off=self.states,
                 lookup=self.lookup,
                 watchdog=self._watchdog,
+                credentials=self._credentials,
             )
             await stack.enter_async_context(self.owner)  # it makes the pool, if it is the first
             await stack.enter_async_context(self.lookup)
@@ -154,14 +158,15 @@ class Feeds(Service[Any]):
                 await asyncio.gather(*tasks, return_exceptions=True)
 
     @asynccontextmanager
-    async def _private(self) -> AsyncIterator[str]:
+    async def private(self) -> AsyncIterator[str]:
         """Where the other processes of the service reach this one."""
         runner = web.AppRunner(ServiceDoor(self).app, access_log=None, handle_signals=False)
         await runner.setup()
         host, _, port = self.settings.members.rpartition(":")
         try:
-            await web.TCPSite(runner, host.strip("[]"), int(port)).start()
-            yield f"http://{host}:{runner.addresses[0][1]}"
+            tls = self._credentials.for_listening()
+            await web.TCPSite(runner, host.strip("[]"), int(port), ssl_context=tls).start()
+            yield f"{self._credentials.scheme}://{host}:{runner.addresses[0][1]}"
         finally:
             await runner.cleanup()
 
@@ -188,6 +193,7 @@ class Feeds(Service[Any]):
                     data=await asked.request.read(),
                     headers=headers,
                     timeout=aiohttp.ClientTimeout(total=ANSWER_SECONDS),
+                    ssl=self._credentials.to(address) or True,
                 ) as response,
             ):
                 kept = {

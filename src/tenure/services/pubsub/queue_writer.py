@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from tenure import Credentials
 from tenure.services.pubsub.targets import ASK_SECONDS, TopicEvent
 from tenure.services.queues.client import QueuesClient
 
@@ -13,8 +14,10 @@ _encode = msgspec.json.Encoder().encode
 class HttpQueueWriter(QueuesClient):
     """See `QueueWriter`. `pool` is that of the topics, in which queues watch them."""
 
-    def __init__(self, urls: Sequence[str], pool: str) -> None:
-        super().__init__(urls, deadline=ASK_SECONDS)
+    def __init__(
+        self, urls: Sequence[str], pool: str, credentials: Credentials | None = None
+    ) -> None:
+        super().__init__(urls, deadline=ASK_SECONDS, credentials=credentials)
         self._pool = pool
 
     def owner_of(self, queue: str) -> str:

@@ -2,11 +2,13 @@
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from typing import Any, ClassVar
 from uuid import uuid4
 
 import msgspec
 
+from tenure import Credentials
 from tenure.errors import ServiceRefusal
 from tenure.services.client import ID_HEADER
 from tenure.services.limits import ServiceLimit
@@ -69,6 +71,7 @@ class PubSub(Service[Topic]):
     name: ClassVar[str] = "pubsub"
     port: ClassVar[int] = 8102
     limits: ClassVar[tuple[ServiceLimit, ...]] = LIMITS
+    takes: ClassVar[frozenset[str]] = frozenset({"store", "queues", "queues_token", "inward"})
 
     def __init__(
         self,
@@ -83,15 +86,23 @@ class PubSub(Service[Topic]):
         """See `Service`."""
         return bound_topic(self.fan_out, RememberedTopics())
 
+    def _queue_writer(self) -> HttpQueueWriter:
+        settings = self.settings
+        if settings.queues_token is None:
+            return HttpQueueWriter(settings.queues, settings.pool)
+        own = Credentials.from_environment()
+        shown = replace(own, token=None, token_file=settings.queues_token)
+        return HttpQueueWriter(settings.queues, settings.pool, shown)
+
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """See `Service`."""
         async with AsyncExitStack() as stack:
             outward = Outward(inward=self.settings.inward)
             stack.push_async_callback(outward.close)
-            urls, queues = self.settings.queues, None
-            if urls:
-                queues = await stack.enter_async_context(HttpQueueWriter(urls, self.settings.pool))
+            queues = None
+            if self.settings.queues:
+                queues = await stack.enter_async_context(self._queue_writer())
             self.targets = self.fan_out.targets = MessageTargets(queues, outward)
             await stack.enter_async_context(self.entities)
             stack.push_async_callback(self.fan_out.close)

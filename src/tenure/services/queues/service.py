@@ -75,7 +75,7 @@ class Queues(Service[Queue]):
     port: ClassVar[int] = 8103
     entity = Queue
     limits: ClassVar[tuple[ServiceLimit, ...]] = (*LIMITS, WAIT_SECONDS)
-    watches: ClassVar[bool] = True
+    takes: ClassVar[frozenset[str]] = frozenset({"store", "watch"})
 
     def __init__(self, settings: ServiceSettings, **of_entities: Any) -> None:  # noqa: ANN401
         self.pools = WatchedPools(settings.managers, settings.watch, self._look_for_losses)

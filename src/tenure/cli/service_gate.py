@@ -1,0 +1,41 @@
+"""Who may ask a service of `tenure serve`: whoever shows a token for its pool, where it asks for
+tokens; and nobody by way of a page in somebody's browser.
+"""
+
+from aiohttp import hdrs, web
+
+from tenure.errors import ServiceRefusal
+from tenure.manager.access.gate import READS
+from tenure.manager.access.pages import OwnNames
+from tenure.manager.access.tokens import TokenFile
+from tenure.manager.http_errors import HttpRefusal
+
+
+class ServiceGate:
+    """See `RequestCheck`."""
+
+    def __init__(self, pool: str, names: OwnNames, tokens: TokenFile | None) -> None:
+        self._pool = pool
+        self._names = names
+        self._tokens = tokens
+
+    def __call__(self, request: web.Request) -> None:
+        """Raise ServiceRefusal for who may not ask this."""
+        try:
+            self._names.check(request.headers, asks_tokens=self._tokens is not None)
+        except HttpRefusal as error:
+            raise ServiceRefusal(error.status, "page", str(error)) from None
+        if self._tokens is None:
+            return
+        permit = self._tokens.shown(request.headers.get(hdrs.AUTHORIZATION, ""))
+        if permit is None:
+            raise ServiceRefusal(
+                401,
+                "token",
+                "this service wants a token that counts: send Authorization: Bearer TOKEN, which "
+                f"`tenure token new lookup --pool {self._pool}` makes",
+            )
+        may_read = request.method in READS and permit.may_read(self._pool)
+        if not (may_read or permit.may_use(self._pool)):
+            detail = f"the {permit} does not allow {request.method} in {self._pool!r}"
+            raise ServiceRefusal(403, "role", detail)
