@@ -50,6 +50,12 @@ def test_every_promise_of_caches_is_kept_over_owners(seed: int) -> None:
     assert outcome.workload["fetched"] > 0
 
 
+def test_two_revocations_may_end_with_one_range() -> None:
+    """Telling of the first made the owner revoke again, which ended the second meanwhile."""
+    outcome = run_caches(VolumeTrial(owners=True, seed=920_039, hours=0.7))
+    assert outcome.violation is None, (outcome.violation, *outcome.story)
+
+
 def test_every_other_world_of_caches_has_owners() -> None:
     assert [VolumeTrial(seed=seed).has_owners for seed in range(4)] == [False, True, False, True]
     names = FAULTS.kinds

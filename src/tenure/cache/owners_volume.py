@@ -205,6 +205,8 @@ class OwnersVolume:
         self._end_reads()
 
     def _end_reads(self) -> None:
-        for revocation in [number for number, left in self._revoked.items() if not left]:
+        ended = [revocation for revocation, left in self._revoked.items() if not left]
+        for revocation in ended:  # all before the first is told: telling may come back here
             del self._revoked[revocation]
+        for revocation in ended:
             self._shell.driver.post(ReadsEnded(revocation))

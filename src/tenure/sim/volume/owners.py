@@ -201,9 +201,11 @@ class VolumeOwner(OwnerProcess, AnyServer):
                 self._carried.add(handing.range, handing.number, drained.known)
                 writes = encode_known(drained.known)
             self.site.states.send_last(self, handing, writes)
-        for revocation, ranges in list(self._revoked.items()):
+        for ranges in self._revoked.values():
             if drained.range in ranges:
                 ranges.remove(drained.range)
-            if not ranges:
-                del self._revoked[revocation]
-                self.post(owner_events.ReadsEnded(revocation))
+        ended = [revocation for revocation, left in self._revoked.items() if not left]
+        for revocation in ended:  # all before the first is told: telling may come back here
+            del self._revoked[revocation]
+        for revocation in ended:
+            self.post(owner_events.ReadsEnded(revocation))
