@@ -1,12 +1,13 @@
 """Running one seed to its end, and what came of it."""
 
+import traceback
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
 from tenure.base.instants import SECOND_NS
-from tenure.errors import JournalDamaged
 from tenure.sim.kernel.checkers import Violation
 from tenure.sim.kernel.cores import Progress
 from tenure.sim.kernel.world import World
@@ -40,8 +41,9 @@ def outcome_of(seed: int, world: World, tell: Progress) -> Outcome:
         world.run(tell)
     except Violation as error:
         violation = str(error)
-    except (AssertionError, JournalDamaged) as error:
-        violation = f"invariant: {error!r}"
+    except Exception as error:  # noqa: BLE001 -- a machine that raises is found like any other fault
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        violation = f"invariant: {error!r} in {where.name}, {Path(where.filename).name}"
     return Outcome(
         seed=seed,
         simulated_ns=world.now,

@@ -7,6 +7,8 @@ import pytest
 from tenure.base.instants import Instant
 from tenure.base.machine import Output
 from tenure.sim.kernel.checkers import Violation
+from tenure.sim.kernel.cores import no_progress
+from tenure.sim.kernel.run import outcome_of
 from tenure.sim.kernel.world import AnyTrial
 from tests.unit.sim.kernel.toy import NAMES, Gone, Got, Ping, Pinger, Ponger, Send, ToyWorld
 
@@ -48,6 +50,18 @@ def test_a_machine_that_is_never_content_is_a_violation(monkeypatch: pytest.Monk
     monkeypatch.setattr(Ponger, "advance", lambda _, now: Output([], now))
     with pytest.raises(AssertionError, match="wants to be woken at once, for ever"):
         ran(5, ())
+
+
+def test_what_a_machine_raises_is_a_violation_of_its_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forgetful(_: Ponger, now: Instant) -> Output[Send]:
+        raise KeyError(now)
+
+    monkeypatch.setattr(Ponger, "advance", forgetful)
+    outcome = outcome_of(6, ToyWorld(AnyTrial(seed=6, hours=0.01, faults=())), no_progress)
+    assert outcome.seed == 6
+    assert outcome.violation is not None
+    assert outcome.violation.startswith("invariant: KeyError(")
+    assert outcome.violation.endswith(" in forgetful, test_kernel.py")
 
 
 def test_a_broken_promise_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
