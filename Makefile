@@ -5,6 +5,7 @@ PYTHON ?=
 PYTHONS ?=
 WORKERS ?= auto
 ARGS ?=
+VERSION ?=
 
 BIN := .venv/bin
 READY := .venv/ready
@@ -13,10 +14,10 @@ READY := .venv/ready
 BUSY_WORKERS = $(or $(filter-out auto,$(WORKERS)),$$(( $$(getconf _NPROCESSORS_ONLN) * 3 / 2 )))
 FAILOVER := tests/integration/failover
 SIMULATION := tests/simulation
-CODE := src tests benchmarks $(if $(wildcard examples/*.py examples/*/*.py),examples)
+CODE := src tests benchmarks tools $(if $(wildcard examples/*.py examples/*/*.py),examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-simulation test-failover outages test-others lint types format canaries hunt exhaustive same-answers bench bench-quick clean
+.PHONY: help setup demo test test-simulation test-failover outages test-others lint types format canaries hunt exhaustive same-answers bench bench-quick docs pictures clean
 
 help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
@@ -80,6 +81,12 @@ bench-quick: $(READY)  ## measure beside the peers, and write benchmarks/RESULTS
 	@.ci/peers || echo "bench-quick: without all peers"
 	@$(BIN)/python -m benchmarks --quick results $(ARGS)
 
+docs: $(READY)  ## build the site of the documents into build/site (VERSION=0.1.0 for a release)
+	@VERSION="$(VERSION)" tools/docs
+
+pictures: $(READY)  ## draw the pictures of the documents again: the demo's screen, and the diagrams
+	@$(BIN)/python -m tools.site.pictures docs/pictures --demo
+
 clean:  ## remove .venv and everything the tools left
-	@rm -rf .venv .venv-others .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
+	@rm -rf .venv .venv-others .venv-docs .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -36,7 +36,7 @@ HEAVY = {
 }
 
 # For developing it and for measuring it; not used by the library itself.
-TOOLS = {"dev", "peers"}
+TOOLS = {"dev", "docs", "peers"}
 
 
 IMPORTED_AS = {"cassandra_driver": "cassandra"}
