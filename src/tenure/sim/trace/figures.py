@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from tenure.sim.trace.algorithms import Algorithm, Delayed, ObjectLease, Poll, VolumeLease
-from tenure.sim.trace.replay import busiest, replay
+from tenure.sim.trace.replay import busiest, replay, without_needless_writes
 from tenure.sim.trace.tally import Tally
 from tenure.sim.trace.workload import Trace
 
@@ -222,7 +222,8 @@ class _Worker:
     @classmethod
     def cost(cls, run: Run) -> Cost:
         if run.workload != cls.workload:
-            cls.workload, cls.trace = run.workload, cls.draw(run.workload)
+            cls.workload = run.workload
+            cls.trace = without_needless_writes(cls.draw(run.workload))
         return cost_of(cls.trace, run)
 
 

@@ -26,7 +26,7 @@ class Tally:
     def say(self, now: float, volume: int, messages: int) -> None:
         """A server sends or receives messages."""
         self.messages[volume] += messages
-        if volume == self.watched:
+        if messages and volume == self.watched:
             self.load[int(now)] += messages
 
     @property

@@ -2,11 +2,12 @@
 
 from array import array
 from math import inf
+from random import Random
 
 import pytest
 
 from tenure.sim.trace.algorithms import Algorithm, Delayed, ObjectLease, Poll, VolumeLease
-from tenure.sim.trace.replay import Make, replay
+from tenure.sim.trace.replay import Make, replay, without_needless_writes
 from tenure.sim.trace.tally import RECORD_BYTES, Tally
 from tenure.sim.trace.workload import Trace
 
@@ -171,3 +172,27 @@ def test_loads_are_counted_by_the_second_of_the_watched_server_only() -> None:
         tally.say(at, volume, count)
     assert tally.periods() == [(2, 2), (6, 1)]
     assert tally.all_messages == 58
+
+
+EVERY: dict[str, Make] = {
+    "each read": lambda t, c: Poll(t, c, 0),
+    "poll": lambda t, c: Poll(t, c, 30),
+    "callback": lambda t, c: ObjectLease(t, c, inf),
+    "lease": lambda t, c: ObjectLease(t, c, 30),
+    "volume": lambda t, c: VolumeLease(t, c, 10, 60),
+    "delayed": lambda t, c: Delayed(t, c, 10, 60, 40),
+    "best effort": lambda t, c: Delayed(t, c, 10, 60, best_effort=True, one_by_one=True),
+}
+
+
+@pytest.mark.parametrize("make", EVERY.values(), ids=list(EVERY))
+def test_writes_before_the_next_read_of_their_file_cost_nothing(make: Make) -> None:
+    """So the trace without them, which is much shorter where writes are many, costs the same."""
+    dice = Random(5)
+    reads = sorted((dice.random() * 2000, dice.randrange(3), dice.randrange(2)) for _ in range(400))
+    writes = sorted((dice.random() * 2000, dice.randrange(2)) for _ in range(600))
+    trace = trace_of(reads, writes)
+    less = without_needless_writes(trace)
+    assert len(less.write_at) < 0.6 * len(trace.write_at)
+    assert less.ends_at == trace.ends_at
+    assert vars(replay(less, make, watched=0)) == vars(replay(trace, make, watched=0))
