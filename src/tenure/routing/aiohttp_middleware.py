@@ -16,6 +16,7 @@ from aiohttp.client_exceptions import ClientConnectorError, ConnectionTimeoutErr
 from aiohttp.payload import BytesPayload, IOBasePayload, Payload
 from yarl import URL
 
+from tenure.routing.attempt_limit import AttemptLimit
 from tenure.routing.finder import Finder
 from tenure.routing.outstanding import MOST_OUTSTANDING
 from tenure.routing.router import Router
@@ -81,11 +82,11 @@ class AiohttpRoute:
             if address is None:
                 return await self._asked(wanted, request, handler)
             # Nearly all are answered at once, and pay for no more than this.
-            deadline = asyncio.get_running_loop().time() + router.limit
-            came = await self._sent(wanted, address, deadline, request, handler)
+            limit = router.limit_of_first(wanted, address)
+            came = await self._sent(wanted, address, limit, request, handler)
             if not isinstance(came, Attempted):
                 return came
-            return await self._asked(wanted, request, handler, deadline, (address, came))
+            return await self._asked(wanted, request, handler, limit.deadline, (address, came))
         finally:
             request.url = url
 
@@ -98,7 +99,8 @@ class AiohttpRoute:
         first: tuple[str, Attempted] | None = None,
     ) -> ClientResponse:
         async def attempt(address: str, deadline: float) -> ClientResponse | Attempted:
-            return await self._sent(wanted, address, deadline, request, handler)
+            limit = self._router.limit_of(wanted, address, deadline)
+            return await self._sent(wanted, address, limit, request, handler)
 
         def has_body(came: Attempted) -> bool:
             return isinstance(came, Unsent) or not is_spent(request.body)
@@ -109,13 +111,12 @@ class AiohttpRoute:
         self,
         wanted: Wanted,
         address: str,
-        deadline: float,
+        limit: AttemptLimit,
         request: ClientRequest,
         handler: Handler,
     ) -> ClientResponse | Attempted:
         """Send it once: the answer, or what came of it."""
-        router = self._router
-        origin = router.origin(address)
+        origin = self._router.origin(address)
         request.url = URL.build(
             scheme=origin.scheme,
             authority=origin.authority,
@@ -123,7 +124,6 @@ class AiohttpRoute:
             query_string=request.url.raw_query_string,
             encoded=True,
         )
-        limit = router.limit_of(wanted, address, deadline)
         came: Attempted | None
         try:
             with limit:

@@ -7,6 +7,7 @@ of its own: one timer of the loop looks at all that take long.
 """
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
@@ -59,6 +60,7 @@ class Lookout:
 class AttemptLimit:
     """`with`, around one attempt in a task: ends it by TimeoutError. Raises Overloaded."""
 
+    _began: float
     _timer: asyncio.TimerHandle | None = None
     _watch: Watching | None = None
     _task: "asyncio.Task[Any] | None" = None
@@ -66,12 +68,20 @@ class AttemptLimit:
     _has_ended_it = False
 
     def __init__(
-        self, lookout: Lookout, wanted: Wanted, address: str, deadline: float | None
+        self,
+        lookout: Lookout,
+        wanted: Wanted,
+        address: str,
+        deadline: float | None,
+        seconds: Callable[[], float] | None = None,
     ) -> None:
         self._lookout = lookout
         self._wanted = wanted
         self._address = address
         self._deadline = deadline
+        self._seconds = seconds
+        """Where there is no deadline yet: for how long from when it begins, asked once it matters.
+        """
 
     def __enter__(self) -> Self:
         lookout = self._lookout
@@ -81,6 +91,7 @@ class AttemptLimit:
         lookout.outstanding.begin(self._address)
         self._task, self._cancelling = task, task.cancelling()
         now, deadline = loop.time(), self._deadline
+        self._began = now
         if deadline is not None and deadline < now + LOOKS_AFTER_SECONDS:
             self._timer = loop.call_at(deadline, self._end_it)
         else:
@@ -108,18 +119,26 @@ class AttemptLimit:
             if is_ours and isinstance(error, asyncio.CancelledError):
                 raise TimeoutError from error
 
+    @property
+    def deadline(self) -> float | None:
+        """When it is to be over, on the clock of the loop."""
+        if self._deadline is None and self._seconds is not None:
+            self._deadline = self._began + self._seconds()
+        return self._deadline
+
     def ended_it(self) -> InDoubt | None:
         """What came of the attempt where this has ended it; None where it did not."""
         if not self._has_ended_it:
             return None
-        is_late = self._deadline is not None and self._lookout.loop.time() >= self._deadline
+        deadline = self.deadline
+        is_late = deadline is not None and self._lookout.loop.time() >= deadline
         why = "the deadline has come" if is_late else "the key is elsewhere by now"
         return InDoubt(f"it had not answered when it was given up, because {why}")
 
     def watch_key(self) -> None:
         """It takes long: end it at the deadline, or when its key is elsewhere."""
-        if self._deadline is not None:
-            self._timer = self._lookout.loop.call_at(self._deadline, self._end_it)
+        if self.deadline is not None:
+            self._timer = self._lookout.loop.call_at(self.deadline, self._end_it)
         if self._wanted.is_repeatable:
             self._watch = self._lookout.lookup.watch(self._wanted.key, self._on_change)
             self._end_it_if_moved()

@@ -53,6 +53,7 @@ class Router:
         self.lookup = lookup
         self.templates = Templates(key)
         self._deadline = None if deadline is None else checked_seconds("deadline", deadline)
+        self._seconds = None if self._deadline is not None else self._by_hold
         self.outstanding = Outstanding(outstanding)
         self.only = None if origin is None else parse(origin, "origin")
         """The origin for which requests are routed; None for all."""
@@ -62,11 +63,22 @@ class Router:
 
     def limit_of(self, wanted: Wanted, address: str, deadline: float | None) -> AttemptLimit:
         """For one attempt in the running event loop."""
+        return AttemptLimit(self._lookout_here(), wanted, address, deadline)
+
+    def limit_of_first(self, wanted: Wanted, address: str) -> AttemptLimit:
+        """For the first attempt, with which a request's time begins. What the hold is takes a dozen
+        calls to find out, and most requests are answered before it matters.
+        """
+        lookout, given = self._lookout_here(), self._deadline
+        deadline = None if given is None else lookout.loop.time() + given
+        return AttemptLimit(lookout, wanted, address, deadline, self._seconds)
+
+    def _lookout_here(self) -> Lookout:
         loop = asyncio.get_running_loop()
         lookout = self._lookout
         if lookout is None or lookout.loop is not loop:
             lookout = self._lookout = Lookout(loop, self.lookup, self.outstanding)
-        return AttemptLimit(lookout, wanted, address, deadline)
+        return lookout
 
     def routes(self, scheme: str, host: str | None, port: int | None) -> bool:
         """Whether a request that is addressed so is to go to an owner."""
@@ -138,8 +150,10 @@ class Router:
     @property
     def limit(self) -> float:
         """For how many seconds a request is tried."""
-        given = self._deadline
-        return HOLDS_IN_A_DEADLINE * self.lookup.hold if given is None else given
+        return self._by_hold() if self._deadline is None else self._deadline
+
+    def _by_hold(self) -> float:
+        return HOLDS_IN_A_DEADLINE * self.lookup.hold
 
     def origin(self, address: str) -> Origin:
         """The parts of an owner's address. Raises UsageError if it is not a URL."""
