@@ -7,8 +7,8 @@ import pytest
 
 from tenure.errors import ServiceRefusal
 from tenure.services.queues.client import QueuesClient
-from tenure.services.queues.entries import ENTRIES
-from tenure.services.queues.queue import IDS, TAKEN_OVER, WINDOW
+from tenure.services.queues.entries import ENTRIES, SourcePlace
+from tenure.services.queues.queue import IDS, SOURCES, TAKEN_OVER, WINDOW
 from tenure.testing.clock import come_to_rest
 from tests.unit.services.stage import Replied, ServiceStage, on_service_stage
 
@@ -282,3 +282,59 @@ async def test_readers_and_writers_through_two_processes() -> None:
             with pytest.raises(ServiceRefusal) as refused:
                 await reader.next(wait=0)
             assert refused.value.error == "taken_over"
+
+
+def place(number: int, epoch: str = "7.1.a", source: str = "pubsub/news") -> dict[str, object]:
+    return {"source": source, "epoch": epoch, "number": number}
+
+
+async def test_a_late_message_of_a_source_is_not_put_into_a_new_life_of_the_queue() -> None:
+    """A former owner of a topic, or an attempt that was given up, arrives when the queue has begun
+    anew and knows no id: what the present owner has put in meanwhile is later.
+    """
+    async with on_service_stage("queues") as stage:
+        await begun(stage)
+        for number in (1, 2):
+            assert (await enqueue(stage, number, place=place(number))).status == 201
+        await stage.ask("DELETE", "/queues/q")
+        reader = await begun(stage)
+        third = await enqueue(stage, 3, place=place(3))
+        late = await enqueue(stage, 2, place=place(2))
+        assert (late.status, late.body) == (200, {**third.body, "is_repeat": True})
+        assert (await enqueue(stage, 1, place=place(1, source="pubsub/other"))).status == 201
+        assert messages(await drain(stage, reader=reader)) == [3, 1]
+
+
+async def test_a_message_of_an_earlier_epoch_is_refused() -> None:
+    async with on_service_stage("queues") as stage:
+        reader = await begun(stage)
+        await enqueue(stage, "old", place=place(8))
+        for epoch in ("7.2.a", "8.1.a", "2.1.b", "2.2.b"):  # the last of another journal
+            assert (await enqueue(stage, epoch, place=place(1, epoch))).status == 201
+        for epoch in ("7.1.a", "7.2.a", "8.1.a", "9.9.a", "2.1.b"):
+            refused = await enqueue(stage, "late", place=place(9, epoch))
+            assert (refused.status, refused.body["error"]) == (409, "late"), epoch
+        found = messages(await drain(stage, reader=reader))
+        assert found == ["old", "7.2.a", "8.1.a", "2.1.b", "2.2.b"]
+
+
+async def test_a_queue_knows_the_last_sources_and_no_more() -> None:
+    async with on_service_stage("queues") as stage:
+        await begun(stage)
+        queue = stage.service.entities["q"]
+        for number in range(SOURCES.most + 1):
+            await queue.enqueue(b"1", "", SourcePlace(str(number), "7.1.a", 5))
+            await asyncio.sleep(0)
+        assert (await queue.enqueue(b"1", "", SourcePlace("1", "7.1.a", 4))).is_repeat
+        assert not (await queue.enqueue(b"1", "", SourcePlace("0", "7.1.a", 4))).is_repeat
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [place(0), place(1, "seven"), place(1, source=""), {"source": "x"}, {**place(1), "more": 1}, 7],
+)
+async def test_a_place_of_the_wrong_shape_is_refused(wrong: object) -> None:
+    async with on_service_stage("queues") as stage:
+        await begun(stage)
+        refused = await enqueue(stage, "x", place=wrong)
+        assert (refused.status, refused.body["error"]) == (422, "shape")

@@ -1,12 +1,9 @@
 """A document: named sections, and a version that each update raises.
 
-A version is the lease number first, then a count, then the journal that numbers leases. It
-survives moves, because it is state. After a loss the next owner has a higher lease number, so no
-version comes again for other contents. The count is one of the whole process, so that within a
-lease it does not begin again even where a document was deleted, forgotten and made anew.
+A version survives moves, because it is state. After a loss no version comes again for other
+contents: see `lives`.
 """
 
-from itertools import count
 from typing import TypeAlias
 
 import msgspec
@@ -15,6 +12,7 @@ from tenure import reading
 from tenure.errors import ServiceRefusal
 from tenure.services.expiring import Expiring, ExpiringEntity
 from tenure.services.limits import TOO_LARGE, TOO_MANY, ServiceLimit
+from tenure.services.lives import new_name
 
 SECTIONS = ServiceLimit(
     "sections", 256, TOO_MANY, "a document is read and kept as a whole: more belong under more keys"
@@ -34,7 +32,6 @@ ABSENT: Version = ""
 """The version of what is not there."""
 ANY: Version = "*"
 """Any version of what is there."""
-_updates = count(1)
 
 
 class DocumentState(Expiring):
@@ -124,8 +121,7 @@ class Document(ExpiringEntity[DocumentState]):
         state = self.state
         is_new = not state.version
         state.sections = sections
-        lease = self.lease
-        state.version = f"{lease.number}.{next(_updates)}.{lease.journal:x}"
+        state.version = new_name(self.lease)
         if is_new or ttl:
             self._refresh(ttl or self.usual_ttl)
         return DocumentWritten(state.version, state.expires, is_new)

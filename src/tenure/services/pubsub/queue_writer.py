@@ -7,8 +7,14 @@ import msgspec
 from tenure import Credentials
 from tenure.services.pubsub.targets import ASK_SECONDS, TopicEvent
 from tenure.services.queues.client import QueuesClient
+from tenure.services.queues.entries import SourcePlace
 
 _encode = msgspec.json.Encoder().encode
+
+
+def place_of(event: TopicEvent, pool: str) -> SourcePlace:
+    """Where an event stands in its topic."""
+    return SourcePlace(f"{pool}/{event.topic}", event.epoch, event.number)
 
 
 class HttpQueueWriter(QueuesClient):
@@ -25,9 +31,10 @@ class HttpQueueWriter(QueuesClient):
         del queue
         return self.url
 
-    async def put(self, queue: str, event: TopicEvent, id: str) -> None:  # noqa: A002  # what it is
+    async def put(self, queue: str, event: TopicEvent) -> None:
         """See `QueueWriter`."""
-        await self.enqueue(queue, msgspec.Raw(_encode(event)), id=id)
+        place = place_of(event, self._pool)
+        await self.enqueue(queue, msgspec.Raw(_encode(event)), place=place)
 
     async def rely(self, queue: str, topic: str) -> None:
         """See `QueueWriter`."""

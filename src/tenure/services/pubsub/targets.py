@@ -41,8 +41,8 @@ class QueueWriter(Protocol):
         """Who has the queue, as far as is known."""
         ...
 
-    async def put(self, queue: str, event: TopicEvent, id: str) -> None:  # noqa: A002  # what it is
-        """Put an event into a queue, once for each id. Raises TenureError where it does not."""
+    async def put(self, queue: str, event: TopicEvent) -> None:
+        """Put an event into a queue, once for each number. Raises TenureError where it does not."""
         ...
 
     async def rely(self, queue: str, topic: str) -> None:
@@ -96,11 +96,10 @@ class MessageTargets:
         return self._outstanding.slot(self._outward.checked(target).authority)
 
     async def _put(self, delivery: Delivery, event: TopicEvent, name: str) -> None:
-        id_ = f"{event.topic} {delivery.epoch} {name}"
         if delivery.target.startswith(QUEUE):
-            queue = delivery.target.removeprefix(QUEUE)
-            await self._queue_writer().put(queue, event, id_)
+            await self._queue_writer().put(delivery.target.removeprefix(QUEUE), event)
             return
+        id_ = f"{event.topic} {delivery.epoch} {name}"
         answer = await self._web().ask(
             "POST",
             delivery.target,

@@ -20,6 +20,7 @@ from typing import ClassVar, Protocol
 import msgspec
 
 from tenure import Alarm, Entity, reading
+from tenure.services.lives import new_name
 from tenure.services.pubsub.topic_state import Delivery, DeliveryOutcome, TopicState
 
 DELIVER, EXPIRE = "deliver", "expire"
@@ -127,7 +128,7 @@ class Topic(Entity[TopicState]):
         return str(self.key)
 
     def _epoch(self) -> str:
-        return f"{self.lease.number}-{self.lease.journal:x}-{round(self.now() * 1000):x}"
+        return new_name(self.lease)
 
     def _early(self) -> set[str]:
         """The subscriptions that have not had their time by this process's own clock, which nobody

@@ -7,7 +7,7 @@ import msgspec
 
 from tenure.errors import ServiceRefusal
 from tenure.services.client import BlockingService, ServiceClient, segment
-from tenure.services.queues.entries import QueueLoss
+from tenure.services.queues.entries import QueueLoss, SourcePlace
 from tenure.services.queues.queue import BEGAN_ANEW, Enqueued, QueueShown
 
 WAIT_SECONDS = 20.0
@@ -67,10 +67,13 @@ class QueuesClient(ServiceClient):
         message: Any,  # noqa: ANN401  # whatever JSON has
         *,
         id: str | None = None,  # noqa: A002  # what it is
+        place: SourcePlace | None = None,
         deadline: float | None = None,
     ) -> Enqueued:
-        """Put a message in: when this returns, its reader gets it, or a loss in its place."""
-        path, body = _path(key) + "/entries", {"message": message}
+        """Put a message in: when this returns, its reader gets it, or a loss in its place. What has
+        a `place` comes in the order of its source, however late an attempt arrives.
+        """
+        path, body = _path(key) + "/entries", {"message": message, "place": place}
         return _enqueued((await self.ask("POST", path, body, id=id, deadline=deadline)).data)
 
     def reader(self, key: str) -> "QueueReader":

@@ -1,8 +1,12 @@
 """What is in a queue: messages, and in their place what says that some were lost."""
 
+from hashlib import blake2b
+from typing import Annotated
+
 import msgspec
 
 from tenure.services.limits import TOO_MANY, ServiceLimit
+from tenure.services.lives import came_before, journal_of
 
 ENTRIES = ServiceLimit(
     "entries", 1000, TOO_MANY, "a reader that is away for long has its oldest entries dropped"
@@ -12,6 +16,9 @@ QUEUE_BYTES = ServiceLimit(
 )
 OF_ENTRY_BYTES = 64
 """What an entry takes beside its message."""
+
+
+FORMER = 4
 
 
 class QueueLoss(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -30,6 +37,52 @@ class QueueLoss(msgspec.Struct, frozen=True, omit_defaults=True):
         for pool, keys in other.pools.items():
             pools[pool] = tuple(dict.fromkeys((*pools.get(pool, ()), *keys)))
         return QueueLoss(self.began or other.began, self.dropped + other.dropped, pools)
+
+
+class SourcePlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where a message stands among those of one source, such as a topic.
+
+    What a source sends may be late: another process may have taken over the source meanwhile, and
+    this queue may have begun anew, and know no id. So the place travels with the message.
+    """
+
+    source: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
+    epoch: Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,20}\.[0-9]{1,20}\.[0-9a-f]{1,32}$")]
+    """As `lives` names them, so that the later of two is known."""
+    number: Annotated[int, msgspec.Meta(ge=1, le=1 << 62)]
+    """Within the epoch; each is above the one before."""
+
+    @property
+    def name(self) -> str:
+        """Of the source, as queues keep it: short."""
+        return blake2b(self.source.encode(), digest_size=9).hexdigest()
+
+
+class SourceReached(msgspec.Struct, frozen=True, array_like=True):
+    """How far a source is in a queue."""
+
+    epoch: str
+    number: int
+    entry: int
+    """The number that its newest message has in the queue."""
+    former: tuple[str, ...] = ()
+    """The last journals that numbered its epochs before: where managers lose their journal, the
+    names of epochs do not say which is the later.
+    """
+
+    def after(self, place: SourcePlace, entry: int) -> "SourceReached":
+        """When this message was put in."""
+        former, journal = self.former, journal_of(self.epoch)
+        if self.entry and journal != journal_of(place.epoch):
+            former = (*former, journal)[-FORMER:]
+        return SourceReached(place.epoch, place.number, entry, former)
+
+    def is_past(self, epoch: str) -> bool:
+        """Whether the source has begun another epoch since."""
+        return came_before(epoch, self.epoch) or journal_of(epoch) in self.former
+
+
+NOTHING_REACHED = SourceReached("0.0.0", 0, 0)
 
 
 class QueueEntry(msgspec.Struct, frozen=True):

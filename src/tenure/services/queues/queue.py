@@ -7,8 +7,7 @@ under the key whose owner has crashed.
 
 import asyncio
 from contextlib import suppress
-from itertools import count
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias, TypeVar
 
 import msgspec
 
@@ -16,12 +15,16 @@ from tenure import Socket, reading
 from tenure.errors import ServiceRefusal
 from tenure.services.expiring import Expiring, ExpiringEntity
 from tenure.services.limits import TOO_LARGE, TOO_MANY, ServiceLimit
+from tenure.services.lives import new_name
 from tenure.services.queues.entries import (
     ENTRIES,
+    NOTHING_REACHED,
     QUEUE_BYTES,
     EntryShown,
     QueueEntry,
     QueueLoss,
+    SourcePlace,
+    SourceReached,
     with_room,
 )
 from tenure.services.queues.watched_pools import Watched, WatchedPools
@@ -35,17 +38,20 @@ WATCHED_KEYS = ServiceLimit(
 IDS = ServiceLimit(
     "ids", 1000, TOO_MANY, "a repeat of one of the last so many messages is known; none is refused"
 )
-LIMITS = (ENTRIES, QUEUE_BYTES, MESSAGE_BYTES, WATCHED_KEYS, IDS)
+SOURCES = ServiceLimit(
+    "sources", 256, TOO_MANY, "of the last so many it is known how far they are; none is refused"
+)
+LIMITS = (ENTRIES, QUEUE_BYTES, MESSAGE_BYTES, WATCHED_KEYS, IDS, SOURCES)
 WINDOW = 64
 WINDOW_BYTES = 96 * 1024
 """What is sent to a socket before it acknowledges: less than may be on its way to one."""
 TAKEN_OVER = 4409
 """The code with which the socket of a former reader is closed."""
+T = TypeVar("T")
 Reader: TypeAlias = str
 """A number in a life of the queue, as text: the newest has the highest."""
 BEGAN_ANEW = "began_anew"
 """The refusal of who reads from an earlier life of the queue."""
-_lives = count(1)
 
 
 class QueueState(Expiring):
@@ -65,6 +71,8 @@ class QueueState(Expiring):
     ids: dict[str, int] = msgspec.field(default_factory=dict)
     """The numbers of messages by their ids, the oldest first."""
     watched: Watched = msgspec.field(default_factory=dict)
+    sources: dict[str, SourceReached] = msgspec.field(default_factory=dict)
+    """Which were heard, the one that has been silent for longest first."""
 
 
 class QueueShown(msgspec.Struct):
@@ -163,8 +171,7 @@ class Queue(ExpiringEntity[QueueState]):
         if self.state.life:
             return False
         state = self.state = QueueState()
-        lease = self.lease
-        state.life = f"{lease.number}.{next(_lives)}.{lease.journal:x}"
+        state.life = new_name(self.lease)
         self._refresh(self.usual_ttl)
         self._append(loss=QueueLoss(began=True))
         return True
@@ -177,21 +184,47 @@ class Queue(ExpiringEntity[QueueState]):
 
     # --- messages ---
 
-    async def enqueue(self, message: bytes, id: str) -> Enqueued:  # noqa: A002  # what it is
-        """Put a message at the end, unless one of this id is known already. Raises ServiceRefusal
-        where there is no queue.
+    async def enqueue(
+        self,
+        message: bytes,
+        id: str,  # noqa: A002  # what it is
+        place: SourcePlace | None = None,
+    ) -> Enqueued:
+        """Put a message at the end, unless it is known already by its id, or by its place where it
+        has one. Raises ServiceRefusal where there is no queue, and for a message that its source
+        has sent before it began another epoch.
         """
         self._check_there()
-        known = self.state.ids.get(id)
+        known = self.state.ids.get(id) if place is None else self._reached(place)
         if known is not None:
             return Enqueued(known, is_repeat=True)
         MESSAGE_BYTES.check(len(message))
         number = self._append(message)
-        ids = self.state.ids
-        ids[id] = number
-        while len(ids) > IDS.most:
-            del ids[next(iter(ids))]
+        if place is None:
+            _keep_last(self.state.ids, id, number, IDS)
+        else:
+            reached = self._source(place).after(place, number)
+            _keep_last(self.state.sources, place.name, reached, SOURCES)
         return Enqueued(number)
+
+    def _source(self, place: SourcePlace) -> SourceReached:
+        return self.state.sources.get(place.name, NOTHING_REACHED)
+
+    def _reached(self, place: SourcePlace) -> int | None:
+        """The newest entry of this source, where the message is in the queue already, or was in an
+        earlier life of it: a source goes on only when a message was taken. So an attempt that
+        arrives late, perhaps of a former owner of the source, puts nothing out of order.
+        """
+        there = self._source(place)
+        if there.is_past(place.epoch):
+            raise ServiceRefusal(
+                409,
+                "late",
+                f"{place.source!r:.100} is at epoch {there.epoch}, and this message is of the "
+                f"epoch {place.epoch}, which has ended: its reader was told of the loss",
+            )
+        is_known = place.epoch == there.epoch and place.number <= there.number
+        return there.entry if is_known else None
 
     def _append(self, message: bytes = b"", loss: QueueLoss | None = None) -> int:
         state = self.state
@@ -337,6 +370,14 @@ class Queue(ExpiringEntity[QueueState]):
             if each.number > state.delivered:
                 socket.send(msgspec.json.encode(EntryShown.of(each)).decode())
                 state.delivered = each.number
+
+
+def _keep_last(kept: dict[str, T], name: str, what: T, most: ServiceLimit) -> None:
+    """Keep it as the newest, and drop the oldest where there are too many."""
+    kept.pop(name, None)
+    kept[name] = what
+    while len(kept) > most.most:
+        del kept[next(iter(kept))]
 
 
 def _taken_over() -> ServiceRefusal:

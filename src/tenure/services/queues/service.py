@@ -13,7 +13,7 @@ from tenure.errors import ServiceRefusal
 from tenure.services.client import ID_HEADER
 from tenure.services.limits import ID_BYTES, TOO_LARGE, ServiceLimit
 from tenure.services.operations import Operation, ServiceAnswer, ServiceRequest, operation
-from tenure.services.queues.entries import ENTRIES, EntryShown
+from tenure.services.queues.entries import ENTRIES, EntryShown, SourcePlace
 from tenure.services.queues.queue import BEGAN_ANEW, LIMITS, Enqueued, Queue, QueueShown
 from tenure.services.queues.watched_pools import WatchedPools
 from tenure.services.service import Service, ServiceSettings, SocketHandler, Ttl
@@ -39,6 +39,8 @@ class MessageBody(msgspec.Struct, forbid_unknown_fields=True):
     message: msgspec.Raw
     id: str = ""
     """Names the message, so that a repeat is not put in again; or the header Idempotency-Key."""
+    place: SourcePlace | None = None
+    """Instead of an id: where it stands among those of its source, which come in this order."""
 
 
 class DrainBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -159,7 +161,7 @@ class Queues(Service[Queue]):
             {200: Enqueued, 201: Enqueued},
             body=MessageBody,
             headers={ID_HEADER: "Names the message, so that a repeat is not put in again"},
-            refusals=(404, 410),
+            refusals=(404, 409, 410),
         )
     )
     async def enqueue(self, asked: ServiceRequest) -> ServiceAnswer:
@@ -167,7 +169,7 @@ class Queues(Service[Queue]):
         body: MessageBody = asked.body
         id_ = body.id or asked.headers.get(ID_HEADER) or uuid4().hex
         ID_BYTES.check(len(id_.encode()))
-        found = await self.entities[asked.key].enqueue(bytes(body.message), id_)
+        found = await self.entities[asked.key].enqueue(bytes(body.message), id_, body.place)
         return ServiceAnswer(200 if found.is_repeat else 201, found)
 
     @operation(

@@ -9,11 +9,11 @@ from tenure.entities.methods import reading
 from tenure.services.documents.document import Document, DocumentWritten
 from tenure.services.pubsub.topic import MessageSettled, Topic
 from tenure.services.pubsub.topic_state import DeliveryOutcome, TopicState
-from tenure.services.queues.entries import QueueLoss
-from tenure.services.queues.queue import Queue, SignedOn
+from tenure.services.queues.entries import QueueLoss, SourcePlace
+from tenure.services.queues.queue import Enqueued, Queue, SignedOn
 
 _report, _sign_on, _put = TopicState.report, Queue.sign_on, Document._put  # noqa: SLF001
-_begin, _queue_begins = Queue._begin_if_new, Queue.on_activate  # noqa: SLF001
+_enqueue, _begin, _queue_begins = Queue.enqueue, Queue._begin_if_new, Queue.on_activate  # noqa: SLF001
 
 
 def nothing(*_: Any, **__: Any) -> None:
@@ -67,6 +67,17 @@ async def without_ids(self: Queue) -> None:
     """Ids are gone where the queue has moved."""
     await _queue_begins(self)
     self.state.ids = {}
+
+
+async def known_by_ids(
+    self: Queue,
+    message: bytes,
+    id: str,  # noqa: A002
+    place: SourcePlace | None = None,
+) -> Enqueued:
+    """A place is an id like any other."""
+    name = id if place is None else f"{place.source} {place.epoch} {place.number}"
+    return await _enqueue(self, message, name)
 
 
 def acknowledged_and_kept(self: Queue, number: int) -> None:

@@ -70,6 +70,12 @@ CANARIES = (
         mix=("queue answer lost", "leaving"),
     ),
     ServicesCanary(
+        "late-put-taken",
+        "what a source sent before what the queue has of it is not put in",
+        ((Queue, "enqueue", breaks.known_by_ids),),
+        mix=("queue late", "crash of an owner"),
+    ),
+    ServicesCanary(
         "acknowledged-and-kept",
         "what was acknowledged is not delivered again",
         ((Queue, "_acknowledge", breaks.acknowledged_and_kept),),

@@ -7,7 +7,10 @@ from tenure.sim.kernel.faults import Fault, FaultTable
 QUEUE_SLOW = Fault("queue slow")
 QUEUE_REFUSES = Fault("queue refuses")
 QUEUE_ANSWER_LOST = Fault("queue answer lost")
+QUEUE_LATE = Fault("queue late")
+"""It takes a message when its sender has given up, and has sent others, or is gone."""
+OF_QUEUES = QUEUE_SLOW, QUEUE_REFUSES, QUEUE_ANSWER_LOST, QUEUE_LATE
 FAULTS = FaultTable(
-    (*OF_PROGRAMS.faults, LINKS_BREAK, LINK_BREAKS, QUEUE_SLOW, QUEUE_REFUSES, QUEUE_ANSWER_LOST),
+    (*OF_PROGRAMS.faults, LINKS_BREAK, LINK_BREAKS, *OF_QUEUES),
     {name: each for name, each in OF_PROGRAMS.aliases.items() if name not in ("all", "none")},
 )

@@ -167,8 +167,10 @@ class ServicesUsers:
         device.signed_on(signed.reader, asked_at)
         if self._random.random() < 0.2 and not self._site.is_quiet:
             await asyncio.sleep(self._random.random() * self._site.term)  # another may take over
+        if not signed.upto:
+            return 0
         asked_at = self._site.now
-        entries = await queue.entries_to(signed.reader, signed.upto) if signed.upto else []
+        entries = await queue.entries_to(signed.reader, signed.upto)
         device.check_served(signed.reader, asked_at)
         if device.session is not session:
             return 0

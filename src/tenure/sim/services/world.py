@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import msgspec
@@ -11,8 +12,9 @@ from tenure.base.instants import SECOND_NS
 from tenure.base.ranges import KeyRange
 from tenure.client.environment import SURROUNDING
 from tenure.entities.entities import Entities
-from tenure.errors import ServiceRefusal
+from tenure.errors import ServiceRefusal, TenureError
 from tenure.services.documents.document import Document
+from tenure.services.pubsub.queue_writer import place_of
 from tenure.services.pubsub.sender import FanOut
 from tenure.services.pubsub.service import bound_topic
 from tenure.services.pubsub.targets import MessageTargets, TopicEvent
@@ -31,6 +33,7 @@ from tenure.sim.services.device import Device
 from tenure.sim.services.faults import (
     FAULTS,
     QUEUE_ANSWER_LOST,
+    QUEUE_LATE,
     QUEUE_REFUSES,
     QUEUE_SLOW,
 )
@@ -67,21 +70,37 @@ class SimQueueWriter:
 
     def __init__(self, process: ServicesProcess) -> None:
         self._process = process
+        self._late: set[asyncio.Future[None]] = set()
 
     def owner_of(self, queue: str) -> str:
         """Each is one of its own."""
         return queue
 
-    async def put(self, queue: str, event: TopicEvent, id: str) -> None:  # noqa: A002
+    async def put(self, queue: str, event: TopicEvent) -> None:
         """Put it in, with what may go wrong over HTTP."""
         faults = self._process.site.faults
+        if faults.strikes(QUEUE_LATE):
+            late = asyncio.ensure_future(self._put_late(queue, event))
+            self._late.add(late)
+            late.add_done_callback(self._late.discard)
+            raise ServiceRefusal(503, "refused", "nobody has answered, and it is on its way")
         if faults.strikes(QUEUE_SLOW):
             await asyncio.sleep(faults.span(0.01, 0.3) / SECOND_NS)
         if faults.strikes(QUEUE_REFUSES):
             raise ServiceRefusal(503, "refused", "it has taken nothing")
-        await self._process.queues[queue].enqueue(msgspec.json.encode(event), id)
+        await self._enqueue(queue, event)
         if faults.strikes(QUEUE_ANSWER_LOST):
             raise ServiceRefusal(503, "refused", "it has taken it, and nobody knows")
+
+    async def _enqueue(self, queue: str, event: TopicEvent) -> None:
+        place = place_of(event, TOPICS)
+        await self._process.queues[queue].enqueue(msgspec.json.encode(event), "", place)
+
+    async def _put_late(self, queue: str, event: TopicEvent) -> None:
+        site = self._process.site
+        await asyncio.sleep(site.faults.span(0.01, 2.0) / SECOND_NS)
+        with suppress(TenureError):
+            await self._enqueue(queue, event)
 
     async def rely(self, queue: str, topic: str) -> None:
         """See `QueueWriter`."""
