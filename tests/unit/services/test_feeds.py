@@ -11,6 +11,7 @@ import feedparser
 import pytest
 from aiohttp import web
 
+from tenure.services import outward
 from tenure.services.feeds import service as module
 from tenure.services.feeds.service import Feeds
 from tests.unit.services.stage import ServiceStage, on_service_stage
@@ -59,6 +60,12 @@ class Origin:
             return web.Response(status=304)
         return web.Response(body=RSS, headers={"ETag": '"v1"', "Last-Modified": "yesterday"})
 
+    async def page(self, request: web.Request) -> web.Response:
+        return web.Response(text="<html><body/></html>", content_type="text/html")
+
+    async def inwards(self, request: web.Request) -> web.Response:
+        return web.Response(status=307, headers={"Location": "http://10.0.0.1/secret"})
+
     async def circle(self, request: web.Request) -> web.Response:
         there = "/b" if request.path == "/a" else "/a"
         return web.Response(status=302, headers={"Location": there})
@@ -76,6 +83,8 @@ async def origin() -> AsyncIterator[Origin]:
     there, app = Origin(), web.Application()
     app.router.add_get("/feed", there.feed)
     app.router.add_get("/endless", there.endless)
+    app.router.add_get("/page", there.page)
+    app.router.add_get("/inwards", there.inwards)
     for path in ("/a", "/b"):
         app.router.add_get(path, there.circle)
     runner = web.AppRunner(app)
@@ -132,7 +141,13 @@ async def test_a_source_is_polled_and_asked_only_for_what_has_changed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "problem"), [("/a", "circle"), ("/endless", "more than"), ("/nowhere", "404")]
+    ("path", "problem"),
+    [
+        ("/a", "circle"),
+        ("/endless", "more than"),
+        ("/nowhere", "404"),
+        ("/page", "neither RSS nor Atom"),
+    ],
 )
 async def test_a_source_that_circles_never_ends_or_is_not_there_fails_and_says_how(
     path: str, problem: str
@@ -148,6 +163,37 @@ async def test_a_source_that_circles_never_ends_or_is_not_there_fails_and_says_h
         gone = await stage.ask("DELETE", f"/feeds/f/sources?url={url}")
         assert gone.status == 204
         assert (await stage.ask("DELETE", f"/feeds/f/sources?url={url}")).status == 404
+
+
+async def test_a_source_that_redirects_inwards_is_not_followed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of all addresses that are not public, only that of the test's own origin is let through."""
+    monkeypatch.setattr(outward, "is_outward", lambda address: address == "127.0.0.1")
+    async with on_service_stage("feeds") as stage, origin() as there:
+        feeds, url = cast("Feeds", stage.service), f"{there.url}/inwards"
+        assert (await stage.ask("PUT", "/feeds/f/sources", {"url": url})).status == 201
+        await until(lambda: feeds.states["f"].sources[url].failures)
+        [shown] = (await stage.ask("GET", "/feeds/f/sources")).body
+        assert shown["problem"] == "http://10.0.0.1/secret leads to an address that is not public"
+
+
+async def test_an_entry_is_made_of_what_is_published_in_another_service(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "of_events.py").write_text(RULES)
+    monkeypatch.syspath_prepend(tmp_path)
+    async with (
+        on_service_stage("feeds", rules="of_events") as feeds,
+        on_service_stage("pubsub", manager=feeds.manager, inward=True) as topics,
+    ):
+        target = {"target": f"{feeds.url}/feeds/friends/events"}
+        assert (await topics.ask("POST", "/topics/Alice/subscriptions", target)).status == 201
+        for number in (1, 2):
+            made = await topics.ask("POST", "/topics/Alice/messages", {"data": {"online": True}})
+            assert (made.status, made.body["number"], made.body["refusing"]) == (200, number, 0)
+        shown = (await read(feeds, "friends"))[1]
+        assert titles(shown) == ["Alice is now online", "Alice is now online"]
 
 
 async def test_whichever_process_has_an_item_takes_it_where_the_owner_does_not_answer() -> None:

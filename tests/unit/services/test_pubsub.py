@@ -1,5 +1,6 @@
 """Pubsub over HTTP: subscribers at URLs, numbers, gaps, time to live, and what bad input gets."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 from aiohttp import web
 
 from tenure.services.outward import Outward
+from tenure.services.pubsub import topic_state
 from tests.unit.manager.serving import serving
 from tests.unit.services.stage import ServiceStage, on_service_stage
 
@@ -101,6 +103,57 @@ async def test_who_refreshes_learns_how_far_the_topic_is_and_who_is_late_when_it
         for method in ("PUT", "DELETE"):
             unknown = await stage.ask(method, f"{path}/{made.body['id']}")
             assert (unknown.status, unknown.body["error"]) == (404, "unknown")
+
+
+async def test_a_subscriber_that_is_gone_is_unsubscribed_after_its_time_to_live_and_counted() -> (
+    None
+):
+    async with on_service_stage("pubsub", inward=True) as stage, hooked() as hook:
+        await stage.ask("POST", "/topics/t/subscriptions", {"target": hook.url})
+        gone = {"target": "http://127.0.0.1:1/gone", "ttl": 2}
+        assert (await stage.ask("POST", "/topics/t/subscriptions", gone)).status == 201
+        made = await stage.ask("POST", "/topics/t/messages", {"data": 1})
+        assert (made.body["subscribers"], made.body["refusing"]) == (2, 1)
+        async with asyncio.timeout(60):
+            while (shown := (await stage.ask("GET", "/topics/t")).body)["subscribers"] == 2:
+                assert shown["expired"] == 0
+                await asyncio.sleep(0.1)
+        assert (shown["subscribers"], shown["refusing"], shown["expired"]) == (1, 0, 1)
+        again = await stage.ask("POST", "/topics/t/messages", {"data": 2})
+        assert (again.body["subscribers"], again.body["refusing"]) == (1, 0)
+        assert hook.data == [1, 2]
+
+
+async def test_a_topic_with_too_many_subscribers_names_the_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(topic_state, "SUBSCRIBERS", topic_state.SUBSCRIBERS._replace(most=2))
+    async with on_service_stage("pubsub", inward=True) as stage:
+        made = [
+            await stage.ask(
+                "POST", "/topics/t/subscriptions", {"target": f"http://127.0.0.1:1/{n}"}
+            )
+            for n in (1, 2, 3, 2)
+        ]
+        assert [each.status for each in made] == [201, 201, 429, 201]
+        assert made[2].body["limit"] == "subscribers"
+
+
+async def test_what_was_refused_for_long_is_told_as_a_gap_before_the_next_message(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(topic_state, "LOG_MESSAGES", topic_state.LOG_MESSAGES._replace(most=3))
+    async with on_service_stage("pubsub", inward=True) as stage, hooked() as hook:
+        await stage.ask("POST", "/topics/t/subscriptions", {"target": hook.url})
+        hook.status = 503
+        for number in range(1, 8):
+            assert (await stage.ask("POST", "/topics/t/messages", {"data": number})).status == 200
+        hook.status = 200
+        async with asyncio.timeout(60):
+            while len(hook.got) < 4:  # noqa: ASYNC110  # what it gets has no event
+                await asyncio.sleep(0.1)
+        assert [each.get("missed") for each in hook.got] == [[1, 4], None, None, None]
+        assert hook.data == [None, 5, 6, 7]
 
 
 BAD: list[tuple[str, object, int, str]] = [

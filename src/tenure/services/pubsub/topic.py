@@ -69,6 +69,8 @@ class TopicFigures(msgspec.Struct, frozen=True):
     refusing: int
     waiting: int
     """Messages that some target has not taken."""
+    expired: int
+    """Subscriptions that nobody has refreshed, and that went within the last hour: 100 at most."""
 
 
 class RememberedTopics:
@@ -242,5 +244,10 @@ class Topic(Entity[TopicState]):
         state = self.state
         refusing = sum(1 for it in state.subscriptions.values() if it.refusals)
         return TopicFigures(
-            state.epoch, state.number, len(state.subscriptions), refusing, len(state.log)
+            state.epoch,
+            state.number,
+            len(state.subscriptions),
+            refusing,
+            len(state.log),
+            len(state.gone),
         )
