@@ -14,6 +14,7 @@ from tenure.cli.columns_output import parsed, parsed_path, raw, shown_name, tell
 from tenure.cli.columns_stores import Driver, opened, path_of_url, reached, table_named, target
 from tenure.cli.output import EXAMPLE, say, show
 from tenure.cli.ring import add_commands
+from tenure.cli.ring_upkeep import add_upkeep_commands
 from tenure.columns.backends.contract import Backend
 from tenure.columns.backends.embedded import EmbeddedBackend, in_steps
 from tenure.columns.checking import check as check_table
@@ -33,6 +34,7 @@ app = App(
     "process at a time; clusters are what a manager says of them.",
 )
 add_commands(app)
+add_upkeep_commands(app)
 
 app.command(
     "tenure.cli.node:node",

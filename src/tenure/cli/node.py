@@ -23,7 +23,8 @@ from tenure.transport.datagram import host_and_port
 
 Flag = Annotated[bool, Parameter(negative="")]
 
-COPY_RATES = (0.001, 100_000)
+RATES = (0.001, 100_000)
+REPAIR_SECONDS = (1.0, 86_400.0)
 
 
 @Parameter(name="*")
@@ -58,6 +59,10 @@ class NodeOptions:
     "The file of tokens: whoever connects must show one of the role store, node or admin."
     copy_rate: float = 100.0
     "So many megabytes a second the node copies at most, when it gains a part of the ring."
+    repair_rate: float = 16.0
+    "So many megabytes a second comparing replicas takes at most."
+    repair_every: float = 60.0
+    "So many seconds lie between two comparisons; what the node carries is weighed with them."
     insecure: Flag = False
     "Listen on an address that other machines reach, and trust everybody there."
 
@@ -117,17 +122,28 @@ def settings_of(options: NodeOptions, credentials: Credentials) -> NodeSettings:
         name=options.name,
         rack=options.rack,
         datacentre=options.datacentre,
-        copy_bytes_a_second=_bytes_of(options.copy_rate),
+        copy_bytes_a_second=_bytes_of("--copy-rate", options.copy_rate),
+        repair_bytes_a_second=_bytes_of("--repair-rate", options.repair_rate),
+        repair_seconds=_repair_seconds(options.repair_every),
     )
 
 
-def _bytes_of(megabytes: float) -> int:
-    lowest, highest = COPY_RATES
+def _bytes_of(option: str, megabytes: float) -> int:
+    lowest, highest = RATES
     if not lowest <= megabytes <= highest:
         raise ConfigurationError(
-            f"--copy-rate {megabytes}: a node copies {lowest} to {highest} megabytes a second"
+            f"{option} {megabytes}: a node sends {lowest} to {highest} megabytes a second"
         )
     return round(megabytes * 1_000_000)
+
+
+def _repair_seconds(wanted: float) -> float:
+    lowest, highest = REPAIR_SECONDS
+    if not lowest <= wanted <= highest:
+        raise ConfigurationError(
+            f"--repair-every {wanted}: replicas are compared every {lowest} to {highest} seconds"
+        )
+    return wanted
 
 
 def seeds_of(listed: str, file: Path | None) -> tuple[str, ...]:

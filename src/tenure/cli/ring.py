@@ -113,7 +113,7 @@ def ring(
     how: AskingOptions = ASKING,
 ) -> None:
     """Show the nodes of a cluster, where they are on the ring, and the change that runs."""
-    reply = ask(how.manager, _path(cluster, "ring"))
+    reply = ask(how.manager, ring_path(cluster, "ring"))
     if _as_json(reply, how):
         return
     found = reply.read(RingRead)
@@ -139,7 +139,7 @@ def _show_nodes(found: RingRead) -> None:
             f"{node.datacentre}/{node.rack}",
             node.token,
             node.ranges,
-            _bytes(node.bytes),
+            shown_bytes(node.bytes),
             f"{node.load:.2f}",
             "never" if node.heard_seconds is None else f"{node.heard_seconds:.0f} s ago",
             node.address,
@@ -157,7 +157,7 @@ def _show_ranges(found: RingRead) -> None:
             "-" if each.end is None else each.end,
             ", ".join(each.replicas),
             ", ".join(each.new),
-            _bytes(each.bytes),
+            shown_bytes(each.bytes),
             f"{each.load:.3f}",
         )
         for each in found.ranges
@@ -174,12 +174,12 @@ def add(
     how: SteeringOptions = STEERING,
 ) -> None:
     """Let a node that waits take a part of the ring."""
-    _steer(cluster, "add", how, node=node, token=_hex(token))
+    steer_ring(cluster, "add", how, node=node, token=_hex(token))
 
 
 def remove(cluster: ClusterName, node: NodeName, /, *, how: SteeringOptions = STEERING) -> None:
     """Take a node out for ever; others copy what it has from its replicas."""
-    _steer(cluster, "remove", how, node=node)
+    steer_ring(cluster, "remove", how, node=node)
 
 
 def replace(
@@ -191,7 +191,7 @@ def replace(
     how: SteeringOptions = STEERING,
 ) -> None:
     """Let a node that waits take the place of another, which is taken out for ever."""
-    _steer(cluster, "replace", how, node=node, by=by)
+    steer_ring(cluster, "replace", how, node=node, by=by)
 
 
 def move(
@@ -203,12 +203,12 @@ def move(
     how: SteeringOptions = STEERING,
 ) -> None:
     """Let a node take another place on the ring."""
-    _steer(cluster, "move", how, node=node, token=_hex(token))
+    steer_ring(cluster, "move", how, node=node, token=_hex(token))
 
 
 def take_back(cluster: ClusterName, /, *, how: SteeringOptions = STEERING) -> None:
     """Go back to the ring as it was before the change that runs."""
-    _steer(cluster, "take-back", how)
+    steer_ring(cluster, "take-back", how)
 
 
 def balance(
@@ -219,7 +219,7 @@ def balance(
     how: SteeringOptions = STEERING,
 ) -> None:
     """Let the manager move tokens by itself, one at a time, to even out the load."""
-    _steer(cluster, "balance", how, bytes_a_day=bytes_a_day)
+    steer_ring(cluster, "balance", how, bytes_a_day=bytes_a_day)
 
 
 def moves(
@@ -231,7 +231,7 @@ def moves(
 ) -> None:
     """Show which tokens should move to even out the load, why, and what that would copy."""
     parameters = "" if budget is None else f"?budget={budget}"
-    reply = ask(how.manager, _path(cluster, "moves") + parameters)
+    reply = ask(how.manager, ring_path(cluster, "moves") + parameters)
     if _as_json(reply, how):
         return
     found = reply.read(MovesRead)
@@ -242,7 +242,7 @@ def moves(
         (
             each.node,
             each.token,
-            _bytes(each.bytes),
+            shown_bytes(each.bytes),
             f"{each.before:.2f}",
             f"{each.after:.2f}",
             each.why,
@@ -279,16 +279,16 @@ def add_commands(app: App) -> None:
         app.command(command, name=name, help_epilogue=EXAMPLE.format(f"columns {example}"))
 
 
-def _steer(cluster: str, verb: str, how: SteeringOptions, **said: object) -> None:
+def steer_ring(cluster: str, verb: str, how: SteeringOptions, **said: object) -> None:
     body = {name: value for name, value in said.items() if value is not None}
-    reply = ask(how.manager, _path(cluster, verb), {**body, "dry_run": how.dry_run})
+    reply = ask(how.manager, ring_path(cluster, verb), {**body, "dry_run": how.dry_run})
     if _as_json(reply, how):
         return
     answer = reply.read(RingSteered)
     said_first = "dry run, nothing was changed; otherwise: " if answer.dry_run else ""
     say(f"{said_first if answer.changed else 'no change: '}{answer.done}")
     for gain in answer.gains:
-        say(f"  {gain.node} copies {gain.ranges} ranges, {_bytes(gain.bytes)}")
+        say(f"  {gain.node} copies {gain.ranges} ranges, {shown_bytes(gain.bytes)}")
     for rack, excess in answer.short_racks.items():
         say(f"  rack {rack} is short of nodes: its nodes replicate {excess} ranges too many")
     if answer.gains:
@@ -301,7 +301,7 @@ def _as_json(reply: HttpReply, how: AskingOptions) -> bool:
     return how.json
 
 
-def _path(cluster: str, what: str) -> str:
+def ring_path(cluster: str, what: str) -> str:
     _check_name(cluster)
     return f"/v1/clusters/{quote(cluster, safe='')}/{what}"
 
@@ -324,7 +324,7 @@ def _hex(token: str | None) -> str | None:
     return raw.hex()
 
 
-def _bytes(count: float) -> str:
+def shown_bytes(count: float) -> str:
     for unit in UNITS[:-1]:
         if count < THOUSAND:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"

@@ -27,6 +27,7 @@ from tenure.columns.replica import (
     space,
 )
 from tenure.columns.requests import RowMutation
+from tenure.columns.row_sample import row_sample
 from tenure.columns.sweeping import Sweep
 from tenure.columns.tables import Table, table_of
 from tenure.columns.write_traces import has_trace, sweep_traces, traces_of, traces_space
@@ -69,6 +70,7 @@ from tenure.protocol.replication.steps import (
     ReadState,
     ReadSums,
     RowsListed,
+    RowsWeighed,
     StateRead,
     StateTaken,
     Step,
@@ -79,9 +81,11 @@ from tenure.protocol.replication.steps import (
     Swept,
     TakePiece,
     TakeState,
+    WeighRows,
     WipeRange,
 )
 from tenure.protocol.replication.sums import SUM_BYTES, row_print
+from tenure.protocol.topology.records import Position
 from tenure.protocol.topology.ring import position as on_ring
 
 P = TypeVar("P")
@@ -120,6 +124,9 @@ class NodeReplica(Replica):
         self.range_sums = RangeSums(engine)
         self._sweeps: list[Steps[int]] = []
         """What is left of a sweep, table by table."""
+        self._weighings: list[Steps[int]] = []
+        """What is left of a weighing, and what it came to so far."""
+        self._sizes: dict[Position, float] = {}
         self.changes = 0
         """How often the store was changed in this life."""
         self.promises = 0
@@ -139,6 +146,7 @@ class NodeReplica(Replica):
             ListPlaces: self._list_places,
             FindDoomed: self._find_doomed,
             SweepSome: self._sweep,
+            WeighRows: self._weigh,
             KeepHint: self._keep_hint,
             DropHint: self._drop_hint,
             ReadHints: self._read_hints,
@@ -404,6 +412,17 @@ class NodeReplica(Replica):
                 return time
         return 0 if next(walk, None) is None else time
 
+    def _weigh(self, step: WeighRows) -> RowsWeighed:
+        """Some of it; see `_sweep`."""
+        del step
+        if not self._weighings:
+            self._sizes = {}
+            self._weighings = [
+                row_sample(self, table, self._sizes) for table in self.tables.values()
+            ]
+        is_all = _some_steps(self._weighings)
+        return RowsWeighed(self._sizes if is_all else {}, is_all)
+
     def _sweep(self, step: SweepSome) -> Swept:
         """Some of it; a sweep goes on where the last step has left it."""
         del step
@@ -412,19 +431,24 @@ class NodeReplica(Replica):
             for name, table in self.tables.items():
                 self._sweeps.append(Sweep(self, table).steps())
                 self._sweeps.append(sweep_traces(self.engine, name, self._clock))
-        while self._sweeps:
-            try:
-                next(self._sweeps[-1])
-            except StopIteration:
-                self._sweeps.pop()
-            else:
-                return Swept(is_all=False)
-        return Swept(is_all=True)
+        return Swept(_some_steps(self._sweeps))
 
     @staticmethod
     def _kept(key: bytes, horizons: RangeMap[int]) -> Entry:
         pieces = [(piece.start, piece.end, time) for piece, time in horizons]
         return META, key, msgspec.msgpack.encode(pieces)
+
+
+def _some_steps(left: list[Steps[int]]) -> bool:
+    """Go one step on with the last of them; whether all of them are over."""
+    while left:
+        try:
+            next(left[-1])
+        except StopIteration:
+            left.pop()
+        else:
+            return False
+    return True
 
 
 def _raise(horizons: RangeMap[int], key_range: KeyRange, time: int) -> None:

@@ -16,10 +16,12 @@ from tenure.protocol.topology.answers import (
     MovesRead,
     RingRead,
     RingSteered,
+    UpkeepRead,
 )
 from tenure.protocol.topology.limits import TOKEN_BYTES
 from tenure.protocol.topology.questions import (
     AddNode,
+    CompareNow,
     CreateCluster,
     DeleteCluster,
     ListClusters,
@@ -27,6 +29,7 @@ from tenure.protocol.topology.questions import (
     MoveNode,
     ReadMoves,
     ReadRing,
+    ReadUpkeep,
     RemoveNode,
     ReplaceNode,
     RingCommand,
@@ -45,6 +48,7 @@ RING_COMMANDS: Mapping[str, type[RingCommand]] = {
     "move": MoveNode,
     "take-back": TakeBackChange,
     "balance": SetBalance,
+    "compare": CompareNow,
     "tables": MakeTable,
 }
 """Under these names a command is a path under its cluster; its fields are those of the body."""
@@ -74,9 +78,10 @@ class ClusterApi:
         router.add_delete(one, self.delete)
         router.add_get(f"{one}/ring", self.ring)
         router.add_get(f"{one}/moves", self.moves)
+        router.add_get(f"{one}/upkeep", self.upkeep)
         for verb in RING_COMMANDS:
             router.add_post(f"{one}/{verb}", self.steer)
-        paths = ["", "/ring", "/moves", *(f"/{verb}" for verb in RING_COMMANDS)]
+        paths = ["", "/ring", "/moves", "/upkeep", *(f"/{verb}" for verb in RING_COMMANDS)]
         return ["/v1/clusters", *(f"/v1/clusters/{{cluster}}{path}" for path in paths)]
 
     async def clusters(self, request: web.Request) -> web.Response:
@@ -123,6 +128,11 @@ class ClusterApi:
         budget = whole_number(request, "budget", "a number", "give so many bytes")
         question = ReadMoves(cluster=request.match_info["cluster"], budget=budget)
         return as_json(await self.asking.ask(question, MovesRead))
+
+    async def upkeep(self, request: web.Request) -> web.Response:
+        """What nodes do by themselves."""
+        name = request.match_info["cluster"]
+        return as_json(await self.asking.ask(ReadUpkeep(cluster=name), UpkeepRead))
 
     async def steer(self, request: web.Request) -> web.Response:
         """Carry out a command, or say what it would do."""

@@ -2,7 +2,7 @@
 
 import zlib
 from collections.abc import Iterable, Mapping
-from math import inf
+from math import inf, isfinite
 from typing import Final, TypeAlias
 
 import msgspec
@@ -17,7 +17,13 @@ from tenure.protocol.topology.limits import (
     TOKEN_BYTES,
     TOPOLOGY_BYTES,
 )
-from tenure.protocol.topology.messages import NodeRefused, NodeRequest, ToNode, TopologyTold
+from tenure.protocol.topology.messages import (
+    NodeRefused,
+    NodeReport,
+    NodeRequest,
+    ToNode,
+    TopologyTold,
+)
 from tenure.protocol.topology.records import Topology
 from tenure.wire.frame import MessageWriter, Reader
 
@@ -25,6 +31,8 @@ FIRST_VERSION: Final = 2
 """The version that brought clusters."""
 WEIGHTS: Final = 4_096
 """In one request: 64 for each node."""
+RANGES: Final = 1_024
+"""In one report: a cluster has some hundreds, and a node looks after a few."""
 KEPT_FORMAT: Final = 1
 _HEADER_BYTES: Final = 5
 
@@ -82,6 +90,22 @@ def _check_request(message: NodeRequest, version: int) -> None:
         position = each.end
     if message.topology is not None:
         check_topology(message.topology)
+    _check_report(message.report)
+
+
+def _check_report(report: NodeReport) -> None:
+    counted = (
+        ("ranges", len(report.tended), RANGES),
+        ("nodes with hints", len(report.hints), NODES),
+        ("nodes seen", len(report.seen), NODES),
+    )
+    for what, count, limit in counted:
+        if count > limit:
+            raise ValueError(f"a report of {count} {what}, where {limit} are the most")
+    _check_bounds(bound for each in report.tended for bound in (each.start, each.end))
+    ages = [of for each in report.tended for of in (each.compared_seconds, each.sealed_seconds)]
+    if not all(isfinite(each) for each in (*ages, *(of.phi for of in report.seen)) if each):
+        raise ValueError("a report has what is no number")
 
 
 def _check_to_node(message: ManagerToNode, version: int) -> None:

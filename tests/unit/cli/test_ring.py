@@ -8,7 +8,14 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tenure.cli.app import run
-from tenure.protocol.topology.messages import RangeWeight
+from tenure.protocol.topology.messages import (
+    HintsFor,
+    NodeReport,
+    NodeSeen,
+    RangeTended,
+    RangeWeight,
+    TopologyTold,
+)
 from tests.unit.manager.nodes import SocketNode, connected
 from tests.unit.manager.serving import Serving, serving
 
@@ -88,6 +95,55 @@ async def test_moves_are_proposed_and_one_can_be_begun_and_taken_back(
         assert said[0].startswith("n1 is being moved to 0x94 since version")
         assert said[-2].startswith("taken back: n1 is being moved")
         assert said[-1] == "at most 5000 bytes a day are moved to even out the load"
+
+
+async def test_what_nodes_do_by_themselves_is_shown(capsys: Capture) -> None:
+    async with with_nodes(2) as (manager, nodes):
+        for command in ("repair", "seals", "hints"):
+            await to(manager, command, "chat")
+        assert "nobody yet" in capsys.readouterr().out
+        topology = nodes[0].topology
+        assert topology is not None
+        ranges = [each.range for each in topology.each()]
+        first, second = (node.node.id for node in nodes)
+        nodes[0].report = NodeReport(
+            tended=tuple(
+                RangeTended(
+                    start=each.start,
+                    end=each.end,
+                    compared_seconds=40.0,
+                    differing=7,
+                    bytes=2_000,
+                    held_back_by=(second,),
+                )
+                for each in ranges
+            ),
+            hints=(HintsFor(node=second, count=3, bytes=90),),
+            hints_dropped=1,
+            seen=(NodeSeen(node=second, phi=6.5, is_convicted=True),),
+        )
+        before = await nodes[0].ask()
+        await to(manager, "repair", "chat")
+        await to(manager, "seals", "chat")
+        await to(manager, "hints", "chat")
+        lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+        assert ["n1", "40 s ago", "7", "2.0 kB"] in [line[2:] for line in lines]
+        assert ["n1", "not yet", "n2"] in [line[2:] for line in lines]
+        assert ["n2", "n1", "3", "90 B"] in lines
+        await to(manager, "hints", "chat", "--json")
+        told = json.loads(capsys.readouterr().out)
+        assert told["seen"] == [
+            {"by": "n1", "node": "n2", "phi": 6.5, "is_convicted": True, "clock_ahead_us": 0}
+        ]
+        assert told["ranges"][0]["held_back_by"] == ["n2"]
+        await to(manager, "repair", "chat", "--now", "--dry-run")
+        await to(manager, "repair", "chat", "--now")
+        assert "nodes compare what they replicate" in capsys.readouterr().out
+        after = await nodes[0].ask()
+        assert isinstance(before, TopologyTold)
+        assert isinstance(after, TopologyTold)
+        assert after.compare == before.compare + 1
+        assert first != second
 
 
 async def test_what_is_wrong_is_said_before_anybody_is_asked(capsys: Capture) -> None:

@@ -5,6 +5,7 @@ import aiohttp
 from tenure.protocol.lease.messages import Standby
 from tenure.protocol.topology.messages import (
     NodeRefused,
+    NodeReport,
     NodeRequest,
     RangeWeight,
     TopologyTold,
@@ -22,6 +23,7 @@ class SocketNode:
         self.topology: Topology | None = None
         self.sequence, self.life = 0, 1
         self.weights: tuple[RangeWeight, ...] = ()
+        self.report = NodeReport()
 
     def _request(self, cluster: str) -> NodeRequest:
         self.sequence += 1
@@ -33,6 +35,7 @@ class SocketNode:
             sequence=self.sequence,
             version=self.topology.version if self.topology else 0,
             weights=self.weights,
+            report=self.report,
             through=(change.joint or change.began) if change else 0,
         )
 

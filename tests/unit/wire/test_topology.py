@@ -9,9 +9,14 @@ from msgspec.structs import replace
 
 from tenure.errors import LocalProtocolError, RemoteProtocolError
 from tenure.protocol.lease.messages import Standby
+from tenure.protocol.topology.limits import NODES
 from tenure.protocol.topology.messages import (
+    HintsFor,
     NodeRefused,
+    NodeReport,
     NodeRequest,
+    NodeSeen,
+    RangeTended,
     RangeWeight,
     ToNode,
     TopologyTold,
@@ -20,6 +25,7 @@ from tenure.protocol.topology.records import ReplicaRange, Topology
 from tenure.testing.contracts.records import A_TOPOLOGY
 from tenure.wire.lease import encode
 from tenure.wire.topology import (
+    RANGES,
     WEIGHTS,
     decode_node_request,
     decode_to_node,
@@ -42,6 +48,12 @@ REQUEST = NodeRequest(
         RangeWeight(start=b"k", end=None, bytes=0),
     ),
     topology=A_TOPOLOGY,
+    report=NodeReport(
+        tended=(RangeTended(start=b"", end=None, compared_seconds=2.5, held_back_by=(1,)),),
+        hints=(HintsFor(node=1, count=2, bytes=3),),
+        hints_dropped=4,
+        seen=(NodeSeen(node=1, phi=0.5),),
+    ),
 )
 TOLD: tuple[ToNode, ...] = (
     TopologyTold(journal=1, leadership=2, topology=A_TOPOLOGY, version=17, wanted=True, life=3),
@@ -101,4 +113,19 @@ def test_weights_are_few_and_in_order() -> None:
     for weights in ((one, one), (replace(one, end=b""),), (empty,), (strange,), many):
         data = encode_topology(replace(REQUEST, weights=weights), 2)
         with pytest.raises(RemoteProtocolError, match="weights"):
+            decode_node_request(data, 2)
+
+
+def test_reports_are_bounded_and_of_numbers() -> None:
+    long = RangeTended(start=b"a" * 9_000, end=None)
+    strange = NodeSeen(node=1, phi=float("nan"))
+    for report in (
+        NodeReport(tended=(long,)),
+        NodeReport(tended=(RangeTended(start=b"", end=None, sealed_seconds=float("inf")),)),
+        NodeReport(tended=REQUEST.report.tended * (RANGES + 1)),
+        NodeReport(hints=REQUEST.report.hints * (NODES + 1)),
+        NodeReport(seen=(strange,)),
+    ):
+        data = encode_topology(replace(REQUEST, report=report), 2)
+        with pytest.raises(RemoteProtocolError):
             decode_node_request(data, 2)

@@ -53,6 +53,9 @@ class ManagerLink:
         self._asking: asyncio.Task[None] | None = None
         self._poked = asyncio.Event()
         self._answered = False
+        self._heeded = ("", 0), 0
+        self.on_compare: Callable[[], None] = lambda: None
+        """Called when replicas are to be compared at once."""
 
     @property
     def leader(self) -> str:
@@ -97,6 +100,7 @@ class ManagerLink:
         self._answered = True
         match message:
             case TopologyTold(topology=topology):
+                self._heed(manager, message)
                 if topology is not None:
                     self._told(topology)
                 elif message.wanted:
@@ -109,6 +113,13 @@ class ManagerLink:
                 else:
                     self._try_next()
                 self.poke()
+
+    def _heed(self, manager: str, told: TopologyTold) -> None:
+        """Each leader counts for itself what it was told, so the first it says is nothing new."""
+        leader = manager, told.leadership
+        if leader == self._heeded[0] and told.compare > self._heeded[1]:
+            self.on_compare()
+        self._heeded = leader, told.compare
 
     def _on_lost(self, manager: str, why: str) -> None:
         _log.info("no connection to the manager at %s: %s", manager, why)

@@ -30,8 +30,9 @@ from tenure.columns.node.store_engine import StoreEngine
 from tenure.columns.tables import check_same
 from tenure.errors import ConfigurationError, SchemaError
 from tenure.manager.access.tokens import TokenFile
+from tenure.protocol.replication.node_events import NodeConfig
 from tenure.protocol.replication.openings import OpenStore, StoreOpened, TableMissing
-from tenure.protocol.topology.messages import NodeRequest
+from tenure.protocol.topology.messages import NodeReport, NodeRequest, NodeSeen, RangeWeight
 from tenure.protocol.topology.records import Node, NodeId, Topology
 from tenure.protocol.topology.tables import TableRecord
 from tenure.transport.credentials import NOTHING, Credentials
@@ -69,6 +70,10 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What a request may take. After that nobody knows what became of it (R9)."""
     copy_bytes_a_second: int = 100_000_000
     """So fast at most the node copies what it gains."""
+    repair_seconds: float = 60.0
+    """Between two rounds in which replicas are compared, and what they carry is weighed."""
+    repair_bytes_a_second: int = 16 << 20
+    """So fast at most comparing goes."""
 
 
 def wall_us() -> int:
@@ -96,6 +101,8 @@ class NodeService:
         self._storage: StorageEngine | None = None
         self._http: aiohttp.ClientSession | None = None
         self._has_started = False
+        self._weights_told = 0
+        """How many weighings the managers have been told of."""
 
     # --- running ---
 
@@ -142,6 +149,7 @@ class NodeService:
             self._link = ManagerLink(
                 settings.managers, manager, self._request, self._on_told, self.on_failed
             )
+            self._link.on_compare = self._on_compare
             self._link.start()
 
     async def _listen(self, secret: bytes) -> None:
@@ -199,9 +207,16 @@ class NodeService:
 
     def _take_part(self, topology: Topology) -> None:
         self._has_started = True
-        patience_ns = seconds(self.settings.patience_seconds)
-        copy_rate = self.settings.copy_bytes_a_second
-        self.store.start(topology, self._random, patience_ns, copy_rate)
+        settings = self.settings
+        config = NodeConfig(
+            node=self.directory.identity.node,
+            topology=topology,
+            patience_ns=seconds(settings.patience_seconds),
+            repair_ns=seconds(settings.repair_seconds),
+            repair_bytes_a_second=settings.repair_bytes_a_second,
+            copy_bytes_a_second=settings.copy_bytes_a_second,
+        )
+        self.store.start(self._random, config)
         promises = self.store.promises
         self.gossip.start(self.gossip_address, self.settings.seeds, promises, self._random)
         self.gossip.follow(self.store.topology)
@@ -237,6 +252,11 @@ class NodeService:
         settings, identity = self.settings, self.directory.identity
         topology = self.store.topology if self._has_started else None
         filler = self.store.machine.filler if self._has_started else None
+        weights: tuple[RangeWeight, ...] = ()
+        if self._has_started:
+            upkeep = self.store.machine.upkeep
+            weights = upkeep.weights if upkeep.weighed > self._weights_told else ()
+            self._weights_told = upkeep.weighed
         return NodeRequest(
             cluster=settings.cluster,
             cluster_id=topology.id if topology else 0,
@@ -256,7 +276,25 @@ class NodeService:
             copied=filler.copied if filler else 0,
             to_copy=filler.to_copy if filler else 0,
             counter=self.store.promises,
+            weights=weights,
+            report=self._report() if self._has_started else NodeReport(),
         )
+
+    def _report(self) -> NodeReport:
+        seen = tuple(
+            NodeSeen(
+                node=each.node,
+                phi=each.phi,
+                is_convicted=each.is_convicted or each.has_gone_back,
+                clock_ahead_us=each.clock_ahead_us,
+            )
+            for each in self.gossip.view().nodes
+        )
+        return msgspec.structs.replace(self.store.report(), seen=seen)
+
+    def _on_compare(self) -> None:
+        if self._has_started:
+            self.store.compare()
 
     # --- clients ---
 

@@ -8,6 +8,8 @@ from itertools import count
 from random import Random
 from typing import assert_never
 
+import msgspec
+
 from tenure.base.noted import Noted
 from tenure.columns.commits import GroupCommit
 from tenure.columns.engines.contract import EngineBusy, StorageEngine
@@ -19,6 +21,7 @@ from tenure.protocol.replication.messages import AskTopology, NodeMessage
 from tenure.protocol.replication.node import StoreNode
 from tenure.protocol.replication.node_events import (
     AnswerClient,
+    CompareAsked,
     Convicted,
     DelaysMeasured,
     KeepTopology,
@@ -38,6 +41,7 @@ from tenure.protocol.replication.node_events import (
     TopologyLearned,
 )
 from tenure.protocol.replication.openings import OpenStore
+from tenure.protocol.topology.messages import NodeReport
 from tenure.protocol.topology.records import NodeId, Topology
 from tenure.runtime.clock import Clock, boot_clock
 from tenure.runtime.driver import Driver
@@ -92,20 +96,16 @@ class StoreEngine:
 
     # --- running ---
 
-    def start(self, topology: Topology, random: Random, patience_ns: int, copy_rate: int) -> None:
-        """Take part, under the topology that the directory has."""
+    def start(self, random: Random, config: NodeConfig) -> None:
+        """Take part, under the topology that the directory has; what the store has of the node's
+        filling is put into `config`.
+        """
+        topology = config.topology
         self._commits = GroupCommit(self.replica.engine.sync)
         self._open_tables(topology)
         self.replica.load()
         self.promises = self.replica.promises
-        node = self._directory.identity.node
-        config = NodeConfig(
-            node=node,
-            topology=topology,
-            patience_ns=patience_ns,
-            filling=self.replica.copies.record,
-            copy_bytes_a_second=copy_rate,
-        )
+        config = msgspec.structs.replace(config, filling=self.replica.copies.record)
         self.machine = StoreNode(config, random)
         self._transport.start(self._on_answer, self._on_lost)
         self._driver = Driver(self.machine, self._clock, self._perform, fail=self._fail)
@@ -307,6 +307,14 @@ class StoreEngine:
     def tell_convicted(self, nodes: tuple[NodeId, ...]) -> None:
         """These are held to be down, and no others (R5)."""
         self.post(Convicted(nodes))
+
+    def compare(self) -> None:
+        """A manager says that replicas are to be compared now."""
+        self.post(CompareAsked())
+
+    def report(self) -> NodeReport:
+        """What the node does by itself."""
+        return self.machine.report(self._clock())
 
     def learn(self, topology: Topology) -> None:
         """A manager says so."""

@@ -19,6 +19,7 @@ from tenure.protocol.replication.admission import Attempt
 from tenure.protocol.replication.messages import ApplyRow, RowApplied, WriteRow
 from tenure.protocol.replication.node_context import NodeContext
 from tenure.protocol.replication.steps import DropHint, HintsRead, KeepHint, ReadHints
+from tenure.protocol.topology.messages import HintsFor
 from tenure.protocol.topology.records import NodeId
 
 HANDED_OVER_AT_ONCE = 16
@@ -87,7 +88,15 @@ class Hints:
 
     def counts(self) -> dict[NodeId, int]:
         """How many there are for each node."""
-        return {node: len(kept) for node, kept in self._kept.items() if kept}
+        return {each.node: each.count for each in self.told()}
+
+    def told(self) -> tuple[HintsFor, ...]:
+        """The same, as it is told to managers."""
+        return tuple(
+            HintsFor(node=node, count=len(kept), bytes=sum(hint.size for hint in kept))
+            for node, kept in sorted(self._kept.items())
+            if kept
+        )
 
     def advance(self, now: Instant) -> None:
         """Hand over to those that are up; what was not answered is kept again."""

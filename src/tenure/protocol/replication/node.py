@@ -31,6 +31,7 @@ from tenure.protocol.replication.messages import (
 )
 from tenure.protocol.replication.node_context import NodeContext
 from tenure.protocol.replication.node_events import (
+    CompareAsked,
     Convicted,
     DelaysMeasured,
     KeepTopology,
@@ -47,6 +48,7 @@ from tenure.protocol.replication.node_events import (
 )
 from tenure.protocol.replication.replica import ReplicaPart
 from tenure.protocol.replication.upkeep import Upkeep
+from tenure.protocol.topology.messages import NodeReport
 from tenure.protocol.topology.records import Topology
 
 ANSWERS = (
@@ -103,6 +105,9 @@ class StoreNode:
                 context.down = frozenset(nodes)
             case DelaysMeasured(nearest):
                 context.nearest = nearest
+            case CompareAsked():
+                self.upkeep.begin_soon(now)
+                context.advance(now)
         return self._output(now)
 
     def advance(self, now: Instant) -> Output[NodeAction]:
@@ -118,6 +123,15 @@ class StoreNode:
         assert context.under_way >= 0
         if context.topology.ranges:
             context.topology.invariants()
+
+    def report(self, now: Instant) -> NodeReport:
+        """What it does by itself, as it is told to managers."""
+        hints = self.coordinator.hints
+        return NodeReport(
+            tended=tuple(each.told(now) for each in self.upkeep.reports.values()),
+            hints=hints.told(),
+            hints_dropped=hints.dropped,
+        )
 
     def _begin(self, now: Instant) -> None:
         if not self._has_started:

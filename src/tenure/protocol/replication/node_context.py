@@ -18,6 +18,7 @@ from tenure.protocol.replication.node_events import (
     TellNode,
 )
 from tenure.protocol.replication.steps import Step
+from tenure.protocol.replication.weighing import RequestSample
 from tenure.protocol.topology.records import NodeId, Replicas, Topology
 from tenure.protocol.topology.ring import position
 
@@ -81,6 +82,8 @@ class NodeContext:
         """For another topology."""
         self.under_way = 0
         """Requests of clients that are not answered."""
+        self.requests = RequestSample()
+        """Where this node is asked as a replica."""
         self.changes_durable = 0
         self._alarms: list[tuple[Instant, int, Wakes]] = []
         self._changes = 0
@@ -127,6 +130,10 @@ class NodeContext:
         if record is None:
             return None
         return self.topology.at(position(key, record.kind))
+
+    def count_request(self, table: str, key: Key) -> None:
+        """As a replica this node was asked for a row."""
+        self.requests.add(position(key, self.topology.tables[table].kind))
 
     def datacentre_of(self, node: NodeId) -> str:
         """Where it is."""

@@ -107,6 +107,10 @@ class DelaysMeasured(msgspec.Struct, frozen=True):
     nearest: tuple[NodeId, ...]
 
 
+class CompareAsked(msgspec.Struct, frozen=True):
+    """Somebody wants replicas to be compared now."""
+
+
 NodeEvent: TypeAlias = (
     NodeTold
     | StoreAsked
@@ -117,6 +121,7 @@ NodeEvent: TypeAlias = (
     | TopologyKept
     | Convicted
     | DelaysMeasured
+    | CompareAsked
 )
 
 

@@ -95,8 +95,10 @@ class ReplicaPart:
         answer = self._answers.get(type(body))
         if answer is None:
             return False
-        if isinstance(body, RowRequest) and not self._has(body.table, body.key):
-            return True  # whoever asks for it counts the silence
+        if isinstance(body, RowRequest):
+            if not self._has(body.table, body.key):
+                return True  # whoever asks for it counts the silence
+            self._context.count_request(body.table, body.key)
         if isinstance(body, RangeRequest) and not self._keeps(body.range):
             return True
         answer(sender, body)

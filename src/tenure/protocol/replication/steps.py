@@ -21,6 +21,7 @@ from tenure.protocol.replication.copies import (
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.sections import SectionPart, SectionQuestion
 from tenure.protocol.replication.states import RowState
+from tenure.protocol.topology.records import Position
 
 
 class ApplyMutation(msgspec.Struct, frozen=True):
@@ -119,6 +120,10 @@ class SweepSome(msgspec.Struct, frozen=True):
     """Remove some of what was deleted, and is sealed."""
 
 
+class WeighRows(msgspec.Struct, frozen=True):
+    """Measure some more of a sample of rows."""
+
+
 class KeepHint(msgspec.Struct, frozen=True):
     """Keep a write for another node."""
 
@@ -205,6 +210,7 @@ Step: TypeAlias = (
     | ListPlaces
     | FindDoomed
     | SweepSome
+    | WeighRows
     | KeepHint
     | DropHint
     | ReadHints
@@ -289,6 +295,13 @@ class Swept(msgspec.Struct, frozen=True):
     is_all: bool
 
 
+class RowsWeighed(msgspec.Struct, frozen=True):
+    """Whether that is all; then bytes by position on the ring, each for all that it stands for."""
+
+    sizes: dict[Position, float]
+    is_all: bool
+
+
 class HintKept(msgspec.Struct, frozen=True):
     """It is kept, or forgotten."""
 
@@ -347,6 +360,7 @@ StepResult: TypeAlias = (
     | SumsRead
     | DoomedFound
     | Swept
+    | RowsWeighed
     | HintKept
     | HintsRead
     | HorizonRaised

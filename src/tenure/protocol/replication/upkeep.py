@@ -1,7 +1,8 @@
 """Upkeep: what a node does by itself, round by round, so that replicas become and stay the same.
 
-In each round it has the sums of its ranges, sweeps what may go, and then looks after the ranges of
-which it is the first replica that is up: see `RangeUpkeep`. One range comes after the other, and
+In each round it has the sums of its ranges, sweeps what may go, and weighs what it has: see
+`weighing`. Then it looks after the ranges of which it is the first replica that is up: see
+`RangeUpkeep`. One range comes after the other, and
 one comparison runs at a time: requests come first.
 """
 
@@ -12,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from tenure.base.instants import FAR_FUTURE, Instant
+from tenure.base.instants import FAR_FUTURE, Instant, in_seconds
 from tenure.base.ranges import KeyRange
 from tenure.protocol.replication.node_context import NodeContext
 from tenure.protocol.replication.sealing import RangeUpkeep
@@ -20,10 +21,14 @@ from tenure.protocol.replication.steps import (
     BuildSums,
     FollowRanges,
     RangesFollowed,
+    RowsWeighed,
     SumsBuilt,
     SweepSome,
     Swept,
+    WeighRows,
 )
+from tenure.protocol.replication.weighing import parts_of
+from tenure.protocol.topology.messages import RangeTended, RangeWeight
 from tenure.protocol.topology.records import NodeId, Replicas
 
 BUSY = 0.5
@@ -31,18 +36,30 @@ BUSY = 0.5
 
 
 class RangeReport(msgspec.Struct, frozen=True, kw_only=True):
-    """How a range is that this node looks after."""
+    """How a range is that this node looks after: see `RangeTended`."""
 
     range: KeyRange
     compared_at: Instant | None = None
-    """When it was last compared with all that were up."""
     sealed_at: Instant | None = None
     differing: int = 0
-    """Rows that were not the same at that time."""
     bytes: int = 0
-    """That were sent for it, rows apart."""
     held_back_by: tuple[NodeId, ...] = ()
-    """Replicas that are down, or did not answer: nothing is sealed without them."""
+
+    def told(self, now: Instant) -> RangeTended:
+        """As it is told to managers."""
+        return RangeTended(
+            start=self.range.start,
+            end=self.range.end,
+            compared_seconds=_since(self.compared_at, now),
+            sealed_seconds=_since(self.sealed_at, now),
+            differing=self.differing,
+            bytes=self.bytes,
+            held_back_by=self.held_back_by,
+        )
+
+
+def _since(at: Instant | None, now: Instant) -> float | None:
+    return None if at is None else in_seconds(now - at)
 
 
 class Upkeep:
@@ -58,11 +75,20 @@ class Upkeep:
         self._began = Instant(0)
         self.wake_at = FAR_FUTURE
         self.reports: dict[KeyRange, RangeReport] = {}
+        self.weights: tuple[RangeWeight, ...] = ()
+        """What the ranges weigh that this node replicates."""
+        self.weighed = 0
+        """How often that was found out."""
 
     def start(self, now: Instant) -> None:
         """The first round comes soon, and not at once: nodes start together."""
         every_ns = self._context.config.repair_ns
         self._wake(Instant(now + round(every_ns * (0.1 + 0.4 * self._random.random()))))
+
+    def begin_soon(self, now: Instant) -> None:
+        """Begin a round now, if none is under way."""
+        if self._work is None:
+            self._wake(now)
 
     def _wake(self, at: Instant) -> None:
         self.wake_at = at
@@ -91,7 +117,7 @@ class Upkeep:
     def _run(self, step: Any, then: Callable[[Any], None]) -> None:  # noqa: ANN401 - any step
         version = self._version
 
-        def done(result: RangesFollowed | SumsBuilt | Swept) -> None:
+        def done(result: RangesFollowed | SumsBuilt | Swept | RowsWeighed) -> None:
             if self._version == version == self._context.topology.version:
                 then(result)
 
@@ -109,11 +135,24 @@ class Upkeep:
     def _sweep(self) -> None:
         def swept(result: Swept) -> None:
             if result.is_all:
-                self._look_after()
+                self._weigh()
             else:
                 self._sweep()
 
         self._run(SweepSome(), swept)
+
+    def _weigh(self) -> None:
+        def weighed(result: RowsWeighed) -> None:
+            if not result.is_all:
+                self._weigh()
+                return
+            context = self._context
+            own = [each.range for each in context.topology.kept_by(context.node)]
+            self.weights = parts_of(own, result.sizes, context.requests.take(context.now))
+            self.weighed += 1
+            self._look_after()
+
+        self._run(WeighRows(), weighed)
 
     # --- ranges ---
 

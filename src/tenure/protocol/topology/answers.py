@@ -110,6 +110,57 @@ class RingRead(msgspec.Struct, frozen=True, kw_only=True):
     balance_bytes: int = 0
 
 
+class RangeUpkept(msgspec.Struct, frozen=True, kw_only=True):
+    """What was done for a range, as says the first of its replicas that is up."""
+
+    start: str
+    end: str | None
+    by: str | None = None
+    """Who says so; None where nobody has yet."""
+    compared_seconds: float | None = None
+    """Since its replicas were compared; None where they were not, since that node began."""
+    sealed_seconds: float | None = None
+    """Since it was sealed: what was deleted before may go."""
+    differing: int = 0
+    """Rows that were not the same when they were compared."""
+    bytes: int = 0
+    """That were sent to find them, rows apart."""
+    held_back_by: tuple[str, ...] = ()
+    """Replicas that are down, or did not answer: nothing is sealed without them."""
+
+
+class HintsHeld(msgspec.Struct, frozen=True, kw_only=True):
+    """Writes that a node keeps for another one, which was silent."""
+
+    at: str
+    target: str
+    count: int
+    bytes: int
+
+
+class PeerSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """How one node seems to another."""
+
+    by: str
+    node: str
+    phi: float
+    """Above 5 it is taken to be down."""
+    is_convicted: bool
+    clock_ahead_us: int = 0
+    """How far its clock seems to be ahead."""
+
+
+class UpkeepRead(msgspec.Struct, frozen=True, kw_only=True):
+    """What nodes do by themselves: comparing, sealing, handing over hints, watching each other."""
+
+    cluster: str
+    ranges: tuple[RangeUpkept, ...]
+    hints: tuple[HintsHeld, ...]
+    hints_dropped: int
+    """Since the nodes began: where there were too many. Comparing brings what they would have."""
+    seen: tuple[PeerSeen, ...]
+
+
 class TokenMoved(msgspec.Struct, frozen=True, kw_only=True):
     """A move that would even out the load."""
 
@@ -169,6 +220,7 @@ ClusterAnswer: TypeAlias = (
     | ClusterForgotten
     | RingRead
     | MovesRead
+    | UpkeepRead
     | RingSteered
     | ClusterRefused
 )

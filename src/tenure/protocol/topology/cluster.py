@@ -84,6 +84,8 @@ class LedCluster:
         self.sessions = NodeSessions()
         self._clusters = clusters
         self._weights: Weights | None = None
+        self._compares = 0
+        """How often somebody wanted replicas to be compared at once."""
 
     @property
     def _state(self) -> ClusterState:
@@ -140,6 +142,7 @@ class LedCluster:
             leadership=self.desk.leadership,
             topology=topology,
             version=self.topology.version,
+            compare=self._compares,
         )
 
     def _refuse(
@@ -340,6 +343,11 @@ class LedCluster:
         """Make a table, or give it other families."""
         tables = {**self.topology.tables, name: table}
         self._set(replace(self.topology, tables=tables), TopologyKind.SCHEMA_CHANGED, name)
+
+    def compare(self) -> None:
+        """Have all nodes that are here compare what they replicate."""
+        self._compares += 1
+        self.desk.push(self.sessions.connections(), self._told(0, None))
 
     def set_balance(self, bytes_a_day: int) -> None:
         """Let moves copy so many bytes a day."""

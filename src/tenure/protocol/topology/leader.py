@@ -29,11 +29,13 @@ from tenure.protocol.topology.questions import (
     ListClusters,
     ReadMoves,
     ReadRing,
+    ReadUpkeep,
 )
 from tenure.protocol.topology.records import Topology
 from tenure.protocol.topology.sessions import Connection
 from tenure.protocol.topology.steering import listed, steer
 from tenure.protocol.topology.summaries import cluster_summary, moves_read, ring_read
+from tenure.protocol.topology.upkeep_read import upkeep_read
 
 
 class TopologyDesk(ClusterDesk, Protocol):
@@ -122,6 +124,8 @@ class TopologyLeader:
                 return ring_read(now, self._named(name))
             case ReadMoves(cluster=name, budget=budget):
                 return moves_read(self._named(name), budget)
+            case ReadUpkeep(cluster=name):
+                return upkeep_read(now, self._named(name))
             case _:
                 return steer(self._named(question.cluster), question)
 

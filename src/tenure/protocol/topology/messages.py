@@ -38,6 +38,48 @@ class RangeWeight(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc
     """A second."""
 
 
+class RangeTended(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False):
+    """How a range is, as says who looks after it: its first replica that is up (R23 to R27)."""
+
+    start: bytes
+    end: bytes | None
+    compared_seconds: float | None = None
+    """Since it was compared with all that were up."""
+    sealed_seconds: float | None = None
+    differing: Number = 0
+    """Rows that were not the same at that time."""
+    bytes: Number = 0
+    """That were sent to find them, rows apart."""
+    held_back_by: tuple[NodeId, ...] = ()
+    """Replicas that are down, or did not answer: nothing is sealed without them."""
+
+
+class HintsFor(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False):
+    """What a node keeps for another one that was silent (R13)."""
+
+    node: NodeId
+    count: Number
+    bytes: Number
+
+
+class NodeSeen(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False):
+    """How another node seems to one (R30)."""
+
+    node: NodeId
+    phi: float
+    is_convicted: bool = False
+    clock_ahead_us: int = 0
+
+
+class NodeReport(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """What a node does by itself, to be shown: nothing is decided by it."""
+
+    tended: tuple[RangeTended, ...] = ()
+    hints: tuple[HintsFor, ...] = ()
+    hints_dropped: Number = 0
+    seen: tuple[NodeSeen, ...] = ()
+
+
 class NodeRequest(TopologyMessage, frozen=True, kw_only=True):
     """What a node is, knows and has done: to whoever leads the managers."""
 
@@ -64,6 +106,7 @@ class NodeRequest(TopologyMessage, frozen=True, kw_only=True):
     """Of what it has, in order; empty where it says nothing new."""
     topology: Topology | None = None
     """What it has, where a manager has asked for it after a restore."""
+    report: NodeReport = NodeReport()
 
 
 class TopologyTold(TopologyMessage, frozen=True, kw_only=True):
@@ -80,6 +123,8 @@ class TopologyTold(TopologyMessage, frozen=True, kw_only=True):
     """The journal was restored: the node is to say what topology it has, with its next request."""
     life: Number = 0
     """That of the request; 0 where there was none."""
+    compare: Number = 0
+    """How often this leader was told to have replicas compared at once."""
 
 
 class NodeRefused(TopologyMessage, frozen=True, kw_only=True):

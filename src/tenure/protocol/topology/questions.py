@@ -66,6 +66,10 @@ class SetBalance(ClusterCommand, frozen=True, kw_only=True):
     bytes_a_day: int
 
 
+class CompareNow(ClusterCommand, frozen=True, kw_only=True):
+    """Let replicas be compared at once, and not only in the next minute."""
+
+
 class MakeTable(ClusterCommand, frozen=True, kw_only=True):
     """Make a table, or add families to it."""
 
@@ -90,8 +94,21 @@ class ReadMoves(msgspec.Struct, frozen=True, kw_only=True):
     budget: int | None = None
 
 
+class ReadUpkeep(msgspec.Struct, frozen=True, kw_only=True):
+    """What do nodes do by themselves?"""
+
+    cluster: str
+
+
 RingCommand: TypeAlias = (
-    AddNode | RemoveNode | ReplaceNode | MoveNode | TakeBackChange | SetBalance | MakeTable
+    AddNode
+    | RemoveNode
+    | ReplaceNode
+    | MoveNode
+    | TakeBackChange
+    | SetBalance
+    | CompareNow
+    | MakeTable
 )
-ClusterReading: TypeAlias = ListClusters | ReadRing | ReadMoves
+ClusterReading: TypeAlias = ListClusters | ReadRing | ReadMoves | ReadUpkeep
 ClusterQuestion: TypeAlias = CreateCluster | DeleteCluster | RingCommand | ClusterReading

@@ -20,6 +20,7 @@ from tenure.protocol.topology.moves import relieving_token, unevenness
 from tenure.protocol.topology.placement import excess_of
 from tenure.protocol.topology.questions import (
     AddNode,
+    CompareNow,
     MakeTable,
     MoveNode,
     RemoveNode,
@@ -50,6 +51,10 @@ def steer(cluster: LedCluster, command: RingCommand) -> RingSteered:
                 cluster.set_balance(wanted)
             said = f"at most {wanted} bytes a day are moved" if wanted else "nothing is moved"
             return _steered(cluster, command, f"{said} to even out the load", changed=changes)
+        case CompareNow():
+            if not command.dry_run:
+                cluster.compare()
+            return _steered(cluster, command, "nodes compare what they replicate")
         case MakeTable():
             return _make_table(cluster, command)
         case _:

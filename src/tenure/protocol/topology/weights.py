@@ -109,9 +109,17 @@ class Weights:
         for part in (part for each in ranges for part in self.within(each)):
             load = self._share(part.bytes, part.requests)
             if load >= wanted:
-                return between(part.range, wanted / load)
+                inside = between(part.range, wanted / load)
+                # A single row cannot be cut: the token is at one of its ends, the nearer if it may.
+                ends = (part.range.start, part.range.end)
+                near = ends if wanted < load / 2 else ends[::-1]
+                return inside or next((end for end in near if _is_within(end, ranges)), None)
             wanted -= load
         return None
+
+
+def _is_within(token: Token | None, ranges: Sequence[KeyRange]) -> bool:
+    return token is not None and any(token in each and token > each.start for each in ranges)
 
 
 NOTHING_KNOWN = Weights(())

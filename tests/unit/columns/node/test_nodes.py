@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import aiohttp
 import msgspec
 import pytest
 
@@ -32,6 +33,7 @@ from tenure.transport.contract import Lost
 from tenure.transport.credentials import Credentials
 from tenure.transport.websocket import WebSocketTransport
 from tenure.wire.columns import ToStoreClient
+from tests.patience import DEADLINE_SECONDS
 from tests.unit.columns.node.managed import managed
 from tests.unit.columns.node.ringed import form_ring, running, settings_of
 
@@ -164,6 +166,29 @@ async def test_a_manager_forms_the_ring_and_makes_tables(tmp_path: Path) -> None
             await store.insert(MAIL, "ann", {"profile": {"name": b"Ann"}})
         async with open_store(f"columns:{services[2].url}", MAIL) as store:
             assert (await store.get(MAIL, "ann", "profile", "name")).value == b"Ann"
+
+
+async def test_nodes_say_what_they_carry_and_what_they_have_compared(tmp_path: Path) -> None:
+    async with managed(tmp_path) as services:
+        async with open_store(f"columns:{services[0].url}", MAIL) as store:
+            for number in range(50):
+                await store.insert(MAIL, f"user-{number}", {"profile": {"name": b"x" * 1_000}})
+        cluster = f"{services[0].settings.managers[0]}/v1/clusters/mail"
+        async with aiohttp.ClientSession() as session, asyncio.timeout(DEADLINE_SECONDS):
+            while True:
+                async with session.post(f"{cluster}/compare", json={}) as said:
+                    assert said.ok
+                async with session.get(f"{cluster}/upkeep") as said:
+                    upkeep = await said.json()
+                async with session.get(f"{cluster}/ring") as said:
+                    ring = await said.json()
+                compared = all(each["compared_seconds"] is not None for each in upkeep["ranges"])
+                if compared and all(each["bytes"] for each in ring["nodes"]):
+                    break
+                await asyncio.sleep(0.1)
+        assert {each["by"] for each in upkeep["seen"]} == {each["name"] for each in ring["nodes"]}
+        for node in ring["nodes"]:  # each node has every row
+            assert 45_000 < node["bytes"] < 60_000
 
 
 async def test_a_message_of_another_cluster_is_turned_away_by_name(tmp_path: Path) -> None:

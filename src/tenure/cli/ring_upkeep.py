@@ -1,0 +1,97 @@
+"""`tenure columns repair`, `seals` and `hints`: what the nodes of a cluster do by themselves."""
+
+from collections.abc import Callable, Mapping
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from tenure.cli.asking import ASKING, AskingOptions, ask
+from tenure.cli.output import EXAMPLE, say, show
+from tenure.cli.ring import ClusterName, ring_path, shown_bytes, steer_ring
+from tenure.cli.steering import STEERING, SteeringOptions
+from tenure.protocol.topology.answers import UpkeepRead
+
+
+def repair(
+    cluster: ClusterName,
+    /,
+    *,
+    now: Annotated[bool, Parameter(negative="", help="Compare replicas at once.")] = False,
+    how: SteeringOptions = STEERING,
+) -> None:
+    """Show when the replicas of each range were compared last, and how many rows differed.
+
+    Nodes compare them by themselves, every minute by default, and mend what differs.
+    """
+    if now:
+        steer_ring(cluster, "compare", how)
+        return
+    found = _upkeep(cluster, how)
+    if found is not None:
+        rows = [
+            (
+                each.start or "-",
+                "-" if each.end is None else each.end,
+                each.by or "nobody yet",
+                _ago(each.compared_seconds),
+                each.differing,
+                shown_bytes(each.bytes),
+            )
+            for each in found.ranges
+        ]
+        show(("from", "to", "by", "compared", "differed", "sent"), rows, empty="no ring yet")
+
+
+def seals(cluster: ClusterName, /, *, how: AskingOptions = ASKING) -> None:
+    """Show when each range was sealed, and who holds that back: until then deletes are kept."""
+    found = _upkeep(cluster, how)
+    if found is not None:
+        rows = [
+            (
+                each.start or "-",
+                "-" if each.end is None else each.end,
+                each.by or "nobody yet",
+                _ago(each.sealed_seconds),
+                ", ".join(each.held_back_by),
+            )
+            for each in found.ranges
+        ]
+        show(("from", "to", "by", "sealed", "held back by"), rows, empty="no ring yet")
+
+
+def hints(cluster: ClusterName, /, *, how: AskingOptions = ASKING) -> None:
+    """Show the writes that nodes keep for others, which were silent."""
+    found = _upkeep(cluster, how)
+    if found is not None:
+        rows = [(each.target, each.at, each.count, shown_bytes(each.bytes)) for each in found.hints]
+        show(("for", "at", "hints", "bytes"), rows, empty="no node keeps anything for another one")
+        if found.hints_dropped:
+            say(
+                f"{found.hints_dropped} were too many, and not kept: comparing replicas brings them"
+            )
+
+
+def _upkeep(cluster: str, how: AskingOptions | SteeringOptions) -> UpkeepRead | None:
+    """None where it is told as JSON."""
+    reply = ask(how.manager, ring_path(cluster, "upkeep"))
+    if how.json:
+        print(reply.text)
+        return None
+    return reply.read(UpkeepRead)
+
+
+def _ago(seconds: float | None) -> str:
+    return "not yet" if seconds is None else f"{seconds:.0f} s ago"
+
+
+COMMANDS: Mapping[str, tuple[Callable[..., None], str]] = {
+    "repair": (repair, "repair chat --now"),
+    "seals": (seals, "seals chat"),
+    "hints": (hints, "hints chat"),
+}
+
+
+def add_upkeep_commands(app: App) -> None:
+    """Add them to those of `tenure columns`."""
+    for name, (command, example) in COMMANDS.items():
+        app.command(command, name=name, help_epilogue=EXAMPLE.format(f"columns {example}"))
