@@ -9,8 +9,6 @@ the journal too. Every push is waited for, so that none is lost or merged with t
 import asyncio
 import sys
 
-import aiohttp
-
 from benchmarks._manager import (
     ManagerProcess,
     allow_many_files,
@@ -18,109 +16,144 @@ from benchmarks._manager import (
     print_figure,
     running_manager,
 )
+from benchmarks._packed import PackedSocket, packed, run_packed
 from benchmarks._quick import at_most, sized
-from benchmarks.renewal import Owner, settle
+from benchmarks.renewal import AGAIN_SECONDS, Owner, settle
 from tenure.protocol.lease.messages import Changes, Sync, SyncResponse
 from tenure.wire.lease import decode_to_lookup, encode
-from tenure.wire.versions import NEWEST, SUBPROTOCOLS
+from tenure.wire.versions import NEWEST
 
 LOOKUPS = sized(2_000, 200)
 CHANGES = 10
 REPEATS = sized(5, 1)
 BOUND_US = at_most(50)
-AT_ONCE = 100
+FAR = 1 << 62
 
 
 class Lookup:
-    """A lookup without a mind: it counts the changes that it is told."""
+    """A lookup without a mind: it asks what has changed, and counts the changes that it is told."""
 
-    def __init__(self, number: int, socket: aiohttp.ClientWebSocketResponse) -> None:
+    def __init__(self, number: int, socket: PackedSocket, told: "Told") -> None:
         self.number = number
         self.socket = socket
+        self.told = told
+        self.sequence = 0
         self.lsn = 0
+        """What it knows, by a table or by a push."""
+        self.known = (0, 0, b"")
+        """Of whom, and with which receipt."""
+        self.synced: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        socket.heard, socket.lost = self.hear, self.lose
 
     async def sync(self) -> None:
-        await self.socket.send_bytes(
-            encode(
-                Sync(
-                    pool="bench", sequence=1, journal=0, leadership=0, lsn=0, nonce=self.number + 1
-                ),
-                NEWEST,
+        """Ask until there is an answer: a manager that has just not proved that it leads says
+        nothing.
+        """
+        self.synced = asyncio.get_running_loop().create_future()
+        while not self.synced.done():
+            self.sequence += 1
+            journal, leadership, receipt = self.known
+            asked = Sync(
+                pool="bench",
+                sequence=self.sequence,
+                journal=journal,
+                leadership=leadership,
+                lsn=self.lsn,
+                nonce=self.number + 1,
+                receipt=receipt,
             )
-        )
-        response = decode_to_lookup(await self.socket.receive_bytes(), NEWEST)
-        assert isinstance(response, SyncResponse), response
-        self.lsn = response.lsn
+            await self.socket.send_bytes(encode(asked, NEWEST))
+            await asyncio.wait([self.synced], timeout=AGAIN_SECONDS)
+        self.synced.result()
 
-    async def follow(self, told: "Told") -> None:
-        while True:
-            frame = await self.socket.receive()
-            if frame.type is not aiohttp.WSMsgType.BINARY:
-                return
-            told.count(frame.data)
+    def hear(self, data: bytes) -> None:
+        """A push, which is the same for all, or an answer."""
+        told = self.told
+        if data == told.bytes:
+            lsn = told.lsn
+        else:
+            message = decode_to_lookup(data, NEWEST)
+            assert isinstance(message, SyncResponse | Changes), message
+            lsn = message.lsn
+            if isinstance(message, SyncResponse):
+                self.known = (message.journal, message.leadership, message.receipt)
+                if not self.synced.done():  # the answer to the question before may come, too
+                    self.synced.set_result(None)
+            else:
+                told.bytes, told.lsn = data, lsn
+        if self.lsn < lsn:
+            if self.lsn <= told.before < lsn:
+                told.count()
+            self.lsn = lsn
+
+    def lose(self, error: Exception) -> None:
+        """Its connection has ended."""
+        if not self.synced.done():
+            self.synced.set_exception(error)
 
 
 class Told:
     """Counts lookups that have been told of a change; sets `all` when every one has."""
 
-    def __init__(self) -> None:
+    def __init__(self, lookups: int) -> None:
+        self.lookups = lookups
         self.all = asyncio.Event()
-        self.told = 0
         self.bytes = b""
+        """The newest push."""
+        self.lsn = 0
+        """After it."""
+        self.before = FAR
+        """The newest that anybody knew before the change that is waited for."""
+        self.left = 0
 
-    def count(self, data: bytes) -> None:
-        if data is not self.bytes and data != self.bytes:
-            assert isinstance(decode_to_lookup(data, NEWEST), Changes)
-            self.bytes = data
-        self.told += 1
-        if self.told % LOOKUPS == 0:
+    def expect(self, lookups: list[Lookup]) -> None:
+        """Wait for what comes after all that is known."""
+        self.before = max(lookup.lsn for lookup in lookups)
+        self.left = self.lookups
+        self.all.clear()
+
+    def count(self) -> None:
+        """One more knows of it."""
+        self.left -= 1
+        if not self.left:
             self.all.set()
 
 
-async def change(owner: Owner, told: Told) -> None:
+async def change(owner: Owner, told: Told, lookups: list[Lookup]) -> None:
     """One change: the owner gives up all that it holds, and is granted it anew."""
+    told.expect(lookups)
     owner.held = ()
-    told.all.clear()
     await owner.renew()
     await told.all.wait()
 
 
-async def connect(session: aiohttp.ClientSession, url: str) -> list[Lookup]:
-    lookups: list[Lookup] = []
-    for first in range(0, LOOKUPS, AT_ONCE):
-        sockets = [session.ws_connect(url, protocols=SUBPROTOCOLS) for _ in range(AT_ONCE)]
-        lookups += map(Lookup, range(first, first + AT_ONCE), await asyncio.gather(*sockets))
-    for lookup in lookups:
-        await lookup.sync()
+async def connect(url: str, count: int, told: Told) -> list[Lookup]:
+    """So many, each of which has asked once."""
+    sockets = await packed(url + "/v1/lookup", count)
+    lookups = [Lookup(number, socket, told) for number, socket in enumerate(sockets)]
+    await asyncio.gather(*(lookup.sync() for lookup in lookups))
     return lookups
 
 
 async def measure(manager: ManagerProcess) -> tuple[list[float], int]:
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
-        owner = Owner(
-            0, await session.ws_connect(manager.url + "/v1/owner", protocols=SUBPROTOCOLS)
-        )
-        await owner.join()
-        await settle([owner])
-        told = Told()
-        lookups = await connect(session, manager.url + "/v1/lookup")
-        following = [asyncio.create_task(lookup.follow(told)) for lookup in lookups]
-        measured = []
-        for _ in range(REPEATS):
-            before = manager.cpu_seconds()
-            for _ in range(CHANGES):
-                await change(owner, told)
-            measured.append((manager.cpu_seconds() - before) / CHANGES / LOOKUPS)
-        for task in following:
-            task.cancel()
-        await asyncio.wait(following)
-        return measured, len(told.bytes)
+    owner = Owner(0, await PackedSocket.connect(manager.url + "/v1/owner"))
+    await owner.join()
+    await settle([owner])
+    told = Told(LOOKUPS)
+    lookups = await connect(manager.url, LOOKUPS, told)
+    measured = []
+    for _ in range(REPEATS):
+        before = manager.cpu_seconds()
+        for _ in range(CHANGES):
+            await change(owner, told, lookups)
+        measured.append((manager.cpu_seconds() - before) / CHANGES / LOOKUPS)
+    return measured, len(told.bytes)
 
 
 def main() -> int:
     allow_many_files()
     with running_manager("--preset", "paper") as manager:
-        measured, size = asyncio.run(measure(manager))
+        measured, size = run_packed(measure(manager))
     print(f"{LOOKUPS:,} lookups, {CHANGES} changes a repeat, {size} bytes a push, {loop_name()}")
     return 0 if print_figure("manager CPU per lookup and change", measured, BOUND_US) else 1
 

@@ -9,6 +9,8 @@ renewals. One at a time is the dear case: each renewal wakes the manager for its
 import asyncio
 import json
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from http.client import HTTPConnection
 from statistics import median
 from typing import NamedTuple
@@ -17,6 +19,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from benchmarks._manager import ManagerProcess, loop_name, print_figure, running_manager
+from benchmarks._packed import Socket
 from benchmarks._quick import QUICK, at_most, sized
 from tenure.base.keys import PoolKind
 from tenure.protocol.lease.fingerprints import fingerprint
@@ -46,6 +49,7 @@ MOST_TO_WHOLE = 0.75
 """A renewal in short to one with the list, where owners have the most ranges."""
 BOUND_OF_WHOLE_US = at_most(200)
 BOUND_BYTES = 200
+AGAIN_SECONDS = 2.0
 
 
 class Owner:
@@ -54,7 +58,7 @@ class Owner:
     def __init__(
         self,
         number: int,
-        socket: aiohttp.ClientWebSocketResponse,
+        socket: Socket,
         pool: str = "bench",
         kind: PoolKind | None = "hashed",
     ) -> None:
@@ -106,7 +110,7 @@ class Owner:
 
     async def renew(self) -> None:
         """With the whole list."""
-        response = await self._ask(self._request())
+        response = await self._ask(self._request)
         assert isinstance(response, LeaseResponse), response
         self.held = tuple(
             Held(start=lease.start, end=lease.end, number=lease.number)
@@ -117,7 +121,7 @@ class Owner:
 
     async def renew_in_short(self) -> None:
         """By the fingerprint of it, which is told by the manager and computed here once."""
-        response = await self._ask(request_in_short(self._request(), self.told))
+        response = await self._ask(lambda: request_in_short(self._request(), self.told))
         assert isinstance(response, ShortResponse), response
 
     def _request(self) -> LeaseRequest:
@@ -134,14 +138,29 @@ class Owner:
             receipt=self.receipt,
         )
 
-    async def _ask(self, request: LeaseRequest | ShortRequest) -> ToOwner:
-        data = encode(request, NEWEST)
-        self.bytes = (len(data), 0)
-        await self.socket.send_bytes(data)
-        response = await self.hear()
-        if isinstance(response, LeaseResponse | ShortResponse):
-            self.receipt = response.receipt
-        return response
+    async def _ask(self, request: Callable[[], LeaseRequest | ShortRequest]) -> ToOwner:
+        """Ask until there is an answer: a manager that has just not proved that it leads says
+        nothing.
+        """
+        while True:
+            data = encode(request(), NEWEST)
+            self.bytes = (len(data), 0)
+            await self.socket.send_bytes(data)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(AGAIN_SECONDS):
+                    response = await self._answer()
+                if isinstance(response, LeaseResponse | ShortResponse):
+                    self.receipt = response.receipt
+                return response
+
+    async def _answer(self) -> ToOwner:
+        """To the newest request."""
+        while True:
+            response = await self.hear()
+            if not isinstance(response, LeaseResponse | ShortResponse):
+                return response
+            if response.sequence == self.sequence:
+                return response
 
     def is_settled(self) -> bool:
         """Whether the manager renews just what this owner lists."""

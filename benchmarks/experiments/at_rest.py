@@ -9,19 +9,15 @@ import asyncio
 from collections.abc import Callable
 from time import monotonic
 
-import aiohttp
-
 from benchmarks import push
 from benchmarks._manager import ManagerProcess, allow_many_files, running_manager
+from benchmarks._packed import packed, run_packed
 from benchmarks._quick import sized
 from benchmarks._report import Promise, Section, Table, prose
 from benchmarks.experiments.coordinator import Rest, carried, renewing
 from benchmarks.renewal import Owner, settle
 from tenure.base.instants import in_seconds
-from tenure.protocol.lease.messages import Sync, SyncResponse
 from tenure.protocol.lease.timing import PRESETS
-from tenure.wire.lease import decode_to_lookup, encode
-from tenure.wire.versions import NEWEST, SUBPROTOCOLS
 
 OWNERS, LOOKUPS = sized(130, 65), sized(1_000, 200)
 SECONDS = float(sized(120, 8))
@@ -32,56 +28,18 @@ core; bytes are those of all its connections, both ways, without the headers of 
 Centrifuge's figure 12 shows about 10 KB/s, for 130 owners and 1,000 lookups."""
 
 
-class Lookup(push.Lookup):
-    """It asks what has changed since it asked last."""
-
-    known = SyncResponse(
-        sequence=0,
-        nonce=0,
-        journal=0,
-        leadership=0,
-        lsn=0,
-        kind="hashed",
-        snapshot=True,
-        entries=(),
-        owners=(),
-        sync_ns=0,
-        contact_ns=0,
-    )
-
-    async def sync(self) -> None:
-        asked = Sync(
-            pool="bench",
-            sequence=self.known.sequence + 1,
-            journal=self.known.journal,
-            leadership=self.known.leadership,
-            lsn=self.known.lsn,
-            nonce=self.number + 1,
-            receipt=self.known.receipt,
-        )
-        await self.socket.send_bytes(encode(asked, NEWEST))
-        answer: object = None
-        while not isinstance(answer, SyncResponse):  # a push may come before it
-            answer = decode_to_lookup(await self.socket.receive_bytes(), NEWEST)
-        self.known = answer
-
-
 async def measure(manager: ManagerProcess, preset: str, seconds: float) -> Rest:
     """What a second costs, when all are there."""
     timing = PRESETS[preset]
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
-
-        async def connect(path: str) -> aiohttp.ClientWebSocketResponse:
-            return await session.ws_connect(manager.url + path, protocols=SUBPROTOCOLS)
-
-        owners = [Owner(n, await connect("/v1/owner")) for n in range(OWNERS)]
-        await asyncio.gather(*(owner.join() for owner in owners))
-        await settle(owners)
-        lookups = [Lookup(n, await connect("/v1/lookup")) for n in range(LOOKUPS)]
-        async with (
-            renewing([owner.renew for owner in owners], in_seconds(timing.renew_ns)),
-            renewing([lookup.sync for lookup in lookups], in_seconds(timing.sync_ns)),
-        ):
+    sockets = await packed(manager.url + "/v1/owner", OWNERS)
+    owners = [Owner(number, socket) for number, socket in enumerate(sockets)]
+    await asyncio.gather(*(owner.join() for owner in owners))
+    await settle(owners)
+    async with renewing(
+        [owner.renew_in_short for owner in owners], in_seconds(timing.renew_ns), wait=False
+    ):
+        lookups = await push.connect(manager.url, LOOKUPS, push.Told(LOOKUPS))
+        async with renewing([lookup.sync for lookup in lookups], in_seconds(timing.sync_ns)):
             cpu, sent, began = manager.cpu_seconds(), carried(), monotonic()
             await asyncio.sleep(seconds)
             took = monotonic() - began
@@ -95,7 +53,7 @@ def run(tell: Callable[[str], None], seconds: float = SECONDS) -> Section:
     for preset in ("default",) if SECONDS < 20 else ("paper", "default"):
         tell(f"preset {preset}")
         with running_manager("--preset", preset, log_level="error") as manager:
-            found[preset] = asyncio.run(measure(manager, preset, seconds))
+            found[preset] = run_packed(measure(manager, preset, seconds))
     rows = [["Centrifuge (figure 12)", "", "about 10"]]
     rows += [
         [f"tenure, preset `{preset}`", f"{rest.cpu:.2%}", f"{rest.sent / 1000:.1f}"]

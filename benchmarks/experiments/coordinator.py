@@ -20,6 +20,7 @@ from typing import NamedTuple
 import aiohttp
 
 from benchmarks._manager import allow_many_files
+from benchmarks._packed import packed, run_packed
 from benchmarks._quick import sized
 from benchmarks._report import Section, Table, prose
 from benchmarks.peers.servers import TITLES, Server, serving, there
@@ -27,7 +28,6 @@ from benchmarks.renewal import Owner as Renewer
 from benchmarks.renewal import settle
 from tenure.base.instants import in_seconds
 from tenure.protocol.lease.timing import DEFAULT
-from tenure.wire.versions import SUBPROTOCOLS
 
 OWNERS = sized(1_000, 100)
 SECONDS = float(sized(60, 5))
@@ -63,9 +63,9 @@ def carried() -> int:
 
 @asynccontextmanager
 async def renewing(
-    renewals: list[Callable[[], Awaitable[object]]], period: float = RENEW
+    renewals: list[Callable[[], Awaitable[object]]], period: float = RENEW, *, wait: bool = True
 ) -> AsyncIterator[None]:
-    """Each of them once in a period, spread evenly."""
+    """Each of them once in a period, spread evenly; `wait` for the first of each."""
 
     async def keep(number: int) -> None:
         await asyncio.sleep(period * number / len(renewals))
@@ -76,7 +76,8 @@ async def renewing(
 
     tasks = [asyncio.create_task(keep(number)) for number in range(len(renewals))]
     try:
-        await asyncio.sleep(period)
+        if wait:
+            await asyncio.sleep(period)
         yield
         assert not any(task.done() for task in tasks), "a renewal has failed"
     finally:
@@ -87,15 +88,12 @@ async def renewing(
 
 @asynccontextmanager
 async def of_tenure(url: str, owners: int) -> AsyncIterator[None]:
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
-        url += "/v1/owner"
-        made = [
-            Renewer(n, await session.ws_connect(url, protocols=SUBPROTOCOLS)) for n in range(owners)
-        ]
-        await asyncio.gather(*(owner.join() for owner in made))
-        await settle(made)
-        async with renewing([owner.renew for owner in made], OURS):
-            yield
+    sockets = await packed(url + "/v1/owner", owners)
+    made = [Renewer(number, socket) for number, socket in enumerate(sockets)]
+    await asyncio.gather(*(owner.join() for owner in made))
+    await settle(made)
+    async with renewing([owner.renew_in_short for owner in made], OURS):
+        yield
 
 
 @asynccontextmanager
@@ -188,7 +186,7 @@ def run(tell: Callable[[str], None], owners: int = OWNERS, seconds: float = SECO
             if system in OPEN:
                 tell(f"{TITLES[system]}, {owners} owners")
                 with serving(system, Path(directory, system), TIME_TO_LIVE) as server:
-                    rest = asyncio.run(measure(system, server, owners, seconds))
+                    rest = run_packed(measure(system, server, owners, seconds))
                 cells = [f"{rest.cpu:.1%}", f"{rest.sent / 1000:.1f}"]
                 rows.append([TITLES[system], *cells, f"{rest.sent / owners:.0f}"])
     return Section(

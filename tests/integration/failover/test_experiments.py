@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from benchmarks import push
 from benchmarks.experiments import (
     at_rest,
     cached,
@@ -44,7 +43,7 @@ TINY: dict[str, tuple[Any, dict[str, Any]]] = {
     "cached": (cached, {"frontends": (2,)}),
     "entity": (entity, {"rounds": 2}),
     "durable": (durable, {"turns": 1, "seconds": 0.1}),
-    "propagation": (propagation, {"changes": 2}),
+    "propagation": (propagation, {"changes": 2, "lookups": 50}),
     "at_rest": (at_rest, {"seconds": 1.0}),
     "calls": (calls, {"calls": 20 * 2 * 64 * 10}),
 }
@@ -61,7 +60,6 @@ def test_an_experiment_runs_and_reports_what_tenure_did(
     module, size = TINY[name]
     for what in FEW.keys() & vars(module).keys():
         monkeypatch.setattr(module, what, FEW[what])
-    monkeypatch.setattr(push, "LOOKUPS", push.AT_ONCE)
     monkeypatch.setattr(module, "there", lambda _: ["tenure"], raising=False)
     monkeypatch.setattr(pool, "QUIET_SECONDS", 0.1)
     section = module.run(lambda _: None, **size)
