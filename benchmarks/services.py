@@ -22,8 +22,8 @@ from tempfile import TemporaryDirectory
 from time import monotonic
 
 from benchmarks._quick import sized
-from tenure.cli.demo.mesh.live_mesh import free_ports
 from tenure.cli.demo.mesh.service_processes import ServiceProcess
+from tenure.cli.demo.ports import free_ports
 from tenure.errors import OutcomeUnknown, ServiceRefusal
 from tenure.services.documents.client import DocumentsClient
 from tenure.services.queues.client import QueueReader, QueuesClient

@@ -1,6 +1,7 @@
 """What all tests share: how Hypothesis searches."""
 
 import os
+import signal
 
 from hypothesis import settings
 
@@ -10,3 +11,8 @@ from hypothesis import settings
 settings.register_profile("home", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "home")
+
+# A shell has what it starts in the background ignore SIGINT, and so would every process that tests
+# start: Ctrl-C would end nothing.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

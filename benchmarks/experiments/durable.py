@@ -26,12 +26,12 @@ from benchmarks._report import Picture, Section, Table, prose
 from benchmarks.peers.servers import running_redis, serving, why_not
 from tenure import Family
 from tenure import Table as Rows
+from tenure.cli.demo.ports import free_ports
 from tenure.columns.opening import open_store
 from tenure.columns.store import ColumnStore
 from tests.integration.cassandra.server import cassandra
 from tests.integration.cassandra.server import why_not as why_no_cassandra
 from tests.integration.cassandra.thrift import Column, Slice, ThriftClient
-from tests.integration.etcd.servers import free_ports
 
 VALUE = bytes(100)
 TURNS, SECONDS = sized(7, 2), sized(10, 3) / 10

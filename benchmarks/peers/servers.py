@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 from benchmarks._manager import TICK_SECONDS, running_manager
 from benchmarks._redis_readers import redis_binary
-from tests.integration.etcd.servers import Cluster, etcd_binary, free_ports
+from tenure.cli.demo.ports import free_ports
+from tests.integration.etcd.servers import Cluster, etcd_binary
 from tests.unit.fencing.databases import postgres_programs, postgres_server
 
 ZOOKEEPER_JARS = Path(__file__).parents[2] / ".venv" / "zookeeper-debian" / "jars"

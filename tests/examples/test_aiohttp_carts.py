@@ -12,7 +12,7 @@ pytestmark = pytest.mark.asyncio
 
 
 async def test_carts_are_filled_and_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with serving(preset="test") as manager:
+    async with serving() as manager:
         monkeypatch.setenv("TENURE_MANAGERS", manager.service.url)
         runner = web.AppRunner(app)
         await runner.setup()

@@ -28,7 +28,7 @@ def client_of(app: object) -> httpx.AsyncClient:
 
 
 async def test_a_user_has_twenty_requests_and_then_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with serving(preset="test") as manager:
+    async with serving() as manager:
         monkeypatch.setenv("TENURE_MANAGERS", manager.service.url)
         async with user_limits.limits, client_of(user_limits.app) as client:
             user_limits.limits.station.host.wall = lambda: 1_000_000.0
@@ -53,7 +53,7 @@ async def test_a_job_runs_when_it_is_due_and_sends_its_lease(
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     url = f"http://127.0.0.1:{runner.addresses[0][1]}/"
-    async with serving(preset="test") as manager:
+    async with serving() as manager:
         monkeypatch.setenv("TENURE_MANAGERS", manager.service.url)
         async with scheduler.jobs, client_of(scheduler.app) as client:
             await client.put("/jobs/report", params={"every": 0.05, "url": url})
@@ -68,7 +68,7 @@ async def test_a_job_runs_when_it_is_due_and_sends_its_lease(
 async def test_a_session_streams_is_kept_and_can_be_stopped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with serving(preset="test") as manager:
+    async with serving() as manager:
         monkeypatch.setenv("TENURE_MANAGERS", manager.service.url)
         async with agent.sessions, client_of(agent.app) as client:
             watching, attaching = attached(agent.sessions, "one")
@@ -94,7 +94,7 @@ async def test_a_session_streams_is_kept_and_can_be_stopped(
 
 
 async def test_the_chat_room_knows_who_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with serving(preset="test") as manager:
+    async with serving() as manager:
         monkeypatch.setenv("TENURE_MANAGERS", manager.service.url)
         async with chat.rooms, client_of(chat.app) as client:
             ann, task = attached(chat.rooms, "attic", "ann")

@@ -307,6 +307,6 @@ def test_a_stopped_owner_is_waited_for(oddity: str) -> None:
             until_state(process_of(victim.pid), "Z")
         victim.send_signal(signal.SIGSTOP)
         until(lambda: there.has("other", key) or None, "the neighbour has its key")
-        assert "asked a witness" in there.manager.log
         there.until_it_was("owner expired")
+        assert "asked a witness" in there.manager.log
         assert not there.was("owner attested dead")

@@ -14,7 +14,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 from websockets.sync.client import ClientConnection, connect
 
-from tests.integration.member.servers import free_port
+from tenure.cli.demo.ports import free_ports
 from tests.integration.processes import manager
 from tests.patience import DEADLINE_SECONDS
 from tests.repo.reading import ROOT
@@ -28,7 +28,7 @@ class Chat:
     def __init__(self, manager_url: str, directory: Path, opened: ExitStack) -> None:
         self._open = opened
         self.manager = manager_url
-        self.port = free_port()
+        [self.port] = free_ports(1)
         self.log = directory / "log"
         with self.log.open("wb") as output:
             self.process = subprocess.Popen(
@@ -90,7 +90,7 @@ def serving(directory: Path) -> Iterator[Chat]:
             stack.close()
             chat.process.send_signal(signal.SIGTERM)
             try:
-                chat.process.wait(30)
+                chat.process.wait(DEADLINE_SECONDS)
             except subprocess.TimeoutExpired:
                 chat.process.kill()
                 chat.process.wait()

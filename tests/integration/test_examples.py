@@ -4,7 +4,6 @@ import os
 import queue
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tenure.cli.demo.ports import free_ports
 from tests.integration.processes import manager
 from tests.patience import DEADLINE_SECONDS
 
@@ -85,13 +85,6 @@ def program(path: str, *arguments: str, managers: str) -> Iterator[Program]:
         started.end()
 
 
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
-
-
 def run(path: str, *arguments: str) -> str:
     return subprocess.run(
         [sys.executable, str(EXAMPLES / path), *arguments],
@@ -154,7 +147,7 @@ def url() -> Iterator[str]:
 
 
 def test_the_quick_start_shows_keys_moving_and_a_loss(url: str) -> None:
-    first, second = free_port(), free_port()
+    first, second = free_ports(2)
     with ExitStack() as stack:
         one = stack.enter_context(program("quickstart/owner.py", str(first), managers=url))
         one.wait_for(f"serving at http://127.0.0.1:{first}")
@@ -174,9 +167,9 @@ def test_the_quick_start_shows_keys_moving_and_a_loss(url: str) -> None:
 
 def test_an_owner_that_is_asked_to_end_gives_its_rooms_back(url: str) -> None:
     with ExitStack() as stack:
-        two = stack.enter_context(program("quickstart/owner.py", str(free_port()), managers=url))
+        two = stack.enter_context(program("quickstart/owner.py", str(*free_ports(1)), managers=url))
         two.wait_for("granted")
-        one = stack.enter_context(program("quickstart/owner.py", str(free_port()), managers=url))
+        one = stack.enter_context(program("quickstart/owner.py", str(*free_ports(1)), managers=url))
         one.wait_for("granted")
         two.process.send_signal(signal.SIGTERM)
         two.wait_for("^left$")
@@ -186,7 +179,7 @@ def test_an_owner_that_is_asked_to_end_gives_its_rooms_back(url: str) -> None:
 
 def test_in_the_quick_start_no_visit_is_counted_twice_or_forgotten() -> None:
     """A count goes up by one, or begins again with another owner, whose predecessor's is lost."""
-    first, second = free_port(), free_port()
+    first, second = free_ports(2)
     with ExitStack() as stack:
         running = stack.enter_context(manager("--first-start", preset="default"))
         url = running.wait_for("listening")["url"]

@@ -36,7 +36,7 @@ for _ in range(2):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_each_worker_enters_its_copy_of_what_was_made_before_the_fork() -> None:
-    with manager("--first-start") as running:
+    with manager("--first-start", preset="default") as running:
         url = running.wait_for("listening")["url"]
         program = subprocess.Popen(
             [sys.executable, "-c", PRELOADED, url],

@@ -127,7 +127,7 @@ def put(address: str, user: str) -> int | None:
 def served() -> Iterator[tuple[str, Load, OwnerProcess]]:
     """A manager's URL, and its owner "ann", who has served every user once."""
     with ExitStack() as stack:
-        running = stack.enter_context(manager("--first-start"))
+        running = stack.enter_context(manager("--first-start", preset="default"))
         url = running.wait_for("listening")["url"]
         ann = stack.enter_context(owner(url, "ann"))
         ann.begin()

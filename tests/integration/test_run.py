@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from tests.integration.member.servers import free_port
+from tenure.cli.demo.ports import free_ports
 from tests.integration.processes import command, run
 from tests.patience import DEADLINE_SECONDS
 from tests.repo.reading import ROOT
@@ -58,7 +58,8 @@ def test_the_command_finds_the_manager_and_its_output_is_its_own() -> None:
     ended = run("run", "--", "sh", "-c", "echo $TENURE_MANAGERS -- $1", "sh", "--help")
     url, *rest = ended.stdout.split()
     assert rest == ["--", "--help"]
-    assert ended.stderr == f"tenure: manager at {url}\n"
+    assert f"tenure: manager at {url}\n" in ended.stderr  # beside what a slow journal has it say
+    assert "Traceback" not in ended.stderr
     with pytest.raises(httpx.ConnectError):
         httpx.get(f"{url}/v1/status")
 
@@ -87,7 +88,7 @@ def test_what_cannot_be_run_is_said() -> None:
 
 
 def test_a_web_server_with_workers_runs_beside_it() -> None:
-    port = free_port()
+    [port] = free_ports(1)
     carts = f"http://127.0.0.1:{port}/carts/ann"
     uvicorn = [sys.executable, "-m", "uvicorn", "examples.carts:app"]
     with started("--", *uvicorn, "--port", str(port), "--workers", "2") as process:

@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.integration.etcd.servers import ATTEMPTS, free_ports
+from tenure.cli.demo.ports import free_ports
+from tests.integration.etcd.servers import ATTEMPTS
 from tests.patience import DEADLINE_SECONDS
 
 JAVA_VARIABLE = "TENURE_TEST_JAVA"

@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import pytest
 
+from tenure.cli.demo.ports import free_ports
 from tenure.columns.backends.cassandra import driver as driver_module
 from tenure.columns.backends.cassandra.address import parse_address
 from tenure.columns.backends.cassandra.driver import CassandraDriver
@@ -27,7 +28,6 @@ from tenure.errors import (
     WriteUnknown,
 )
 from tests.integration.cassandra.server import DRIVER_OPTIONS, Cassandra, cassandra, why_not
-from tests.integration.etcd.servers import free_ports
 from tests.patience import DEADLINE_SECONDS
 
 TABLE = Table("things", simple=Family(columns=str))

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from tenure import Family, Table, open_store
-from tests.unit.columns.node.ringed import free_ports
+from tenure.cli.demo.ports import free_ports
+from tests.patience import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.asyncio
 MAIL = Table("mail", profile=Family(columns=str))
@@ -31,7 +32,7 @@ def home_cluster(data: Path, port: int) -> Iterator[dict[str, Any]]:
             yield json.loads(up.stdout.readline())
         finally:
             up.send_signal(signal.SIGTERM)
-            assert up.wait(60) == 0
+            assert up.wait(DEADLINE_SECONDS) == 0
 
 
 async def test_a_node_is_killed_under_load_and_comes_back(tmp_path: Path) -> None:
@@ -52,7 +53,7 @@ async def test_a_node_is_killed_under_load_and_comes_back(tmp_path: Path) -> Non
 
             async def until_done(more: int) -> None:
                 wanted = done + more
-                async with asyncio.timeout(60):
+                async with asyncio.timeout(DEADLINE_SECONDS):
                     while done < wanted:  # noqa: ASYNC110 - it is counted, not told
                         await asyncio.sleep(0.01)
 
@@ -78,4 +79,4 @@ async def test_a_node_is_killed_under_load_and_comes_back(tmp_path: Path) -> Non
                         theirs = await back.get(MAIL, f"user-{number}", "profile", "n")
                         assert mine == theirs
                 node.send_signal(signal.SIGTERM)
-                assert node.wait(30) == 0
+                assert node.wait(DEADLINE_SECONDS) == 0

@@ -8,12 +8,14 @@ from contextlib import asynccontextmanager
 import pytest
 from playwright.async_api import Browser, Page, async_playwright
 
+from tests.patience import DEADLINE_SECONDS
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 needs_chromium = pytest.mark.skipif(
     CHROMIUM is None,
     reason="there is no Chromium here, so the dashboard is not looked at: apt install chromium",
 )
-TIMEOUT_MS = 20_000
+TIMEOUT_MS = 1000 * DEADLINE_SECONDS
 SCREENSHOTS = os.environ.get("TENURE_SCREENSHOTS")
 """A folder in which pictures of what was tested are kept."""
 

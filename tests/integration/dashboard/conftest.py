@@ -3,9 +3,11 @@
 from collections.abc import AsyncIterator
 
 import pytest_asyncio
-from playwright.async_api import Browser
+from playwright.async_api import Browser, expect
 
-from tests.integration.dashboard.browser import chromium
+from tests.integration.dashboard.browser import TIMEOUT_MS, chromium
+
+expect.set_options(timeout=TIMEOUT_MS)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

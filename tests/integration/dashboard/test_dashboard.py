@@ -30,7 +30,7 @@ async def dashboard(
     browser: Browser, *, dark: bool = False, width: int = 1200, owners: int = 3, **said: object
 ) -> AsyncIterator[tuple[Serving, Page, list[Owner]]]:
     async with (
-        serving(None, add_pages, preset="test", **said) as manager,
+        serving(None, add_pages, **said) as manager,
         browsing(browser, dark=dark, width=width) as page,
     ):
         made = [owner(manager, name) for name in ("ann", "bob", "<i>eve</i>")[:owners]]

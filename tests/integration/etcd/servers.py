@@ -8,17 +8,17 @@ import importlib.util
 import os
 import shutil
 import signal
-import socket
 import ssl
 import subprocess
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 
+from tenure.cli.demo.ports import free_ports
 from tests.patience import DEADLINE_SECONDS
 
 POLL_SECONDS = 0.02
@@ -47,15 +47,6 @@ def wheel_binary() -> str:
 def etcdctl_binary() -> Path:
     """Etcd's own client, of the same release; it need not be installed."""
     return Path(etcd_binary()).with_name("etcdctl")
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that are free at the moment, each another."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
 
 
 async def until(

@@ -1,10 +1,13 @@
 """Answers that are lost, members that are silent, and what stands in etcd that should not."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from tenure.cli.demo.ports import free_ports
 from tenure.errors import (
     ClosedError,
     ConfigurationError,
@@ -28,27 +31,34 @@ from tenure.protocol.log.journal import (
 from tenure.testing.contracts.journal import lead, taken_by
 from tenure.testing.contracts.records import A_STATE, numbered
 from tests.integration.etcd.keys import delete, key_of, keys_under, put
-from tests.integration.etcd.proxy import proxy_to
-from tests.integration.etcd.servers import Cluster, free_ports, running, until
+from tests.integration.etcd.proxy import Mode, Proxy, proxy_to
+from tests.integration.etcd.servers import Cluster, running, until
 
 OpenEtcd = Callable[[str], EtcdJournal[AnyRecord, State]]
 pytestmark = pytest.mark.asyncio
 
-QUICK = 0.5  # seconds for an answer that will not come
+
+@contextmanager
+def broken(proxy: Proxy, mode: Mode, journal: EtcdJournal[AnyRecord, State]) -> Iterator[None]:
+    """A way on which no answer comes; the journal does not wait for it as long as for others."""
+    gateway = journal._gateway
+    patient, proxy.mode = gateway._options, mode
+    gateway._options = msgspec.structs.replace(patient, timeout=2.0)
+    yield
+    proxy.mode, gateway._options = "pass", patient
 
 
 async def test_an_append_whose_answer_was_lost_is_unknown_and_then_recognised(
     etcd: Cluster, prefix: str, open_etcd: OpenEtcd
 ) -> None:
     async with proxy_to(etcd.urls[0]) as proxy:
-        journal = open_etcd(f"etcd:{proxy.url}?prefix={prefix}&timeout={QUICK}")
+        journal = open_etcd(f"etcd:{proxy.url}?prefix={prefix}&timeout=10")
         leadership = await lead(journal)
-        proxy.mode = "lose answers"
-        result = await journal.append(leadership, 0, numbered(0, 2))
+        with broken(proxy, "lose answers", journal):
+            result = await journal.append(leadership, 0, numbered(0, 2))
         assert isinstance(result, Unknown)
         assert "may have been done" in result.why
         assert (await open_etcd(etcd.journal_url(prefix=prefix)).load()).records == numbered(0, 2)
-        proxy.mode = "pass"
         assert await journal.append(leadership, 0, numbered(0, 2)) == Committed(2)
         assert (await journal.load()).records == numbered(0, 2)
 
@@ -57,10 +67,10 @@ async def test_where_another_member_answers_a_lost_answer_is_not_even_unknown(
     etcd: Cluster, prefix: str, open_etcd: OpenEtcd
 ) -> None:
     async with proxy_to(etcd.urls[0]) as proxy:
-        journal = open_etcd(f"etcd:{proxy.url},{etcd.urls[0]}?prefix={prefix}&timeout={QUICK}")
+        journal = open_etcd(f"etcd:{proxy.url},{etcd.urls[0]}?prefix={prefix}&timeout=10")
         leadership = await lead(journal)
-        proxy.mode = "lose answers"
-        assert await journal.append(leadership, 0, numbered(0, 2)) == Committed(2)
+        with broken(proxy, "lose answers", journal):
+            assert await journal.append(leadership, 0, numbered(0, 2)) == Committed(2)
         assert (await journal.load()).records == numbered(0, 2)
 
 
@@ -69,11 +79,11 @@ async def test_a_campaign_whose_answer_was_lost_is_not_repeated(
 ) -> None:
     """The second one would say that it was lost, to the very manager that has the seat."""
     async with proxy_to(etcd.urls[0]) as proxy:
-        journal = open_etcd(f"etcd:{proxy.url},{etcd.urls[0]}?prefix={prefix}&timeout={QUICK}")
+        journal = open_etcd(f"etcd:{proxy.url},{etcd.urls[0]}?prefix={prefix}&timeout=10")
         await journal.load()
-        proxy.mode = "lose answers"
         campaign = Campaign(Seat(), taken_by("http://a", Seat()))
-        assert isinstance(await perform(journal, campaign), JournalFailed)
+        with broken(proxy, "lose answers", journal):
+            assert isinstance(await perform(journal, campaign), JournalFailed)
         assert await journal.read_seat() == campaign.taken
 
 
@@ -81,12 +91,12 @@ async def test_who_is_silent_costs_one_timeout_and_is_then_passed_over(
     etcd: Cluster, prefix: str, open_etcd: OpenEtcd
 ) -> None:
     async with proxy_to(etcd.urls[0]) as proxy:
-        journal = open_etcd(f"etcd:{proxy.url},{etcd.urls[0]}?prefix={prefix}&timeout={QUICK}")
+        journal = open_etcd(f"etcd:{proxy.url},{etcd.urls[0]}?prefix={prefix}&timeout=10")
         leadership = await lead(journal)
-        proxy.mode = "stall"
         asked = proxy.requests
-        for beat in range(1, 10):
-            assert await journal.beat(leadership, beat)
+        with broken(proxy, "stall", journal):
+            for beat in range(1, 10):
+                assert await journal.beat(leadership, beat)
         assert proxy.requests == asked + 1
 
 

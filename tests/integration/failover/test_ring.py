@@ -17,9 +17,9 @@ import aiohttp
 import pytest
 
 from tenure import Family, Table, open_store
+from tenure.cli.demo.ports import free_ports
 from tenure.columns.store import ColumnStore
 from tests.integration.columns.test_cluster import TENURE, home_cluster
-from tests.unit.columns.node.ringed import free_ports
 
 pytestmark = pytest.mark.asyncio
 MAIL = Table("mail", kind="hashed", profile=Family(columns=str))

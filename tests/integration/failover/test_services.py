@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tenure import Lookup
-from tenure.cli.demo.mesh.live_mesh import free_ports
 from tenure.cli.demo.mesh.service_processes import ServiceProcess
+from tenure.cli.demo.ports import free_ports
 from tenure.services.catalogue import service_type
 from tests.examples.test_service_pages import DRAWN, PAGES, page, session
 from tests.integration.demos import run

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -13,6 +12,7 @@ from typing import Any
 
 import httpx
 
+from tenure.cli.demo.ports import free_ports
 from tests.integration.processes import manager
 from tests.patience import DEADLINE_SECONDS
 from tests.repo.reading import ROOT
@@ -35,18 +35,12 @@ COMMANDS = {
 }
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port: int = listening.getsockname()[1]
-        return port
-
-
 class WebServer:
     """One server, with its worker processes."""
 
     def __init__(self, kind: str, manager_url: str, log: Path) -> None:
         self.kind = kind
-        self.port = free_port()
+        [self.port] = free_ports(1)
         self.url = f"http://127.0.0.1:{self.port}"
         self.manager = manager_url
         self.log = log

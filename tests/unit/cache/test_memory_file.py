@@ -12,6 +12,7 @@ import pytest
 from tenure import MISSING, CacheServer, ConfigurationError, TenureError, Volume
 from tenure.cache.memory_file import MemoryFile
 from tenure.protocol.volume.server_events import VolumeMemory
+from tests.patience import DEADLINE_SECONDS
 from tests.unit.cache.stage import Stage, stage
 
 MEMORY = VolumeMemory(number=7, longest_ns=3)
@@ -102,7 +103,7 @@ async def entered(it: Stage, volume: Volume[Any], **options: Any) -> CacheServer
 
 
 async def settled(it: Stage, task: "asyncio.Future[Any]") -> None:
-    until = time.monotonic() + 30
+    until = time.monotonic() + DEADLINE_SECONDS
     while not task.done() and time.monotonic() < until:
         await it.turn(0)
     await task

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import socket
 
 import pytest
 
@@ -11,6 +10,7 @@ from tenure.base.keys import hashed_key
 from tenure.cli import reading
 from tenure.cli.app import run
 from tenure.cli.asking import urls
+from tenure.cli.demo.ports import free_ports
 from tenure.errors import ConfigurationError
 from tenure.journals import MemoryJournal
 from tenure.wire.lease_records import LEASE_RECORDS
@@ -164,14 +164,14 @@ async def test_a_manager_that_is_gone_is_passed_over(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with serving() as manager:
-        gone = f"http://127.0.0.1:{free_port()}"
+        gone = f"http://127.0.0.1:{free_ports(1)[0]}"
         monkeypatch.setenv("TENURE_MANAGERS", f"{gone}, {manager.service.url}")
         await command("pool", "list")
         assert capsys.readouterr().out.startswith("pool\tkind")
 
 
 def test_where_nobody_answers_all_that_were_tried_are_named(capsys: Capture) -> None:
-    gone = [f"http://127.0.0.1:{free_port()}" for _ in range(2)]
+    gone = [f"http://127.0.0.1:{port}" for port in free_ports(2)]
     assert run(["status", "-m", gone[0], "-m", gone[1]]) == 1
     said = capsys.readouterr().err
     for url in gone:
@@ -199,9 +199,3 @@ def test_managers_are_those_given_else_the_variable_else_the_usual_one() -> None
     assert urls(None, {}) == ["http://127.0.0.1:7400"]
     with pytest.raises(ConfigurationError, match=r"\$TENURE_MANAGERS is 'a:1'"):
         urls(None, {"TENURE_MANAGERS": "a:1"})
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port

@@ -12,6 +12,7 @@ from tenure import Lookup, Owner
 from tenure.base.noted import Noted
 from tenure.cli.app import run
 from tenure.cli.asking import get
+from tenure.cli.demo.ports import free_ports
 from tenure.cli.following import leader_of, live, recent
 from tenure.cli.top import look, picture
 from tenure.errors import NoManager, TenureError
@@ -20,7 +21,6 @@ from tenure.manager import live as live_module
 from tenure.manager.live import LiveEvent, Pulse
 from tenure.manager.noted import ServiceKind
 from tenure.wire.lease_records import LEASE_RECORDS
-from tests.unit.cli.test_commands import free_port
 from tests.unit.manager.serving import Events, Serving, serving
 
 pytestmark = pytest.mark.asyncio
@@ -38,7 +38,7 @@ def owner(manager: Serving, name: str = "ann") -> Owner:
 
 
 async def test_what_has_happened_is_told_in_order(capsys: Capture) -> None:
-    async with serving(preset="test") as manager:
+    async with serving() as manager:
         async with owner(manager):
             pass
         text = await said(capsys, "events", "-m", manager.service.url)
@@ -56,7 +56,7 @@ async def test_what_has_happened_is_told_in_order(capsys: Capture) -> None:
 
 
 async def test_who_comes_back_is_told_what_it_missed_and_nothing_twice() -> None:
-    async with serving(preset="test") as manager:
+    async with serving() as manager:
         url = manager.service.url
         before = await asyncio.to_thread(recent, url)
         async with owner(manager):
@@ -76,7 +76,7 @@ async def test_who_comes_back_is_told_what_it_missed_and_nothing_twice() -> None
 
 
 async def test_who_comes_is_told_all_that_is_remembered() -> None:
-    async with serving(preset="test") as manager:
+    async with serving() as manager:
         for number in range(live_module.RECENT_EVENTS + 50):
             manager.service.observer.note(Noted(ServiceKind.SLOW_PEER, detail=str(number)))
         found = await asyncio.to_thread(recent, manager.service.url)
@@ -85,7 +85,7 @@ async def test_who_comes_is_told_all_that_is_remembered() -> None:
 
 
 async def test_a_pulse_says_when_a_pools_table_changes() -> None:
-    async with serving(preset="test") as manager:
+    async with serving() as manager:
         pulses: list[Pulse] = []
 
         def follow() -> None:
@@ -104,7 +104,7 @@ async def test_a_pulse_says_when_a_pools_table_changes() -> None:
 
 
 async def test_the_leader_is_found_by_way_of_a_standby(capsys: Capture) -> None:
-    journal, gone = MemoryJournal(LEASE_RECORDS), f"http://127.0.0.1:{free_port()}"
+    journal, gone = MemoryJournal(LEASE_RECORDS), f"http://127.0.0.1:{free_ports(1)[0]}"
     async with serving(journal) as leader, serving(journal) as standby:
         await Events(leader.service.observer).wait_for("leading")
         while not standby.service.engine.view.leader:  # noqa: ASYNC110 - nothing tells of it
@@ -121,7 +121,7 @@ async def test_the_leader_is_found_by_way_of_a_standby(capsys: Capture) -> None:
 
 async def test_a_stream_ends_with_its_manager_and_that_is_told() -> None:
     ended: list[str] = []
-    async with serving(preset="test") as manager:
+    async with serving() as manager:
         stream = live(manager.service.url, "info")
         await asyncio.to_thread(next, stream)
 
@@ -141,7 +141,7 @@ async def test_a_stream_ends_with_its_manager_and_that_is_told() -> None:
 
 async def test_one_reader_too_many_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_module, "MOST_READERS", 1)
-    async with serving(preset="test") as manager:
+    async with serving() as manager:
         stream = live(manager.service.url, "info")
         await asyncio.to_thread(next, stream)
         with pytest.raises(TenureError, match="1 pages and commands follow this manager already"):
@@ -154,7 +154,7 @@ async def test_a_reader_that_reads_nothing_takes_nobodys_place_for_long(
 ) -> None:
     monkeypatch.setattr(live_module, "MOST_READERS", 1)
     monkeypatch.setattr(live_module, "STUCK_SECONDS", 0.1)
-    async with serving(preset="test") as manager:
+    async with serving() as manager:
         host, _, port = manager.service.url.removeprefix("http://").rpartition(":")
         with socket.socket() as silent:
             silent.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -207,7 +207,7 @@ async def test_a_manager_that_was_started_anew_sends_a_reader_all_that_it_rememb
 
 
 async def test_top_shows_owners_by_load_and_what_happens(capsys: Capture) -> None:
-    async with serving(preset="test") as manager:
+    async with serving() as manager:
         async with (
             owner(manager) as ann,
             owner(manager, "bob") as bob,
@@ -235,7 +235,7 @@ async def test_top_shows_owners_by_load_and_what_happens(capsys: Capture) -> Non
 async def test_tops_picture_fits_the_screen() -> None:
     from rich.console import Console  # noqa: PLC0415
 
-    async with serving(preset="test") as manager:
+    async with serving() as manager:
         owners = [owner(manager, f"owner-{number}") for number in range(12)]
         for each in owners:
             await each.__aenter__()

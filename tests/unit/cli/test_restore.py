@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tenure.cli.app import run
+from tenure.cli.demo.ports import free_ports
 from tenure.cli.restore import Progress
 from tenure.journals import open_journal
 from tenure.protocol.lease.messages import Entry
@@ -17,7 +18,6 @@ from tenure.protocol.topology.history import TopologySet
 from tenure.testing.contracts.journal import lead
 from tenure.testing.contracts.records import A_TOPOLOGY
 from tenure.wire.lease_records import LEASE_RECORDS
-from tests.unit.cli.test_commands import free_port
 
 Capture = pytest.CaptureFixture[str]
 
@@ -132,7 +132,7 @@ def test_what_is_no_journal_is_left_as_it_was(
 
 
 def test_an_etcd_that_does_not_answer_is_named(capsys: Capture) -> None:
-    url = f"http://127.0.0.1:{free_port()}"
+    url = f"http://127.0.0.1:{free_ports(1)[0]}"
     assert run(["restore", "--journal", f"etcd:{url}"]) == 1
     said = capsys.readouterr().err
     assert "no member of etcd answered" in said

@@ -8,13 +8,13 @@ import pytest
 from msgspec.structs import replace
 
 from tenure.cli.app import run
+from tenure.cli.demo.ports import free_ports
 from tenure.cli.status import AskedManager, _journal_rows, _show_rest, with_lags
 from tenure.journals import MemoryJournal, open_journal
 from tenure.manager.answers import JournalAnswer, StatusAnswer
 from tenure.protocol.lease.leader.view import ManagerRole
 from tenure.protocol.log.journal_health import MemberHealth
 from tenure.wire.lease_records import LEASE_RECORDS
-from tests.unit.cli.test_commands import free_port
 from tests.unit.manager.serving import Events, serving
 
 Capture = pytest.CaptureFixture[str]
@@ -26,7 +26,7 @@ async def status(*arguments: str) -> None:
 
 @pytest.mark.asyncio
 async def test_it_shows_the_leader_the_standby_and_who_does_not_answer(capsys: Capture) -> None:
-    journal, gone = MemoryJournal(LEASE_RECORDS), f"http://127.0.0.1:{free_port()}"
+    journal, gone = MemoryJournal(LEASE_RECORDS), f"http://127.0.0.1:{free_ports(1)[0]}"
     async with serving(journal) as one, serving(journal) as two:
         await Events(one.service.observer).wait_for("leading")
         await status("-m", one.service.url, "-m", gone, "-m", two.service.url)

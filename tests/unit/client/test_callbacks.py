@@ -11,6 +11,7 @@ import pytest_asyncio
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.client.callbacks import Callback, Callbacks, Job
 from tenure.testing.clock import TurnedClock, come_to_rest
+from tests.patience import DEADLINE_SECONDS
 
 logger = logging.getLogger("tenure.owner")
 
@@ -118,7 +119,7 @@ def test_without_a_loop_of_the_applications_they_are_called_in_a_thread() -> Non
     stage.put("a", coroutine)
     stage.put("b", lambda _: threads.append(threading.current_thread().name))
     stage.callbacks.put(Job("", None, None, "", then=done.set))
-    assert done.wait(10)
+    assert done.wait(DEADLINE_SECONDS)
     stage.callbacks.stop()
     assert threads == ["owner 'a' calls"] * 2
 
@@ -156,6 +157,6 @@ def test_a_callback_that_ends_its_thread_is_the_last_and_what_follows_follows(
     stage.put("b", stage.told.append)
     stage.callbacks.put(Job("", None, None, "", then=over.set))
     stage.callbacks.start_thread()
-    assert over.wait(10)
+    assert over.wait(DEADLINE_SECONDS)
     assert stage.told == ["after a", "after b"]
     assert "on_revoke was not called for [b)" in caplog.text

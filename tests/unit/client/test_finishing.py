@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 
 from tenure import ConfigurationError, KeyRange, LeaseLost, NotOwner, Owner, UsageError
+from tenure.protocol.lease.timing import DEFAULT
 from tenure.testing.clock import TurnedClock, come_to_rest
 from tenure.testing.cluster import InProcessCluster
 
@@ -162,7 +163,7 @@ def test_at_a_signal_the_body_runs_on_until_all_is_returned_and_then_ends(
             done.wait(0.2)
             finished.append(owner.check(KEY) is not None)
 
-    with InProcessCluster(["rooms"]) as cluster:
+    with InProcessCluster(["rooms"], timing=DEFAULT) as cluster:
         owner = cluster.owner(leave_on=(signal.SIGTERM, signal.SIGINT))
         with owner:
             _ = owner.ready()
@@ -177,7 +178,7 @@ def test_at_a_signal_the_body_runs_on_until_all_is_returned_and_then_ends(
 
 
 def test_a_second_signal_does_what_it_would_do_without() -> None:
-    with InProcessCluster(["rooms"]) as cluster:
+    with InProcessCluster(["rooms"], timing=DEFAULT) as cluster:
         owner = cluster.owner(leave_on=[signal.SIGINT])
 
         def body() -> None:
@@ -194,7 +195,7 @@ def test_a_second_signal_does_what_it_would_do_without() -> None:
 
 def test_handlers_are_given_back_where_no_manager_answers() -> None:
     before = signal.getsignal(signal.SIGTERM)
-    with InProcessCluster(["rooms"]) as cluster:
+    with InProcessCluster(["rooms"], timing=DEFAULT) as cluster:
         cluster.kill_manager()
         with pytest.raises(Exception, match="found no manager"):
             cluster.owner(leave_on=[signal.SIGTERM], enter_timeout=0.01).__enter__()
@@ -211,7 +212,7 @@ async def test_an_event_loop_has_handlers_of_its_own(cluster: InProcessCluster) 
 @pytest.mark.parametrize("given", [5, ["TERM"], [999], [signal.SIGKILL], None])
 def test_signals_that_cannot_be(given: list[signal.Signals]) -> None:
     with (
-        InProcessCluster(["rooms"]) as cluster,
+        InProcessCluster(["rooms"], timing=DEFAULT) as cluster,
         pytest.raises(ConfigurationError, match="leave_on"),
     ):
         cluster.owner(leave_on=given)

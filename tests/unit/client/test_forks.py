@@ -9,6 +9,7 @@ import pytest
 PROGRAM = """
 import os, sys, traceback, warnings
 from tenure import ForkedError
+from tenure.protocol.lease.timing import DEFAULT
 from tenure.testing.cluster import InProcessCluster
 
 warnings.simplefilter("ignore", DeprecationWarning)  # of forking with threads, which is the point
@@ -39,7 +40,7 @@ def child(owner, lookup, lease, guard):
     owner.close()
     return 0
 
-with InProcessCluster(["rooms"]) as cluster:
+with InProcessCluster(["rooms"], timing=DEFAULT) as cluster:
     with cluster.owner() as owner, cluster.lookup() as lookup:
         owner.ready()
         lease = owner.check("a")
@@ -66,15 +67,17 @@ def test_a_forked_child_cannot_use_what_its_parent_entered() -> None:
     ran = subprocess.run(
         [sys.executable, "-c", PROGRAM], check=False, capture_output=True, text=True, timeout=60
     )
-    assert (ran.stdout, ran.stderr, ran.returncode) == ("child 0\n", "", 0)
+    assert (ran.stdout, ran.returncode) == ("child 0\n", 0), ran.stderr
+    assert "Traceback" not in ran.stderr  # a busy machine's owner may warn of silence
 
 
 LEAVING = """
 import os, sys, warnings
+from tenure.protocol.lease.timing import DEFAULT
 from tenure.testing.cluster import InProcessCluster
 
 warnings.simplefilter("ignore", DeprecationWarning)
-cluster = InProcessCluster(["rooms"]).__enter__()
+cluster = InProcessCluster(["rooms"], timing=DEFAULT).__enter__()
 with cluster.owner() as owner:
     owner.ready()
     pid = os.fork()
@@ -91,4 +94,5 @@ def test_a_child_that_leaves_the_block_returns_nothing_of_its_parents() -> None:
     ran = subprocess.run(
         [sys.executable, "-c", LEAVING], check=False, capture_output=True, text=True, timeout=60
     )
-    assert (ran.stdout, ran.stderr, ran.returncode) == ("child 0\n", "", 0)
+    assert (ran.stdout, ran.returncode) == ("child 0\n", 0), ran.stderr
+    assert "Traceback" not in ran.stderr  # a busy machine's owner may warn of silence

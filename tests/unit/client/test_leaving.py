@@ -8,6 +8,7 @@ import pytest
 import pytest_asyncio
 
 from tenure import ClosedError, KeyRange, Lease, NotOwner, Owner, PoolError
+from tenure.protocol.lease.timing import DEFAULT
 from tenure.testing.clock import TurnedClock, come_to_rest
 from tenure.testing.cluster import InProcessCluster
 
@@ -156,7 +157,7 @@ async def test_the_blocking_form_does_the_same() -> None:
         told.append(("revoke", threading.current_thread().name))
 
     def body() -> None:
-        with InProcessCluster(["rooms"]) as cluster:
+        with InProcessCluster(["rooms"], timing=DEFAULT) as cluster:
             owner = cluster.owner(on_grant=on_grant, on_revoke=on_revoke, name="one")
             with owner:
                 _ = owner.ready()

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncIterator, Callable
 
 import pytest
@@ -10,6 +11,7 @@ import pytest_asyncio
 from tenure import Owner
 from tenure.testing.clock import TurnedClock
 from tenure.testing.cluster import ClusterEnvironment, InProcessCluster
+from tests.patience import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.asyncio
 SOON = 0.2
@@ -96,7 +98,8 @@ async def test_the_blocking_form_is_probed_too(probe: Callable[[threading.Event]
             wait_for(lambda: "probing" not in str(threading.enumerate()))
 
     def wait_for(condition: Callable[[], object]) -> None:
-        for _ in range(3_000):
+        gives_up_at = time.monotonic() + DEADLINE_SECONDS
+        while time.monotonic() < gives_up_at:
             if condition():
                 return
             stop.wait(0.01)

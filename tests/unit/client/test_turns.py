@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from tenure import Busy, UsageError
 from tenure.client.turns import InLine, Turns
 from tenure.testing.clock import come_to_rest
+from tests.patience import DEADLINE_SECONDS
 
 LONG = 30.0
 SHORT = 0.01
@@ -65,8 +67,8 @@ def test_threads_and_tasks_of_several_loops_stand_in_one_line() -> None:
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    tick = threading.Event()
-    for _ in range(5_000):
+    tick, gives_up_at = threading.Event(), time.monotonic() + DEADLINE_SECONDS
+    while time.monotonic() < gives_up_at:
         if condition():
             return
         tick.wait(0.001)

@@ -63,5 +63,5 @@ def use(url: str) -> None:
 
 @pytest.mark.asyncio
 async def test_methods_run_in_threads_one_at_a_time_for_a_key() -> None:
-    async with serving(preset="test") as manager:
+    async with serving() as manager:
         await asyncio.to_thread(use, manager.service.url)

@@ -54,7 +54,7 @@ class Asker:
 
 @pytest_asyncio.fixture
 async def asker(tmp_path: Path) -> AsyncIterator[Asker]:
-    settings = ManagerSettings(port=0, journal=f"sqlite:{tmp_path}/journal", preset="test")
+    settings = ManagerSettings(port=0, journal=f"sqlite:{tmp_path}/journal")
     async with ManagerService(settings) as service, aiohttp.ClientSession() as session:
         asker = Asker(service.url, session)
         await asker.leads()
@@ -125,7 +125,7 @@ async def test_a_stranger_is_told_that_there_is_no_such_cluster(asker: Asker) ->
 
 
 async def test_a_journal_in_memory_keeps_no_cluster() -> None:
-    settings = ManagerSettings(port=0, journal="memory", preset="test")
+    settings = ManagerSettings(port=0, journal="memory")
     async with ManagerService(settings) as service, aiohttp.ClientSession() as session:
         asker = Asker(service.url, session)
         await asker.leads()
@@ -135,7 +135,7 @@ async def test_a_journal_in_memory_keeps_no_cluster() -> None:
 
 
 async def test_a_cluster_outlives_its_manager(tmp_path: Path) -> None:
-    settings = ManagerSettings(port=0, journal=f"sqlite:{tmp_path}/journal", preset="test")
+    settings = ManagerSettings(port=0, journal=f"sqlite:{tmp_path}/journal")
     for round_ in range(2):
         async with ManagerService(settings) as service, aiohttp.ClientSession() as session:
             asker = Asker(service.url, session)
@@ -168,7 +168,7 @@ async def test_what_is_no_placement_is_said(written: str) -> None:
 
 
 async def test_a_change_goes_on_under_the_manager_that_takes_over(tmp_path: Path) -> None:
-    settings = ManagerSettings(port=0, journal=f"sqlite:{tmp_path}/journal", preset="test")
+    settings = ManagerSettings(port=0, journal=f"sqlite:{tmp_path}/journal")
     async with (
         aiohttp.ClientSession() as session,
         ManagerService(settings) as second,

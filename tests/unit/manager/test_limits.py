@@ -102,14 +102,14 @@ async def test_pools_are_bounded_and_those_that_are_there_go_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(leader, "POOLS_PER_MANAGER", 1)
-    async with serving(preset="test") as manager:
+    async with serving() as manager:
         first = {"name": "rooms", "kind": "hashed"}
         assert (await manager.post("/v1/pools", first))[0] == 201
         status, problem = await manager.post("/v1/pools", {"name": "more", "kind": "hashed"})
         assert (status, problem["error"]) == (409, leader.FULL)
         url = manager.service.url
         with pytest.raises(TenureError, match="no manager keeps more"):
-            async with Owner(url, pool="third", address="http://a", enter_timeout=0.5):
+            async with Owner(url, pool="third", address="http://a", enter_timeout=3.0):
                 pass
         assert (await manager.post("/v1/pools", first))[0] == 200
         async with Owner(url, pool="rooms", address="http://a") as owner:

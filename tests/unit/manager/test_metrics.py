@@ -58,7 +58,7 @@ async def test_a_version_that_is_none_is_answered_with_the_usual_format(version:
 @pytest.mark.asyncio
 @pytest.mark.parametrize("accept", ["", OPEN_METRICS])
 async def test_what_happened_is_shown(accept: str) -> None:
-    async with serving(preset="test") as manager:
+    async with serving() as manager:
         async with (
             Owner(manager.service.url, pool="rooms", address="http://a", name="ann") as owner,
             Lookup(manager.service.url, pool="rooms") as lookup,
@@ -113,7 +113,7 @@ def test_a_histogram_counts_what_is_at_or_below_each_bound() -> None:
 
 @pytest.mark.asyncio
 async def test_a_process_shows_its_owner_and_its_lookup() -> None:
-    async with serving(preset="test") as manager:
+    async with serving() as manager:
         owner = Owner(manager.service.url, pool="rooms", address="http://a", name="ann")
         lookup = Lookup(manager.service.url, pool="rooms")
         registry = CollectorRegistry()
@@ -145,7 +145,7 @@ SUFFIX = re.compile(r"_(total|bucket|count|sum)$")
 
 @pytest.mark.asyncio
 async def test_every_name_that_is_written_down_is_one_that_is_shown() -> None:
-    async with serving(preset="test") as manager:
+    async with serving() as manager:
         owner = Owner(manager.service.url, pool="rooms", address="http://a")
         lookup = Lookup(manager.service.url, pool="rooms")
         async with owner, lookup:

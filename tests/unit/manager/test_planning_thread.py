@@ -41,7 +41,7 @@ def test_one_is_asked_at_a_time_in_order() -> None:
     released, before = Event(), active_count()
 
     def waits(situation: Situation) -> Plan:
-        assert released.wait(30)
+        assert released.wait(DEADLINE_SECONDS)
         return nothing(situation)
 
     thread = PlanningThread(made.put)

@@ -30,7 +30,7 @@ async def test_no_frame_leaves_although_the_handler_goes_on_first() -> None:
         while (await receive())["type"] != "websocket.disconnect":
             pass
 
-    async with serving(preset="test") as manager, asyncio.timeout(DEADLINE_SECONDS):
+    async with serving() as manager, asyncio.timeout(DEADLINE_SECONDS):
         member = Member("carts", manager.service.url, drain=0)
         relay = Relay(late, member=member, key="/carts/{user}")
         async with member.serving(relay):

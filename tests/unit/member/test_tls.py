@@ -35,7 +35,7 @@ async def test_what_is_anothers_is_relayed_over_tls_and_a_stranger_is_not_heard(
     tmp_path: Path,
 ) -> None:
     credentials = mutual(tmp_path)
-    async with serving(preset="test") as manager:
+    async with serving() as manager:
         members, relays = [], []
         for name in ("first", "second"):
             member = Member("carts", manager.service.url, drain=0, credentials=credentials)

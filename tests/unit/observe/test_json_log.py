@@ -64,7 +64,7 @@ def test_any_text_and_any_error_stay_one_line(written: io.StringIO) -> None:
 
 @pytest.mark.asyncio
 async def test_one_cause_is_in_the_lines_of_manager_owner_and_lookup(written: io.StringIO) -> None:
-    async with serving(preset="test") as manager:
+    async with serving() as manager:
         url = manager.service.url
         async with Owner(url, pool="rooms", address="http://a", name="ann") as ann:
             await ann.ready()

@@ -1,6 +1,7 @@
 """Queues over HTTP: order, acknowledgement, one reader, losses told, and what bad input gets."""
 
 import asyncio
+from typing import Any
 
 import aiohttp
 import pytest
@@ -10,6 +11,7 @@ from tenure.services.queues.client import QueuesClient
 from tenure.services.queues.entries import ENTRIES, SourcePlace
 from tenure.services.queues.queue import IDS, SOURCES, TAKEN_OVER, WINDOW
 from tenure.testing.clock import come_to_rest
+from tests.patience import DEADLINE_SECONDS
 from tests.unit.services.stage import Replied, ServiceStage, on_service_stage
 
 pytestmark = pytest.mark.asyncio
@@ -31,6 +33,10 @@ async def begun(stage: ServiceStage, key: str = "q") -> str:
     reader: str = first.body["reader"]
     await drain(stage, key, reader=reader, acknowledge=entry["number"])
     return reader
+
+
+async def heard(socket: "aiohttp.ClientWebSocketResponse[Any]") -> Any:  # noqa: ANN401
+    return await socket.receive_json(timeout=DEADLINE_SECONDS)
 
 
 async def fill(stage: ServiceStage, count: int) -> None:
@@ -108,24 +114,26 @@ async def test_a_socket_gets_entries_acknowledges_and_is_taken_over() -> None:
         await enqueue(stage, 0)
         url = stage.url + "/queues/q/socket"
         async with stage.session.ws_connect(url) as socket:
-            first = await socket.receive_json(timeout=20)
+            first = await heard(socket)
             assert first["message"] == 0
             await enqueue(stage, 1)
-            assert (await socket.receive_json(timeout=20))["message"] == 1
+            assert (await heard(socket))["message"] == 1
             await socket.send_json({"acknowledge": first["number"]})
             await socket.send_json({"acknowledge": 1000})
-            assert (await socket.receive_json(timeout=20))["problem"]["error"] == "never_sent"
+            assert (await heard(socket))["problem"]["error"] == "never_sent"
             await socket.send_str("nonsense")
-            assert (await socket.receive_json(timeout=20))["problem"]["error"] == "json"
+            assert (await heard(socket))["problem"]["error"] == "json"
             await socket.send_bytes(b"\xff")
-            assert (await socket.receive_json(timeout=20))["problem"]["error"] == "json"
+            assert (await heard(socket))["problem"]["error"] == "json"
             async with stage.session.ws_connect(url) as newer:
-                assert (await newer.receive_json(timeout=20))["message"] == 1, "not acknowledged"
-                closed = await socket.receive(timeout=20)
+                assert (await heard(newer))["message"] == 1, "not acknowledged"
+                closed = await socket.receive(timeout=DEADLINE_SECONDS)
                 assert closed.type is aiohttp.WSMsgType.CLOSE
                 assert socket.close_code == TAKEN_OVER
                 reader = (await drain(stage)).body["reader"]
-                assert (await newer.receive(timeout=20)).type is aiohttp.WSMsgType.CLOSE
+                assert (
+                    await newer.receive(timeout=DEADLINE_SECONDS)
+                ).type is aiohttp.WSMsgType.CLOSE
         assert messages(await drain(stage, reader=reader)) == [1]
 
 
@@ -136,13 +144,13 @@ async def test_a_socket_is_sent_a_window_and_more_as_it_acknowledges() -> None:
         await fill(stage, count)
         url = stage.url + "/queues/q/socket"
         async with stage.session.ws_connect(url) as socket:
-            got = [await socket.receive_json(timeout=20) for _ in range(WINDOW)]
+            got = [await heard(socket) for _ in range(WINDOW)]
             with pytest.raises(asyncio.TimeoutError):
                 await socket.receive_json(timeout=0.1)
             await socket.send_json({"acknowledge": got[-1]["number"]})
-            got += [await socket.receive_json(timeout=20) for _ in range(WINDOW)]
+            got += [await heard(socket) for _ in range(WINDOW)]
             await socket.send_json({"acknowledge": got[-1]["number"]})
-            got += [await socket.receive_json(timeout=20) for _ in range(10)]
+            got += [await heard(socket) for _ in range(10)]
         assert [each["message"] for each in got] == list(range(count))
 
 

@@ -7,6 +7,7 @@ import pytest
 from tenure import ConfigurationError, Owner, PoolError
 from tenure.protocol.lease.answers import Owners, PoolMade
 from tenure.protocol.lease.leader.events import CreatePool, ListOwners
+from tenure.protocol.lease.timing import DEFAULT
 from tenure.testing.clock import TurnedClock
 from tenure.testing.cluster import InProcessCluster
 from tenure.transport.faulty import Faults
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.asyncio
 
 async def test_by_the_real_clock_an_owner_is_ready_by_itself() -> None:
     async with (
-        InProcessCluster(["rooms"]) as cluster,
+        InProcessCluster(["rooms"], timing=DEFAULT) as cluster,
         cluster.owner() as owner,
         cluster.lookup() as lookup,
     ):

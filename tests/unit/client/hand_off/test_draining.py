@@ -11,6 +11,7 @@ import pytest_asyncio
 from tenure import KeyedState
 from tenure.client.owner import Owner
 from tenure.errors import ClosedError
+from tenure.protocol.lease.timing import DEFAULT
 from tenure.testing.cluster import InProcessCluster
 from tests.unit.client.hand_off.stage import Member, Stage, on_stage
 
@@ -122,7 +123,7 @@ def test_the_blocking_form_hands_everything_over_before_close_returns() -> None:
 
     def body() -> None:
         first, second = KeyedState[int](), KeyedState[int]()
-        with InProcessCluster(["rooms"]) as cluster:
+        with InProcessCluster(["rooms"], timing=DEFAULT) as cluster:
             source: Owner = cluster.owner(hand_off=first)
             with source:
                 _ = source.ready()

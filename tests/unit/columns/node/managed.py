@@ -30,7 +30,7 @@ async def make_cluster(url: str, replicas: int) -> None:
 async def managed(place: Path, count: int = 3) -> AsyncIterator[list[NodeService]]:
     """So many nodes, with the ring formed; the first one's settings have the manager's URL."""
     journal = f"sqlite:{place / 'journal.sqlite'}"
-    settings = ManagerSettings(journal=journal, port=0, preset="test", first_start=True)
+    settings = ManagerSettings(journal=journal, port=0, first_start=True)
     async with AsyncExitStack() as stack:
         manager = await stack.enter_async_context(ManagerService(settings))
         await make_cluster(manager.url, count)

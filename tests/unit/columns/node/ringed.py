@@ -1,7 +1,6 @@
 """Nodes of a ring that was formed before: real ones, in this process, over loopback."""
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
@@ -9,6 +8,7 @@ from random import Random
 
 import msgspec
 
+from tenure.cli.demo.ports import free_ports
 from tenure.columns.backends.cluster import STORE_ROLE, ClusterBackend
 from tenure.columns.blocking import BlockingStore
 from tenure.columns.node.node_directory import NodeDirectory
@@ -25,21 +25,6 @@ from tests.patience import DEADLINE_SECONDS
 CLUSTER = "mail"
 """All nodes and clients of a test share one loop, on a machine that may have much to do."""
 SECRET = b"sixteen bytes or more, of which nobody else has any"
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody has, for TCP and UDP."""
-    sockets = []
-    for _ in range(count):
-        tcp = socket.create_server(("127.0.0.1", 0))
-        udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        udp.bind(tcp.getsockname())
-        sockets.append((tcp, udp))
-    ports = [tcp.getsockname()[1] for tcp, _ in sockets]
-    for pair in sockets:
-        for each in pair:
-            each.close()
-    return ports
 
 
 def settings_of(place: Path, count: int = 3) -> list[NodeSettings]:
@@ -143,5 +128,5 @@ class TablesMade(StoreOpening):
         return await super().__aenter__()
 
     def __enter__(self) -> BlockingStore:
-        asyncio.run_coroutine_threadsafe(self._make(), self._loop).result(30)
+        asyncio.run_coroutine_threadsafe(self._make(), self._loop).result(DEADLINE_SECONDS)
         return super().__enter__()

@@ -48,8 +48,8 @@ def url_of(nodes: Sequence[NodeSettings]) -> str:
     return "columns:" + ",".join(f"http://127.0.0.1:{node.port}" for node in nodes)
 
 
-async def until(holds: Callable[[], bool], seconds: float = 20) -> None:
-    async with asyncio.timeout(seconds):
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(DEADLINE_SECONDS):
         while not holds():  # noqa: ASYNC110 - it can only be looked at
             await asyncio.sleep(0.02)
 

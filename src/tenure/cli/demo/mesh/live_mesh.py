@@ -5,12 +5,12 @@ Each device has a queue, which watches the keys of both pools that it relies on.
 """
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Literal, TypeAlias
 
 from tenure.cli.demo.mesh.service_processes import ServiceProcess
+from tenure.cli.demo.ports import free_ports
 
 ServiceName: TypeAlias = Literal["devices", "topics", "queues"]
 SERVICES: dict[ServiceName, str] = {
@@ -61,12 +61,3 @@ class LiveMesh:
             everyone = [each for those in self.services.values() for each in those]
             await asyncio.gather(*(each.start() for each in everyone))
             yield
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that a process can take again when it starts anew."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
