@@ -15,6 +15,12 @@ import pytest
 from tenure.protocol.lease import messages, records
 from tenure.protocol.lease.messages import ToLookup, ToManager, ToOwner
 from tenure.protocol.lease.records import LeaseRecord, State
+from tenure.protocol.lease.reports import (
+    EntityReport,
+    TierReport,
+    VolumeReport,
+    WaitingWrite,
+)
 from tenure.protocol.topology.history import ClusterState, TopologySet
 from tenure.testing.contracts.records import A_TOPOLOGY
 from tenure.testing.contracts.transport import A_PROCESS
@@ -78,6 +84,17 @@ ADDED: dict[str, object] = {
         messages.HandOff(start=b"a", end=b"b", number=5, taker=2, address="ws://a", secret=7),
     ),
     "LeaseRequest.knows_former": True,
+    "LeaseRequest.report": TierReport(
+        volume=VolumeReport(
+            readers=1,
+            leases=2,
+            unacknowledged=1,
+            writes=1,
+            loads=0,
+            waiting=(WaitingWrite(keys="a", seconds=0.5, readers=("127.0.0.1:9",), missing=1),),
+        ),
+        entities=EntityReport(kind="Room", instances=3, turns=1, waiting=0, alarms=2),
+    ),
     "Join.cache": "ws://a",
     "Join.reads_ns": 3_000_000_000,
     "Joined.cache": "ws://a",

@@ -25,6 +25,7 @@ from tenure.protocol.lease.owner.events import (
     Revoke,
     StopHandOver,
 )
+from tenure.protocol.lease.reports import VolumeReport
 from tenure.protocol.volume.carried_writes import CarriedWrites
 from tenure.protocol.volume.server import VolumeServer
 from tenure.protocol.volume.server_events import (
@@ -173,6 +174,10 @@ class OwnersVolume:
         for piece, serving in context.served.within(order.range):
             again = RangeGranted(range=piece, number=serving.number, history=context.history)
             self._post(again)
+
+    def report(self) -> VolumeReport:
+        """See `GivesReads`."""
+        return self.engine.report(self._clock(), self._machine.context)
 
     # --- what its server does ---
 

@@ -5,12 +5,13 @@ It decides nothing, and knows not whether its server is an owner's or stands alo
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import nullcontext, suppress
 from itertools import count
 from typing import Any, TypeAlias
 
+from tenure.base.instants import Instant
 from tenure.base.keys import Key, UserKey
 from tenure.base.noted import Noted
 from tenure.cache.volume import WHAT, Volume
@@ -26,6 +27,9 @@ from tenure.errors import (
     RemoteProtocolError,
     TenureError,
 )
+from tenure.protocol.lease.reports import VolumeReport
+from tenure.protocol.volume.context import VolumeContext
+from tenure.protocol.volume.report import volume_report
 from tenure.protocol.volume.server_events import (
     BodyEnded,
     ClientAsked,
@@ -42,6 +46,8 @@ from tenure.transport.doors import Connection
 from tenure.wire.volume import check_knows_caches, decode_to_volume_server, encode_volume
 
 VolumeAction: TypeAlias = TellCache | LoadObject | RunBody | FailWrite | Noted
+SHOWN_KEYS = 5
+"""Of one write."""
 NO_STORE = "this volume has no store: it is written at its server only"
 
 
@@ -229,6 +235,23 @@ class VolumeEngine:
         self._shell.complain("closed the connection of a cache: %s", why)
         self.disconnected(connection)
         connection.close(why)
+
+    # --- what is shown of it ---
+
+    def report(self, now: Instant, context: VolumeContext) -> VolumeReport:
+        """How the server is. In the loop of the shell."""
+        return volume_report(now, context, self._shown_keys, self._shown_client)
+
+    def _shown_keys(self, keys: Sequence[Key]) -> str:
+        try:
+            names = [self._volume.keys.name(key) for key in keys[:SHOWN_KEYS]]
+        except TenureError:  # a key of another type: its loads and writes say so
+            return ", ".join(key.hex() for key in keys[:SHOWN_KEYS])
+        return ", ".join(str(name) if isinstance(name, int | str) else repr(name) for name in names)
+
+    def _shown_client(self, client: int) -> str:
+        connection = self._of_client.get(client)
+        return f"{client:016x}, not connected" if connection is None else connection.peer
 
     # --- ending ---
 

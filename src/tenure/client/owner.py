@@ -43,6 +43,7 @@ from tenure.client.owner_engine import WHAT, OwnerEngine
 from tenure.client.read_leases import GivesReadsOf
 from tenure.errors import ConfigurationError, TenureError
 from tenure.protocol.lease.owner.events import OwnerConfig
+from tenure.protocol.lease.reports import EntityReport
 from tenure.transport.credentials import Credentials
 
 Ranges: TypeAlias = tuple[KeyRange, ...]
@@ -273,6 +274,10 @@ class Owner(Enterable[OwnerEngine]):
         """Show the watchdog that the application is not hung. Without a watchdog, of no use."""
         self._check_entered()
         self._engine.watchdog.alive()
+
+    def tell_entities(self, report: EntityReport) -> None:
+        """`Entities` tells how it is; the managers show it."""
+        self._engine.entities = report
 
     def _begin(self, form: Form) -> None:
         self._check_new()

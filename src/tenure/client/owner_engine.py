@@ -73,10 +73,12 @@ from tenure.protocol.lease.owner.events import (
 )
 from tenure.protocol.lease.owner.machine import OwnerMachine
 from tenure.protocol.lease.owner.meter import Meter
+from tenure.protocol.lease.reports import EntityReport, TierReport
 from tenure.transport.contract import OWNER
 
 WHAT = "Owner"
 logger = logging.getLogger("tenure.owner")
+RenewalRequest: TypeAlias = LeaseRequest | ShortRequest
 Takes: TypeAlias = tuple[HandOffHandler, str, str | None]
 """What has the state that moves, where more of it is taken, and the URL of that."""
 
@@ -120,6 +122,8 @@ class OwnerEngine:
         self._hand_off_address: str | None = None
         self.reads: GivesReads | None = None
         """Of caches; None where the owner takes none."""
+        self.entities: EntityReport | None = None
+        """What runs entities says how they are, from its own thread; told with each renewal."""
         self._closed = asyncio.Event()
         """Everything is returned, or cannot be."""
         board.on_lapsed = self.on_reader_lapsed
@@ -157,8 +161,9 @@ class OwnerEngine:
         """See `Engine.perform`."""
         match action:
             case TellManager(manager, message):
-                if isinstance(message, LeaseRequest | ShortRequest):
+                if isinstance(message, RenewalRequest):
                     message = self._meter.add_to(message, self._clock(), self.board.tallies)
+                    message = self._with_report(message)
                 self.shell.send(manager, message)
                 if self._managers.file is not None and self.machine.view().is_searching:
                     self._managers.read_again(self.shell, self._managers.file)
@@ -185,6 +190,13 @@ class OwnerEngine:
                 assert_never(action)
         if self.reads is not None:
             self.reads.perform(action)
+
+    def _with_report(self, message: RenewalRequest) -> RenewalRequest:
+        volume = None if self.reads is None else self.reads.report()
+        if volume is None and self.entities is None:
+            return message
+        report = TierReport(volume=volume, entities=self.entities)
+        return msgspec.structs.replace(message, report=report)
 
     def _hold(self, holdings: Holdings) -> None:
         before, self.guards.expires_at = self.board.current, holdings.expires_at

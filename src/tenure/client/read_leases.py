@@ -14,6 +14,7 @@ from tenure.client.guard import Guards
 from tenure.client.shell import Shell
 from tenure.protocol.lease.messages import HandOff, LeaseResponse, ToOwner
 from tenure.protocol.lease.owner.events import OwnerAction, OwnerEvent
+from tenure.protocol.lease.reports import VolumeReport
 
 
 class ReadsOwner(NamedTuple):
@@ -67,6 +68,10 @@ class GivesReads(Protocol):
 
     def keep_serving(self, order: HandOff) -> None:
         """It is not handed over after all. From any thread."""
+        ...
+
+    def report(self) -> VolumeReport:
+        """How the volume is, to be shown."""
         ...
 
     async def close(self) -> None:

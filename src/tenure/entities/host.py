@@ -26,6 +26,7 @@ from tenure.entities.stores import EntityStore
 from tenure.errors import Busy, Fenced, LeaseLost, TurnTooLong, UsageError
 from tenure.protocol.entity.envelope import Envelope, KeptAnswer, Push, TurnChanges
 from tenure.protocol.entity.key_line import Begin, EntityCall, TooMany
+from tenure.protocol.lease.reports import SHOWN_CHARACTERS, EntityReport
 
 Body: TypeAlias = Callable[[EntityTurn], Awaitable[bytes]]
 
@@ -64,6 +65,10 @@ class EntityHost:
         self.wall = wall
         self._live: OrderedDict[str | int, LiveEntity] = OrderedDict()
         self._loop = asyncio.get_running_loop()
+        self._calls = 0
+        """Turns that run, and calls that wait for one."""
+        self._turns: dict[EntityCall, float] = {}
+        """Those that run, and since when: the oldest first."""
 
     @property
     def _guards(self) -> Guards:
@@ -104,6 +109,7 @@ class EntityHost:
         step = live.line.ask(self._loop.time(), call)
         if isinstance(step, TooMany):
             raise Busy(step.why)
+        self._calls += 1
         try:
             if not isinstance(step, Begin):
                 await self._wait(live, call)
@@ -117,12 +123,14 @@ class EntityHost:
                 turn = EntityTurn(self, live, lease, guard, call, is_repeat=kept is not None)
                 return await self._in_turn(turn, body)
         finally:
+            self._calls -= 1
             self._end(live, call)
 
     async def _in_turn(self, turn: EntityTurn, body: Body) -> bytes:
         before = CURRENT.get()
         CURRENT.set(turn)
         limit = asyncio.timeout(self._options.turn)
+        self._turns[turn.call] = self._loop.time()
         try:
             async with limit:
                 answer = await body(turn)
@@ -135,6 +143,7 @@ class EntityHost:
         finally:
             turn.is_over = True
             CURRENT.set(before)
+            del self._turns[turn.call]
         return answer
 
     def _too_long(self, call: EntityCall, limit: asyncio.Timeout, error: TimeoutError) -> Exception:
@@ -204,6 +213,21 @@ class EntityHost:
                 CURRENT.set(before)
                 live.readings -= 1
                 live.used_at = self._loop.time()
+
+    # --- what is shown of it ---
+
+    def report(self, alarms: int) -> EntityReport:
+        """How many there are, and which turn has run for longest."""
+        longest, began_at = next(iter(self._turns.items()), (None, 0.0))
+        return EntityReport(
+            kind=self.kind.name[:SHOWN_CHARACTERS],
+            instances=len(self._live),
+            turns=len(self._turns),
+            waiting=self._calls - len(self._turns),
+            alarms=alarms,
+            longest=f"{longest.method} of {longest.key!r:.100}" if longest else "",
+            longest_seconds=round(self._loop.time() - began_at, 1) if longest else 0.0,
+        )
 
     # --- instances ---
 

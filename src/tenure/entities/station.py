@@ -37,9 +37,12 @@ from tenure.entities.stores import EntityStore
 from tenure.errors import Busy, ConfigurationError, LeaseLost, NotOwner, StoreFailed, TenureError
 from tenure.protocol.entity.envelope import Push
 from tenure.protocol.entity.key_line import EntityCall
+from tenure.protocol.lease.reports import EntityReport
 
 PING = ".ping"
 SWEEP_SECONDS = 10.0
+TELL_SECONDS = 1.0
+"""Between two looks at what the owner tells the managers of this process; it renews less often."""
 SILENT_SECONDS = 4 * ASK_SECONDS
 _encode = msgspec.msgpack.Encoder().encode
 _pushed = msgspec.msgpack.Decoder(PushedFrames).decode
@@ -106,6 +109,7 @@ class Station:
             await stack.enter_async_context(self.lookup)
             stack.push_async_callback(self._leave)
             self._go(self._sweep())
+            self._go(self._tell())
             self._go(self.edge.keep_asking())
             yield
 
@@ -141,6 +145,15 @@ class Station:
             self.host.passivate(loop.time() - idle)
             for key, socket in self.host.silent_sockets(SILENT_SECONDS):
                 self._go(self._end_socket(key, socket))
+
+    async def _tell(self) -> None:
+        while True:
+            self.owner.tell_entities(self.report())
+            await asyncio.sleep(TELL_SECONDS)
+
+    def report(self) -> EntityReport:
+        """How the entities here are."""
+        return self.host.report(len(self._agenda))
 
     async def _end_socket(self, key: str | int, socket: bytes) -> None:
         """Its edge has gone without a word."""

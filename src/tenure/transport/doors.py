@@ -15,6 +15,11 @@ class Connection(Protocol):
         """The version of the protocol that is spoken on it."""
         ...
 
+    @property
+    def peer(self) -> str:
+        """Where the client is, to be shown."""
+        ...
+
     def send(self, data: bytes) -> None:
         """Send bytes to the client; to one that is gone they are lost."""
         ...

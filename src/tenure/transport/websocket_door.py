@@ -148,6 +148,8 @@ class _DoorConnection:
         self._socket = socket
         self._peer = peer
         self.version = peer.version
+        address = socket.get_extra_info("peername") or ("gone", 0)
+        self.peer = f"{address[0]}:{address[1]}"
         self.ending: asyncio.Task[None] | None = None
 
     def send(self, data: bytes) -> None:

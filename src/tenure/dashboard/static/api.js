@@ -67,6 +67,8 @@ export function command(label, which, act) {
   return button;
 }
 
+export const some = (count, what) => `${count} ${what}${count === 1 ? "" : "s"}`;
+
 export function bytes(count) {
   const units = ["B", "kB", "MB", "GB", "TB"];
   let unit = 0;

@@ -1,6 +1,7 @@
 // The page: what the manager pushes says what is to be read again.
 
 import { ask, byId, element, offer, poolPath } from "./api.js";
+import { showCaches, showEntities } from "./caches.js";
 import { Events } from "./events.js";
 import { OwnersTable } from "./owners.js";
 import { Space } from "./space.js";
@@ -182,11 +183,19 @@ async function readOnce() {
 }
 
 async function readPool({ pool, table }) {
-  const [, found, plan] = await Promise.all([
-    table.refresh(), ask(poolPath(pool, "owners")), ask(poolPath(pool, "plan")),
-  ]);
+  const found = await ask(poolPath(pool, "owners"));
   if (table !== page.table) return; // another pool was chosen meanwhile
   const sorted = found.owners.sort((a, b) => (a.name < b.name ? -1 : 1));
+  offerView("caches", sorted.some((owner) => owner.volume));
+  offerView("entities", sorted.some((owner) => owner.entities));
+  if (page.view === "caches") showCaches(sorted);
+  else if (page.view === "entities") showEntities(sorted);
+  else await readTable(page, sorted);
+}
+
+async function readTable({ pool, table }, sorted) {
+  const [plan] = await Promise.all([ask(poolPath(pool, "plan")), table.refresh()]);
+  if (table !== page.table) return;
   space.show(table, sorted);
   owners.show(sorted);
   offer(byId("pin-owner"), sorted.map((owner) => owner.name));

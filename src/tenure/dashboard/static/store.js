@@ -1,6 +1,6 @@
 // A cluster of the store: its ring, its nodes, who keeps which range, and what changes there.
 
-import { ago, ask, byId, bytes, command, element, fill, number, offer, row } from "./api.js";
+import { ago, ask, byId, bytes, command, element, fill, number, offer, row, some } from "./api.js";
 import { heading, rackOf, Ring } from "./ring.js";
 import { steerRing } from "./steering.js";
 
@@ -65,7 +65,7 @@ export class Store {
     const members = ring.nodes.filter((node) => node.standing !== "waiting");
     const waiting = ring.nodes.length - members.length;
     byId("ring-words").textContent = [
-      `${members.length} nodes`, waiting ? `${waiting} waiting` : "", `placement ${ring.placement}`,
+      some(members.length, "node"), waiting ? `${waiting} waiting` : "", `placement ${ring.placement}`,
       `version ${ring.version}`, `tables: ${ring.tables.join(", ") || "none"}`,
       heaviest(ring), ring.removed.length ? `removed: ${ring.removed.join(", ")}` : "",
     ].filter(Boolean).join("; ");

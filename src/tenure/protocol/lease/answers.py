@@ -12,6 +12,7 @@ from typing import TypeAlias
 import msgspec
 
 from tenure.base.keys import Key, PoolKind
+from tenure.protocol.lease.reports import EntityReport, VolumeReport
 from tenure.protocol.topology.answers import ClusterAnswer
 
 Connection: TypeAlias = int
@@ -100,6 +101,10 @@ class OwnerSummary(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked of its ranges a second, as far as owners have told."""
     same_address: str = ""
     """Another living owner that announces the same address; empty where there is none."""
+    volume: VolumeReport | None = None
+    """The caches that read what it owns; None where it takes none."""
+    entities: EntityReport | None = None
+    """The entities that it runs."""
 
 
 class Owners(msgspec.Struct, frozen=True, omit_defaults=True):

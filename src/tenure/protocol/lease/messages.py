@@ -22,6 +22,7 @@ from tenure.base.keys import Key, PoolKind
 from tenure.base.numbers import JournalId, Nonce, Number
 from tenure.base.ranges import KeyRange
 from tenure.protocol.lease.causes import Cause
+from tenure.protocol.lease.reports import TierReport
 
 Name: TypeAlias = Annotated[
     str, msgspec.Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+\Z")
@@ -241,6 +242,8 @@ class LeaseRequest(Message, frozen=True, kw_only=True):
     not taken."""
     knows_former: bool = False
     """Its owner reads `Leased.former`, so that what it holds may be renumbered (P11)."""
+    report: TierReport | None = None
+    """What its owner runs beside its leases, to be shown; None where that is nothing."""
 
 
 class ShortRequest(Message, frozen=True, kw_only=True):
@@ -261,6 +264,7 @@ class ShortRequest(Message, frozen=True, kw_only=True):
     load: LoadReport | None = None
     """As in a `LeaseRequest`; one without ranges says that nothing was asked of any that it has."""
     receipt: ReceiptBytes = b""
+    report: TierReport | None = None
 
 
 class Attested(Message, frozen=True, kw_only=True):

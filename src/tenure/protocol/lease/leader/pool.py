@@ -213,8 +213,10 @@ class Pool:
         elif isinstance(message, ShortRequest):
             self._note_letting_go(now, session, ())
         missing = [] if held == given else self.not_listed(session, held)
-        if not isinstance(message, Join) and message.load is not None:
-            self.planner.load_watch.take(now, message.load, given)
+        if not isinstance(message, Join):
+            session.report = message.report
+            if message.load is not None:
+                self.planner.load_watch.take(now, message.load, given)
         if leaving and not held and not copies:
             self._remove(now, session, missing, LeaderKind.LEFT)
             self.responses.respond(session, ())

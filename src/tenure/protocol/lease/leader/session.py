@@ -14,6 +14,7 @@ from tenure.protocol.lease.causes import joined
 from tenure.protocol.lease.fingerprints import fingerprint
 from tenure.protocol.lease.leader.context import LeaderContext
 from tenure.protocol.lease.messages import Held, Leased, Poke
+from tenure.protocol.lease.reports import TierReport
 
 NOT_RECALLED = Instant(0)
 NOT_ORDERED = Instant(0)
@@ -43,6 +44,7 @@ class Session:
         "proven",
         "recalled",
         "renewal",
+        "report",
         "sequence",
         "settled",
         "stuck",
@@ -92,6 +94,8 @@ class Session:
         list it says nothing."""
         self.renewal: tuple[tuple[Held, ...], tuple[Leased, ...]] = ((), ())
         """The answer to a settled request, beside the table's ranges that it was made of."""
+        self.report: TierReport | None = None
+        """What it told last of what it runs beside its leases."""
         self.fingerprint = b""
         """Of what the table gives it, as it was when that was `fingerprinted`."""
         self.fingerprinted: tuple[Held, ...] | None = None

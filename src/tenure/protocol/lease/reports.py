@@ -1,0 +1,67 @@
+"""What owners tell of what they run beside their leases: caches that read there, and entities.
+
+It travels with renewals to be shown to people. Nothing is decided by it, a report that is lost is
+replaced by the next, and each list in it is cut: it says the worst, and how much there is in all.
+These are not arrays as messages are, because pages and tools read them as JSON just as they are.
+"""
+
+from typing import Annotated, TypeAlias
+
+import msgspec
+
+from tenure.base.numbers import Number
+
+SHOWN_WRITES = 16
+SHOWN_READERS = 8
+SHOWN_CHARACTERS = 200
+Shown: TypeAlias = Annotated[str, msgspec.Meta(max_length=SHOWN_CHARACTERS)]
+
+
+class WaitingWrite(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A write that waits until caches have let go of what it changes."""
+
+    keys: Shown
+    seconds: float
+    readers: Annotated[tuple[Shown, ...], msgspec.Meta(max_length=SHOWN_READERS)]
+    """Whose acknowledgements it waits for; the first of them. Empty where it waits for its time."""
+    missing: Number
+    """How many acknowledgements in all."""
+
+
+class VolumeReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A volume, as its server sees it."""
+
+    readers: Number
+    leases: Number
+    """On objects, of all readers together."""
+    unacknowledged: Number
+    """Invalidations."""
+    writes: Number
+    """That are asked for and not done."""
+    loads: Number
+    """That are under way."""
+    waiting: Annotated[tuple[WaitingWrite, ...], msgspec.Meta(max_length=SHOWN_WRITES)] = ()
+    """The writes that have waited for longest."""
+
+
+class EntityReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The entities of one process."""
+
+    kind: Shown
+    """The name of their class."""
+    instances: Number
+    turns: Number
+    """That run now."""
+    waiting: Number
+    """Calls that wait for a turn."""
+    alarms: Number
+    longest: Shown = ""
+    """The turn that has run for longest, in words."""
+    longest_seconds: float = 0.0
+
+
+class TierReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """All that one owner tells."""
+
+    volume: VolumeReport | None = None
+    entities: EntityReport | None = None

@@ -1,0 +1,160 @@
+"""The views of caches and entities in a real browser: what is shown is what the API says."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp import ClientWebSocketResponse
+from playwright.async_api import Browser, Page, expect
+
+from tenure import Cache, Entities, Lookup, Owner, Volume
+from tenure.cache.cache_engine import PATH
+from tenure.cache.object_keys import ObjectKeys
+from tenure.cli.demo.ports import free_ports
+from tenure.dashboard.pages import add_pages
+from tenure.protocol.volume.messages import Fetch, Fetched, Reconnect, Reconnected
+from tenure.wire.versions import NEWEST, SUBPROTOCOLS
+from tenure.wire.volume import decode_to_cache, encode_volume
+from tests.integration.dashboard.browser import browsing, keep, needs_chromium
+from tests.patience import DEADLINE_SECONDS
+from tests.unit.entities.stage import Counter
+from tests.unit.manager.serving import Serving, serving
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), needs_chromium]
+KEY = "row <b>7</b>"
+CLIENT = 7
+
+
+@asynccontextmanager
+async def page_of(
+    browser: Browser, *, dark: bool = False, width: int = 1200
+) -> AsyncIterator[tuple[Serving, Page]]:
+    async with (
+        serving(None, add_pages, preset="default") as manager,
+        browsing(browser, dark=dark, width=width) as page,
+    ):
+        await page.goto(manager.service.url)
+        yield manager, page
+
+
+async def silent_reader(manager: Serving, url: str) -> ClientWebSocketResponse:
+    """A cache that has read a key, and says nothing any more."""
+    socket = await manager.session.ws_connect(url + PATH, protocols=SUBPROTOCOLS)
+    reconnect = Reconnect(client=CLIENT, sequence=1, history=0)
+    await socket.send_bytes(encode_volume(reconnect, NEWEST))
+    on_record = decode_to_cache(await socket.receive_bytes(), NEWEST)
+    assert isinstance(on_record, Reconnected)
+    fetch = Fetch(
+        client=CLIENT,
+        epoch=on_record.epoch,
+        reader=on_record.reader,
+        sequence=2,
+        key=ObjectKeys(str, "hashed").key(KEY),
+    )
+    await socket.send_bytes(encode_volume(fetch, NEWEST))
+    assert isinstance(decode_to_cache(await socket.receive_bytes(), NEWEST), Fetched)
+    return socket
+
+
+async def cells(page: Page, table: str) -> list[list[str]]:
+    found: list[list[str]] = await page.locator(f"#{table} tbody tr").evaluate_all(
+        "rows => rows.map(row => [...row.cells].map(cell => cell.textContent))"
+    )
+    return found
+
+
+async def until(page: Page, table: str, as_wanted: Callable[[list[list[str]]], bool]) -> None:
+    """Until the table shows that. Nothing is pushed of it, so this waits for renewals, too."""
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        while not as_wanted(await cells(page, table)):  # noqa: ASYNC110 - it can only be asked
+            await asyncio.sleep(0.1)
+
+
+async def test_readers_are_counted_and_a_write_says_for_whom_it_waits(browser: Browser) -> None:
+    async with page_of(browser) as (manager, page):
+        url = manager.service.url
+        (port,) = free_ports(1)
+        listen = f"127.0.0.1:{port}"
+        volume = Volume({KEY: "old"}.get, durable=True, value_type=str, listen=listen)
+        async with Owner(
+            url, pool="rows", address="http://127.0.0.1/ann", name="ann", volume=volume
+        ) as owner:
+            await owner.ready()
+            async with Lookup(url, pool="rows") as lookup, Cache(lookup, value_type=str) as cache:
+                assert await cache.get(KEY) == "old"
+                await page.get_by_role("button", name="Caches").click()
+                one = [["1", "1"]]
+                await until(page, "volumes", lambda rows: [row[1:3] for row in rows] == one)
+                await expect(page.locator("#writes-none")).to_be_visible()
+                _, told = await manager.get("/v1/pools/rows/owners")
+                assert told["owners"][0]["volume"]["readers"] == 1
+                socket = await silent_reader(manager, f"http://{listen}")
+                writing = asyncio.ensure_future(one_write(volume))
+                await until(page, "writes", lambda rows: len(rows) == 1)
+                (row,) = await cells(page, "writes")
+                name = socket.get_extra_info("sockname")
+                assert row[:2] == [KEY, "ann"]
+                assert row[3] == f"{name[0]}:{name[1]}"
+                assert await page.locator("#writes b").count() == 0, "keys are text"
+                await keep(page, "caches")
+                await socket.close()
+                await writing
+                await until(page, "writes", lambda rows: rows == [])
+        await expect(page.get_by_role("button", name="Caches")).to_be_hidden()
+        await expect(page.locator("#space-words")).to_be_visible()
+
+
+async def one_write(volume: Volume[str]) -> None:
+    async with volume.write(KEY):
+        pass
+
+
+async def test_entities_are_counted_with_the_turn_that_takes_longest(browser: Browser) -> None:
+    async with page_of(browser) as (manager, page):
+        async with Entities(Counter, "counters", manager.service.url) as counters:
+            await counters["a"].add()
+            await counters["b"].add()
+            await counters["b"].hold()
+            held, waits = (asyncio.ensure_future(counters["b"].add()) for _ in range(2))
+            await page.get_by_role("button", name="Entities").click()
+            wanted = ["Counter", "2", "1", "1", "0"]
+            await until(page, "entities", lambda rows: [row[1:6] for row in rows] == [wanted])
+            (row,) = await cells(page, "entities")
+            assert row[6].startswith("add of 'b', for ")
+            await keep(page, "entities")
+            await counters["b"].release()
+            await asyncio.gather(held, waits)
+            wanted = ["Counter", "2", "0", "0", "0"]
+            await until(page, "entities", lambda rows: [row[1:6] for row in rows] == [wanted])
+            _, told = await manager.get("/v1/pools/counters/owners")
+            assert told["owners"][0]["entities"]["instances"] == 2
+        await expect(page.get_by_role("button", name="Entities")).to_be_hidden()
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+async def test_a_thousand_volumes_fit_on_a_phone(browser: Browser, *, dark: bool) -> None:
+    async with page_of(browser, width=360, dark=dark) as (_, page):
+        await page.evaluate(
+            """async () => {
+                const { showCaches, showEntities } = await import("/dashboard/caches.js");
+                const write = { keys: "row ".repeat(40), seconds: 9, missing: 9, readers: ["x:1"] };
+                const owners = [...Array(1000).keys()].map((index) => ({
+                    name: `owner-${index}`,
+                    volume: { readers: index, leases: 9, unacknowledged: 1, writes: 1, loads: 0,
+                        waiting: Array(16).fill(write) },
+                    entities: { kind: "Room", instances: index, turns: 1, waiting: 0, alarms: 3,
+                        longest: "say of " + "x".repeat(90), longest_seconds: 9 },
+                }));
+                document.getElementById("main").hidden = false;
+                for (const part of document.querySelectorAll("[data-of]")) part.hidden = false;
+                showCaches(owners);
+                showEntities(owners);
+            }"""
+        )
+        assert len(await cells(page, "volumes")) == 100
+        assert (await cells(page, "volumes"))[0][0] == "owner-999"
+        assert len(await cells(page, "writes")) == 100
+        await expect(page.locator("#entities-cut")).to_contain_text("100 of 1000")
+        wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        assert await page.evaluate(wide) <= 0
