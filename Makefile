@@ -6,6 +6,7 @@ PYTHONS ?=
 WORKERS ?= auto
 ARGS ?=
 VERSION ?=
+SECONDS ?= 60
 
 BIN := .venv/bin
 READY := .venv/ready
@@ -17,7 +18,7 @@ SIMULATION := tests/simulation
 CODE := src tests benchmarks tools $(if $(wildcard examples/*.py examples/*/*.py),examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-simulation test-failover outages test-others lint types format canaries hunt exhaustive same-answers bench bench-quick docs pictures clean
+.PHONY: help setup demo test test-simulation test-failover outages test-others lint types format canaries fuzz hunt exhaustive same-answers bench bench-quick docs pictures clean
 
 help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
@@ -62,6 +63,9 @@ format: $(READY)  ## format the code, and mend what can be mended
 
 canaries: $(READY)  ## hunt every broken machine, from three first seeds (minutes)
 	@$(BIN)/python -m tests.simulation.hunt
+
+fuzz: $(READY)  ## fuzz every decoder, guided by what is reached (SECONDS=60)
+	@$(BIN)/python -m tests.hostile.fuzz $(SECONDS)
 
 hunt: $(READY)  ## hunt every broken machine once, from one first seed (as CI does)
 	@$(BIN)/python -m tests.simulation.hunt --short

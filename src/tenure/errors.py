@@ -284,3 +284,8 @@ class JournalUnwritable(JournalError):
 
 class JournalWentBack(JournalError):
     """The journal knows less than managers and owners have seen of it."""
+
+
+MALFORMED = (ValueError, RecursionError)
+"""What decoding raises, whatever the bytes: the errors of msgspec, of what is not UTF-8, and of a
+number too long are ValueErrors; values nested too deep for the stack are a RecursionError."""

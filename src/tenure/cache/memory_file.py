@@ -15,11 +15,12 @@ from typing import IO
 
 import msgspec
 
-from tenure.errors import ConfigurationError
+from tenure.errors import MALFORMED, ConfigurationError
 from tenure.protocol.volume.server_events import VolumeMemory
 
 MAGIC = b"tenure volume "
 VERSION = 1
+VERSION_DIGITS = 9
 MOST_BYTES = 4096
 """Far more than it takes."""
 
@@ -64,7 +65,7 @@ class MemoryFile:
             raise self._useless(f"it cannot be read: {error.strerror or error}") from error
         head, _, body = data.partition(b"\n")
         version = head.removeprefix(MAGIC)
-        if not head.startswith(MAGIC) or not version.isdigit():
+        if not head.startswith(MAGIC) or not version.isdigit() or len(version) > VERSION_DIGITS:
             raise self._damaged("it does not begin as one does")
         if int(version) > VERSION:
             raise self._useless(
@@ -75,7 +76,7 @@ class MemoryFile:
             raise self._damaged("its checksum is wrong")
         try:
             return msgspec.msgpack.decode(body[4:], type=VolumeMemory)
-        except msgspec.MsgspecError as error:
+        except MALFORMED as error:
             raise self._damaged(str(error)) from error
 
     def write(self, memory: VolumeMemory) -> None:

@@ -22,7 +22,7 @@ from cyclopts import Parameter
 from tenure.cli.waiting import WaitingLine
 from tenure.client.managers import FILE_VARIABLE, VARIABLE
 from tenure.client.managers_file import ManagersFile
-from tenure.errors import NoManager, PoolError, TenureError, UsageError
+from tenure.errors import MALFORMED, NoManager, PoolError, TenureError, UsageError
 from tenure.manager.answers import Problem
 from tenure.manager.config import DEFAULT_HOST, DEFAULT_PORT, check_url
 from tenure.manager.pool_spec import check_name
@@ -75,7 +75,7 @@ class HttpReply(msgspec.Struct, frozen=True):
         """The answer as `wanted`. Raises TenureError if it is not an answer."""
         try:
             return msgspec.json.decode(self.body, type=wanted)
-        except msgspec.MsgspecError as error:
+        except MALFORMED as error:
             raise TenureError(
                 f"what answered is not a manager of this version of tenure: {error}"
             ) from error

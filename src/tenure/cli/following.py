@@ -7,7 +7,7 @@ from contextlib import closing
 import msgspec
 
 from tenure.cli.asking import connection_to, get, why_not
-from tenure.errors import NoManager, TenureError
+from tenure.errors import MALFORMED, NoManager, TenureError
 from tenure.manager.answers import Problem, StatusAnswer
 from tenure.manager.live import QUIET_SECONDS, LiveEvent, Pulse
 
@@ -45,7 +45,7 @@ def live(url: str, level: str, since: str = "0") -> Iterator[LiveEvent | Pulse]:
                 problem = msgspec.json.decode(response.read(), type=Problem)
                 raise TenureError(f"{url}: {problem.error}. To mend it: {problem.way_out}")
             yield from _parsed(response)
-        except (OSError, http.client.HTTPException, msgspec.MsgspecError) as error:
+        except (OSError, http.client.HTTPException, *MALFORMED) as error:
             raise NoManager(f"{url}: {why_not(error, SILENT_SECONDS)}") from error
     raise NoManager(f"{url}: it ended the stream")
 

@@ -5,6 +5,8 @@ from urllib.parse import urlsplit
 from tenure.errors import ConfigurationError
 
 EXAMPLE = "http://127.0.0.1:7400"
+SHOWN_CHARACTERS = 200
+"""Of a text that should be a URL, in an error: it may be a whole file."""
 
 
 def checked(source: str, given: str, of: str = "a manager", example: str = EXAMPLE) -> str:
@@ -29,5 +31,6 @@ def useless(
 ) -> ConfigurationError:
     """The error for what cannot be the URL of a server."""
     return ConfigurationError(
-        f'{source}: {given!r} is not the URL of {of}: {why}; write it like "{example}"'
+        f"{source}: {repr(given)[:SHOWN_CHARACTERS]} is not the URL of {of}: {why}; write it like "
+        f'"{example}"'
     )

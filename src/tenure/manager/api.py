@@ -20,7 +20,14 @@ from tenure.manager.access.gate import wants_page
 from tenure.manager.answers import StatusAnswer
 from tenure.manager.cluster_api import ClusterApi
 from tenure.manager.engine import ManagerEngine
-from tenure.manager.http_errors import HttpRefusal, as_json, check_is_json, cut, whole_number
+from tenure.manager.http_errors import (
+    HttpRefusal,
+    as_json,
+    check_is_json,
+    cut,
+    decoded_body,
+    whole_number,
+)
 from tenure.manager.journal_health import journal_answer
 from tenure.manager.pool_spec import HexKey, key_of, pool_spec
 from tenure.manager.steering_api import SteeringApi, asked_key, with_any_pool
@@ -167,12 +174,12 @@ class Api:
     async def create_pool(self, request: web.Request) -> web.Response:
         """Make a pool; nothing happens where there is just such a one."""
         check_is_json(request)
+        way_out = 'the body is {"name": ..., "kind": "hashed" or "ordered", "split_points": []}'
+        body = decoded_body(await request.read(), NewPool, way_out)
         try:
-            body = msgspec.json.decode(await request.read(), type=NewPool)
             points = [key_of(point) for point in body.split_points]
             question = pool_spec(body.name, body.kind, points)
-        except (msgspec.MsgspecError, UnicodeDecodeError, ConfigurationError) as error:
-            way_out = 'the body is {"name": ..., "kind": "hashed" or "ordered", "split_points": []}'
+        except ConfigurationError as error:
             raise HttpRefusal(400, str(error), way_out) from error
         made = await self.ask(question, PoolMade)
         return as_json(made, 201 if made.created else 200)

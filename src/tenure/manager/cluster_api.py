@@ -7,7 +7,14 @@ from typing import TypeAlias
 import msgspec
 from aiohttp import web
 
-from tenure.manager.http_errors import HttpRefusal, as_json, check_is_json, whole_number
+from tenure.errors import MALFORMED
+from tenure.manager.http_errors import (
+    HttpRefusal,
+    as_json,
+    check_is_json,
+    decoded_body,
+    whole_number,
+)
 from tenure.manager.steering_api import Asking
 from tenure.protocol.topology.answers import (
     ClusterForgotten,
@@ -91,13 +98,11 @@ class ClusterApi:
     async def create(self, request: web.Request) -> web.Response:
         """Make a cluster; nothing happens where there is just such a one."""
         check_is_json(request)
+        way_out = f'the body is {{"name": ..., "placement": ...}}; a placement is {PLACEMENT_FORMS}'
+        body = decoded_body(await request.read(), NewCluster, way_out)
         try:
-            body = msgspec.json.decode(await request.read(), type=NewCluster)
             placement = Placement.read(body.placement)
-        except (msgspec.MsgspecError, UnicodeDecodeError, ValueError) as error:
-            way_out = (
-                f'the body is {{"name": ..., "placement": ...}}; a placement is {PLACEMENT_FORMS}'
-            )
+        except ValueError as error:
             raise HttpRefusal(400, str(error), way_out) from error
         wanted = CreateCluster(
             cluster=body.name,
@@ -155,7 +160,7 @@ def read_command(wanted: type[RingCommand], cluster: str, body: bytes) -> RingCo
         if isinstance(given.get("token"), str):
             given["token"] = token_of(str(given["token"]))
         return msgspec.convert({**given, "cluster": cluster}, wanted)
-    except (msgspec.MsgspecError, UnicodeDecodeError, ValueError) as error:
+    except MALFORMED as error:
         names = ", ".join(f'"{name}"' for name in fields)
         raise HttpRefusal(400, str(error), f"the body is an object of {names}") from error
 

@@ -1,12 +1,15 @@
 """HTTP errors as JSON: what is wrong, and the way out."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from aiohttp import web
 
+from tenure.errors import MALFORMED
 from tenure.manager.answers import Problem
+
+T = TypeVar("T")
 
 WAYS_OUT = {
     404: "GET / lists what there is",
@@ -33,6 +36,14 @@ def as_json(body: Any, status: int = 200) -> web.Response:  # noqa: ANN401 - wha
     """A JSON answer."""
     data = msgspec.json.encode(body) + b"\n"
     return web.Response(body=data, status=status, content_type="application/json")
+
+
+def decoded_body(body: bytes, wanted: type[T], way_out: str) -> T:
+    """The body of a request. Raises HttpRefusal for whatever is not such a body."""
+    try:
+        return msgspec.json.decode(body, type=wanted)
+    except MALFORMED as error:
+        raise HttpRefusal(400, str(error), way_out) from error
 
 
 @web.middleware

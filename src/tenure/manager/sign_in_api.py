@@ -6,7 +6,7 @@ from aiohttp import web
 from tenure.manager.access.gate import SIGN_IN_PATH, Gate
 from tenure.manager.access.roles import ANYBODY, Permit
 from tenure.manager.access.sign_ins import COOKIE
-from tenure.manager.http_errors import HttpRefusal, as_json, check_is_json
+from tenure.manager.http_errors import HttpRefusal, as_json, check_is_json, decoded_body
 
 WAY_OUT = "paste what `tenure token new` printed, for the role viewer or admin"
 
@@ -45,10 +45,8 @@ class SignInApi:
     async def begin(self, request: web.Request) -> web.Response:
         """Take a token, and give a cookie for it."""
         check_is_json(request)
-        try:
-            shown = msgspec.json.decode(await request.read(), type=ShownToken)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise HttpRefusal(400, str(error), 'the body is {"token": ...}') from error
+        way_out = 'the body is {"token": ...}'
+        shown = decoded_body(await request.read(), ShownToken, way_out)
         if self._gate.tokens is None:
             return as_json(_answer(ANYBODY))
         self._gate.tokens.load_if_changed()

@@ -8,7 +8,7 @@ import msgspec
 from aiohttp import web
 
 from tenure.base.keys import Key, PoolKind, UserKey, key_function
-from tenure.errors import ConfigurationError, KeyTypeError
+from tenure.errors import MALFORMED, ConfigurationError, KeyTypeError
 from tenure.manager.http_errors import HttpRefusal, as_json, check_is_json, cut
 from tenure.manager.pool_spec import from_hex
 from tenure.manager.steering_verbs import VERBS
@@ -101,7 +101,7 @@ def read_command(
         if isinstance(key, GivenKey):
             said["key"] = _key(key, kind)
         return msgspec.convert({**said, "pool": pool}, wanted)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except MALFORMED as error:
         names = ", ".join(f'"{name}"' for name in (*fields, *(KEY_FORMS if has_key else ())))
         raise HttpRefusal(400, str(error), f"the body is an object of {names}") from error
 

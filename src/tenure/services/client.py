@@ -17,7 +17,7 @@ import aiohttp
 import msgspec
 
 from tenure import Credentials
-from tenure.errors import ConfigurationError, OutcomeUnknown, UsageError
+from tenure.errors import MALFORMED, ConfigurationError, OutcomeUnknown, UsageError
 from tenure.services.problems import ServiceProblem
 
 T = TypeVar("T")
@@ -147,7 +147,7 @@ def _taken(reply: Reply) -> Reply:
         return reply
     try:
         problem = msgspec.json.decode(reply.data, type=ServiceProblem)
-    except msgspec.MsgspecError:
+    except MALFORMED:
         problem = ServiceProblem(reply.status, "other", reply.data.decode(errors="replace")[:200])
     raise problem.raised()
 

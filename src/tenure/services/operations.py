@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import msgspec
 from aiohttp import web
 
-from tenure.errors import ServiceRefusal
+from tenure.errors import MALFORMED, ServiceRefusal
 
 Handler: TypeAlias = Callable[[Any, "ServiceRequest"], Awaitable["ServiceAnswer"]]
 H = TypeVar("H", bound=Handler)
@@ -88,7 +88,7 @@ def decoded_body(of: Operation, data: bytes) -> Any:  # noqa: ANN401  # of the o
         return msgspec.json.decode(data, type=of.body)
     except msgspec.ValidationError as error:
         raise ServiceRefusal(422, "shape", f"the body is not what is wanted: {error}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except MALFORMED as error:
         raise ServiceRefusal(400, "json", f"the body is no JSON: {error}") from None
 
 

@@ -13,7 +13,7 @@ from typing import Final, Generic, TypeAlias, TypeVar
 
 import msgspec
 
-from tenure.errors import LocalProtocolError, RemoteProtocolError
+from tenure.errors import MALFORMED, LocalProtocolError, RemoteProtocolError
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
 M = TypeVar("M")
@@ -110,7 +110,7 @@ class Reader(Generic[M]):
         try:
             message = self._decoder.decode(memoryview(data)[1:])
             self._check(message, version)
-        except (ValueError, RecursionError) as error:  # msgspec's own errors are ValueErrors
+        except MALFORMED as error:
             said = str(error)[:_SHOWN_CHARACTERS]
             raise RemoteProtocolError(
                 f"a malformed message of {len(data)} bytes: {said}"

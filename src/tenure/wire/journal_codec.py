@@ -19,7 +19,7 @@ from typing import Final, Generic, TypeVar
 
 import msgspec
 
-from tenure.errors import JournalDamaged, JournalTooNew, LocalProtocolError
+from tenure.errors import MALFORMED, JournalDamaged, JournalTooNew, LocalProtocolError
 
 WAY_OUT: Final = (
     "Move the journal away, with all its files, and start every manager of it anew: they begin a "
@@ -113,7 +113,7 @@ class JournalCodec(Generic[R, S]):
         try:
             decoded = decoder.decode(body)
             check(decoded)
-        except (ValueError, RecursionError) as error:  # msgspec's own errors are ValueErrors
+        except MALFORMED as error:
             raise _damaged(where, str(error)) from error
         return decoded
 

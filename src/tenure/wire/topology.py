@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from tenure.errors import RemoteProtocolError, StoreDamaged, StoreTooNew
+from tenure.errors import MALFORMED, RemoteProtocolError, StoreDamaged, StoreTooNew
 from tenure.protocol.lease.messages import Standby
 from tenure.protocol.topology.limits import (
     FAMILIES,
@@ -144,6 +144,6 @@ def read_topology(data: bytes, where: str) -> Topology:
     try:
         topology = _topologies.decode(body)
         check_topology(topology)
-    except (ValueError, RecursionError) as error:
+    except MALFORMED as error:
         raise StoreDamaged(f"the topology in {where} cannot be read: {error}") from error
     return topology

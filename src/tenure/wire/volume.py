@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from tenure.base.keys import KEY_BYTES, Key
-from tenure.errors import RemoteProtocolError
+from tenure.errors import MALFORMED, RemoteProtocolError
 from tenure.protocol.volume.limits import LISTED, OBJECT_LEASES
 from tenure.protocol.volume.messages import (
     Acknowledge,
@@ -161,7 +161,7 @@ def decode_known(data: bytes) -> KnownWrites:
         check_each([key_range for key_range, _ in known.floors])
         for key, _ in known.writes:
             _check_key(key)
-    except (ValueError, RecursionError) as error:
+    except MALFORMED as error:
         raise RemoteProtocolError(f"known writes are malformed: {str(error)[:200]}") from error
     return known
 

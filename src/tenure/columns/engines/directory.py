@@ -19,6 +19,7 @@ import msgspec
 
 from tenure.columns.engines.contract import EngineBusy
 from tenure.errors import (
+    MALFORMED,
     ConfigurationError,
     StoreDamaged,
     StoreError,
@@ -119,7 +120,7 @@ def _read(file: Path) -> StoreMark | None:
         return msgspec.json.decode(file.read_bytes(), type=StoreMark)
     except FileNotFoundError:
         return None
-    except ValueError as error:  # of msgspec, or of bytes that are no UTF-8
+    except MALFORMED as error:
         raise StoreDamaged(
             f"{file} cannot be read ({error}); nothing was touched. Take that file from a backup"
         ) from None

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from tenure.errors import StoreDamaged
+from tenure.errors import MALFORMED, StoreDamaged
 
 MARK = "tenure-manifest.json"
 
@@ -53,7 +53,7 @@ def check_manifest(path: Path) -> None:
         said = msgspec.json.decode((path / MARK).read_bytes(), type=ManifestMark)
         name = (path / "CURRENT").read_text().strip()
         size = (path / name).stat().st_size
-    except (OSError, ValueError):
+    except (OSError, *MALFORMED):
         return  # there is no note, or RocksDB says what is wrong
     if name == said.name and size < said.bytes:
         raise StoreDamaged(

@@ -18,7 +18,7 @@ from typing import TypeVar
 import msgspec
 
 from tenure.base.names import shown
-from tenure.errors import ConfigurationError, StoreDamaged
+from tenure.errors import MALFORMED, ConfigurationError, StoreDamaged
 from tenure.protocol.gossip.messages import NodeDigest
 from tenure.protocol.topology.records import NodeId, Token, Topology
 from tenure.protocol.topology.ring import random_token
@@ -80,7 +80,7 @@ class NodeDirectory:
             identity = NodeIdentity(
                 cluster=cluster, node=random.getrandbits(ID_BITS) + 1, token=random_token(random)
             )
-        except (msgspec.DecodeError, OSError) as error:
+        except (*MALFORMED, OSError) as error:
             raise StoreDamaged(f"{file} cannot be read: {error}; restore it from a copy") from error
         if identity.cluster != cluster:
             raise ConfigurationError(
@@ -117,7 +117,7 @@ class NodeDirectory:
             return msgspec.msgpack.decode(data, type=tuple[NodeDigest, ...])
         except FileNotFoundError:
             return ()
-        except msgspec.DecodeError as error:
+        except MALFORMED as error:
             raise StoreDamaged(f"{self.path / KNOWN} cannot be read: {error}") from error
 
     def keep_known(self, known: tuple[NodeDigest, ...]) -> None:

@@ -8,7 +8,7 @@ does, only after the first kind.
 
 import msgspec
 
-from tenure.errors import JournalDamaged, JournalError, JournalUnwritable
+from tenure.errors import MALFORMED, JournalDamaged, JournalError, JournalUnwritable
 from tenure.journals.etcd.wire import GatewayError
 
 _INVALID, _DEADLINE, _FORBIDDEN, _EXHAUSTED = 3, 4, 7, 8
@@ -54,7 +54,7 @@ def refusal(endpoint: str, status: int, payload: bytes) -> JournalError:
     """Our error for an answer that is one."""
     try:
         found = _refusals.decode(payload)
-    except msgspec.MsgspecError:
+    except MALFORMED:
         return _not_etcd(endpoint, status, payload)
     why = f"etcd at {endpoint} says {found.why!r}"
     if found.code == _UNAUTHENTICATED or any(each in found.why for each in _TOKEN_TROUBLE):

@@ -16,7 +16,7 @@ from typing import TypeVar
 import aiohttp
 import msgspec
 
-from tenure.errors import ClosedError, ConfigurationError, JournalError
+from tenure.errors import MALFORMED, ClosedError, ConfigurationError, JournalError
 from tenure.journals.etcd.errors import (
     AuthenticationOff,
     EtcdUnanswered,
@@ -185,7 +185,7 @@ class Gateway:
 def _decoded(decoder: msgspec.json.Decoder[T], payload: bytes, endpoint: str) -> T:
     try:
         return decoder.decode(payload)
-    except msgspec.MsgspecError as error:
+    except MALFORMED as error:
         raise EtcdUnanswered(f"{endpoint} answered what etcd does not: {error}") from error
 
 

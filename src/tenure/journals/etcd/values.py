@@ -27,7 +27,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from tenure.base.numbers import JournalId, Number
-from tenure.errors import JournalDamaged, JournalTooNew
+from tenure.errors import MALFORMED, JournalDamaged, JournalTooNew
 from tenure.journals.etcd.wire import RangeAnswer, after_prefix
 from tenure.protocol.log.journal import Mandate, Seat
 from tenure.wire.journal_codec import WAY_OUT
@@ -173,7 +173,7 @@ def identity_in(key: bytes, value: bytes) -> JournalIdentity:
     """Which journal this is. Raises JournalDamaged, and JournalTooNew for a later format."""
     try:
         found = msgspec.json.decode(value, type=JournalIdentity)
-    except msgspec.MsgspecError as error:
+    except MALFORMED as error:
         raise damaged(key, f"it is not a journal of tenure: {error}") from error
     if found.format > FORMAT:
         raise JournalTooNew(
@@ -197,7 +197,7 @@ def opened(key: bytes, value: bytes, kind: type[T]) -> T:
         raise damaged(key, "its checksum does not match")
     try:
         return msgspec.msgpack.decode(body, type=kind)
-    except msgspec.MsgspecError as error:
+    except MALFORMED as error:
         raise damaged(key, str(error)) from error
 
 
@@ -215,7 +215,7 @@ def unpacked(key: bytes, body: bytes, count: int) -> list[bytes]:
     """The records of an append. Raises JournalDamaged."""
     try:
         records = msgspec.msgpack.decode(body, type=list[bytes])
-    except msgspec.MsgspecError as error:
+    except MALFORMED as error:
         raise damaged(key, str(error)) from error
     if len(records) != count:
         raise damaged(key, f"it holds {len(records)} records instead of {count}")
@@ -237,5 +237,5 @@ def _json_in(key: bytes, values: dict[bytes, bytes], decoder: msgspec.json.Decod
         return decoder.decode(values[key])
     except KeyError as error:
         raise damaged(key, "it is not there") from error
-    except msgspec.MsgspecError as error:
+    except MALFORMED as error:
         raise damaged(key, f"it holds {values[key]!r}") from error

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from tenure.errors import ConfigurationError
+from tenure.errors import MALFORMED, ConfigurationError
 from tenure.manager.access.roles import AccessRole, Permit
 from tenure.manager.pool_spec import check_name
 
@@ -249,7 +249,7 @@ def _parsed(path: Path, data: bytes) -> dict[str, TokenEntry]:
         where = f"{path}, line {number}"
         try:
             entry = msgspec.json.decode(line, type=TokenEntry)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except MALFORMED as error:
             raise ConfigurationError(
                 f"{where} is not a token: {error}; `tenure token new` writes such lines"
             ) from error

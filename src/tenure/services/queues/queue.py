@@ -12,7 +12,7 @@ from typing import ClassVar, TypeAlias, TypeVar
 import msgspec
 
 from tenure import Socket, reading
-from tenure.errors import ServiceRefusal
+from tenure.errors import MALFORMED, ServiceRefusal
 from tenure.services.expiring import Expiring, ExpiringEntity
 from tenure.services.limits import TOO_LARGE, TOO_MANY, ServiceLimit
 from tenure.services.lives import new_name
@@ -344,7 +344,7 @@ class Queue(ExpiringEntity[QueueState]):
             return
         try:
             self._acknowledge(_said(text).acknowledge)
-        except (msgspec.MsgspecError, UnicodeDecodeError, TypeError) as error:
+        except (*MALFORMED, TypeError) as error:
             _refuse(socket, ServiceRefusal(400, "json", f'say {{"acknowledge": 1}}: {error}'))
         except ServiceRefusal as error:
             _refuse(socket, error)

@@ -1,0 +1,470 @@
+"""Every decoder of what a stranger, a peer, a disk or an operator gives us, with samples to change.
+
+A decoder returns a value, or raises one of its refusals, whatever the bytes are. Hypothesis tries
+each with drawn bytes (`test_decoders.py`), a fuzzer with bytes that reach new code (`make fuzz`),
+and `test_every_decoder.py` fails where a module of the library decodes something that is not here.
+
+What carries a checksum or a seal gets the right one: otherwise no drawn bytes ever got past it.
+"""
+
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from tempfile import mkdtemp
+from typing import Any, NamedTuple, TypeAlias, cast
+
+import msgspec
+
+from tenure.cache.memory_file import MAGIC, MemoryFile
+from tenure.client.lease_header import LeaseParts, decoded, encoded
+from tenure.client.managers_file import ManagersFile
+from tenure.columns.engines.directory import MARK, StoreMark, read_mark
+from tenure.columns.engines.manifest import MARK as MANIFEST_MARK
+from tenure.columns.engines.manifest import ManifestMark, check_manifest
+from tenure.columns.node.node_directory import IDENTITY, KNOWN, NodeDirectory, NodeIdentity
+from tenure.entities.edge import _resumed
+from tenure.entities.failures import error_of
+from tenure.entities.socket_calls import _frame, _gone, _opened, _resume
+from tenure.entities.station import _pushed, _received
+from tenure.errors import ServiceRefusal, TenureError
+from tenure.journals.etcd.errors import _refusals
+from tenure.journals.etcd.gateway import _decoded as decoded_answer
+from tenure.journals.etcd.store import _ranges, _txns
+from tenure.journals.etcd.values import identity_in, opened, sealed, unpacked
+from tenure.manager.access.audit import _shown
+from tenure.manager.access.tokens import _parsed as tokens_in
+from tenure.manager.api import NewPool
+from tenure.manager.cluster_api import RING_COMMANDS, NewCluster
+from tenure.manager.cluster_api import read_command as read_ring_command
+from tenure.manager.config_file import read as read_config
+from tenure.manager.http_errors import HttpRefusal, decoded_body
+from tenure.manager.sign_in_api import ShownToken
+from tenure.manager.steering_api import read_command
+from tenure.manager.steering_verbs import VERBS
+from tenure.member.asgi import Relayed
+from tenure.protocol.entity.messages import EntityFailure
+from tenure.protocol.gossip.messages import NodeDigest
+from tenure.protocol.lease.leader.receipts import Receipt
+from tenure.protocol.lease.leader.receipts import opened as opened_receipt
+from tenure.protocol.lease.leader.receipts import sealed as sealed_receipt
+from tenure.protocol.lease.records import State
+from tenure.protocol.replication.copies import record_of_filling, rows_of
+from tenure.protocol.replication.hints import _DECODER as HINTS
+from tenure.protocol.replication.records import record_of
+from tenure.protocol.topology.records import Placement
+from tenure.services.documents.service import Documents
+from tenure.services.feeds.parsing import items_in
+from tenure.services.feeds.service import Feeds
+from tenure.services.operations import OPERATION, Operation, decoded_query
+from tenure.services.operations import decoded_body as decoded_service_body
+from tenure.services.pubsub.service import PubSub
+from tenure.services.queues.queue import _said
+from tenure.services.queues.service import Queues
+from tenure.testing.contracts.records import A_STATE, A_TOPOLOGY, EVERY_RECORD
+from tenure.transport.datagram import DatagramSeal
+from tenure.wire import columns, entity, gossip, hand_off, lease, topology, volume
+from tenure.wire.journal_codec import checksum
+from tenure.wire.lease_records import LEASE_RECORDS
+from tenure.wire.versions import NEWEST
+from tests.unit.wire import samples
+from tests.unit.wire import test_columns as of_columns
+from tests.unit.wire import test_hand_off as of_hand_off
+from tests.unit.wire import test_topology as of_topology
+from tests.unit.wire import test_volume as of_volume
+
+Decode: TypeAlias = Callable[[bytes], object]
+
+
+class HostileDecoder(NamedTuple):
+    """One decoder."""
+
+    of: str
+    """The module whose decoding this is, as it stands in `src/tenure/`."""
+    decode: Decode
+    samples: tuple[bytes, ...]
+    refusals: tuple[type[Exception], ...] = (TenureError,)
+
+
+SECRET = bytes(range(32))
+MOST_SAID = 2_000
+"""Characters of an error: it names what is wrong, and does not repeat what was sent."""
+A_NODE = NodeIdentity(cluster="c", node=1, token=b"t")
+PLACE = Path(mkdtemp(prefix="tenure-hostile-"))
+"""Where what a file may hold is written; it is removed when the program ends."""
+
+
+def wired(decode: Callable[[bytes, int], object]) -> Decode:
+    return lambda data: decode(data, NEWEST)
+
+
+def message(decode: Decode, encode: Callable[[Any], bytes]) -> Decode:
+    """A decoder of messages: what it takes is written as it was meant."""
+
+    def both(data: bytes) -> object:
+        found = decode(data)
+        assert decode(encode(found)) == found
+        return found
+
+    return both
+
+
+def summed(data: bytes) -> bytes:
+    """With the checksum that it should have behind its first byte."""
+    return data[:1] + zlib.crc32(data[1:]).to_bytes(4, "big") + data[1:]
+
+
+def unsealed(whole: bytes) -> bytes:
+    """Without that checksum, which is put in again."""
+    return whole[:1] + whole[5:]
+
+
+def in_file(name: str, read: Callable[[Path], object]) -> Decode:
+    """A decoder of what a file holds."""
+    path = PLACE / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+
+    def decode(data: bytes) -> object:
+        path.write_bytes(data)
+        return read(path)
+
+    return decode
+
+
+def volume_memory(data: bytes) -> object:
+    sealed_body = MAGIC + b"1\n" + zlib.crc32(data).to_bytes(4, "big") + data
+    return in_file("memory", lambda path: MemoryFile(path)._read())(sealed_body)
+
+
+def journal(decode: Callable[[bytes, str], object]) -> Decode:
+    return lambda data: decode(data[:1] + checksum((data or b"0")[0], data[1:]) + data[1:], "it")
+
+
+def etcd_record(data: bytes) -> object:
+    whole = zlib.crc32(data).to_bytes(4, "big") + data
+    return opened(b"/key", whole, cast("Any", State))
+
+
+def datagram(data: bytes) -> object:
+    seal = DatagramSeal(SECRET, 1, 2, 3, lambda: 0)
+    seal.open(data)
+    return seal.open(data + seal._mac(data))
+
+
+def steering(data: bytes) -> object:
+    for each in VERBS.values():
+        try:
+            read_command(each.command, "pool", "hashed", data)
+        except HttpRefusal:
+            continue
+    return None
+
+
+def ring(data: bytes) -> object:
+    for each in RING_COMMANDS.values():
+        try:
+            read_ring_command(each, "cluster", data)
+        except HttpRefusal:
+            continue
+    return None
+
+
+def operations(service: type[Any]) -> list[Operation]:
+    members = [member for kind in service.__mro__ for member in vars(kind).values()]
+    return [getattr(member, OPERATION) for member in members if hasattr(member, OPERATION)]
+
+
+def service_bodies(service: type[Any]) -> Decode:
+    def decode(data: bytes) -> object:
+        for each in operations(service):
+            for read, said in (
+                (decoded_service_body, data),
+                (decoded_query, {data[:8].decode("latin-1"): data[8:].decode("latin-1")}),
+            ):
+                try:
+                    cast("Any", read)(each, said)
+                except ServiceRefusal:
+                    continue
+        return None
+
+    return decode
+
+
+def sockets(data: bytes) -> object:
+    for read in (_opened, _frame, _gone, _resume, _resumed, _pushed, _received):
+        try:
+            read(data)
+        except (ValueError, RecursionError):
+            continue
+    return None
+
+
+def failure(data: bytes) -> object:
+    return error_of(
+        msgspec.structs.replace(FAILURE, arguments=data, name=data[:8].decode("latin-1"))
+    )
+
+
+def body(data: bytes) -> object:
+    for wanted in (NewPool, NewCluster, ShownToken):
+        try:
+            decoded_body(data, cast("Any", wanted), "")
+        except HttpRefusal:
+            continue
+    return None
+
+
+def etcd_answers(data: bytes) -> object:
+    for each in (_ranges, _txns, _refusals):
+        try:
+            decoded_answer(cast("Any", each), data, "http://etcd")
+        except TenureError:
+            continue
+    return None
+
+
+def packed(*messages: object, by: Callable[[Any, int], bytes]) -> tuple[bytes, ...]:
+    return tuple(by(each, NEWEST) for each in messages)
+
+
+TEXT = (ValueError,)
+MSGPACK = (ValueError, RecursionError)
+"""Of a peer that is trusted with all there is: an error of the bytes ends its call."""
+FAILURE = EntityFailure(seq=1, module="builtins", name="ValueError", text="it is odd")
+JSON_BODIES = (
+    b'{"name": "rooms", "kind": "ordered", "split_points": ["a", {"hex": "ff"}]}',
+    b'{"name": "c", "placement": "rack_unaware 3"}',
+    b'{"token": "abc"}',
+    b'{"owner": "ann", "key": "k", "dry_run": true, "seconds": 1e400}',
+    b'{"node": 1, "token": "ff00", "by": "\\ud800"}',
+    b'{"a": ' + b"[" * 40_000,
+    b'{"a": "\xff"}',
+)
+SAID = b'{"at": "http://a", "items": [], "acknowledge": 1, "data": {"a": [1, null]}, "ttl": 3.5}'
+FEED = b'<rss version="2.0"><channel><item><title>a</title><guid>1</guid></item></channel></rss>'
+ETCD = b'{"header": {"revision": "7"}, "kvs": [{"key": "YQ==", "value": "Yg=="}], "count": "1"}'
+A_TOKEN = b'{"id": "a", "sha256": "b", "role": "owner", "created": "c", "pool": "p"}\n'
+A_DATAGRAM = DatagramSeal(SECRET, 1, 9, 3, lambda: 0).seal(b"hello")
+A_MEMORY = msgspec.msgpack.encode({"number": 1, "longest_ns": 2})
+PART = LeaseParts(b"k", 7, 9, "rooms")
+
+DECODERS: dict[str, HostileDecoder] = {
+    "requests to a manager": HostileDecoder(
+        "wire/lease.py",
+        message(wired(lease.decode_to_manager), lambda each: lease.encode(each, NEWEST)),
+        packed(*samples.TO_MANAGER, by=lease.encode),
+    ),
+    "answers to an owner": HostileDecoder(
+        "wire/lease.py",
+        message(wired(lease.decode_to_owner), lambda each: lease.encode(each, NEWEST)),
+        packed(*samples.TO_OWNER, by=lease.encode),
+    ),
+    "answers to a lookup": HostileDecoder(
+        "wire/lease.py",
+        message(wired(lease.decode_to_lookup), lambda each: lease.encode(each, NEWEST)),
+        packed(*samples.TO_LOOKUP, by=lease.encode),
+    ),
+    "state handed over, at its taker": HostileDecoder(
+        "wire/hand_off.py", hand_off.decode_to_taker, tuple(of_hand_off.SAMPLES)
+    ),
+    "state handed over, at its source": HostileDecoder(
+        "wire/hand_off.py", hand_off.decode_to_source, tuple(of_hand_off.SAMPLES)
+    ),
+    "requests to a volume": HostileDecoder(
+        "wire/volume.py",
+        wired(volume.decode_to_volume_server),
+        packed(*of_volume.MESSAGES, by=volume.encode_volume),
+    ),
+    "answers to a cache": HostileDecoder(
+        "wire/volume.py",
+        wired(volume.decode_to_cache),
+        packed(*of_volume.MESSAGES, by=volume.encode_volume),
+    ),
+    "known writes": HostileDecoder(
+        "wire/volume.py", volume.decode_known, volume.encode_known(of_volume.KNOWN)
+    ),
+    "requests to a node of the store": HostileDecoder(
+        "wire/columns.py",
+        wired(columns.decode_to_store),
+        packed(*of_columns.TO_STORE, by=columns.encode_store),
+    ),
+    "answers of a node of the store": HostileDecoder(
+        "wire/columns.py",
+        wired(columns.decode_to_store_client),
+        packed(*of_columns.TO_CLIENT, by=columns.encode_store),
+    ),
+    "a node, to the manager": HostileDecoder(
+        "wire/topology.py",
+        wired(topology.decode_node_request),
+        packed(of_topology.REQUEST, by=topology.encode_topology),
+    ),
+    "the manager, to a node": HostileDecoder(
+        "wire/topology.py",
+        wired(topology.decode_to_node),
+        packed(*of_topology.TOLD, by=topology.encode_topology),
+    ),
+    "a topology that is kept": HostileDecoder(
+        "wire/topology.py",
+        lambda data: topology.read_topology(summed(data), "it"),
+        (unsealed(topology.packed_topology(A_TOPOLOGY)),),
+    ),
+    "gossip": HostileDecoder(
+        "wire/gossip.py",
+        message(gossip.decode_gossip, gossip.encode_gossip),
+        tuple(gossip.encode_gossip(each) for each, _ in of_columns.GOSSIP),
+    ),
+    "datagrams": HostileDecoder(
+        "transport/datagram.py",
+        datagram,
+        (A_DATAGRAM[:-16],),
+    ),
+    "calls between entities": HostileDecoder(
+        "wire/entity.py", entity.decode, (entity.encode(FAILURE),)
+    ),
+    "what a call failed with": HostileDecoder(
+        "entities/failures.py", failure, (msgspec.msgpack.encode(["odd"]),)
+    ),
+    "WebSockets of entities": HostileDecoder(
+        "entities/socket_calls.py entities/edge.py entities/station.py",
+        sockets,
+        (b"\x93\x01\x02\x03",),
+    ),
+    "records of the journal": HostileDecoder(
+        "wire/journal_codec.py wire/lease_records.py",
+        journal(LEASE_RECORDS.decode_record),
+        tuple(unsealed(LEASE_RECORDS.encode_record(each)) for each in EVERY_RECORD),
+    ),
+    "snapshots of the journal": HostileDecoder(
+        "wire/journal_codec.py wire/lease_records.py",
+        journal(LEASE_RECORDS.decode_state),
+        (unsealed(LEASE_RECORDS.encode_state(A_STATE)),),
+    ),
+    "values of etcd": HostileDecoder(
+        "journals/etcd/values.py", etcd_record, (sealed(A_STATE)[4:],)
+    ),
+    "records of etcd": HostileDecoder(
+        "journals/etcd/values.py",
+        lambda data: unpacked(b"/key", data, 2),
+        (msgspec.msgpack.encode([b"a", b"b"]),),
+    ),
+    "the identity in etcd": HostileDecoder(
+        "journals/etcd/values.py",
+        lambda data: identity_in(b"/key", data),
+        (b'{"format": 1, "journal": 7}',),
+    ),
+    "answers of etcd": HostileDecoder(
+        "journals/etcd/gateway.py journals/etcd/store.py journals/etcd/errors.py",
+        etcd_answers,
+        (ETCD,),
+    ),
+    "receipts": HostileDecoder(
+        "protocol/lease/leader/receipts.py",
+        lambda data: opened_receipt(data, 1, SECRET),
+        (sealed_receipt(Receipt(1, 2, 3), 1, SECRET),),
+    ),
+    "bodies of the manager": HostileDecoder(
+        "manager/http_errors.py manager/api.py manager/cluster_api.py manager/sign_in_api.py",
+        body,
+        JSON_BODIES,
+    ),
+    "steering": HostileDecoder("manager/steering_api.py", steering, JSON_BODIES),
+    "changes of the ring": HostileDecoder("manager/cluster_api.py", ring, JSON_BODIES),
+    "placements": HostileDecoder(
+        "protocol/topology/records.py",
+        lambda data: Placement.read(data.decode("latin-1")),
+        (b"rack_unaware 3", b"rack_aware 3 racks 2", b"{}"),
+        TEXT,
+    ),
+    "the audit": HostileDecoder("manager/access/audit.py", _shown, JSON_BODIES),
+    "the file of tokens": HostileDecoder(
+        "manager/access/tokens.py",
+        lambda data: tokens_in(Path("tokens"), data),
+        (
+            A_TOKEN,
+            *JSON_BODIES,
+        ),
+    ),
+    "the configuration of a manager": HostileDecoder(
+        "manager/config_file.py",
+        in_file("manager.toml", read_config),
+        (b'listen = "a:1"\n[limits]\nconnections = 3\n[[pool]]\nname = "p"\nkind = "hashed"\n',),
+    ),
+    "the file of managers": HostileDecoder(
+        "client/managers_file.py",
+        in_file("managers", lambda path: ManagersFile(str(path)).read()),
+        (b"http://127.0.0.1:7400 # one\n",),
+    ),
+    "the header of a lease": HostileDecoder(
+        "client/lease_header.py",
+        lambda data: decoded(data.decode("latin-1")),
+        (encoded(PART).encode(),),
+    ),
+    "what a relay says of a request": HostileDecoder(
+        "member/asgi.py", Relayed.read, (b"member 10.0.0.1 443 https",)
+    ),
+    "the memory of a cache server": HostileDecoder(
+        "cache/memory_file.py",
+        volume_memory,
+        (A_MEMORY,),
+    ),
+    "the file of that memory": HostileDecoder(
+        "cache/memory_file.py",
+        in_file("memory-file", lambda path: MemoryFile(path)._read()),
+        (MAGIC + b"1\nabcd", MAGIC + b"9" * 4_000 + b"\n"),
+    ),
+    "the mark of a store": HostileDecoder(
+        "columns/engines/directory.py",
+        in_file(f"store/{MARK}", lambda path: read_mark(path.parent)),
+        (msgspec.json.encode(StoreMark(1, "a")),),
+    ),
+    "the note of a manifest": HostileDecoder(
+        "columns/engines/manifest.py",
+        in_file(f"manifest/{MANIFEST_MARK}", lambda path: check_manifest(path.parent)),
+        (msgspec.json.encode(ManifestMark("MANIFEST-1", 9)),),
+    ),
+    "the identity of a node": HostileDecoder(
+        "columns/node/node_directory.py",
+        in_file(f"node/{IDENTITY}", lambda path: NodeDirectory.open(path.parent, "c", Random(1))),
+        (msgspec.json.encode(NodeIdentity(cluster="c", node=1, token=b"t")),),
+    ),
+    "what a node has heard": HostileDecoder(
+        "columns/node/node_directory.py",
+        in_file(f"heard/{KNOWN}", lambda path: NodeDirectory(path.parent, A_NODE).known()),
+        (msgspec.msgpack.encode((NodeDigest(1, 2, 3, 4),)),),
+    ),
+    "rows that are kept": HostileDecoder(
+        "protocol/replication/records.py", record_of, (b"\x90",), MSGPACK
+    ),
+    "hints": HostileDecoder("protocol/replication/hints.py", HINTS.decode, (b"\x90",), MSGPACK),
+    "rows that are copied": HostileDecoder(
+        "protocol/replication/copies.py", rows_of, (b"\x90",), MSGPACK
+    ),
+    "how far a copy is": HostileDecoder(
+        "protocol/replication/copies.py", record_of_filling, (b"\x90",), MSGPACK
+    ),
+    "bodies of documents": HostileDecoder(
+        "services/operations.py services/documents/service.py", service_bodies(Documents), (SAID,)
+    ),
+    "bodies of queues": HostileDecoder(
+        "services/operations.py services/queues/service.py", service_bodies(Queues), (SAID,)
+    ),
+    "bodies of topics": HostileDecoder(
+        "services/operations.py services/pubsub/service.py", service_bodies(PubSub), (SAID,)
+    ),
+    "bodies of feeds": HostileDecoder(
+        "services/operations.py services/feeds/service.py", service_bodies(Feeds), (SAID,)
+    ),
+    "feeds": HostileDecoder("services/feeds/parsing.py", items_in, (FEED,)),
+    "the socket of a queue": HostileDecoder(
+        "services/queues/queue.py", _said, (b'{"acknowledge": 3}',), MSGPACK
+    ),
+}
+
+
+def outcome(decoder: HostileDecoder, data: bytes) -> object:
+    """What comes of it; any other exception than a refusal is a fault."""
+    try:
+        return decoder.decode(data)
+    except decoder.refusals as error:
+        assert len(str(error)) < MOST_SAID  # noqa: PT017  # whatever was sent, the log stays readable
+        return error
