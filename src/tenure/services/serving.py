@@ -44,6 +44,7 @@ class ServiceDoor:
         self._check = check
         self._open = 0
         """Requests that are not answered."""
+        self._is_closing = False
         self._emptied = asyncio.Event()
         self.app = web.Application(middlewares=[self._guarded], client_max_size=BODY_BYTES.most + 1)
         for of, handler in operations_of(service):
@@ -84,7 +85,10 @@ class ServiceDoor:
             REQUESTS.check(self._open)
             if self._check is not None:
                 self._check(request)
-            return await handler(request)
+            response = await handler(request)
+            if self._is_closing:
+                response.force_close()
+            return response
         except web.HTTPException as error:  # of the router: no such path, or not by that method
             allow = error.headers.get("Allow")
             problem = ServiceProblem(error.status, "route", error.reason)
@@ -101,7 +105,10 @@ class ServiceDoor:
                 self._emptied.set()
 
     async def emptied(self) -> None:
-        """Wait until nothing is under way any more."""
+        """Wait until nothing is under way any more. Clients keep connections, and would go on to
+        ask here: with its answer, each is told to make another, which another process takes.
+        """
+        self._is_closing = True
         while self._open:
             self._emptied.clear()
             await self._emptied.wait()

@@ -11,6 +11,7 @@ import feedparser
 import pytest
 from aiohttp import web
 
+from tenure.errors import UsageError
 from tenure.services import outward
 from tenure.services.feeds import service as module
 from tenure.services.feeds.service import Feeds
@@ -207,10 +208,48 @@ async def test_whichever_process_has_an_item_takes_it_where_the_owner_does_not_a
         assert (await first.ask("POST", f"/feeds/{name}/bodies", RSS)).body == {"new": 2}
         assert name in two.states
         assert name not in one.states
+        two.lookup = cast("Any", Left())  # as while it hands over
+        assert (await first.ask("POST", f"/feeds/{name}/bodies", RSS)).body == {"new": 0}
         one.lookup = cast("Any", Elsewhere())  # what it believes is out of date
         assert (await first.ask("POST", f"/feeds/{name}/bodies", RSS)).body == {"new": 2}
         assert name in one.states
         assert one.processed_elsewhere == 1
+
+
+async def test_who_leaves_says_that_a_feed_is_handed_over_and_its_new_owner_is_asked() -> None:
+    async with AsyncExitStack() as stack:
+        first = await stack.enter_async_context(on_service_stage("feeds"))
+        second = await stack.enter_async_context(on_service_stage("feeds", manager=first.manager))
+        one, two = cast("Feeds", first.service), cast("Feeds", second.service)
+        await until(lambda: one.owner.ranges and two.owner.ranges)
+        two._is_leaving = True
+        mine = next(f"f{i}" for i in range(1000) if one.owner.check(f"f{i}"))
+        private = two.owner.address
+        async with first.session.post(
+            f"{private}/feeds/{mine}/bodies", data=RSS, headers={module.HOP: "1"}
+        ) as response:
+            assert response.status == module.MOVED
+        assert mine not in two.states
+        one.lookup = cast("Any", Late([private, one.owner.address]))
+        assert (await first.ask("POST", f"/feeds/{mine}/bodies", RSS)).body == {"new": 2}
+        assert (len(one.states[mine].seen), one.processed_elsewhere) == (2, 0)
+
+
+class Late:
+    """Learns only in time who has a feed now."""
+
+    def __init__(self, addresses: list[str]) -> None:
+        self.addresses = addresses
+
+    def find(self, _: object) -> str:
+        return self.addresses.pop(0)
+
+
+class Left:
+    """Has ended, before the process that it belongs to."""
+
+    def find(self, _: object) -> str:
+        raise UsageError("this Lookup was left")
 
 
 class Elsewhere:

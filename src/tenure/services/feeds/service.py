@@ -58,7 +58,10 @@ SWEPT = 5000
 """Feeds that are looked at in one step."""
 GONE_SECONDS = 86_400.0
 ANSWER_SECONDS = 10.0
-"""For the owner to answer; after that the request is carried out here."""
+"""For the owner to answer."""
+AGAIN_SECONDS = 1.0
+"""For which an owner is looked for that answers; after that the request is carried out here."""
+MOVED = 421
 WATCHDOG_SECONDS = 10.0
 logger = logging.getLogger("tenure.services")
 
@@ -122,6 +125,7 @@ class Feeds(Service[Any]):
         self._outstanding = AddressSlots(OUTSTANDING.most)
         self._polling: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._sweep: Iterator[str] = iter(())
+        self._is_leaving = False
         self.processed_elsewhere = 0
         """Requests that were carried out here, though another process owns their feeds."""
 
@@ -152,6 +156,7 @@ class Feeds(Service[Any]):
             try:
                 yield
             finally:
+                self._is_leaving = True
                 tasks = [sweeping, *self._polling.values()]
                 for each in tasks:
                     each.cancel()
@@ -174,10 +179,25 @@ class Feeds(Service[Any]):
 
     async def _at_owner(self, asked: ServiceRequest) -> ServiceAnswer | None:
         """The owner's answer; None where the request is to be carried out here."""
-        address = self.lookup.find(asked.key)
-        if HOP in asked.headers or address in (None, self.owner.address):
-            return None
-        assert address is not None
+        if HOP in asked.headers:
+            if self._is_leaving and self.owner.check(asked.key) is None:
+                raise ServiceRefusal(MOVED, "moved", "the feed has been handed over")
+            return None  # its lookup has ended already if this process leaves
+        until = asyncio.get_running_loop().time() + AGAIN_SECONDS
+        while True:
+            address = self.lookup.find(asked.key)
+            if address is None or address == self.owner.address:
+                return None
+            answer = await self._asked_of(address, asked)
+            if answer is not None:
+                return answer
+            if asyncio.get_running_loop().time() > until:
+                self.processed_elsewhere += 1
+                return None
+            await asyncio.sleep(AGAIN_SECONDS / 10)  # if it leaves, another has the feed soon
+
+    async def _asked_of(self, address: str, asked: ServiceRequest) -> ServiceAnswer | None:
+        """The answer of an owner; None where it does not answer, or has the feed no more."""
         if self._outstanding.is_full(address):
             raise OUTSTANDING.exceeded(OUTSTANDING.most + 1)
         headers = {HOP: "1"}
@@ -196,6 +216,8 @@ class Feeds(Service[Any]):
                     ssl=self._credentials.to(address) or True,
                 ) as response,
             ):
+                if response.status == MOVED:
+                    return None
                 kept = {
                     name: response.headers[name]
                     for name in ("Content-Type", "ETag")
@@ -203,8 +225,7 @@ class Feeds(Service[Any]):
                 }
                 return ServiceAnswer(response.status, await response.read() or None, kept)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            logger.info("%s does not answer, so %.100r is here: %s", address, asked.key, error)
-            self.processed_elsewhere += 1
+            logger.info("%s does not answer for %.100r: %s", address, asked.key, error)
             return None
 
     def _there(self, key: str) -> FeedState:
