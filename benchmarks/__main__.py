@@ -18,7 +18,7 @@ from benchmarks._quick import VARIABLE
 HERE = Path(__file__).parent
 WITHOUT = ("results", "suite")
 """What `--quick` leaves out unless it is named: `make bench-quick` and `make test` are those."""
-PARTS = {"balance": ("10", "0.8", "weighted"), "rolling": ("--surge",)}
+PARTS = {"balance": ("10", "0.8", "weighted"), "rolling": ("--surge",), "service_lines": ()}
 """What is quick by being one part of the whole."""
 
 

@@ -8,7 +8,6 @@ read what Redis tells it. What is read and written goes into the same records as
 import asyncio
 import shutil
 import subprocess
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import get_context
@@ -16,6 +15,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from benchmarks._redis_connection import RedisConnection
 from tenure.base.instants import Instant
 from tenure.cli.demo.caches.read_record import READ, WRITTEN, ReadRecordWriter
 from tenure.cli.demo.caches.stale_reads import FIRST_VERSION
@@ -51,16 +51,13 @@ async def _listens(path: Path) -> None:
             await asyncio.sleep(0.02)
 
 
-class RedisCache:
+class RedisCache(RedisConnection):
     """What one frontend has read, and its connection."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        super().__init__(reader, writer)
         self.entries: dict[bytes, int] = {}
         self.hits = 0
-        self._reader = reader
-        self._writer = writer
-        self._asked: deque[tuple[asyncio.Future[Any], tuple[bytes, ...]]] = deque()
-        self._listening = asyncio.create_task(self._listen())
 
     async def get(self, key: bytes) -> int:
         found = self.entries.get(key)
@@ -70,44 +67,15 @@ class RedisCache:
         value = await self.ask(b"GET", key)
         return int(value or FIRST_VERSION)
 
-    def ask(self, *words: bytes) -> "asyncio.Future[Any]":
-        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._asked.append((answer, words))
-        lengths = b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
-        self._writer.write(b"*%d\r\n%s" % (len(words), lengths))
-        return answer
+    def on_push(self, found: Any) -> None:  # noqa: ANN401
+        """Drop what Redis says has changed."""
+        for key in found[1] or list(self.entries):
+            self.entries.pop(key, None)
 
-    async def _listen(self) -> None:
-        while True:
-            is_push, found = await self._read()
-            if is_push:
-                for key in found[1] or list(self.entries):
-                    self.entries.pop(key, None)
-                continue
-            answer, words = self._asked.popleft()
-            if words[0] == b"GET" and found is not None:
-                self.entries[words[1]] = int(found)
-            answer.set_result(found)
-
-    async def _read(self) -> tuple[bool, Any]:
-        head = (await self._reader.readuntil(b"\r\n"))[:-2]
-        kind, rest = head[:1], head[1:]
-        match kind:
-            case b"$":
-                return False, (await self._reader.readexactly(int(rest) + 2))[:-2]
-            case b"*" | b">" | b"%":
-                count = int(rest) * (2 if kind == b"%" else 1)
-                return kind == b">", [(await self._read())[1] for _ in range(count)]
-            case b"_":
-                return False, None
-            case b"-":
-                raise RuntimeError(rest.decode())
-            case _:
-                return False, rest
-
-    def close(self) -> None:
-        self._listening.cancel()
-        self._writer.close()
+    def on_answer(self, words: tuple[bytes, ...], found: Any) -> None:  # noqa: ANN401
+        """Keep what was read."""
+        if words[0] == b"GET" and found is not None:
+            self.entries[words[1]] = int(found)
 
 
 def frontends(path: Path, place: Path, count: int, products: int, seconds: float) -> None:
