@@ -22,11 +22,9 @@ def documents(name: str) -> list[Any]:
     return list(yaml.safe_load_all((DEPLOY / name).read_text("utf-8")))
 
 
-def compose_commands() -> Iterator[list[str]]:
-    services = documents("compose.yml")[0]["services"]
-    yield from (
-        shlex.split(each["command"]) for name, each in services.items() if "manager" in name
-    )
+def compose_commands(file: str = "compose.yml", of: str = "manager") -> Iterator[list[str]]:
+    services = documents(file)[0]["services"]
+    yield from (shlex.split(each["command"]) for name, each in services.items() if of in name)
 
 
 def kubernetes_commands() -> Iterator[list[str]]:
@@ -37,22 +35,24 @@ def kubernetes_commands() -> Iterator[list[str]]:
                 yield container["args"]
 
 
-def unit() -> configparser.ConfigParser:
+def unit(name: str) -> configparser.ConfigParser:
     found = configparser.ConfigParser(strict=False, interpolation=None)
     found.optionxform = str  # type: ignore[assignment,method-assign]
-    found.read_string((DEPLOY / "tenure-manager.service").read_text("utf-8"))
+    found.read_string((DEPLOY / name).read_text("utf-8"))
     return found
 
 
 def commands() -> Iterator[tuple[str, list[str]]]:
     yield from (("compose.yml", command) for command in compose_commands())
     yield from (("kubernetes.yml", command) for command in kubernetes_commands())
-    yield "tenure-manager.service", shlex.split(unit()["Service"]["ExecStart"])[1:]
+    yield from (("columns.yml", command) for command in compose_commands("columns.yml", ""))
+    for name in ("tenure-manager.service", "tenure-node.service"):
+        yield name, shlex.split(unit(name)["Service"]["ExecStart"])[1:]
 
 
 @pytest.mark.parametrize(("where", "command"), list(commands()))
 def test_every_command_could_be_run(where: str, command: list[str]) -> None:
-    assert command[0] == "manager", where
+    assert command[0] in ("manager", "columns"), where
     build().parse_args(command, exit_on_error=False, print_error=False)
 
 
@@ -61,6 +61,15 @@ def test_three_managers_run_each_with_a_name_of_its_own() -> None:
     assert len(told) == 3
     assert len({each["--advertise"] for each in told}) == 3
     assert len({each["--journal"] for each in told}) == 1
+
+
+def test_three_nodes_run_each_with_a_name_and_a_directory_of_its_own() -> None:
+    told = [dict(pairwise(each)) for each in compose_commands("columns.yml", "node")]
+    assert len(told) == 3
+    assert len({each["--advertise"] for each in told}) == 3
+    assert len({each["--cluster"] for each in told}) == 1
+    services = documents("columns.yml")[0]["services"]
+    assert len({str(each["volumes"]) for each in services.values()}) == 4
 
 
 def test_every_variable_is_one_that_is_read() -> None:

@@ -12,7 +12,7 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -34,11 +34,15 @@ MOST_NODES = 16
 class HomeCluster:
     """The processes."""
 
-    def __init__(self, data: Path, cluster: str, nodes: int, port: int) -> None:
+    def __init__(
+        self, data: Path, cluster: str, nodes: int, port: int, options: Sequence[str] = ()
+    ) -> None:
+        """`options` are those of each node."""
         self.data = data
         self.cluster = cluster
         self.nodes = nodes
         self.port = port
+        self._options = options
         self._running: dict[str, asyncio.subprocess.Process] = {}
 
     def command(self, name: str) -> list[str]:
@@ -52,6 +56,7 @@ class HomeCluster:
             *(*tenure, "columns", "node", "--cluster", self.cluster, "--name", name),
             *("--data", str(self.data / name), "--secret", str(self.data / "secret")),
             *("--manager", self.manager, "--port", str(self.port + number), "--json"),
+            *self._options,
         ]
 
     @property
@@ -72,7 +77,7 @@ class HomeCluster:
         if not secret.exists():
             secret.touch(0o600)
             secret.write_text(secrets.token_hex(32), "ascii")
-        await self._launch("manager")
+        await self.launch("manager")
         body = {
             "name": self.cluster,
             "placement": str(min(self.nodes, MOST_REPLICAS)),
@@ -80,7 +85,7 @@ class HomeCluster:
         }
         await self._until(lambda: self._is_made(body))
         for number in range(1, self.nodes + 1):
-            await self._launch(f"node-{number}")
+            await self.launch(f"node-{number}")
         await self._until(self._is_formed)
 
     def _is_made(self, body: dict[str, object]) -> bool:
@@ -94,11 +99,16 @@ class HomeCluster:
         reply = ask([self.manager], f"/v1/clusters/{self.cluster}/ring")
         return bool(reply.read(RingRead).ranges)
 
-    async def _launch(self, name: str) -> None:
+    async def launch(self, name: str) -> None:
+        """Start a process."""
         with (self.data / f"{name}.log").open("ab") as log:
             self._running[name] = await asyncio.create_subprocess_exec(
                 *self.command(name), stdout=log, stderr=log, start_new_session=True
             )
+
+    def kill(self, name: str) -> None:
+        """Kill a process, at once."""
+        self._running[name].kill()
 
     async def _until(self, holds: Callable[[], bool]) -> None:
         until = time.monotonic() + START_SECONDS

@@ -62,3 +62,16 @@ def test_a_crowd_at_one_owner_is_spread_over_all(tmp_path: Path) -> None:
     assert summary["uneven"] > 1.5, "half of all requests were for one of three owners"
     assert 0 < summary["even_seconds"] <= summary["slowest_even_seconds"]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_goes_on_while_nodes_are_killed_added_and_moved(tmp_path: Path) -> None:
+    with running(tmp_path, "--columns", "--seconds", "10", "--json") as demo:
+        told = "".join(lines(demo))
+        assert demo.wait(DEADLINE_SECONDS) == 0, told
+    summary = json.loads(told[told.index("{") :])
+    nothing = {"failed": 0, "stale": 0, "lost": 0, "trouble": ""}
+    assert {name: summary[name] for name in nothing} == nothing, told
+    assert (summary["killed"], summary["added"]) == ("node-1", "node-5")
+    assert summary["moves"], told
+    assert summary["after"] < summary["before"], told
+    assert list(tmp_path.iterdir()) == []

@@ -18,6 +18,7 @@ from tenure.errors import ConfigurationError
 if TYPE_CHECKING:
     from tenure.cli.demo.caches.cache_summary import CacheSummary
     from tenure.cli.demo.mesh.mesh_run import MeshSummary
+    from tenure.cli.demo.ring.ring_run import RingSummary
 
 TROUBLES: tuple[ScenarioName, ...] = (
     "kill-leader",
@@ -33,6 +34,23 @@ Preset: TypeAlias = Annotated[
     Parameter(
         help="How long leases last: paper (60 s), default (12 s) or test (1.2 s). If it is not "
         "said: test, with --kill-leader default."
+    ),
+]
+Mesh: TypeAlias = Annotated[
+    bool,
+    Parameter(
+        negative="",
+        help="Run the papers' Live Mesh scenario instead; the exit code is 1 if a device heard "
+        "nothing.",
+    ),
+]
+Columns: TypeAlias = Annotated[
+    bool,
+    Parameter(
+        negative="",
+        help="Run a store on several nodes instead, of which one is killed, one is added and some "
+        "are moved; the exit code is 1 if a request failed, or a read returned less than was "
+        "acknowledged.",
     ),
 ]
 FOUND = 1
@@ -52,16 +70,16 @@ def demo(  # noqa: PLR0913  # a parameter is an option, and each has a default
     hot_keys: Annotated[bool, Parameter(negative="")] = False,
     inbox: Annotated[bool, Parameter(negative="")] = False,
     cache: Annotated[bool, Parameter(negative="")] = False,
-    mesh: Annotated[bool, Parameter(negative="")] = False,
+    mesh: Mesh = False,
+    columns: Columns = False,
     preset: Preset = None,
     json: Annotated[bool, Parameter(negative="")] = False,
     break_owner: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:
     """Run a small service on this machine, make trouble for it, and show what happens.
 
-    The demo starts managers, owners and frontends, each as a process of its own, on ports that the
-    system chooses, and kills and stops owners meanwhile. It ends with a summary, by itself or with
-    Ctrl-C. The exit code is 1 if two owners ever served one key at the same time.
+    The demo starts processes, and kills and stops some of them. It ends with a summary, by itself
+    or with Ctrl-C. The exit code is 1 if two owners ever served one key at the same time.
 
     Parameters
     ----------
@@ -87,16 +105,16 @@ def demo(  # noqa: PLR0913  # a parameter is an option, and each has a default
         Search an inbox in a store of rows instead, beside the figures of the Cassandra paper.
     cache
         Read products from caches instead; the exit code is 1 if one read was stale.
-    mesh
-        Run the papers' Live Mesh scenario instead; the exit code is 1 if a device heard nothing.
     json
         Print the summary as one JSON object, and events to standard error.
     break_owner
         For tests: owner 1 never asks whether it still has a lease, and the record must find it.
         With --cache, frontends write past the owners.
     """
-    if inbox or mesh:
-        return _inbox(as_json=json) if inbox else _mesh(seconds, preset or "test", as_json=json)
+    if inbox:
+        return _inbox(as_json=json)
+    if mesh or columns:
+        return _ring(seconds, json) if columns else _mesh(seconds, preset or "test", as_json=json)
     wanted = [kill_leader, rolling_restart, crash, hot_keys, break_owner]
     given = [name for name, is_given in zip(TROUBLES, wanted, strict=True) if is_given]
     settings = DemoSettings(
@@ -167,6 +185,17 @@ def _mesh(seconds: float, preset: str, *, as_json: bool) -> int:
     return 0 if summary.is_good else FOUND
 
 
+def _ring(seconds: float, as_json: bool) -> int:  # noqa: FBT001 - a switch
+    import asyncio
+
+    from tenure.cli.demo.ring.ring_run import ring_lines, run_ring
+
+    out = sys.stderr if as_json else sys.stdout
+    summary = asyncio.run(run_ring(seconds, lambda line: print(line, file=out, flush=True)))
+    print(_json(summary) if as_json else "\n".join(["", *ring_lines(summary)]))
+    return 0 if summary.is_good else FOUND
+
+
 def _scenario(given: Sequence[ScenarioName]) -> ScenarioName:
     if len(given) > 1:
         options = " and ".join(f"--{name}" for name in given)
@@ -184,7 +213,7 @@ def _check_sizes(settings: DemoSettings) -> None:
         check_size(settings)
 
 
-def _json(summary: "Summary | CacheSummary | MeshSummary") -> str:
+def _json(summary: "Summary | CacheSummary | MeshSummary | RingSummary") -> str:
     import msgspec
 
     return msgspec.json.encode(summary).decode()

@@ -1,0 +1,1 @@
+"""`tenure demo --columns`: a store on several nodes, while these are killed, added and moved."""

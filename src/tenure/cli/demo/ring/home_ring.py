@@ -1,0 +1,90 @@
+"""The cluster of the demo: that of `tenure columns up`, and what is done to it."""
+
+import asyncio
+import os
+import socket
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from time import monotonic
+from typing import TypeVar
+
+from tenure.cli.asking import HttpReply, ask
+from tenure.cli.up import HomeCluster
+from tenure.errors import TenureError
+from tenure.protocol.topology.answers import MovesRead, NodeSummary, RingRead, UpkeepRead
+
+T = TypeVar("T")
+PATIENCE_SECONDS = 120.0
+"""For one step: a busy machine takes long to start a process."""
+REPAIR_SECONDS = 2.0
+"""Between two weighings, so that the demo need not wait a minute for each."""
+FIRST_PORT, LAST_PORT = 20_000, 32_000
+PORTS_APART = 20
+
+
+class HomeRing(HomeCluster):
+    """See above."""
+
+    def __init__(self, data: Path, nodes: int, spares: int) -> None:
+        port = free_ports(1 + nodes + spares)
+        options = ("--repair-every", f"{REPAIR_SECONDS:g}")
+        super().__init__(data, "demo", nodes, port, options)
+
+    async def said(self, what: str, body: object = None) -> HttpReply:
+        """What the manager says."""
+        path = f"/v1/clusters/{self.cluster}/{what}"
+        return await asyncio.to_thread(ask, [self.manager], path, body)
+
+    async def ring(self) -> RingRead:
+        """As it is."""
+        return (await self.said("ring")).read(RingRead)
+
+    async def node(self, name: str) -> NodeSummary | None:
+        """One of its nodes, if the manager knows it."""
+        ring = await self.ring()
+        return next((node for node in ring.nodes if node.name == name), None)
+
+    async def moves(self) -> MovesRead:
+        """What should move."""
+        return (await self.said("moves")).read(MovesRead)
+
+    async def down(self) -> set[str]:
+        """Nodes that others hold to be down."""
+        seen = (await self.said("upkeep")).read(UpkeepRead).seen
+        return {each.node for each in seen if each.is_convicted}
+
+    async def settled(self) -> RingRead:
+        """Wait until no change runs, and all nodes have weighed what they have since."""
+        ring = await until(self.ring, lambda ring: not ring.change, "the change is not over")
+        await asyncio.sleep(3 * REPAIR_SECONDS)
+        await until(self.moves, lambda moves: moves.known, "no node says what it carries")
+        return ring
+
+
+async def until(look: Callable[[], Awaitable[T]], holds: Callable[[T], bool], what: str) -> T:
+    """Look again and again until it holds; what was found. Raises TenureError, saying `what`."""
+    deadline = monotonic() + PATIENCE_SECONDS
+    while True:
+        with suppress(TenureError):
+            found = await look()
+            if holds(found):
+                return found
+        if monotonic() > deadline:
+            raise TenureError(f"{what} after {PATIENCE_SECONDS:g} s")
+        await asyncio.sleep(0.2)
+
+
+def free_ports(count: int) -> int:
+    """The first of so many ports, one behind the other, that nobody has now.
+
+    They lie below those that connections are given: a node that comes later needs its port, too.
+    """
+    port: int
+    first = FIRST_PORT + os.getpid() * PORTS_APART % (LAST_PORT - FIRST_PORT)
+    for port in (*range(first, LAST_PORT, PORTS_APART), *range(FIRST_PORT, first, PORTS_APART)):
+        with ExitStack() as stack, suppress(OSError):
+            for each in range(port, port + count):
+                stack.enter_context(socket.create_server(("127.0.0.1", each)))
+            return port
+    raise TenureError(f"there are no {count} free ports one behind the other")
