@@ -42,7 +42,10 @@ FIRST_VERSION: Final = 2
 """The version that brought the store on several nodes."""
 STORE_BYTES: Final = 64 * MIB
 """One message: a mutation, a page that ends with its largest value, or what a replica has of a row.
-A row is told whole when it is adopted, so one that is adopted is not larger."""
+What is larger goes from node to node in parts: see `message_parts`."""
+WHOLE_BYTES: Final = 1024 * MIB
+"""A message in parts, and all that a node puts together at one time. It is in memory then, at both
+ends, so a row that is larger cannot be replicated."""
 assert MUTATION_BYTES < STORE_BYTES > PAGE_BYTES + VALUE_BYTES
 
 ToStore: TypeAlias = OpenStore | ClientRequest | NodeMessage
@@ -131,5 +134,7 @@ _for_client: msgspec.msgpack.Decoder[ToStoreClient] = msgspec.msgpack.Decoder(To
 
 decode_to_store = Reader(_for_store, STORE_BYTES, _check_to_store)
 """What a node received on a connection of a version, of a client or of another node."""
+decode_whole = Reader(_for_store, WHOLE_BYTES, _check_to_store)
+"""What was put together of parts."""
 decode_to_store_client = Reader(_for_client, STORE_BYTES, _check_to_client)
 """What a client received from a node."""

@@ -108,6 +108,7 @@ BODIES: tuple[m.NodeBody, ...] = (
     m.Outdated(**TICKET, topology=TOPOLOGY),
     m.AskTopology(**TICKET),
     m.TopologySaid(**TICKET, topology=TOPOLOGY),
+    m.MessagePart(**TICKET, number=0, count=2, data=b"half"),
 )
 
 
@@ -217,6 +218,9 @@ GOLDEN = {
         "0297ab4e6f64654d657373616765a1630102030493ac546f706f6c6f677953616964079ca1630102"
         "93ac7261636b5f756e61776172650390039090909081a17494a76f726465726564a3737472a081a1"
         "6694a3737472a0a46e616d65a56279746573c000"
+    ),
+    "MessagePart": (
+        "0297ab4e6f64654d657373616765a1630102030495ab4d65737361676550617274070002c40468616c66"
     ),
 }
 

@@ -17,7 +17,7 @@ from tenure.columns.node.node_directory import NodeDirectory
 from tenure.columns.node_replica import NodeReplica
 from tenure.columns.tables import table_of
 from tenure.errors import LocalProtocolError, RemoteProtocolError, StoreError
-from tenure.protocol.replication.messages import AskTopology, NodeMessage
+from tenure.protocol.replication.messages import AskTopology, MessagePart, NodeMessage
 from tenure.protocol.replication.node import StoreNode
 from tenure.protocol.replication.node_events import (
     AnswerClient,
@@ -53,6 +53,7 @@ from tenure.wire.columns import (
     decode_to_store,
     encode_store,
 )
+from tenure.wire.message_parts import MessageJoiner, in_parts
 
 _log = logging.getLogger("tenure.columns")
 
@@ -87,6 +88,7 @@ class StoreEngine:
         self._drawn = count(1)
         self._tasks: set[asyncio.Task[None]] = set()
         self._syncs_to = 0
+        self._joiner = MessageJoiner()
         self.on_opening: Callable[[OpenStore, Callable[[ToStoreClient], None]], None]
         self.on_topology: Callable[[Topology], None] = lambda _: None
         self.on_through: Callable[[], None] = lambda: None
@@ -119,7 +121,7 @@ class StoreEngine:
             return
         driver.stop()
         await self._transport.close()
-        for task in self._tasks:
+        for task in list(self._tasks):  # they leave it when they end
             await asyncio.wait([task])
         await self._commits.finish()
 
@@ -205,7 +207,11 @@ class StoreEngine:
         try:
             self._transport.send(address, message)
         except LocalProtocolError as error:
-            _log.warning("a message to %s was not sent: %s", address, error)
+            parts = [] if isinstance(message.body, MessagePart) else [*in_parts(message)]
+            if not parts:
+                _log.warning("a message to %s was not sent: %s", address, error)
+            for part in parts:
+                self._tell(node, part)
 
     def _answer(self, client: int, answer: ToStoreClient) -> None:
         connection = self._connections.get(client)
@@ -285,6 +291,14 @@ class StoreEngine:
             )
         elif topology.is_removed(message.sender):
             connection.close(f"the node {message.sender:x} was removed from {topology.cluster!r}")
+        elif isinstance(message.body, MessagePart):
+            try:
+                whole = self._joiner.add(message, message.body)
+            except RemoteProtocolError as error:
+                connection.close(str(error))
+                return
+            if whole is not None:
+                self._hear(connection, whole)
         else:
             self.post(NodeTold(message))
 

@@ -379,6 +379,14 @@ class TopologySaid(BetweenNodes, frozen=True, kw_only=True):
     topology: Topology
 
 
+class MessagePart(BetweenNodes, frozen=True, kw_only=True):
+    """A part of a message that is larger than one may be: shells put it together."""
+
+    number: Number
+    count: Number
+    data: bytes
+
+
 NodeBody: TypeAlias = (
     ApplyRow
     | RowApplied
@@ -406,6 +414,7 @@ NodeBody: TypeAlias = (
     | Outdated
     | AskTopology
     | TopologySaid
+    | MessagePart
 )
 
 

@@ -13,6 +13,9 @@ from tenure.columns.opening import open_store
 from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Family, Table
 from tenure.errors import ConfigurationError
+from tenure.protocol.replication.messages import NodeMessage
+from tenure.protocol.replication.steps import ReadState, StateRead
+from tenure.wire import columns, message_parts
 from tests.unit.columns.node.managed import managed
 from tests.unit.columns.node.ringed import CLUSTER
 
@@ -78,6 +81,35 @@ def rows_of(service: NodeService) -> list[bytes]:
     context = service.store.machine.context
     found = {row: context.replicas("mail", row) for row in (b"u%d" % user for user in range(USERS))}
     return [row for row, each in found.items() if each and context.node in each.everyone]
+
+
+async def test_a_row_that_is_larger_than_a_message_is_copied_and_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits: dict[object, int] = columns._LIMITS  # type: ignore[assignment]
+    monkeypatch.setitem(limits, NodeMessage, 60_000)
+    monkeypatch.setattr(message_parts, "PART_BYTES", 20_000)
+    async with managed(tmp_path) as services:
+        url = "columns:" + ",".join(service.url for service in services)
+        async with open_store(url, MAIL) as store:
+            for number in range(20):  # 200 kB
+                await store.insert(MAIL, "ann", {"terms": {"tea": {number: b"x" * 10_000}}})
+            added = await fourth(services, tmp_path)
+            try:
+                name = services[1].settings.name or services[1].url.partition("://")[2]
+                told = await steer(services[0], "replace", node=name, by="fourth")
+                with pytest.raises(ConfigurationError, match="removed"):
+                    await services[1].wait()
+                await services[1].__aexit__()
+                await settled([services[0], services[2], added], told)
+                read = ReadState("mail", b"ann")
+                states = [node.store.replica.run(read)[0] for node in (services[0], added)]
+                assert all(isinstance(each, StateRead) for each in states)
+                one, other = (each.state for each in states if isinstance(each, StateRead))
+                assert sum(len(entry) for _, _, entry in one.entries) > 200_000
+                assert one.entries == other.entries
+            finally:
+                await added.__aexit__()
 
 
 async def test_a_node_is_added_and_another_removed(tmp_path: Path) -> None:

@@ -1,0 +1,63 @@
+"""Messages of nodes that are larger than one may be, in parts.
+
+A row is told whole where it is copied, compared or adopted, because what is told of it must be of
+one instant. It may have grown larger than a message. Then its bytes go in parts, one behind the
+other on the same connection, and whoever receives the last one has the message.
+
+A sender is at one such message at a time, so what was begun by it before, and not finished, is gone
+with the connection on which it came.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from tenure.errors import RemoteProtocolError
+from tenure.protocol.replication.messages import MessagePart, NodeMessage
+from tenure.protocol.topology.records import NodeId
+from tenure.wire.columns import FIRST_VERSION, WHOLE_BYTES, decode_whole
+from tenure.wire.limits import MIB
+
+PART_BYTES: Final = 16 * MIB
+_encoder = msgspec.msgpack.Encoder()
+
+
+def in_parts(message: NodeMessage) -> Iterator[NodeMessage]:
+    """The same in parts; nothing where it is too large for that as well."""
+    data = memoryview(_encoder.encode(message))
+    if len(data) > WHOLE_BYTES:
+        return
+    count = -(-len(data) // PART_BYTES)
+    for number in range(count):
+        part = bytes(data[number * PART_BYTES : (number + 1) * PART_BYTES])
+        body = MessagePart(ticket=message.body.ticket, number=number, count=count, data=part)
+        yield msgspec.structs.replace(message, body=body)
+
+
+class MessageJoiner:
+    """What a node has received of messages in parts."""
+
+    def __init__(self) -> None:
+        self._begun: dict[NodeId, tuple[int, list[bytes]]] = {}
+
+    def add(self, message: NodeMessage, part: MessagePart) -> NodeMessage | None:
+        """Take a part; the whole where it was the last. Raises RemoteProtocolError for bytes that
+        are no message.
+        """
+        sender = message.sender
+        ticket, parts = self._begun.pop(sender, (part.ticket, []))
+        if ticket != part.ticket:
+            parts = []
+        others = sum(len(each) for _, begun in self._begun.values() for each in begun)
+        size = others + sum(map(len, parts)) + len(part.data)
+        if part.number != len(parts) or size > WHOLE_BYTES:
+            return None  # whoever asked counts the silence
+        parts.append(part.data)
+        if len(parts) < part.count:
+            self._begun[sender] = part.ticket, parts
+            return None
+        whole = decode_whole(bytes([FIRST_VERSION]) + b"".join(parts), FIRST_VERSION)
+        if not isinstance(whole, NodeMessage) or isinstance(whole.body, MessagePart):
+            raise RemoteProtocolError("a message in parts is no message of a node")
+        return whole
