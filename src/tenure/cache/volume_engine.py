@@ -29,6 +29,7 @@ from tenure.errors import (
 )
 from tenure.protocol.lease.reports import VolumeReport
 from tenure.protocol.volume.context import VolumeContext
+from tenure.protocol.volume.messages import Invalidate
 from tenure.protocol.volume.report import volume_report
 from tenure.protocol.volume.server_events import (
     BodyEnded,
@@ -43,7 +44,12 @@ from tenure.protocol.volume.server_events import (
     WriteGivenUp,
 )
 from tenure.transport.doors import Connection
-from tenure.wire.volume import check_knows_caches, decode_to_volume_server, encode_volume
+from tenure.wire.volume import (
+    SharedItems,
+    check_knows_caches,
+    decode_to_volume_server,
+    encode_volume,
+)
 
 VolumeAction: TypeAlias = TellCache | LoadObject | RunBody | FailWrite | Noted
 SHOWN_KEYS = 5
@@ -70,6 +76,7 @@ class VolumeEngine:
         self._asked: dict[int, AskedWrite] = {}
         self._of_client: dict[int, Connection] = {}
         self._client_of: dict[Connection, int] = {}
+        self.items = SharedItems()
         self._is_ended = False
 
     # --- the application's writes: see `RunsWrites` ---
@@ -139,8 +146,11 @@ class VolumeEngine:
         connection = self._of_client.get(action.client)
         if connection is None:
             return  # it comes back, and asks again
+        message = action.message
+        if isinstance(message, Invalidate):
+            message = self.items.prepared(message)
         try:
-            data = encode_volume(action.message, connection.version)
+            data = encode_volume(message, connection.version)
         except LocalProtocolError as error:
             self._shell.complain("not sent to a cache: %s", error)
             return

@@ -5,9 +5,10 @@ that knows no caches, there is nothing to say: the connection is closed with tha
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from tenure.base.keys import KEY_BYTES, Key
 from tenure.errors import MALFORMED, RemoteProtocolError
@@ -20,6 +21,7 @@ from tenure.protocol.volume.messages import (
     Fetched,
     Invalidate,
     Item,
+    Items,
     Listed,
     Reconnect,
     Reconnected,
@@ -66,6 +68,24 @@ _LIMITS: Final[Mapping[type[ToVolumeServer | ToCache], int]] = {
 
 encode_volume: MessageWriter[ToVolumeServer | ToCache] = MessageWriter(_SINCE, _LIMITS)
 """The bytes of a message, for a connection of a version."""
+
+
+class SharedItems:
+    """Encodes items once for all readers that are told of the same write, one after another."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        """How often items were encoded."""
+        self._last: Items | None = None
+        self._packed: Any = None
+
+    def prepared(self, message: Invalidate) -> Invalidate:
+        """The message, with its items as the bytes that they become."""
+        if message.items != self._last:
+            self.count += 1
+            self._last = message.items
+            self._packed = msgspec.Raw(msgspec.msgpack.encode(message.items))
+        return replace(message, items=self._packed)
 
 
 def check_knows_caches(version: int) -> None:

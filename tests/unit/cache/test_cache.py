@@ -7,6 +7,7 @@ import pytest
 
 from tenure import errors
 from tenure.cache.hit import MISSING
+from tenure.cache.volume_engine import VolumeEngine
 from tests.unit.cache.stage import URL, stage
 
 pytestmark = pytest.mark.asyncio
@@ -43,6 +44,20 @@ async def test_while_a_body_runs_nobody_hits_the_old_value_and_afterwards_nobody
             assert [one.peek("a"), other.peek("a")] == [MISSING, MISSING]
             it.rows["a"] = "new"
         assert [await one.get("a"), await other.get("a")] == ["new", "new"]
+
+
+async def test_what_all_holders_are_told_is_encoded_once() -> None:
+    async with stage() as it:
+        volume = await it.serve()
+        engine = volume.runs
+        assert isinstance(engine, VolumeEngine)
+        caches = [await it.enter() for _ in range(20)]
+        for writes in (1, 2):
+            for cache in caches:
+                await cache.get("a")
+            await volume.changed("a")
+            assert [cache.peek("a") for cache in caches] == [MISSING] * 20
+            assert engine.items.count == writes
 
 
 async def test_a_write_waits_for_a_cache_that_is_gone_and_no_longer_than_its_lease() -> None:

@@ -34,10 +34,12 @@ from tenure.protocol.volume.messages import (
 )
 from tenure.protocol.volume.versions import KnownWrites
 from tenure.wire.frame import Bytes
+from tenure.wire.versions import NEWEST
 from tenure.wire.volume import (
     FIRST_VERSION,
     OBJECT_KEY_BYTES,
     VALUE_BYTES,
+    SharedItems,
     decode_known,
     decode_to_cache,
     decode_to_volume_server,
@@ -248,3 +250,21 @@ def test_bytes_that_were_a_message_once(
     except RemoteProtocolError:
         return
     assert decode(found, encode_volume(found, FIRST_VERSION)) == found  # type: ignore[arg-type]
+
+
+def test_items_that_were_encoded_for_another_reader_are_the_same_bytes() -> None:
+    item = Item(item=3, key=b"k", number=7, count=9)
+    gone = Item(item=4, key=b"a", number=7, count=9, withdrawn=True, end=b"b")
+    shared = SharedItems()
+    for items, count in (
+        ((), 1),
+        ((item,), 2),
+        ((item,), 2),
+        ((item, gone), 3),
+        ((), 4),
+        ((item,), 5),
+    ):
+        for reader in (1, 1 << 60):
+            plain = Invalidate(epoch=5, reader=reader, items=items)
+            assert encode_volume(shared.prepared(plain), NEWEST) == encode_volume(plain, NEWEST)
+            assert shared.count == count

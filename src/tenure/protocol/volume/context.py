@@ -40,7 +40,7 @@ class VolumeContext:
         """Of the volume leases that may be given, by the owner's manager."""
         self.is_stopping = False
         self._actions: list[ServerAction] = []
-        self._last_wait = 0
+        self._last_wait = self._last_item = 0
         self._to_look_at: dict[int, None] = {}
 
     @property
@@ -54,6 +54,11 @@ class VolumeContext:
         """A number for a write or a drain."""
         self._last_wait += 1
         return self._last_wait
+
+    def next_item(self) -> int:
+        """A number for an item. All readers get the same one, so that it is encoded once."""
+        self._last_item += 1
+        return self._last_item
 
     def look_at(self, wait: int) -> None:
         """This write or drain may be able to go on, once the event at hand is taken."""

@@ -47,11 +47,11 @@ class Invalidations:
             return
         deadline = self.deadline(reader, lease_until)
         is_waited_for = terms.is_strong and now < deadline
-        noted = readers.add_item(reader, item, [wait] if is_waited_for else [])
+        readers.add_item(reader, item, [wait] if is_waited_for else [])
         if is_waited_for:
-            to_come.wait_for(reader.number, noted.item, deadline)
+            to_come.wait_for(reader.number, item.item, deadline)
         if reader.is_active(now) or terms.invalidate == "at once":
-            self._told.setdefault(reader.number, []).append(noted)
+            self._told.setdefault(reader.number, []).append(item)
         elif readers.is_overloaded(now, reader):
             self.forget(reader, VolumeServerKind.OVERLOADED)
 

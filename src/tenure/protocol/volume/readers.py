@@ -66,7 +66,6 @@ class ReaderRecord:
         "leases",
         "missed",
         "muted_until",
-        "next_item",
         "number",
         "reconnected",
         "volume_until",
@@ -82,7 +81,6 @@ class ReaderRecord:
         self.leases: dict[Key, ObjectRight] = {}
         self.items: dict[int, Pending] = {}
         self.by_target: dict[Target, int] = {}
-        self.next_item = 1
         self.last_write = sequence
         """The number of its last write: a message that comes twice must not write twice."""
         self.missed = 0
@@ -222,25 +220,14 @@ class Readers:
 
     # --- items ---
 
-    def add_item(self, reader: ReaderRecord, item: Item, waits: list[int]) -> Item:
-        """Note an invalidation for a reader; it is numbered here."""
+    def add_item(self, reader: ReaderRecord, item: Item, waits: list[int]) -> None:
+        """Note an invalidation for a reader."""
         target = (item.key, item.end, item.withdrawn)
         before = reader.items.get(reader.by_target.get(target, 0))
         if before is not None and not before.waits:  # the later one says all that it said
             del reader.items[before.item.item]
-        number = reader.next_item
-        reader.next_item += 1
-        noted = Item(
-            item=number,
-            key=item.key,
-            number=item.number,
-            count=item.count,
-            withdrawn=item.withdrawn,
-            end=item.end,
-        )
-        reader.items[number] = Pending(noted, waits)
-        reader.by_target[target] = number
-        return noted
+        reader.items[item.item] = Pending(item, waits)
+        reader.by_target[target] = item.item
 
     def acknowledged(self, reader: ReaderRecord, numbers: Iterable[int]) -> list[tuple[int, int]]:
         """A reader has applied these. Returns those that something waits for."""

@@ -59,17 +59,19 @@ class Withdrawals:
         for key in self.context.readers.held_in(piece):
             for reader in self.context.readers.holders(key):
                 held.setdefault(reader.number, []).append(key)
+        if not held:
+            return
+        item = Item(
+            item=self.context.next_item(),
+            key=piece.start,
+            number=serving.number,
+            count=self.context.versions.count,
+            withdrawn=True,
+            end=piece.end,
+        )
         for number, keys in held.items():
             holder = self.context.readers.get(number)
             assert holder is not None
-            item = Item(
-                item=0,
-                key=piece.start,
-                number=serving.number,
-                count=self.context.versions.count,
-                withdrawn=True,
-                end=piece.end,
-            )
             self.invalidations.invalidate(
                 now, holder, tuple(keys), item, drain.number, drain.to_come
             )

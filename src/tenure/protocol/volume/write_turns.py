@@ -1,5 +1,7 @@
 """Writes, each in its turn: who is told, what is waited for, and when the body runs (V5, V9)."""
 
+from collections.abc import Sequence
+
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.keys import Key
 from tenure.protocol.volume.answers import Answers
@@ -77,21 +79,36 @@ class WriteTurns:
             serving = self.context.served[key]
             if serving is None:
                 continue
-            for reader in self.context.readers.holders(key):
-                if self.acknowledges_by_writing(reader, key, writing):
-                    self.context.readers.drop_lease(reader, key)
-                    continue
-                item = Item(
-                    item=0, key=key, number=serving.number, count=self.context.versions.count + 1
-                )
-                self.invalidations.invalidate(
-                    now, reader, (key,), item, writing.number, writing.to_come
-                )
+            holders = self.context.readers.holders(key)
+            if holders:
+                self._invalidate(now, writing, key, serving.number, holders)
             for drain in self.context.drains.all():
                 if key in drain.range:
                     self.invalidations.wait_with(drain.to_come, writing.number, writing.to_come)
         self.invalidations.send()
         self.context.look_at(writing.number)
+
+    def _invalidate(
+        self,
+        now: Instant,
+        writing: Writing,
+        key: Key,
+        number: int,
+        holders: Sequence[ReaderRecord],
+    ) -> None:
+        item = Item(
+            item=self.context.next_item(),
+            key=key,
+            number=number,
+            count=self.context.versions.count + 1,
+        )
+        for reader in holders:
+            if self.acknowledges_by_writing(reader, key, writing):
+                self.context.readers.drop_lease(reader, key)
+                continue
+            self.invalidations.invalidate(
+                now, reader, (key,), item, writing.number, writing.to_come
+            )
 
     def acknowledges_by_writing(self, reader: ReaderRecord, key: Key, writing: Writing) -> bool:
         """Whether it is this reader's own write, and its lease is older than that (V9)."""

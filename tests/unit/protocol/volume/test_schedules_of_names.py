@@ -28,8 +28,10 @@ def test_two_items_of_one_object_acknowledged_in_the_other_order() -> None:
     """The first is still waited for, so both are on record; messages overtake each other."""
     readers = Readers(Terms(), Random(1))
     reader = readers.add(Instant(0), client=5, sequence=1)
-    item = Item(item=0, key=K, number=7, count=1)
-    first, second = (readers.add_item(reader, item, [wait]).item for wait in (11, 12))
+    first, second = 1, 2
+    for number, wait in ((first, 11), (second, 12)):
+        item = Item(item=number, key=K, number=7, count=1)
+        readers.add_item(reader, item, [wait])
     assert readers.acknowledged(reader, [second]) == [(12, second)]
     assert readers.acknowledged(reader, [first]) == [(11, first)]
     assert reader.items == {}
