@@ -11,13 +11,14 @@ from contextlib import asynccontextmanager
 from typing import Annotated, NamedTuple
 
 import aiohttp
+import msgspec
 from fastapi import Depends, FastAPI
 
-from tenure import Lease, Lookup, Member, OwnedState, Relay, owned
+from tenure import Entities, Entity, Lease, Lookup, Member, OwnedState, Relay, owned, reading
 
 POOL = "carts"
 KEY = "/carts/{user}"
-START_SECONDS = 60.0
+START_SECONDS = 180.0
 
 carts: OwnedState[list[str]] = OwnedState(value_type=list[str])
 member = Member(POOL, hand_off=carts)
@@ -54,6 +55,58 @@ async def post(user: str, article: str) -> int:
         return len(cart.value or [])
 
 
+# --- the same with a class for each cart, which is called wherever it lives ---
+
+
+class Articles(msgspec.Struct):
+    """What is kept of a cart."""
+
+    kept: list[str] = []
+
+
+class Cart(Entity[Articles]):
+    """A cart."""
+
+    async def put(self, article: str) -> int:
+        """Once, however often it is asked for."""
+        if article not in self.state.kept:
+            self.state.kept.append(article)
+        return len(self.state.kept)
+
+    @reading
+    async def articles(self) -> list[str]:
+        """What is in it."""
+        return self.state.kept
+
+    @reading
+    async def pid(self) -> int:
+        """Where it lives."""
+        return os.getpid()
+
+
+entities = Entities(Cart, POOL)
+app_of_entities = FastAPI(lifespan=entities.lifespan)
+app_of_entities.get("/pid")(pid)
+
+
+@app_of_entities.get("/carts/{user}/pid")
+async def entity_pid(user: str) -> int:
+    """The worker that has a cart."""
+    return await entities[user].pid()
+
+
+@app_of_entities.get("/carts/{user}")
+async def entity_get(user: str) -> list[str]:
+    """What is in a cart."""
+    return await entities[user].articles()
+
+
+@app_of_entities.post("/carts/{user}")
+async def entity_post(user: str, article: str) -> int:
+    """Put an article in."""
+    return await entities[user].put(article)
+
+
 class Shop(NamedTuple):
     """The running service."""
 
@@ -73,11 +126,21 @@ class Shop(NamedTuple):
 
 
 @asynccontextmanager
-async def shop(workers: int) -> AsyncIterator[Shop]:
-    """The service, with a manager beside it, until the block ends."""
+async def shop(workers: int, served: str = "app") -> AsyncIterator[Shop]:
+    """The service, with a manager beside it, until the block ends; `served` names the one of both
+    applications.
+    """
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
-    server = ("-m", "uvicorn", f"{__name__}:app", "--port", str(port), "--workers", str(workers))
+    server = (
+        "-m",
+        "uvicorn",
+        f"{__name__}:{served}",
+        "--port",
+        str(port),
+        "--workers",
+        str(workers),
+    )
     tenure = (sys.executable, "-m", "tenure", "run", "--", sys.executable)
     process = await asyncio.create_subprocess_exec(
         *(*tenure, *server, "--no-access-log", "--log-level", "error"),

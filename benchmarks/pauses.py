@@ -3,8 +3,9 @@
 In each round several processes take a turn with a key of their own, and are stopped with SIGSTOP
 while it is under way. Another owner, which is never stopped, gets their keys when their terms have
 run out, and takes a turn with each of them. Then they go on. Whoever of them says that its turn is
-done has answered for a key that another one had; all must raise LeaseLost. For what is written to a
-database meanwhile, see `fencing`.
+done has answered for a key that another one had; all must raise LeaseLost. Then the same with
+entities: neither an answer nor a frame to a WebSocket may leave a process that was stopped in the
+turn of which it is. For what is written to a database meanwhile, see `fencing`.
 """
 
 import asyncio
@@ -13,6 +14,7 @@ import signal
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
 from random import Random
 from time import monotonic
@@ -20,14 +22,14 @@ from time import monotonic
 from benchmarks._manager import running_manager
 from benchmarks._quick import sized
 from benchmarks._rounds import line
-from tenure import LeaseLost, Lookup, NotOwner, OwnedState, Owner
+from tenure import Entities, LeaseLost, Lookup, NotOwner, OwnedState, Owner
 
 STOPPED = 10
 """Processes that are stopped at a time."""
 ROUNDS = sized(20, 1)
 BODY_SECONDS = 0.05
 LONGEST_SECONDS = 60.0
-POOL = "carts"
+POOL, ROOMS = "carts", "rooms"
 SEED = 1
 
 
@@ -61,34 +63,53 @@ class Worker:
         os.kill(self._process.pid, number)
 
 
-async def measure() -> Counter[str]:
+Take = Callable[[str], Awaitable[None]]
+"""Have the owner that is not stopped take a turn with a key, once it has the key."""
+
+
+async def of_turns() -> Counter[str]:
+    """What came of all turns with owned state."""
+    with running_manager("--preset", "test", "--create-pools") as manager:
+        carts: OwnedState[int] = OwnedState(value_type=int)
+        other = Owner(manager.url, pool=POOL, address="http://127.0.0.1:1", hand_off=carts)
+        async with other, Lookup(manager.url, pool=POOL) as lookup:
+            return await measure("_stopped", manager.url, lambda key: taken(key, lookup, carts))
+
+
+async def of_rooms() -> Counter[str]:
+    """What came of all turns with entities."""
+    from benchmarks._stopped_room import Room  # noqa: PLC0415  # it reads what is above
+
+    with running_manager("--preset", "test", "--create-pools") as manager:
+        async with Entities(Room, ROOMS, manager.url, watchdog=None) as rooms:
+
+            async def take(key: str) -> None:
+                while not rooms.station.owner.check(key):  # noqa: ASYNC110  # nobody tells
+                    await asyncio.sleep(0.05)
+                await rooms[key].enter()
+
+            return await measure("_stopped_room", manager.url, take)
+
+
+async def measure(program: str, url: str, take: Take) -> Counter[str]:
     """What came of all turns."""
     random, outcomes = Random(SEED), Counter[str]()
-    with running_manager("--preset", "test", "--create-pools") as manager:
-        async with AsyncExitStack() as stack:
-            carts: OwnedState[int] = OwnedState(value_type=int)
-            other = Owner(manager.url, pool=POOL, address="http://127.0.0.1:1", hand_off=carts)
-            await stack.enter_async_context(other)
-            lookup = await stack.enter_async_context(Lookup(manager.url, pool=POOL))
-            workers = [await started(stack, manager.url) for _ in range(STOPPED)]
-            for _ in range(ROUNDS):
-                await one_round(workers, lookup, carts, random, outcomes)
+    async with AsyncExitStack() as stack:
+        workers = [await started(stack, program, url) for _ in range(STOPPED)]
+        for _ in range(ROUNDS):
+            await one_round(workers, take, random, outcomes)
     return outcomes
 
 
-async def started(stack: AsyncExitStack, url: str) -> Worker:
-    program = (sys.executable, "-m", "benchmarks._stopped", url)
-    process = await asyncio.create_subprocess_exec(*program, stdin=PIPE, stdout=PIPE)
+async def started(stack: AsyncExitStack, program: str, url: str) -> Worker:
+    said = (sys.executable, "-m", f"benchmarks.{program}", url)
+    process = await asyncio.create_subprocess_exec(*said, stdin=PIPE, stdout=PIPE)
     stack.callback(process.kill)
     return Worker(process)
 
 
 async def one_round(
-    workers: list[Worker],
-    lookup: Lookup,
-    carts: OwnedState[int],
-    random: Random,
-    outcomes: Counter[str],
+    workers: list[Worker], take: Take, random: Random, outcomes: Counter[str]
 ) -> None:
     """Stop all of them, let another have their keys, and have them go on."""
 
@@ -101,7 +122,7 @@ async def one_round(
     try:
         async with asyncio.timeout(LONGEST_SECONDS):
             for worker in workers:
-                await taken(worker.key, lookup, carts)
+                await take(worker.key)
                 worker.taken_at = monotonic()
     finally:
         for worker in workers:
@@ -123,13 +144,20 @@ async def taken(key: str, lookup: Lookup, carts: OwnedState[int]) -> None:
 
 def main() -> int:
     """Measure, and print; 1 where a bound is not kept."""
-    outcomes = asyncio.run(measure())
+    kept = [judged("turns", of_turns()), judged("turns of entities", of_rooms())]
+    return 0 if all(kept) else 1
+
+
+def judged(what: str, measured: Coroutine[None, None, Counter[str]]) -> bool:
+    """Whether nothing left a process after another owner has had the key."""
+    outcomes = asyncio.run(measured)
     for outcome, count in sorted(outcomes.items()):
-        print(f"{count} of {STOPPED * ROUNDS} turns: {outcome}")
-    answered, stopped = outcomes["answered"], outcomes["lost"]
-    is_kept = answered == 0 and stopped > 0
-    print(line("answers after another owner has had the key", str(answered), "0", is_kept=is_kept))
-    return 0 if is_kept else 1
+        print(f"{count} of {STOPPED * ROUNDS} {what}: {outcome}")
+    left, stopped = outcomes["answered"] + outcomes["framed"], outcomes["lost"]
+    is_kept = left == 0 and stopped > 0
+    said = f"{what}: answers and frames after another owner has had the key"
+    print(line(said, str(left), "0", is_kept=is_kept))
+    return is_kept
 
 
 if __name__ == "__main__":
