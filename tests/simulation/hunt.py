@@ -8,7 +8,7 @@ Below the table stand the rules that no seed breaks soon enough, and whether the
 each. Name one, and it is hunted by seeds all the same.
 
 `make hunt` is the short form, which every change must pass: one first seed that nobody has chosen,
-and for each canary the mix of faults by which it is found soon.
+and for each canary the mix of faults by which it is found soon. `--first` names others.
 """
 
 import sys
@@ -148,21 +148,25 @@ def hunt(tier: str, name: str, first: int, hours: int = HOURS) -> Hunt:
     return Hunt(tier, name, first, hours, None)
 
 
-def hunt_soon(tier: str, name: str) -> Hunt:
+def hunt_soon(tier: str, name: str, first: int) -> Hunt:
     """Run seeds of the mix by which the canary is found soon, and its twin on the last of them."""
     run = TIERS[tier].run_soon
-    for seed in range(SHORT_FIRST, SHORT_FIRST + SHORT_HOURS):
+    for seed in range(first, first + SHORT_HOURS):
         violation = run(name, name, seed)
         if violation is not None:
             # Whoever catches the twin has caught nothing.
             caught = None if run(name, TWIN, seed) else violation
-            return Hunt(tier, name, SHORT_FIRST, seed - SHORT_FIRST + 1, caught)
-    return Hunt(tier, name, SHORT_FIRST, SHORT_HOURS, None)
+            return Hunt(tier, name, first, seed - first + 1, caught)
+    return Hunt(tier, name, first, SHORT_HOURS, None)
 
 
-def short(tiers: Sequence[str]) -> int:
-    """Hunt each once; 0 if all were caught and no twin was."""
-    tasks = [(tier, name) for tier in tiers for name in TIERS[tier].names]
+def short(tiers: Sequence[str], names: Sequence[str], firsts: Sequence[int]) -> int:
+    """Hunt each once from each first seed; 0 if all were caught and no twin was."""
+    tasks = [
+        (tier, name, first)
+        for tier in tiers
+        for name, first in product(names or TIERS[tier].names, firsts)
+    ]
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         hunts = show(pool, hunt_soon, tasks)
     missed = [each.name for each in hunts if each.caught is None]
@@ -170,12 +174,12 @@ def short(tiers: Sequence[str]) -> int:
     return int(bool(missed))
 
 
-def whole(tiers: Sequence[str], names: Sequence[str]) -> int:
+def whole(tiers: Sequence[str], names: Sequence[str], firsts: Sequence[int]) -> int:
     """Hunt them all, and print a table; 0 if all were caught and no twin was."""
     tasks = [
         (tier, name, first)
         for tier in tiers
-        for name, first in product(names or TIERS[tier].names, FIRST_SEEDS)
+        for name, first in product(names or TIERS[tier].names, firsts)
     ]
     print(f"{'canary':<38}{'seed':>6}{'hours':>7}  caught by")
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
@@ -185,7 +189,7 @@ def whole(tiers: Sequence[str], names: Sequence[str]) -> int:
             (tier, first): max(
                 each.seeds for each in hunts if (each.tier, each.first) == (tier, first)
             )
-            for tier, first in product(tiers, FIRST_SEEDS)
+            for tier, first in product(tiers, firsts)
         }
         asked = [(tier, TWIN, first, hours) for (tier, first), hours in longest.items()]
         twins = show(pool, hunt, asked)
@@ -234,10 +238,16 @@ def main(arguments: Sequence[str]) -> int:
     parser = ArgumentParser(prog="python -m tests.simulation.hunt", description=__doc__)
     parser.add_argument("--short", action="store_true")
     parser.add_argument("--tier", choices=tuple(TIERS), help="leases and caches by default")
+    said = (
+        f"{SHORT_FIRST} with --short, and otherwise {', '.join(map(str, FIRST_SEEDS))}, by default"
+    )
+    parser.add_argument("--first", action="append", type=int, help=f"a first seed, or more; {said}")
     parser.add_argument("names", nargs="*", help="canaries of that tier; all by default")
     asked = parser.parse_args(arguments)
     tiers = (asked.tier,) if asked.tier else BY_DEFAULT
-    return short(tiers) if asked.short else whole(tiers, asked.names)
+    if asked.short:
+        return short(tiers, asked.names, asked.first or [SHORT_FIRST])
+    return whole(tiers, asked.names, asked.first or FIRST_SEEDS)
 
 
 if __name__ == "__main__":
