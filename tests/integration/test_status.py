@@ -67,7 +67,7 @@ async def test_the_leader_its_standbys_and_the_members_of_etcd_are_shown(tmp_pat
 
 async def test_what_does_not_answer_is_shown_and_why(tmp_path: Path) -> None:
     """A standby that is stopped, a member of etcd that died; a standby names the leader."""
-    async with on_etcd(tmp_path, managers=3) as stage:
+    async with on_etcd(tmp_path, managers=3, preset="paper") as stage:
         assert stage.etcd
         leader, (one, two) = await stage.leader(), stage.standbys
         await two.until_role("standing by")

@@ -19,6 +19,8 @@ pytestmark = pytest.mark.asyncio
 MANAGER_KEY = "/tenure/front/manager"
 BEAT_KEY = "/tenure/front/beat"
 DELAY_SECONDS = 0.15
+BEATS = 40
+"""Of a leader in the shorter outage."""
 
 
 def etcd_of(stage: Stage) -> Cluster:
@@ -77,8 +79,8 @@ async def test_owners_lapse_in_a_long_outage_and_are_granted_anew(
         for manager in stage.managers:
             said = manager.log
             failures = said.count("journal failed:") + said.count("append unknown:")
-            assert 1 <= failures <= 3, said  # not at every beat of the outage
-            assert said.count("the journal answers again") == failures, said
+            assert 1 <= failures <= BEATS / 4, said  # not at every beat of the outage
+            assert failures - said.count("the journal answers again") in (0, 1), said
 
 
 async def test_all_of_etcd_is_restarted(tmp_path: Path) -> None:

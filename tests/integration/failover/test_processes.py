@@ -19,7 +19,7 @@ from tests.integration.failover.stage import Stage, on_sqlite
 from tests.integration.failover.traffic import KEYS
 
 pytestmark = pytest.mark.asyncio
-LONG, SHORT = "30", "1"
+LONG, SHORT = "60", "1"
 """How many seconds an owner tries to enter."""
 
 
@@ -70,8 +70,8 @@ async def all_found_at(lookup: Client, owners: set[str]) -> None:
 
 
 @asynccontextmanager
-async def staged(directory: Path) -> AsyncIterator[Stage]:
-    async with on_sqlite(directory, preset="test", managers=1) as stage:
+async def staged(directory: Path, preset: str = "default") -> AsyncIterator[Stage]:
+    async with on_sqlite(directory, preset=preset, managers=1) as stage:
         yield stage
 
 
@@ -93,7 +93,7 @@ async def test_a_lookup_process_is_told_of_an_owner_process_that_is_killed(tmp_p
 
 async def test_a_lookup_process_that_was_stopped_routes_again(tmp_path: Path) -> None:
     """Stopped for longer than its contact, in a pool in which nothing moves."""
-    async with staged(tmp_path) as stage:
+    async with staged(tmp_path, "test") as stage:
         await ready(stage, "owner", "ann", "host", LONG)
         lookup = await ready(stage, "lookup")
         await all_found_at(lookup, {"http://ann.host"})
