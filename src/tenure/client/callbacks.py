@@ -1,7 +1,8 @@
 """Calling the application: one callback at a time, in order, where the application lives.
 
-In the application's event loop where it has one, else in a thread of our own. Never in the thread
-that renews: a callback that blocks may delay other callbacks, and nothing else.
+A callback runs in the application's event loop where it has one, and otherwise in a thread of our
+own. It never runs in the thread that renews: a callback that blocks may delay other callbacks, and
+nothing else.
 
 Whatever becomes of a callback, what was to follow it follows. A range whose `on_revoke` failed must
 still be returned, or nobody would ever serve it again.

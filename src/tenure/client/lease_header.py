@@ -53,7 +53,7 @@ def encoded(parts: LeaseParts) -> str:
 
 
 def decoded(text: str) -> LeaseParts:
-    """What the value of a header says. Raises RemoteProtocolError where it is none."""
+    """What the value of a header says. Raises RemoteProtocolError for any other text."""
     if len(text) > HEADER_CHARACTERS:
         raise _malformed(text, f"it has {len(text)} characters, where {HEADER_CHARACTERS} may be")
     found = _FORM.fullmatch(text.strip())

@@ -166,7 +166,7 @@ def read_command(wanted: type[RingCommand], cluster: str, body: bytes) -> RingCo
 
 
 def token_of(written: str) -> bytes:
-    """A token in hexadecimal. Raises ValueError for what is none."""
+    """A token in hexadecimal. Raises ValueError for any other text."""
     try:
         token = bytes.fromhex(written)
     except ValueError:

@@ -63,7 +63,7 @@ class LiveEvent(msgspec.Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """What a reader says that comes back."""
+        """What a returning reader says."""
         return f"{self.life}-{self.number}"
 
 

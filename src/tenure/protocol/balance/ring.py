@@ -7,10 +7,11 @@ alone: the same members give the same ring, whatever happened before.
 
 Where loads are known, the numbers of points follow them: an owner that carries more than 10 % above
 the mean loses a point, and the one that carries least gets one more (Centrifuge 2.1.2); one that
-carries more than 10 % below gets one too (PRS 4.5). Where few requests are counted, it takes more
-than 10 %: else points move by chance. What a lost point had goes to whoever stands before it, and
-the new one falls anywhere: so it takes many to get anywhere, and a hot key is only handed on. How
-many points each has is the policy's memory. A new leader sees it in the table.
+carries more than 10 % below gets one too (PRS 4.5). Where few requests are counted, the difference
+must be larger, or points would move by chance. The owner of the point before a lost one takes over
+its keys, and a new point falls anywhere: so many moves even out little, and a hot key is only
+handed on. The number of points that each owner has is the policy's memory; a new leader sees it in
+the table.
 """
 
 from collections.abc import Mapping, Sequence

@@ -43,14 +43,14 @@ class TooMany(NamedTuple):
 
 
 class KeyLine:
-    """Who has the turn with one key, and who waits."""
+    """The call that has the turn with one key, and the calls that wait."""
 
     def __init__(self, most_waiting: int) -> None:
         self._most = most_waiting
         self.running: EntityCall | None = None
         self.began_at = 0.0
         self.waits_for: Place | None = None
-        """What the running call has called in turn, and waits for."""
+        """The calls that the running call has made in turn, and waits for."""
         self._waiting: deque[EntityCall] = deque()
 
     def __len__(self) -> int:

@@ -51,7 +51,7 @@ class NodeDelta(msgspec.Struct, frozen=True, array_like=True):
     """What somebody knows better of a node."""
 
     head: NodeDigest
-    """Its version is that of the last of the entries, or `after` where there are none."""
+    """Its version is that of the last entry, or `after` if there are no entries."""
     after: Number
     """The entries are all those of a higher version, up to the head's."""
     entries: tuple[StateEntry, ...] = ()

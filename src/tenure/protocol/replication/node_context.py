@@ -55,7 +55,7 @@ class Wakes(Protocol):
 
 
 class Waits(Protocol):
-    """Who goes on under another topology."""
+    """The requests that go on under another topology."""
 
     def on_topology(self, now: Instant) -> None:
         """There is another one."""
@@ -178,7 +178,7 @@ class NodeContext:
         self._askers.pop(ticket, None)
 
     def asker_of(self, body: BetweenNodes) -> Asker | None:
-        """Who waits for this answer."""
+        """The request that waits for this answer."""
         return self._askers.get(body.ticket)
 
     # --- the store ---

@@ -31,7 +31,7 @@ from tenure.protocol.replication.settling import RowMend
 from tenure.protocol.topology.records import NodeId
 
 Found = list[Resolved] | FailedWhy
-"""What each question comes to; or why there is no answer."""
+"""The outcome of each question, or why there is no answer."""
 
 
 class Reading(ReplicaRequest):

@@ -26,7 +26,7 @@ from tenure.protocol.topology.records import NodeId
 
 
 class Resolved(NamedTuple):
-    """What one question comes to."""
+    """The outcome of one question."""
 
     cells: tuple[tuple[bytes, bytes], ...] = ()
     """Names and live cells, in order."""
@@ -37,13 +37,13 @@ class Resolved(NamedTuple):
 
 
 def agreed(part: SectionPart) -> Resolved:
-    """What a part comes to that all have who are needed."""
+    """The outcome of a part that all needed replicas have."""
     live = tuple((name, cell) for name, cell in part.cells if not cell or is_live(cell, NOTHING))
     return Resolved(live, part.last)
 
 
 class Resolution:
-    """What all that was told comes to, question by question."""
+    """The outcome of all that was told, question by question."""
 
     def __init__(
         self,

@@ -105,7 +105,7 @@ class RingRead(msgspec.Struct, frozen=True, kw_only=True):
     """The heaviest node's load to the mean."""
     change: str = ""
     waits_for: tuple[str, ...] = ()
-    """What the change that runs waits for."""
+    """The nodes that the running change waits for."""
     trouble: str = ""
     balance_bytes: int = 0
 

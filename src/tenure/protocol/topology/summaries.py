@@ -76,7 +76,7 @@ def ring_read(now: Instant, cluster: LedCluster) -> RingRead:
 
 
 def waits(cluster: LedCluster) -> list[str]:
-    """What the change that runs waits for: which nodes, and how far they are."""
+    """The nodes that the running change waits for, and how far they are."""
     names = {node.id: node.name for node in cluster.topology.nodes}
     found = []
     for node in cluster.waits_for():

@@ -221,7 +221,7 @@ class Planner:
             self.follow(now, work, made)
 
     def follow(self, now: Instant, work: Planning, made: Planned) -> None:
-        """From now on this is the plan, but for what it gives to those who have gone since."""
+        """This is the plan from now on, without what it gives to owners that have gone since."""
         gone = {each.incarnation for each in work.situation.candidates if self._goes(each)}
         if gone:
             made = made._replace(plan=without_those(made.plan, gone))

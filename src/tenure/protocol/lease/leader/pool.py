@@ -77,8 +77,8 @@ class Pool:
     def _inherit(self, member: MemberRecord) -> None:
         """A predecessor's owner: it keeps its ranges for as long as anything may be believed (P19).
 
-        It is planned for although it has not spoken: else a new leader would begin by recalling
-        half the pool from the first owners that find it.
+        It is planned for although it has not spoken. Otherwise a new leader would begin by
+        recalling half the pool from the first owners that find it.
         """
         until = self.context.inherited_until
         session = Session(member.incarnation, member.name, member.nonce, until)

@@ -66,7 +66,7 @@ class Admission:
         self.expected: tuple[Expected, ...] = ()
         """What the last answer has announced."""
         self.waiting: dict[int, Waiting] = {}
-        """Where there is none, there is nothing to decide."""
+        """The offers that nothing has been decided of yet."""
 
     @property
     def wake_at(self) -> Instant:

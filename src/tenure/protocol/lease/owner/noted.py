@@ -43,7 +43,7 @@ REFUSED: dict[RefusalReason, OwnerKind] = {
 
 
 class News:
-    """What messages tell that is news to an owner: a quiet renewal is none."""
+    """What messages tell that is news to an owner; a quiet renewal tells nothing new."""
 
     def __init__(self, pool: str) -> None:
         self.pool = pool
