@@ -5,23 +5,25 @@ told. Whoever is told of one asks anew for what it relies on, and publishes its 
 """
 
 import asyncio
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import msgspec
 
 from tenure.cli.demo.mesh.live_mesh import LiveMesh
 from tenure.errors import OutcomeUnknown, ServiceRefusal
-from tenure.services.client import ServiceClient, segment
 from tenure.services.documents.client import DocumentsClient
-from tenure.services.queues.client import QueueReader, QueuesClient, ReceivedEntry
+from tenure.services.pubsub.client import PubSubClient
+from tenure.services.queues.client import QueuesClient, ReceivedEntry
 
 HOME, WORK = "home-pc", "work-pc"
 ADDRESS = "address"
 POLL_SECONDS = 2.0
 DEADLINE_SECONDS = 60.0
 GONE = (404, 410)
+Say: TypeAlias = Callable[[str], None]
 
 
 class MeshFrontend:
@@ -32,7 +34,7 @@ class MeshFrontend:
             return kind(mesh.urls(name), deadline=DEADLINE_SECONDS)
 
         self.documents: DocumentsClient = client(DocumentsClient, "devices")
-        self.topics: ServiceClient = client(ServiceClient, "topics")
+        self.topics: PubSubClient = client(PubSubClient, "topics")
         self.queues: QueuesClient = client(QueuesClient, "queues")
         self._stack = AsyncExitStack()
 
@@ -55,13 +57,11 @@ class MeshFrontend:
 
     async def publish(self, address: str) -> None:
         """Tell whoever has subscribed. Accepted, it is in their queues, or they are told."""
-        path = f"/topics/{segment(HOME)}/messages"
-        await self.topics.ask("POST", path, {"data": {ADDRESS: address}})
+        await self.topics.publish(HOME, {ADDRESS: address})
 
     async def subscribe(self) -> None:
         """Have the work PC's queue told of the home PC's address."""
-        path = f"/topics/{segment(HOME)}/subscriptions"
-        await self.topics.ask("POST", path, {"target": f"queue:{WORK}"})
+        await self.topics.subscribe(HOME, f"queue:{WORK}")
 
     async def address(self) -> str | None:
         """Where the home PC is; None where that was lost, and it has not said it again yet."""
@@ -77,10 +77,11 @@ class MeshFrontend:
 class HomeDevice:
     """The home PC: it is always online, and publishes its address anew where that was lost."""
 
-    def __init__(self, frontend: MeshFrontend) -> None:
+    def __init__(self, frontend: MeshFrontend, tell: Say) -> None:
         self.present = ""
         self.republished = 0
         self._frontend = frontend
+        self._tell = tell
 
     async def watch(self) -> None:
         """Be told of losses, for ever."""
@@ -89,7 +90,8 @@ class HomeDevice:
         while True:
             try:
                 entries = await reader.next(wait=POLL_SECONDS)
-                if any(each.loss is not None for each in entries):
+                if told := [said for each in entries if (said := told_by(each))]:
+                    self._tell(f"  the home PC is told: {'; '.join(told)}")
                     await frontend.queues.begin(HOME, watch={"devices": [HOME]})
                     if self.present:
                         self.republished += 1
@@ -104,9 +106,10 @@ class HomeDevice:
 class WorkDevice:
     """The work PC: it is offline, comes online, drains its queue, and connects."""
 
-    def __init__(self, frontend: MeshFrontend) -> None:
+    def __init__(self, frontend: MeshFrontend, tell: Say) -> None:
         self.believed: str | None = None
         self._frontend = frontend
+        self._tell = tell
 
     async def begin(self) -> None:
         """Subscribe, and begin with an empty queue."""
@@ -125,23 +128,30 @@ class WorkDevice:
         reader = self._frontend.queues.reader(WORK)
         messages = losses = 0
         while entries := await reader.next(wait=wait):
-            told = [each for each in entries if _is_loss(each)]
+            told = [said for each in entries if (said := told_by(each))]
             for each in entries:
-                if not _is_loss(each):
+                if not told_by(each):
                     self.believed = each.message["data"][ADDRESS]
             messages, losses = messages + len(entries) - len(told), losses + len(told)
             if told:
+                self._tell(f"  the work PC is told: {'; '.join(told)}")
                 await self._ask_again()
-            await self._acknowledge(reader, entries[-1].number)
+            await reader.acknowledge(entries[-1].number)
         return messages, losses
 
-    async def _acknowledge(self, reader: QueueReader, number: int) -> None:
-        await reader.acknowledge(number)
 
-
-def _is_loss(entry: ReceivedEntry) -> bool:
-    """Whether it says that something was missed: in the queue, in a pool, or in the topic."""
-    if entry.loss is not None:
-        return True
-    message = msgspec.convert(entry.message, dict[str, Any])
-    return "missed" in message or "data" not in message
+def told_by(entry: ReceivedEntry) -> str:
+    """What was missed, as an entry tells it; empty for a message."""
+    loss = entry.loss
+    if loss is None:
+        message = msgspec.convert(entry.message, dict[str, Any])
+        return "" if "data" in message else "messages of the topic were dropped"
+    told = []
+    if loss.began:
+        told.append("its queue begins anew, and what an earlier one had is gone")
+    if loss.dropped:
+        told.append(f"its queue was full, and {loss.dropped} entries were dropped")
+    told += [
+        f"what {pool!r} kept of {', '.join(keys)} is lost" for pool, keys in loss.pools.items()
+    ]
+    return "; ".join(told)
