@@ -22,6 +22,8 @@ TWO_BYTES, EIGHT_BYTES = 126, 127
 NO_MASK = bytes(4)
 AT_ONCE = 100
 T = TypeVar("T")
+OPEN: "set[PackedSocket]" = set()
+"""All that live in this process. A loop that ends before them cannot be closed without a word."""
 
 
 class Socket(Protocol):
@@ -45,6 +47,7 @@ class PackedSocket(asyncio.Protocol):
         self.lost: Callable[[Exception], None] = lambda _: None
         """Told why it ended, unless it was closed here."""
         self.ended = False
+        self.is_gone: asyncio.Future[None]
         self._buffer = b""
         self._is_open = False
         self._kept: deque[bytes] = deque()
@@ -70,9 +73,13 @@ class PackedSocket(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See `asyncio.Protocol`."""
         self.transport = cast("asyncio.Transport", transport)  # uvloop's is one by its methods only
+        self.is_gone = asyncio.get_running_loop().create_future()
+        OPEN.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See `asyncio.Protocol`."""
+        OPEN.discard(self)
+        self.is_gone.set_result(None)
         if not self.ended:
             self.ended = True
             self.lost(exc or ConnectionError("the manager has closed the connection"))
@@ -167,6 +174,16 @@ async def packed(url: str, count: int) -> list[PackedSocket]:
 
 
 def run_packed(main: Coroutine[Any, Any, T]) -> T:
-    """Run it in the fastest event loop that is installed."""
+    """Run it in the fastest event loop that is installed, and close all connections."""
+
+    async def closing() -> T:
+        try:
+            return await main
+        finally:
+            ending = list(OPEN)
+            for each in ending:
+                each.close()
+            await asyncio.gather(*(each.is_gone for each in ending))
+
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        return runner.run(main)
+        return runner.run(closing())

@@ -54,11 +54,18 @@ def carried() -> int:
     """Bytes of all TCP connections of this process, both ways."""
     total = 0
     for path in Path("/proc/self/fd").iterdir():
-        with suppress(OSError), socket.socket(fileno=os.dup(int(path.name))) as one:
-            if one.family in (socket.AF_INET, socket.AF_INET6) and one.type == socket.SOCK_STREAM:
-                info = one.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
-                total += sum(struct.unpack_from("<QQ", info, ACKED))
+        with suppress(OSError):
+            if str(path.readlink()).startswith("socket:"):
+                total += _carried_by(os.dup(int(path.name)))
     return total
+
+
+def _carried_by(file: int) -> int:
+    with socket.socket(fileno=file) as one:
+        if one.family not in (socket.AF_INET, socket.AF_INET6) or one.type != socket.SOCK_STREAM:
+            return 0
+        info = one.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+        return sum(struct.unpack_from("<QQ", info, ACKED))
 
 
 @asynccontextmanager
