@@ -135,11 +135,56 @@ async def test_before_during_and_after_a_node_goes_the_page_shows_what_the_api_s
         await expect(view.page.locator("#ring-trouble")).to_contain_text(
             "<i>n3</i> is not connected"
         )
+        _, upkeep = await view.manager.get(f"/v1/clusters/{CLUSTER}/upkeep")
+        names = sorted({each["node"] for each in upkeep["seen"]})
+        heads = await view.page.locator("#watching thead th").all_inner_texts()
+        assert heads[1:] == names == sorted(NAMES[:3])
         await keep(view.page, "store-node-gone")
         await view.join(2)
         await view.until(lambda ring: all(node["connected"] for node in ring["nodes"]))
         await expect(view.page.locator("#ring-trouble")).to_be_empty()
         assert await view.page.locator("#nodes i").count() == 0, "names are text"
+
+
+async def test_what_nodes_do_by_themselves_is_shown(browser: Browser) -> None:
+    c = "<b>c</b>"
+    seen = [
+        {"by": by, "node": node, "phi": 7.5 if node == c else 0.4, "is_convicted": node == c}
+        for by in ("a", "b")
+        for node in ("a", "b", c)
+        if by != node
+    ]
+    ranges = [
+        {"start": "", "end": "0x80", "by": "a", "compared_seconds": 12, "differing": 3}
+        | {"sealed_seconds": 7200, "held_back_by": ["<b>c</b>"]},
+        {"start": "0x80", "end": None, "by": None, "compared_seconds": None, "differing": 0}
+        | {"sealed_seconds": None, "held_back_by": []},
+    ]
+    hints = [{"at": "a", "target": "<b>c</b>", "count": 41, "bytes": 12_300}]
+    upkeep = {"seen": seen, "ranges": ranges, "hints": hints, "hints_dropped": 0}
+    async with serving(None, add_pages) as manager, browsing(browser) as page:
+        await page.goto(manager.service.url)
+        await page.evaluate(
+            """async (upkeep) => {
+                const { showUpkeep } = await import("/dashboard/upkeep.js");
+                document.getElementById("main").hidden = false;
+                for (const part of document.querySelectorAll("[data-of]"))
+                    part.hidden = part.dataset.of !== "store";
+                showUpkeep(upkeep);
+            }""",
+            upkeep,
+        )
+        words = page.locator("#watching-words")
+        await expect(words).to_have_text("Taken to be down: <b>c</b> by 2.")
+        row = page.locator("#watching tbody tr").nth(1)
+        await expect(row.locator("th")).to_have_text("a")
+        await expect(row.locator("td").first).to_have_text("7.5, down")
+        first, second = await page.locator("#tended tbody tr").all_inner_texts()
+        assert first.split("\t")[2:] == ["a", "12 s ago", "3", "2.0 h ago", "<b>c</b>"]
+        assert second.split("\t")[2:] == ["nobody yet", "not yet", "0", "not yet", ""]
+        await expect(page.locator("#hints tbody tr")).to_contain_text("<b>c</b>")
+        assert await page.locator("#main td b, #main th b").count() == 0, "names are text"
+        await keep(page, "store-upkeep")
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

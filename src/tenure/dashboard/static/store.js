@@ -3,6 +3,7 @@
 import { ago, ask, byId, bytes, command, element, fill, number, offer, row, some } from "./api.js";
 import { heading, rackOf, Ring } from "./ring.js";
 import { steerRing } from "./steering.js";
+import { showUpkeep } from "./upkeep.js";
 
 const AT_FIRST = 100;
 
@@ -20,6 +21,7 @@ export class Store {
       this.most = Infinity;
       this.readAgain();
     });
+    byId("compare").addEventListener("click", () => this.steer("compare", {}, "all replicas"));
     byId("take-back").addEventListener("click", () => this.steer("take-back", {}, ""));
     byId("replace-node").addEventListener("submit", (event) => {
       event.preventDefault();
@@ -48,7 +50,8 @@ export class Store {
   async read() {
     if (this.cluster === null) return;
     const path = `/v1/clusters/${encodeURIComponent(this.cluster)}`, cluster = this.cluster;
-    const [ring, moves] = await Promise.all([ask(`${path}/ring`), ask(`${path}/moves`)]);
+    const [ring, moves, upkeep] =
+      await Promise.all(["ring", "moves", "upkeep"].map((what) => ask(`${path}/${what}`)));
     if (cluster !== this.cluster) return; // another was chosen meanwhile
     this.ring.show(ring);
     this.say(ring);
@@ -59,6 +62,7 @@ export class Store {
     more.hidden = ring.ranges.length <= this.most;
     more.textContent = `Show all ${ring.ranges.length}`;
     this.propose(ring, moves);
+    showUpkeep(upkeep);
   }
 
   say(ring) {
