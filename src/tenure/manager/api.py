@@ -5,7 +5,7 @@ an owner's word: only who owns keys may say that a key was misdirected.)
 """
 
 import importlib.metadata
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from typing import TypeAlias, TypeVar
 
@@ -31,6 +31,7 @@ from tenure.manager.http_errors import (
 from tenure.manager.journal_health import journal_answer
 from tenure.manager.pool_spec import HexKey, key_of, pool_spec
 from tenure.manager.steering_api import SteeringApi, asked_key, with_any_pool
+from tenure.manager.tier_metrics import ReadCluster
 from tenure.protocol.lease.answers import (
     Answer,
     Impossible,
@@ -51,7 +52,13 @@ from tenure.protocol.lease.leader.events import (
     ReadTable,
 )
 from tenure.protocol.lease.steering_events import Steer
-from tenure.protocol.topology.answers import ClusterRefused
+from tenure.protocol.topology.answers import (
+    ClusterRefused,
+    ClustersListed,
+    RingRead,
+    UpkeepRead,
+)
+from tenure.protocol.topology.questions import ListClusters, ReadRing, ReadUpkeep
 from tenure.transport.peers import Peers
 from tenure.wire.versions import NEWEST, OLDEST
 
@@ -157,13 +164,25 @@ class Api:
             raise HttpRefusal(501, str(error), "install it where the manager runs") from error
         engine, view = self.engine, self.engine.view
         pools: list[Answer] = []
+        clusters: list[ReadCluster] = []
         if view.role == "leading":
             with suppress(TimeoutError):
                 pools = [await engine.ask(ListOwners(pool)) for pool in view.pools]
+                clusters = [each async for each in self._clusters()]
         owners = tuple(pool for pool in pools if isinstance(pool, Owners))
-        families = engine.metrics.families(view, engine.observer, self.peers, owners)
+        families = engine.metrics.families(
+            view, engine.observer, self.peers, owners, tuple(clusters)
+        )
         body, content_type = exposition(families, request.headers.get("Accept", ""))
         return web.Response(body=body, headers={"Content-Type": content_type})
+
+    async def _clusters(self) -> AsyncIterator[ReadCluster]:
+        listed = await self.engine.ask(ListClusters())
+        for each in listed.clusters if isinstance(listed, ClustersListed) else ():
+            ring = await self.engine.ask(ReadRing(cluster=each.name))
+            upkeep = await self.engine.ask(ReadUpkeep(cluster=each.name))
+            if isinstance(ring, RingRead) and isinstance(upkeep, UpkeepRead):
+                yield ReadCluster(ring, upkeep)
 
     # --- pools ---
 

@@ -4,6 +4,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 
 from tenure.base.instants import Instant, in_seconds
+from tenure.manager.tier_metrics import ReadCluster, tier_families
 from tenure.observe.events import Observer
 from tenure.observe.metrics import Histogram, MetricFamily, Sample, counter, gauge, gauges
 from tenure.protocol.lease.answers import Connection, Owners
@@ -84,9 +85,14 @@ class ManagerMetrics:
         return max((max(lsn - seen, 0) for seen in self._synced.values()), default=0)
 
     def families(
-        self, view: ManagerView, observer: Observer, peers: Peers, pools: tuple[Owners, ...]
+        self,
+        view: ManagerView,
+        observer: Observer,
+        peers: Peers,
+        pools: tuple[Owners, ...],
+        clusters: tuple[ReadCluster, ...],
     ) -> Iterator[MetricFamily]:
-        """All, now. `pools` are those of a leader; a standby knows none."""
+        """All, now. Pools and clusters are those of a leader; a standby knows none."""
         yield counter(
             "tenure_events", "What happened, by the words of the log.", "event", observer.counters
         )
@@ -136,6 +142,7 @@ class ManagerMetrics:
             (Sample(self.pushes.histogram),),
         )
         yield from _of_pools(pools)
+        yield from tier_families(pools, clusters)
 
 
 def _of_pools(pools: tuple[Owners, ...]) -> Iterator[MetricFamily]:

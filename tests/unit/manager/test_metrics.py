@@ -1,5 +1,6 @@
 """`/metrics`: what Prometheus reads is what happened."""
 
+import asyncio
 import json
 import math
 import re
@@ -11,13 +12,16 @@ from prometheus_client import CollectorRegistry, Metric, generate_latest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
 from prometheus_client.parser import text_string_to_metric_families
 
-from tenure import ConfigurationError, Lookup, MetricsCollector, Owner
+from tenure import ConfigurationError, Entities, Lookup, MetricsCollector, Owner, Volume
 from tenure.base.instants import Instant
 from tenure.manager.metrics import PushTimes
 from tenure.observe.metrics import Histogram
 from tenure.protocol.lease.messages import Changes
 from tenure.protocol.log.journal import Appended, Committed, Unknown
+from tests.patience import DEADLINE_SECONDS
 from tests.repo.reading import ROOT
+from tests.unit.entities.stage import Counter
+from tests.unit.manager.nodes import connected
 from tests.unit.manager.serving import Serving, serving
 
 OPEN_METRICS = "application/openmetrics-text; version=1.0.0"
@@ -136,6 +140,36 @@ async def test_a_process_shows_its_owner_and_its_lookup() -> None:
 def test_only_what_has_numbers_can_be_watched() -> None:
     with pytest.raises(ConfigurationError, match="watches Owners, Lookups and Caches, not 7"):
         MetricsCollector(7)
+
+
+@pytest.mark.asyncio
+async def test_every_tier_that_is_there_is_shown() -> None:
+    async with serving(preset="test") as manager:
+        _, made = await manager.post("/v1/clusters", {"name": "mail", "placement": "1"})
+        assert made["created"]
+        node = await connected(manager.service.url, manager.session, 1)
+        for _ in range(2):
+            await node.ask("mail")
+        volume: Volume[str] = Volume({}.get, durable=True, term=0.5)
+        url = manager.service.url
+        async with (
+            Owner(url, pool="rows", address="http://127.0.0.1/a", name="a", volume=volume),
+            Entities(Counter, "counters", url) as counters,
+            asyncio.timeout(DEADLINE_SECONDS),
+        ):
+            await counters["x"].add()
+            seen = await scraped(manager)
+            while not (
+                seen["tenure_volume_readers"].samples
+                and seen["tenure_entity_instances"].samples
+                and value(seen, "tenure_entity_instances", kind="Counter")
+            ):
+                seen = await scraped(manager)
+            assert value(seen, "tenure_volume_readers", pool="rows", owner="a") == 0
+        assert value(seen, "tenure_node_connected", cluster="mail", node="n1") == 1
+        assert value(seen, "tenure_node_convicted_by", node="n1") == 0
+        assert value(seen, "tenure_ring_changing", cluster="mail") == 0
+        await node.socket.close()
 
 
 WRITTEN = ("deploy/alerts.yml", "deploy/dashboard.json", "docs/operating/metrics.md")

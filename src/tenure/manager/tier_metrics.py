@@ -1,0 +1,119 @@
+"""What a leader shows at `/metrics` of the tiers beside leases: volumes, entities, the store."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from tenure.observe.metrics import MetricFamily, gauges
+from tenure.protocol.lease.answers import Owners
+from tenure.protocol.lease.reports import EntityReport, VolumeReport
+from tenure.protocol.topology.answers import NodeSummary, RingRead, UpkeepRead
+
+
+class ReadCluster(NamedTuple):
+    """A cluster of the store, as the leader answers."""
+
+    ring: RingRead
+    upkeep: UpkeepRead
+
+
+def tier_families(
+    pools: tuple[Owners, ...], clusters: tuple[ReadCluster, ...]
+) -> Iterator[MetricFamily]:
+    """All of them; without samples where there is nothing of a tier."""
+    yield from _of_volumes(pools)
+    yield from _of_entities(pools)
+    yield from _of_clusters(clusters)
+
+
+def _of_volumes(pools: tuple[Owners, ...]) -> Iterator[MetricFamily]:
+    found = [
+        ({"pool": pool.pool, "owner": owner.name}, owner.volume)
+        for pool in pools
+        for owner in pool.owners
+        if owner.volume is not None
+    ]
+
+    def each(name: str, help_: str, value: Callable[[VolumeReport], float]) -> MetricFamily:
+        return gauges(f"tenure_volume_{name}", help_, ((of, value(it)) for of, it in found))
+
+    yield each("readers", "Caches that read what an owner owns.", lambda it: it.readers)
+    yield each("leases", "Object leases of all of them.", lambda it: it.leases)
+    yield each(
+        "unacknowledged",
+        "Invalidations that caches have not acknowledged.",
+        lambda it: it.unacknowledged,
+    )
+    yield each("writes", "Writes that are asked for and not done.", lambda it: it.writes)
+
+
+def _of_entities(pools: tuple[Owners, ...]) -> Iterator[MetricFamily]:
+    found = [
+        ({"pool": pool.pool, "owner": owner.name, "kind": owner.entities.kind}, owner.entities)
+        for pool in pools
+        for owner in pool.owners
+        if owner.entities is not None
+    ]
+
+    def each(name: str, help_: str, value: Callable[[EntityReport], float]) -> MetricFamily:
+        return gauges(f"tenure_entity_{name}", help_, ((of, value(it)) for of, it in found))
+
+    yield each("instances", "Entities in memory.", lambda it: it.instances)
+    yield each("turns", "Turns that run.", lambda it: it.turns)
+    yield each("waiting_calls", "Calls that wait for a turn.", lambda it: it.waiting)
+    yield each("alarms", "Keys with an alarm.", lambda it: it.alarms)
+
+
+def _of_clusters(clusters: tuple[ReadCluster, ...]) -> Iterator[MetricFamily]:
+    found = [
+        ({"cluster": each.ring.cluster, "node": node.name}, node)
+        for each in clusters
+        for node in each.ring.nodes
+    ]
+
+    def each(name: str, help_: str, value: Callable[[NodeSummary], float]) -> MetricFamily:
+        return gauges(f"tenure_node_{name}", help_, ((of, value(it)) for of, it in found))
+
+    yield each("connected", "1 where a node is connected to this manager.", lambda it: it.connected)
+    yield each("bytes", "What a node has of the store.", lambda it: it.bytes)
+    yield each("load", "What a node carries, to the mean.", lambda it: it.load)
+    yield gauges(
+        "tenure_node_convicted_by",
+        "How many nodes take a node to be down.",
+        _summed(clusters, lambda it: ((seen.node, seen.is_convicted) for seen in it.seen)),
+    )
+    yield gauges(
+        "tenure_node_hints",
+        "Writes that other nodes keep for a node.",
+        _summed(clusters, lambda it: ((hints.target, hints.count) for hints in it.hints)),
+    )
+    yield gauges(
+        "tenure_ring_changing",
+        "1 while a change of a cluster's ring runs.",
+        (({"cluster": each.ring.cluster}, bool(each.ring.change)) for each in clusters),
+    )
+    yield gauges(
+        "tenure_ring_unevenness",
+        "What the heaviest node carries, to the mean.",
+        (({"cluster": each.ring.cluster}, each.ring.unevenness) for each in clusters),
+    )
+    yield gauges(
+        "tenure_ring_oldest_seal_seconds",
+        "Since the range was sealed that has waited for it longest, of those that ever were.",
+        (
+            ({"cluster": each.ring.cluster}, max(sealed))
+            for each in clusters
+            if (sealed := [r.sealed_seconds for r in each.upkeep.ranges if r.sealed_seconds])
+        ),
+    )
+
+
+def _summed(
+    clusters: tuple[ReadCluster, ...],
+    counted: Callable[[UpkeepRead], Iterator[tuple[str, float]]],
+) -> Iterator[tuple[Mapping[str, str], float]]:
+    for each in clusters:
+        sums: dict[str, float] = {node.name: 0 for node in each.ring.nodes}
+        for node, count in counted(each.upkeep):
+            sums[node] = sums.get(node, 0) + count
+        for node, count in sums.items():
+            yield {"cluster": each.ring.cluster, "node": node}, count
