@@ -3,7 +3,7 @@
 import asyncio
 import os
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from time import monotonic
@@ -19,6 +19,7 @@ PATIENCE_SECONDS = 120.0
 """For one step: a busy machine takes long to start a process."""
 REPAIR_SECONDS = 2.0
 """Between two weighings, so that the demo need not wait a minute for each."""
+QUICK_REPAIR = ("--repair-every", f"{REPAIR_SECONDS:g}")
 FIRST_PORT, LAST_PORT = 20_000, 32_000
 PORTS_APART = 20
 
@@ -26,10 +27,10 @@ PORTS_APART = 20
 class HomeRing(HomeCluster):
     """See above."""
 
-    def __init__(self, data: Path, nodes: int, spares: int) -> None:
-        port = free_ports(1 + nodes + spares)
-        options = ("--repair-every", f"{REPAIR_SECONDS:g}")
-        super().__init__(data, "demo", nodes, port, options)
+    def __init__(
+        self, data: Path, nodes: int, spares: int, options: Sequence[str] = QUICK_REPAIR
+    ) -> None:
+        super().__init__(data, "demo", nodes, free_ports(1 + nodes + spares), options)
 
     async def said(self, what: str, body: object = None) -> HttpReply:
         """What the manager says."""

@@ -50,6 +50,11 @@ class RingLoad:
         self._is_over = True
         await asyncio.gather(*self._tasks)
 
+    async def until(self, requests: int) -> None:
+        """Wait until there were so many requests."""
+        while self.counts["requests"] < requests:  # noqa: ASYNC110 - it is counted, not told
+            await asyncio.sleep(0.1)
+
     async def _work(self, worker: int) -> None:
         number = 0
         while not self._is_over:

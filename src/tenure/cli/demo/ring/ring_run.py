@@ -76,64 +76,81 @@ class RingDemo:
     def __init__(self, home: HomeRing, load: RingLoad, say: Say) -> None:
         self.summary = RingSummary()
         self._home = home
-        self._load = load
+        self.load = load
         self._say = say
 
     async def run(self, seconds: float) -> None:
         """All of them; between them there is load for a while."""
         pause = seconds / 5
         await asyncio.sleep(pause)
-        await self.kill()
+        await self.kill(KILLED)
         await asyncio.sleep(pause)
-        await self.start_again()
+        await self.start_again(KILLED)
         await asyncio.sleep(pause)
-        await self.add()
+        await self.add(ADDED)
         await self.even_out()
         await asyncio.sleep(pause)
 
-    async def kill(self) -> None:
+    async def kill(self, name: str) -> None:
         """Kill a node, and wait until it is left out."""
         began = monotonic()
-        self._say(f"{KILLED} is killed")
-        self._home.kill(KILLED)
-        await until(self._home.down, lambda down: KILLED in down, f"{KILLED} is not left out")
-        self.summary.killed = KILLED
+        self._say(f"{name} is killed")
+        self._home.kill(name)
+        await until(self._home.down, lambda down: name in down, f"{name} is not left out")
+        self.summary.killed = name
         self.summary.convicted_seconds = monotonic() - began
-        self._say(f"{KILLED} is left out, {self.summary.convicted_seconds:.1f} s later")
+        self._say(f"{name} is left out, {self.summary.convicted_seconds:.1f} s later")
 
-    async def start_again(self) -> None:
+    async def start_again(self, name: str) -> None:
         """Start it again, and wait until the others have noticed."""
-        self._say(f"{KILLED} is started again")
-        await self._home.launch(KILLED)
-        await until(self._home.down, lambda down: not down, f"{KILLED} is left out still")
-        self._say(f"{KILLED} is back")
+        self._say(f"{name} is started again")
+        await self._home.launch(name)
+        await until(self._home.down, lambda down: not down, f"{name} is left out still")
+        self._say(f"{name} is back")
 
-    async def add(self) -> None:
+    async def add(self, name: str) -> None:
         """Add a node: it takes half of the heaviest range."""
         home = self._home
-        await home.launch(ADDED)
-        await until(lambda: home.node(ADDED), lambda node: node is not None, f"{ADDED} is missing")
+        await home.launch(name)
+        await until(lambda: home.node(name), lambda node: node is not None, f"{name} is missing")
         await home.settled()
-        await home.said("add", {"node": ADDED})
-        self._say(f"{ADDED} is being added")
+        await home.said("add", {"node": name})
+        self._say(f"{name} is being added")
         copied = 0
 
         async def change() -> str:
             nonlocal copied
-            node = await home.node(ADDED)
+            node = await home.node(name)
             copied = max(copied, node.copied if node else 0)
             return (await home.ring()).change
 
-        await until(change, lambda change: not change, f"{ADDED} is not added")
-        self.summary.added, self.summary.copied_bytes = ADDED, copied
-        self._say(f"{ADDED} is added; it has copied {copied / 1e6:.1f} MB")
+        await until(change, lambda change: not change, f"{name} is not added")
+        self.summary.added, self.summary.copied_bytes = name, copied
+        self._say(f"{name} is added; it has copied {copied / 1e6:.1f} MB")
 
-    async def even_out(self) -> None:
+    async def move(self, name: str) -> None:
+        """Have a node take half of the heaviest range."""
+        self._say(f"{name} is moved")
+        await self._home.said("move", {"node": name})
+        await self._home.settled()
+
+    async def remove(self, name: str) -> None:
+        """Take a node out for ever."""
+        self._say(f"{name} is removed")
+        await self._home.said("remove", {"node": name})
+        await until(
+            self._home.ring,
+            lambda ring: not ring.change and name in ring.removed,
+            f"{name} is not removed",
+        )
+        self._say(f"{name} is out")
+
+    async def even_out(self, most: int = MOST_MOVES) -> None:
         """Make the moves that are proposed, until the load is even."""
         await self._home.settled()
         self.summary.before = (await self._home.ring()).unevenness
         self._say(f"the heaviest node carries {self.summary.before:.2f} times the mean")
-        for _ in range(MOST_MOVES):
+        for _ in range(most):
             proposed = (await self._home.moves()).moves
             if not proposed or (await self._home.ring()).unevenness <= EVEN_ENOUGH:
                 break
@@ -150,12 +167,12 @@ class RingDemo:
     async def follow(self) -> None:
         """Say how the load goes, again and again."""
         while True:
-            before = self._load.counts["requests"]
+            before = self.load.counts["requests"]
             await asyncio.sleep(TOLD_SECONDS)
-            counts = self._load.counts
+            counts = self.load.counts
             rate = (counts["requests"] - before) / TOLD_SECONDS
             self._say(
-                f"  {rate:.0f} requests/s, p99 {self._load.p99() * 1e3:.0f} ms, "
+                f"  {rate:.0f} requests/s, p99 {self.load.p99() * 1e3:.0f} ms, "
                 f"{counts['failed']} failed, {counts['stale']} stale"
             )
 
