@@ -10,7 +10,7 @@ from tenure.services.limits import ID_BYTES
 from tenure.services.operations import Operation
 from tenure.services.problems import PROBLEM_TYPE, ServiceProblem
 
-OF_ANY = (400, 413, 422, 429, 500, 503)
+OF_ANY = (400, 401, 403, 413, 422, 429, 500, 503)
 """What any operation may refuse with."""
 REASONS = {
     200: "done",
@@ -18,6 +18,8 @@ REASONS = {
     204: "done",
     304: "not changed",
     400: "not well-formed",
+    401: "no token that counts",
+    403: "not allowed",
     404: "there is none",
     409: "not now",
     410: "it went",
@@ -65,7 +67,7 @@ def _described(of: Operation, schema_of: dict[str, Any]) -> dict[str, Any]:
         "parameters": _parameters(of),
         "responses": {
             **{
-                str(status): _response(status, kind, schema_of)
+                str(status): _response(status, kind, schema_of, of.media)
                 for status, kind in of.answers.items()
             },
             **{
@@ -79,6 +81,9 @@ def _described(of: Operation, schema_of: dict[str, Any]) -> dict[str, Any]:
             "required": not of.is_optional,
             "content": {"application/json": {"schema": schema_of[repr(of.body)]}},
         }
+    if of.document:
+        text = {"schema": {"type": "string"}}
+        described["requestBody"] = {"required": True, "content": {of.document: text}}
     return described
 
 

@@ -54,6 +54,10 @@ class Operation(NamedTuple):
     """What headers of the request mean, by their names; with a pattern for what they may be."""
     refusals: tuple[int, ...] = ()
     """The statuses with which it refuses, beside those that every operation has."""
+    media: str = "application/json"
+    """Of the answers that are no refusals."""
+    document: str = ""
+    """The media type of the body, where it is a document and no JSON."""
     is_optional: bool = False
     """Whether the body may be left out."""
 

@@ -310,6 +310,16 @@ BAD_SOURCES: list[tuple[object, str]] = [
 ]
 
 
+async def test_the_document_says_that_bodies_are_xml_and_feeds_are_atom() -> None:
+    async with on_service_stage("feeds") as stage:
+        paths = (await stage.ask("GET", "/openapi.json")).body["paths"]
+        (pushed,) = paths["/feeds/{key}/bodies"]["post"]["requestBody"]["content"]
+        answers = paths["/feeds/{key}"]["get"]["responses"]
+        assert pushed == "application/xml"
+        assert list(answers["200"]["content"]) == ["application/atom+xml"]
+        assert {"401", "403"} <= set(answers)
+
+
 async def test_bad_bodies_and_sources_get_a_clear_answer_and_make_no_feed() -> None:
     async with on_service_stage("feeds") as stage:
         for path, body, status, error in BAD_BODIES:

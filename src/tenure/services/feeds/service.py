@@ -259,7 +259,13 @@ class Feeds(Service[Any]):
     # --- what can be asked ---
 
     @operation(
-        Operation("POST", FEED + "/bodies", "Push RSS or Atom into a feed", {200: ItemsTaken})
+        Operation(
+            "POST",
+            FEED + "/bodies",
+            "Push RSS or Atom into a feed",
+            {200: ItemsTaken},
+            document="application/xml",
+        )
     )
     async def push(self, asked: ServiceRequest) -> ServiceAnswer:
         """The body is the document itself."""
@@ -292,7 +298,8 @@ class Feeds(Service[Any]):
             "GET",
             FEED,
             "Read a feed as Atom",
-            {200: bytes, 304: None},
+            {200: str, 304: None},
+            media=MEDIA_TYPE,
             headers={"If-None-Match": "ServiceAnswer 304 if it is still the same"},
             refusals=(404, 410),
         )
