@@ -68,6 +68,9 @@ A = TypeVar("A", bound=Answer)
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
+OPENAPI_PATH = "/v1/openapi.json"
+
+
 class NewPool(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The body of POST /v1/pools."""
 
@@ -103,8 +106,8 @@ class Api:
         router.add_delete(with_any_pool("/v1/pools/{pool}"), self.delete_pool)
         steering = SteeringApi(self).add_routes(router)
         clusters = ClusterApi(self).add_routes(router)
-        sockets = "/v1/owner", "/v1/lookup", "/v1/node"
-        self._paths = sorted([*paths, "/v1/pools/{pool}", *steering, *clusters, *sockets])
+        others = OPENAPI_PATH, "/v1/owner", "/v1/lookup", "/v1/node"
+        self._paths = sorted([*paths, "/v1/pools/{pool}", *steering, *clusters, *others])
 
     # --- the manager itself ---
 

@@ -27,12 +27,13 @@ from tenure.manager.access.gate import (
 )
 from tenure.manager.access.pages import OwnNames
 from tenure.manager.access.roles import Permit
-from tenure.manager.api import Api
+from tenure.manager.api import OPENAPI_PATH, Api
 from tenure.manager.config import ManagerSettings
 from tenure.manager.engine import ManagerEngine
 from tenure.manager.http_errors import HttpRefusal, errors_as_json
 from tenure.manager.live import LiveFeed
 from tenure.manager.noted import ServiceKind
+from tenure.manager.openapi import show_document
 from tenure.manager.sign_in_api import SignInApi
 from tenure.protocol.lease.answers import Connection
 from tenure.protocol.lease.leader.events import ClientLost, ClientSaid, NodeSaid
@@ -121,6 +122,7 @@ class Server:
         SignInApi(gate).add_routes(self.app.router)
         LiveFeed(engine, gate, time).add_routes(self.app)
         api.add_routes(self.app.router)
+        self.app.router.add_get(OPENAPI_PATH, show_document)
         self.app.on_shutdown.append(self._close_sockets)
         self.app.cleanup_ctx.append(self._watching_tokens)
         self._is_loopback = is_loopback
