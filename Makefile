@@ -18,7 +18,7 @@ SIMULATION := tests/simulation
 CODE := src tests benchmarks tools $(if $(wildcard examples/*.py examples/*/*.py),examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-simulation test-failover outages test-others lint types format canaries fuzz hunt exhaustive same-answers bench bench-quick docs pictures clean
+.PHONY: help setup demo test test-simulation test-failover outages test-others lint types format canaries fuzz hunt exhaustive same-answers bench bench-quick docs pictures audit dist-check release clean
 
 help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
@@ -91,6 +91,15 @@ docs: $(READY)  ## build the site of the documents into build/site (VERSION=0.1.
 pictures: $(READY)  ## draw the pictures of the documents again: the demo's screen, and the diagrams
 	@$(BIN)/python -m tools.site.pictures docs/pictures --demo
 
+audit: $(READY)  ## look for known weaknesses in what is installed, where the service can be asked
+	@tools/audit
+
+dist-check: $(READY)  ## build the sdist and the wheel, and run the demo from them in an empty environment
+	@tools/dist-check
+
+release: $(READY)  ## check, build, sign and tag VERSION (DRY_RUN=1 keeps nothing)
+	@VERSION="$(VERSION)" DRY_RUN="$(DRY_RUN)" tools/make-release
+
 clean:  ## remove .venv and everything the tools left
-	@rm -rf .venv .venv-others .venv-docs .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
+	@rm -rf .venv .venv-others .venv-docs .venv-release .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -36,7 +36,7 @@ HEAVY = {
 }
 
 # For developing it and for measuring it; not used by the library itself.
-TOOLS = {"dev", "docs", "peers"}
+TOOLS = {"dev", "docs", "peers", "release"}
 
 
 IMPORTED_AS = {"cassandra_driver": "cassandra"}
