@@ -82,7 +82,7 @@ async def store_view(
     """Three nodes on a ring, each in a rack of its own, and a page that shows them."""
     async with (
         AsyncExitStack() as stack,
-        serving(None, add_pages, preset="test") as manager,
+        serving(None, add_pages) as manager,
         browsing(browser, dark=dark, width=width) as page,
     ):
         url = manager.service.url

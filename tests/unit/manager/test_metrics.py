@@ -144,7 +144,7 @@ def test_only_what_has_numbers_can_be_watched() -> None:
 
 @pytest.mark.asyncio
 async def test_every_tier_that_is_there_is_shown() -> None:
-    async with serving(preset="test") as manager:
+    async with serving() as manager:
         _, made = await manager.post("/v1/clusters", {"name": "mail", "placement": "1"})
         assert made["created"]
         node = await connected(manager.service.url, manager.session, 1)
