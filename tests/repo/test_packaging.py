@@ -39,7 +39,7 @@ HEAVY = {
 TOOLS = {"dev", "docs", "peers", "release"}
 
 
-IMPORTED_AS = {"cassandra_driver": "cassandra"}
+IMPORTED_AS = {"cassandra_driver": "cassandra", "opentelemetry_api": "opentelemetry"}
 
 
 def project() -> dict[str, Any]:

@@ -16,6 +16,7 @@ from aiohttp.client_exceptions import ClientConnectorError, ConnectionTimeoutErr
 from aiohttp.payload import BytesPayload, IOBasePayload, Payload
 from yarl import URL
 
+from tenure.observe.tracing import span
 from tenure.routing.attempt_limit import AttemptLimit
 from tenure.routing.finder import Finder
 from tenure.routing.outstanding import MOST_OUTSTANDING
@@ -78,17 +79,26 @@ class AiohttpRoute:
         )
 
         try:
-            address = router.lookup.find(wanted.key)
-            if address is None:
-                return await self._asked(wanted, request, handler)
-            # Nearly all are answered at once, and pay for no more than this.
-            limit = router.limit_of_first(wanted, address)
-            came = await self._sent(wanted, address, limit, request, handler)
-            if not isinstance(came, Attempted):
-                return came
-            return await self._asked(wanted, request, handler, limit.deadline, (address, came))
+            with span("tenure.request", wanted.attributes) as note:
+                response = await self._routed(wanted, request, handler)
+                note("http.response.status_code", response.status)
+                return response
         finally:
             request.url = url
+
+    async def _routed(
+        self, wanted: Wanted, request: ClientRequest, handler: Handler
+    ) -> ClientResponse:
+        router = self._router
+        address = router.lookup.find(wanted.key)
+        if address is None:
+            return await self._asked(wanted, request, handler)
+        # Nearly all are answered at once, and pay for no more than this.
+        limit = router.limit_of_first(wanted, address)
+        came = await self._sent(wanted, address, limit, request, handler)
+        if not isinstance(came, Attempted):
+            return came
+        return await self._asked(wanted, request, handler, limit.deadline, (address, came))
 
     async def _asked(
         self,

@@ -10,10 +10,12 @@ client sees the URL that was asked for, and the owner the Host that goes with it
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from tenure.observe.tracing import span
 from tenure.routing.attempt_limit import AttemptLimit
 from tenure.routing.finder import Finder
 from tenure.routing.outstanding import MOST_OUTSTANDING
@@ -90,7 +92,11 @@ class RoutingTransport(AnyTransport):
             with self._addressed(request, address):
                 return self._attempt(inner, request, wanted, address, deadline)
 
-        return router.ask_blocking(wanted, attempt, lambda came: self._has_body(came, request))
+        with span("tenure.request", wanted.attributes) as note:
+            has_body = partial(self._has_body, request=request)
+            response = router.ask_blocking(wanted, attempt, has_body)
+            note("http.response.status_code", response.status_code)
+            return response
 
     def _attempt(
         self,
@@ -144,7 +150,10 @@ class RoutingTransport(AnyTransport):
                 limit = router.limit_of(wanted, address, deadline)
                 return await self._attempt_async(inner, request, limit)
 
-        return await router.ask(wanted, attempt, lambda came: self._has_body(came, request))
+        with span("tenure.request", wanted.attributes) as note:
+            response = await router.ask(wanted, attempt, partial(self._has_body, request=request))
+            note("http.response.status_code", response.status_code)
+            return response
 
     async def _attempt_async(self, inner: Any, request: Any, limit: AttemptLimit) -> Any:
         try:

@@ -52,6 +52,14 @@ class Wanted(NamedTuple):
         """Whether it may be carried out twice."""
         return self.has_idempotency_key or self.method in REPEATABLE_METHODS
 
+    def attributes(self) -> dict[str, str]:
+        """As spans have them."""
+        return {
+            "tenure.key": str(self.key),
+            "http.request.method": self.method,
+            "url.path": self.path,
+        }
+
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
 

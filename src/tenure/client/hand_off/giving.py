@@ -69,6 +69,10 @@ class GivingLine(Line):
                     self._application.say_unsettled(self.order.range)
                 self._report(self, action)
             case HaveGiven() | FailGiving() | Withdraw():
+                if isinstance(action, HaveGiven):
+                    self.outcome = "given"
+                elif isinstance(action, FailGiving):
+                    self.outcome = f"failed: {action.why}"
                 self._report(self, action)
             case Say() | Listen() | HangUp():
                 raise AssertionError(action)

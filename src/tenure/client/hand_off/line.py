@@ -43,6 +43,8 @@ class Line(ABC):
         timers: Timers,
         decode: Callable[[bytes], ToTaker | ToSource],
     ) -> None:
+        self.outcome = "stopped"
+        """What came of it, once it is over."""
         self.error: Exception | None = None
         """What the application raised last."""
         self._decode = decode

@@ -55,6 +55,8 @@ class TakingLine(Line):
                 self.arrival = Arrival(offer.range, offer.number)
                 self._report(self, action)
             case AskToKeep() | EndTaking():
+                if isinstance(action, EndTaking):
+                    self.outcome = f"failed: {action.why}"
                 self._report(self, action)
             case Clear():
                 self.call(self._clear)

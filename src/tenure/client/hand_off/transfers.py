@@ -23,6 +23,7 @@ from tenure.client.hand_off.line import Line
 from tenure.client.hand_off.taking import TakingLine
 from tenure.client.read_leases import GivesReads
 from tenure.errors import ConfigurationError
+from tenure.observe.tracing import span
 from tenure.protocol.lease.messages import HandOff, Leased
 from tenure.protocol.lease.owner.admission import why_closed
 from tenure.protocol.lease.owner.events import (
@@ -184,9 +185,23 @@ class Transfers:
         return max(min(self.application.settle_ns, self.settle_by - now), 0)
 
     def _start(self, line: GivingLine) -> None:
-        task = asyncio.get_running_loop().create_task(line.run())
+        task = asyncio.get_running_loop().create_task(self._give(line))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    async def _give(self, line: GivingLine) -> None:
+        order = line.order
+        with span(
+            "tenure.hand_off.give",
+            lambda: {
+                "tenure.pool": self._owner.pool,
+                "tenure.range": str(order.range),
+                "tenure.lease_number": order.number,
+                "server.address": order.address,
+            },
+        ) as note:
+            await line.run()
+            note("tenure.outcome", line.outcome)
 
     def _on_giving(
         self, line: GivingLine, said: EndServing | HaveGiven | FailGiving | Withdraw
@@ -267,7 +282,14 @@ class Transfers:
         )
         self._takings[line.number] = line
         try:
-            await line.run(channel)
+            with span(
+                "tenure.hand_off.take",
+                lambda: {"tenure.pool": owner.pool, "client.address": peer},
+            ) as note:
+                await line.run(channel)
+                note("tenure.outcome", line.outcome)
+                if line.arrival is not None:
+                    note("tenure.range", str(line.arrival.range))
         finally:
             del self._takings[line.number]
             owner.post(ArrivalEnded(line.number))
@@ -307,6 +329,7 @@ class Transfers:
             case Keep():
                 self._arriving.pop(channel, None)
                 counts["ranges taken over"] += 1
+                line.outcome = "taken"
                 self._post_to(line, Kept())
             case TurnAway(why=why):
                 counts["offers refused"] += 1

@@ -1,0 +1,98 @@
+"""Spans, recorded by OpenTelemetry's SDK: of routed requests, of hand-offs, and none without it."""
+
+import asyncio
+import sys
+from collections.abc import Iterator
+
+import pytest
+from aiohttp import ClientSession, web
+from opentelemetry import trace
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from tenure import KeyedState, Lookup, Owner, route
+from tenure.observe import tracing
+from tests.patience import DEADLINE_SECONDS
+from tests.unit.manager.serving import serving
+
+EXPORTER = InMemorySpanExporter()
+
+
+@pytest.fixture
+def spans() -> Iterator[InMemorySpanExporter]:
+    """What was recorded; a process has one provider, which is set once."""
+    if not isinstance(trace.get_tracer_provider(), TracerProvider):
+        provider = TracerProvider()
+        provider.add_span_processor(SimpleSpanProcessor(EXPORTER))
+        trace.set_tracer_provider(provider)
+    tracing._tracer.cache_clear()  # another test looked before there was one
+    EXPORTER.clear()
+    yield EXPORTER
+    EXPORTER.clear()
+
+
+async def recorded(spans: InMemorySpanExporter, *names: str) -> list[ReadableSpan]:
+    """Once there are spans of all these names."""
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        while not {*names} <= {each.name for each in spans.get_finished_spans()}:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    return [each for each in spans.get_finished_spans() if each.name in names]
+
+
+@pytest.mark.asyncio
+async def test_a_routed_request_is_a_span_with_its_key_and_status(
+    spans: InMemorySpanExporter,
+) -> None:
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(text="here")
+
+    app = web.Application()
+    app.router.add_get("/rooms/{room}", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    address = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    async with serving(preset="test") as manager:
+        url = manager.service.url
+        async with (
+            Owner(url, pool="rooms", address=address) as owner,
+            Lookup(url, pool="rooms") as found,
+            ClientSession(address, middlewares=[route(found, key="/rooms/{key}")]) as session,
+        ):
+            await owner.ready()
+            async with session.get("/rooms/7") as response:
+                assert await response.text() == "here"
+    await runner.cleanup()
+    (span,) = await recorded(spans, "tenure.request")
+    assert span.attributes is not None
+    assert span.attributes["tenure.key"] == "7"
+    assert span.attributes["http.response.status_code"] == 200
+
+
+@pytest.mark.asyncio
+async def test_a_hand_off_is_a_span_at_both_owners(spans: InMemorySpanExporter) -> None:
+    async with serving(preset="test") as manager:
+        url = manager.service.url
+        first = Owner(url, pool="carts", address="http://127.0.0.1/a", hand_off=KeyedState())
+        async with first:
+            await first.ready()
+            second = Owner(url, pool="carts", address="http://127.0.0.1/b", hand_off=KeyedState())
+            async with second:
+                names = "tenure.hand_off.give", "tenure.hand_off.take"
+                found = await recorded(spans, *names)
+                outcomes = {
+                    (each.name, (each.attributes or {})["tenure.outcome"]) for each in found
+                }
+                assert {(names[0], "given"), (names[1], "taken")} <= outcomes
+
+
+def test_without_the_extra_nothing_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "opentelemetry.trace", None)
+    tracing._tracer.cache_clear()  # as in a process that never had it
+    try:
+        with tracing.span("x", lambda: pytest.fail("nobody asks for attributes")) as note:
+            note("a", 1)
+    finally:
+        tracing._tracer.cache_clear()
