@@ -92,7 +92,7 @@ def _services(name: str, seed: int) -> str | None:
 
 
 def _services_soon(mix: str, name: str, seed: int) -> str | None:
-    trial = of_services.services_canary(mix).trial(ServicesTrial(seed=seed, hours=0.3, apart=0.05))
+    trial = of_services.services_canary(mix).trial(ServicesTrial(seed=seed, hours=0.1, apart=0.05))
     return run_services(trial, of_services.services_canary(name)).violation
 
 

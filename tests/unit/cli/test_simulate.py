@@ -133,6 +133,17 @@ def test_entities_are_simulated_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert f"BROKEN, by seed {failure['seed']}: done once" in capsys.readouterr().out
 
 
+def test_services_are_simulated_too(capsys: pytest.CaptureFixture[str]) -> None:
+    services = ["simulate", "--tier", "services", "--hours", "0.05", "--workers", "1"]
+    assert run([*services, "--seed", "3"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "services, preset paper, seed 3"
+    assert run([*services, "--canary", "published-under-any-id", "--seeds", "5", "--json"]) == 1
+    failure = json.loads(capsys.readouterr().out)["failure"]
+    assert failure["promise"] == "counted once"
+    assert "--tier services" in failure["replay"]
+
+
 def test_caches_have_no_preset(capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*CACHES, "--preset", "test"]) == 2
     assert "--tier lease" in capsys.readouterr().err

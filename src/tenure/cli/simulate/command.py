@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 from cyclopts import Parameter
@@ -21,16 +21,15 @@ from tenure.cli.simulate.verdict import (
     ColumnsVerdict,
     EntityVerdict,
     LeaseVerdict,
+    ServicesVerdict,
     Verdict,
 )
 from tenure.errors import ConfigurationError
 from tenure.protocol.lease.timing import PRESETS
 from tenure.protocol.lease.timing import preset as preset_called
-from tenure.sim.columns import strikes as of_columns
 from tenure.sim.columns.canaries import columns_canary
 from tenure.sim.columns.run import run_many_columns
 from tenure.sim.columns.trial import ColumnsTrial
-from tenure.sim.entity import faults as of_entities
 from tenure.sim.entity.canaries import entity_canary
 from tenure.sim.entity.run import run_many_entities
 from tenure.sim.entity.trial import EntityTrial
@@ -42,25 +41,48 @@ from tenure.sim.lease.canaries import CANARIES, NONE
 from tenure.sim.lease.canaries import canary as canary_called
 from tenure.sim.lease.run import run_seeds
 from tenure.sim.lease.trial import Trial
-from tenure.sim.volume import faults as of_caches
+from tenure.sim.services.canaries import services_canary
+from tenure.sim.services.run import run_many_services
+from tenure.sim.services.trial import ServicesTrial
 from tenure.sim.volume.canaries import cache_canary
 from tenure.sim.volume.run import run_many_caches
 from tenure.sim.volume.trial import VolumeTrial
-
-T = TypeVar("T", bound=AnyTrial)
 
 Run = Callable[[Progress], Iterator[Outcome]]
 DEFAULT_SEEDS = 100
 MOST_HOURS = 1e6
 
 
+class Tier(NamedTuple):
+    """What can be simulated."""
+
+    verdict: type[Verdict]
+    trial: Callable[..., AnyTrial]
+    canary_called: Callable[[str], object]
+    run_many: Callable[..., Iterator[Outcome]]
+    has_presets: bool
+
+
+TIERS = {
+    "lease": Tier(LeaseVerdict, Trial, canary_called, run_seeds, has_presets=True),
+    "cache": Tier(CacheVerdict, VolumeTrial, cache_canary, run_many_caches, has_presets=False),
+    "entity": Tier(EntityVerdict, EntityTrial, entity_canary, run_many_entities, has_presets=True),
+    "services": Tier(
+        ServicesVerdict, ServicesTrial, services_canary, run_many_services, has_presets=True
+    ),
+    "columns": Tier(
+        ColumnsVerdict, ColumnsTrial, columns_canary, run_many_columns, has_presets=False
+    ),
+}
+
+
 def simulate(  # noqa: PLR0913  # a parameter is an option
     *,
     tier: Annotated[
-        Literal["lease", "cache", "entity", "columns"],
+        Literal["lease", "cache", "entity", "services", "columns"],
         Parameter(
-            help="What is simulated: owners and their leases, consistent caches, entities, or the "
-            "store on several nodes."
+            help="What is simulated: owners and their leases, consistent caches, entities, the "
+            "services over them, or the store on several nodes."
         ),
     ] = "lease",
     seeds: int | None = None,
@@ -124,33 +146,15 @@ def _planned(  # as many as options
     tier: str, preset: str, faults: str, canary: str, count: int, plan: AnyTrial, workers: int
 ) -> tuple[Verdict, Run]:
     """What is run, and how it is told, for one tier."""
-    seed, hours = plan.seed, plan.hours
-    if tier in ("cache", "columns") and preset != "paper":
+    of = TIERS[tier]
+    if not of.has_presets and preset != "paper":
         raise ConfigurationError(f"--preset is for --tier lease; {tier} has durations of its own")
-    if tier == "columns":
-        columns_canary(canary)
-        kinds = of_columns.FAULTS.chosen(faults)
-        columns = ColumnsTrial(seed=seed, hours=hours, faults=kinds)
-        run: Run = partial(run_many_columns, _with_seeds(columns, count), canary, workers)
-        return ColumnsVerdict(columns, faults, canary), run
-    if tier == "cache":
-        cache_canary(canary)
-        kinds = of_caches.FAULTS.chosen(faults)
-        caches = VolumeTrial(seed=seed, hours=hours, faults=kinds)
-        run = partial(run_many_caches, _with_seeds(caches, count), canary, workers)
-        return CacheVerdict(caches, faults, canary), run
-    timing = preset_called(preset)
-    if tier == "entity":
-        entity_canary(canary)
-        kinds = of_entities.FAULTS.chosen(faults)
-        entities = EntityTrial(seed=seed, hours=hours, timing=timing, faults=kinds)
-        run = partial(run_many_entities, _with_seeds(entities, count), canary, workers)
-        return EntityVerdict(entities, faults, canary), run
-    canary_called(canary)
-    kinds = of_leases.FAULTS.chosen(faults)
-    leases = Trial(seed=seed, hours=hours, timing=timing, faults=kinds)
-    run = partial(run_seeds, _with_seeds(leases, count), canary, workers)
-    return LeaseVerdict(leases, faults, canary), run
+    timing = {"timing": preset_called(preset)} if of.has_presets else {}
+    of.canary_called(canary)
+    kinds = of.verdict.table.chosen(faults)
+    trial = of.trial(seed=plan.seed, hours=plan.hours, faults=kinds, **timing)
+    trials = [msgspec.structs.replace(trial, seed=trial.seed + i) for i in range(count)]
+    return of.verdict(trial, faults, canary), partial(of.run_many, trials, canary, workers)
 
 
 def _run(verdict: Verdict, run: Run, whole_ns: int, *, json: bool) -> int:
@@ -172,10 +176,6 @@ def _run(verdict: Verdict, run: Run, whole_ns: int, *, json: bool) -> int:
     speed = f"{simulated / seconds:,.0f} times as fast as real time"
     print(f"took {seconds:.1f} s, {speed}", file=sys.stderr)
     return int(bool(outcomes[-1].violation))
-
-
-def _with_seeds(trial: T, count: int) -> list[T]:
-    return [msgspec.structs.replace(trial, seed=trial.seed + i) for i in range(count)]
 
 
 def _check(count: int, seed: int, hours: float, workers: int) -> None:

@@ -18,6 +18,8 @@ from tenure.sim.lease import strikes as of_leases
 from tenure.sim.lease.canaries import NONE
 from tenure.sim.lease.trial import Trial
 from tenure.sim.lease.world import TAKEOVERS
+from tenure.sim.services import faults as of_services
+from tenure.sim.services.trial import ServicesTrial
 from tenure.sim.volume import faults as of_caches
 
 WIDTH = 30
@@ -178,23 +180,32 @@ class LeaseVerdict(Verdict):
 class EntityVerdict(Verdict):
     """Of entities."""
 
+    tier: ClassVar[str] = "entity"
+    what: ClassVar[str] = "entities"
     table = of_entities.FAULTS
-    plan: EntityTrial
+    plan: EntityTrial | ServicesTrial
 
     @property
     def about(self) -> str:
         """What was simulated."""
-        return f"entities, preset {self.plan.timing.name}"
+        return f"{self.what}, preset {self.plan.timing.name}"
 
     @property
     def options(self) -> str:
         """Which tier, and which preset."""
-        return f"--tier entity --preset {self.plan.timing.name}"
+        return f"--tier {self.tier} --preset {self.plan.timing.name}"
 
     def as_mapping(self, notes: Counter[str]) -> Mapping[str, Any]:
         """Which tier it is."""
         del notes
-        return {"tier": "entity", "preset": self.plan.timing.name}
+        return {"tier": self.tier, "preset": self.plan.timing.name}
+
+
+class ServicesVerdict(EntityVerdict):
+    """Of services over entities."""
+
+    tier = what = "services"
+    table = of_services.FAULTS
 
 
 class CacheVerdict(Verdict):

@@ -56,8 +56,13 @@ class EntityCheckers:
 
     def check_told(self, told: Iterable[Told]) -> None:
         """Whoever was there is told of every loss (S2). Raises Violation."""
-        for each in told:
-            for lost in self._losses:
-                if each.since < lost.since and not each.of(lost):
-                    raise Violation("a loss is told", f"{lost} is not among {each.ranges[-5:]}")
-        self._losses.clear()
+        check_told(told, self._losses)
+
+
+def check_told(told: Iterable[Told], losses: list[Lost]) -> None:
+    """Whoever was there is told of every loss (S2); they are done with. Raises Violation."""
+    for each in told:
+        for lost in losses:
+            if each.since < lost.since and not each.of(lost):
+                raise Violation("a loss is told", f"{lost} is not among {each.ranges[-5:]}")
+    losses.clear()

@@ -1,41 +1,22 @@
 """Running seeds of entities: one, or many on all cores."""
 
-import logging
-from collections.abc import Iterator, Sequence
+from functools import partial
 
 from tenure.sim.entity.canaries import NONE, EntityCanary, entity_canary
 from tenure.sim.entity.trial import EntityTrial
+from tenure.sim.entity.used_world import run_used
 from tenure.sim.entity.world import EntityWorld
-from tenure.sim.kernel.cores import Progress, no_progress, run_all
-from tenure.sim.kernel.run import Outcome, outcome_of
+from tenure.sim.kernel.cores import Progress, no_progress
+from tenure.sim.kernel.run import Outcome, run_many
 
 
 def run_entities(
     trial: EntityTrial, broken: EntityCanary = NONE, tell: Progress = no_progress
 ) -> Outcome:
     """Simulate one seed to its end, or to the first promise that is broken."""
-    logger = logging.getLogger("tenure")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)  # what fails here fails on purpose
     with broken.in_place():
-        world = EntityWorld(broken.trial(trial))
-        try:
-            return outcome_of(trial.seed, world, tell)
-        finally:
-            world.abandon()
-            logger.setLevel(level)
+        return run_used(partial(EntityWorld, broken.trial(trial)), tell)
 
 
-def run_many_entities(
-    trials: Sequence[EntityTrial],
-    broken: str = NONE.name,
-    workers: int = 0,
-    tell: Progress = no_progress,
-) -> Iterator[Outcome]:
-    """Simulate many seeds, on all cores unless told otherwise; their outcomes, in order."""
-    yield from run_all(_run_named, [(trial, broken) for trial in trials], workers, tell)
-
-
-def _run_named(work: tuple[EntityTrial, str], tell: Progress) -> Outcome:
-    trial, broken = work
-    return run_entities(trial, entity_canary(broken), tell)
+run_many_entities = partial(run_many, run_entities, entity_canary)
+"""Many seeds, on all cores unless told otherwise."""

@@ -6,19 +6,15 @@ from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
 from tenure.base.instants import SECOND_NS
-from tenure.client.environment import SURROUNDING
 from tenure.entities.entities import Entities
-from tenure.sim.app.clients import AppEnvironment
-from tenure.sim.app.processes import AppProcess, Main
-from tenure.sim.app.site import AppSite, ClientHost
-from tenure.sim.entity.checkers import EntityCheckers, Told
+from tenure.sim.app.processes import Main
+from tenure.sim.app.site import AppSite
+from tenure.sim.entity.checkers import EntityCheckers
 from tenure.sim.entity.entries import PlacedOp, Point, Shown
+from tenure.sim.entity.used_world import UsedProcess
 from tenure.sim.kernel.checkers import Violation
 from tenure.sim.kernel.clocks import SimClock
 from tenure.sim.kernel.hosts import HostProcess
-
-FIRST_WALL = 1_600_000_000
-"""Seconds: the wall clocks of all hosts are kept by a time server, until it is wrong."""
 
 
 class EntitySite(AppSite):
@@ -58,20 +54,7 @@ class UsersHere(Protocol):
         ...
 
 
-def wall_of(process: ClientHost) -> float:
-    """What the wall clock of its host shows."""
-    return FIRST_WALL + (process.site.now - process.clock.wall_behind) / SECOND_NS
-
-
-class LedgerEnvironment(AppEnvironment):
-    """In which wall clocks agree."""
-
-    def wall(self) -> float:
-        """See `Environment`."""
-        return wall_of(self._process)
-
-
-class LedgerProcess(AppProcess):
+class LedgerProcess(UsedProcess):
     """One life of one program."""
 
     site: "EntitySite"
@@ -82,9 +65,7 @@ class LedgerProcess(AppProcess):
     ) -> None:
         super().__init__(site, slot, clock, on_host, main)
         self._inside: set[Any] = set()
-        self.told: Told | None = None
         self.users: UsersHere | None = None
-        self.loop.context.run(SURROUNDING.set, lambda: LedgerEnvironment(self))
 
     @asynccontextmanager
     async def turn_of(self, key: Any) -> AsyncIterator[None]:

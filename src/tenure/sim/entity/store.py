@@ -13,7 +13,7 @@ from tenure.base.keys import PoolKind
 from tenure.entities.databases import SqliteDatabase
 from tenure.entities.stores import SqlStore
 from tenure.errors import StoreFailed, TenureError
-from tenure.sim.entity.site import LedgerProcess
+from tenure.sim.app.site import ClientHost
 from tenure.sim.kernel.faults import Fault, FaultDice
 
 T = TypeVar("T")
@@ -48,7 +48,7 @@ class SimStore(SqlStore):
     """The store, as one process has it."""
 
     def __init__(
-        self, process: LedgerProcess, database: SimDatabase, pool: str, kind: PoolKind
+        self, process: ClientHost, database: SimDatabase, pool: str, kind: PoolKind
     ) -> None:
         super().__init__(database, pool, kind)
         self._process = process

@@ -87,12 +87,18 @@ class Mix:
     """Which kinds of fault a run has, and how often each strikes."""
 
     def __init__(
-        self, random: Random, table: FaultTable, chosen: Sequence[str], times: float = 1.0
+        self,
+        random: Random,
+        table: FaultTable,
+        chosen: Sequence[str],
+        times: float = 1.0,
+        *,
+        has_all: bool = False,
     ) -> None:
         self.rates: dict[str, float] = {}
         for fault in table.faults:
             is_on, strength = random.random() < 0.5, random.random()
-            if fault.name in chosen and is_on:
+            if fault.name in chosen and (is_on or has_all):
                 self.rates[fault.name] = times * fault.rate(strength)
 
     def __str__(self) -> str:

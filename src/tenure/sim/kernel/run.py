@@ -2,15 +2,17 @@
 
 import traceback
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from tenure.base.instants import SECOND_NS
 from tenure.sim.kernel.checkers import Violation
-from tenure.sim.kernel.cores import Progress
-from tenure.sim.kernel.world import World
+from tenure.sim.kernel.cores import Progress, no_progress, run_all
+from tenure.sim.kernel.world import AnyTrial, World
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +58,28 @@ def outcome_of(seed: int, world: World, tell: Progress) -> Outcome:
         violation=violation,
         story=tuple(world.story_of(violation)) if violation else (),
     )
+
+
+def run_many(
+    run: Callable[[Any, Any, Progress], Outcome],
+    canary_called: Callable[[str], Any],
+    trials: Sequence[AnyTrial],
+    broken: str = "none",
+    workers: int = 0,
+    tell: Progress = no_progress,
+) -> Iterator[Outcome]:
+    """Simulate many seeds of one tier, on all cores unless told otherwise; their outcomes."""
+    yield from run_all(partial(_run_named, run, canary_called, broken), trials, workers, tell)
+
+
+def _run_named(
+    run: Callable[[Any, Any, Progress], Outcome],
+    canary_called: Callable[[str], Any],
+    broken: str,
+    trial: AnyTrial,
+    tell: Progress,
+) -> Outcome:
+    return run(trial, canary_called(broken), tell)
 
 
 def total(outcomes: Sequence[Outcome], of: str) -> Counter[str]:

@@ -26,6 +26,8 @@ class AnyTrial(msgspec.Struct, frozen=True, kw_only=True):
     faults: tuple[str, ...]
     fault_rate: float = 1.0
     """How often they strike, beside what is drawn."""
+    has_all_faults: bool = False
+    """Whether each of them can strike; otherwise a seed draws some of them."""
 
 
 class World(Site):
@@ -44,7 +46,9 @@ class World(Site):
         self.table = table
         self.mended_at = 0
         """When healing began, or something outside was put right since."""
-        self.mix = Mix(self.random, table, trial.faults, trial.fault_rate)
+        self.mix = Mix(
+            self.random, table, trial.faults, trial.fault_rate, has_all=trial.has_all_faults
+        )
         self.clocks: dict[str, SimClock] = {}
         self.slots: dict[str, SimProcess] = {}
 

@@ -5,8 +5,8 @@ services, each in a pool of its own, and topics write into queues straight, with
 them are devices: each has a queue, subscribes it to topics, drains it from whichever process, and
 subscribes again when it is told of a loss.
 
-- `device`, `ledgers`: what a device has received and was told, and what must be true of that; they
-  share no code with the services;
-- `users`, `world`, `trial`, `run`: who uses them; all of it together;
+- `device`, `ledgers`, `document_history`: what a device has received and was told, what was seen of
+  a document, and what must be true of that; they share no code with the services;
+- `users`, `writers`, `world`, `trial`, `run`: who uses them; all of it together;
 - `canaries`: the services with one rule left out.
 """

@@ -20,10 +20,22 @@ class ServicesCanary(RuleLeftOut):
 
     mix: tuple[str, ...] | None = None
     """What goes wrong while it is hunted, where all together hardly ever show it."""
+    rate: float = 1.0
+    """How often that strikes, beside what is drawn."""
+    stored: bool | None = None
+    """Whether documents have a store; None: drawn."""
 
     def trial(self, trial: ServicesTrial) -> ServicesTrial:
         """What is simulated."""
-        return trial if self.mix is None else msgspec.structs.replace(trial, faults=self.mix)
+        if self.mix is None:
+            return trial
+        return msgspec.structs.replace(
+            trial,
+            faults=self.mix,
+            fault_rate=self.rate,
+            has_all_faults=True,
+            stored=self.stored,
+        )
 
 
 NONE = ServicesCanary("none")
@@ -32,11 +44,14 @@ CANARIES = (
         "published-before-the-queues",
         "a message is with every target when that is said",
         ((Topic, "settled", breaks.settled_at_once),),
+        mix=("crash of an owner", "queue refuses", "queue late"),
+        rate=4.0,
     ),
     ServicesCanary(
         "refused-counts-as-taken",
         "what a target refuses is sent again",
         ((TopicState, "report", breaks.all_taken),),
+        mix=("queue refuses",),
     ),
     ServicesCanary(
         "one-epoch",
@@ -62,18 +77,22 @@ CANARIES = (
         "lost-pool-not-told",
         "losses of other pools are told",
         ((Queue, "look_for_losses", breaks.looks_at_nothing),),
+        mix=("crash of an owner",),
+        rate=4.0,
     ),
     ServicesCanary(
-        "id-forgotten-in-a-move",
+        "place-forgotten-in-a-move",
         "a repeat counts once, also at the next owner",
-        ((Queue, "on_activate", breaks.without_ids),),
-        mix=("queue answer lost", "leaving"),
+        ((Queue, "on_activate", breaks.without_sources),),
+        mix=("queue answer lost", "queue late", "leaving"),
+        rate=4.0,
     ),
     ServicesCanary(
         "late-put-taken",
         "what a source sent before what the queue has of it is not put in",
         ((Queue, "enqueue", breaks.known_by_ids),),
         mix=("queue late", "crash of an owner"),
+        rate=4.0,
     ),
     ServicesCanary(
         "acknowledged-and-kept",
@@ -94,6 +113,19 @@ CANARIES = (
         "version-stays",
         "each update has a version of its own",
         ((Document, "_put", breaks.version_stays),),
+    ),
+    ServicesCanary(
+        "versions-begin-anew",
+        "no version comes again after a loss",
+        ((Document, "_put", breaks.versions_begin_anew),),
+        mix=("crash of an owner",),
+        rate=4.0,
+        stored=False,
+    ),
+    ServicesCanary(
+        "section-alone",
+        "an update of a section leaves the others",
+        ((Document, "put_section", breaks.section_alone),),
     ),
 )
 

@@ -29,8 +29,12 @@ class Publication(NamedTuple):
 class Device:
     """One."""
 
-    def __init__(self, name: str, now: Callable[[], int]) -> None:
+    def __init__(self, name: str, now: Callable[[], int], *, refreshes: bool) -> None:
         self.name = name
+        self.refreshes = refreshes
+        """Whether it asks now and then how its subscriptions are; nobody has to, since losses are
+        told.
+        """
         self._now = now
         self.subscribed: dict[str, str] = {}
         """The epochs of topics to which it is subscribed, as far as it knows."""
@@ -54,8 +58,10 @@ class Device:
         self._payloads: dict[tuple[str, str, str], int] = {}
         """In which entry of which life a payload of an epoch came."""
         self._epochs: dict[str, str] = {}
-        self._numbers: dict[tuple[str, str, str], int] = {}
-        """The newest number of each epoch of each topic, in each life of the queue."""
+        self._numbers: dict[tuple[str, str, str], tuple[int, int]] = {}
+        """The newest entry of each epoch of each topic in each life of the queue, and the number
+        that its message has in the topic.
+        """
         self._told_of_queue = -1
         self._told_of: dict[str, int] = {}
         self._missed: list[tuple[str, str, int, int]] = []
@@ -178,10 +184,12 @@ class Device:
             raise Violation(
                 "counted once", f"{self.name}: {payload} is at {there}, and again at {entry}"
             )
-        newest = self._numbers.get((life, topic, epoch), 0)
-        if (topic, epoch, number) not in self._received and number < newest:
-            raise Violation("in order", f"{self.name}: {topic} {number} comes after {newest}")
-        self._numbers[life, topic, epoch] = max(newest, number)
+        at, newest = self._numbers.get((life, topic, epoch), (0, 0))
+        if (entry > at) != (number > newest) and entry != at:
+            raise Violation(
+                "in order", f"{self.name}: {topic} {number} is at {entry}, and {newest} at {at}"
+            )
+        self._numbers[life, topic, epoch] = max((at, newest), (entry, number))
         self._received.add((topic, epoch, number))
 
     def saw_epoch(self, topic: str, epoch: str) -> None:

@@ -2,6 +2,7 @@
 
 from tenure.sim.app.strikes import FAULTS as OF_PROGRAMS
 from tenure.sim.entity.faults import LINK_BREAKS, LINKS_BREAK
+from tenure.sim.entity.store import STORE_FAULTS
 from tenure.sim.kernel.faults import Fault, FaultTable
 
 QUEUE_SLOW = Fault("queue slow")
@@ -11,6 +12,6 @@ QUEUE_LATE = Fault("queue late")
 """It takes a message when its sender has given up, and has sent others, or is gone."""
 OF_QUEUES = QUEUE_SLOW, QUEUE_REFUSES, QUEUE_ANSWER_LOST, QUEUE_LATE
 FAULTS = FaultTable(
-    (*OF_PROGRAMS.faults, LINKS_BREAK, LINK_BREAKS, *OF_QUEUES),
+    (*OF_PROGRAMS.faults, LINKS_BREAK, LINK_BREAKS, *STORE_FAULTS, *OF_QUEUES),
     {name: each for name, each in OF_PROGRAMS.aliases.items() if name not in ("all", "none")},
 )

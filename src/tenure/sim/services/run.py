@@ -1,10 +1,11 @@
-"""Running one seed of services."""
+"""Running seeds of services: one, or many on all cores."""
 
-import logging
+from functools import partial
 
+from tenure.sim.entity.used_world import run_used
 from tenure.sim.kernel.cores import Progress, no_progress
-from tenure.sim.kernel.run import Outcome, outcome_of
-from tenure.sim.services.canaries import NONE, ServicesCanary
+from tenure.sim.kernel.run import Outcome, run_many
+from tenure.sim.services.canaries import NONE, ServicesCanary, services_canary
 from tenure.sim.services.trial import ServicesTrial
 from tenure.sim.services.world import ServicesWorld
 
@@ -13,13 +14,9 @@ def run_services(
     trial: ServicesTrial, broken: ServicesCanary = NONE, tell: Progress = no_progress
 ) -> Outcome:
     """Simulate one seed to its end, or to the first promise that is broken."""
-    logger = logging.getLogger("tenure")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)  # what fails here fails on purpose
     with broken.in_place():
-        world = ServicesWorld(broken.trial(trial))
-        try:
-            return outcome_of(trial.seed, world, tell)
-        finally:
-            world.abandon()
-            logger.setLevel(level)
+        return run_used(partial(ServicesWorld, broken.trial(trial)), tell)
+
+
+run_many_services = partial(run_many, run_services, services_canary)
+"""Many seeds, on all cores unless told otherwise."""

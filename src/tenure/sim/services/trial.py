@@ -13,6 +13,8 @@ class ServicesTrial(AppTrial, frozen=True, kw_only=True):
     topics: int = 3
     devices: int = 3
     documents: int = 3
+    stored: bool | None = None
+    """Whether documents have a store; None: drawn."""
     apart: float | None = None
     """How far what each user does lies apart, in terms; None: drawn."""
     faults: tuple[str, ...] = FAULTS.kinds

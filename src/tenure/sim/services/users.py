@@ -5,24 +5,18 @@ import json
 from collections.abc import Awaitable
 from typing import Any, TypeVar
 
-import msgspec
-
-from tenure.errors import ServiceRefusal, TenureError, ValueTypeError
-from tenure.services.documents.document import Condition
+from tenure.errors import ServiceRefusal, TenureError
 from tenure.services.pubsub.sender import RETRY_SECONDS
 from tenure.services.pubsub.topic_state import subscription_id
-from tenure.sim.entity.entries import PlacedOp, Point
 from tenure.sim.kernel.checkers import Violation
 from tenure.sim.services.device import Device, Publication
+from tenure.sim.services.writers import ATTEMPTS, NOT_THERE, TTL, DocumentUsers
 
 T = TypeVar("T")
-TTL = 1e6
-ATTEMPTS = 3
 MOST = 20
 SETTLED_SECONDS = 5.0
 HELD_TERMS = 1.0
 """After which another may attend to a device, though the former may not have ended."""
-NOT_THERE = (404, 410)
 
 
 class ServicesUsers:
@@ -33,6 +27,7 @@ class ServicesUsers:
         self._site = process.site
         self._random = process.random
         self._count = 0
+        self.documents = DocumentUsers(process, self._new_name)
 
     async def run(self) -> None:
         """Use the services until this is cancelled."""
@@ -40,7 +35,7 @@ class ServicesUsers:
             self._often(self._publish),
             self._often(self._publish),
             self._often(self._attend_some),
-            self._often(self._write_some),
+            self._often(self.documents.use),
         )
 
     async def _often(self, what: Any) -> None:
@@ -123,7 +118,7 @@ class ServicesUsers:
         for topic in self._site.topics:
             if topic not in device.subscribed:
                 await self._subscribe(device, topic)
-            elif self._random.random() < 0.1:
+            elif device.refreshes and self._random.random() < 0.1:
                 await self._refresh(device, topic)
         await self._drain(device, session, takes_over=self._random.random() < 0.3)
 
@@ -204,58 +199,3 @@ class ServicesUsers:
             self._site.count(f"at the end: {type(error).__name__}")
             await asyncio.sleep(1)
             return True
-
-    # --- documents ---
-
-    async def _write_some(self) -> None:
-        key = self._random.choice(self._site.documents)
-        try:
-            await self._write(key)
-        except TenureError as error:
-            self._site.count(f"document: {getattr(error, 'error', type(error).__name__)}")
-
-    async def read(self, key: str) -> tuple[PlacedOp, str]:
-        """What is there, and its version."""
-        judge = self._site.judge
-        after, asked_at = judge.newest(key), self._site.now
-        try:
-            shown = await self._process.documents[key].read()
-        except ServiceRefusal:
-            found, version = PlacedOp(0, 0, ""), ""
-            if judge.newest(key).epoch != after.epoch:
-                return found, version  # that there was none is old by now
-        else:
-            found = msgspec.json.decode(bytes(shown.sections["op"]), type=PlacedOp)
-            version = shown.version
-        judge.see(key, found, after, asked_at)
-        return found, version
-
-    async def _write(self, key: str) -> None:
-        """The next operation, if the document is still what was read."""
-        there, version = await self.read(key)
-        if self._random.random() < 0.3:
-            return
-        epoch = there.epoch or self._site.now
-        new = PlacedOp(epoch, there.place + 1, self._new_name())
-        condition = Condition((version,)) if version else Condition(must_be_absent=True)
-        sections = {"op": msgspec.json.encode(new)}
-        asked_at, id_ = self._site.now, self._new_name()
-        after = self._site.judge.newest(key)
-        for _ in range(ATTEMPTS):
-            try:
-                call = self._process.documents.once(id_)[key]
-                written = await call.replace(sections, condition, TTL)
-            except ServiceRefusal as error:
-                if error.version == version:
-                    raise Violation("documents", f"{key} has {version}, and refuses") from error
-                raise
-            except ValueTypeError:
-                raise
-            except TenureError as error:  # it may have been done: the same id is asked again
-                self._site.count(f"document: {type(error).__name__}")
-                continue
-            if written.version == version:
-                raise Violation("documents", f"{key} has {version} before and after {new}")
-            self._site.judge.see(key, new, min(after, Point(new.epoch, new.place)), asked_at)
-            self._site.count("written")
-            return

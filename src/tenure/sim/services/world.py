@@ -1,8 +1,6 @@
 """The world of services: programs with all three in them, and who uses them."""
 
 import asyncio
-from collections import Counter
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, ClassVar
 
@@ -10,7 +8,6 @@ import msgspec
 
 from tenure.base.instants import SECOND_NS
 from tenure.base.ranges import KeyRange
-from tenure.client.environment import SURROUNDING
 from tenure.entities.entities import Entities
 from tenure.errors import ServiceRefusal, TenureError
 from tenure.services.documents.document import Document
@@ -21,15 +18,13 @@ from tenure.services.pubsub.targets import MessageTargets, TopicEvent
 from tenure.services.pubsub.topic import RememberedTopics
 from tenure.services.queues.queue import Queue
 from tenure.services.queues.watched_pools import WatchedPools
-from tenure.sim.app.processes import AppProcess, Main
-from tenure.sim.app.world import AppWorld
-from tenure.sim.entity.checkers import EntityCheckers, Told
-from tenure.sim.entity.faults import LINK_BREAKS, EntityStrikes
-from tenure.sim.entity.site import LedgerEnvironment
+from tenure.sim.entity.checkers import check_told
+from tenure.sim.entity.store import SimDatabase
+from tenure.sim.entity.used_world import UsedProcess, UsedWorld
 from tenure.sim.kernel.checkers import Violation
-from tenure.sim.kernel.clocks import SimClock
 from tenure.sim.kernel.faults import FaultTable
 from tenure.sim.services.device import Device
+from tenure.sim.services.document_history import DocumentHistory
 from tenure.sim.services.faults import (
     FAULTS,
     QUEUE_ANSWER_LOST,
@@ -40,7 +35,6 @@ from tenure.sim.services.faults import (
 from tenure.sim.services.ledgers import PublicationLedger
 from tenure.sim.services.trial import ServicesTrial
 from tenure.sim.services.users import ServicesUsers
-from tenure.transport.channels import ChannelLost
 
 TOPICS, QUEUES, DOCUMENTS = "topics", "queues", "documents"
 QUIET_SECONDS = 150.0
@@ -48,21 +42,12 @@ QUIET_SECONDS = 150.0
 LOOK_SECONDS = 120.0
 
 
-class ServicesProcess(AppProcess):
+class ServicesProcess(UsedProcess):
     """One life of a program in which there are all three services."""
 
-    site: "ServicesWorld"
     topics: Entities[Any]
     queues: Entities[Any]
     documents: Entities[Any]
-
-    def __init__(
-        self, site: "ServicesWorld", slot: str, clock: SimClock, on_host: Any, main: Main
-    ) -> None:
-        super().__init__(site, slot, clock, on_host, main)
-        self.told = Told(1 << 62)
-        self.users: ServicesUsers | None = None
-        self.loop.context.run(SURROUNDING.set, lambda: LedgerEnvironment(self))
 
 
 class SimQueueWriter:
@@ -131,77 +116,37 @@ async def program(process: Any) -> None:
     process.topics = Entities(bound_topic(fan_out, RememberedTopics()), TOPICS, **options)
     fan_out.topics = process.topics
     process.queues = Entities(type("Queue", (Queue,), known), QUEUES, **options)
-    process.documents = Entities(Document, DOCUMENTS, on_loss=on_loss, **options)
+    store = "sqlite:simulated" if site.database else None
+    process.documents = Entities(Document, DOCUMENTS, store=store, on_loss=on_loss, **options)
+    if site.database is not None:
+        process.documents._settings._make_store = site.opener(process)  # noqa: SLF001  # for a URL
     async with process.topics, pools.entered(), process.queues, process.documents:
-        process.told.since = site.now
-        process.users = ServicesUsers(process)
-        using = asyncio.ensure_future(process.users.run())
-        leaving = asyncio.ensure_future(left.wait())
-        done, _ = await asyncio.wait((using, leaving), return_when=asyncio.FIRST_COMPLETED)
-        if using in done:
-            using.result()
-        using.cancel()
+        await process.serve(ServicesUsers(process), left)
         await fan_out.close()
 
 
-class ServicesWorld(AppWorld):
+class ServicesWorld(UsedWorld):
     """Everything there is in one run."""
 
     faults_there_are: ClassVar[FaultTable] = FAULTS
+    process_type: ClassVar[type[UsedProcess]] = ServicesProcess
     trial: ServicesTrial
 
     def __init__(self, trial: ServicesTrial) -> None:
         super().__init__(trial, program)
-        self.table = FAULTS
-        self.strikes = EntityStrikes(
-            self, self.clocks, self.operator, self.traffic, self.spare_slots()
-        )
-        self.links.on_message = self._break_some
-        self.term = self.timing.term_ns / SECOND_NS
         self.apart = trial.apart or self.random.choice((0.05, 0.2, 1.0))
+        is_durable = self.random.random() < 0.5 if trial.stored is None else trial.stored
+        self.database = SimDatabase() if is_durable else None
         self.topics = [f"topic-{i}" for i in range(trial.topics)]
-        self.devices = [Device(f"device-{i}", lambda: self.now) for i in range(trial.devices)]
+        self.devices = [
+            Device(f"device-{i}", lambda: self.now, refreshes=self.random.random() < 0.3)
+            for i in range(trial.devices)
+        ]
         self.documents = [f"document-{i}" for i in range(trial.documents)]
-        self.judge = EntityCheckers(self.documents, is_durable=False, now=lambda: self.now)
+        self.histories = {
+            key: DocumentHistory(key, is_durable=is_durable) for key in self.documents
+        }
         self.publications = PublicationLedger()
-        self.counts: Counter[str] = Counter()
-        self.is_quiet = False
-        """Whether users wait."""
-
-    def _break_some(self, _: bytes) -> None:
-        if self.faults.strikes(LINK_BREAKS):
-            raise ChannelLost("it broke in the middle")
-
-    def fail(self, error: Exception) -> None:
-        """See `AppSite`. Code of this world that raises has found something that must not be."""
-        super().fail(error if isinstance(error, Violation) else Violation("calls", repr(error)))
-
-    def count(self, what: str) -> None:
-        """Count what users saw."""
-        self.counts[what] += 1
-
-    def seen_by_clients(self) -> Mapping[str, int]:
-        """How often clients saw what."""
-        return self.counts
-
-    def make_program(self, slot: str, main: Main, clock: SimClock) -> AppProcess:
-        """A process that runs `main`."""
-        on_host = self.hosts.begin(self.hosts.place_of(slot), self.now)
-        process = ServicesProcess(self, slot, clock, on_host, main)
-        self.past.append(process)
-        return process
-
-    def there(self) -> list[ServicesProcess]:
-        """The programs that live, and are not about to end."""
-        found = [each for each in self.programs() if isinstance(each, ServicesProcess)]
-        return [each for each in found if not each.is_leaving]
-
-    def not_well(self) -> str | None:
-        """What is missing for every key to have an owner."""
-        for each in self.there():
-            if each.users is None:
-                return f"the services of {each.slot} are not entered"
-        return super().not_well()
 
     def when_well(self, left_ns: int) -> None:
         """Nobody asks any more: what is under way arrives, and every device looks what it has."""
@@ -210,12 +155,10 @@ class ServicesWorld(AppWorld):
         self.run_until(self.now + round(QUIET_SECONDS * SECOND_NS))
         there = self.there()
         users = there[0].users
-        assert users is not None
         last = [there[0].loop.create_task(users.drain_all(each)) for each in self.devices]
         looks = [
-            each.loop.create_task(each.users.read(key))
+            each.loop.create_task(each.users.documents.read(key))
             for each in there
-            if each.users is not None
             for key in self.documents
         ]
         self.run_until(self.now + round(LOOK_SECONDS * SECOND_NS))
@@ -225,5 +168,7 @@ class ServicesWorld(AppWorld):
             task.result()
         for device in self.devices:
             device.check_owed()
-        self.judge.check_told([each.told for each in there])
+        for history in self.histories.values():
+            history.check_sections()
+            check_told([each.told for each in there], history.losses)
         self.is_quiet = False

@@ -1,9 +1,9 @@
 """Running seeds of caches: one, or many on all cores."""
 
-from collections.abc import Iterator, Sequence
+from functools import partial
 
-from tenure.sim.kernel.cores import Progress, no_progress, run_all
-from tenure.sim.kernel.run import Outcome, outcome_of
+from tenure.sim.kernel.cores import Progress, no_progress
+from tenure.sim.kernel.run import Outcome, outcome_of, run_many
 from tenure.sim.volume.canaries import NONE, VolumeCanary, cache_canary
 from tenure.sim.volume.owned_world import OwnedCachesWorld
 from tenure.sim.volume.trial import VolumeTrial
@@ -19,16 +19,5 @@ def run_caches(
         return outcome_of(trial.seed, world(broken.trial(trial)), tell)
 
 
-def run_many_caches(
-    trials: Sequence[VolumeTrial],
-    broken: str = NONE.name,
-    workers: int = 0,
-    tell: Progress = no_progress,
-) -> Iterator[Outcome]:
-    """Simulate many seeds, on all cores unless told otherwise; their outcomes, in order."""
-    yield from run_all(_run_named, [(trial, broken) for trial in trials], workers, tell)
-
-
-def _run_named(work: tuple[VolumeTrial, str], tell: Progress) -> Outcome:
-    trial, broken = work
-    return run_caches(trial, cache_canary(broken), tell)
+run_many_caches = partial(run_many, run_caches, cache_canary)
+"""Many seeds, on all cores unless told otherwise."""

@@ -1,0 +1,226 @@
+"""What was seen of one document, and what must be true of that together.
+
+Every update raises the version, and no version comes again for other contents. So versions say in
+which order updates were made, and everything that was answered has to agree with that order: who
+asks when a version is known sees that one or a later one (the document is linearizable), an update
+that depends on a version follows it at once, and each section is what the last update of it says.
+
+A document whose state is lost is absent, or begins anew with a later version.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from tenure.sim.entity.history import Lost
+from tenure.sim.kernel.checkers import Violation
+
+ABSENT = ""
+SECTIONS = "a", "b", "c"
+
+
+class Change(NamedTuple):
+    """What an update does. Each value is written by one update only."""
+
+    values: Mapping[str, str | None]
+    """By section; None where it is taken away."""
+    is_whole: bool
+    """Whether the document has these sections only."""
+
+
+class Asked(NamedTuple):
+    """When something was asked, and what was known then."""
+
+    at: int
+    newest: str
+
+
+class Place(NamedTuple):
+    """Of a version among those of one journal."""
+
+    number: int
+    made: int
+
+
+@lru_cache(maxsize=4096)
+def journal_and_place(version: str) -> tuple[str, Place]:
+    """A version, as it is documented: lease number, count, journal."""
+    number, made, journal = version.split(".")
+    return journal, Place(int(number), int(made))
+
+
+class DocumentHistory:
+    """Of one key."""
+
+    def __init__(self, key: str, *, is_durable: bool) -> None:
+        self.key = key
+        self._is_durable = is_durable
+        self._newest = ABSENT
+        self._newest_asked_at = 0
+        self._changes: list[Change] = []
+        self._refused: set[int] = set()
+        """Those that were not made, by their numbers."""
+        self._tried_again: set[int] = set()
+        self._made: dict[str, int] = {}
+        """Which change made a version."""
+        self._follows: dict[str, str] = {}
+        """The version that an update of that version depended on."""
+        self._seen: dict[str, dict[str, str]] = {}
+        """The sections of a version."""
+        self._later: set[tuple[str, str]] = set()
+        """Of two journals, that the second is the later."""
+        self.losses: list[Lost] = []
+
+    def tried_again(self, number: int) -> None:
+        """Nobody knows whether the update was made, and it is tried again: where it was, and was
+        lost with the document, it is made twice.
+        """
+        self._tried_again.add(number)
+
+    def ask(self, now: int) -> Asked:
+        """Something is asked now."""
+        return Asked(now, self._newest)
+
+    def begin(self, change: Change) -> int:
+        """An update is tried. Its number."""
+        self._changes.append(change)
+        return len(self._changes) - 1
+
+    def not_made(self, number: int) -> None:
+        """The update was refused the first time it was tried."""
+        self._refused.add(number)
+
+    # --- answers ---
+
+    def read(self, asked: Asked, version: str, sections: dict[str, str]) -> None:
+        """This is there. Raises Violation."""
+        self._see(asked, version)
+        there = self._seen.setdefault(version, sections)
+        if there != sections:
+            raise self._wrong(f"{version} is both {there} and {sections}")
+
+    def absent(self, asked: Asked, now: int) -> None:
+        """Nothing is there, and nobody deletes or expires: it was lost. Raises Violation."""
+        if asked.newest:
+            self._lose(f"is absent, and {asked.newest} was known", now)
+
+    def refused(self, asked: Asked, condition: str, there: str, number: int, now: int) -> None:
+        """An update was refused the first time it was tried, because this is there. Raises
+        Violation.
+        """
+        self.not_made(number)
+        if there:
+            self._see(asked, there)
+        else:
+            self.absent(asked, now)
+        if there == condition:
+            raise self._wrong(f"{there or 'nothing'} is there, as it was wanted, and is refused")
+
+    def written(
+        self, asked: Asked, condition: str | None, number: int, version: str, now: int
+    ) -> None:
+        """An update was made that depended on a version, on absence, or on nothing (None). Raises
+        Violation.
+        """
+        if version == asked.newest:
+            raise self._wrong(f"an update leaves the version {version}")
+        if condition == ABSENT and asked.newest:
+            self._lose(f"begins with {version}, and {asked.newest} was known", now)
+        self._see(asked, version)
+        if self._made.setdefault(version, number) != number:
+            raise self._wrong(f"two updates made {version}")
+        if condition:
+            self._follow(version, condition)
+
+    # --- the order of versions ---
+
+    def _see(self, asked: Asked, version: str) -> None:
+        """Whoever asked then sees this version now."""
+        if asked.newest and self._is_later(asked.newest, version):
+            raise self._wrong(f"{version} is seen by who asked when {asked.newest} was known")
+        for made, before in self._follows.items():
+            if self._is_later(version, before) and self._is_later(made, version):
+                raise self._wrong(f"{version} comes between {before} and {made}, which follows it")
+        journal = journal_and_place(version)[0]
+        if asked.newest and (before := journal_and_place(asked.newest)[0]) != journal:
+            self._later.add((before, journal))
+        if not self._newest or self._is_later(version, self._newest):
+            self._newest, self._newest_asked_at = version, asked.at
+
+    def _follow(self, version: str, before: str) -> None:
+        known = {*self._seen, *self._made, *self._follows.values()}
+        between = [
+            each for each in known if self._is_later(each, before) and self._is_later(version, each)
+        ]
+        if between or before == version or self._is_later(before, version):
+            raise self._wrong(f"{version} follows {before}, and not {between or 'later'}")
+        other = next((each for each, it in self._follows.items() if it == before), version)
+        if other != version:
+            raise self._wrong(f"both {other} and {version} follow {before}")
+        self._follows[version] = before
+
+    def _is_later(self, one: str, other: str) -> bool:
+        """Whether it is known that `one` is the later."""
+        journal, place = journal_and_place(one)
+        its_journal, its_place = journal_and_place(other)
+        if journal != its_journal:
+            return (its_journal, journal) in self._later
+        return place > its_place
+
+    def _lose(self, how: str, now: int) -> None:
+        if self._is_durable:
+            raise Violation("what is stored is kept", f"{self.key} {how}")
+        self.losses.append(Lost(self.key, self._newest_asked_at, now))
+
+    # --- sections ---
+
+    def check_sections(self) -> None:
+        """When everything is answered: each section is what the last update of it says, or what an
+        update says of which nobody has heard the answer. Raises Violation.
+        """
+        versions = {*self._seen, *self._made}
+        for journal in {journal_and_place(each)[0] for each in versions}:
+            those = [each for each in versions if journal_and_place(each)[0] == journal]
+            self._check_one_by_one(sorted(those, key=lambda each: journal_and_place(each)[1]))
+
+    def _check_one_by_one(self, versions: list[str]) -> None:
+        expected: dict[str, str | None] = {}
+        heard = {*self._made.values()} - self._tried_again
+        for version in versions:
+            number = self._made.get(version)
+            if number is not None:
+                change = self._changes[number]
+                kept = {} if not change.is_whole else dict.fromkeys(SECTIONS)
+                expected = {**expected, **kept, **change.values}
+            if version in self._seen:
+                seen: dict[str, str | None] = {
+                    each: self._seen[version].get(each) for each in SECTIONS
+                }
+                odd = {each for each in SECTIONS if seen[each] != expected.get(each, seen[each])}
+                heard |= self._explained(version, seen, odd, heard)
+                expected = seen
+
+    def _explained(
+        self, version: str, seen: dict[str, str | None], odd: set[str], heard: set[int]
+    ) -> set[int]:
+        """The updates that nobody had heard of until this version showed them."""
+        found = set()
+        for section in odd:
+            makers = {
+                number
+                for number in self._changes_to(section, seen[section])
+                if number not in heard and number not in self._refused
+            }
+            if not makers:
+                raise self._wrong(f"{section} is {seen[section]} at {version}, and nobody says so")
+            found |= makers if seen[section] is not None else set()
+        return found
+
+    def _changes_to(self, section: str, value: str | None) -> Iterator[int]:
+        for number, change in enumerate(self._changes):
+            touches = change.is_whole or section in change.values
+            if touches and change.values.get(section) == value:
+                yield number
+
+    def _wrong(self, what: str) -> Violation:
+        return Violation("documents", f"{self.key}: {what}")
