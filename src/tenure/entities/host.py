@@ -9,6 +9,7 @@ wrong before that leaves the envelope as it was.
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from contextvars import copy_context
 from typing import Any, Protocol, TypeAlias
 
@@ -22,12 +23,13 @@ from tenure.entities.envelopes import Envelopes
 from tenure.entities.live_entity import NOTHING_KEPT, LiveEntity
 from tenure.entities.methods import NOTHING, EntityMethod
 from tenure.entities.options import EntityOptions
-from tenure.entities.stores import EntityStore
-from tenure.errors import Busy, Fenced, LeaseLost, TurnTooLong, UsageError
+from tenure.entities.stores import EmptyRow, EntityStore
+from tenure.errors import Busy, Fenced, LeaseLost, StoreFailed, TurnTooLong, UsageError
 from tenure.protocol.entity.envelope import Envelope, KeptAnswer, Push, TurnChanges
 from tenure.protocol.entity.key_line import Begin, EntityCall, TooMany
 from tenure.protocol.lease.reports import SHOWN_CHARACTERS, EntityReport
 
+TIDIED_AT_ONCE = 200
 Body: TypeAlias = Callable[[EntityTurn], Awaitable[bytes]]
 
 
@@ -64,6 +66,8 @@ class EntityHost:
         self._outlet = outlet
         self.wall = wall
         self._live: OrderedDict[str | int, LiveEntity] = OrderedDict()
+        self._empty: list[EmptyRow] = []
+        """Of instances that were dropped."""
         self._loop = asyncio.get_running_loop()
         self._calls = 0
         """Turns that run, and calls that wait for one."""
@@ -162,7 +166,7 @@ class EntityHost:
         if len(self._live) > self._options.limit:
             idle = next((each for each in self._live.values() if each.is_idle), live)
             if idle is not live:
-                del self._live[idle.key]
+                self._drop(idle)
         return live
 
     async def _wait(self, live: LiveEntity, call: EntityCall) -> None:
@@ -270,7 +274,25 @@ class EntityHost:
         """Drop the instances that nobody has used since `before`."""
         for live in [each for each in self._live.values() if each.is_idle]:
             if live.used_at < before:
-                del self._live[live.key]
+                self._drop(live)
+
+    def _drop(self, live: LiveEntity) -> None:
+        del self._live[live.key]
+        row = live.empty_row
+        if row is not None and self.store is not None:
+            self._empty.append(row)
+
+    @property
+    def has_empty_rows(self) -> bool:
+        """Whether there is something to tidy."""
+        return bool(self._empty)
+
+    async def tidy(self) -> None:
+        """Have the store keep no rows of keys that were only asked for, some at a time."""
+        while self._empty and self.store is not None:
+            rows, self._empty = self._empty[:TIDIED_AT_ONCE], self._empty[TIDIED_AT_ONCE:]
+            with suppress(StoreFailed):  # such a row stays until the key is used and left again
+                await self.store.forget(rows)
 
     def arm_again(self, key: str | int) -> None:
         """An alarm has rung: the agenda has none of the key."""

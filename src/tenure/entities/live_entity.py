@@ -7,6 +7,7 @@ from tenure.client.lease import Lease
 from tenure.entities.entity import Entity
 from tenure.entities.entity_kind import EntityKind
 from tenure.entities.entity_turn import UNREAD, EntityTurn
+from tenure.entities.stores import EmptyRow
 from tenure.protocol.entity.envelope import Envelope
 from tenure.protocol.entity.key_line import EntityCall, KeyLine
 
@@ -95,6 +96,14 @@ class LiveEntity:
     def is_idle(self) -> bool:
         """Whether nobody uses it."""
         return not self.line and not self.readings
+
+    @property
+    def empty_row(self) -> EmptyRow | None:
+        """The row that a store has of it for nothing."""
+        kept = self.envelope
+        if self._lease is None or kept.state or kept.answers or kept.alarms or kept.sockets:
+            return None
+        return EmptyRow(self.key, self._lease[0], kept.step)
 
     def decoded(self) -> Any:  # noqa: ANN401  # the user's
         """A copy of the state that was kept last."""

@@ -143,6 +143,8 @@ class Station:
         while True:
             await asyncio.sleep(min(idle / 2, SWEEP_SECONDS))
             self.host.passivate(loop.time() - idle)
+            if self.host.has_empty_rows:
+                self._go(self.host.tidy())
             for key, socket in self.host.silent_sockets(SILENT_SECONDS):
                 self._go(self._end_socket(key, socket))
 

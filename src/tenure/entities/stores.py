@@ -5,12 +5,15 @@ has an older one: loading raises the number, so an earlier owner that was stoppe
 cannot write once the next one has begun. Numbers of two journals cannot be compared. A manager that
 begins a new one waits until nobody can hold a lease of the one before, so the first lease of a new
 journal ends the old one for good.
+
+Loading a key of which nothing is kept makes a row, which refuses older leases. It goes when nobody
+uses the key any more, so that a store does not grow by what was only asked for.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
@@ -29,6 +32,15 @@ _envelope: msgspec.msgpack.Decoder[Envelope] = msgspec.msgpack.Decoder(Envelope)
 _key: msgspec.msgpack.Decoder[Key] = msgspec.msgpack.Decoder(str | int)
 
 
+class EmptyRow(NamedTuple):
+    """A row that a store has because a key was loaded, or forgotten."""
+
+    key: Key
+    number: int
+    """Of the lease under which it was last loaded or saved."""
+    step: int
+
+
 class EntityStore(Protocol):
     """Where the entities of one pool are kept."""
 
@@ -40,6 +52,12 @@ class EntityStore(Protocol):
 
     async def save(self, key: Key, lease: Lease, envelope: Envelope) -> None:
         """Keep it: durable when this returns. Raises Fenced, and StoreFailed."""
+        ...
+
+    async def forget(self, rows: Iterable["EmptyRow"]) -> None:
+        """Keep no row of these keys, of which nothing is kept, unless somebody has used them since.
+        Raises StoreFailed.
+        """
         ...
 
     async def alarms_within(self, ranges: Iterable[KeyRange]) -> list[tuple[Key, float]]:
@@ -138,6 +156,14 @@ class SqlStore:
                 raise _fenced(key, lease, "a newer lease")
 
         await self._do(save)
+
+    async def forget(self, rows: Iterable[EmptyRow]) -> None:
+        """See `EntityStore`. An older lease writes nothing either where there is no row."""
+        gone = [(_encode(each.key), each.number, each.step) for each in rows]
+        statement = self._database.sql(
+            "DELETE FROM tenure_entity WHERE key = ? AND number = ? AND step = ?"
+        )
+        await self._do(lambda cursor: cursor.executemany(statement, gone))
 
     def _check_history(self, cursor: Any, lease: Lease, *, may_begin: bool) -> None:  # noqa: ANN401
         journal = f"{lease.journal:016x}"

@@ -2,7 +2,9 @@
 
 import asyncio
 import sqlite3
+from collections.abc import Awaitable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from tenure import ConfigurationError, Entity, Fenced, StoreFailed, ValueTypeError
 from tenure.base.ranges import WHOLE, KeyRange
 from tenure.client.lease import Lease
-from tenure.entities.stores import EntityStore, store_for
+from tenure.entities.stores import EmptyRow, EntityStore, store_for
 from tenure.protocol.entity.envelope import Envelope, SetAlarm
 from tests.unit.entities.stage import Counter, on_stage
 
@@ -131,6 +133,48 @@ async def test_a_store_that_is_full_is_told_and_nothing_is_half_kept(tmp_path: P
         other.execute("DROP TRIGGER full")
         other.close()
         assert await stage.done(counters["a"].add(1)) == 2
+
+
+def rows(store: EntityStore) -> Awaitable[int]:
+    def count(cursor: Any) -> int:  # noqa: ANN401  # of the driver's own
+        cursor.execute("SELECT count(*) FROM tenure_entity")
+        found: int = cursor.fetchone()[0]
+        return found
+
+    return store._do(count)  # type: ignore[attr-defined,no-any-return]
+
+
+async def test_a_store_does_not_grow_by_keys_of_which_nothing_is_kept(store_url: str) -> None:
+    store = await opened(store_url)
+    async with on_stage(1, store=store_url, limit=10) as stage:
+        (counters,) = stage.members
+        host = counters.station.host
+        for i in range(30):
+            assert await stage.done(counters[f"key-{i}"].value()) == 0
+        await stage.done(counters["kept"].add(1))
+        host.passivate(float("inf"))
+        await stage.done(host.tidy())
+        assert await rows(store) == 1
+        assert await stage.done(counters["key-3"].add(1)) == 1
+        host.passivate(float("inf"))
+        await stage.done(host.tidy())
+        assert await rows(store) == 2
+        assert await stage.done(counters["key-3"].value()) == 1
+    await store.close()
+
+
+async def test_an_older_lease_writes_nothing_where_there_is_no_row_any_more(store_url: str) -> None:
+    store = await opened(store_url)
+    early = await store.load("a", lease(3))
+    late = await store.load("a", lease(5))
+    await store.forget([EmptyRow("a", 3, early.step), EmptyRow("a", 5, late.step + 1)])
+    assert await rows(store) == 1, "somebody has used it since"
+    await store.forget([EmptyRow("a", 5, late.step)])
+    assert await rows(store) == 0
+    with pytest.raises(Fenced):
+        await store.save("a", lease(3), Envelope(3, 7, b"late", step=early.step + 1))
+    assert (await store.load("a", lease(5))).state == b""
+    await store.close()
 
 
 class More(msgspec.Struct):

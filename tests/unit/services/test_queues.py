@@ -6,7 +6,9 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tenure.errors import ServiceRefusal
+from tenure.errors import PoolError, ServiceRefusal
+from tenure.services import serving
+from tenure.services.limits import REQUESTS
 from tenure.services.queues.client import QueuesClient
 from tenure.services.queues.entries import ENTRIES, SourcePlace
 from tenure.services.queues.queue import IDS, SOURCES, TAKEN_OVER, WINDOW
@@ -251,7 +253,38 @@ async def test_bad_input_gets_a_clear_answer(
         assert (never.status, never.body["error"]) == (409, "never_sent")
         too_many = {"watch": {"p": ["k"] * 257}}
         assert (await stage.ask("PUT", "/queues/q", too_many)).status == 429
+        too_long = {"watch": {"p": ["k" * 513]}}
+        refused = await stage.ask("PUT", "/queues/q", too_long)
+        assert (refused.status, refused.body["limit"]) == (413, "key_bytes")
         assert (await enqueue(stage, 1)).status == 201
+
+
+async def test_one_request_too_many_is_refused_and_disturbs_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(serving, "REQUESTS", REQUESTS._replace(most=2))
+    async with on_service_stage("queues") as stage:
+        reader = await begun(stage)
+        waiting = asyncio.create_task(drain(stage, reader=reader, wait=20))
+        await begun(stage, "other")
+        also = asyncio.create_task(drain(stage, "other", wait=20))
+        live = stage.service.entities.station.host._live
+        while not (live["q"].readings and live["other"].readings):
+            await come_to_rest()
+        refused = await stage.ask("GET", "/queues/q")
+        assert (refused.status, refused.body["limit"]) == (503, "requests")
+        assert refused.headers["Retry-After"]
+        await stage.service.entities["q"].enqueue(b'"x"', "x")
+        assert messages(await waiting) == ["x"]
+        assert (await stage.ask("GET", "/queues/q")).status == 200
+        await stage.service.entities["other"].enqueue(b'"y"', "y")
+        assert messages(await also) == ["y"]
+
+
+async def test_a_pool_that_does_not_exist_cannot_be_watched() -> None:
+    with pytest.raises(PoolError, match="nowhere"):
+        async with on_service_stage("queues", watch=("nowhere",)):
+            pytest.fail("it has begun")
 
 
 async def test_a_poll_whose_client_has_left_costs_nothing() -> None:

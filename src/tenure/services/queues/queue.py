@@ -7,6 +7,7 @@ under the key whose owner has crashed.
 
 import asyncio
 from contextlib import suppress
+from itertools import chain
 from typing import ClassVar, TypeAlias, TypeVar
 
 import msgspec
@@ -14,7 +15,7 @@ import msgspec
 from tenure import Socket, reading
 from tenure.errors import MALFORMED, ServiceRefusal
 from tenure.services.expiring import Expiring, ExpiringEntity
-from tenure.services.limits import TOO_LARGE, TOO_MANY, ServiceLimit
+from tenure.services.limits import KEY_BYTES, TOO_LARGE, TOO_MANY, ServiceLimit
 from tenure.services.lives import new_name
 from tenure.services.queues.entries import (
     ENTRIES,
@@ -129,7 +130,7 @@ class Queue(ExpiringEntity[QueueState]):
         state = self.state
         self._refresh(ttl or state.ttl or self.usual_ttl)
         if watch is not None:
-            WATCHED_KEYS.check(sum(map(len, watch.values())))
+            _check_watched(watch, 0)
             state.watched = await self._watching().watched(watch) if watch else {}
             await self.look_for_losses()
         return self._shown(is_new=is_new)
@@ -143,7 +144,7 @@ class Queue(ExpiringEntity[QueueState]):
             for pool, keys in watch.items()
         }
         there = sum(len(keys) for keys in state.watched.values())
-        WATCHED_KEYS.check(there + sum(map(len, new.values())))
+        _check_watched(new, there)
         found = await self._watching().watched(new)
         state.watched = {**state.watched} | {
             pool: (*state.watched.get(pool, ()), *keys) for pool, keys in found.items()
@@ -370,6 +371,13 @@ class Queue(ExpiringEntity[QueueState]):
             if each.number > state.delivered:
                 socket.send(msgspec.json.encode(EntryShown.of(each)).decode())
                 state.delivered = each.number
+
+
+def _check_watched(watch: dict[str, list[str]], there: int) -> None:
+    """Raise ServiceRefusal for too many, where so many are watched, and for one that is no key."""
+    WATCHED_KEYS.check(there + sum(map(len, watch.values())))
+    for key in chain.from_iterable(watch.values()):
+        KEY_BYTES.check(len(key.encode()))
 
 
 def _keep_last(kept: dict[str, T], name: str, what: T, most: ServiceLimit) -> None:
