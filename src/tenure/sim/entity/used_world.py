@@ -27,7 +27,7 @@ FIRST_WALL = 1_600_000_000
 """Seconds: the wall clocks of all hosts are kept by a time server, until it is wrong."""
 
 
-class Users(Protocol):
+class ProgramUsers(Protocol):
     """Who uses what is in one process."""
 
     async def run(self) -> None:
@@ -57,10 +57,10 @@ class UsedProcess(AppProcess):
         super().__init__(site, slot, clock, on_host, main)
         self.told = Told(1 << 62)
         self.users: Any = None
-        """Of `Users`, once what they use is entered."""
+        """Of `ProgramUsers`, once what they use is entered."""
         self.loop.context.run(SURROUNDING.set, lambda: UsedEnvironment(self))
 
-    async def serve(self, users: Users, left: asyncio.Event) -> None:
+    async def serve(self, users: ProgramUsers, left: asyncio.Event) -> None:
         """Have users, until the process is asked to leave."""
         self.told.since = self.site.now
         self.users = users

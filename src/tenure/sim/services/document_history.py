@@ -19,7 +19,7 @@ ABSENT = ""
 SECTIONS = "a", "b", "c"
 
 
-class Change(NamedTuple):
+class DocumentChange(NamedTuple):
     """What an update does. Each value is written by one update only."""
 
     values: Mapping[str, str | None]
@@ -28,14 +28,14 @@ class Change(NamedTuple):
     """Whether the document has these sections only."""
 
 
-class Asked(NamedTuple):
+class AskedAt(NamedTuple):
     """When something was asked, and what was known then."""
 
     at: int
     newest: str
 
 
-class Place(NamedTuple):
+class VersionPlace(NamedTuple):
     """Of a version among those of one journal."""
 
     number: int
@@ -43,10 +43,10 @@ class Place(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def journal_and_place(version: str) -> tuple[str, Place]:
+def journal_and_place(version: str) -> tuple[str, VersionPlace]:
     """A version, as it is documented: lease number, count, journal."""
     number, made, journal = version.split(".")
-    return journal, Place(int(number), int(made))
+    return journal, VersionPlace(int(number), int(made))
 
 
 class DocumentHistory:
@@ -57,7 +57,7 @@ class DocumentHistory:
         self._is_durable = is_durable
         self._newest = ABSENT
         self._newest_asked_at = 0
-        self._changes: list[Change] = []
+        self._changes: list[DocumentChange] = []
         self._refused: set[int] = set()
         """Those that were not made, by their numbers."""
         self._tried_again: set[int] = set()
@@ -77,11 +77,11 @@ class DocumentHistory:
         """
         self._tried_again.add(number)
 
-    def ask(self, now: int) -> Asked:
+    def ask(self, now: int) -> AskedAt:
         """Something is asked now."""
-        return Asked(now, self._newest)
+        return AskedAt(now, self._newest)
 
-    def begin(self, change: Change) -> int:
+    def begin(self, change: DocumentChange) -> int:
         """An update is tried. Its number."""
         self._changes.append(change)
         return len(self._changes) - 1
@@ -92,19 +92,19 @@ class DocumentHistory:
 
     # --- answers ---
 
-    def read(self, asked: Asked, version: str, sections: dict[str, str]) -> None:
+    def read(self, asked: AskedAt, version: str, sections: dict[str, str]) -> None:
         """This is there. Raises Violation."""
         self._see(asked, version)
         there = self._seen.setdefault(version, sections)
         if there != sections:
             raise self._wrong(f"{version} is both {there} and {sections}")
 
-    def absent(self, asked: Asked, now: int) -> None:
+    def absent(self, asked: AskedAt, now: int) -> None:
         """Nothing is there, and nobody deletes or expires: it was lost. Raises Violation."""
         if asked.newest:
             self._lose(f"is absent, and {asked.newest} was known", now)
 
-    def refused(self, asked: Asked, condition: str, there: str, number: int, now: int) -> None:
+    def refused(self, asked: AskedAt, condition: str, there: str, number: int, now: int) -> None:
         """An update was refused the first time it was tried, because this is there. Raises
         Violation.
         """
@@ -117,7 +117,7 @@ class DocumentHistory:
             raise self._wrong(f"{there or 'nothing'} is there, as it was wanted, and is refused")
 
     def written(
-        self, asked: Asked, condition: str | None, number: int, version: str, now: int
+        self, asked: AskedAt, condition: str | None, number: int, version: str, now: int
     ) -> None:
         """An update was made that depended on a version, on absence, or on nothing (None). Raises
         Violation.
@@ -134,7 +134,7 @@ class DocumentHistory:
 
     # --- the order of versions ---
 
-    def _see(self, asked: Asked, version: str) -> None:
+    def _see(self, asked: AskedAt, version: str) -> None:
         """Whoever asked then sees this version now."""
         if asked.newest and self._is_later(asked.newest, version):
             raise self._wrong(f"{version} is seen by who asked when {asked.newest} was known")

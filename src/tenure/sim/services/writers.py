@@ -7,7 +7,7 @@ import msgspec
 
 from tenure.errors import ServiceRefusal, TenureError, ValueTypeError
 from tenure.services.documents.document import ANY, Condition
-from tenure.sim.services.document_history import ABSENT, SECTIONS, Asked, Change
+from tenure.sim.services.document_history import ABSENT, SECTIONS, AskedAt, DocumentChange
 
 TTL = 1e6
 ATTEMPTS = 3
@@ -19,11 +19,11 @@ class Update(NamedTuple):
     """One that is tried."""
 
     key: str
-    change: Change
+    change: DocumentChange
     number: int
     condition: str | None
     """The version that has to be there; `ABSENT` for none, `ANY` for any, None for whatever is."""
-    asked: Asked
+    asked: AskedAt
     id: str
 
     @property
@@ -83,10 +83,12 @@ class DocumentUsers:
         elif draw < 0.4:
             condition = None
         self._former[key] = there
-        change = Change(dict.fromkeys(SECTIONS, name), is_whole=True)
+        change = DocumentChange(dict.fromkeys(SECTIONS, name), is_whole=True)
         if there and condition is not None and self._random.random() < 0.6:
             gone = self._random.random() < 0.2
-            change = Change({self._random.choice(SECTIONS): None if gone else name}, is_whole=False)
+            change = DocumentChange(
+                {self._random.choice(SECTIONS): None if gone else name}, is_whole=False
+            )
         history = self._site.histories[key]
         asked = history.ask(self._site.now)
         return Update(key, change, history.begin(change), condition, asked, name)
