@@ -64,8 +64,8 @@ format: $(READY)  ## format the code, and mend what can be mended
 canaries: $(READY)  ## hunt every broken machine, from three first seeds (minutes)
 	@$(BIN)/python -m tests.simulation.hunt
 
-fuzz: $(READY)  ## fuzz every decoder, guided by what is reached (SECONDS=60)
-	@$(BIN)/python -m tests.hostile.fuzz $(SECONDS)
+fuzz: $(READY)  ## fuzz every decoder, guided by what is reached (SECONDS=60, SEED=1 to repeat)
+	@$(BIN)/python -m tests.hostile.fuzz $(SECONDS) $(SEED)
 
 hunt: $(READY)  ## hunt every broken machine once, from one first seed (as CI does)
 	@$(BIN)/python -m tests.simulation.hunt --short

@@ -1,4 +1,4 @@
-"""`python -m tests.hostile.fuzz SECONDS`: every decoder, with bytes chosen by what they reach.
+"""`python -m tests.hostile.fuzz SECONDS [SEED]`: decoders, with bytes chosen by what they reach.
 
 atheris changes what reached new lines of a decoder, and looks whether the next bytes reach more.
 One process does it for all decoders: the first byte of what is tried says for which. What earlier
@@ -41,7 +41,8 @@ def main() -> int:
             sys.argv[0],
             f"-max_total_time={int(sys.argv[1])}",
             f"-max_len={MOST_BYTES}",
-            "-timeout=20",
+            f"-seed={sys.argv[2] if len(sys.argv) > 2 else 0}",  # 0: another one each time
+            "-timeout=120",  # of one input, on a machine that others use as well
             "-rss_limit_mb=4096",
             "-print_final_stats=1",
             "-verbosity=0",
