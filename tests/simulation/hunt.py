@@ -41,7 +41,7 @@ from tests.simulation import (
 
 FIRST_SEEDS = (0, 1000, 5000)
 HOURS = 300
-SHORT_FIRST, SHORT_HOURS = 7000, 60
+SHORT_FIRST, SHORT_HOURS = 7000, 120
 SHOWN = 58
 TWIN = "none"
 BY_DEFAULT = "lease", "cache"
