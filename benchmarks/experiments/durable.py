@@ -147,7 +147,7 @@ def embedded(place: Path) -> Iterator[Database]:
 
 @contextmanager
 def three_nodes(place: Path) -> Iterator[Database]:
-    said = ("--nodes", "3", "--data", str(place), "--port", str(free_ports(1)[0]), "--json")
+    said = ("--nodes", "3", "--data", str(place), "--port", str(free_ports(4)[0]), "--json")
     command = [sys.executable, "-m", "tenure", "columns", "up", *said]
     quiet = subprocess.DEVNULL
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=quiet, text=True) as up:

@@ -36,7 +36,7 @@ def home_cluster(data: Path, port: int) -> Iterator[dict[str, Any]]:
 
 
 async def test_a_node_is_killed_under_load_and_comes_back(tmp_path: Path) -> None:
-    port = free_ports(1)[0]
+    port, *_ = free_ports(4)
     with home_cluster(tmp_path / "home", port) as home:
         async with open_store(home["url"], MAIL) as store:
             done = 0

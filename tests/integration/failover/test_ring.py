@@ -121,7 +121,7 @@ def is_half_copied(ring: dict[str, Any]) -> bool:
 
 
 async def test_a_ring_changes_under_load(tmp_path: Path) -> None:
-    home, [port, four, five] = tmp_path / "home", free_ports(3)
+    home, [port, _, _, _, four, five] = tmp_path / "home", free_ports(6)
     with home_cluster(home, port) as told:
         async with open_store(told["url"], MAIL) as store:
             rows = [f"row-{number}" for number in range(ROWS)]

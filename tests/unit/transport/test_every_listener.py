@@ -119,7 +119,6 @@ LISTENERS: dict[str, Opened] = {
 }
 WITHOUT_TLS = {"gossip of a store node"}
 LISTENING = {
-    "cli/demo/ring/home_ring.py": "chooses free ports on loopback",
     "cli/demo/owner.py": "the demo's service, on loopback",
     "manager/listening.py": "the manager",
     "member/aiohttp_listener.py": "the member of aiohttp",

@@ -1,15 +1,14 @@
 """The cluster of the demo: that of `tenure columns up`, and what is done to it."""
 
 import asyncio
-import os
-import socket
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 from typing import TypeVar
 
 from tenure.cli.asking import HttpReply, ask
+from tenure.cli.demo.ports import free_ports
 from tenure.cli.up import HomeCluster
 from tenure.errors import TenureError
 from tenure.protocol.topology.answers import MovesRead, NodeSummary, RingRead, UpkeepRead
@@ -20,8 +19,6 @@ PATIENCE_SECONDS = 120.0
 REPAIR_SECONDS = 2.0
 """Between two weighings, so that the demo need not wait a minute for each."""
 QUICK_REPAIR = ("--repair-every", f"{REPAIR_SECONDS:g}")
-FIRST_PORT, LAST_PORT = 20_000, 32_000
-PORTS_APART = 20
 
 
 class HomeRing(HomeCluster):
@@ -30,7 +27,7 @@ class HomeRing(HomeCluster):
     def __init__(
         self, data: Path, nodes: int, spares: int, options: Sequence[str] = QUICK_REPAIR
     ) -> None:
-        super().__init__(data, "demo", nodes, free_ports(1 + nodes + spares), options)
+        super().__init__(data, "demo", nodes, free_ports(1 + nodes + spares)[0], options)
 
     async def said(self, what: str, body: object = None) -> HttpReply:
         """What the manager says."""
@@ -74,18 +71,3 @@ async def until(look: Callable[[], Awaitable[T]], holds: Callable[[T], bool], wh
         if monotonic() > deadline:
             raise TenureError(f"{what} after {PATIENCE_SECONDS:g} s")
         await asyncio.sleep(0.2)
-
-
-def free_ports(count: int) -> int:
-    """The first of so many ports, one behind the other, that nobody has now.
-
-    They lie below those that connections are given: a node that comes later needs its port, too.
-    """
-    port: int
-    first = FIRST_PORT + os.getpid() * PORTS_APART % (LAST_PORT - FIRST_PORT)
-    for port in (*range(first, LAST_PORT, PORTS_APART), *range(FIRST_PORT, first, PORTS_APART)):
-        with ExitStack() as stack, suppress(OSError):
-            for each in range(port, port + count):
-                stack.enter_context(socket.create_server(("127.0.0.1", each)))
-            return port
-    raise TenureError(f"there are no {count} free ports one behind the other")
