@@ -34,7 +34,15 @@ from tenure.entities.socket_calls import (
     perform_any,
 )
 from tenure.entities.stores import EntityStore
-from tenure.errors import Busy, ConfigurationError, LeaseLost, NotOwner, StoreFailed, TenureError
+from tenure.errors import (
+    Busy,
+    ClosedError,
+    ConfigurationError,
+    LeaseLost,
+    NotOwner,
+    StoreFailed,
+    TenureError,
+)
 from tenure.protocol.entity.envelope import Push
 from tenure.protocol.entity.key_line import EntityCall
 from tenure.protocol.lease.reports import EntityReport
@@ -178,7 +186,10 @@ class Station:
         return data, lambda: self.owner.holds(held)
 
     def _elsewhere(self, key: UserKey) -> str | None:
-        found = self.lookup.find(key)
+        try:
+            found = self.lookup.find(key)
+        except ClosedError:  # it ends before the links do, and others ask until they hear of it
+            return None
         return None if found == self.owner.address else found
 
     async def _perform(self, call: EntityCall) -> bytes:

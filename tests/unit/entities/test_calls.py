@@ -4,6 +4,8 @@ import asyncio
 
 import pytest
 
+from tenure.errors import NotOwner
+from tenure.protocol.entity.key_line import EntityCall
 from tenure.testing.clock import come_to_rest
 from tests.unit.entities.stage import on_stage
 
@@ -61,3 +63,14 @@ async def test_state_moves_with_its_key_when_a_member_leaves_or_joins() -> None:
         await stage.spread()
         assert [await stage.done(three[key].add()) for key in keys] == [9] * 40
         assert stage.key_of(three)
+
+
+async def test_who_has_left_and_is_asked_still_says_that_the_key_is_not_held() -> None:
+    """Its lookup ends before its links: what comes is for the next owner."""
+    async with on_stage(2) as stage:
+        one = stage.members[0]
+        key, station = stage.key_of(one), one.station
+        await stage.leave(one)
+        with pytest.raises(NotOwner) as refused:
+            await station._serve(EntityCall(key, b"", "value", b""))
+        assert refused.value.address is None
