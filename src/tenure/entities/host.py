@@ -229,7 +229,9 @@ class EntityHost:
             turns=len(self._turns),
             waiting=self._calls - len(self._turns),
             alarms=alarms,
-            longest=f"{longest.method} of {longest.key!r:.100}" if longest else "",
+            longest=f"{longest.method} of {longest.key!r:.100}"[:SHOWN_CHARACTERS]
+            if longest
+            else "",
             longest_seconds=round(self._loop.time() - began_at, 1) if longest else 0.0,
         )
 

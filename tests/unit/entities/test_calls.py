@@ -2,12 +2,14 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
 from tenure.errors import NotOwner
 from tenure.protocol.entity.key_line import EntityCall
+from tenure.protocol.lease.reports import EntityReport
 from tenure.testing.clock import come_to_rest
-from tests.unit.entities.stage import on_stage
+from tests.unit.entities.stage import Counter, on_stage
 
 pytestmark = pytest.mark.asyncio
 
@@ -74,3 +76,27 @@ async def test_who_has_left_and_is_asked_still_says_that_the_key_is_not_held() -
         with pytest.raises(NotOwner) as refused:
             await station._serve(EntityCall(key, b"", "value", b""))
         assert refused.value.address is None
+
+
+LONG = "a_name_that_is_longer_than_managers_read" * 6
+
+
+class LongNames(Counter):
+    pass
+
+
+setattr(LongNames, LONG, Counter.add)
+
+
+async def test_a_method_of_any_name_is_told_to_managers_within_what_they_read() -> None:
+    """A renewal that they refused would cost the lease."""
+    async with on_stage(kind=LongNames) as stage:
+        (counters,) = stage.members
+        await counters["a"].hold()
+        adding = asyncio.create_task(getattr(counters["a"], LONG)())
+        await come_to_rest()
+        report = counters.station.report()
+        assert report.turns == 1
+        assert msgspec.convert(msgspec.to_builtins(report), EntityReport) == report
+        await counters["a"].release()
+        assert await stage.done(adding) == 1
