@@ -37,6 +37,15 @@ WAITING_MESSAGES = 64
 """What may wait for one connection to a manager. A client has one request unanswered and repeats it
 every second or so: when so many wait, the manager has not read for a minute, and they are of no use
 to it."""
+PING_SECONDS = 4.0
+"""Quiet for so long, and a server is pinged; half of it later the connection is given up."""
+UNHEARD_SECONDS = 6.0
+"""What was sent and has not even reached the server's kernel for so long: the connection is given
+up. Within half a term of the default preset, so that another leader is found in the other half."""
+SELDOM_SECONDS = 45.0
+"""As `PING_SECONDS`, of clients that ask by themselves, every 30 s at least, and look for another
+manager where no answer comes. They need no pings: of 1,000 lookups at rest those would be more than
+all that they ask."""
 
 
 class Role(NamedTuple, Generic[M]):
@@ -50,10 +59,11 @@ class Role(NamedTuple, Generic[M]):
     if that does not know such messages, or the message is too large."""
     waiting: int = WAITING_MESSAGES
     """How many messages may wait for one connection."""
+    ping_seconds: float = PING_SECONDS
 
 
-OWNER: Role[ToOwner] = Role("/v1/owner", decode_to_owner, encode)
-LOOKUP: Role[ToLookup] = Role("/v1/lookup", decode_to_lookup, encode)
+OWNER: Role[ToOwner] = Role("/v1/owner", decode_to_owner, encode, ping_seconds=SELDOM_SECONDS)
+LOOKUP: Role[ToLookup] = Role("/v1/lookup", decode_to_lookup, encode, ping_seconds=SELDOM_SECONDS)
 
 
 class Transport(Protocol[M_co]):

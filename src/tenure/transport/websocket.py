@@ -1,12 +1,14 @@
 """Messages over WebSocket: one connection to each manager, one binary frame a message.
 
 A connection whose other end vanished without a word (a host that lost its power) looks alive for as
-long as the kernel repeats its packets, which is minutes. Leases are shorter than that. So a quiet
-connection is pinged, and closed when nothing comes back.
+long as the kernel repeats its packets, which is minutes. Leases are shorter than that. So the
+kernel is told to repeat them for seconds only, and a quiet connection is pinged, and closed when
+nothing comes back.
 """
 
 import asyncio
 import logging
+import socket as sockets
 from collections.abc import Callable
 from typing import Generic, NoReturn
 
@@ -14,7 +16,7 @@ import aiohttp
 import msgspec
 
 from tenure.errors import ConfigurationError, RemoteProtocolError
-from tenure.transport.contract import Lost, M, Role
+from tenure.transport.contract import UNHEARD_SECONDS, Lost, M, Role
 from tenure.transport.credentials import NOTHING, TOKEN, TOKEN_FILE, Credentials
 from tenure.transport.outgoing import Outgoing
 from tenure.wire.limits import MESSAGE_BYTES
@@ -23,9 +25,6 @@ from tenure.wire.versions import SUBPROTOCOLS, agreed
 CONNECT_SECONDS = 5.0
 """How long connecting and being answered may take. After longer, another manager is asked
 anyway."""
-PING_SECONDS = 4.0
-"""Quiet for so long, and the manager is pinged; half of it later the connection is given up. Within
-half a term of the default preset, so that another leader is found in the other half."""
 CLOSE_SECONDS = 1.0
 """How long a closing connection waits for the other end to say the same."""
 TLS_ENDS_SECONDS = 0.25
@@ -126,12 +125,13 @@ class _Link(Generic[M]):
                     headers=credentials.headers(self.manager),
                     ssl=credentials.to(self.manager) or True,
                     max_msg_size=MESSAGE_BYTES,
-                    heartbeat=PING_SECONDS,
+                    heartbeat=self.transport.role.ping_seconds,
                     timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_SECONDS),
                 )
         except (aiohttp.ClientError, OSError, ConfigurationError) as error:
             return reason(error)
         async with socket:
+            _give_up_unheard(socket)
             try:
                 version = agreed([socket.protocol] if socket.protocol else [])
             except RemoteProtocolError as error:
@@ -179,6 +179,13 @@ class _Link(Generic[M]):
                 return f"it sent what cannot be read: {error}"
             if self.transport.has(self):
                 self.transport.deliver(self.manager, message)
+
+
+def _give_up_unheard(socket: aiohttp.ClientWebSocketResponse) -> None:
+    option: int | None = getattr(sockets, "TCP_USER_TIMEOUT", None)
+    raw = socket.get_extra_info("socket")
+    if option is not None and raw is not None:  # otherwise there are the pings
+        raw.setsockopt(sockets.IPPROTO_TCP, option, round(UNHEARD_SECONDS * 1000))
 
 
 def _binary_only() -> NoReturn:

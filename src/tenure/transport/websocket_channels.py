@@ -15,9 +15,10 @@ from aiohttp import web
 
 from tenure.transport.channels import Channel, ChannelLost, Serve
 from tenure.transport.connection_limits import ConnectionLimits
+from tenure.transport.contract import PING_SECONDS
 from tenure.transport.credentials import NOTHING, Credentials
 from tenure.transport.http_listener import HttpListener, log_refused
-from tenure.transport.websocket import CLOSE_SECONDS, CONNECT_SECONDS, PING_SECONDS, reason
+from tenure.transport.websocket import CLOSE_SECONDS, CONNECT_SECONDS, reason
 from tenure.wire.limits import HAND_OFF_BYTES
 
 PATH = "/v1/hand-off"

@@ -1,9 +1,11 @@
 """WebSocket's own: why a connection fails, in words, and what is closed with what reason."""
 
 import asyncio
+import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import TypeAlias
 
 import pytest
@@ -11,7 +13,7 @@ from aiohttp import WSCloseCode, web
 
 from tenure.protocol.lease.messages import Hello, Poke, ToOwner
 from tenure.transport import websocket
-from tenure.transport.contract import OWNER, WAITING_MESSAGES
+from tenure.transport.contract import OWNER, WAITING_MESSAGES, Role
 from tenure.transport.websocket import WebSocketTransport
 from tenure.wire import versions
 from tenure.wire.lease import encode
@@ -37,8 +39,10 @@ async def server(handler: Handler, path: str = OWNER.path) -> AsyncIterator[str]
 
 
 @asynccontextmanager
-async def client() -> AsyncIterator[tuple[WebSocketTransport[ToOwner], asyncio.Queue[str]]]:
-    transport = WebSocketTransport(OWNER)
+async def client(
+    role: Role[ToOwner] = OWNER,
+) -> AsyncIterator[tuple[WebSocketTransport[ToOwner], asyncio.Queue[str]]]:
+    transport = WebSocketTransport(role)
     losses: asyncio.Queue[str] = asyncio.Queue()
     transport.start(lambda *_: None, lambda _, why: losses.put_nowait(why))
     try:
@@ -47,8 +51,8 @@ async def client() -> AsyncIterator[tuple[WebSocketTransport[ToOwner], asyncio.Q
         await transport.close()
 
 
-async def why_lost(url: str, times: int = 1) -> str:
-    async with client() as (transport, losses):
+async def why_lost(url: str, times: int = 1, role: Role[ToOwner] = OWNER) -> str:
+    async with client(role) as (transport, losses):
         for _ in range(times):
             transport.send(url, HELLO)
         return await losses.get()
@@ -186,10 +190,7 @@ async def test_a_reason_is_cut_to_what_a_close_frame_has_room_for() -> None:
     assert len(closed.encode()) <= len("1002 ") + websocket.REASON_BYTES
 
 
-async def test_a_connection_that_is_silent_to_pings_is_given_up(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(websocket, "PING_SECONDS", 0.02)
+async def test_a_connection_that_is_silent_to_pings_is_given_up() -> None:
 
     async def frozen(request: web.Request) -> web.StreamResponse:
         answer = web.WebSocketResponse(autoping=False)
@@ -202,5 +203,31 @@ async def test_a_connection_that_is_silent_to_pings_is_given_up(
         return answer
 
     async with server(frozen) as url:
-        why = await why_lost(url)
+        why = await why_lost(url, role=OWNER._replace(ping_seconds=0.02))
     assert why
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="of Linux")
+async def test_the_kernel_gives_up_what_does_not_reach_a_manager() -> None:
+    found: list[int] = []
+
+    async def looking(request: web.Request) -> web.StreamResponse:
+        answer = web.WebSocketResponse()
+        await answer.prepare(request)
+        await answer.receive()  # what is sent comes after the option
+        found.append(user_timeout(answer.get_extra_info("peername")))
+        await answer.close()
+        return answer
+
+    async with server(looking) as url:
+        await why_lost(url)
+    assert found == [6000]
+
+
+def user_timeout(address: tuple[str, int]) -> int:
+    """Of this process's socket that is bound to the address, in milliseconds."""
+    for path in Path("/proc/self/fd").iterdir():
+        with suppress(OSError), socket.socket(fileno=os.dup(int(path.name))) as one:
+            if one.family == socket.AF_INET and one.getsockname() == address:
+                return one.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
+    raise AssertionError(f"no socket is bound to {address}")
