@@ -16,10 +16,15 @@ MESSAGES_A_SECOND = 500
 in which ranges come free one by one, has a hundred a second."""
 MESSAGES_AT_ONCE = 2_000
 """As many more as an owner sends that has been stopped for a while."""
+SYNCS_AT_ONCE = 200
+"""Of a lookup, which asks every few seconds, and once more for each push that it missed."""
 REQUESTS_A_SECOND = 100
 """Over HTTP on one connection: a page asks five times a second while everything moves, and whoever
 asks for the keys of a pool one by one keeps a manager from its work."""
 REQUESTS_AT_ONCE = 500
+FLOOD_SECONDS = 2.0
+"""Whoever asks too often is not read for so long before it is told and let go. It comes back at
+once, and a connection costs more than a message."""
 
 
 class ManagerLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -37,8 +42,12 @@ class ManagerLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """How long a peer may read nothing of an answer."""
     messages_a_second: int = MESSAGES_A_SECOND
     messages_at_once: int = MESSAGES_AT_ONCE
+    syncs_at_once: int = SYNCS_AT_ONCE
+    """As `messages_at_once`, of a lookup."""
     requests_a_second: int = REQUESTS_A_SECOND
     requests_at_once: int = REQUESTS_AT_ONCE
+    flood_seconds: float = FLOOD_SECONDS
+    """How long whoever asks too often is left waiting before it is let go."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:

@@ -200,7 +200,8 @@ class Server:
         permit: Permit,
     ) -> None:
         post, limits = self.engine.post, self._limits
-        rate = RateBound(limits.messages_a_second, limits.messages_at_once)
+        at_once = limits.syncs_at_once if takes == (Sync,) else limits.messages_at_once
+        rate = self._rate_of(socket, at_once)
         last = boot_clock()
         async for received in socket:
             now = boot_clock()
@@ -209,6 +210,7 @@ class Server:
             last = now
             if not rate.allows(now):
                 why = f"more than {limits.messages_a_second} messages a second"
+                await self._let_wait(_peer_of(socket))
                 await self._hang_up(
                     socket, connection, WSCloseCode.POLICY_VIOLATION, why, ServiceKind.FLOOD
                 )
@@ -232,6 +234,18 @@ class Server:
                 await self._hang_up(socket, connection, WSCloseCode.POLICY_VIOLATION, why)
                 return
 
+    def _rate_of(self, socket: ManagerSocket, at_once: int) -> RateBound:
+        a_second = self._limits.messages_a_second
+        if self.listener is None:
+            return RateBound(a_second, at_once)
+        return self.listener.rate_of(_peer_of(socket), a_second, at_once)
+
+    async def _let_wait(self, peer: str) -> None:
+        """A flood came from `peer`: what is still to come of it is not read."""
+        if self.listener is not None:
+            self.listener.flooded(peer)
+        await asyncio.sleep(self._limits.flood_seconds)
+
     async def _turn_away(
         self, socket: ManagerSocket, connection: Connection, received: WSMessage
     ) -> None:
@@ -244,8 +258,7 @@ class Server:
             self._note(kind, socket, f"from {connection}: {error}")
 
     def _note(self, kind: ServiceKind, socket: ManagerSocket, what: str) -> None:
-        peer = socket.get_extra_info("peername") or ("",)
-        self.gate.notes.note(Noted(kind, detail=what), str(peer[0]))
+        self.gate.notes.note(Noted(kind, detail=what), _peer_of(socket))
 
     async def _hang_up(
         self,
@@ -375,6 +388,7 @@ class Server:
             return await handler(request)
         peer, most = request.remote or "", self._limits.requests_a_second
         self.gate.notes.note(Noted(ServiceKind.FLOOD, detail=f"from {peer}, over HTTP"), peer)
+        await self._let_wait(peer)
         raise HttpRefusal(
             429,
             f"more than {most} requests a second on one connection, or too many at once",
@@ -408,6 +422,10 @@ async def _accepted(request: web.Request, *protocols: str) -> ManagerSocket:
     except ConnectionError as error:  # nobody reads this; but aiohttp logs what it does not expect
         raise HttpRefusal(400, "the client has gone", "connect again") from error
     return socket
+
+
+def _peer_of(socket: ManagerSocket) -> str:
+    return str((socket.get_extra_info("peername") or ("",))[0])
 
 
 def _decode(data: bytes, version: int, takes: tuple[type[ToManager], ...]) -> ToManager:

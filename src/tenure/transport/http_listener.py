@@ -25,7 +25,7 @@ from aiohttp.http import HttpProcessingError
 from tenure.runtime.clock import boot_clock
 from tenure.transport.connection_limits import ConnectionLimits
 from tenure.transport.newcomers import IDLE_SECONDS, Newcomers
-from tenure.transport.rate_bound import RateBound
+from tenure.transport.rate_bound import RateBound, RecentFloods
 
 ACCEPT_AGAIN_SECONDS = 1.0
 """Until a connection is taken again when this process has no file left for one."""
@@ -104,6 +104,7 @@ class HttpListener:
         )
         self._arrivals: dict[web.RequestHandler, TakenConnection] = {}
         self._of_peer: Counter[str] = Counter()
+        self._floods = RecentFloods()
         self._told: set[sockets.socket] = set()
         self._tasks: list[asyncio.Task[None]] = []
         self._tls: ssl.SSLContext | None = None
@@ -208,7 +209,7 @@ class HttpListener:
         limits = self.limits
         rate = None
         if limits.requests_a_second is not None:
-            rate = RateBound(limits.requests_a_second, limits.requests_at_once)
+            rate = self.rate_of(peer, limits.requests_a_second, limits.requests_at_once)
         arrival = TakenConnection(peer, self._server(), rate)
         self._arrivals[arrival.protocol] = arrival
         self._of_peer[peer] += 1
@@ -252,6 +253,14 @@ class HttpListener:
             return False
         arrival = self._arrivals.get(request.protocol)
         return arrival is None or arrival.rate is None or arrival.rate.allows(boot_clock())
+
+    def rate_of(self, peer: str, a_second: float, at_once: int) -> RateBound:
+        """The bound of a new connection: of less at once where a flood came from its address."""
+        return RateBound(a_second, self._floods.at_once(peer, at_once, boot_clock()))
+
+    def flooded(self, peer: str) -> None:
+        """More came from `peer` than is allowed."""
+        self._floods.add(peer, boot_clock())
 
     # --- one too many ---
 

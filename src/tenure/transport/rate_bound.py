@@ -1,6 +1,18 @@
-"""How often something may happen: so many times at once, and so many a second after that."""
+"""How often something may happen: so many times at once, and so many a second after that.
 
-from tenure.base.instants import SECOND_NS, Instant
+Whoever is cut off for asking too often can connect again at once, and would have as much to spend
+as before. So an address from which a flood came is remembered for a while, and whatever connects
+from there has less. It is not refused: honest clients may share the address.
+"""
+
+from tenure.base.instants import SECOND_NS, Instant, seconds
+
+REMEMBERED_NS = seconds(60)
+"""For how long an address from which a flood came is remembered."""
+FLOODED_PART = 20
+"""Of what others may ask at once, connections from there may ask this part."""
+MOST_REMEMBERED = 10_000
+"""Addresses: a megabyte. The one whose last flood is longest ago is forgotten first."""
 
 
 class RateBound:
@@ -24,3 +36,25 @@ class RateBound:
             return False
         self._left_ns -= self._each_ns
         return True
+
+
+class RecentFloods:
+    """The addresses from which more came than is allowed."""
+
+    def __init__(self) -> None:
+        self._at: dict[str, Instant] = {}
+        """When the last flood came, the earliest first."""
+
+    def add(self, peer: str, now: Instant) -> None:
+        """A flood came from `peer`."""
+        self._at.pop(peer, None)
+        self._at[peer] = now
+        if len(self._at) > MOST_REMEMBERED:
+            del self._at[next(iter(self._at))]
+
+    def at_once(self, peer: str, most: int, now: Instant) -> int:
+        """How much a new connection from `peer` may ask at once, where others may ask `most`."""
+        at = self._at.get(peer)
+        if at is None or now - at >= REMEMBERED_NS:
+            return most
+        return max(1, most // FLOODED_PART)

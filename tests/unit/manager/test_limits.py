@@ -19,7 +19,7 @@ from tenure.manager.strangers import MOST_TOLD, MOST_TOLD_OF_A_PEER, WINDOW_NS, 
 from tenure.observe.events import Observer
 from tenure.protocol.lease.leader import leader
 from tenure.protocol.lease.messages import Sync
-from tenure.transport.rate_bound import RateBound
+from tenure.transport.rate_bound import FLOODED_PART, REMEMBERED_NS, RateBound, RecentFloods
 from tenure.wire.lease import encode
 from tenure.wire.versions import NEWEST
 from tests.unit.manager.serving import Events, Serving, serving
@@ -79,7 +79,7 @@ async def test_connections_in_all_are_bounded() -> None:
 
 @pytest.mark.asyncio
 async def test_messages_on_one_connection_are_bounded() -> None:
-    limits = ManagerLimits(messages_a_second=1, messages_at_once=5)
+    limits = ManagerLimits(messages_a_second=1, syncs_at_once=5, flood_seconds=0.01)
     async with serving(limits=limits) as manager:
         await manager.post("/v1/pools", {"name": "rooms", "kind": "hashed"})
         flood, other = await manager.connect("/v1/lookup"), await manager.connect("/v1/lookup")
@@ -118,7 +118,7 @@ async def test_pools_are_bounded_and_those_that_are_there_go_on(
 
 @pytest.mark.asyncio
 async def test_requests_on_one_connection_are_bounded() -> None:
-    limits = ManagerLimits(requests_a_second=1, requests_at_once=5)
+    limits = ManagerLimits(requests_a_second=1, requests_at_once=5, flood_seconds=0.01)
     async with serving(limits=limits) as manager:
         reader, writer = await stream(manager, PEER)
         for _ in range(5):
@@ -131,6 +131,36 @@ async def test_requests_on_one_connection_are_bounded() -> None:
         assert "more than 1 requests a second on one connection" in answers
         assert await is_well(manager)
         writer.close()
+
+
+@pytest.mark.asyncio
+async def test_where_a_flood_came_from_less_is_allowed_at_once_and_elsewhere_as_much() -> None:
+    limits = ManagerLimits(requests_a_second=1, requests_at_once=40, flood_seconds=0.01)
+
+    async def asked(peer: str) -> int:
+        reader, writer = await stream(manager, peer)
+        for answered in range(100):
+            writer.write(GET)
+            if b" 200 " not in await reader.readuntil(b"\r\n\r\n"):
+                writer.close()
+                return answered
+            await reader.readuntil(b"}")
+        return 100
+
+    async with serving(limits=limits) as manager:
+        first, again, other = [await asked(peer) for peer in (PEER, PEER, "127.0.0.8")]
+        assert min(first, other) >= 40
+        assert again < 20, "it may be more than 2: one each second"
+
+
+def test_a_flood_is_remembered_for_a_while() -> None:
+    floods, most = RecentFloods(), 40
+    floods.add("10.0.0.1", Instant(5))
+    last = Instant(5 + REMEMBERED_NS - 1)
+    assert floods.at_once("10.0.0.1", most, last) == most // FLOODED_PART
+    assert floods.at_once("10.0.0.1", 1, last) == 1
+    assert floods.at_once("10.0.0.2", most, last) == most
+    assert floods.at_once("10.0.0.1", most, Instant(5 + REMEMBERED_NS)) == most
 
 
 async def large(request: web.Request) -> web.Response:

@@ -263,7 +263,7 @@ async def test_a_peer_that_does_not_read_is_cut_off_while_others_are_answered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("tenure.transport.peers.LAG_BYTES", 10_000)
-    limits = ManagerLimits(messages_at_once=1 << 30)
+    limits = ManagerLimits(syncs_at_once=1 << 30)
     async with serving(limits=limits) as manager:
         events = Events(manager.service.observer)
         async with RawSocket.connect(manager.service.url, "/v1/lookup") as slow:
