@@ -18,6 +18,7 @@ from tenure.protocol.lease.messages import (
     Poke,
     ToOwner,
 )
+from tenure.protocol.lease.reports import TierReport
 from tenure.wire.lease import decode_to_owner, encode
 from tenure.wire.versions import NEWEST, SUBPROTOCOLS
 
@@ -74,10 +75,10 @@ class WireOwner:
         self.incarnation = response.incarnation
         return response
 
-    async def renew(self) -> LeaseResponse:
-        return await self._asked(self.renewal())
+    async def renew(self, report: TierReport | None = None) -> LeaseResponse:
+        return await self._asked(self.renewal(report))
 
-    def renewal(self) -> bytes:
+    def renewal(self, report: TierReport | None = None) -> bytes:
         """The next request, to be sent."""
         self.sequence += 1
         held = tuple(
@@ -93,6 +94,7 @@ class WireOwner:
             journal=seal.journal,
             leadership=seal.leadership,
             held=held,
+            report=report,
         )
         return encode(request, NEWEST)
 

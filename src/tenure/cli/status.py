@@ -1,4 +1,4 @@
-"""`tenure status`: how all the managers are, and their journal.
+"""`tenure status`: how all the managers are, their journal, and each tier that there is.
 
 Every manager that is known is asked, at once: the one that does not answer is what one wants to
 see. A leader that a standby names is asked too, where it was not in the list.
@@ -9,10 +9,19 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
-from tenure.cli.asking import ASKING, AskingOptions, get, urls
+from tenure.cli.asking import ASKING, AskingOptions, get, path, urls
 from tenure.cli.output import say, show
+from tenure.cli.tiers import (
+    PoolTiers,
+    StoreTier,
+    read_stores,
+    tiers_of,
+    words_of_pool,
+    words_of_store,
+)
 from tenure.errors import NoManager, TenureError
 from tenure.manager.answers import JournalAnswer, StatusAnswer
+from tenure.protocol.lease.answers import Owners, Pools, PoolSummary
 
 NONE = "-"
 TIMEOUT_SECONDS = 3.0
@@ -34,11 +43,18 @@ class Overview(msgspec.Struct, frozen=True):
 
     leader: str | None
     managers: tuple[AskedManager, ...]
+    pools: tuple[PoolSummary, ...] = ()
+    """Those of the leader."""
+    tiers: tuple[PoolTiers, ...] = ()
+    """What the owners of each pool run beside their leases."""
+    stores: tuple[StoreTier, ...] = ()
+    why_no_tiers: str = ""
+    """Why the leader did not tell of pools and clusters, where it did not."""
 
 
 def status(*, how: AskingOptions = ASKING) -> None:
-    """Say how the managers are: who leads, who stands by and how far behind, their journal."""
-    overview = with_lags(ask_all(urls(how.manager)))
+    """Say how the managers are, their journal, the pools, caches, entities and the store."""
+    overview = with_tiers(with_lags(ask_all(urls(how.manager))))
     if how.json:
         print(msgspec.json.encode(overview).decode())
     else:
@@ -82,6 +98,23 @@ def _with_lag(asked: AskedManager, leader: StatusAnswer) -> AskedManager:
     if asked.status is None:
         return asked
     return msgspec.structs.replace(asked, lag=max(leader.lsn - asked.status.lsn, 0))
+
+
+def with_tiers(overview: Overview) -> Overview:
+    """With what the leader says of its pools and clusters."""
+    leader = overview.leader
+    if leader is None:
+        return overview
+    try:
+        pools = get(leader, "/v1/pools", TIMEOUT_SECONDS).read(Pools).pools
+        owners = [
+            get(leader, path(pool.name, "owners"), TIMEOUT_SECONDS).read(Owners) for pool in pools
+        ]
+        stores = read_stores(leader, TIMEOUT_SECONDS)
+    except TenureError as error:  # it leads no more, or its token is not a viewer's
+        return msgspec.structs.replace(overview, why_no_tiers=str(error))
+    tiers = tuple(tiers_of(each.pool, each.owners) for each in owners)
+    return msgspec.structs.replace(overview, pools=pools, tiers=tiers, stores=stores)
 
 
 def _show_managers(managers: Sequence[AskedManager]) -> None:
@@ -133,8 +166,23 @@ def _show_rest(overview: Overview) -> None:
     rows += [(f"pool {pool} is not balanced", why) for pool, why in first.troubles.items()]
     for version, count in first.connections_by_protocol.items():
         rows.append((f"connections of protocol {version}", count))
+    rows += _tier_rows(overview)
     rows += [(f"event: {what}", count) for what, count in first.events.items()]
     show(("what", "value"), rows, empty="")
+
+
+def _tier_rows(overview: Overview) -> Iterator[tuple[str, object]]:
+    if overview.why_no_tiers:
+        yield "pools and store", f"not told: {overview.why_no_tiers}"
+    for pool, tiers in zip(overview.pools, overview.tiers, strict=True):
+        free = f", {pool.free_ranges} without an owner" if pool.free_ranges else ""
+        yield f"pool {pool.name}", f"{pool.owners} owners, {pool.ranges} ranges{free}"
+        for line in words_of_pool(tiers):
+            yield f"pool {pool.name}", line.strip()
+    for store in overview.stores:
+        for line in words_of_store(store):
+            name = f"store {store.ring.cluster}"
+            yield name, line.strip().removeprefix(f"{name}: ")
 
 
 def _journal_rows(health: JournalAnswer) -> Iterator[tuple[str, object]]:

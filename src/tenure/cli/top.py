@@ -1,4 +1,7 @@
-"""`tenure top`: a pool, live in the terminal: who has how much to do, and what just happened."""
+"""`tenure top`, live in the terminal: who has how much to do, and what just happened.
+
+It shows a pool with the caches and entities of its owners, and the clusters of the store.
+"""
 
 import sys
 import time
@@ -13,11 +16,19 @@ from tenure.cli.asking import ASKING, AskingOptions, PoolName, get, path, urls
 from tenure.cli.events import words
 from tenure.cli.following import leader_of, recent
 from tenure.cli.output import say
-from tenure.errors import ConfigurationError, NoManager
+from tenure.cli.tiers import (
+    PoolTiers,
+    StoreTier,
+    read_stores,
+    tiers_of,
+    words_of_pool,
+    words_of_store,
+)
+from tenure.errors import ConfigurationError, NoManager, UsageError
 from tenure.manager.answers import StatusAnswer
 from tenure.manager.live import LiveEvent
 from tenure.observe.events import printable
-from tenure.protocol.lease.answers import Owners, OwnerSummary
+from tenure.protocol.lease.answers import Owners, OwnerSummary, Pools
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -45,17 +56,22 @@ class Top(msgspec.Struct, frozen=True):
     lookup_lag: int
     events: tuple[LiveEvent, ...]
     """The latest last."""
+    tiers: PoolTiers
+    stores: tuple[StoreTier, ...]
+    """All clusters of the store."""
 
 
 def top(
-    pool: PoolName,
+    pool: PoolName | None = None,
     /,
     *,
     every: float = 1.0,
     once: Annotated[bool, Parameter(negative="")] = False,
     how: AskingOptions = ASKING,
 ) -> None:
-    """Watch a pool: its owners by load, and what happens.
+    """Watch a pool: its owners by load, their caches and entities, the store, and what happens.
+
+    Without a name it shows the only pool.
 
     Parameters
     ----------
@@ -67,17 +83,32 @@ def top(
     if not every > 0:
         raise ConfigurationError(f"--every is a number of seconds above 0, not {every:g}")
     managers = urls(how.manager)
+    pool = _only_pool(managers) if pool is None else pool
     if once or how.json or not sys.stdout.isatty():
         _print(managers, pool, every, once=once, as_json=how.json)
     else:
         _draw(managers, pool, every)
 
 
+def _only_pool(managers: Sequence[str]) -> str:
+    """The only pool; empty where there is none. Raises UsageError where there are several."""
+    names = [
+        each.name for each in get(leader_of(managers), "/v1/pools", ASK_SECONDS).read(Pools).pools
+    ]
+    if len(names) > 1:
+        raise UsageError(f"there are {len(names)} pools: name one of {', '.join(names[:10])}")
+    return names[0] if names else ""
+
+
 def look(managers: Sequence[str], pool: str) -> Top:
-    """How a pool is now. Raises NoManager where no manager leads."""
+    """How a pool is now, or without one the store alone. Raises NoManager where nobody leads."""
     leader = leader_of(managers)
     status = get(leader, "/v1/status", ASK_SECONDS).read(StatusAnswer)
-    found = get(leader, path(pool, "owners"), ASK_SECONDS).read(Owners).owners
+    found: tuple[OwnerSummary, ...] = ()
+    if pool:
+        found = get(leader, path(pool, "owners"), ASK_SECONDS).read(Owners).owners
+    stores = read_stores(leader, ASK_SECONDS)
+    shown = {"", pool, *(each.ring.cluster for each in stores)}
     work = [each.load / each.capacity for each in found]
     total = sum(work)
     return Top(
@@ -90,7 +121,9 @@ def look(managers: Sequence[str], pool: str) -> Top:
         imbalance=round(max(work) * len(work) / total, 2) if total else 1.0,
         lookups=status.lookups,
         lookup_lag=status.lookup_lag,
-        events=tuple(event for event in recent(leader) if event.pool in ("", pool))[-EVENTS:],
+        events=tuple(event for event in recent(leader) if event.pool in shown)[-EVENTS:],
+        tiers=tiers_of(pool, found),
+        stores=stores,
     )
 
 
@@ -102,7 +135,8 @@ def _print(managers: Sequence[str], pool: str, every: float, *, once: bool, as_j
                 sys.stdout.write(msgspec.json.encode(seen).decode() + "\n")
                 sys.stdout.flush()
             else:
-                for line in (_title(seen), *map(_line, seen.owners), *map(words, seen.events)):
+                owners, happened = map(_line, seen.owners), map(words, seen.events)
+                for line in (_title(seen), *owners, *_tier_lines(seen), *happened):
                     say(line)
             if once:
                 return
@@ -132,7 +166,8 @@ def picture(seen: Top, trouble: str, height: int) -> "Group":
     from rich.console import Group
     from rich.text import Text
 
-    room = max(1, height - MARGIN - len(seen.events))
+    beside = _tier_lines(seen)[: max(0, (height - MARGIN - len(seen.events)) // 2)]
+    room = max(1, height - MARGIN - len(seen.events) - len(beside) - bool(beside))
     owners = [Text(_line(each, seen), no_wrap=True) for each in seen.owners[:room]]
     if len(seen.owners) > room:
         owners.append(Text(f"and {len(seen.owners) - room} more", "dim"))
@@ -140,13 +175,22 @@ def picture(seen: Top, trouble: str, height: int) -> "Group":
         Text(trouble or _title(seen), "red" if trouble else "bold"),
         Text(""),
         *owners,
+        *([Text("")] if beside else []),
+        *(Text(printable(each), no_wrap=True) for each in beside),
         Text(""),
         *(Text(printable(words(each)), _style(each), no_wrap=True) for each in seen.events),
         Text("Ctrl-C ends", "dim"),
     )
 
 
+def _tier_lines(seen: Top) -> list[str]:
+    of_stores = (line for store in seen.stores for line in words_of_store(store))
+    return [*words_of_pool(seen.tiers), *of_stores]
+
+
 def _title(seen: Top) -> str:
+    if not seen.pool:
+        return f"no pool yet; LSN {seen.lsn} at {seen.leader}"
     return (
         f"{seen.pool}: {len(seen.owners)} owners, {seen.load:,.1f}/s, "
         f"imbalance {seen.imbalance:.2f}, {seen.lookups} lookups, "

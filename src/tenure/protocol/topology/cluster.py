@@ -84,6 +84,8 @@ class LedCluster:
         self.sessions = NodeSessions()
         self._clusters = clusters
         self._weights: Weights | None = None
+        self._down: dict[NodeId, str] = {}
+        """The nodes that others take to be down, and their names: as it was noted."""
         self._compares = 0
         """How often somebody wanted replicas to be compared at once."""
 
@@ -119,6 +121,7 @@ class LedCluster:
         if session is not None and session.is_late(request):
             return  # the answer to what it said since is on its way, or here
         self.sessions.hear(now, connection, request)
+        self._note_down()
         self._weights = None
         if self._state.restored:
             self._read_back()
@@ -128,6 +131,18 @@ class LedCluster:
             self._know(request.node)
             self._go_on()
         self._tell(connection, request)
+
+    def _note_down(self) -> None:
+        """Say which nodes are taken to be down, and which are so no more."""
+        names = {node.id: node.name for node in self.topology.nodes}
+        down = {node: names[node] for node in self.sessions.taken_down() if node in names}
+        for node, name in down.items():
+            if node not in self._down:
+                self.desk.note(TopologyKind.TAKEN_DOWN, self.name, name)
+        for node, name in self._down.items():
+            if node not in down and node in names:
+                self.desk.note(TopologyKind.UP_AGAIN, self.name, name)
+        self._down = down
 
     def _tell(self, connection: Connection, request: NodeRequest) -> None:
         topology, is_restored = self.topology, self._state.restored

@@ -22,4 +22,6 @@ class TopologyKind(NotedKind):
     BALANCE_SET = "balance of the ring set", Level.INFO
     READ_BACK = "topology read back from nodes", Level.WARNING
     AHEAD = "a node has a later topology than the journal", Level.ERROR, True
+    TAKEN_DOWN = "node taken to be down", Level.WARNING
+    UP_AGAIN = "node is up again", Level.INFO
     REFUSED_NODE = "node refused", Level.WARNING, True

@@ -25,6 +25,7 @@ class NodeSession:
         """The highest that it has said."""
         self.weights = request.weights
         """What it said of them last."""
+        self.convicts = _convicted(request)
 
     def is_late(self, request: NodeRequest) -> bool:
         """Whether the node has said more since."""
@@ -40,6 +41,12 @@ class NodeSession:
         self.heard_at, self.connection, self.request = now, connection, request
         self.counter = max(self.counter, request.counter)
         self.weights = request.weights or self.weights
+        self.convicts = _convicted(request)
+
+
+def _convicted(request: NodeRequest) -> tuple[NodeId, ...]:
+    """The nodes that it takes to be down."""
+    return tuple(each.node for each in request.report.seen if each.is_convicted)
 
 
 class NodeSessions:
@@ -73,6 +80,11 @@ class NodeSessions:
     def connections(self) -> tuple[Connection, ...]:
         """On which nodes are."""
         return tuple(each.connection for each in self._of.values() if each.connection is not None)
+
+    def taken_down(self) -> list[NodeId]:
+        """Who is taken to be down by any node that is connected here, in order."""
+        connected = (each for each in self._of.values() if each.connection is not None)
+        return sorted(dict.fromkeys(node for each in connected for node in each.convicts))
 
     def weights(self) -> dict[NodeId, Sequence[RangeWeight]]:
         """What each node says that it has."""

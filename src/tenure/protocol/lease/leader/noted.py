@@ -29,6 +29,9 @@ class LeaderKind(NotedKind):
     ASKED_WITNESS = "asked a witness", Level.DEBUG
     STUCK = "owner stuck: its application does not let go of ranges", Level.WARNING
     SHARED_ADDRESS = "owners share an address", Level.WARNING
+    WRITE_WAITS = "write waits for caches", Level.WARNING
+    WRITE_GOES_ON = "no write waits for caches any more", Level.INFO
+    TURN_TAKES_LONG = "turn of an entity takes long", Level.WARNING
     ACCUSED = "said to be gone, may object", Level.DEBUG
     LATE_REQUEST = "late request", Level.DEBUG
     LATE_ATTESTATION = "late attestation", Level.DEBUG

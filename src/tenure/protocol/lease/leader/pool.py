@@ -32,6 +32,7 @@ from tenure.protocol.lease.leader.renumbering import Renumbering
 from tenure.protocol.lease.leader.responses import Responses
 from tenure.protocol.lease.leader.room import TOO_FINE, cuts_too_much, wrong_with_join
 from tenure.protocol.lease.leader.session import Session
+from tenure.protocol.lease.leader.tier_watch import take_report
 from tenure.protocol.lease.messages import (
     Copy,
     Entry,
@@ -214,7 +215,7 @@ class Pool:
             self._note_letting_go(now, session, ())
         missing = [] if held == given else self.not_listed(session, held)
         if not isinstance(message, Join):
-            session.report = message.report
+            take_report(self.context, self.table.pool, session, message.report)
             if message.load is not None:
                 self.planner.load_watch.take(now, message.load, given)
         if leaving and not held and not copies:
