@@ -1,9 +1,13 @@
-"""What all tests share: how Hypothesis searches."""
+"""What all tests share: how Hypothesis searches, and that no connection stays open."""
 
 import os
 import signal
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import settings
+
+from tests.sessions import OpenConnections
 
 # No deadline: how long an example takes on a busy machine is no claim of ours. In CI the examples
 # are the same each time, so that a change is judged by itself, and a failure prints the blob that
@@ -16,3 +20,15 @@ settings.load_profile("ci" if os.environ.get("CI") else "home")
 # start: Ctrl-C would end nothing.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+connections = OpenConnections()
+connections.watch()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown() -> Iterator[None]:
+    """A test that leaves a connection open fails, instead of the one in which it is collected."""
+    result = yield
+    left = connections.left()
+    assert not left, f"nobody closed {', '.join(left)}"
+    return result

@@ -117,6 +117,45 @@ async def test_where_nobody_listens_there_is_no_channel(make: Callable[[], Chann
     await channels.close()
 
 
+async def test_who_has_closed_connects_no_more(make: Callable[[], Channels]) -> None:
+    """Otherwise nobody would close that connection."""
+
+    async def serve(channel: Channel) -> None:
+        raise AssertionError("somebody has connected")
+
+    here, there = make(), make()
+    url = await there.listen("127.0.0.1:0", serve)
+    await here.close()
+    with pytest.raises(ChannelLost, match="these channels were closed"):
+        await here.connect(url)
+    await there.close()
+
+
+async def test_a_close_that_is_cancelled_closes_all_the_same(make: Callable[[], Channels]) -> None:
+    """Wherever it waits: it ends its connections by itself, before anything collects them."""
+    ended = asyncio.Queue[None]()
+
+    async def serve(channel: Channel) -> None:
+        try:
+            await channel.receive()
+        finally:
+            ended.put_nowait(None)
+
+    there = make()
+    url = await there.listen("127.0.0.1:0", serve)
+    for steps in range(1, 12):
+        here = make()
+        channels = [await here.connect(url) for _ in range(3)]
+        closing = asyncio.ensure_future(here.close())
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        closing.cancel()
+        await asyncio.wait([closing])
+        for _ in channels:
+            await ended.get()
+    await there.close()
+
+
 async def test_a_message_that_is_too_large_ends_the_channel() -> None:
     async def test(channel: Channel) -> None:
         with pytest.raises(ChannelLost):

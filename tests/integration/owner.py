@@ -4,8 +4,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Self
 
-import aiohttp
-
 from tenure.base.keys import PoolKind
 from tenure.protocol.lease.messages import (
     Held,
@@ -21,6 +19,7 @@ from tenure.protocol.lease.messages import (
 from tenure.protocol.lease.reports import TierReport
 from tenure.wire.lease import decode_to_owner, encode
 from tenure.wire.versions import NEWEST, SUBPROTOCOLS
+from tests.sessions import client_session
 
 POOL = "rooms"
 NONCE = 4711
@@ -40,7 +39,7 @@ class WireOwner:
     @asynccontextmanager
     async def connected(self, url: str) -> AsyncIterator[Self]:
         """Connect to a leader, and be introduced."""
-        async with aiohttp.ClientSession() as session:
+        async with client_session() as session:
             self.socket = await session.ws_connect(f"{url}/v1/owner", protocols=SUBPROTOCOLS)
             await self.socket.send_bytes(encode(Hello(pool=self.pool, token=1), NEWEST))
             introduction = await self.hear()

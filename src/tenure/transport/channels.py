@@ -50,9 +50,11 @@ class Channels(Protocol):
         ...
 
     async def connect(self, url: str) -> Channel:
-        """A channel to who listens at `url`."""
+        """A channel to who listens at `url`. Raises ChannelLost where there is none, or these
+        channels were closed.
+        """
         ...
 
     async def close(self) -> None:
-        """Listen no more, and close every channel."""
+        """Listen no more, and close every channel; also where it is cancelled."""
         ...

@@ -146,6 +146,8 @@ class HttpListener:
             loop.create_task(self._take(listening)),
             loop.create_task(self._watch()),
         ]
+        # Not by the task: one that is cancelled before its first step never runs.
+        self._tasks[0].add_done_callback(lambda _: listening.close())
 
     async def listen(self, host: str, port: int, tls: ssl.SSLContext | None) -> int:
         """Prepare, bind an address and open; the port. Raises OSError where it cannot be bound."""
@@ -186,17 +188,16 @@ class HttpListener:
 
     async def _take(self, listening: sockets.socket) -> None:
         loop = asyncio.get_running_loop()
-        with listening:
-            while True:
-                try:
-                    accepted, address = await loop.sock_accept(listening)
-                except OSError as error:
-                    if error.errno in _NO_FILES:
-                        self._refused("", f"no connection can be taken: {error.strerror}")
-                        await asyncio.sleep(ACCEPT_AGAIN_SECONDS)
-                    continue  # otherwise who came has gone already
-                self._arrived(accepted, str(address[0]))
-                await asyncio.sleep(0)  # where many come, it is the others' turn too
+        while True:
+            try:
+                accepted, address = await loop.sock_accept(listening)
+            except OSError as error:
+                if error.errno in _NO_FILES:
+                    self._refused("", f"no connection can be taken: {error.strerror}")
+                    await asyncio.sleep(ACCEPT_AGAIN_SECONDS)
+                continue  # otherwise who came has gone already
+            self._arrived(accepted, str(address[0]))
+            await asyncio.sleep(0)  # where many come, it is the others' turn too
 
     def _arrived(self, accepted: sockets.socket, peer: str) -> None:
         if len(self._arrivals) >= self._most:

@@ -183,6 +183,7 @@ class MemoryChannels:
         self._place = place
         self._url = ""
         self._mine: list[ChannelEnd] = []
+        self._is_closed = False
 
     async def listen(self, where: str, serve: Serve) -> str:
         """See `Channels.listen`."""
@@ -198,12 +199,15 @@ class MemoryChannels:
 
     async def connect(self, url: str) -> Channel:
         """See `Channels.connect`."""
+        if self._is_closed:
+            raise ChannelLost(f"{url}: these channels were closed")
         end = await self._network.connect(url, self._place)
         self._mine.append(end)
         return end
 
     async def close(self) -> None:
         """See `Channels.close`."""
+        self._is_closed = True
         self._network.fall_silent(self._url)
         for end in self._mine:
             await end.close()

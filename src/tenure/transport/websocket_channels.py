@@ -8,7 +8,7 @@ Whoever connects and opens no channel is let go after some seconds.
 import asyncio
 import os
 import socket as sockets
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 
 import aiohttp
 from aiohttp import web
@@ -37,6 +37,7 @@ class WebSocketChannels:
         self._session: aiohttp.ClientSession | None = None
         self._open: set[_WebSocketChannel] = set()
         self._door: HttpListener | None = None
+        self._is_closed = False
 
     async def listen(self, where: str, serve: Serve) -> str:
         """See `Channels.listen`."""
@@ -72,6 +73,8 @@ class WebSocketChannels:
 
     async def connect(self, url: str) -> Channel:
         """See `Channels.connect`."""
+        if self._is_closed:
+            raise ChannelLost(f"{url}: these channels were closed")
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0),
@@ -91,15 +94,16 @@ class WebSocketChannels:
         return _WebSocketChannel(socket, self._open, url)
 
     async def close(self) -> None:
-        """See `Channels.close`."""
-        if self._door is not None:
-            self._door.take_no_more()
-        for channel in list(self._open):
-            await channel.close()
-        if self._door is not None:
-            await self._door.close()
-        if self._session is not None:
-            await self._session.close()
+        """See `Channels.close`. Whoever cancels it cuts short how it waits, not what it closes."""
+        self._is_closed = True
+        async with AsyncExitStack() as stack:
+            if self._session is not None:
+                stack.push_async_callback(self._session.close)
+            if self._door is not None:
+                self._door.take_no_more()
+                stack.push_async_callback(self._door.close)
+            for channel in self._open:
+                stack.push_async_callback(channel.close)
 
 
 class _WebSocketChannel:

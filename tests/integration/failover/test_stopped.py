@@ -15,6 +15,7 @@ from tenure.wire.versions import NEWEST, SUBPROTOCOLS
 from tests.integration.failover.stage import STAGES, Manager
 from tests.integration.owner import WireOwner
 from tests.patience import DEADLINE_SECONDS
+from tests.sessions import client_session
 
 pytestmark = pytest.mark.asyncio
 OTHER_POOL = "heard"
@@ -66,7 +67,7 @@ async def ear_at(manager: Manager) -> AsyncIterator[Ear]:
         owner = WireOwner(pool=OTHER_POOL)
         await stack.enter_async_context(owner.connected(manager.url))
         await owner.own_everything()
-        session = await stack.enter_async_context(aiohttp.ClientSession())
+        session = await stack.enter_async_context(client_session())
         lookup = await session.ws_connect(f"{manager.url}/v1/lookup", protocols=SUBPROTOCOLS)
         await lookup.send_bytes(
             encode(

@@ -11,6 +11,7 @@ import pytest
 from aiohttp import web
 
 from tenure import Entities, Entity, Socket, UsageError
+from tests.sessions import client_session
 from tests.unit.manager.serving import serving
 
 pytestmark = pytest.mark.asyncio
@@ -77,7 +78,7 @@ async def entered(session: aiohttp.ClientSession, name: str) -> WebSocket:
 
 
 async def test_handlers_attach_their_requests() -> None:
-    async with service() as it, aiohttp.ClientSession(it.url) as session:
+    async with service() as it, client_session(it.url) as session:
         ann = await entered(session, "ann")
         bob = await entered(session, "bob")
         await ann.send_str("hello")
@@ -92,7 +93,7 @@ async def test_handlers_attach_their_requests() -> None:
 
 
 async def test_sockets_are_closed_when_the_server_begins_to_shut_down() -> None:
-    async with service() as it, aiohttp.ClientSession(it.url) as session:
+    async with service() as it, client_session(it.url) as session:
         ann = await entered(session, "ann")
         await ann.send_str("hello")
         await ann.receive_str()
@@ -103,7 +104,7 @@ async def test_sockets_are_closed_when_the_server_begins_to_shut_down() -> None:
 
 
 async def test_a_request_that_opens_no_websocket_is_refused() -> None:
-    async with service() as it, aiohttp.ClientSession(it.url) as session:
+    async with service() as it, client_session(it.url) as session:
         async with session.get("/rooms/attic?name=ann") as answer:
             assert answer.status == 400
         with pytest.raises(UsageError, match="a WebSocket of Starlette or FastAPI"):

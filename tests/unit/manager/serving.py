@@ -25,6 +25,7 @@ from tenure.wire.lease import encode
 from tenure.wire.lease_records import LEASE_RECORDS
 from tenure.wire.versions import NEWEST, SUBPROTOCOLS
 from tests.patience import DEADLINE_SECONDS
+from tests.sessions import client_session
 
 
 class Serving(NamedTuple):
@@ -72,7 +73,7 @@ async def serving(
     async with (
         asyncio.timeout(DEADLINE_SECONDS),
         ManagerService(settings, observer, journal, add_pages) as service,
-        aiohttp.ClientSession() as session,
+        client_session() as session,
     ):
         if is_alone:
             await events.wait_for("leading")

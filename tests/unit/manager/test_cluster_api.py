@@ -14,6 +14,7 @@ from tenure.manager.service import ManagerService
 from tenure.protocol.topology.messages import NodeRefused, TopologyTold
 from tenure.protocol.topology.records import Placement
 from tests.patience import DEADLINE_SECONDS
+from tests.sessions import client_session
 from tests.unit.manager.nodes import SocketNode, connected
 
 pytestmark = pytest.mark.asyncio
@@ -55,7 +56,7 @@ class Asker:
 @pytest_asyncio.fixture
 async def asker(tmp_path: Path) -> AsyncIterator[Asker]:
     settings = ManagerSettings(port=0, journal=f"sqlite:{tmp_path}/journal")
-    async with ManagerService(settings) as service, aiohttp.ClientSession() as session:
+    async with ManagerService(settings) as service, client_session() as session:
         asker = Asker(service.url, session)
         await asker.leads()
         yield asker
@@ -126,7 +127,7 @@ async def test_a_stranger_is_told_that_there_is_no_such_cluster(asker: Asker) ->
 
 async def test_a_journal_in_memory_keeps_no_cluster() -> None:
     settings = ManagerSettings(port=0, journal="memory")
-    async with ManagerService(settings) as service, aiohttp.ClientSession() as session:
+    async with ManagerService(settings) as service, client_session() as session:
         asker = Asker(service.url, session)
         await asker.leads()
         status, problem = await asker.post("/v1/clusters", name="chat")
@@ -137,7 +138,7 @@ async def test_a_journal_in_memory_keeps_no_cluster() -> None:
 async def test_a_cluster_outlives_its_manager(tmp_path: Path) -> None:
     settings = ManagerSettings(port=0, journal=f"sqlite:{tmp_path}/journal")
     for round_ in range(2):
-        async with ManagerService(settings) as service, aiohttp.ClientSession() as session:
+        async with ManagerService(settings) as service, client_session() as session:
             asker = Asker(service.url, session)
             await asker.leads()
             if round_ == 0:
@@ -170,7 +171,7 @@ async def test_what_is_no_placement_is_said(written: str) -> None:
 async def test_a_change_goes_on_under_the_manager_that_takes_over(tmp_path: Path) -> None:
     settings = ManagerSettings(port=0, journal=f"sqlite:{tmp_path}/journal")
     async with (
-        aiohttp.ClientSession() as session,
+        client_session() as session,
         ManagerService(settings) as second,
         ManagerService(settings) as first,
     ):

@@ -13,6 +13,7 @@ from tenure import AiohttpRelay, Busy, LeaseLost, Member, NotOwner, UsageError, 
 from tenure.member import relay as relay_module
 from tenure.routing.template import PathKey, Templates
 from tests.patience import DEADLINE_SECONDS
+from tests.sessions import client_session
 from tests.unit.manager.serving import serving
 
 pytestmark = pytest.mark.asyncio
@@ -121,7 +122,7 @@ class Street:
 async def street() -> AsyncIterator[Street]:
     async with (
         serving() as manager,
-        ClientSession() as session,
+        client_session() as session,
         AsyncExitStack() as stack,
     ):
         yield Street(stack, manager.service.url, session)

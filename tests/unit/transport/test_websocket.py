@@ -1,6 +1,7 @@
 """WebSocket's own: why a connection fails, in words, and what is closed with what reason."""
 
 import asyncio
+import gc
 import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -231,3 +232,30 @@ def user_timeout(address: tuple[str, int]) -> int:
             if one.family == socket.AF_INET and one.getsockname() == address:
                 return one.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
     raise AssertionError(f"no socket is bound to {address}")
+
+
+async def test_closing_while_it_connects_leaves_nothing_open() -> None:
+    """At every step of connecting; what stays open would fail the test that collects it."""
+    arrived, ended = 0, 0
+
+    async def handler(request: web.Request) -> web.WebSocketResponse:
+        nonlocal arrived, ended
+        arrived += 1
+        try:
+            socket = web.WebSocketResponse(protocols=versions.SUBPROTOCOLS)
+            await socket.prepare(request)
+            await socket.receive()
+            return socket
+        finally:
+            ended += 1
+
+    async with server(handler) as url:
+        for steps in range(40):
+            async with client() as (transport, _):
+                transport.send(url, HELLO)
+                for _ in range(steps):
+                    await asyncio.sleep(0)
+            gc.collect()
+        while ended < arrived:  # noqa: ASYNC110  # the server's side has nobody to tell
+            await asyncio.sleep(0.01)
+    assert arrived > 10
