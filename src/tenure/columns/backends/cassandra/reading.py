@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from typing import TypeVar
 
 from tenure.columns.backends.cassandra.driver import Answer, CassandraDriver
 from tenure.columns.backends.cassandra.statements import (
@@ -21,6 +22,8 @@ from tenure.protocol.replication.layout import TIME_BYTES, FamilyShape, inverted
 from tenure.protocol.replication.limits import PAGE_BYTES
 from tenure.protocol.replication.pages import CellPage, FoundCell, Slice, SuperPage
 from tenure.protocol.replication.versions import Version
+
+T = TypeVar("T")
 
 MOST_ROWS = 2048
 """Of one answer: the server reads them as a whole, and so does the driver."""
@@ -97,6 +100,8 @@ class RowReading:
             bounds = bounds_of(part, after)
             rows = await self._ask_slice(within, bounds, limit)
             live = [row for row in rows if row[1] is not None]  # of the old, tombstones are listed
+            if self._driver.speaks_in_full:
+                live = await self._confirmed(family, super_column, live)
             self._sizes.see(self._table, family, (value for _, value, _ in live))
             for name, value, time in live:
                 cells.append(FoundCell(name, Version(0, time), value))
@@ -106,6 +111,22 @@ class RowReading:
             if len(rows) < limit:
                 return CellPage(tuple(cells))
             after = rows[-1][0]
+
+    async def _confirmed(
+        self, family: FamilyShape, super_column: bytes | None, listed: Answer
+    ) -> Answer:
+        """Those of the listed columns that are there when they are asked for alone.
+
+        Cassandra 1.2 reads a file from the first name of a slice on, and so overlooks a delete of
+        the family or the super column whose entry is before that name: it lists what was deleted.
+        """
+        kept: Answer = []
+        for few in _in_parts(listed, AT_ONCE):
+            found = await asyncio.gather(
+                *(self.column(family, super_column, name) for name, _, _ in few)
+            )
+            kept += [row for row, cell in zip(few, found, strict=True) if cell is not None]
+        return kept
 
     async def _by_time(
         self, family: FamilyShape, super_column: bytes | None, part: Slice
@@ -183,5 +204,5 @@ class RowReading:
         return await self._driver.execute(slice_of(self._table, within, bounds, limit), self._level)
 
 
-def _in_parts(names: list[bytes], size: int) -> Iterator[list[bytes]]:
-    return (names[at : at + size] for at in range(0, len(names), size))
+def _in_parts(whole: list[T], size: int) -> Iterator[list[T]]:
+    return (whole[at : at + size] for at in range(0, len(whole), size))
