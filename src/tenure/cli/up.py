@@ -35,14 +35,21 @@ class HomeCluster:
     """The processes."""
 
     def __init__(
-        self, data: Path, cluster: str, nodes: int, port: int, options: Sequence[str] = ()
+        self,
+        data: Path,
+        cluster: str,
+        nodes: int,
+        port: int,
+        options: Sequence[str] = (),
+        managing: Sequence[str] = (),
     ) -> None:
-        """`options` are those of each node."""
+        """`options` are those of each node, and `managing` those of the manager."""
         self.data = data
         self.cluster = cluster
         self.nodes = nodes
         self.port = port
         self._options = options
+        self._managing = managing
         self._running: dict[str, asyncio.subprocess.Process] = {}
 
     def command(self, name: str) -> list[str]:
@@ -50,7 +57,9 @@ class HomeCluster:
         tenure = [sys.executable, "-m", "tenure"]
         if name == "manager":
             journal = f"sqlite:{self.data / 'journal.sqlite'}"
-            return [*tenure, "manager", "--port", str(self.port), "--journal", journal, "--json"]
+            port = str(self.port)
+            command = [*tenure, "manager", "--port", port, "--journal", journal, "--json"]
+            return [*command, *self._managing]
         number = int(name.removeprefix("node-"))
         return [
             *(*tenure, "columns", "node", "--cluster", self.cluster, "--name", name),
@@ -160,6 +169,7 @@ def up(
     data: Path = Path("tenure-columns"),
     cluster: str = "home",
     port: int = 7499,
+    first_start: Flag = False,
     json_: Annotated[Flag, Parameter(name="--json")] = False,
 ) -> None:
     """Run a whole cluster on this host: a manager, and some nodes.
@@ -174,12 +184,17 @@ def up(
         The name of the cluster.
     port
         The manager's port; the nodes have those behind it.
+    first_start
+        There was no earlier manager of the owners that will come: a new cluster grants leases at
+        once, and not after a minute.
     json_
         Say where everything is as JSON, in one line.
     """
     if not 1 <= nodes <= MOST_NODES:
         raise ConfigurationError(f"--nodes {nodes}: one host can have 1 to {MOST_NODES}")
-    asyncio.run(_run(HomeCluster(data.expanduser().resolve(), cluster, nodes, port), as_json=json_))
+    managing = ("--first-start",) if first_start else ()
+    home = HomeCluster(data.expanduser().resolve(), cluster, nodes, port, managing=managing)
+    asyncio.run(_run(home, as_json=json_))
 
 
 async def _run(home: HomeCluster, *, as_json: bool) -> None:

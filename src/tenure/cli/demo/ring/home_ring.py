@@ -25,9 +25,15 @@ class HomeRing(HomeCluster):
     """See above."""
 
     def __init__(
-        self, data: Path, nodes: int, spares: int, options: Sequence[str] = QUICK_REPAIR
+        self,
+        data: Path,
+        nodes: int,
+        spares: int,
+        options: Sequence[str] = QUICK_REPAIR,
+        managing: Sequence[str] = (),
     ) -> None:
-        super().__init__(data, "demo", nodes, free_ports(1 + nodes + spares)[0], options)
+        port = free_ports(1 + nodes + spares)[0]
+        super().__init__(data, "demo", nodes, port, options, managing)
 
     async def said(self, what: str, body: object = None) -> HttpReply:
         """What the manager says."""
