@@ -127,13 +127,21 @@ class Edge:
     def __len__(self) -> int:
         return len(self._sockets)
 
-    async def attach(self, key: str | int, websocket: Any, attachment: object) -> None:  # noqa: ANN401
+    async def attach(
+        self,
+        key: str | int,
+        websocket: Any,  # noqa: ANN401
+        attachment: object,
+        until: asyncio.Future[int] | None = None,
+    ) -> None:
         """See `Entity.attach`."""
         data = _encoded_attachment(attachment)
         drawn = self._random.getrandbits(8 * ID_BYTES).to_bytes(ID_BYTES, "big")
         socket = EdgeSocket(drawn, key, websocket)
         await websocket.accept()
         self._sockets[socket.id] = socket
+        if until is not None:
+            until.add_done_callback(lambda _: until.cancelled() or socket.close(until.result()))
         tasks = [
             asyncio.ensure_future(each)
             for each in (socket.write(), self._read(socket, data), socket.is_closing.wait())

@@ -5,6 +5,7 @@ app = FastAPI(lifespan=rooms.lifespan)
 await rooms["attic"].last()              # here, or at its owner
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from types import TracebackType
@@ -276,11 +277,17 @@ class EntityStub:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         return self._entities.caller(self._key, name, self._id)
 
-    async def attach(self, websocket: Any, attachment: object = None) -> Any:  # noqa: ANN401
+    async def attach(
+        self,
+        websocket: Any,  # noqa: ANN401
+        attachment: object = None,
+        *,
+        until: asyncio.Future[int] | None = None,
+    ) -> Any:  # noqa: ANN401
         """See `Entity.attach`."""
         edge = self._entities.station.edge
         if hasattr(websocket, "accept"):
-            return await edge.attach(self._key, websocket, attachment)
+            return await edge.attach(self._key, websocket, attachment, until)
         if not hasattr(websocket, "rel_url"):
             raise UsageError(
                 "attach takes a WebSocket of Starlette or FastAPI, or the web.Request of aiohttp "
@@ -289,7 +296,7 @@ class EntityStub:
         from tenure.entities.aiohttp_socket import AiohttpSocket  # noqa: PLC0415  # loads a server
 
         socket = AiohttpSocket(websocket)
-        await edge.attach(self._key, socket, attachment)
+        await edge.attach(self._key, socket, attachment, until)
         return socket.response
 
     def __repr__(self) -> str:

@@ -6,6 +6,7 @@ turn is over, so is that `self`: what is kept of it in a task of the background 
 the state.
 """
 
+import asyncio
 from collections.abc import Awaitable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -130,14 +131,21 @@ class Entity(Generic[S]):
 
     # --- on what `Entities` gives ---
 
-    async def attach(self, websocket: Any, attachment: object = None) -> Any:  # noqa: ANN401  # see below
+    async def attach(
+        self,
+        websocket: Any,  # noqa: ANN401  # see below
+        attachment: object = None,
+        *,
+        until: asyncio.Future[int] | None = None,
+    ) -> Any:  # noqa: ANN401  # see below
         """Accept the WebSocket, and be its other end until it closes: `await rooms[key].attach(
-        websocket)`. `attachment` says what it is: anything that msgpack has, of 4 KiB at most.
+        websocket)`. `attachment` says what it is: anything that msgpack has, of 4 KiB at most. When
+        `until` has a result, the socket is closed with that code.
 
         With Starlette and FastAPI, pass the WebSocket. With aiohttp, pass the request, and return
         from the handler what this returns: `return await rooms[key].attach(request)`.
         """
-        del websocket, attachment
+        del websocket, attachment, until
         raise UsageError(
             "attach is called from outside, as in `await rooms[key].attach(websocket)`"
         )

@@ -33,6 +33,13 @@ class ServiceRequest(NamedTuple):
     path: Mapping[str, str]
     headers: Mapping[str, str]
     request: web.Request
+    check: Callable[[web.Request], None] | None = None
+    """Raises ServiceRefusal for a request that may not be made."""
+
+    def check_again(self) -> None:
+        """After a wait: raise ServiceRefusal where its token counts no more."""
+        if self.check is not None:
+            self.check(self.request)
 
 
 class NoQuery(msgspec.Struct, forbid_unknown_fields=True):

@@ -2,6 +2,7 @@
 class, and what it can be asked are methods marked `@operation`.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from math import ceil, inf
@@ -27,7 +28,10 @@ from tenure.services.operations import (
 E = TypeVar("E", bound=Entity[Any])
 DAY = 86_400.0
 DEADLINE_SECONDS = 60.0
-SocketHandler = Callable[[web.Request, str], Coroutine[Any, Any, web.StreamResponse]]
+SocketHandler = Callable[
+    [web.Request, str, asyncio.Future[int]], Coroutine[Any, Any, web.StreamResponse]
+]
+"""Its future has the code with which to close the socket, when that may stay no longer."""
 
 
 class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):

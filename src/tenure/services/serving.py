@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 import msgspec
-from aiohttp import web
+from aiohttp import WSCloseCode, web
 
 from tenure.errors import ConfigurationError, ServiceRefusal
 from tenure.services.limits import BODY_BYTES, KEY_BYTES, REQUESTS
@@ -29,6 +29,8 @@ from tenure.services.operations import (
 from tenure.services.problems import PROBLEM_TYPE, ServiceProblem, problem_of
 from tenure.services.service import Service, SocketHandler
 
+CHECK_SECONDS = 1.0
+"""How often it is looked whether those who have a socket open may still ask."""
 ANSWER_SECONDS = 10.0
 """For requests that are under way when the process is to end."""
 RequestCheck: TypeAlias = Callable[[web.Request], None]
@@ -42,6 +44,8 @@ class ServiceDoor:
     def __init__(self, service: Service[Any], check: RequestCheck | None = None) -> None:
         self._service = service
         self._check = check
+        self._sockets: dict[asyncio.Future[int], web.Request] = {}
+        """Those that are open, by what closes each."""
         self._open = 0
         """Requests that are not answered."""
         self._is_closing = False
@@ -51,6 +55,7 @@ class ServiceDoor:
             self.app.router.add_route(of.method, of.path, self._route(of, handler))
         for path, socket in service.sockets().items():
             self.app.router.add_get(path, self._socket_route(socket))
+        self.app.cleanup_ctx.append(self._watched)
 
     def _route(
         self, of: Operation, handler: Callable[[ServiceRequest], Awaitable[ServiceAnswer]]
@@ -60,9 +65,8 @@ class ServiceDoor:
             query = decoded_query(of, request.query)
             body = decoded_body(of, await read_body(request))
             path, headers = request.match_info, request.headers
-            return response_of(
-                await handler(ServiceRequest(key, body, query, path, headers, request))
-            )
+            asked = ServiceRequest(key, body, query, path, headers, request, self._check)
+            return response_of(await handler(asked))
 
         return handle
 
@@ -70,9 +74,32 @@ class ServiceDoor:
         self, handler: SocketHandler
     ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         async def handle(request: web.Request) -> web.StreamResponse:
-            return await handler(request, checked_key(request))
+            key = checked_key(request)
+            until: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+            self._sockets[until] = request
+            try:
+                return await handler(request, key, until)
+            finally:
+                del self._sockets[until]
 
         return handle
+
+    async def _watched(self, _: web.Application) -> AsyncIterator[None]:
+        watching = asyncio.create_task(self._watch_tokens())
+        yield
+        watching.cancel()
+        await asyncio.wait({watching})
+
+    async def _watch_tokens(self) -> None:
+        """Whoever came with a token that was taken away is to go, not only to stay out."""
+        while self._check is not None:
+            await asyncio.sleep(CHECK_SECONDS)
+            for until, request in self._sockets.items():
+                try:
+                    self._check(request)
+                except ServiceRefusal:
+                    if not until.done():
+                        until.set_result(WSCloseCode.POLICY_VIOLATION)
 
     @web.middleware
     async def _guarded(

@@ -1,9 +1,11 @@
 """`tenure serve`: who is let in at its port, and mistakes that are named before it listens."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import WSCloseCode, WSMsgType
 
 from tenure.cli.serve import ServeOptions, serve
 from tenure.cli.service_gate import ServiceGate
@@ -37,6 +39,9 @@ class Tokens:
             "stranger": "tenure_00000000_x",
         }
 
+    def take_away(self, who: str) -> None:
+        self.file.remove(self.text[who].split("_")[1])
+
     def _new(self, role: AccessRole, pool: str = "") -> str:
         made = new_token(role, pool)
         self.file.add(made.entry)
@@ -65,9 +70,49 @@ async def test_each_role_may_ask_what_it_is_for_and_strangers_nothing(tmp_path: 
             refused = await stage.ask("GET", "/documents/a", **headers)
             assert (refused.status, refused.body["error"]) == (401, "token")
             assert refused.headers["WWW-Authenticate"] == "Bearer"
-        (ours, *_) = tokens.file.entries
-        tokens.file.remove(ours.id)
+        tokens.take_away("ours")
         assert (await stage.ask("GET", "/limits", Authorization=shown["ours"])).status == 401
+
+
+@pytest.mark.asyncio
+async def test_a_token_that_is_taken_away_ends_its_sockets_and_no_others(tmp_path: Path) -> None:
+    tokens = Tokens(tmp_path / "tokens")
+    gate = ServiceGate("documents", LOOPBACK, tokens.file)
+    async with on_service_stage("queues", pool="documents", check=gate) as stage:
+        connected = {}
+        for who in ("ours", "owner"):
+            shown = {"Authorization": f"Bearer {tokens.text[who]}"}
+            socket = await stage.session.ws_connect(
+                f"{stage.url}/queues/{who}/socket", headers=shown
+            )
+            assert (await socket.receive_json())["loss"] == {"began": True}
+            connected[who] = socket
+        tokens.take_away("ours")
+        assert (await connected["ours"].receive(timeout=60)).type is WSMsgType.CLOSE
+        assert connected["ours"].close_code == WSCloseCode.POLICY_VIOLATION
+        await connected["owner"].send_json({"acknowledge": 1})
+        shown = {"Authorization": f"Bearer {tokens.text['admin']}"}
+        await stage.ask("POST", "/queues/owner/entries", {"message": "hello"}, **shown)
+        assert (await connected["owner"].receive_json(timeout=60))["message"] == "hello"
+
+
+@pytest.mark.asyncio
+async def test_a_poll_whose_token_is_taken_away_brings_nothing(tmp_path: Path) -> None:
+    tokens = Tokens(tmp_path / "tokens")
+    gate = ServiceGate("documents", LOOPBACK, tokens.file)
+    async with on_service_stage("queues", pool="documents", check=gate) as stage:
+        ours = {"Authorization": f"Bearer {tokens.text['ours']}"}
+        begun = await stage.ask("POST", "/queues/a/drain", {}, **ours)
+        polling = {"reader": begun.body["reader"], "acknowledge": 1, "wait": 20}
+        poll = asyncio.create_task(stage.ask("POST", "/queues/a/drain", polling, **ours))
+        admin = {"Authorization": f"Bearer {tokens.text['admin']}"}
+        async with asyncio.timeout(60):
+            while (await stage.ask("GET", "/queues/a", **admin)).body["entries"]:  # noqa: ASYNC110  # at a port
+                await asyncio.sleep(0.01)  # until the poll is there, and waits
+        tokens.take_away("ours")
+        await stage.ask("POST", "/queues/a/entries", {"message": "secret"}, **admin)
+        refused = await poll
+        assert (refused.status, refused.body["error"]) == (401, "token")
 
 
 @pytest.mark.asyncio

@@ -107,8 +107,10 @@ class Queues(Service[Queue]):
         """See `Service`."""
         return {QUEUE + "/socket": self._attach}
 
-    async def _attach(self, request: web.Request, key: str) -> web.StreamResponse:
-        found: web.StreamResponse = await self.entities[key].attach(request)
+    async def _attach(
+        self, request: web.Request, key: str, until: asyncio.Future[int]
+    ) -> web.StreamResponse:
+        found: web.StreamResponse = await self.entities[key].attach(request, until=until)
         return found
 
     @operation(
@@ -191,6 +193,7 @@ class Queues(Service[Queue]):
         signed = await queue.sign_on(body.reader, body.acknowledge, most)
         if not signed.upto and body.wait > 0:
             await self._until_some(queue, signed.reader, body.wait)
+            asked.check_again()
             signed = await queue.sign_on(signed.reader, 0, most)
         try:
             entries = await queue.entries_to(signed.reader, signed.upto) if signed.upto else []

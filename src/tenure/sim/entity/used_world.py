@@ -139,13 +139,17 @@ class UsedWorld(AppWorld):
 
 
 def run_used(make: Callable[[], UsedWorld], tell: Progress) -> Outcome:
-    """Run such a world, without the logs of what fails in it on purpose."""
-    logger = logging.getLogger("tenure")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
+    """Run such a world, without the logs of what fails in it on purpose. Coroutines that are ended
+    with it end outside of their contexts, of which OpenTelemetry would tell.
+    """
+    loggers = [logging.getLogger(name) for name in ("tenure", "opentelemetry.context")]
+    levels = [each.level for each in loggers]
+    for each in loggers:
+        each.setLevel(logging.CRITICAL)
     world = make()
     try:
         return outcome_of(world.trial.seed, world, tell)
     finally:
         world.abandon()
-        logger.setLevel(level)
+        for each, level in zip(loggers, levels, strict=True):
+            each.setLevel(level)
