@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from tenure.errors import ServiceRefusal
 
+NONE_REFUSED = 0
+"""The status of limits beyond which the oldest goes."""
 TOO_LARGE = 413
 TOO_MANY = 429
 OVERLOADED = 503
@@ -19,7 +21,7 @@ class ServiceLimit(NamedTuple):
     name: str
     most: int
     status: int
-    """What a request is answered that goes beyond it."""
+    """What a request is answered that goes beyond it; 0 where none is refused: the oldest goes."""
     why: str
 
     def check(self, value: int) -> None:
@@ -54,5 +56,7 @@ TTL_SECONDS = ServiceLimit(
 ID_BYTES = ServiceLimit(
     "id_bytes", 200, TOO_LARGE, "ids of requests are kept, so that a repeat is known"
 )
-OF_ALL = (KEY_BYTES, BODY_BYTES, REQUESTS, TTL_SECONDS, ID_BYTES)
+OF_ALL = (KEY_BYTES, BODY_BYTES, REQUESTS)
 """The limits that every service has."""
+OF_ENTITIES = (TTL_SECONDS, ID_BYTES)
+"""Those of services whose keys are entities."""

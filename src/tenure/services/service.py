@@ -5,7 +5,7 @@ class, and what it can be asked are methods marked `@operation`.
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from math import ceil, inf
+from math import ceil
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
@@ -13,7 +13,7 @@ import msgspec
 from aiohttp import web
 
 from tenure import Entities, Entity, __version__
-from tenure.errors import ConfigurationError, ServiceRefusal
+from tenure.errors import ConfigurationError
 from tenure.services.client import ID_HEADER
 from tenure.services.limits import ID_BYTES, OF_ALL, TTL_SECONDS, ServiceLimit
 from tenure.services.openapi import document
@@ -73,7 +73,7 @@ class LimitShown(msgspec.Struct):
     why: str
 
 
-Ttl = Annotated[float, msgspec.Meta(ge=0, le=TTL_SECONDS.most)]
+Ttl = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class TimeToLive(msgspec.Struct, forbid_unknown_fields=True):
@@ -145,8 +145,6 @@ class Service(Generic[E]):
         """Seconds to keep something; the usual ones where it says 0. Raises ServiceRefusal."""
         if not given:
             return self.settings.ttl if usual is None else usual
-        if not 0 < given < inf:
-            raise ServiceRefusal(422, "ttl", f"a time to live is some seconds, not {given}")
         TTL_SECONDS.check(ceil(given))
         return given
 

@@ -160,7 +160,7 @@ BAD: list[tuple[str, object, int, str]] = [
     ("subscriptions", b"{", 400, "json"),
     ("subscriptions", {}, 422, "shape"),
     ("subscriptions", {"target": "queue:x", "more": 1}, 422, "shape"),
-    ("subscriptions", {"target": "http://8.8.8.8/", "ttl": -1}, 422, "ttl"),
+    ("subscriptions", {"target": "http://8.8.8.8/", "ttl": -1}, 422, "shape"),
     ("subscriptions", {"target": "x" * 501}, 413, "limit"),
     ("subscriptions", {"target": "ftp://8.8.8.8/"}, 422, "url"),
     ("subscriptions", {"target": "http://ann:secret@8.8.8.8/"}, 422, "url"),

@@ -235,7 +235,7 @@ async def test_what_is_gone_or_unknown_is_said() -> None:
         ("/queues/q/entries", {}, 422, "shape"),
         ("/queues/q/entries", {"message": "x" * 65_536}, 413, "limit"),
         ("/queues/q/entries", {"message": 1, "id": "i" * 201}, 413, "limit"),
-        ("/queues/q/drain", {"wait": 26}, 422, "shape"),
+        ("/queues/q/drain", {"wait": 26}, 413, "limit"),
         ("/queues/q/drain", {"most": 1001}, 422, "shape"),
         ("/queues/q/drain", {"wait": "x"}, 422, "shape"),
         ("/queues/q/acknowledge", {"reader": "9", "number": 1}, 409, "began_anew"),

@@ -16,7 +16,7 @@ from tenure.services.documents.document import (
     DocumentWritten,
     no_section,
 )
-from tenure.services.limits import ServiceLimit
+from tenure.services.limits import OF_ENTITIES, ServiceLimit
 from tenure.services.operations import Operation, ServiceAnswer, ServiceRequest, operation
 from tenure.services.service import Service, TimeToLive, Ttl
 
@@ -55,7 +55,7 @@ class Documents(Service[Document]):
     name: ClassVar[str] = "documents"
     port: ClassVar[int] = 8101
     entity = Document
-    limits: ClassVar[tuple[ServiceLimit, ...]] = LIMITS
+    limits: ClassVar[tuple[ServiceLimit, ...]] = (*LIMITS, *OF_ENTITIES)
 
     def entity_type(self) -> type[Document]:
         """Which knows how long documents are kept here."""

@@ -9,9 +9,11 @@ import msgspec
 
 from tenure.services.feeds.parsing import FeedItem
 from tenure.services.feeds.rules import Joining
-from tenure.services.limits import TOO_MANY, ServiceLimit
+from tenure.services.limits import NONE_REFUSED, TOO_MANY, ServiceLimit
 
-ITEMS = ServiceLimit("items", 100, TOO_MANY, "a feed shows its last items; older ones are dropped")
+ITEMS = ServiceLimit(
+    "items", 100, NONE_REFUSED, "a feed shows its last items; older ones are dropped"
+)
 SOURCES = ServiceLimit("sources", 20, TOO_MANY, "each is polled for as long as the feed is kept")
 MOST_SEEN = 1000
 """Ids of items that came already."""

@@ -11,7 +11,7 @@ import msgspec
 from tenure import Credentials
 from tenure.errors import ServiceRefusal
 from tenure.services.client import ID_HEADER
-from tenure.services.limits import ServiceLimit
+from tenure.services.limits import OF_ENTITIES, ServiceLimit
 from tenure.services.operations import Operation, ServiceAnswer, ServiceRequest, operation
 from tenure.services.outward import Outward
 from tenure.services.pubsub.queue_writer import HttpQueueWriter
@@ -19,7 +19,7 @@ from tenure.services.pubsub.sender import FanOut
 from tenure.services.pubsub.targets import MessageTargets
 from tenure.services.pubsub.topic import RememberedTopics, Subscribed, Topic, TopicFigures
 from tenure.services.pubsub.topic_state import LIMITS, MESSAGE_BYTES, TARGET_CHARACTERS
-from tenure.services.service import Service, ServiceSettings
+from tenure.services.service import Service, ServiceSettings, TimeToLive, Ttl
 
 PATIENCE_SECONDS = 5.0
 """For which a publisher waits for targets to take its message."""
@@ -31,14 +31,8 @@ class Subscribing(msgspec.Struct, forbid_unknown_fields=True):
 
     target: str
     """`queue:NAME`, or a URL to which messages are posted."""
-    ttl: float = 0.0
+    ttl: Ttl = 0.0
     """Seconds; 0 for the usual ones."""
-
-
-class Refreshing(msgspec.Struct, forbid_unknown_fields=True):
-    """For how long."""
-
-    ttl: float = 0.0
 
 
 class Publishing(msgspec.Struct, forbid_unknown_fields=True):
@@ -70,7 +64,7 @@ class PubSub(Service[Topic]):
 
     name: ClassVar[str] = "pubsub"
     port: ClassVar[int] = 8102
-    limits: ClassVar[tuple[ServiceLimit, ...]] = LIMITS
+    limits: ClassVar[tuple[ServiceLimit, ...]] = (*LIMITS, *OF_ENTITIES)
     takes: ClassVar[frozenset[str]] = frozenset({"store", "queues", "queues_token", "inward"})
 
     def __init__(
@@ -132,15 +126,14 @@ class PubSub(Service[Topic]):
             "/topics/{key}/subscriptions/{id}",
             "Refresh a subscription, and learn how far its topic is",
             {200: Subscribed},
-            body=Refreshing,
+            body=TimeToLive,
             is_optional=True,
             refusals=(404, 410),
         )
     )
     async def refresh(self, asked: ServiceRequest) -> ServiceAnswer:
         """Who compares the answer with what it has received learns what it has missed."""
-        given: Refreshing = asked.body or Refreshing()
-        id_, seconds = asked.path["id"], self.checked_ttl(given.ttl)
+        id_, seconds = asked.path["id"], self.checked_ttl(asked.body.ttl if asked.body else 0.0)
         return ServiceAnswer(200, await self.entities[asked.key].refresh(id_, seconds))
 
     @operation(

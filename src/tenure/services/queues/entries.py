@@ -5,14 +5,14 @@ from typing import Annotated
 
 import msgspec
 
-from tenure.services.limits import TOO_MANY, ServiceLimit
+from tenure.services.limits import NONE_REFUSED, ServiceLimit
 from tenure.services.lives import came_before, journal_of
 
 ENTRIES = ServiceLimit(
-    "entries", 1000, TOO_MANY, "a reader that is away for long has its oldest entries dropped"
+    "entries", 1000, NONE_REFUSED, "a reader that is away for long has its oldest entries dropped"
 )
 QUEUE_BYTES = ServiceLimit(
-    "queue_bytes", 512 * 1024, TOO_MANY, "a queue moves as one, and one key may keep 1 MiB"
+    "queue_bytes", 512 * 1024, NONE_REFUSED, "a queue moves as one, and one key may keep 1 MiB"
 )
 OF_ENTRY_BYTES = 64
 """What an entry takes beside its message."""

@@ -15,7 +15,7 @@ import msgspec
 from tenure import Socket, reading
 from tenure.errors import MALFORMED, ServiceRefusal
 from tenure.services.expiring import Expiring, ExpiringEntity
-from tenure.services.limits import KEY_BYTES, TOO_LARGE, TOO_MANY, ServiceLimit
+from tenure.services.limits import KEY_BYTES, NONE_REFUSED, TOO_LARGE, TOO_MANY, ServiceLimit
 from tenure.services.lives import new_name
 from tenure.services.queues.entries import (
     ENTRIES,
@@ -37,10 +37,10 @@ WATCHED_KEYS = ServiceLimit(
     "watched_keys", 256, TOO_MANY, "each is compared whenever a pool has lost something"
 )
 IDS = ServiceLimit(
-    "ids", 1000, TOO_MANY, "a repeat of one of the last so many messages is known; none is refused"
+    "ids", 1000, NONE_REFUSED, "a repeat of one of the last so many messages is known"
 )
 SOURCES = ServiceLimit(
-    "sources", 256, TOO_MANY, "of the last so many it is known how far they are; none is refused"
+    "sources", 256, NONE_REFUSED, "of the last so many it is known how far they are"
 )
 LIMITS = (ENTRIES, QUEUE_BYTES, MESSAGE_BYTES, WATCHED_KEYS, IDS, SOURCES)
 WINDOW = 64

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from math import ceil
 from typing import Annotated, Any, ClassVar
 from uuid import uuid4
 
@@ -11,7 +12,7 @@ from aiohttp import web
 
 from tenure.errors import ServiceRefusal
 from tenure.services.client import ID_HEADER
-from tenure.services.limits import ID_BYTES, TOO_LARGE, ServiceLimit
+from tenure.services.limits import ID_BYTES, OF_ENTITIES, TOO_LARGE, ServiceLimit
 from tenure.services.operations import Operation, ServiceAnswer, ServiceRequest, operation
 from tenure.services.queues.entries import ENTRIES, EntryShown, SourcePlace
 from tenure.services.queues.queue import BEGAN_ANEW, LIMITS, Enqueued, Queue, QueueShown
@@ -50,8 +51,8 @@ class DrainBody(msgspec.Struct, forbid_unknown_fields=True):
     """As the last answer named it; without it, the reader takes over."""
     acknowledge: Annotated[int, msgspec.Meta(ge=0, le=1 << 62)] = 0
     """Up to this number everything was received."""
-    wait: Annotated[float, msgspec.Meta(ge=0, le=WAIT_SECONDS.most)] = 0.0
-    """For how many seconds to wait where there is nothing."""
+    wait: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    """For how many seconds to wait where there is nothing; 25 at most."""
     most: Annotated[int, msgspec.Meta(ge=1, le=ENTRIES.most)] = 100
     """How many entries at most."""
 
@@ -76,7 +77,7 @@ class Queues(Service[Queue]):
     name: ClassVar[str] = "queues"
     port: ClassVar[int] = 8103
     entity = Queue
-    limits: ClassVar[tuple[ServiceLimit, ...]] = (*LIMITS, WAIT_SECONDS)
+    limits: ClassVar[tuple[ServiceLimit, ...]] = (*LIMITS, WAIT_SECONDS, *OF_ENTITIES)
     takes: ClassVar[frozenset[str]] = frozenset({"store", "watch"})
 
     def __init__(self, settings: ServiceSettings, **of_entities: Any) -> None:  # noqa: ANN401
@@ -188,6 +189,7 @@ class Queues(Service[Queue]):
     async def drain(self, asked: ServiceRequest) -> ServiceAnswer:
         """A queue that is not there begins, with a loss as its first entry."""
         body: DrainBody = asked.body or DrainBody()
+        WAIT_SECONDS.check(ceil(body.wait))
         queue = self.entities[asked.key]
         most = body.most
         signed = await queue.sign_on(body.reader, body.acknowledge, most)
