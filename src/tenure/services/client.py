@@ -6,10 +6,11 @@ knows a repeat and gives the first answer.
 """
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import wraps
 from random import SystemRandom
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -21,6 +22,8 @@ from tenure.errors import MALFORMED, ConfigurationError, OutcomeUnknown, UsageEr
 from tenure.services.problems import ServiceProblem
 
 T = TypeVar("T")
+C = TypeVar("C", bound="ServiceClient")
+P = ParamSpec("P")
 NO_HEADERS: Mapping[str, str] = {}
 REFUSED = 400
 NOT_HERE = (421, 503)
@@ -157,10 +160,10 @@ def segment(text: str) -> str:
     return quote(text, safe="")
 
 
-class BlockingService:
+class BlockingService(Generic[C]):
     """A client for programs without an event loop: enter it with `with`, use it in one thread."""
 
-    def __init__(self, client: ServiceClient) -> None:
+    def __init__(self, client: C) -> None:
         self._client = client
         self._runner: asyncio.Runner | None = None
 
@@ -185,3 +188,15 @@ class BlockingService:
             work.close()
             raise UsageError("enter this client first: `with` it")
         return self._runner.run(work)
+
+
+def blocking(
+    method: Callable[Concatenate[C, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[BlockingService[C], P], T]:
+    """The same method of a blocking client."""
+
+    @wraps(method)
+    def call(service: BlockingService[C], /, *args: P.args, **options: P.kwargs) -> T:
+        return service.wait(method(service._client, *args, **options))  # noqa: SLF001  # its method
+
+    return call

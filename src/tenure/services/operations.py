@@ -3,7 +3,7 @@ document are made, so that neither can say what the other does not.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -12,6 +12,7 @@ from tenure.errors import MALFORMED, ServiceRefusal
 
 Handler: TypeAlias = Callable[[Any, "ServiceRequest"], Awaitable["ServiceAnswer"]]
 H = TypeVar("H", bound=Handler)
+P = ParamSpec("P")
 OPERATION = "__tenure_operation__"
 
 
@@ -69,14 +70,19 @@ class Operation(NamedTuple):
     """Whether the body may be left out."""
 
 
-def operation(of: Operation) -> Callable[[H], H]:
-    """Mark a method of a service as what carries out this operation."""
+def _marking(make: Callable[P, Operation]) -> Callable[P, Callable[[H], H]]:
+    def operation(*args: P.args, **options: P.kwargs) -> Callable[[H], H]:
+        def mark(handler: H) -> H:
+            setattr(handler, OPERATION, make(*args, **options))
+            return handler
 
-    def mark(handler: H) -> H:
-        setattr(handler, OPERATION, of)
-        return handler
+        return mark
 
-    return mark
+    return operation
+
+
+operation = _marking(Operation)
+"""Marks a method of a service as what carries out this operation; takes what `Operation` takes."""
 
 
 def operations_of(

@@ -18,7 +18,6 @@ from tenure.services.client import ID_HEADER
 from tenure.services.limits import ID_BYTES, OF_ALL, TTL_SECONDS, ServiceLimit
 from tenure.services.openapi import document
 from tenure.services.operations import (
-    Operation,
     ServiceAnswer,
     ServiceRequest,
     operation,
@@ -155,13 +154,13 @@ class Service(Generic[E]):
     def end_waiting(self) -> None:
         """The process is about to end: whoever waits is to be answered now."""
 
-    @operation(Operation("GET", "/limits", "List the limits", {200: list[LimitShown]}))
+    @operation("GET", "/limits", "List the limits", {200: list[LimitShown]})
     async def list_limits(self, asked: ServiceRequest) -> ServiceAnswer:
         """Every limit, with its reason."""
         del asked
         return ServiceAnswer(200, [LimitShown(*each) for each in (*OF_ALL, *self.limits)])
 
-    @operation(Operation("GET", "/openapi.json", "This document", {200: dict[str, Any]}))
+    @operation("GET", "/openapi.json", "This document", {200: dict[str, Any]})
     async def describe(self, asked: ServiceRequest) -> ServiceAnswer:
         """The OpenAPI document."""
         del asked

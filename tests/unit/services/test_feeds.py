@@ -13,7 +13,7 @@ from aiohttp import web
 
 from tenure.errors import UsageError
 from tenure.services import outward
-from tenure.services.feeds import service as module
+from tenure.services.feeds import feed_owners
 from tenure.services.feeds.service import Feeds
 from tests.unit.services.stage import ServiceStage, on_service_stage
 from tests.unit.services.test_feed_items import BOMB, RSS
@@ -130,13 +130,13 @@ async def test_a_source_is_polled_and_asked_only_for_what_has_changed() -> None:
         made = await stage.ask("PUT", "/feeds/f/sources", {"url": url, "every": 60})
         assert made.status == 201
         await until(lambda: there.asked)
-        await until(lambda: feeds.states["f"].sources[url].etag)
+        await until(lambda: feeds.kept.states["f"].sources[url].etag)
         assert len(titles((await read(stage, "f"))[1])) == 1
-        feeds.states["f"].sources[url].next_at = 0.0
+        feeds.kept.states["f"].sources[url].next_at = 0.0
         await until(lambda: len(there.asked) == 2)
         assert there.asked[1]["If-None-Match"] == '"v1"'
         assert there.asked[1]["If-Modified-Since"] == "yesterday"
-        await until(lambda: feeds.states["f"].sources[url].next_at)
+        await until(lambda: feeds.kept.states["f"].sources[url].next_at)
         shown = await stage.ask("GET", "/feeds/f/sources")
         assert (shown.body[0]["failures"], shown.body[0]["problem"]) == (0, "")
 
@@ -157,7 +157,7 @@ async def test_a_source_that_circles_never_ends_or_is_not_there_fails_and_says_h
         feeds = cast("Feeds", stage.service)
         url = there.url + path
         await stage.ask("PUT", "/feeds/f/sources", {"url": url})
-        await until(lambda: feeds.states["f"].sources[url].failures)
+        await until(lambda: feeds.kept.states["f"].sources[url].failures)
         [shown] = (await stage.ask("GET", "/feeds/f/sources")).body
         assert problem in shown["problem"]
         assert (await read(stage, "f"))[0] == 200  # the feed itself is well
@@ -174,7 +174,7 @@ async def test_a_source_that_redirects_inwards_is_not_followed(
     async with on_service_stage("feeds") as stage, origin() as there:
         feeds, url = cast("Feeds", stage.service), f"{there.url}/inwards"
         assert (await stage.ask("PUT", "/feeds/f/sources", {"url": url})).status == 201
-        await until(lambda: feeds.states["f"].sources[url].failures)
+        await until(lambda: feeds.kept.states["f"].sources[url].failures)
         [shown] = (await stage.ask("GET", "/feeds/f/sources")).body
         assert shown["problem"] == "http://10.0.0.1/secret leads to an address that is not public"
 
@@ -202,18 +202,18 @@ async def test_whichever_process_has_an_item_takes_it_where_the_owner_does_not_a
         first = await stack.enter_async_context(on_service_stage("feeds"))
         second = await stack.enter_async_context(on_service_stage("feeds", manager=first.manager))
         one, two = cast("Feeds", first.service), cast("Feeds", second.service)
-        await until(lambda: one.owner.ranges and two.owner.ranges)
-        name = next(f"f{i}" for i in range(1000) if two.owner.check(f"f{i}"))
-        await until(lambda: one.lookup.find(name) == two.owner.address)
+        await until(lambda: one.owners.owner.ranges and two.owners.owner.ranges)
+        name = next(f"f{i}" for i in range(1000) if two.owners.owner.check(f"f{i}"))
+        await until(lambda: one.owners.lookup.find(name) == two.owners.owner.address)
         assert (await first.ask("POST", f"/feeds/{name}/bodies", RSS)).body == {"new": 2}
-        assert name in two.states
-        assert name not in one.states
-        two.lookup = cast("Any", Left())  # as while it hands over
+        assert name in two.kept.states
+        assert name not in one.kept.states
+        two.owners.lookup = cast("Any", Left())  # as while it hands over
         assert (await first.ask("POST", f"/feeds/{name}/bodies", RSS)).body == {"new": 0}
-        one.lookup = cast("Any", Elsewhere())  # what it believes is out of date
+        one.owners.lookup = cast("Any", Elsewhere())  # what it believes is out of date
         assert (await first.ask("POST", f"/feeds/{name}/bodies", RSS)).body == {"new": 2}
-        assert name in one.states
-        assert one.processed_elsewhere == 1
+        assert name in one.kept.states
+        assert one.owners.processed_elsewhere == 1
 
 
 async def test_who_leaves_says_that_a_feed_is_handed_over_and_its_new_owner_is_asked() -> None:
@@ -221,18 +221,18 @@ async def test_who_leaves_says_that_a_feed_is_handed_over_and_its_new_owner_is_a
         first = await stack.enter_async_context(on_service_stage("feeds"))
         second = await stack.enter_async_context(on_service_stage("feeds", manager=first.manager))
         one, two = cast("Feeds", first.service), cast("Feeds", second.service)
-        await until(lambda: one.owner.ranges and two.owner.ranges)
-        two._is_leaving = True
-        mine = next(f"f{i}" for i in range(1000) if one.owner.check(f"f{i}"))
-        private = two.owner.address
+        await until(lambda: one.owners.owner.ranges and two.owners.owner.ranges)
+        two.owners.is_leaving = True
+        mine = next(f"f{i}" for i in range(1000) if one.owners.owner.check(f"f{i}"))
+        private = two.owners.owner.address
         async with first.session.post(
-            f"{private}/feeds/{mine}/bodies", data=RSS, headers={module.HOP: "1"}
+            f"{private}/feeds/{mine}/bodies", data=RSS, headers={feed_owners.HOP: "1"}
         ) as response:
-            assert response.status == module.MOVED
-        assert mine not in two.states
-        one.lookup = cast("Any", Late([private, one.owner.address]))
+            assert response.status == feed_owners.MOVED
+        assert mine not in two.kept.states
+        one.owners.lookup = cast("Any", Late([private, one.owners.owner.address]))
         assert (await first.ask("POST", f"/feeds/{mine}/bodies", RSS)).body == {"new": 2}
-        assert (len(one.states[mine].seen), one.processed_elsewhere) == (2, 0)
+        assert (len(one.kept.states[mine].seen), one.owners.processed_elsewhere) == (2, 0)
 
 
 class Late:
@@ -259,17 +259,6 @@ class Elsewhere:
         return "http://127.0.0.1:1"
 
 
-async def test_what_is_under_way_to_one_owner_is_capped() -> None:
-    async with on_service_stage("feeds") as stage, AsyncExitStack() as stack:
-        feeds = cast("Feeds", stage.service)
-        feeds.lookup = cast("Any", Elsewhere())
-        for _ in range(module.OUTSTANDING.most):
-            await stack.enter_async_context(feeds._outstanding.slot("http://127.0.0.1:1"))
-        refused = await stage.ask("POST", "/feeds/f/events", {"a": 1})
-        assert (refused.status, refused.body["limit"]) == (503, "outstanding")
-        assert refused.headers["Retry-After"]
-
-
 async def test_a_feed_that_nobody_uses_goes_and_says_when_it_went() -> None:
     async with on_service_stage("feeds") as stage:
         feeds = cast("Feeds", stage.service)
@@ -277,22 +266,22 @@ async def test_a_feed_that_nobody_uses_goes_and_says_when_it_went() -> None:
         await stage.ask("POST", "/feeds/f/bodies", RSS)
         sweep_all(feeds)
         assert (await stage.ask("POST", "/feeds/f/refresh")).status == 204
-        feeds.states["f"].expires = 0.0  # as if the clock on the wall had jumped
+        feeds.kept.states["f"].expires = 0.0  # as if the clock on the wall had jumped
         sweep_all(feeds)
         assert (await read(stage, "f"))[0] == 200
-        feeds._until.clear()
+        feeds.kept._until.clear()
         sweep_all(feeds)
         gone = await stage.ask("GET", "/feeds/f")
         assert (gone.status, gone.body["gone_at"] > 1e9) == (410, True)
-        feeds.states["f"].gone_at = 1.0
+        feeds.kept.states["f"].gone_at = 1.0
         sweep_all(feeds)
         assert (await stage.ask("GET", "/feeds/f")).status == 404
-        assert not feeds.states
+        assert not feeds.kept.states
 
 
 def sweep_all(feeds: Feeds) -> None:
     for _ in range(3):
-        feeds.sweep()
+        feeds.kept.sweep(feeds.outward, feeds.owners.owner.check)
 
 
 BAD_BODIES: list[tuple[str, bytes, int, str]] = [
@@ -329,16 +318,6 @@ async def test_bad_bodies_and_sources_get_a_clear_answer_and_make_no_feed() -> N
             refused = await stage.ask("PUT", "/feeds/f/sources", source)
             assert (refused.status, refused.body["error"]) == (422, error)
         assert (await stage.ask("GET", "/feeds/f")).status == 404
-
-
-async def test_a_feed_has_only_so_many_sources() -> None:
-    async with on_service_stage("feeds", inward=True) as stage:
-        made = [
-            await stage.ask("PUT", "/feeds/f/sources", {"url": f"http://127.0.0.1:1/{number}"})
-            for number in range(21)
-        ]
-        assert [each.status for each in made] == [*[201] * 20, 429]
-        assert made[-1].body["limit"] == "sources"
 
 
 async def test_a_client_that_goes_away_disturbs_nobody() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from tenure.services.client import BlockingService, Reply, ServiceClient, segment
+from tenure.services.client import BlockingService, Reply, ServiceClient, blocking, segment
 from tenure.services.documents.document import ABSENT, DocumentWritten
 
 
@@ -101,45 +101,16 @@ class DocumentsClient(ServiceClient):
         return await self.ask(method, path, body, headers=headers, deadline=deadline)
 
 
-class BlockingDocuments(BlockingService):
+class BlockingDocuments(BlockingService[DocumentsClient]):
     """The same for programs without an event loop."""
 
-    def __init__(self, client: DocumentsClient) -> None:
-        super().__init__(client)
-        self._documents = client
-
-    def read(self, key: str) -> ReadDocument:
-        """See `DocumentsClient`."""
-        return self.wait(self._documents.read(key))
-
-    def read_section(self, key: str, section: str) -> Any:  # noqa: ANN401
-        """See `DocumentsClient`."""
-        return self.wait(self._documents.read_section(key, section))
-
-    def write(
-        self, key: str, sections: dict[str, Any], *, if_version: str | None = None, ttl: float = 0.0
-    ) -> DocumentWritten:
-        """See `DocumentsClient`."""
-        return self.wait(self._documents.write(key, sections, if_version=if_version, ttl=ttl))
-
-    def write_section(
-        self,
-        key: str,
-        section: str,
-        value: Any,  # noqa: ANN401
-        *,
-        if_version: str | None = None,
-    ) -> DocumentWritten:
-        """See `DocumentsClient`."""
-        return self.wait(self._documents.write_section(key, section, value, if_version=if_version))
-
-    def delete(self, key: str, *, if_version: str | None = None) -> None:
-        """See `DocumentsClient`."""
-        self.wait(self._documents.delete(key, if_version=if_version))
-
-    def refresh(self, key: str, *, ttl: float = 0.0) -> DocumentWritten:
-        """See `DocumentsClient`."""
-        return self.wait(self._documents.refresh(key, ttl=ttl))
+    read = blocking(DocumentsClient.read)
+    read_section = blocking(DocumentsClient.read_section)
+    write = blocking(DocumentsClient.write)
+    write_section = blocking(DocumentsClient.write_section)
+    delete_section = blocking(DocumentsClient.delete_section)
+    delete = blocking(DocumentsClient.delete)
+    refresh = blocking(DocumentsClient.refresh)
 
 
 def _path(key: str, section: str | None = None) -> str:

@@ -17,7 +17,7 @@ from tenure.services.documents.document import (
     no_section,
 )
 from tenure.services.limits import OF_ENTITIES, ServiceLimit
-from tenure.services.operations import Operation, ServiceAnswer, ServiceRequest, operation
+from tenure.services.operations import ServiceAnswer, ServiceRequest, operation
 from tenure.services.service import Service, TimeToLive, Ttl
 
 DOCUMENT = "/documents/{key}"
@@ -62,14 +62,12 @@ class Documents(Service[Document]):
         return type(Document.__name__, (Document,), {"usual_ttl": self.settings.ttl})
 
     @operation(
-        Operation(
-            "GET",
-            DOCUMENT,
-            "Read a document",
-            {200: DocumentShown, 304: None},
-            headers=UNLESS,
-            refusals=(404, 410),
-        )
+        "GET",
+        DOCUMENT,
+        "Read a document",
+        {200: DocumentShown, 304: None},
+        headers=UNLESS,
+        refusals=(404, 410),
     )
     async def read(self, asked: ServiceRequest) -> ServiceAnswer:
         """All sections."""
@@ -81,15 +79,13 @@ class Documents(Service[Document]):
         return ServiceAnswer(200, DocumentShown(found.version, found.expires, sections), tag)
 
     @operation(
-        Operation(
-            "PUT",
-            DOCUMENT,
-            "Write a document",
-            {200: DocumentWritten, 201: DocumentWritten},
-            body=DocumentBody,
-            headers=CONDITIONS,
-            refusals=(412,),
-        )
+        "PUT",
+        DOCUMENT,
+        "Write a document",
+        {200: DocumentWritten, 201: DocumentWritten},
+        body=DocumentBody,
+        headers=CONDITIONS,
+        refusals=(412,),
     )
     async def write(self, asked: ServiceRequest) -> ServiceAnswer:
         """Exactly these sections."""
@@ -100,14 +96,12 @@ class Documents(Service[Document]):
         return _written(await call.replace(sections, condition_of(asked.headers), ttl))
 
     @operation(
-        Operation(
-            "DELETE",
-            DOCUMENT,
-            "Delete a document",
-            {204: None},
-            headers=CONDITIONS,
-            refusals=(404, 410, 412),
-        )
+        "DELETE",
+        DOCUMENT,
+        "Delete a document",
+        {204: None},
+        headers=CONDITIONS,
+        refusals=(404, 410, 412),
     )
     async def delete(self, asked: ServiceRequest) -> ServiceAnswer:
         """For a day it is said when it went."""
@@ -115,15 +109,13 @@ class Documents(Service[Document]):
         return ServiceAnswer(204)
 
     @operation(
-        Operation(
-            "POST",
-            DOCUMENT + "/refresh",
-            "Keep a document for longer",
-            {200: DocumentWritten},
-            body=TimeToLive,
-            refusals=(404, 410),
-            is_optional=True,
-        )
+        "POST",
+        DOCUMENT + "/refresh",
+        "Keep a document for longer",
+        {200: DocumentWritten},
+        body=TimeToLive,
+        refusals=(404, 410),
+        is_optional=True,
     )
     async def refresh(self, asked: ServiceRequest) -> ServiceAnswer:
         """From now on."""
@@ -131,14 +123,7 @@ class Documents(Service[Document]):
         return _written(await self.entities[asked.key].refresh(ttl))
 
     @operation(
-        Operation(
-            "GET",
-            SECTION,
-            "Read a section",
-            {200: Any, 304: None},
-            headers=UNLESS,
-            refusals=(404, 410),
-        )
+        "GET", SECTION, "Read a section", {200: Any, 304: None}, headers=UNLESS, refusals=(404, 410)
     )
     async def read_section(self, asked: ServiceRequest) -> ServiceAnswer:
         """The value alone; the ETag is the document's."""
@@ -152,15 +137,13 @@ class Documents(Service[Document]):
         return ServiceAnswer(200, value, tag)
 
     @operation(
-        Operation(
-            "PUT",
-            SECTION,
-            "Write a section",
-            {200: DocumentWritten, 201: DocumentWritten},
-            body=msgspec.Raw,
-            headers=CONDITIONS,
-            refusals=(412,),
-        )
+        "PUT",
+        SECTION,
+        "Write a section",
+        {200: DocumentWritten, 201: DocumentWritten},
+        body=msgspec.Raw,
+        headers=CONDITIONS,
+        refusals=(412,),
     )
     async def write_section(self, asked: ServiceRequest) -> ServiceAnswer:
         """The others stay."""
@@ -169,14 +152,12 @@ class Documents(Service[Document]):
         return _written(await call.put_section(name, bytes(asked.body), condition))
 
     @operation(
-        Operation(
-            "DELETE",
-            SECTION,
-            "Delete a section",
-            {200: DocumentWritten},
-            headers=CONDITIONS,
-            refusals=(404, 410, 412),
-        )
+        "DELETE",
+        SECTION,
+        "Delete a section",
+        {200: DocumentWritten},
+        headers=CONDITIONS,
+        refusals=(404, 410, 412),
     )
     async def delete_section(self, asked: ServiceRequest) -> ServiceAnswer:
         """The others stay."""

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from tenure.services.client import BlockingService, ServiceClient, segment
+from tenure.services.client import BlockingService, ServiceClient, blocking, segment
 from tenure.services.feeds.service import ItemsTaken, SourceShown
 
 NOT_MODIFIED = 304
@@ -74,44 +74,17 @@ class FeedsClient(ServiceClient):
         await self.ask("DELETE", _path(feed), deadline=deadline)
 
 
-class BlockingFeeds(BlockingService):
+class BlockingFeeds(BlockingService[FeedsClient]):
     """The same for programs without an event loop."""
 
-    def __init__(self, client: FeedsClient) -> None:
-        super().__init__(client)
-        self._feeds = client
-
-    def push(self, feed: str, document: bytes) -> int:
-        """See `FeedsClient`."""
-        return self.wait(self._feeds.push(feed, document))
-
-    def tell(self, feed: str, event: dict[str, Any]) -> int:
-        """See `FeedsClient`."""
-        return self.wait(self._feeds.tell(feed, event))
-
-    def read(self, feed: str, *, if_not: str = "") -> ReadFeed | None:
-        """See `FeedsClient`."""
-        return self.wait(self._feeds.read(feed, if_not=if_not))
-
-    def add_source(self, feed: str, url: str, *, every: float = 3600.0) -> SourceShown:
-        """See `FeedsClient`."""
-        return self.wait(self._feeds.add_source(feed, url, every=every))
-
-    def sources(self, feed: str) -> list[SourceShown]:
-        """See `FeedsClient`."""
-        return self.wait(self._feeds.sources(feed))
-
-    def remove_source(self, feed: str, url: str) -> None:
-        """See `FeedsClient`."""
-        self.wait(self._feeds.remove_source(feed, url))
-
-    def refresh(self, feed: str) -> None:
-        """See `FeedsClient`."""
-        self.wait(self._feeds.refresh(feed))
-
-    def delete(self, feed: str) -> None:
-        """See `FeedsClient`."""
-        self.wait(self._feeds.delete(feed))
+    push = blocking(FeedsClient.push)
+    tell = blocking(FeedsClient.tell)
+    read = blocking(FeedsClient.read)
+    add_source = blocking(FeedsClient.add_source)
+    sources = blocking(FeedsClient.sources)
+    remove_source = blocking(FeedsClient.remove_source)
+    refresh = blocking(FeedsClient.refresh)
+    delete = blocking(FeedsClient.delete)
 
 
 def _path(feed: str) -> str:

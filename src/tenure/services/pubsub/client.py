@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from tenure.services.client import BlockingService, ServiceClient, segment
+from tenure.services.client import BlockingService, ServiceClient, blocking, segment
 from tenure.services.pubsub.service import Published
 from tenure.services.pubsub.topic import Subscribed, TopicFigures
 
@@ -68,32 +68,14 @@ class PubSubClient(ServiceClient):
         return _figures((await self.ask("GET", _path(topic), deadline=deadline)).data)
 
 
-class BlockingPubSub(BlockingService):
+class BlockingPubSub(BlockingService[PubSubClient]):
     """The same for programs without an event loop."""
 
-    def __init__(self, client: PubSubClient) -> None:
-        super().__init__(client)
-        self._topics = client
-
-    def subscribe(self, topic: str, target: str, *, ttl: float = 0.0) -> Subscribed:
-        """See `PubSubClient`."""
-        return self.wait(self._topics.subscribe(topic, target, ttl=ttl))
-
-    def refresh(self, topic: str, subscription: str, *, ttl: float = 0.0) -> Subscribed:
-        """See `PubSubClient`."""
-        return self.wait(self._topics.refresh(topic, subscription, ttl=ttl))
-
-    def unsubscribe(self, topic: str, subscription: str) -> None:
-        """See `PubSubClient`."""
-        self.wait(self._topics.unsubscribe(topic, subscription))
-
-    def publish(self, topic: str, data: Any, *, id: str | None = None) -> Published:  # noqa: A002, ANN401
-        """See `PubSubClient`."""
-        return self.wait(self._topics.publish(topic, data, id=id))
-
-    def show(self, topic: str) -> TopicFigures:
-        """See `PubSubClient`."""
-        return self.wait(self._topics.show(topic))
+    subscribe = blocking(PubSubClient.subscribe)
+    refresh = blocking(PubSubClient.refresh)
+    unsubscribe = blocking(PubSubClient.unsubscribe)
+    publish = blocking(PubSubClient.publish)
+    show = blocking(PubSubClient.show)
 
 
 def _path(topic: str) -> str:

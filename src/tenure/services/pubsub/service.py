@@ -12,7 +12,7 @@ from tenure import Credentials
 from tenure.errors import ServiceRefusal
 from tenure.services.client import ID_HEADER
 from tenure.services.limits import OF_ENTITIES, ServiceLimit
-from tenure.services.operations import Operation, ServiceAnswer, ServiceRequest, operation
+from tenure.services.operations import ServiceAnswer, ServiceRequest, operation
 from tenure.services.outward import Outward
 from tenure.services.pubsub.queue_writer import HttpQueueWriter
 from tenure.services.pubsub.sender import FanOut
@@ -103,14 +103,12 @@ class PubSub(Service[Topic]):
             yield
 
     @operation(
-        Operation(
-            "POST",
-            "/topics/{key}/subscriptions",
-            "Subscribe a target: what is published from now on is sent to it",
-            {201: Subscribed},
-            body=Subscribing,
-            refusals=(404, 410),
-        )
+        "POST",
+        "/topics/{key}/subscriptions",
+        "Subscribe a target: what is published from now on is sent to it",
+        {201: Subscribed},
+        body=Subscribing,
+        refusals=(404, 410),
     )
     async def subscribe(self, asked: ServiceRequest) -> ServiceAnswer:
         """A target subscribes once: doing it again refreshes the subscription."""
@@ -121,15 +119,13 @@ class PubSub(Service[Topic]):
         return ServiceAnswer(201, await self.entities[asked.key].subscribe(given.target, seconds))
 
     @operation(
-        Operation(
-            "PUT",
-            "/topics/{key}/subscriptions/{id}",
-            "Refresh a subscription, and learn how far its topic is",
-            {200: Subscribed},
-            body=TimeToLive,
-            is_optional=True,
-            refusals=(404, 410),
-        )
+        "PUT",
+        "/topics/{key}/subscriptions/{id}",
+        "Refresh a subscription, and learn how far its topic is",
+        {200: Subscribed},
+        body=TimeToLive,
+        is_optional=True,
+        refusals=(404, 410),
     )
     async def refresh(self, asked: ServiceRequest) -> ServiceAnswer:
         """Who compares the answer with what it has received learns what it has missed."""
@@ -137,13 +133,11 @@ class PubSub(Service[Topic]):
         return ServiceAnswer(200, await self.entities[asked.key].refresh(id_, seconds))
 
     @operation(
-        Operation(
-            "DELETE",
-            "/topics/{key}/subscriptions/{id}",
-            "Unsubscribe; what is on its way may still arrive",
-            {204: None},
-            refusals=(404, 410),
-        )
+        "DELETE",
+        "/topics/{key}/subscriptions/{id}",
+        "Unsubscribe; what is on its way may still arrive",
+        {204: None},
+        refusals=(404, 410),
     )
     async def unsubscribe(self, asked: ServiceRequest) -> ServiceAnswer:
         """End it."""
@@ -151,14 +145,12 @@ class PubSub(Service[Topic]):
         return ServiceAnswer(204)
 
     @operation(
-        Operation(
-            "POST",
-            "/topics/{key}/messages",
-            "Publish a message",
-            {200: Published, 202: Published},
-            body=Publishing,
-            headers={ID_HEADER: "A name for this message: a repeat is not published again"},
-        )
+        "POST",
+        "/topics/{key}/messages",
+        "Publish a message",
+        {200: Published, 202: Published},
+        body=Publishing,
+        headers={ID_HEADER: "A name for this message: a repeat is not published again"},
     )
     async def publish(self, asked: ServiceRequest) -> ServiceAnswer:
         """200 when every target has taken it or refuses, 202 where some have not answered yet."""
@@ -178,7 +170,7 @@ class PubSub(Service[Topic]):
             Published(accepted.epoch, accepted.number, accepted.subscribers, waiting, refusing),
         )
 
-    @operation(Operation("GET", "/topics/{key}", "Show what a topic has", {200: TopicFigures}))
+    @operation("GET", "/topics/{key}", "Show what a topic has", {200: TopicFigures})
     async def show(self, asked: ServiceRequest) -> ServiceAnswer:
         """Its figures."""
         return ServiceAnswer(200, await self.entities[asked.key].figures())

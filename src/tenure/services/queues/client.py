@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from tenure.errors import ServiceRefusal
-from tenure.services.client import BlockingService, ServiceClient, segment
+from tenure.services.client import BlockingService, ServiceClient, blocking, segment
 from tenure.services.queues.entries import QueueLoss, SourcePlace
 from tenure.services.queues.queue import BEGAN_ANEW, Enqueued, QueueShown
 
@@ -49,9 +49,12 @@ class QueuesClient(ServiceClient):
         body = {"ttl": ttl, "watch": watch}
         return _shown((await self.ask("PUT", _path(key), body, deadline=deadline)).data)
 
-    async def watch(self, key: str, watch: Mapping[str, Sequence[str]]) -> QueueShown:
+    async def watch(
+        self, key: str, watch: Mapping[str, Sequence[str]], *, deadline: float | None = None
+    ) -> QueueShown:
         """Watch these keys of other pools too."""
-        return _shown((await self.ask("POST", _path(key) + "/watch", watch)).data)
+        path = _path(key) + "/watch"
+        return _shown((await self.ask("POST", path, watch, deadline=deadline)).data)
 
     async def look(self, key: str, *, deadline: float | None = None) -> QueueShown:
         """How long it is."""
@@ -118,34 +121,18 @@ class QueueReader:
                 await self.acknowledge(each.number)
 
 
-class BlockingQueues(BlockingService):
+class BlockingQueues(BlockingService[QueuesClient]):
     """The same for programs without an event loop."""
 
-    def __init__(self, client: QueuesClient) -> None:
-        super().__init__(client)
-        self._queues = client
-
-    def begin(
-        self, key: str, *, watch: Mapping[str, Sequence[str]] | None = None, ttl: float = 0.0
-    ) -> QueueShown:
-        """See `QueuesClient`."""
-        return self.wait(self._queues.begin(key, watch=watch, ttl=ttl))
-
-    def look(self, key: str) -> QueueShown:
-        """See `QueuesClient`."""
-        return self.wait(self._queues.look(key))
-
-    def delete(self, key: str) -> None:
-        """See `QueuesClient`."""
-        self.wait(self._queues.delete(key))
-
-    def enqueue(self, key: str, message: Any, *, id: str | None = None) -> Enqueued:  # noqa: A002, ANN401
-        """See `QueuesClient`."""
-        return self.wait(self._queues.enqueue(key, message, id=id))
+    begin = blocking(QueuesClient.begin)
+    watch = blocking(QueuesClient.watch)
+    look = blocking(QueuesClient.look)
+    delete = blocking(QueuesClient.delete)
+    enqueue = blocking(QueuesClient.enqueue)
 
     def reader(self, key: str) -> "BlockingReader":
         """See `QueuesClient`."""
-        return BlockingReader(self, self._queues.reader(key))
+        return BlockingReader(self, self._client.reader(key))
 
 
 class BlockingReader:

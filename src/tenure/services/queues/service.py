@@ -13,7 +13,7 @@ from aiohttp import web
 from tenure.errors import ServiceRefusal
 from tenure.services.client import ID_HEADER
 from tenure.services.limits import ID_BYTES, OF_ENTITIES, TOO_LARGE, ServiceLimit
-from tenure.services.operations import Operation, ServiceAnswer, ServiceRequest, operation
+from tenure.services.operations import ServiceAnswer, ServiceRequest, operation
 from tenure.services.queues.entries import ENTRIES, EntryShown, SourcePlace
 from tenure.services.queues.queue import BEGAN_ANEW, LIMITS, Enqueued, Queue, QueueShown
 from tenure.services.queues.watched_pools import WatchedPools
@@ -115,14 +115,12 @@ class Queues(Service[Queue]):
         return found
 
     @operation(
-        Operation(
-            "PUT",
-            QUEUE,
-            "Begin a queue, or keep it for longer",
-            {200: QueueShown, 201: QueueShown},
-            body=QueueBody,
-            is_optional=True,
-        )
+        "PUT",
+        QUEUE,
+        "Begin a queue, or keep it for longer",
+        {200: QueueShown, 201: QueueShown},
+        body=QueueBody,
+        is_optional=True,
     )
     async def begin(self, asked: ServiceRequest) -> ServiceAnswer:
         """Its first entry is a loss: of what may have been in an earlier one."""
@@ -132,40 +130,36 @@ class Queues(Service[Queue]):
         return ServiceAnswer(201 if found.is_new else 200, found)
 
     @operation(
-        Operation(
-            "POST",
-            QUEUE + "/watch",
-            "Watch keys of other pools, beside those that are watched",
-            {200: QueueShown},
-            body=dict[str, list[str]],
-            refusals=(404, 410),
-        )
+        "POST",
+        QUEUE + "/watch",
+        "Watch keys of other pools, beside those that are watched",
+        {200: QueueShown},
+        body=dict[str, list[str]],
+        refusals=(404, 410),
     )
     async def watch(self, asked: ServiceRequest) -> ServiceAnswer:
         """By pool, as in {"pubsub": ["news"]}: pubsub does it for each queue that subscribes."""
         return ServiceAnswer(200, await self.entities[asked.key].watch(asked.body))
 
-    @operation(Operation("GET", QUEUE, "Look at a queue", {200: QueueShown}, refusals=(404, 410)))
+    @operation("GET", QUEUE, "Look at a queue", {200: QueueShown}, refusals=(404, 410))
     async def look(self, asked: ServiceRequest) -> ServiceAnswer:
         """How long it is."""
         return ServiceAnswer(200, await self.entities[asked.key].look())
 
-    @operation(Operation("DELETE", QUEUE, "Delete a queue", {204: None}, refusals=(404, 410)))
+    @operation("DELETE", QUEUE, "Delete a queue", {204: None}, refusals=(404, 410))
     async def delete(self, asked: ServiceRequest) -> ServiceAnswer:
         """For a day it is said when it went."""
         await self.repeatable(asked).delete()
         return ServiceAnswer(204)
 
     @operation(
-        Operation(
-            "POST",
-            QUEUE + "/entries",
-            "Enqueue a message",
-            {200: Enqueued, 201: Enqueued},
-            body=MessageBody,
-            headers={ID_HEADER: "Names the message, so that a repeat is not put in again"},
-            refusals=(404, 409, 410),
-        )
+        "POST",
+        QUEUE + "/entries",
+        "Enqueue a message",
+        {200: Enqueued, 201: Enqueued},
+        body=MessageBody,
+        headers={ID_HEADER: "Names the message, so that a repeat is not put in again"},
+        refusals=(404, 409, 410),
     )
     async def enqueue(self, asked: ServiceRequest) -> ServiceAnswer:
         """Answered when the reader will get it, or a loss in its place."""
@@ -176,15 +170,13 @@ class Queues(Service[Queue]):
         return ServiceAnswer(200 if found.is_repeat else 201, found)
 
     @operation(
-        Operation(
-            "POST",
-            QUEUE + "/drain",
-            "Read what is not acknowledged yet",
-            {200: DrainedEntries},
-            body=DrainBody,
-            refusals=(409,),
-            is_optional=True,
-        )
+        "POST",
+        QUEUE + "/drain",
+        "Read what is not acknowledged yet",
+        {200: DrainedEntries},
+        body=DrainBody,
+        refusals=(409,),
+        is_optional=True,
     )
     async def drain(self, asked: ServiceRequest) -> ServiceAnswer:
         """A queue that is not there begins, with a loss as its first entry."""
@@ -222,14 +214,12 @@ class Queues(Service[Queue]):
             ending.cancel()
 
     @operation(
-        Operation(
-            "POST",
-            QUEUE + "/acknowledge",
-            "Say what was received",
-            {200: QueueShown},
-            body=AcknowledgeBody,
-            refusals=(404, 409, 410),
-        )
+        "POST",
+        QUEUE + "/acknowledge",
+        "Say what was received",
+        {200: QueueShown},
+        body=AcknowledgeBody,
+        refusals=(404, 409, 410),
     )
     async def acknowledge(self, asked: ServiceRequest) -> ServiceAnswer:
         """It is not delivered again."""

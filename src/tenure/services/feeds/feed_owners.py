@@ -1,0 +1,111 @@
+"""Asking the owner of a feed, if it is known and answers (PRS 3.1, 3.3).
+
+Nobody checks who owns a feed: where its owner does not answer for a while, the request is carried
+out here. What is under way to one owner is capped. A request beyond that is refused at once, so an
+owner that is slow does not take the connections of those that are well.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from functools import wraps
+from typing import Any
+
+import aiohttp
+
+from tenure import Credentials, Lookup, Owner
+from tenure.errors import ServiceRefusal
+from tenure.services.address_slots import AddressSlots
+from tenure.services.limits import OVERLOADED, ServiceLimit
+from tenure.services.operations import Handler, ServiceAnswer, ServiceRequest
+
+HOP = "Tenure-Hop"
+"""Of a request that another process of the service has passed on: it is carried out here."""
+OUTSTANDING = ServiceLimit(
+    "outstanding", 100, OVERLOADED, "requests to one owner, which must not take those to others"
+)
+ANSWER_SECONDS = 10.0
+"""For the owner to answer."""
+AGAIN_SECONDS = 1.0
+"""For which an owner is looked for that answers; after that the request is carried out here."""
+MOVED = 421
+logger = logging.getLogger("tenure.services")
+
+
+def by_owner(handler: Handler) -> Handler:
+    """An operation that is carried out by the owner of the feed, if it answers."""
+
+    @wraps(handler)
+    async def carried_out(service: Any, asked: ServiceRequest) -> ServiceAnswer:  # noqa: ANN401
+        answer = await service.owners.answer(asked)
+        return await handler(service, asked) if answer is None else answer
+
+    return carried_out
+
+
+class FeedOwners:
+    """The owners, as one process knows them; it is one of them itself."""
+
+    def __init__(
+        self,
+        owner: Owner,
+        lookup: Lookup,
+        session: aiohttp.ClientSession,
+        credentials: Credentials,
+    ) -> None:
+        self.owner = owner
+        self.lookup = lookup
+        self.is_leaving = False
+        self.outstanding = AddressSlots(OUTSTANDING.most)
+        self.processed_elsewhere = 0
+        """Requests that were carried out here, though another process owns their feeds."""
+        self._session = session
+        self._credentials = credentials
+
+    async def answer(self, asked: ServiceRequest) -> ServiceAnswer | None:
+        """The owner's answer; None where the request is to be carried out here."""
+        if HOP in asked.headers:
+            if self.is_leaving and self.owner.check(asked.key) is None:
+                raise ServiceRefusal(MOVED, "moved", "the feed has been handed over")
+            return None  # its lookup has ended already if this process leaves
+        until = asyncio.get_running_loop().time() + AGAIN_SECONDS
+        while True:
+            address = self.lookup.find(asked.key)
+            if address is None or address == self.owner.address:
+                return None
+            answer = await self._asked_of(address, asked)
+            if answer is not None:
+                return answer
+            if asyncio.get_running_loop().time() > until:
+                self.processed_elsewhere += 1
+                return None
+            await asyncio.sleep(AGAIN_SECONDS / 10)  # if it leaves, another has the feed soon
+
+    async def _asked_of(self, address: str, asked: ServiceRequest) -> ServiceAnswer | None:
+        """The answer of an owner; None where it does not answer, or has the feed no more."""
+        if self.outstanding.is_full(address):
+            raise OUTSTANDING.exceeded(OUTSTANDING.most + 1)
+        passed_on = ("Content-Type", "If-None-Match")
+        try:
+            async with (
+                self.outstanding.slot(address),
+                self._session.request(
+                    asked.request.method,
+                    address + asked.request.rel_url.raw_path_qs,
+                    data=await asked.request.read(),
+                    headers={HOP: "1", **_of_these(asked.headers, passed_on)},
+                    timeout=aiohttp.ClientTimeout(total=ANSWER_SECONDS),
+                    ssl=self._credentials.to(address) or True,
+                ) as response,
+            ):
+                if response.status == MOVED:
+                    return None
+                kept = _of_these(response.headers, ("Content-Type", "ETag"))
+                return ServiceAnswer(response.status, await response.read() or None, kept)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            logger.info("%s does not answer for %.100r: %s", address, asked.key, error)
+            return None
+
+
+def _of_these(headers: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:
+    return {name: headers[name] for name in names if name in headers}

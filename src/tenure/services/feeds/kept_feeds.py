@@ -1,0 +1,143 @@
+"""What one process has of feeds, its own and those that came to it; and what happens to them by
+itself: those that nobody uses go, and the owner of a feed polls its sources.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import islice
+
+from tenure import KeyedState
+from tenure.errors import ServiceRefusal
+from tenure.services.feeds.feed_state import SOURCES, FeedSource, FeedState
+from tenure.services.feeds.parsing import FeedItem
+from tenure.services.feeds.polling import polled
+from tenure.services.feeds.rules import FeedRules
+from tenure.services.limits import OVERLOADED, ServiceLimit
+from tenure.services.outward import Outward
+
+FEEDS = ServiceLimit(
+    "feeds", 100_000, OVERLOADED, "a process has as many, its own and those that came to it"
+)
+POLLS = 8
+"""Sources that are asked at a time."""
+SWEEP_SECONDS = 1.0
+SWEPT = 5000
+"""Feeds that are looked at in one step."""
+GONE_SECONDS = 86_400.0
+logger = logging.getLogger("tenure.services")
+
+
+class KeptFeeds:
+    """All of them, by name."""
+
+    def __init__(self, rules: FeedRules, ttl: float, wall: Callable[[], float]) -> None:
+        self.states: KeyedState[FeedState] = KeyedState(value_type=FeedState)
+        self._rules = rules
+        self._ttl = ttl
+        self._wall = wall
+        self._until: dict[str, float] = {}
+        """Until when feeds last that were used here, by a clock that nobody sets."""
+        self._polling: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._sweep: Iterator[str] = iter(())
+
+    def there(self, key: str) -> FeedState:
+        """A feed. Raises ServiceRefusal where there is none."""
+        found = self.states.get(key)
+        if found is None:
+            raise ServiceRefusal(404, "unknown", "there is no such feed here")
+        if found.gone_at:
+            raise ServiceRefusal(410, "gone", "the feed has gone", gone_at=found.gone_at)
+        return found
+
+    def _there_or_new(self, key: str) -> FeedState:
+        found = self.states.get(key)
+        if found is None:
+            FEEDS.check(len(self.states) + 1)
+        if found is None or found.gone_at:
+            found = FeedState(self._wall() + self._ttl, updated=self._wall())
+        return found
+
+    def keep(self, key: str, state: FeedState) -> None:
+        """Whoever uses a feed refreshes it."""
+        state.expires = self._wall() + self._ttl
+        self._until[key] = asyncio.get_running_loop().time() + self._ttl
+        self.states[key] = state
+
+    def take(self, key: str, items: list[FeedItem]) -> int:
+        """Put items in; how many of them are new. Raises ServiceRefusal for a feed too many."""
+        state = self._there_or_new(key)
+        new = state.take(items, self._wall(), self._rules.join)
+        self.keep(key, state)
+        return new
+
+    def add_source(self, key: str, url: str, every: float) -> FeedSource:
+        """Have a feed polled. Raises ServiceRefusal for a source too many."""
+        state = self._there_or_new(key)
+        if url not in state.sources:
+            SOURCES.check(len(state.sources) + 1)
+        source = state.sources.setdefault(url, FeedSource(every))
+        source.every = every
+        self.keep(key, state)
+        return source
+
+    def end(self, key: str) -> None:
+        """Let a feed go, and say for a while when that was."""
+        self._until.pop(key, None)
+        self.states[key] = FeedState(0.0, gone_at=self._wall())
+
+    # --- what happens by itself ---
+
+    async def sweep_often(self, outward: Outward, owns: Callable[[str], object]) -> None:
+        """Look at some feeds each second, for ever."""
+        try:
+            while True:
+                await asyncio.sleep(SWEEP_SECONDS)
+                self.sweep(outward, owns)
+        finally:
+            polls = list(self._polling.values())
+            for each in polls:
+                each.cancel()
+            await asyncio.gather(*polls, return_exceptions=True)
+
+    def sweep(self, outward: Outward, owns: Callable[[str], object]) -> None:
+        """Look at some feeds: those that nobody uses go, and sources of our own are polled."""
+        now, steady = self._wall(), asyncio.get_running_loop().time()
+        some = list(islice(self._sweep, SWEPT))
+        if not some:
+            self._sweep = iter([each for each in self.states if isinstance(each, str)])
+        for key in some:
+            state = self.states.get(key)
+            if state is None:
+                self._until.pop(key, None)
+            elif state.gone_at:
+                if state.gone_at + GONE_SECONDS <= now:
+                    del self.states[key]
+            elif state.expires <= now and self._until.get(key, 0.0) <= steady:
+                self.end(key)
+            elif owns(key) is not None:
+                self._poll_due(outward, key, state, now)
+
+    def _poll_due(self, outward: Outward, key: str, state: FeedState, now: float) -> None:
+        for url, source in state.sources.items():
+            is_free = len(self._polling) < POLLS and (key, url) not in self._polling
+            if source.next_at <= now and is_free:
+                self._polling[key, url] = asyncio.create_task(self._poll(outward, key, url, source))
+
+    async def _poll(self, outward: Outward, key: str, url: str, source: FeedSource) -> None:
+        try:
+            items = await polled(outward, url, source, self._wall())
+            state = self.states.get(key)
+            if state is None or url not in state.sources:
+                return  # it has gone meanwhile
+            state.sources[url] = source
+            # A source that changes nothing must not keep a feed that nobody reads.
+            state.take(self._rules.transformed(items), self._wall(), self._rules.join)
+            with suppress(KeyError):
+                self.states.touch(key)
+        except Exception:
+            logger.exception("polling %.200s failed", url)
+            source.failed(self._wall(), "it failed")
+        finally:
+            del self._polling[key, url]
