@@ -140,8 +140,13 @@ class Edge:
         socket = EdgeSocket(drawn, key, websocket)
         await websocket.accept()
         self._sockets[socket.id] = socket
+
+        def end(when: asyncio.Future[int]) -> None:
+            if not when.cancelled():
+                socket.close(when.result())
+
         if until is not None:
-            until.add_done_callback(lambda _: until.cancelled() or socket.close(until.result()))
+            until.add_done_callback(end)
         tasks = [
             asyncio.ensure_future(each)
             for each in (socket.write(), self._read(socket, data), socket.is_closing.wait())
