@@ -140,7 +140,8 @@ class ChannelEnd:
                 raise ChannelLost(self._why)
             await self._wait()
         data = self._arrived.popleft()
-        self.other.wake()
+        if len(self._arrived) >= MESSAGES_UNDER_WAY - 1:
+            self.other.wake()  # it waits to send
         return data
 
     async def close(self) -> None:

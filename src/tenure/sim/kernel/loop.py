@@ -120,7 +120,7 @@ class SimLoop(asyncio.AbstractEventLoop):
 
     def _run(self, call: Callable[[], None]) -> None:
         outer = events._get_running_loop()  # noqa: SLF001  # there is no public way to nest loops
-        outer_task = _swap_task(outer, None)
+        outer_task = None if outer is None else _swap_task(outer, None)
         hooks = sys.get_asyncgen_hooks()
         sys.set_asyncgen_hooks(firstiter=self._agens.add, finalizer=self._finalize)
         events._set_running_loop(self)  # noqa: SLF001
@@ -129,7 +129,8 @@ class SimLoop(asyncio.AbstractEventLoop):
         finally:
             events._set_running_loop(outer)  # noqa: SLF001
             sys.set_asyncgen_hooks(*hooks)
-            _swap_task(outer, outer_task)
+            if outer is not None:
+                _swap_task(outer, outer_task)
 
     def ready_timers(self, now: Instant) -> Instant:
         """Make ready what is due at `now`; returns when the next timer is due."""
@@ -382,7 +383,7 @@ def _log(context: dict[str, Any]) -> None:
 
 
 def _swap_task(
-    loop: asyncio.AbstractEventLoop | None, task: "asyncio.Task[Any] | None"
+    loop: asyncio.AbstractEventLoop, task: "asyncio.Task[Any] | None"
 ) -> "asyncio.Task[Any] | None":
     """Let another task be the current one of the loop that waits while this one runs.
 
@@ -390,7 +391,7 @@ def _swap_task(
     cannot be changed, there is one for each loop.
     """
     swap = getattr(asyncio.tasks, "_swap_current_task", None)
-    if loop is None or swap is None:
+    if swap is None:
         return None
     return swap(loop, task)  # type: ignore[no-any-return]
 

@@ -109,6 +109,7 @@ async def program(process: Any) -> None:
     options: dict[str, Any] = {
         "idle": site.term,
         "drain": site.term,
+        "watchdog": site.term,  # a simulated loop never hangs by itself, and each probe costs
         "enter_timeout": 10 * site.term,
     }
     pools = WatchedPools(None, (TOPICS,), look)
