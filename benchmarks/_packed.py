@@ -8,7 +8,7 @@ in pieces, and send frames whose mask is zero, so that the bytes of a message go
 import asyncio
 import base64
 import os
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, Self, TypeVar, cast
 from urllib.parse import urlsplit
@@ -22,6 +22,8 @@ TWO_BYTES, EIGHT_BYTES = 126, 127
 NO_MASK = bytes(4)
 AT_ONCE = 100
 T = TypeVar("T")
+CARRIED: Counter[int] = Counter()
+"""Bytes to and from each port, of all connections that there were."""
 OPEN: "set[PackedSocket]" = set()
 """All that live in this process. A loop that ends before them cannot be closed without a word."""
 
@@ -50,6 +52,7 @@ class PackedSocket(asyncio.Protocol):
         self.is_gone: asyncio.Future[None]
         self._buffer = b""
         self._is_open = False
+        self._port = 0
         self._kept: deque[bytes] = deque()
         self._waiter: asyncio.Future[None] | None = None
 
@@ -58,14 +61,16 @@ class PackedSocket(asyncio.Protocol):
         """Connect, offering all versions; for a manager that speaks the newest."""
         where = urlsplit(url)
         loop = asyncio.get_running_loop()
-        _, self = await loop.create_connection(cls, where.hostname or "", where.port or 80)
+        port = port_of(url)
+        _, self = await loop.create_connection(cls, where.hostname or "", port)
+        self._port = port
         key = base64.b64encode(os.urandom(16)).decode()
         asked = (
             f"GET {where.path} HTTP/1.1\r\nHost: {where.netloc}\r\nUpgrade: websocket\r\n"
             f"Connection: Upgrade\r\nSec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n"
             f"Sec-WebSocket-Protocol: {', '.join(SUBPROTOCOLS)}\r\n\r\n"
         )
-        self.transport.write(asked.encode())
+        self._write(asked.encode())
         while not self._is_open:
             await self._wait()
         return self
@@ -87,6 +92,7 @@ class PackedSocket(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """See `asyncio.Protocol`."""
+        CARRIED[self._port] += len(data)
         if self._buffer:
             data = self._buffer + data
         if not self._is_open:
@@ -156,12 +162,21 @@ class PackedSocket(asyncio.Protocol):
             head = bytes((FIN | code, MASKED | TWO_BYTES)) + size.to_bytes(2, "big")
         else:
             head = bytes((FIN | code, MASKED | EIGHT_BYTES)) + size.to_bytes(8, "big")
-        self.transport.write(b"".join((head, NO_MASK, data)))
+        self._write(b"".join((head, NO_MASK, data)))
+
+    def _write(self, data: bytes) -> None:
+        CARRIED[self._port] += len(data)
+        self.transport.write(data)
 
     def close(self) -> None:
         """Go without a word."""
         self.ended = True
         self.transport.abort()
+
+
+def port_of(url: str) -> int:
+    """As `CARRIED` counts what is carried."""
+    return urlsplit(url).port or 80
 
 
 async def packed(url: str, count: int) -> list[PackedSocket]:

@@ -213,7 +213,7 @@ def settle(world: World) -> int:
     return last + 1
 
 
-def figure_10(name: str) -> tuple[int, list[int]]:
+def figure_10(name: str, minutes: int = 60) -> tuple[int, list[int]]:
     """How many owners carry more than twice the mean, minute by minute of an hour.
 
     And before it how many have to: those with one of the keys that weigh as much alone.
@@ -222,7 +222,7 @@ def figure_10(name: str) -> tuple[int, list[int]]:
     world = World(POLICIES[name], WIDE, 0.8, seed=1, interval=FIGURE_INTERVAL)
     mean = world.load.total / WIDE
     counts = []
-    for second in range(3600):
+    for second in range(minutes * 60):
         if second % 60 == 0:
             counts.append(sum(rate > 2 * mean for rate in world.rates.values()))
         world.step()

@@ -18,8 +18,16 @@ from benchmarks.experiments import (
     cut,
     durable,
     entity,
+    inbox,
+    limits,
     propagation,
+    rack,
+    restarts,
+    rotation,
+    scale,
+    skew,
     stopped,
+    volumes,
 )
 from benchmarks.peers import pool
 from benchmarks.results import ORDER
@@ -31,7 +39,11 @@ FEW = {
     "VARIANTS": {},
     "OWNERS": 10,
     "LOOKUPS": 10,
+    "RETURNING": 2,
+    "FRONTENDS": 5,
+    "PRESET": "test",
     "SECONDS": 1.0,
+    "REST_SECONDS": 1.0,
     "DATABASES": {name: durable.DATABASES[name] for name in ("tenure's store, embedded", "SQLite")},
 }
 TINY: dict[str, tuple[Any, dict[str, Any]]] = {
@@ -45,7 +57,15 @@ TINY: dict[str, tuple[Any, dict[str, Any]]] = {
     "durable": (durable, {"turns": 1, "seconds": 0.1}),
     "propagation": (propagation, {"changes": 2, "lookups": 50}),
     "at_rest": (at_rest, {"seconds": 1.0}),
+    "restarts": (restarts, {"minutes": 0.05}),
+    "rotation": (rotation, {}),
+    "scale": (scale, {"nodes": (10,)}),
+    "limits": (limits, {"sizes": ((20, 50),)}),
+    "rack": (rack, {}),
+    "skew": (skew, {"minutes": 1}),
     "calls": (calls, {"calls": 20 * 2 * 64 * 10}),
+    "volumes": (volumes, {"scale": 0.002}),
+    "inbox": (inbox, {"nodes": (5,)}),
 }
 
 
