@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from tenure.base.instants import SECOND_NS
+from tenure.base.keys import Key
 from tenure.base.ranges import WHOLE
 from tenure.protocol.lease.leader.publisher import Publisher
 from tenure.protocol.lease.messages import Entry
@@ -13,7 +14,7 @@ from tenure.protocol.lease.owner.events import Holdings
 from tenure.protocol.lease.records import Changed
 from tenure.protocol.lease.timing import DEFAULT
 from tenure.sim.kernel.checkers import Violation
-from tenure.sim.lease.beliefs import number_of
+from tenure.sim.lease.beliefs import lease_of, number_of
 from tenure.sim.lease.processes import POOL, OwnerProcess
 from tenure.sim.lease.trial import Trial
 from tenure.sim.lease.world import LeaseWorld
@@ -39,7 +40,11 @@ def holder(world: LeaseWorld) -> OwnerProcess:
 
 
 def other(world: LeaseWorld) -> OwnerProcess:
-    return next(owner for owner in world.owners() if owner is not holder(world))
+    return other_than(world, holder(world))
+
+
+def other_than(world: LeaseWorld, owner: OwnerProcess) -> OwnerProcess:
+    return next(each for each in world.owners() if each is not owner)
 
 
 def believes_too(world: LeaseWorld) -> OwnerProcess:
@@ -118,6 +123,32 @@ def is_not_signalled(world: LeaseWorld) -> None:
     losses.check(lookup)
 
 
+def was_handed_over(world: LeaseWorld, key: Key) -> tuple[OwnerProcess, OwnerProcess]:
+    """A client relies on an owner that has handed the key over since: who gave, and who took."""
+    giver = next(each for each in world.owners() if number_of(each, key) is not None)
+    lookup, taker = world.lookups()[0], other_than(world, giver)
+    world.checkers.losses.on_published(lookup, key, giver)
+    lease = lease_of(giver, key)
+    assert lease is not None
+    giver.end_belief()
+    table = world.checkers.committed.tables[POOL]
+    lease = replace(lease, number=table.next_number - 1, since=lease.number)
+    taker.believes_until = world.now + SECOND_NS
+    until = taker.clock.local(taker.believes_until)
+    taker.holdings = Holdings(world.journal.journal, 9, (lease,), until)
+    world.checkers.holders[POOL].assign(lease.range, taker)
+    return giver, taker
+
+
+def is_not_signalled_after_a_crash(world: LeaseWorld) -> None:
+    """Who took a key crashes, and the client that relies on the giver is not told."""
+    losses = world.checkers.losses
+    _, taker = was_handed_over(world, world.workload.keys[0])
+    lost, crashed_at = losses.relied_on_at(taker), world.now
+    taker.kill()
+    losses.check_crash(lost, crashed_at)
+
+
 def finds_without_contact(world: LeaseWorld) -> None:
     """A lookup finds owners, and was answered long ago."""
     world.now += world.timing.contact_ns + 10 * SECOND_NS
@@ -139,6 +170,7 @@ PLANTED: list[tuple[Callable[[LeaseWorld], object], str]] = [
     (is_forgotten, "S4: forgotten"),
     (is_signalled_in_vain, "S2: signalled in vain"),
     (is_not_signalled, "S2: a loss was not signalled"),
+    (is_not_signalled_after_a_crash, "S2: a loss was not signalled"),
     (finds_without_contact, "S2: finds without contact"),
     (is_not_pushed, "L1: a change was not pushed"),
 ]
@@ -199,6 +231,16 @@ def test_what_nobody_owns_and_what_a_lookup_does_not_find_is_missing(world: Leas
     lookup.routes = routes
     holder(world).end_belief()
     assert "nobody has the keys of pool from" in (world.checkers.not_converged() or "")
+
+
+def test_what_an_owner_handed_over_is_not_lost_with_it(world: LeaseWorld) -> None:
+    """Not even while it is on its way once more, and nobody serves it (seed 930601)."""
+    giver, taker = was_handed_over(world, world.workload.keys[0])
+    losses, crashed_at = world.checkers.losses, world.now
+    lost = losses.relied_on_at(giver)
+    giver.kill()
+    taker.end_belief()
+    losses.check_crash(lost, crashed_at)
 
 
 def test_a_manager_that_does_not_push_is_found_by_the_drill(

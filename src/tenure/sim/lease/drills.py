@@ -56,10 +56,11 @@ class Drills:
             return
         owner, crashed_at = self.random.choice(holders), site.now
         site.count_note("drill: crash")
+        lost = self.checkers.losses.relied_on_at(owner)
         owner.kill()
         hold_ns = site.timing.hold_ns * MILLION // slowest
         site.run_until(crashed_at + hold_ns + CRASH_BEYOND_HOLD_NS)
-        self.checkers.losses.check_crash(owner, crashed_at)
+        self.checkers.losses.check_crash(lost, crashed_at)
         site.restart_later(owner.slot, 0)
 
     def _leave(self) -> None:

@@ -23,6 +23,14 @@ class Reliance(NamedTuple):
     number: int
 
 
+class Relied(NamedTuple):
+    """That the client of a lookup relies on an owner for a key."""
+
+    lookup: LookupProcess
+    key: Key
+    reliance: Reliance
+
+
 class LossChecker:
     """What clients rely on, and for how long in vain."""
 
@@ -59,7 +67,7 @@ class LossChecker:
         if site.is_old_copy:
             return
         for key, reliance in self._relied_on.get(lookup.uid, {}).items():
-            if self._is_kept(key, reliance):
+            if self._server(key, reliance) is not None:
                 self._lost_since.pop((lookup.uid, key), None)
                 continue
             since = self._lost_since.setdefault((lookup.uid, key), now)
@@ -67,25 +75,36 @@ class LossChecker:
             if not lookup.is_frozen and now - counted_from > site.loss_bound_ns:
                 _violated(lookup, key, reliance, now - since)
 
-    def check_crash(self, owner: OwnerProcess, crashed_at: int) -> None:
-        """Nothing went wrong but that this owner crashed: by now every loss is signalled."""
-        for lookup in self.site.lookups():
-            for key, reliance in self._relied_on.get(lookup.uid, {}).items():
-                if reliance.owner is owner and not self._is_kept(key, reliance):
-                    _violated(lookup, key, reliance, self.site.now - crashed_at)
+    def relied_on_at(self, owner: OwnerProcess) -> list[Relied]:
+        """What clients rely on and this owner serves now, also where another handed it over."""
+        return [
+            Relied(lookup, key, reliance)
+            for lookup in self.site.lookups()
+            for key, reliance in self._relied_on.get(lookup.uid, {}).items()
+            if self._server(key, reliance) is owner
+        ]
 
-    def _is_kept(self, key: Key, reliance: Reliance) -> bool:
-        """Whether what was published is served: by that owner, or, unbroken, by another.
+    def check_crash(self, lost: Sequence[Relied], crashed_at: int) -> None:
+        """Nothing went wrong but that an owner crashed with this: by now every loss is signalled.
+
+        What it had handed over before is not among it. It may be on its way once more by now.
+        """
+        for lookup, key, reliance in lost:
+            if self._relied_on.get(lookup.uid, {}).get(key) is reliance:
+                _violated(lookup, key, reliance, self.site.now - crashed_at)
+
+    def _server(self, key: Key, reliance: Reliance) -> OwnerProcess | None:
+        """Who serves what was published: that owner, or another that has it unbroken.
 
         An owner stopped past its term that had decided on a renewal in time goes on, if no reader
         saw the end; and what was handed over is with another.
         """
         owner, number = reliance
         if number_of(owner, key) == number:
-            return True
+            return owner
         holder = self.site.checkers.holders[owner.pool][key]
         lease = lease_of(holder, key) if holder is not None else None
-        return lease is not None and lease.since <= number < lease.number
+        return holder if lease is not None and lease.since <= number < lease.number else None
 
     def _check_contact(self, lookup: LookupProcess) -> None:
         """P17: who finds anything has asked, and was answered, less than the bound ago."""
