@@ -29,7 +29,6 @@ from tenure.protocol.lease.messages import (
     Sync,
     ToOwner,
 )
-from tenure.protocol.lease.owner.requests import request_in_short
 from tenure.protocol.lease.timing import Timing
 from tenure.wire.lease import decode_to_owner, encode
 from tenure.wire.versions import NEWEST
@@ -191,7 +190,7 @@ class LiveOwner:
         whole = owner._request()
         request: LeaseRequest | ShortRequest = whole
         if owner.held and owner.is_settled():
-            request = request_in_short(whole, owner.told)
+            request = renewal.in_short(whole, owner.told)
         await owner.socket.send_bytes(encode(request, NEWEST))
         async with asyncio.timeout(PATIENCE_SECONDS):
             answer: ToOwner = await owner._answer()

@@ -35,7 +35,6 @@ from tenure.protocol.lease.messages import (
     ShortResponse,
     ToOwner,
 )
-from tenure.protocol.lease.owner.requests import request_in_short
 from tenure.wire.lease import decode_to_owner, encode
 from tenure.wire.versions import NEWEST, SUBPROTOCOLS
 
@@ -121,7 +120,7 @@ class Owner:
 
     async def renew_in_short(self) -> None:
         """By the fingerprint of it, which is told by the manager and computed here once."""
-        response = await self._ask(lambda: request_in_short(self._request(), self.told))
+        response = await self._ask(lambda: in_short(self._request(), self.told))
         assert isinstance(response, ShortResponse), response
 
     def _request(self) -> LeaseRequest:
@@ -166,6 +165,21 @@ class Owner:
         """Whether the manager renews just what this owner lists."""
         nonces = self.number + (1 << 62), self.seal.manager_nonce
         return self.told == fingerprint(self.held, *nonces)
+
+
+def in_short(whole: LeaseRequest, told: bytes) -> ShortRequest:
+    """A request that says the same, where there is nothing to say but what is held."""
+    return ShortRequest(
+        pool=whole.pool,
+        incarnation=whole.incarnation,
+        owner_nonce=whole.owner_nonce,
+        manager_nonce=whole.manager_nonce,
+        sequence=whole.sequence,
+        journal=whole.journal,
+        leadership=whole.leadership,
+        fingerprint=told,
+        receipt=whole.receipt,
+    )
 
 
 class Figures(NamedTuple):

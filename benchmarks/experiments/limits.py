@@ -50,7 +50,6 @@ from tenure.protocol.lease.messages import (
     Sync,
     SyncResponse,
 )
-from tenure.protocol.lease.owner.requests import request_in_short
 from tenure.protocol.lease.timing import PRESETS, Timing
 from tenure.wire.lease import WholeTables, decode_to_manager, encode
 from tenure.wire.lease_records import LEASE_RECORDS
@@ -253,7 +252,7 @@ class Clients:
             due["lookups"] += self.lookups * STEP / timing.sync_ns
             while due["owners"] >= 1:
                 owner = self.owners[at["owners"] % len(self.owners)]
-                short = request_in_short(owner._request(), owner.told)
+                short = renewal.in_short(owner._request(), owner.told)
                 manager.hear(owner.number, encode(short, NEWEST))
                 due["owners"], at["owners"] = due["owners"] - 1, at["owners"] + 1
             while due["lookups"] >= 1:

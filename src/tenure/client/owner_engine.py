@@ -163,7 +163,7 @@ class OwnerEngine:
             case TellManager(manager, message):
                 if isinstance(message, RenewalRequest):
                     message = self._with_report(message)
-                    message = self._meter.add_to(message, self._clock(), self.board.tallies)
+                    message = self._meter.add_to(message, self._clock(), self.board.tallies())
                 self.shell.send(manager, message)
                 if self._managers.file is not None and self.machine.view().is_searching:
                     self._managers.read_again(self.shell, self._managers.file)

@@ -49,7 +49,7 @@ class Stage:
         self.clock.step(self.clock.after(seconds))
 
     def report(self) -> LoadReport | None:
-        return self.meter.add_to(REQUEST, self.clock(), self.board.tallies).load
+        return self.meter.add_to(REQUEST, self.clock(), self.board.tallies()).load
 
     def ranges(self, after: float = 3) -> tuple[RangeLoad, ...]:
         self.turn(after)

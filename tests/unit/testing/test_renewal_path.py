@@ -19,8 +19,8 @@ from tenure.testing.cluster import InProcessCluster
 
 ROOT = Path(tenure.__file__).parent
 NOT_COUNTED = ("testing/clock.py", "testing/cluster.py")
-MOST_FILES = 27
-MOST_PASSES = 68
+MOST_FILES = 26
+MOST_PASSES = 59
 """From one file to another. Both only ever go down; 25 and 60 are wanted."""
 
 

@@ -26,6 +26,8 @@ class Ledger(Generic[R, A]):
         self.mandate = mandate
         self.committed = lsn
         self.written = lsn
+        self.unsettled = 0
+        """How many records are written and not yet committed."""
         self._unsent: deque[R] = deque()
         self._under_way: tuple[R, ...] = ()
         self._waiting: deque[tuple[int, A]] = deque()
@@ -34,14 +36,15 @@ class Ledger(Generic[R, A]):
         """Take a record; its LSN."""
         self._unsent.append(record)
         self.written += 1
+        self.unsettled += 1
         return self.written
 
-    def hold_back(self, action: A) -> bool:
-        """Keep `action` until all that is written is committed; False if it may go now."""
-        if self.committed == self.written:
-            return False
+    def hold_back(self, action: A) -> None:
+        """Keep `action` until all that is written is committed. Where nothing is unsettled, it may
+        go at once.
+        """
+        assert self.unsettled
         self._waiting.append((self.written, action))
-        return True
 
     def next_append(self) -> Append[R] | None:
         """The append to make now, if there is one and none is under way."""
@@ -65,19 +68,16 @@ class Ledger(Generic[R, A]):
         """The append under way is durable; what may leave now."""
         assert lsn == self.committed + len(self._under_way), (lsn, self.committed)
         self.committed = lsn
+        self.unsettled -= len(self._under_way)
         self._under_way = ()
         released = []
         while self._waiting and self._waiting[0][0] <= lsn:
             released.append(self._waiting.popleft()[1])
         return released
 
-    @property
-    def settled(self) -> bool:
-        """Whether everything written is committed."""
-        return self.committed == self.written
-
     def invariants(self) -> None:
         """Nothing waits for what is committed; every written record is somewhere."""
         in_hand = len(self._under_way) + len(self._unsent)
         assert self.written - self.committed == in_hand, (self.written, self.committed, in_hand)
+        assert self.unsettled == in_hand
         assert all(lsn > self.committed for lsn, _ in self._waiting)

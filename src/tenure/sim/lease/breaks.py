@@ -11,6 +11,7 @@ from tenure.base.machine import Output
 from tenure.base.rangemap import RangeMap
 from tenure.protocol.lease.attestation import Sight
 from tenure.protocol.lease.leader.change_log import ChangeLog
+from tenure.protocol.lease.leader.context import LeaderContext
 from tenure.protocol.lease.leader.leader import Leader
 from tenure.protocol.lease.leader.manager import Manager
 from tenure.protocol.lease.leader.moving import Moving
@@ -60,6 +61,11 @@ def the_last_but_one(self: OwnerMachine, message: Any) -> bool:
         and message.owner_nonce == self.owner_nonce
         and bool(message.manager_nonce == self.manager_nonce)
     )
+
+
+def said_at_once(self: LeaderContext, action: Any) -> None:
+    if self.leadership.is_proven:
+        self._actions.append(action)
 
 
 def kept_nonce(self: Manager) -> int:

@@ -11,6 +11,7 @@ import msgspec
 from tenure.journals.memory import JournalContents
 from tenure.protocol.lease.attestation import Sight
 from tenure.protocol.lease.leader.change_log import ChangeLog
+from tenure.protocol.lease.leader.context import LeaderContext
 from tenure.protocol.lease.leader.first_start import FirstStart
 from tenure.protocol.lease.leader.leader import Leader
 from tenure.protocol.lease.leader.manager import Manager
@@ -29,7 +30,6 @@ from tenure.protocol.lease.owner.machine import OwnerMachine
 from tenure.protocol.lease.table import LeaseTable
 from tenure.protocol.lease.timing import Timing
 from tenure.protocol.log.leadership import Leadership
-from tenure.protocol.log.ledger import Ledger
 from tenure.sim.kernel.canaries import RuleLeftOut, called
 from tenure.sim.lease import breaks
 from tenure.sim.lease.operator import Operator
@@ -112,7 +112,7 @@ CANARIES = (
     Canary(
         "answer-before-commit",
         "P18: nothing leaves before the records it depends on are durable",
-        ((Ledger, "hold_back", breaks.never),),
+        ((LeaderContext, "say", breaks.said_at_once),),
     ),
     Canary(
         "recall-outlives-nothing",

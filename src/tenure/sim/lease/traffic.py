@@ -123,19 +123,17 @@ class Counting:
 
     def add_load(self, request: R, now: Instant, renew_ns: int) -> R:
         """The request, with a report where one is due."""
+        self._meter.every_ns = renew_ns
+        if not self._meter.is_due(now):
+            return request
         owner = self._owner
         held = owner.holdings.leases if owner.site.now < owner.believes_until else ()
         ranges = [lease.range for lease in held]
-
-        def tallies() -> list[RangeTally]:
-            self._count(held, now - self._meter.reported_at)
-            counts = self._counts.values()
-            return [
-                RangeTally(lease.start, lease.end, lease.number, count)
-                for lease, count in zip(held, counts, strict=True)
-            ]
-
-        self._meter.every_ns = renew_ns
+        self._count(held, now - self._meter.reported_at)
+        tallies = [
+            RangeTally(lease.start, lease.end, lease.number, count)
+            for lease, count in zip(held, self._counts.values(), strict=True)
+        ]
         return self._meter.add_to(
             request, now, tallies, lambda: list(self._traffic.hottest(ranges))
         )

@@ -35,7 +35,7 @@ from tenure.protocol.lease.messages import (
 )
 from tenure.protocol.lease.records import AnyRecord
 from tenure.protocol.lease.timing import Timing
-from tenure.protocol.log.journal import Append, Committed, Deposed, Mandate, Unknown
+from tenure.protocol.log.journal import Committed, Deposed, Mandate, Unknown
 from tenure.protocol.log.ledger import Ledger
 
 PLANS_AT_ONCE = 1_000
@@ -181,7 +181,11 @@ class LeaderContext:
 
     def say(self, action: ManagerAction) -> None:
         """Say something, once all that is decided is durable."""
-        if self.leadership.is_proven and not self.ledger.hold_back(action):
+        if not self.leadership.is_proven:
+            return
+        if self.ledger.unsettled:
+            self.ledger.hold_back(action)
+        else:
             self._actions.append(action)
 
     def on_appended(self, now: Instant, result: Committed | Deposed | Unknown) -> None:
@@ -210,8 +214,7 @@ class LeaderContext:
 
     def take_actions(self) -> list[ManagerAction]:
         """All that was said and decided since the last call, the next append included."""
-        append: Append[AnyRecord] | None = self.ledger.next_append()
-        if append is not None:
+        if self.ledger.unsettled and (append := self.ledger.next_append()) is not None:
             self._actions.append(append)
         actions, self._actions = self._actions, []
         return actions

@@ -305,7 +305,7 @@ class Manager:
         assert self.leader
         context = self.leader.context
         lsn = context.history.lsn
-        if context.ledger.settled and lsn >= self._compacted_lsn + self.config.compact_after:
+        if not context.ledger.unsettled and lsn >= self._compacted_lsn + self.config.compact_after:
             self._compacted_lsn = lsn
             self._actions.append(Compact(context.ledger.mandate, lsn, context.history.state()))
 

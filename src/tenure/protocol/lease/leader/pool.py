@@ -9,8 +9,8 @@ A range is freed in four ways, and no other: its owner's request does not list i
 of its owner's incarnation has run out (P4), its owner left, or is proven dead (P14).
 """
 
-from collections import deque
 from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.names import shown
@@ -22,6 +22,7 @@ from tenure.protocol.lease.answers import Connection
 from tenure.protocol.lease.leader.addresses import Addresses
 from tenure.protocol.lease.leader.claims import NEVER, claims_too_much
 from tenure.protocol.lease.leader.context import LeaderContext
+from tenure.protocol.lease.leader.incarnations import Incarnations
 from tenure.protocol.lease.leader.move_log import MoveLog
 from tenure.protocol.lease.leader.moving import Moving
 from tenure.protocol.lease.leader.noted import LeaderKind
@@ -45,9 +46,10 @@ from tenure.protocol.lease.messages import (
     Refusal,
     ShortRequest,
 )
-from tenure.protocol.lease.records import Changed, Joined, Left, MemberRecord
+from tenure.protocol.lease.records import Changed, Left, MemberRecord
 from tenure.protocol.lease.table import LeaseTable
 
+MayHold: TypeAlias = tuple[tuple[Leased, ...], tuple[HandOff, ...], tuple[Expected, ...]]
 MAX_RETRY_NS = 1_000_000_000
 """How long a refused owner waits at most: the name may come free earlier, by its owner leaving."""
 
@@ -66,12 +68,13 @@ class Pool:
         self.moving = Moving(
             context, table, self.publisher, self.sessions, self.move_log, self.quiets
         )
+        self.incarnations = Incarnations(
+            context, table, self.sessions, self.addresses, self.move_log
+        )
         self.responses = Responses(context, table, self.addresses, self.moving)
         self.planner = Planner(context, table, policy, self.sessions, self.move_log)
         self.renumbering = Renumbering(context, table, self.publisher, self.sessions)
         self._next_expiry = FAR_FUTURE
-        self._gone: deque[tuple[Instant, str, int]] = deque()
-        """Whose names are still remembered, by when they went."""
         for member in table.members.values():
             self._inherit(member)
 
@@ -109,30 +112,10 @@ class Pool:
             self.context.refuse(connection, message, "no_pool", why_not, MAX_RETRY_NS)
             return
         else:
-            session = self._number(now, message)
+            session = self.incarnations.number(now, message)
+            self._next_expiry = Instant(0)
         given = self.table.held_by(session.incarnation)
         self._answer(now, connection, session, message, given)
-
-    def _number(self, now: Instant, message: Join) -> Session:
-        self._forget_the_long_gone(now)
-        incarnation = self.table.next_incarnation
-        self.context.write(Joined.by(message, incarnation))
-        session = Session(incarnation, message.name, message.owner_nonce, now)
-        session.cause = self.context.begin()
-        self.sessions[incarnation] = session
-        self._next_expiry = Instant(0)
-        self.addresses.add(incarnation, now)
-        self.move_log.on_joined(now, incarnation)
-        self.context.note(LeaderKind.JOINED, self.table.pool, f"{message.name} as {incarnation}")
-        return session
-
-    def _forget_the_long_gone(self, now: Instant) -> None:
-        """Their names need not be remembered for ever: a join of theirs that came even later would
-        be numbered, be planned for nothing because it never speaks again, and be gone after a hold.
-        """
-        while self._gone and now >= self._gone[0][0] + self.context.timing.keep_changes_ns:
-            _, name, incarnation = self._gone.popleft()
-            self.table.forget(name, incarnation)
 
     def on_short_request(self, now: Instant, connection: Connection, message: ShortRequest) -> bool:
         """Take it as a request that lists what the table gives, if that is what it says. Otherwise
@@ -194,28 +177,28 @@ class Pool:
         if not session.is_in_order(message.sequence):
             self.context.note(LeaderKind.LATE_REQUEST, self.table.pool, session.name)
             return
-        held: tuple[Held, ...] = ()
+        held = given if isinstance(message, ShortRequest) else ()
+        letting_go: tuple[Held, ...] = ()
         copies: tuple[Copy, ...] = ()
         leaving = False
         if isinstance(message, LeaseRequest):
             held, copies, leaving = message.held, message.copies, message.leaving
-        elif isinstance(message, ShortRequest):
-            held = given
+            letting_go, session.knows_former = message.letting_go, message.knows_former
         begins_to_leave = leaving and not session.leaving
-        hold_until = Instant(now + self.context.timing.hold_ns)
-        session.take(message.sequence, connection, hold_until, leaving=leaving)
+        timing = self.context.timing
+        session.take(message.sequence, connection, Instant(now + timing.hold_ns), leaving=leaving)
         session.heard_at = now
         self.context.cause = session.cause
         if begins_to_leave:
             session.cause = self.context.begin()
-        if isinstance(message, LeaseRequest):
-            session.knows_former = message.knows_former
-            self._note_letting_go(now, session, message.letting_go)
-        elif isinstance(message, ShortRequest):
-            self._note_letting_go(now, session, ())
         missing = [] if held == given else self.not_listed(session, held)
         if not isinstance(message, Join):
-            take_report(self.context, self.table.pool, session, message.report)
+            if session.let_go(now, letting_go, timing.recall_ns):
+                self.planner.soon(now)
+                if session.stuck:
+                    self.context.note(LeaderKind.STUCK, self.table.pool, session.name)
+            if message.report is not session.report:
+                take_report(self.context, self.table.pool, session, message.report)
             if message.load is not None:
                 self.planner.load_watch.take(now, message.load, given)
         if leaving and not held and not copies:
@@ -233,30 +216,15 @@ class Pool:
             if returned:
                 self._free(now, returned)
             given = self.table.held_by(session.incarnation)
-        may_hold = self._may_hold(now, session, given, giving, is_told=held == given)
-        is_renewal = session.settled and session.renewal[0] is given
-        if is_renewal and session.renewal[1] is may_hold[0] and not isinstance(message, Join):
-            is_short = isinstance(message, ShortRequest)
-            self.responses.renew(session, given, copies, is_short=is_short)
+        may_hold: MayHold = (session.renewal, (), ())
+        if not (session.settled and session.renewed is given):
+            may_hold = self._may_hold(now, session, given, giving, is_told=held == given)
+        if session.settled and session.renewed is given and not isinstance(message, Join):
+            self.responses.renew(session, given, copies, is_short=isinstance(message, ShortRequest))
         else:
             self.responses.respond(session, *may_hold, copies)
         if session.settled and session.proven:
             session.cause = ""
-
-    def _note_letting_go(
-        self, now: Instant, session: Session, letting_go: tuple[Held, ...]
-    ) -> None:
-        """An application that hangs keeps its ranges from itself only: others are given them."""
-        was_stuck = session.stuck
-        session.settled = session.settled and session.letting_go == letting_go
-        session.letting_go = letting_go
-        since = min(session.letting_go_since, now) if letting_go else FAR_FUTURE
-        session.letting_go_since = since
-        session.stuck = now - since >= self.context.timing.recall_ns
-        if session.stuck != was_stuck:
-            self.planner.soon(now)
-            if not was_stuck:
-                self.context.note(LeaderKind.STUCK, self.table.pool, session.name)
 
     # --- refusals ---
 
@@ -331,9 +299,7 @@ class Pool:
         giving: RangeMap[bool] | None,
         *,
         is_told: bool,
-    ) -> tuple[tuple[Leased, ...], tuple[HandOff, ...], tuple[Expected, ...]]:
-        if session.settled and session.renewal[0] is given:
-            return session.renewal[1], (), ()
+    ) -> MayHold:
         if giving is None:
             giving = RangeMap(value=False)
         kept = self.moving.kept(now, session, self.planner.plan, giving, is_told=is_told)
@@ -347,8 +313,7 @@ class Pool:
         leases = tuple(sorted([*kept.leases, *granted], key=lambda lease: lease.start))
         expected = self.moving.expected(session)
         session.settled = kept.all_stays and not expected and self.context.may_grant
-        if session.settled and not granted:
-            session.renewal = (given, leases)
+        session.renewal, session.renewed = leases, None if granted else given
         return leases, kept.hand_offs, expected
 
     def _grant(self, now: Instant, session: Session) -> list[Leased]:
@@ -456,7 +421,7 @@ class Pool:
         self.moving.on_gone(session.incarnation)
         self.move_log.add(now, entries, why.phrase)
         self.move_log.on_gone(session.incarnation)
-        self._gone.append((now, session.name, session.incarnation))
+        self.incarnations.on_gone(now, session)
         lsn = self.context.write(
             Left(pool=self.table.pool, incarnation=session.incarnation, entries=entries)
         )

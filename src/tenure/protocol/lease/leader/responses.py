@@ -47,7 +47,7 @@ class Responses:
         if not is_short or self.context.cause or self.addresses.shared:
             if session.fingerprinted is not given:
                 session.take_fingerprint(given, seal.nonce)
-            leases, fingerprint = session.renewal[1], session.fingerprint
+            leases, fingerprint = session.renewal, session.fingerprint
             self.respond(session, leases, copies=copies, fingerprint=fingerprint)
             return
         self.context.send(

@@ -44,6 +44,7 @@ class Session:
         "proven",
         "recalled",
         "renewal",
+        "renewed",
         "report",
         "sequence",
         "settled",
@@ -92,8 +93,10 @@ class Session:
         self.untold: RangeMap[bool] = RangeMap(value=False)
         """What the table gives it with its state, and no answer has yet said: that it does not
         list it says nothing."""
-        self.renewal: tuple[tuple[Held, ...], tuple[Leased, ...]] = ((), ())
-        """The answer to a settled request, beside the table's ranges that it was made of."""
+        self.renewal: tuple[Leased, ...] = ()
+        """The answer to a settled request that lists just what the table gives it,"""
+        self.renewed: tuple[Held, ...] | None = None
+        """which was this when that answer was made; None where it granted something, too."""
         self.report: TierReport | None = None
         """What it told last of what it runs beside its leases."""
         self.fingerprint = b""
@@ -120,6 +123,17 @@ class Session:
         self.settled = self.settled and not self.leaving  # nothing that it has is to stay
         self.poked = False
         self.ending = ""
+
+    def let_go(self, now: Instant, letting_go: tuple[Held, ...], patience_ns: int) -> bool:
+        """Take what it says its application still has; whether that makes it stuck, or has ended
+        that: an application that hangs keeps its ranges from itself only, others are given them.
+        """
+        was_stuck = self.stuck
+        self.settled = self.settled and self.letting_go == letting_go
+        self.letting_go = letting_go
+        self.letting_go_since = min(self.letting_go_since, now) if letting_go else FAR_FUTURE
+        self.stuck = now - self.letting_go_since >= patience_ns
+        return self.stuck != was_stuck
 
     def unsettle(self, context: LeaderContext) -> None:
         """There is something new for it: poke it, unless a poke is on its way."""

@@ -16,12 +16,11 @@ from tenure.base.noted import Noted
 from tenure.protocol.lease.client_events import ManagerLost, ManagerSaid, ManagersNamed, TellManager
 from tenure.protocol.lease.messages import (
     Attest,
-    Copy,
     Introduction,
-    LeaseRequest,
     LeaseResponse,
     Poke,
     Refusal,
+    ShortRequest,
     ShortResponse,
     Standby,
     ToManager,
@@ -38,7 +37,7 @@ from tenure.protocol.lease.owner.events import (
 )
 from tenure.protocol.lease.owner.noted import REFUSED, News, OwnerKind
 from tenure.protocol.lease.owner.possession import Possession
-from tenure.protocol.lease.owner.requests import Request, request_in_short
+from tenure.protocol.lease.owner.requests import Request, request_in_full
 from tenure.protocol.lease.owner.witness import look, testify
 from tenure.protocol.lease.search import HOLDERS_PAUSE_NS, Patience, Search, Silence
 from tenure.protocol.lease.search import LONGEST_PAUSE_NS as LONGEST_SEARCH_PAUSE_NS
@@ -214,18 +213,12 @@ class OwnerMachine:
         self._ask_again = False
         wait_ns = self._patience.asked(now, self.renew_ns // ANSWERS_A_RENEWAL, self.renew_ns)
         self._ask_at = Instant(now + wait_ns)
-        # Said while it still lists something, so that it is given nothing more; but not with an
-        # empty list before its callbacks are done: then it would be gone.
-        leaving = is_last or (self.is_leaving and self.possession.has_anything)
-        message = self._request_message(copies, leaving=leaving)
-        if isinstance(message, LeaseRequest) and is_short:
-            message = request_in_short(message, self._fingerprint)
-        self._actions.append(TellManager(self.manager, message))
+        self._actions.append(TellManager(self.manager, self._message(self.request)))
 
-    def _request_message(self, copies: tuple[Copy, ...], *, leaving: bool) -> ToManager:
+    def _message(self, request: Request) -> ToManager:
         if self.belief.incarnation == NO_NUMBER:
             return self.config.join(self.owner_nonce, self.manager_nonce, self.sequence)
-        return LeaseRequest(
+        short = ShortRequest(
             pool=self.config.pool,
             incarnation=self.belief.incarnation,
             owner_nonce=self.owner_nonce,
@@ -233,13 +226,16 @@ class OwnerMachine:
             sequence=self.sequence,
             journal=self.belief.journal,
             leadership=self.leadership,
-            held=self.belief.held(),
-            leaving=leaving,
-            copies=copies,
+            fingerprint=self._fingerprint,
             receipt=self._receipt,
-            letting_go=self.belief.letting_go(),
-            knows_former=True,
         )
+        if request.renewing is not None:
+            return short
+        # Said while it still lists something, so that it is given nothing more; but not with an
+        # empty list before its callbacks are done: then it would be gone.
+        leaving = request.is_last or (self.is_leaving and self.possession.has_anything)
+        held, letting_go = self.belief.held(), self.belief.letting_go()
+        return request_in_full(short, held, request.copies, letting_go, leaving=leaving)
 
     def _ask_soon(self, now: Instant) -> None:
         """Ask now, or as soon as the request under way is answered: one at a time (P1)."""
@@ -386,6 +382,8 @@ class OwnerMachine:
             return
         request = self.request
         assert request is not None
+        expires_at = self.term_ends(now, request.sent_at, message.term_ns)
+        is_leaving = self.is_leaving
         self._answered(now, message.renew_ns, request.sent_at)
         self._receipt, self._fingerprint = message.receipt, message.fingerprint
         if self.belief.incarnation == NO_NUMBER:
@@ -401,13 +399,12 @@ class OwnerMachine:
         if message.cause or message.same_address:
             self._actions.extend(self.news.of(message))
         self.belief.reads_ns = message.reads_ns
-        expires_at = self.term_ends(now, request.sent_at, message.term_ns)
         actions, asks = self.possession.take(
             now,
             message,
             request.copies,
             expires_at,
-            is_leaving=self.is_leaving,
+            is_leaving=is_leaving,
             gives_up=self.phase == "closing",
         )
         self._actions.extend(actions)

@@ -15,7 +15,7 @@ up), for that has to take next to no time.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from random import Random
 from typing import NamedTuple, TypeVar
 
@@ -109,44 +109,46 @@ class Meter:
         """A renewal's time, as managers say it."""
         self._before: dict[tuple[Key, int], float] = {}
 
+    def is_due(self, now: Instant) -> bool:
+        """Whether a report is to go with the next request."""
+        return now - self.reported_at >= self.every_ns * EARLY
+
     def add_to(
         self,
         request: R,
         now: Instant,
-        tallies: Callable[[], Iterable[RangeTally]],
+        tallies: list[RangeTally],
         hottest: Callable[[], list[tuple[Key, float]]] | None = None,
     ) -> R:
         """The request, with a report where one is due. `hottest` are keys that are known to be hot,
         where that is not left to what the sampler has met.
         """
-        if now - self.reported_at < self.every_ns * EARLY:
+        if not self.is_due(now):
             return request
-        found = list(tallies())
-        report = self.report(now, found)
+        report = self.report(now, tallies)
         if not report.ranges:
             return request
-        if isinstance(request, ShortRequest) and len(report.ranges) == len(found):
+        if isinstance(request, ShortRequest) and len(report.ranges) == len(tallies):
             report = _without_rest(report)
         if hottest is not None:
             report = report._replace(hottest=hottest())
         return replace(request, load=as_message(report))
 
-    def report(self, now: Instant, tallies: Iterable[RangeTally]) -> Measurement:
+    def report(self, now: Instant, tallies: list[RangeTally]) -> Measurement:
         """What was asked since the last report, from the tallies of all that is held.
 
         What was not held then is left out: for how long it has been counted is not known here, and
         the manager has the rate that it had at its last owner.
         """
-        found = list(tallies)
         span = now - self.reported_at
         per_second = SECOND_NS / span if span > 0 else 0.0
         ranges = [
             RangeRate(each.start, each.end, max(0.0, each.load - before) * per_second)
-            for each in found
+            for each in tallies
             if (before := self._before.get((each.start, each.number))) is not None
         ]
         self.reported_at = now
-        self._before = {(each.start, each.number): each.load for each in found}
+        self._before = {(each.start, each.number): each.load for each in tallies}
         hottest = [(key, count * per_second) for key, count in self.sampler.take()]
         return Measurement(span, ranges, hottest)
 

@@ -1,10 +1,11 @@
-"""What an owner has asked, and what a short answer to it says."""
+"""What an owner asks: in short, or in full; and what a short answer to it says."""
 
 from typing import NamedTuple
 
 from tenure.base.instants import Instant
 from tenure.protocol.lease.messages import (
     Copy,
+    Held,
     Leased,
     LeaseRequest,
     LeaseResponse,
@@ -47,17 +48,27 @@ class Request(NamedTuple):
         )
 
 
-def request_in_short(whole: LeaseRequest, fingerprint: bytes) -> ShortRequest:
-    """One that says the same, where there is nothing to say but what is held."""
-    return ShortRequest(
-        pool=whole.pool,
-        incarnation=whole.incarnation,
-        owner_nonce=whole.owner_nonce,
-        manager_nonce=whole.manager_nonce,
-        sequence=whole.sequence,
-        journal=whole.journal,
-        leadership=whole.leadership,
-        fingerprint=fingerprint,
-        load=whole.load,
-        receipt=whole.receipt,
+def request_in_full(
+    short: ShortRequest,
+    held: tuple[Held, ...],
+    copies: tuple[Copy, ...],
+    letting_go: tuple[Held, ...],
+    *,
+    leaving: bool,
+) -> LeaseRequest:
+    """The same request with all that its owner lists, where that is not what a fingerprint says."""
+    return LeaseRequest(
+        pool=short.pool,
+        incarnation=short.incarnation,
+        owner_nonce=short.owner_nonce,
+        manager_nonce=short.manager_nonce,
+        sequence=short.sequence,
+        journal=short.journal,
+        leadership=short.leadership,
+        held=held,
+        leaving=leaving,
+        copies=copies,
+        receipt=short.receipt,
+        letting_go=letting_go,
+        knows_former=True,
     )

@@ -1,0 +1,63 @@
+"""Numbering the incarnations of owners, and forgetting the names that nobody has any more (P9).
+
+The journal remembers the last incarnation of every name, so that a join that is said again, perhaps
+to another leader, finds its own number. Of names that are drawn for each process there is no end:
+they are forgotten when no message of theirs can come any more.
+"""
+
+from collections import deque
+
+from tenure.base.instants import Instant
+from tenure.protocol.lease.leader.addresses import Addresses
+from tenure.protocol.lease.leader.context import LeaderContext
+from tenure.protocol.lease.leader.move_log import MoveLog
+from tenure.protocol.lease.leader.noted import LeaderKind
+from tenure.protocol.lease.leader.session import Session
+from tenure.protocol.lease.messages import Join
+from tenure.protocol.lease.records import Joined
+from tenure.protocol.lease.table import LeaseTable
+
+
+class Incarnations:
+    """Those of one pool."""
+
+    def __init__(
+        self,
+        context: LeaderContext,
+        table: LeaseTable,
+        sessions: dict[int, Session],
+        addresses: Addresses,
+        move_log: MoveLog,
+    ) -> None:
+        self.context = context
+        self.table = table
+        self.sessions = sessions
+        self.addresses = addresses
+        self.move_log = move_log
+        self._gone: deque[tuple[Instant, str, int]] = deque()
+        """Whose names are still remembered, by when they went."""
+
+    def number(self, now: Instant, message: Join) -> Session:
+        """The session of a new incarnation, whose hold has not begun."""
+        self._forget_the_long_gone(now)
+        incarnation = self.table.next_incarnation
+        self.context.write(Joined.by(message, incarnation))
+        session = Session(incarnation, message.name, message.owner_nonce, now)
+        session.cause = self.context.begin()
+        self.sessions[incarnation] = session
+        self.addresses.add(incarnation, now)
+        self.move_log.on_joined(now, incarnation)
+        self.context.note(LeaderKind.JOINED, self.table.pool, f"{message.name} as {incarnation}")
+        return session
+
+    def on_gone(self, now: Instant, session: Session) -> None:
+        """Its name is remembered for a while."""
+        self._gone.append((now, session.name, session.incarnation))
+
+    def _forget_the_long_gone(self, now: Instant) -> None:
+        """A join of theirs that came even later would be numbered, be planned for nothing because
+        it never speaks again, and be gone after a hold.
+        """
+        while self._gone and now >= self._gone[0][0] + self.context.timing.keep_changes_ns:
+            _, name, incarnation = self._gone.popleft()
+            self.table.forget(name, incarnation)
