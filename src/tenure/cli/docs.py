@@ -11,7 +11,7 @@ from tenure.errors import TenureError, UsageError
 NEAREST = 3
 
 
-def docs(page: str = "") -> None:
+def docs(page: str = "", /) -> None:
     """Read a page of the documents that came with this version, or list them.
 
     Parameters

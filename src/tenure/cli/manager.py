@@ -55,7 +55,7 @@ class ManagerOptions:
     audit_log: Path | None = None
     "A file to which every change is written: who, what, from where."
     first_start: Annotated[bool, Parameter(negative="")] = False
-    "There was no earlier manager of these owners: with a new journal, grant at once."
+    "There was no earlier manager of these owners: with a new journal, grant after two seconds."
 
 
 def manager(

@@ -77,6 +77,7 @@ class ServeOptions:
 
 def serve(
     name: Literal["documents", "feeds", "pubsub", "queues"],
+    /,
     *,
     options: ServeOptions | None = None,
     log_level: Literal["debug", "info", "warning", "error"] = "warning",
