@@ -4,7 +4,9 @@ Applying is compared with the bare RocksDB batch of the same cells. A hundred wr
 and one waits for each of its own. Cells are counted by the second, and by the processor's second,
 from which whatever else the machine does is left out. Blocks are counted by RocksDB. How long the
 interpreter is held is seen by a thread that sleeps a millisecond at a time and looks how late it
-wakes, beside a process that does the same and shares no interpreter.
+wakes, beside a process that does the same and shares no interpreter. On a busy machine such a
+thread is late as well because the one with the interpreter was put aside; so the processor's time
+of each turn of the loop is measured, too. It is no less than what was held in that turn.
 """
 
 import asyncio
@@ -257,7 +259,11 @@ async def holding(path: Path) -> bool:
     store = opened(path)
     await store.open()
     engine = engine_of(store)
-    with TemporaryDirectory() as place, late(Path(place) / "beside") as (lates, beside):
+    with (
+        TemporaryDirectory() as place,
+        late(Path(place) / "beside") as (lates, beside),
+        turns() as spent,
+    ):
         for n in range(HELD_BYTES // 1_000_000):
             row = {name: bytes(100_000) for name in NAMES}
             await store.insert(TABLE, f"row-{n}", {"f": row})
@@ -275,13 +281,33 @@ async def holding(path: Path) -> bool:
     print(f"a page behind {TOMBSTONES:,} tombstones: {seconds:.1f} s; {len(lates):,} wakings")
     found, other = percentile(lates), percentile(beside)
     print(f"late at the 99.9th percentile: {found:.1f} ms here, {other:.1f} ms in a process beside")
-    return told("the interpreter is held, beyond that", found - other, at_most(20), unit=" ms")
+    kept = told("a turn of the loop, of the processor's time", percentile(spent), 20, unit=" ms")
+    held = found - other
+    return told("the interpreter is held, beyond that", held, at_most(20), unit=" ms") and kept
 
 
 def percentile(of: list[float]) -> float:
     """The 99.9th, in milliseconds."""
     ordered = sorted(of)
     return ordered[int(len(ordered) * 0.999)] * 1e3
+
+
+@contextmanager
+def turns() -> Iterator[list[float]]:
+    """How much of the processor's time each callback takes that the loop runs."""
+    spent: list[float] = []
+    run = asyncio.Handle._run
+
+    def timed(handle: asyncio.Handle) -> None:
+        began = time.thread_time()
+        run(handle)
+        spent.append(time.thread_time() - began)
+
+    asyncio.Handle._run = timed  # type: ignore[method-assign, assignment]
+    try:
+        yield spent
+    finally:
+        asyncio.Handle._run = run  # type: ignore[method-assign]
 
 
 WATCH = """

@@ -1,6 +1,6 @@
 """Paths and mutations, as an application says them, checked and turned into names as bytes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -80,43 +80,45 @@ def edits_of(table: Table, mutation: Mapping[str, Any]) -> list[Edit]:
             f"a row mutation is a mapping by family, such as {{{_an_example(table)}}}, not "
             f"{shown(mutation)}"
         )
-    edits = [edit for name, change in mutation.items() for edit in _of_family(table, name, change)]
+    edits: list[Edit] = []
+    for name, change in mutation.items():
+        edits += _of_family(table, name, change)
     check_size(edits)
     return edits
 
 
-def _of_family(table: Table, name: str, change: Any) -> Iterator[Edit]:  # noqa: ANN401 - a mapping, or DELETE
-    shape = shape_of(table, name)
-    family = table.families[name]
+def _of_family(table: Table, name: str, change: Any) -> list[Edit]:  # noqa: ANN401 - a mapping, or DELETE
+    shape_of(table, name)
     if change is DELETE:
-        yield Edit(name)
-        return
-    where = f"{table.name}.{name}"
+        return [Edit(name)]
+    family, where = table.families[name], f"{table.name}.{name}"
     if family.supers is None:
-        yield from _of_columns(family, shape, where, None, _mapping(change, where, "column"))
-        return
+        return _of_columns(family, name, where, None, _mapping(change, where, "column"))
+    edits: list[Edit] = []
     for super_name, columns in _mapping(change, where, "super column").items():
         super_column = family.supers.encoded(super_name, f"the name of a super column of {where}")
         if columns is DELETE:
-            yield Edit(name, super_column)
+            edits.append(Edit(name, super_column))
             continue
         inside = f"{where}.{shown(super_name)}"
         mapping = _mapping(columns, inside, "column")
-        yield from _of_columns(family, shape, inside, super_column, mapping)
+        edits += _of_columns(family, name, inside, super_column, mapping)
+    return edits
 
 
 def _of_columns(
-    family: Family,
-    shape: FamilyShape,
-    where: str,
-    super_column: bytes | None,
-    columns: Mapping[Any, Any],
-) -> Iterator[Edit]:
-    what = f"the name of a column of {where}"
-    for name, value in columns.items():
-        encoded = family.columns.encoded(name, what)
-        kept = None if value is DELETE else family.encoded(value, where, name)
-        yield Edit(shape.name, super_column, encoded, kept)
+    family: Family, of: str, where: str, super_column: bytes | None, columns: Mapping[Any, Any]
+) -> list[Edit]:
+    what, encoded = f"the name of a column of {where}", family.columns.encoded
+    return [
+        Edit(
+            of,
+            super_column,
+            encoded(name, what),
+            None if value is DELETE else family.encoded(value, where, name),
+        )
+        for name, value in columns.items()
+    ]
 
 
 def _mapping(change: Any, where: str, of: str) -> Mapping[Any, Any]:  # noqa: ANN401 - it is checked here

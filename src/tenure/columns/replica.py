@@ -7,6 +7,7 @@ and the page is then read in as many steps as it takes.
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from typing import NamedTuple
 
 import msgspec
@@ -363,11 +364,13 @@ def _size(row: FoundRow) -> int:
     return sum(len(cell.value) for page in pages for cell in page.cells)
 
 
+@cache
 def space(table: str, family: str) -> str:
     """The space of a family's entries."""
     return f"{table}.{family}"
 
 
+@cache
 def rows_space(table: str) -> str:
     """The space of a table's row records."""
     return f"{table}/rows"

@@ -105,7 +105,17 @@ class MutationAdmitted(msgspec.Struct, frozen=True):
 
 def entry_digest(family: str, key: bytes, entry: bytes) -> int:
     """What one entry adds to the digest of its row, and takes away when it goes."""
-    return xxh3_128_intdigest(b"".join((family.encode(), b"\0", key, b"\0", entry)))
+    return digest_of(digest_head(family), key, entry)
+
+
+def digest_head(family: str) -> bytes:
+    """What comes first of all that is digested of a family's entries."""
+    return family.encode() + b"\0"
+
+
+def digest_of(head: bytes, key: bytes, entry: bytes) -> int:
+    """See `entry_digest`."""
+    return xxh3_128_intdigest(b"".join((head, key, b"\0", entry)))
 
 
 class _Section:
@@ -138,17 +148,19 @@ class Mutation:
         self._families: dict[str, dict[bytes | None, _Section]] = {}
         """By super column; the section of None comes first, for it has the family's marker."""
         section: _Section | None = None
-        before = Edit()
+        last: tuple[str | None, bytes | None] = None, None
         for edit in edits:
-            if edit.family is None:
+            family, super_column, name = edit.family, edit.super, edit.name
+            if family is None:
                 self._clears_row = True
                 continue
-            if section is None or edit.family != before.family or edit.super != before.super:
-                section, before = self._section(shapes[edit.family], edit.super), edit
-            if edit.name is None:
+            if section is None or (family, super_column) != last:
+                section = self._section(shapes[family], super_column)
+                last = family, super_column
+            if name is None:
                 section.is_cleared = True
             else:
-                section.add(edit.name, edit.value)
+                section.add(name, edit.value)
 
     def _section(self, shape: FamilyShape, super_column: bytes | None) -> _Section:
         sections = self._families.get(shape.name)
@@ -264,18 +276,19 @@ class _Outcome:
 
     def write(self, section: _Section, entries: Iterator[bytes | None], hidden: bytes) -> None:
         """Write the cells that count. `entries` are those that are there, in order."""
-        version, shape = self._version, section.shape
-        is_hidden, by_time, changed = version <= hidden, shape.order == "time", 0
+        version, family = self._version, section.shape.name
+        is_hidden, by_time = version <= hidden, section.shape.order == "time"
+        changed, head = 0, digest_head(family)
         for (key, value), before in zip(section.values.items(), entries, strict=False):
             cell = cell_of(version, value)
             if is_hidden or (before is not None and before >= cell):
                 continue
-            self.puts.append((shape.name, key, cell))
-            changed ^= entry_digest(shape.name, key, cell)
+            self.puts.append((family, key, cell))
+            changed ^= digest_of(head, key, cell)
             if before is not None:
-                changed ^= entry_digest(shape.name, key, before)
+                changed ^= digest_of(head, key, before)
             if value is None:
-                self.doomed.append(Doomed(packed_time(cell), shape.name, key, covers=False))
+                self.doomed.append(Doomed(packed_time(cell), family, key, covers=False))
             if by_time:
                 self._move(section, key, before, cell)
         self.changed ^= changed
