@@ -38,6 +38,8 @@ class LeaseHistory:
         self.first = Counters(state.next_number, state.next_incarnation)
         """With what a pool begins that is not known here: higher than any that is forgotten."""
         self.tables = {pool.pool: LeaseTable.from_state(pool) for pool in state.pools}
+        for table in self.tables.values():
+            table.laid_lsn = lsn
         self.clusters = Clusters(state.clusters, state.versions_passed)
 
     def apply(self, record: AnyRecord) -> None:
@@ -45,11 +47,15 @@ class LeaseHistory:
         self.lsn += 1
         match record:
             case Changed(pool=pool) | Left(pool=pool) | Joined(pool=pool):
-                self._table(pool).apply(record)
+                table = self._table(pool)
+                table.apply(record)
+                if not isinstance(record, Joined):
+                    table.laid_lsn = self.lsn
                 if isinstance(record, Changed) and record.deleted:
                     self._forget_deleted()
             case PoolCreated(pool=pool):
                 self.tables[pool] = LeaseTable(record, self._first_of(pool))
+                self.tables[pool].laid_lsn = self.lsn
             case TookOver(leadership=leadership, promise_ns=promise_ns, secret=secret):
                 self.leadership = leadership
                 self.secret = secret or self.secret

@@ -83,6 +83,9 @@ class LeaseTable:
         self.is_deleted = False
         self.reads_ns = 0
         """The longest volume lease that any owner, past or present, may have given (V13)."""
+        self.laid_lsn = 0
+        """Of the last record that may have laid entries: whoever knows the table after it, of the
+        same journal, knows the table as it is."""
         self._held: dict[int, tuple[Held, ...]] = {}
         self._entries: tuple[Entry, ...] | None = None
 

@@ -22,7 +22,9 @@ class Publisher:
     def __init__(self, context: LeaderContext, table: LeaseTable) -> None:
         self.context = context
         self.table = table
-        self.log = ChangeLog(context.history.lsn)
+        self.log = ChangeLog(table.laid_lsn)
+        """From before this leadership began: a takeover changes no table, so that the lookups of a
+        pool that was at rest need not be told all of it anew."""
         self.followers: dict[Connection, Instant] = {}
         """Until when each connection is pushed to, unless it syncs again."""
         self._pushed = self.log.begins_after

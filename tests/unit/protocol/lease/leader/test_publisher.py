@@ -2,9 +2,13 @@
 
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.ranges import WHOLE
+from tenure.protocol.lease.history import LeaseHistory
+from tenure.protocol.lease.leader.context import LeaderContext
+from tenure.protocol.lease.leader.publisher import Publisher
 from tenure.protocol.lease.messages import Changes, Entry, OwnerInfo, Sync, SyncResponse
+from tenure.protocol.lease.records import State, TookOver
 from tenure.protocol.lease.timing import DEFAULT
-from tests.unit.protocol.lease.desk import SEAL, T0, ByName, Desk, at
+from tests.unit.protocol.lease.desk import SEAL, T0, ByName, Desk, Unrivalled, at
 
 LOOKUP, OTHER, A, B = 1, 2, 101, 102
 
@@ -44,6 +48,41 @@ def test_a_lookup_of_another_journal_gets_the_whole_table() -> None:
     lsn = desk.context.history.lsn
     assert sync(desk, at(1), lsn, journal=8).snapshot
     assert not sync(desk, at(1), lsn).snapshot
+
+
+def after_a_takeover(desk: Desk) -> tuple[Publisher, int]:
+    """What another leader publishes that has read the same journal, and where its log begins."""
+    first = desk.records
+    history = LeaseHistory(State(), 0)
+    for record in first:
+        history.apply(record)
+    last = history.lsn
+    history.apply(TookOver(leadership=2, promise_ns=1, manager="other"))
+    context = LeaderContext(SEAL._replace(leadership=2), DEFAULT, history, Unrivalled())
+    return Publisher(context, history.tables["p"]), last
+
+
+def test_after_a_takeover_who_knows_the_last_change_is_told_nothing_anew() -> None:
+    """Thousands of tables would otherwise be sent at once, in which nothing has changed."""
+    publisher, last = after_a_takeover(desk_with_an_owner())
+    assert publisher.log.since(last, at_most=1) == ()
+
+
+def test_after_a_takeover_who_missed_the_last_change_gets_the_whole_table() -> None:
+    desk = desk_with_an_owner()
+    before = desk.context.history.lsn
+    desk.ask(at(1), 1, A, (), leaving=True)
+    desk.advance(at(2))
+    publisher, last = after_a_takeover(desk)
+    assert publisher.log.since(before, at_most=100) is None
+    assert publisher.log.since(last, at_most=1) == ()
+
+
+def test_whoever_reads_a_snapshot_of_the_journal_knows_no_earlier_change() -> None:
+    history = LeaseHistory(desk_with_an_owner().context.history.state(), 50)
+    context = LeaderContext(SEAL, DEFAULT, history, Unrivalled())
+    log = Publisher(context, history.tables["p"]).log
+    assert (log.since(49, at_most=1), log.since(50, at_most=1)) == (None, ())
 
 
 def test_a_lookup_is_told_what_changed_since() -> None:
