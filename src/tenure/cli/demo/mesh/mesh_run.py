@@ -123,27 +123,26 @@ class MeshRounds:
         self, trouble: Trouble | None, server: ServiceProcess | None
     ) -> AsyncIterator["Callable[[bool], asyncio.Future[None]]"]:
         """Gives what begins the trouble; at the end the server is well again."""
-        waking: asyncio.Task[None] | None = None
+        mending: asyncio.Task[object] | None = None
 
         async def begin(is_now: bool) -> None:  # noqa: FBT001  # a switch
-            nonlocal waking
+            nonlocal mending
             if not is_now or server is None:
                 return
             if trouble == "kill":
                 self.summary.kills += 1
                 await server.kill()
-                self._say(f"  {server.name} was killed")
+                self._say(f"  {server.name} was killed, and another life of it starts")
+                mending = asyncio.create_task(server.start())
             else:
                 self.summary.stops += 1
                 server.stop()
                 self._say(f"  {server.name} was stopped, and wakes up past its term")
-                waking = asyncio.create_task(_wake(server, self._mesh.preset))
+                mending = asyncio.create_task(_wake(server, self._mesh.preset))
 
         yield lambda is_now: asyncio.ensure_future(begin(is_now))
-        if waking is not None:
-            await waking
-        if trouble == "kill" and server is not None:
-            await server.start()
+        if mending is not None:
+            await mending
 
 
 async def _wake(server: ServiceProcess, preset: str) -> None:
