@@ -41,7 +41,7 @@ from tests.simulation import (
 
 FIRST_SEEDS = (0, 1000, 5000)
 HOURS = 300
-SHORT_FIRST, SHORT_HOURS = 7000, 120
+SHORT_FIRST = 7000
 SHOWN = 58
 TWIN = "none"
 BY_DEFAULT = "lease", "cache"
@@ -151,13 +151,13 @@ def hunt(tier: str, name: str, first: int, hours: int = HOURS) -> Hunt:
 def hunt_soon(tier: str, name: str, first: int) -> Hunt:
     """Run seeds of the mix by which the canary is found soon, and its twin on the last of them."""
     run = TIERS[tier].run_soon
-    for seed in range(first, first + SHORT_HOURS):
+    for seed in range(first, first + HOURS):
         violation = run(name, name, seed)
         if violation is not None:
             # Whoever catches the twin has caught nothing.
             caught = None if run(name, TWIN, seed) else violation
             return Hunt(tier, name, first, seed - first + 1, caught)
-    return Hunt(tier, name, first, SHORT_HOURS, None)
+    return Hunt(tier, name, first, HOURS, None)
 
 
 def short(tiers: Sequence[str], names: Sequence[str], firsts: Sequence[int]) -> int:

@@ -3,7 +3,8 @@
 Each canary has a mix of faults and a seed that find it within seconds, as in `test_canaries.py`.
 """
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -28,8 +29,14 @@ class Soon(NamedTuple):
     faults: str = "all"
     rate: float = 1.0
     owners: bool = False
+    world: Mapping[str, Any] = {}
+    """What of it is not drawn."""
 
 
+CUTS = "one-way cut,two-way cut"
+PARTED = f"{CUTS},pause past the term"
+SMALL = {"keys": 1, "clients": 2}
+"""Where everybody wants the same key, they meet more often."""
 SOON = {
     "acknowledged-before-applied": Soon(4, STALE, "stopped at a point", 8),
     "older-answer-taken": Soon(0),
@@ -43,23 +50,42 @@ SOON = {
     "late-fills-kept": Soon(1, STALE, "message", 3),
     "suspects-not-compared": Soon(0),
     "unknown-and-unimpressed": Soon(0, (*STALE, "invariant")),
-    "writers-never-waited-for": Soon(5),
+    "writers-never-waited-for": Soon(17),
     "own-entry-outlives-the-write": Soon(0),
     "joined-any-answer": Soon(7),
     "overtaken-load-kept": Soon(0),
     "overtaken-load-joined": Soon(9),
-    "no-fence": Soon(8),
-    "floors-stay": Soon(5),
+    "no-fence": Soon(21, STALE, "slow store,quick restart,crash of a server", 3, world={"keys": 2}),
+    "floors-stay": Soon(1, STALE, "cut,eviction", 2),
     "writes-not-known": Soon(0),
     "known-writes-stay-behind": Soon(1, ("V15",), owners=True),
     "starts-at-once": Soon(1),
-    "old-memory-believed": Soon(0),
+    "old-memory-believed": Soon(2, (*STALE, "L1"), "memory put back,crash", 5),
     "forgotten-while-active": Soon(1),
     "never-forgotten": Soon(0, ("C6",)),
     "no-limit": Soon(1, ("C6",)),
     "never-renewed": Soon(2, ("C7",)),
-    "held-and-fetched-anew": Soon(0, ("C7",)),
-    "held-whatever-it-has": Soon(73),
+    "held-and-fetched-anew": Soon(
+        0, ("C7",), "none", world={"lease_terms": 2, "known_writes": 1, "hours": 0.3}
+    ),
+    "held-whatever-it-has": Soon(6, STALE, "drop,cut", 4, world={"keys": 2}),
+    "lease-before-items": Soon(8, (*STALE, "C7"), "stopped at a point,cut,drop", 8, world=SMALL),
+    "live-before-lease": Soon(8, STALE, "stopped reader", 10, world={"keys": 2}),
+    "reconnects-in-any-order": Soon(17, STALE, "message", 3),
+    "written-twice": Soon(22, STALE, "message", 3),
+    "quiet-without-margin": Soon(4, STALE, "quick restart,cut,drop", 4, world={"keys": 1}),
+    "deaf-to-what-others-saw": Soon(0, STALE, "reader,cut,message", 2),
+    "last-request-remembered": Soon(9, STALE, "reorder,straggler,delay", 6, world=SMALL),
+    "lease-beyond-the-term": Soon(0, ("V11",), PARTED, 5, owners=True),
+    "answer-before-the-end-of-the-term": Soon(
+        0, ("V11",), "pause past the term,stopped at a point", 4, owners=True
+    ),
+    "returned-undrained": Soon(6, owners=True),
+    "leased-while-draining": Soon(11, ("V15", *STALE), owners=True),
+    "written-while-draining": Soon(4, owners=True),
+    "no-quiet-after-death": Soon(2, STALE, f"quick restart,lookup away,{CUTS}", 2, owners=True),
+    "as-of-by-count-alone": Soon(1, owners=True),
+    "grant-without-a-floor": Soon(3, owners=True),
     "skew-over-the-bound": Soon(1),
 }
 
@@ -67,7 +93,11 @@ SOON = {
 def plan(soon: Soon, seed: int) -> VolumeTrial:
     table = OWNED if soon.owners else ALONE
     return VolumeTrial(
-        owners=soon.owners, seed=seed, faults=table.chosen(soon.faults), fault_rate=soon.rate
+        owners=soon.owners,
+        seed=seed,
+        faults=table.chosen(soon.faults),
+        fault_rate=soon.rate,
+        **soon.world,
     )
 
 

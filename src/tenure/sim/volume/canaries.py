@@ -194,9 +194,6 @@ CANARIES = (
         "V15: an object lease says nothing of an entry from before it was given",
         ((ReadLeases, "is_held", staticmethod(breaks.held_whatever_it_has)),),
     ),
-    VolumeCanary("skew-over-the-bound", "clock rates within 13/12", skew=90_000),
-)
-BY_SCHEDULE = (
     VolumeCanary(
         "lease-before-items",
         "V1, V4: items are applied before the lease is believed that they came with",
@@ -208,16 +205,6 @@ BY_SCHEDULE = (
         ((Entries, "hit", breaks.live_before_lease),),
     ),
     VolumeCanary(
-        "items-of-any-reader",
-        "V2: items are taken under the present reader number only",
-        ((CacheMachine, "is_of_present_reader", breaks.items_of_any_reader),),
-    ),
-    VolumeCanary(
-        "acknowledged-and-not-applied",
-        "V2: what is for a number that is not known is not acknowledged",
-        ((CacheMachine, "on_invalidate", breaks.unapplied_but_acknowledged),),
-    ),
-    VolumeCanary(
         "reconnects-in-any-order",
         "V2: a Reconnect is taken in rising order",
         ((Readers, "is_newer", breaks.always),),
@@ -226,11 +213,6 @@ BY_SCHEDULE = (
         "written-twice",
         "V2: writes of a reader are taken in rising order",
         ((WriteTurns, "is_new_write", breaks.always),),
-    ),
-    VolumeCanary(
-        "listed-without-marks",
-        "V7: what a Renew or Reconnect lists leaves a mark too",
-        ((Fills, "raise_marks", breaks.marks_of_contacts_stay),),
     ),
     VolumeCanary(
         "quiet-without-margin",
@@ -278,11 +260,6 @@ BY_SCHEDULE = (
         ((ServedRanges, "quiet_until", breaks.not_at_all),),
     ),
     VolumeCanary(
-        "read-as-lost-at-once",
-        "V13: where the state died too, reads wait as well",
-        ((ServedRanges, "reads_from", breaks.not_at_all),),
-    ),
-    VolumeCanary(
         "as-of-by-count-alone",
         "V15: counts compare within one number",
         ((Versions, "is_current", breaks.by_count_alone),),
@@ -292,8 +269,31 @@ BY_SCHEDULE = (
         "V15: the floor of a grant is its own number",
         ((Versions, "begin", breaks.any_number_is_the_floor),),
     ),
+    VolumeCanary("skew-over-the-bound", "clock rates within 13/12", skew=90_000),
 )
-"""Rules that a world without owners cannot break, or not soon enough: a schedule catches each."""
+BY_SCHEDULE = (
+    VolumeCanary(
+        "items-of-any-reader",
+        "V2: items are taken under the present reader number only",
+        ((CacheMachine, "is_of_present_reader", breaks.items_of_any_reader),),
+    ),
+    VolumeCanary(
+        "acknowledged-and-not-applied",
+        "V2: what is for a number that is not known is not acknowledged",
+        ((CacheMachine, "on_invalidate", breaks.unapplied_but_acknowledged),),
+    ),
+    VolumeCanary(
+        "listed-without-marks",
+        "V7: what a Renew or Reconnect lists leaves a mark too",
+        ((Fills, "raise_marks", breaks.marks_of_contacts_stay),),
+    ),
+    VolumeCanary(
+        "read-as-lost-at-once",
+        "V13: where the state died too, reads wait as well",
+        ((ServedRanges, "reads_from", breaks.not_at_all),),
+    ),
+)
+"""Rules that no world breaks, or none soon enough: a schedule catches each."""
 
 
 def cache_canary(name: str) -> VolumeCanary:

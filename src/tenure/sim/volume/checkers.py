@@ -1,12 +1,18 @@
-"""The judges of what caches promise, in real time: C1 to C6, after every step."""
+"""The judges of what caches promise, in real time: C1 to C6, after every step.
+
+A reader has to come at the wrong moment for a rule that was broken to be seen in what it reads. So
+two judges look at what makes reads right: whoever may hit is on its server's record, and no lease
+and no body outlives the owner's term.
+"""
 
 from collections.abc import Sequence
 
-from tenure.base.instants import Instant
+from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.keys import Key
 from tenure.base.rangemap import RangeMap
 from tenure.protocol.lease.messages import Leased
-from tenure.protocol.volume.client_events import JudgeHit
+from tenure.protocol.volume.client_events import Believe, JudgeHit, KeepEntry
+from tenure.protocol.volume.readers import ReaderRecord
 from tenure.protocol.volume.server_events import RunBody
 from tenure.protocol.volume.terms import Terms
 from tenure.protocol.volume.versions import KnownWrites
@@ -35,6 +41,8 @@ class VolumeCheckers(InvariantChecker):
         """The last write of a client: from when to when, and of what."""
         self._heard: dict[tuple[int, int], int] = {}
         """When a server last heard a client, by its own clock."""
+        self._terms: dict[int, int] = {}
+        """Until when an owner's term has been known to last, at most, in real time."""
 
     # --- C1, C4, C5: what is read ---
 
@@ -97,11 +105,39 @@ class VolumeCheckers(InvariantChecker):
             if wrong is not None:
                 raise Violation("C1: no order", f"of {key!r}: {wrong.what}")
 
+    # --- C2, V11: who may hit ---
+
+    def on_believed(self, cache: CacheProcess, moved: Believe | KeepEntry) -> None:
+        """A client may hit from here on: its server knows, and its owner's term lasts as long."""
+        server = self.site.slots.get(self.site.slot_of(moved.server))
+        if not isinstance(server, AnyServer) or not server.alive:
+            return
+        reader = server.volume.context.readers.get(moved.reader)
+        if reader is None:
+            return  # of an earlier life, or of a term that is over: the quiet is for those
+        lease = cache.entries.leases[moved.server, moved.reader]
+        ends = cache.clock.real(cache.entries.ends(lease))
+        most = self._terms.get(server.uid, ends)
+        if ends > most + CLOCK_NS:
+            detail = f"{cache.slot} may hit what {server.slot} served until {ends}, not {most}"
+            raise Violation("V11: a lease outlives the owner's term", detail)
+        if not self.terms.is_strong:
+            return
+        now = cache.now()
+        for key, entry in list(cache.entries.objects.items()):
+            hits = entry.lease is lease and cache.entries.would_hit(key, now)
+            if hits and key not in reader.leases and not is_told(reader, key):
+                detail = f"{cache.slot} can hit {key!r}, and {server.slot} has no lease on record"
+                raise Violation("C2: nobody waits for who may hit", detail)
+
     # --- C2, C3: what is written ---
 
     def on_body(self, server: AnyServer, body: RunBody) -> None:
         """The body of a write runs: nobody can hit the old value."""
         self._check_waiting(server, body)
+        if server.decided_at >= self._terms.get(server.uid, FAR_FUTURE):
+            detail = f"{server.slot} writes {body.keys}"
+            raise Violation("V11: a body runs after the owner's term", detail)
         if not self.terms.is_strong:
             return
         for key, number in body.fences:
@@ -166,6 +202,9 @@ class VolumeCheckers(InvariantChecker):
         """What it knows of clients is neither too old nor too much (C6)."""
         machine = server.volume
         now = server.now()
+        if not machine.config.alone:
+            until = server.clock.real(machine.context.term_until)
+            self._terms[server.uid] = max(until, self._terms.get(server.uid, 0))
         for reader in machine.context.readers:
             heard = self._heard.get((server.uid, reader.client), 0)
             # What waits in its sockets while it is stopped was heard later than it arrived.
@@ -174,6 +213,12 @@ class VolumeCheckers(InvariantChecker):
                 raise Violation("C6: not forgotten", detail)
         if machine.context.readers.leases > machine.context.readers.most_leases:
             raise Violation("C6: too many leases", f"{machine.context.readers.leases}")
+
+
+def is_told(reader: ReaderRecord, key: Key) -> bool:
+    """Whether an item is on its way to the reader that makes its entry of the key dead."""
+    items = (pending.item for pending in reader.items.values())
+    return any(key in each.range if each.withdrawn else key == each.key for each in items)
 
 
 def initial(key: Key) -> bytes:

@@ -94,18 +94,20 @@ class OwnedCachesWorld(LeaseWorld, OwnedSite):
 
     def _draw_caches(self) -> None:
         """What this seed's volumes are like."""
-        random = self.random
+        random, trial = self.random, self._of_caches
         term_ns = self.timing.term_ns // random.choice((1, 2, 4))
+        lease_ns = random.choice((term_ns // 2, 2 * term_ns, 20 * term_ns))
         self.terms = msgspec.structs.replace(
-            self._of_caches.terms,
+            trial.terms,
             term_ns=term_ns,
-            lease_ns=random.choice((term_ns // 2, 2 * term_ns, 20 * term_ns)),
+            lease_ns=trial.lease_ns(term_ns, lease_ns),
             keep_ns=random.choice((0, term_ns // 2, 2 * term_ns)),
             mute_ns=2 * term_ns,
             mode=random.choice((*("strong",) * 7, "best effort")),
             invalidate=random.choice(("delayed", "delayed", "at once")),
         )
-        self.known_writes = random.choice((1, 2, 1_000))
+        known_writes = random.choice((1, 2, 1_000))
+        self.known_writes = trial.known_writes or known_writes
         self.most_leases = random.choice((3, 1_000, 1_000))
         self.retry_ns = term_ns // random.choice((6, 30))
 

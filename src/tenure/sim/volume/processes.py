@@ -48,6 +48,12 @@ class Judging(Protocol):
         """An owner was granted a range, with what came along of its writes."""
         ...
 
+    def on_believed(
+        self, cache: "CacheProcess", moved: client_events.Believe | client_events.KeepEntry
+    ) -> None:
+        """A client may hit from here on."""
+        ...
+
     def on_audit(self, cache: "CacheProcess", judged: client_events.JudgeHit) -> None:
         """A hit of a client is judged by what its server has read."""
         ...
@@ -324,12 +330,10 @@ class CacheProcess(VolumeProcess):
             case client_events.TellServer(server=server, message=message):
                 self.site.nonces[message.client] = self
                 self.site.network.to_address(self, self.site.slot_of(server), message)
-            case (
-                client_events.Believe()
-                | client_events.KeepEntry()
-                | client_events.DropEntries()
-                | client_events.DoubtEntries()
-            ):
+            case client_events.Believe() | client_events.KeepEntry():
+                self.entries.perform(action)
+                self.site.judge.on_believed(self, action)
+            case client_events.DropEntries() | client_events.DoubtEntries():
                 self.entries.perform(action)
             case client_events.JudgeHit():
                 self.site.judge.on_audit(self, action)

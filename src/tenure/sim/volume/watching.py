@@ -120,6 +120,12 @@ class WatchedEntries(Entries):
         finally:
             self._is_reading = False
 
+    @staticmethod
+    def ends(lease: ReadersLease) -> Instant:
+        """When a volume lease ends, to one who is no reader."""
+        assert isinstance(lease, WatchedLease)
+        return lease.ends
+
     def would_hit(self, key: Key, now: Instant) -> bool:
         """Whether a reader would that is not stopped at all."""
         found = self.objects.get(key)

@@ -42,6 +42,8 @@ class CacheWorkload:
         self.counts: Counter[str] = Counter()
         self.read_since: dict[str, int] = {}
         """By client: how many reads it got since all healed."""
+        self.written_since: dict[Key, None] = {}
+        """What was written since then."""
         self.reads_apart = self.random.choice((0.02, 0.1, 0.3, 1.0))
         self.writes_apart = self.random.choice((0.1, 0.3, 1.0))
         self.own_writes_apart = self.random.choice((0.3, 1.0, 3.0))
@@ -179,6 +181,8 @@ class CacheWorkload:
     ) -> None:
         """The body of a write has ended; the application of one that raised knows nothing."""
         self.counts["writes done" if ok else "bodies raised"] += 1
+        if ok:
+            self.written_since.update(dict.fromkeys(body.keys))
         if body.ticket:  # of one that its server gave up with its term, nothing is known
             for key, write in self._writes.pop((server.uid, body.ticket), {}).items():
                 if ok or stored:
@@ -194,12 +198,23 @@ class CacheWorkload:
     def begin_healing(self) -> None:
         """Count from here on."""
         self.read_since.clear()
+        self.written_since.clear()
 
     def missing(self) -> str | None:
-        """Which client could not read yet."""
+        """Which client could not read yet, or which key nobody could write."""
         for cache in self.site.caches():
             if not self.read_since.get(cache.slot):
                 if cache.alive and not cache.pending:
                     self._read(cache)
                 return f"{cache.slot} has read nothing"
+        for key in self.keys:
+            if key not in self.written_since:
+                self._write_unless_asked(key)
+                return f"{key!r} was not written"
         return None
+
+    def _write_unless_asked(self, key: Key) -> None:
+        for server in self.site.servers():
+            asked = any(key in write for (of, _), write in self._writes.items() if of == server.uid)
+            if server.alive and server.writable([key]) and not asked:
+                self.write_now(server, (key,))

@@ -8,7 +8,7 @@ from tenure.base.keys import Key
 from tenure.protocol.volume.client import CacheMachine
 from tenure.protocol.volume.client_events import CacheConfig
 from tenure.protocol.volume.server import VolumeServer
-from tenure.protocol.volume.server_events import ServerConfig, VolumeMemory
+from tenure.protocol.volume.server_events import Remembers, ServerConfig, VolumeMemory
 from tenure.sim.kernel.checkers import Violation
 from tenure.sim.kernel.faults import FaultDice
 from tenure.sim.kernel.network import Network
@@ -67,16 +67,20 @@ class VolumeWorld(World, VolumeSite):
         """What this seed's world is like."""
         random, terms = self.random, self.trial.terms
         term = terms.term_ns
+        lease_ns = random.choice((term // 2, 2 * term, 20 * term, 20 * term))
         self.terms = msgspec.structs.replace(
             terms,
-            lease_ns=random.choice((term // 2, 2 * term, 20 * term, 20 * term)),
+            lease_ns=self.trial.lease_ns(term, lease_ns),
             keep_ns=random.choice((0, term // 2, 2 * term)),
             mute_ns=2 * term,
             mode=random.choice((*("strong",) * 7, "best effort")),
             invalidate=random.choice(("delayed", "delayed", "at once")),
         )
-        self.remembers = random.choice(("longest", "longest", "latest end", "nothing"))
-        self.known_writes = random.choice((1, 2, 1_000))
+        ways: tuple[Remembers, ...] = ("longest", "longest", "latest end", "nothing")
+        remembers = random.choice(ways)
+        self.remembers = self.trial.remembers or remembers
+        known_writes = random.choice((1, 2, 1_000))
+        self.known_writes = self.trial.known_writes or known_writes
         self.most_leases = random.choice((3, 1_000, 1_000))
         self.retry_ns = term // random.choice((6, 30))
         self.patience_ns = term
@@ -155,7 +159,7 @@ class VolumeWorld(World, VolumeSite):
                 self.earlier.append(self.disk)
             config = ServerConfig(
                 terms=self.terms,
-                remembers=self.remembers,  # type: ignore[arg-type]
+                remembers=self.remembers,
                 memory=self.disk if self.remembers != "nothing" else None,
                 boot_id=BOOT,
                 known_writes=self.known_writes,
