@@ -1,6 +1,7 @@
 """Owners of a chat room that were stopped past their term and woken: what the store lets them do.
 
-    python -m benchmarks rooms              # 1,000 rounds
+    python -m benchmarks rooms              # 1,000 rounds, or as many as half an hour has
+    python -m benchmarks rooms --rounds 100 --seconds 300
     python -m benchmarks --quick rooms
 
 Three nodes are processes of this host. In each round the owner of the room writes on while its
@@ -10,12 +11,14 @@ successor, and readers must see what the successor has in memory. Now and then a
 started again.
 """
 
+import argparse
 import asyncio
 import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
 from random import Random
+from time import monotonic
 
 from benchmarks._quick import sized
 from tenure.base.keys import hashed_key
@@ -30,6 +33,8 @@ from tenure.errors import LeaseLost, TenureError, WriteUnknown
 ROUNDS = sized(1_000, 30)
 NODE_KILLS = sized(10, 1)
 ROOMS = Table("rooms", fenced_by="rooms", said=Family(columns=int))
+SECONDS = 1_800
+TOLD_ROUNDS = 25
 WORDS = 3
 """Of each owner, before its successor comes."""
 
@@ -101,7 +106,9 @@ class _Room:
         self.counts["rounds"] += 1
 
 
-async def _measured() -> Counter[str]:
+async def _measured(rounds: int, seconds: float) -> Counter[str]:
+    ends_at = monotonic() + seconds
+    kills_each = max(2, rounds // (NODE_KILLS + 1))
     with tempfile.TemporaryDirectory(prefix="tenure-rooms-") as place:
         home = HomeRing(Path(place), 3, 0)
         try:
@@ -109,10 +116,14 @@ async def _measured() -> Counter[str]:
             async with open_store(home.url, ROOMS) as store:
                 room = _Room(store, Random(1))
                 room.owner = await room.adopt()
-                for number in range(ROUNDS):
-                    if number % (ROUNDS // (NODE_KILLS + 1)) == 1 and number > 1:
+                for number in range(rounds):
+                    if monotonic() > ends_at:
+                        break
+                    if number % kills_each == 1 and number > 1:
                         await _kill_one(home, f"node-{1 + number % 3}", room)
                     await room.round()
+                    if number % TOLD_ROUNDS == TOLD_ROUNDS - 1:
+                        print(f"  {number + 1} of {rounds} rounds: {dict(room.counts)}", flush=True)
                 return room.counts
         finally:
             await home.end()
@@ -128,14 +139,20 @@ async def _kill_one(home: HomeRing, name: str, room: _Room) -> None:
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks rooms")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="how many rounds")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="how long they may take")
+    said = parser.parse_args()
     try:
-        found = asyncio.run(_measured())
+        found = asyncio.run(_measured(said.rounds, said.seconds))
     except TenureError as error:
         print(f"NOT REACHED: {error}")
         return 1
     for what, count in found.items():
         print(f"  {what}: {count}")
     wrong = [what for what in found if what not in ("rounds", "nodes killed") and found[what]]
+    if found["rounds"] < said.rounds:
+        wrong.append(f"{said.rounds} rounds in {said.seconds:g} s")
     for each in wrong:
         print(f"NOT REACHED: {each}")
     return 1 if wrong else 0

@@ -32,12 +32,15 @@ PIECES_AT_ONCE = 2
 """From one replica: while one is written here, the next is read there."""
 AGAIN_NS = SECOND_NS
 """After which something is tried again."""
+BUSY_NS = 20 * MILLISECOND_NS
+"""After which a piece is written again that the disk has refused: it refuses for as long as it
+takes to write some megabytes."""
 TURN_NS = MILLISECOND_NS
 """Between two steps of a wipe, in which requests have their turn."""
 BURST_NS = 50 * MILLISECOND_NS
 """So far a copy may be ahead of its rate."""
-SPACE = 1 << 64
-"""Positions by their first eight bytes."""
+CUT_BYTES = 8
+"""Where a range is cut: so many bytes behind what all of its positions begin with."""
 
 
 class Lane(msgspec.Struct):
@@ -47,6 +50,8 @@ class Lane(msgspec.Struct):
     """Of its part."""
     source: NodeId
     deadline: Instant
+    piece: TakePiece | None = None
+    """When it is here, and is to be written."""
 
 
 class Copying:
@@ -163,19 +168,29 @@ class Copying:
         size = len(body.rows)
         cost_ns = size * SECOND_NS // context.config.copy_bytes_a_second
         self._free_at = Instant(max(self._free_at, now) + cost_ns)
-        before = self._context.filling.parts[lane.number]
+        before = context.filling.parts[lane.number]
         part = FillingPart(before.range, body.mark, before.bytes + size, is_done=body.is_all)
+        horizons = body.horizons if body.is_all else ()
+        lane.piece = TakePiece(body.rows, horizons, lane.number, part)
+        self._take(body.ticket, lane, lane.piece)
+
+    def _take(self, ticket: int, lane: Lane, piece: TakePiece) -> None:
+        context = self._context
+        lane.deadline = FAR_FUTURE  # the disk says what became of it
 
         def done(result: PieceTaken) -> None:
             del result
-            if self._context.filling.began == self.version:
-                self._context.filling = self._context.filling.with_part(lane.number, part)
-            self._lanes.pop(body.ticket, None)
+            if context.filling.began == self.version:
+                context.filling = context.filling.with_part(piece.number, piece.part)
+            self._lanes.pop(ticket, None)
             self._go_on(context.now)
 
-        # Where the disk refuses, the lane stays as it is until its deadline: that is back-pressure.
-        horizons = body.horizons if body.is_all else ()
-        context.run(TakePiece(body.rows, horizons, lane.number, part), done)
+        def refused() -> None:
+            """The lane waits, and asks for nothing meanwhile: that is back-pressure."""
+            lane.deadline = Instant(context.now + BUSY_NS)
+            self._wake_for_next(context.now)
+
+        context.run(piece, done, refused)
 
     def on_outdated(self, now: Instant) -> None:
         """The replica acts by a later topology, which is on its way."""
@@ -197,7 +212,9 @@ class Copying:
             what()
             return
         for ticket, lane in list(self._lanes.items()):
-            if lane.deadline <= now:
+            if lane.deadline <= now and lane.piece is not None:
+                self._take(ticket, lane, lane.piece)
+            elif lane.deadline <= now:
                 self._context.forget(ticket)
                 del self._lanes[ticket]
                 self._silent.add(lane.source)
@@ -229,11 +246,17 @@ class Copying:
 
 
 def split(whole: KeyRange, count: int) -> Iterator[KeyRange]:
-    """A range in so many parts, or fewer, that are as long as each other on the ring."""
-    start = int.from_bytes(whole.start[:8].ljust(8, b"\0"))
-    end = SPACE if whole.end is None else int.from_bytes(whole.end[:8].ljust(8, b"\0"))
+    """A range in so many parts, or fewer, that are as long as each other on the ring.
+
+    Positions of an ordered table are keys, which often begin alike. So what the ends of the range
+    have in common is left as it is, and the bytes behind it are divided.
+    """
+    size = 0 if whole.end is None else _alike(whole.start, whole.end)
+    common = whole.start[:size]
+    start = _number(whole.start[size:])
+    end = 1 << 8 * CUT_BYTES if whole.end is None else _number(whole.end[size:])
     cuts = [
-        (start + (end - start) * place // count).to_bytes(8)
+        common + (start + (end - start) * place // count).to_bytes(CUT_BYTES)
         for place in range(1, count)
         if end - start >= count
     ]
@@ -242,3 +265,14 @@ def split(whole: KeyRange, count: int) -> Iterator[KeyRange]:
     for lower, upper in pairwise(bounds):
         assert lower is not None
         yield KeyRange(lower, upper)
+
+
+def _number(position: bytes) -> int:
+    return int.from_bytes(position[:CUT_BYTES].ljust(CUT_BYTES, b"\0"))
+
+
+def _alike(one: bytes, other: bytes) -> int:
+    """How many bytes they have in common at their beginning."""
+    pairs = enumerate(zip(one, other, strict=False))
+    shorter = min(len(one), len(other))
+    return next((at for at, (this, that) in pairs if this != that), shorter)

@@ -11,6 +11,7 @@ from tenure.columns.tables import table_of
 from tenure.protocol.replication import node_events
 from tenure.protocol.replication.messages import ClientAnswer, ClientRequest, NodeMessage
 from tenure.protocol.replication.node import StoreNode
+from tenure.protocol.replication.steps import Step
 from tenure.protocol.topology.records import Node, Placement, ReplicaRange, Topology
 from tenure.protocol.topology.tables import FamilyRecord, TableRecord
 
@@ -54,6 +55,8 @@ class StagedNode:
         self.engine = MemoryEngine()
         self.is_quick = True
         self.through = 0
+        self.refuses: type[Step] | None = None
+        """Steps of this type the disk refuses."""
         self.start(topology)
 
     def start(self, topology: Topology) -> None:
@@ -87,6 +90,8 @@ class StagedNode:
         """Carry them out."""
         for action in actions:
             match action:
+                case node_events.RunStep(ticket=ticket, step=step) if type(step) is self.refuses:
+                    self.post(node_events.StepFailed(ticket))
                 case node_events.RunStep(ticket=ticket, step=step):
                     self.post(node_events.StepDone(ticket, *self.store.run(step)))
                 case node_events.SyncUpTo():

@@ -17,6 +17,7 @@ from tenure.protocol.replication.steps import (
     RaiseSealed,
     ReadState,
     StateRead,
+    TakePiece,
 )
 from tenure.protocol.replication.versions import Version
 from tenure.protocol.topology.change import take_back
@@ -219,3 +220,33 @@ def test_parts_of_a_range_are_all_of_it(whole: KeyRange) -> None:
     assert (parts[0].start, parts[-1].end) == (whole.start, whole.end)
     assert all(one.end == other.start for one, other in pairwise(parts))
     assert len(list(split(WHOLE, 7))) == 7
+
+
+@pytest.mark.parametrize("begins", [b"user-000", b"https://example.org/users/"])
+def test_positions_that_begin_alike_are_divided_too(begins: bytes) -> None:
+    whole = KeyRange(begins + b"0000", begins + b"9999")
+    parts = list(split(whole, 5))
+    rows = [begins + b"%04d" % number for number in range(9_999)]
+    counts = [sum(row in part for row in rows) for part in parts]
+    assert len(parts) == 5
+    assert min(counts) > 500, counts
+
+
+def test_a_piece_that_the_disk_refuses_is_written_soon_and_not_sent_again() -> None:
+    stage = Filled()
+    joining = stage.nodes[JOINS]
+    stage.learn(filling(stage.topology, 2))
+    joining.refuses = TakePiece
+    stage.wait(0.01)
+    stage.deliver()
+    sent = [each for each in stage.said if isinstance(each.body, m.PieceTold)]
+    assert sent
+    joining.refuses = None
+    stage.wait(0.03)  # much less than after which a silent replica is given up
+    taken = sum(part.bytes for part in joining.machine.context.filling.parts)
+    assert taken == sum(len(each.body.rows) for each in sent if isinstance(each.body, m.PieceTold))
+    stage.run()
+    assert joining.through == 2
+    asked = [each.body for each in stage.said if isinstance(each.body, m.AskPiece)]
+    assert len({(each.range.start, each.mark) for each in asked}) == len(asked)
+    assert all(stage.value(JOINS, row) == b"one" for row in ROWS)
