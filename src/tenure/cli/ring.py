@@ -34,6 +34,15 @@ TokenText: TypeAlias = Annotated[
         "default the token that halves the heaviest range."
     ),
 ]
+BalanceText: TypeAlias = Annotated[
+    str | None,
+    Parameter(
+        help="Whether the manager moves tokens by itself, one at a time, to even out the load: "
+        "auto, which copies at most 100 GB a day; so many bytes a day; or off."
+    ),
+]
+AUTO_BYTES = 100_000_000_000
+"""A day, of a whole cluster: a twentieth of a disk of two terabytes."""
 UNITS = ("B", "kB", "MB", "GB", "TB")
 THOUSAND = 1000
 
@@ -44,6 +53,7 @@ def create(
     *,
     placement: str = "3",
     first_nodes: int = 0,
+    balance: BalanceText = None,
     how: SteeringOptions = STEERING,
 ) -> None:
     """Make a cluster. If the same cluster exists already, nothing happens.
@@ -61,6 +71,7 @@ def create(
         Placement.read(placement)
     except ValueError as error:
         raise ConfigurationError(str(error)) from None
+    budget = None if balance is None else budget_of(balance)
     body = {
         "name": cluster,
         "placement": placement,
@@ -72,6 +83,20 @@ def create(
         made = reply.read(ClusterMade)
         would = "would be created" if made.dry_run else "created"
         say(f"cluster {cluster} {would if made.created else 'exists already, with this placement'}")
+    if budget is not None and not how.dry_run:
+        body = {"bytes_a_day": budget}
+        reply = ask(how.manager, ring_path(cluster, "balance"), body)
+        if not how.json:
+            say(reply.read(RingSteered).done)
+
+
+def budget_of(said: str) -> int:
+    """So many bytes may be moved in a day. Raises ConfigurationError."""
+    if said in ("auto", "off"):
+        return AUTO_BYTES if said == "auto" else 0
+    if said.isascii() and said.isdecimal():
+        return int(said)
+    raise ConfigurationError(f"balance is auto, off or a number of bytes a day, not {shown(said)}")
 
 
 def forget(cluster: ClusterName, /, *, how: SteeringOptions = STEERING) -> None:
@@ -213,13 +238,13 @@ def take_back(cluster: ClusterName, /, *, how: SteeringOptions = STEERING) -> No
 
 def balance(
     cluster: ClusterName,
-    bytes_a_day: Annotated[int, Parameter(help="So many bytes may be copied; 0 ends it.")],
+    bytes_a_day: Annotated[str, Parameter(help="auto, which is 100 GB; so many bytes; or off.")],
     /,
     *,
     how: SteeringOptions = STEERING,
 ) -> None:
     """Let the manager move tokens by itself, one at a time, to even out the load."""
-    steer_ring(cluster, "balance", how, bytes_a_day=bytes_a_day)
+    steer_ring(cluster, "balance", how, bytes_a_day=budget_of(bytes_a_day))
 
 
 def moves(
@@ -269,7 +294,7 @@ COMMANDS: Mapping[str, tuple[Callable[..., None], str]] = {
     "move": (move, "move chat node-2 --token 0x8000"),
     "take-back": (take_back, "take-back chat"),
     "moves": (moves, "moves chat --budget 100000000000"),
-    "balance": (balance, "balance chat 100000000000"),
+    "balance": (balance, "balance chat auto"),
 }
 
 

@@ -21,6 +21,7 @@ from cyclopts import Parameter
 
 from tenure.cli.asking import ask
 from tenure.cli.output import say
+from tenure.cli.ring import BalanceText, budget_of
 from tenure.errors import ConfigurationError, NoManager, TenureError
 from tenure.protocol.topology.answers import RingRead
 
@@ -42,14 +43,18 @@ class HomeCluster:
         port: int,
         options: Sequence[str] = (),
         managing: Sequence[str] = (),
+        budget: int | None = None,
     ) -> None:
-        """`options` are those of each node, and `managing` those of the manager."""
+        """`options` are those of each node, and `managing` those of the manager; `budget` is what
+        it may move in a day, where that is to be changed.
+        """
         self.data = data
         self.cluster = cluster
         self.nodes = nodes
         self.port = port
         self._options = options
         self._managing = managing
+        self._budget = budget
         self._running: dict[str, asyncio.subprocess.Process] = {}
 
     def command(self, name: str) -> list[str]:
@@ -93,6 +98,9 @@ class HomeCluster:
             "first_nodes": self.nodes,
         }
         await self._until(lambda: self._is_made(body))
+        if self._budget is not None:
+            path = f"/v1/clusters/{self.cluster}/balance"
+            await asyncio.to_thread(ask, [self.manager], path, {"bytes_a_day": self._budget})
         for number in range(1, self.nodes + 1):
             await self.launch(f"node-{number}")
         await self._until(self._is_formed)
@@ -170,6 +178,7 @@ def up(
     cluster: str = "home",
     port: int = 7499,
     first_start: Flag = False,
+    balance: BalanceText = None,
     json_: Annotated[Flag, Parameter(name="--json")] = False,
 ) -> None:
     """Run a whole cluster on this host: a manager, and some nodes.
@@ -193,7 +202,9 @@ def up(
     if not 1 <= nodes <= MOST_NODES:
         raise ConfigurationError(f"--nodes {nodes}: one host can have 1 to {MOST_NODES}")
     managing = ("--first-start",) if first_start else ()
-    home = HomeCluster(data.expanduser().resolve(), cluster, nodes, port, managing=managing)
+    budget = None if balance is None else budget_of(balance)
+    where = data.expanduser().resolve()
+    home = HomeCluster(where, cluster, nodes, port, managing=managing, budget=budget)
     asyncio.run(_run(home, as_json=json_))
 
 

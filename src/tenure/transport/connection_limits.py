@@ -11,6 +11,10 @@ MOST_CONNECTIONS = 20_000
 STUCK_SECONDS = 30.0
 """A peer that reads nothing of an answer for so long has died, or means harm."""
 
+BUFFER_BYTES = 32 << 10
+"""What the kernel keeps of a connection until it is read, which is what a flood can make this side
+take apart in one go; on a line of 50 ms it still lets a megabyte through in a second."""
+
 
 class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Of one port."""
@@ -25,6 +29,9 @@ class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
     silent_seconds: float = SILENT_SECONDS
     """For TLS and a whole first request."""
     stuck_seconds: float = STUCK_SECONDS
+    buffer_bytes: int | None = BUFFER_BYTES
+    """Of one connection, until they are read; None is what the kernel finds best for long messages
+    of known peers."""
     requests_a_second: float | None = None
     """On one connection; None is without a bound."""
     requests_at_once: int = 1

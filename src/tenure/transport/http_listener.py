@@ -36,9 +36,6 @@ MOST_TOLD = 64
 MOST_PIPELINED = 16
 """Requests that a peer sends before the first is answered. No client of ours sends two, and aiohttp
 takes apart and keeps whatever there is, thousands in one go."""
-BUFFER_BYTES = 32 << 10
-"""What the kernel keeps of a connection until it is read, which is what a flood can make this side
-take apart in one go; on a line of 50 ms it still lets a megabyte through in a second."""
 RECEIVED_BYTES = 65_536
 BACKLOG = 1024
 """Connections that the kernel keeps until they are taken: after a failover all clients come at
@@ -139,7 +136,8 @@ class HttpListener:
     def open(self, listening: sockets.socket, tls: ssl.SSLContext | None) -> None:
         """Take connections from a socket that is bound, and closed with this listener."""
         listening.settimeout(0)
-        listening.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, BUFFER_BYTES)
+        if self.limits.buffer_bytes is not None:
+            listening.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, self.limits.buffer_bytes)
         self._tls = tls
         loop = asyncio.get_running_loop()
         self._tasks = [

@@ -11,9 +11,10 @@ from contextlib import suppress
 from aiohttp import WebSocketError, WSCloseCode, WSMsgType, hdrs, web
 
 from tenure.errors import RemoteProtocolError
+from tenure.transport.connection_limits import ConnectionLimits
 from tenure.transport.credentials import NOTHING, Credentials
 from tenure.transport.doors import DoorGate, Listener
-from tenure.transport.http_listener import HttpListener, log_refused
+from tenure.transport.http_listener import LIMITS, HttpListener, log_refused
 from tenure.transport.peers import ConnectedPeer, frame
 from tenure.wire.limits import REQUEST_BYTES
 from tenure.wire.versions import agreed, subprotocol
@@ -44,9 +45,11 @@ class WebSocketDoor:
         credentials: Credentials = NOTHING,
         most_bytes: int = REQUEST_BYTES,
         gate: DoorGate | None = None,
+        limits: ConnectionLimits = LIMITS,
     ) -> None:
         self._path = path
         self._gate = gate
+        self._limits = limits
         self._watching: asyncio.Task[None] | None = None
         self._most_bytes = most_bytes
         self._credentials = credentials
@@ -60,7 +63,9 @@ class WebSocketDoor:
         host, _, port = where.rpartition(":")
         app = web.Application()
         app.router.add_get(self._path, self._on_request)
-        self._door = HttpListener(app, log_refused, log_refused, ends_seconds=CLOSE_SECONDS)
+        self._door = HttpListener(
+            app, log_refused, log_refused, self._limits, ends_seconds=CLOSE_SECONDS
+        )
         bound = await self._door.listen(
             host.strip("[]"), int(port), self._credentials.for_listening()
         )

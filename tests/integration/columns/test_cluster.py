@@ -14,7 +14,10 @@ from typing import Any
 import pytest
 
 from tenure import Family, Table, open_store
+from tenure.cli.asking import ask
 from tenure.cli.demo.ports import free_ports
+from tenure.cli.ring import AUTO_BYTES
+from tenure.protocol.topology.answers import RingRead
 from tests.patience import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.asyncio
@@ -26,7 +29,8 @@ TENURE = [sys.executable, "-m", "tenure"]
 def home_cluster(data: Path, port: int) -> Iterator[dict[str, Any]]:
     """What `tenure columns up` says; it is ended at the end."""
     command = [*TENURE, "columns", "up", "--nodes", "3", "--data", str(data), "--port", str(port)]
-    with subprocess.Popen([*command, "--json"], stdout=subprocess.PIPE, text=True) as up:
+    options = ("--first-start", "--balance", "auto", "--json")
+    with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True) as up:
         assert up.stdout is not None
         try:
             yield json.loads(up.stdout.readline())
@@ -38,6 +42,8 @@ def home_cluster(data: Path, port: int) -> Iterator[dict[str, Any]]:
 async def test_a_node_is_killed_under_load_and_comes_back(tmp_path: Path) -> None:
     port, *_ = free_ports(4)
     with home_cluster(tmp_path / "home", port) as home:
+        ring = await asyncio.to_thread(ask, [home["manager"]], "/v1/clusters/home/ring")
+        assert ring.read(RingRead).balance_bytes == AUTO_BYTES
         async with open_store(home["url"], MAIL) as store:
             done = 0
 

@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tenure.cli.app import run
+from tenure.cli.ring import budget_of
+from tenure.errors import ConfigurationError
 from tenure.protocol.topology.messages import (
     HintsFor,
     NodeReport,
@@ -95,6 +97,18 @@ async def test_moves_are_proposed_and_one_can_be_begun_and_taken_back(
         assert said[0].startswith("n1 is being moved to 0x94 since version")
         assert said[-2].startswith("taken back: n1 is being moved")
         assert said[-1] == "at most 5000 bytes a day are moved to even out the load"
+        for text, done in (
+            ("auto", "at most 100000000000 bytes a day are moved to even out the load"),
+            ("off", "nothing is moved to even out the load"),
+        ):
+            await to(manager, "create", "chat", "--placement", "2", "--balance", text)
+            assert capsys.readouterr().out.splitlines()[-1] == done
+
+
+@pytest.mark.parametrize("text", ["", "on", "-1", "1e9", "\u0661"])
+async def test_a_balance_that_means_nothing_is_refused(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="auto, off or a number"):
+        budget_of(text)
 
 
 async def test_what_nodes_do_by_themselves_is_shown(capsys: Capture) -> None:

@@ -35,6 +35,7 @@ from tenure.protocol.replication.openings import OpenStore, StoreOpened, TableMi
 from tenure.protocol.topology.messages import NodeReport, NodeRequest, NodeSeen, RangeWeight
 from tenure.protocol.topology.records import Node, NodeId, Topology
 from tenure.protocol.topology.tables import TableRecord
+from tenure.transport.connection_limits import ConnectionLimits
 from tenure.transport.credentials import NOTHING, Credentials
 from tenure.transport.datagram import DatagramSeal, UdpDatagrams, host_and_port
 from tenure.transport.websocket import WebSocketTransport
@@ -44,6 +45,8 @@ from tenure.wire.columns import STORE_BYTES, ToStoreClient
 _log = logging.getLogger("tenure.columns")
 TABLE_SECONDS = 10.0
 """How long a client waits for a table to be made."""
+LIMITS = ConnectionLimits(buffer_bytes=None)
+"""Pieces of copies are a megabyte long, and who connects is trusted with the whole store."""
 Answer = Callable[[ToStoreClient], None]
 
 
@@ -159,7 +162,7 @@ class NodeService:
             tokens = TokenFile(settings.tokens)
             tokens.load()
             gate = NodeGate(tokens)
-        self._door = WebSocketDoor(STORE_PATH, self._credentials, STORE_BYTES, gate)
+        self._door = WebSocketDoor(STORE_PATH, self._credentials, STORE_BYTES, gate, LIMITS)
         bound = await self._door.open(f"{settings.host}:{settings.port}", self.store)
         scheme, _, where = bound.partition("://")
         port = where.rpartition(":")[2]
