@@ -10,7 +10,8 @@ manager for that. One that has not asks a manager until it is told one.
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from random import SystemRandom
 from typing import Self
@@ -82,6 +83,18 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
 def wall_us() -> int:
     """Now, in microseconds since 1970."""
     return time.time_ns() // 1_000
+
+
+@contextmanager
+def _listening(where: str) -> Iterator[None]:
+    """What the system refuses is said with the way out."""
+    try:
+        yield
+    except OSError as error:
+        raise ConfigurationError(
+            f"nobody can listen at {where}: {error.strerror or error}. Stop what listens there, "
+            "perhaps another node, or choose another with --port; a node takes that of TCP and UDP"
+        ) from error
 
 
 class NodeService:
@@ -163,9 +176,11 @@ class NodeService:
             tokens.load()
             gate = NodeGate(tokens)
         self._door = WebSocketDoor(STORE_PATH, self._credentials, STORE_BYTES, gate, LIMITS)
-        bound = await self._door.open(f"{settings.host}:{settings.port}", self.store)
-        scheme, _, where = bound.partition("://")
-        port = where.rpartition(":")[2]
+        where = f"{settings.host}:{settings.port}"
+        with _listening(where):
+            bound = await self._door.open(where, self.store)
+        scheme, _, taken = bound.partition("://")
+        port = taken.rpartition(":")[2]
         host = settings.advertise or settings.host
         self.url = f"{scheme}://{host}:{port}"
         # The cluster's id is not known before a manager has told it, so the seal has its name.
@@ -180,7 +195,9 @@ class NodeService:
             self.on_failed,
         )
         self.store.on_promised = self.gossip.promise
-        heard = await self._datagrams.listen(f"{settings.host}:{port}", self.gossip.heard)
+        where = f"{settings.host}:{port}"
+        with _listening(where):
+            heard = await self._datagrams.listen(where, self.gossip.heard)
         self.gossip_address = f"{host}:{host_and_port(heard)[1]}"
 
     async def _stop(self) -> None:
