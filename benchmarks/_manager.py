@@ -26,10 +26,12 @@ class ManagerProcess(NamedTuple):
 
 
 @contextmanager
-def running_manager(*options: str, log_level: str = "warning") -> Iterator[ManagerProcess]:
+def running_manager(
+    *options: str, log_level: str = "warning", journal: str = "memory"
+) -> Iterator[ManagerProcess]:
     """A manager on a free port that grants at once."""
     command = [sys.executable, "-m", "tenure", "manager", "--json", "--log-level", log_level]
-    command += ["--port", "0", "--journal", "memory", "--first-start", *options]
+    command += ["--port", "0", "--journal", journal, "--first-start", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         try:

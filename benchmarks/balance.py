@@ -16,7 +16,8 @@ Then the figure 10 of PRS: 250 owners, exponent 0.8, reports every 15 s as in th
 owners carry more than twice the mean, over an hour. There the mean is 20 % of what a server bears,
 and those above 40 % are shown.
 
-All of it takes twenty minutes of two quiet cores. Parts of it, by what they are called:
+All of it takes twenty minutes of two quiet cores; how far each case is, standard error says every
+ten seconds. Parts of it, by what they are called:
 `python -m benchmarks.balance 1000 1.2 weighted`, or `... figure-10`.
 """
 
@@ -25,6 +26,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from math import ceil
+from time import monotonic
 from typing import NamedTuple
 
 from benchmarks._balance import HOT, World
@@ -49,6 +51,8 @@ STILL = 60
 """Seconds in which next to nothing moves: then the start is over."""
 STILL_MOVES = 5e-4
 """Of the key space: less than the bound of churn lets move in as long."""
+TOLD_EVERY = 10
+"""Seconds."""
 SETTLED = 1.2
 MOST, MOST_OF_REST, MEDIAN, HIGH, CHURN = 1.10, 1.15, 30.0, 90.0, 0.04
 CORES = 2
@@ -142,11 +146,33 @@ def chosen(wanted: set[str]) -> list[Case]:
 # --- running ----------------------------------------------------------------------------------
 
 
+class ToldWorld(World):
+    """A world that says how far it is."""
+
+    case: Case
+    began: float
+    told: float
+
+    def step(self) -> None:
+        super().step()
+        if monotonic() - self.told >= TOLD_EVERY:
+            self.told = monotonic()
+            case, length = self.case, LENGTHS[self.case.policy][self.case.owners]
+            most = length.start + length.steady + length.flips * (FLIP + QUIET)
+            print(
+                f"  {case.policy} {case.owners} {case.exponent}: {self.second:,} of at most "
+                f"{most:,} simulated s, after {monotonic() - self.began:.0f} s",
+                file=sys.stderr,
+                flush=True,
+            )
+
+
 def run(case: Case) -> Figures:
     """One case, from an even deal to the last flip."""
     gc.disable()  # it would go through a hundred thousand ranges each time, and find nothing
     length = LENGTHS[case.policy][case.owners]
-    world = World(POLICIES[case.policy], case.owners, case.exponent, seed=1)
+    world = ToldWorld(POLICIES[case.policy], case.owners, case.exponent, seed=1)
+    world.case, world.began, world.told = case, monotonic(), monotonic()
     start(world, length.start)
     started, since = world.moved, world.second
     windows, rest = zip(*steady(world, length.steady), strict=True)

@@ -145,7 +145,12 @@ async def test_a_death_is_confirmed_by_whoever_sits_there(
         assert "ann is incarnation 1 now, and not 7" in capsys.readouterr().err
         monkeypatch.setattr("sys.stdin", Terminal("y\n"))
         await to(manager, *evict)
-        assert "is evicted" in capsys.readouterr().out
+        said = capsys.readouterr()
+        assert "is evicted" in said.out
+        assert "warning: ann was heard within its hold (1" in " ".join(said.err.split())
+        assert "and is still connected: if its process lives, keys have two owners" in " ".join(
+            said.err.split()
+        )
         await to(manager, *evict, "--yes", code=2)
         assert "there is no owner 'ann' in the pool 'rooms'" in capsys.readouterr().err
 

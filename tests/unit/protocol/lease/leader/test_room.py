@@ -155,3 +155,21 @@ def test_a_name_that_is_held_by_a_liar_is_refused_in_words_that_can_be_sent() ->
     assert isinstance(answer, Refusal)
     assert "cannot be an owner's name" in answer.detail
     assert decode_to_owner(encode(answer, NEWEST), NEWEST) == answer
+
+
+def test_a_refusal_is_cut_to_what_its_field_takes() -> None:
+    """Otherwise it would not be sent at all, and whoever is refused would find no manager."""
+    desk = Desk(ByName((WHOLE, "o")))
+    join = Join(
+        pool="p",
+        kind=None,
+        name="o",
+        address="http://o",
+        owner_nonce=101,
+        manager_nonce=77,
+        sequence=1,
+    )
+    desk.context.refuse(101, join, "no_pool", "why " * 10_000)
+    desk.commit()
+    [refusal] = desk.told(101, Refusal)
+    assert decode_to_owner(encode(refusal, NEWEST), NEWEST) == refusal

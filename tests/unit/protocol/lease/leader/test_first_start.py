@@ -1,0 +1,53 @@
+"""A first start, as an operator says it: who comes with another history shows that it is none."""
+
+from random import Random
+
+import pytest
+
+from tenure.base.instants import Instant
+from tenure.protocol.lease.leader.first_start import LISTENING_NS
+from tenure.protocol.lease.messages import Hello, Sync, ToManager
+from tenure.protocol.lease.records import State
+from tenure.protocol.lease.timing import DEFAULT
+from tenure.sim.journal import LeaseContents
+from tests.unit.protocol.lease.driven_manager import T0, Driven
+
+OLDER = 4711
+BY_OWNER = Hello(pool="p", token=1, journal=OLDER, name="ann")
+BY_LOOKUP = Sync(pool="p", sequence=1, journal=OLDER, leadership=3, lsn=9, nonce=1)
+
+
+def started() -> Driven:
+    """A leader of a new journal, whose operator says that it is the first."""
+    return Driven(journal=LeaseContents(Random(1), State()), first_start=True)
+
+
+def grants_at(driven: Driven) -> Instant:
+    assert driven.machine.leader
+    return driven.machine.leader.grants_at
+
+
+def test_a_first_start_grants_when_it_has_listened() -> None:
+    driven = started()
+    assert T0 < grants_at(driven) <= T0 + LISTENING_NS
+    driven.run(grants_at(driven))
+    assert driven.machine.leader
+    assert driven.machine.leader.context.may_grant
+
+
+@pytest.mark.parametrize("heard", [BY_OWNER, BY_LOOKUP])
+def test_who_comes_with_an_older_history_shows_that_it_is_none(heard: ToManager) -> None:
+    """Then nothing is granted before whatever the other journal's managers may have promised."""
+    driven = started()
+    driven.hear(heard)
+    assert grants_at(driven) >= T0 + DEFAULT.longest_hold_ns
+    assert "not the first start" in " ".join(driven.notes)
+
+
+def test_who_has_met_no_journal_or_this_one_shows_nothing() -> None:
+    driven = started()
+    leader = driven.machine.leader
+    assert leader
+    driven.hear(Hello(pool="p", token=1))
+    driven.hear(Hello(pool="p", token=2, journal=leader.context.seal.journal))
+    assert grants_at(driven) <= T0 + LISTENING_NS
