@@ -24,6 +24,7 @@ from tenure.entities.live_entity import NOTHING_KEPT, LiveEntity
 from tenure.entities.methods import NOTHING, EntityMethod
 from tenure.entities.options import EntityOptions
 from tenure.entities.stores import EmptyRow, EntityStore
+from tenure.entities.turn_limits import TurnLimit, TurnLimits
 from tenure.errors import Busy, Fenced, LeaseLost, StoreFailed, TurnTooLong, UsageError
 from tenure.protocol.entity.envelope import Envelope, KeptAnswer, Push, TurnChanges
 from tenure.protocol.entity.key_line import Begin, EntityCall, TooMany
@@ -71,8 +72,8 @@ class EntityHost:
         self._loop = asyncio.get_running_loop()
         self._calls = 0
         """Turns that run, and calls that wait for one."""
-        self._turns: dict[EntityCall, float] = {}
-        """Those that run, and since when: the oldest first."""
+        self._turns = TurnLimits(self._loop, options.turn)
+        self._readings = TurnLimits(self._loop, options.turn)
 
     @property
     def _guards(self) -> Guards:
@@ -133,10 +134,9 @@ class EntityHost:
     async def _in_turn(self, turn: EntityTurn, body: Body) -> bytes:
         before = CURRENT.get()
         CURRENT.set(turn)
-        limit = asyncio.timeout(self._options.turn)
-        self._turns[turn.call] = self._loop.time()
+        limit = self._turns.begin(turn.call)
         try:
-            async with limit:
+            with limit:
                 answer = await body(turn)
             await self.keep(turn, answer)
         except BaseException as error:
@@ -147,12 +147,12 @@ class EntityHost:
         finally:
             turn.is_over = True
             CURRENT.set(before)
-            del self._turns[turn.call]
+            self._turns.end(limit)
         return answer
 
-    def _too_long(self, call: EntityCall, limit: asyncio.Timeout, error: TimeoutError) -> Exception:
+    def _too_long(self, call: EntityCall, limit: TurnLimit, error: TimeoutError) -> Exception:
         """What to raise: a method may have raised TimeoutError by itself."""
-        if not limit.expired():
+        if not limit.has_ended_it:
             return error
         return TurnTooLong(
             f"{call.method} of {self.pool} {call.key!r:.100} has run for {self._options.turn:g} s, "
@@ -206,13 +206,14 @@ class EntityHost:
             turn = EntityTurn(self, live, lease, guard, call, is_reading=True)
             before = CURRENT.get()
             CURRENT.set(turn)
-            limit = asyncio.timeout(self._options.turn)
+            limit = self._readings.begin(call)
             try:
-                async with limit:
+                with limit:
                     return await body(turn)
             except TimeoutError as error:
                 raise self._too_long(call, limit, error) from error
             finally:
+                self._readings.end(limit)
                 turn.is_over = True
                 CURRENT.set(before)
                 live.readings -= 1
@@ -222,17 +223,17 @@ class EntityHost:
 
     def report(self, alarms: int) -> EntityReport:
         """How many there are, and which turn has run for longest."""
-        longest, began_at = next(iter(self._turns.items()), (None, 0.0))
+        longest = self._turns.oldest
         return EntityReport(
             kind=self.kind.name[:SHOWN_CHARACTERS],
             instances=len(self._live),
             turns=len(self._turns),
             waiting=self._calls - len(self._turns),
             alarms=alarms,
-            longest=f"{longest.method} of {longest.key!r:.100}"[:SHOWN_CHARACTERS]
+            longest=f"{longest.call.method} of {longest.call.key!r:.100}"[:SHOWN_CHARACTERS]
             if longest
             else "",
-            longest_seconds=round(self._loop.time() - began_at, 1) if longest else 0.0,
+            longest_seconds=round(self._loop.time() - longest.began, 1) if longest else 0.0,
         )
 
     # --- instances ---
