@@ -11,7 +11,8 @@ import pytest
 from tenure.services.catalogue import service_type
 from tests.repo.reading import ROOT
 from tests.repo.test_prose import python_fences
-from tests.unit.services.stage import on_service_stage
+from tests.unit.manager.serving import serving
+from tests.unit.services.stage import ServiceStage, on_service_stage
 from tests.unit.services.test_feeds import titles
 
 pytestmark = pytest.mark.asyncio
@@ -31,9 +32,9 @@ def page(name: str) -> str:
     return (ROOT / "docs" / "services" / f"{name}.md").read_text("utf-8")
 
 
-def session(text: str) -> list[tuple[str, str]]:
-    """The commands on a page, each with what it prints."""
-    (block,) = re.findall(r"^```console\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+def session(text: str, which: int = 0) -> list[tuple[str, str]]:
+    """The commands of a session on a page, each with what it prints."""
+    block = re.findall(r"^```console\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)[which]
     parts = re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]
     return [
         (command, printed.strip()) for command, _, printed in (x.partition("\n") for x in parts)
@@ -43,14 +44,32 @@ def session(text: str) -> list[tuple[str, str]]:
 @pytest.mark.skipif(shutil.which("curl") is None, reason="no curl is installed")
 @pytest.mark.parametrize("name", PAGES)
 async def test_the_curl_session_prints_what_the_page_says(name: str) -> None:
-    there = f"http://127.0.0.1:{service_type(name).port}"
     async with on_service_stage(name) as stage:
-        for command, printed in session(page(name)):
-            process = await asyncio.create_subprocess_shell(
-                command.replace(there, stage.url), stdout=asyncio.subprocess.PIPE
-            )
-            found, _ = await process.communicate()
-            assert DRAWN.sub("#", found.decode().strip()) == DRAWN.sub("#", printed), command
+        await said(session(page(name)), stage)
+
+
+async def said(commands: list[tuple[str, str]], *stages: ServiceStage) -> None:
+    """Each command prints what the page says, where these services run."""
+    for command, printed in commands:
+        here = command
+        for each in stages:
+            here = here.replace(f"http://127.0.0.1:{each.service.port}", each.url)
+        process = await asyncio.create_subprocess_shell(here, stdout=asyncio.subprocess.PIPE)
+        found, _ = await process.communicate()
+        assert DRAWN.sub("#", found.decode().strip()) == DRAWN.sub("#", printed), command
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="no curl is installed")
+async def test_what_is_published_into_a_queue_is_drained_as_the_page_says() -> None:
+    async with serving(preset="default") as serves:
+        manager = serves.service.url
+        async with on_service_stage("pubsub", manager=manager):
+            pass  # which makes the pool that queues watch
+        async with (
+            on_service_stage("queues", manager=manager, watch=("pubsub",)) as queues,
+            on_service_stage("pubsub", manager=manager, queues=(queues.url,)) as topics,
+        ):
+            await said(session(page("pubsub"), 1), topics, queues)
 
 
 @pytest.mark.parametrize("name", PAGES)

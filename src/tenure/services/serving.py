@@ -118,7 +118,8 @@ class ServiceDoor:
             return response
         except web.HTTPException as error:  # of the router: no such path, or not by that method
             allow = error.headers.get("Allow")
-            problem = ServiceProblem(error.status, "route", error.reason)
+            detail = f"{error.reason}: GET /openapi.json lists what can be asked"
+            problem = ServiceProblem(error.status, "route", detail)
             return problem_response(problem, {"Allow": allow} if allow else {})
         except Exception as error:
             found = problem_of(error)

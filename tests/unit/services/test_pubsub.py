@@ -215,3 +215,18 @@ async def into_queues(stage: ServiceStage, queues: ServiceStage) -> None:
     assert entries[0]["loss"]["began"]
     assert entries[1]["message"]["data"] == {"a": 1}
     assert entries[1]["message"]["number"] == 1
+    await unsubscribed_when_its_queue_is_gone(stage, queues)
+
+
+async def unsubscribed_when_its_queue_is_gone(stage: ServiceStage, queues: ServiceStage) -> None:
+    await queues.ask("PUT", "/queues/bob")
+    shortly = {"target": "queue:bob", "ttl": 2}
+    assert (await stage.ask("POST", "/topics/news/subscriptions", shortly)).status == 201
+    assert (await queues.ask("DELETE", "/queues/bob")).status == 204
+    made = await stage.ask("POST", "/topics/news/messages", {"data": 2})
+    assert (made.body["subscribers"], made.body["refusing"]) == (2, 1)
+    async with asyncio.timeout(60):
+        while (await stage.ask("GET", "/topics/news")).body["subscribers"] == 2:  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+    shown = (await stage.ask("GET", "/topics/news")).body
+    assert (shown["subscribers"], shown["refusing"], shown["expired"]) == (1, 0, 1)
