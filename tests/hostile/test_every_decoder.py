@@ -20,7 +20,7 @@ NOT_HOSTILE = {
     "columns/tables.py": "values in the type that the application declared, from its own store",
     "columns/replica.py": "the store's own records, behind RocksDB's checksums",
     "columns/range_sums.py": "as columns/replica.py",
-    "columns/node_replica.py": "as columns/replica.py",
+    "columns/range_horizons.py": "as columns/replica.py",
     "columns/backends/cassandra/": "tables that tenure made in Cassandra",
     "entities/entity_kind.py": "state of the application's type, from its own store",
     "entities/methods.py": "arguments in the application's types, of members behind mutual TLS",

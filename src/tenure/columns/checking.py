@@ -5,7 +5,8 @@ agree: the digest of each row with its entries, the sums with the digests, each 
 of time with a cell, and each cell with its place.
 """
 
-from tenure.columns.replica import Replica, rows_space, space
+from tenure.columns.replica import Replica
+from tenure.columns.spaces import rows_space, space
 from tenure.columns.tables import Table
 from tenure.protocol.replication.admission import entry_digest
 from tenure.protocol.replication.layout import (

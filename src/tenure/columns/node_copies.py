@@ -10,22 +10,14 @@ from typing import TYPE_CHECKING
 
 from tenure.base.ranges import KeyRange
 from tenure.columns.engines.contract import Entry
-from tenure.columns.replica import (
-    EMPTY,
-    META,
-    RowChange,
-    doomed_entry,
-    doomed_space,
-    rows_space,
-    space,
-)
+from tenure.columns.replica import EMPTY, META, RowChange
+from tenure.columns.spaces import doomed_entry, doomed_space, rows_space, space
 from tenure.columns.tables import Table
 from tenure.protocol.replication.admission import Doomed
 from tenure.protocol.replication.cells import is_live, packed_time
 from tenure.protocol.replication.copies import (
     CopiedRow,
     CopyMark,
-    RangeHorizon,
     packed_record,
     packed_rows,
     record_of_filling,
@@ -74,7 +66,7 @@ class NodeCopies:
     def read(self, step: ReadPiece) -> PieceRead:
         """Whole rows, until there are enough."""
         rows: list[CopiedRow] = []
-        horizons = self.horizons(step.range)
+        horizons = self._replica.horizons.within(step.range)
         size = entries = 0
         for row in self._rows(step.range, step.mark):
             rows.append(row)
@@ -103,15 +95,6 @@ class NodeCopies:
                 found = {family: behind.of(at) for family, behind in families.items()}
                 found = {family: entries for family, entries in found.items() if entries}
                 yield CopiedRow(name, at, record, found)
-
-    def horizons(self, key_range: KeyRange) -> tuple[RangeHorizon, ...]:
-        """What is promised and sealed in a range, where anything is."""
-        found = []
-        for piece, promised in self._replica.promised.within(key_range):
-            for part, sealed in self._replica.sealed.within(piece):
-                if promised or sealed:
-                    found.append(RangeHorizon(part, promised, sealed))
-        return tuple(found)
 
     def compare(self, step: CompareRows) -> RowsCompared:
         """Which rows are not the same here."""
@@ -143,9 +126,9 @@ class NodeCopies:
             batch.append((rows_space(row.table), row.at, row.record))
             batch.extend(_entries(row))
             changes.append(RowChange(row.table, row.at, EMPTY, record_of(row.record)))
-        batch.extend(self._replica.raised(step.horizons))
+        batch.extend(self._replica.horizons.raised(step.horizons))
         self._replica.apply_rows(batch, changes)
-        self._replica.load_horizons()
+        self._replica.horizons.load()
         self.record = record
         return PieceTaken()
 
@@ -162,9 +145,9 @@ class NodeCopies:
                     if each == rows_space(name):
                         changes.append(RowChange(name, key, record_of(value), EMPTY))
         if is_all := len(batch) < STEP_ENTRIES:
-            batch.extend(self._replica.forgotten(step.range))
+            batch.extend(self._replica.horizons.forgotten(step.range))
         self._replica.apply_rows(batch, changes)
-        self._replica.load_horizons()
+        self._replica.horizons.load()
         return RangeWiped(is_all=is_all)
 
 

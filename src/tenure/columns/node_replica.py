@@ -4,43 +4,31 @@ Everything here is one step: it reads, lets `protocol/replication` decide, and w
 horizons of such a replica differ by range, because seals do.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from tenure.base.keys import Key
-from tenure.base.rangemap import RangeMap
-from tenure.base.ranges import KeyRange
 from tenure.columns.engines.contract import Entry, StorageEngine
 from tenure.columns.node_copies import NodeCopies, bounds
+from tenure.columns.range_horizons import RangeHorizons
 from tenure.columns.range_sums import RangeSums, place_entry, places_space
-from tenure.columns.replica import (
-    EMPTY,
-    META,
-    Replica,
-    RowChange,
-    doomed_of,
-    doomed_space,
-    rows_space,
-    space,
-)
+from tenure.columns.replica import EMPTY, META, Replica, RowChange
 from tenure.columns.requests import RowMutation
 from tenure.columns.row_sample import row_sample
-from tenure.columns.sweeping import Sweep
+from tenure.columns.row_states import entries_of, parts_of, state_of
+from tenure.columns.spaces import rows_space, space
+from tenure.columns.sweeping import Sweep, doomed_within
 from tenure.columns.tables import Table, table_of
 from tenure.columns.write_traces import has_trace, sweep_traces, traces_of, traces_space
 from tenure.protocol.replication.admission import Attempt, MutationAdmitted, Outranked, may_write
 from tenure.protocol.replication.copies import RangeHorizon
-from tenure.protocol.replication.layout import AFTER, TIME_BYTES, position, row_key
-from tenure.protocol.replication.limits import STEP_ENTRIES
-from tenure.protocol.replication.merging import Found, StateMerge
+from tenure.protocol.replication.layout import position, row_key
+from tenure.protocol.replication.merging import StateMerge
 from tenure.protocol.replication.pages import Steps, of_a_step
-from tenure.protocol.replication.parts import section_part
 from tenure.protocol.replication.records import record_of, stored
-from tenure.protocol.replication.sections import SectionPart
-from tenure.protocol.replication.states import RowState, StateEntry
 from tenure.protocol.replication.steps import (
     ApplyMutation,
     BeginFilling,
@@ -88,12 +76,9 @@ from tenure.protocol.replication.sums import SUM_BYTES, row_print
 from tenure.protocol.topology.records import Position
 from tenure.protocol.topology.ring import position as on_ring
 
-P = TypeVar("P")
 HINTS = "hints"
 LISTED_ROWS = 1_000
 """In one answer."""
-_PROMISED = b"promised"
-_SEALED = b"sealed"
 _PROMISES = b"promises"
 _CHANGING = (
     ApplyMutation,
@@ -117,10 +102,8 @@ class NodeReplica(Replica):
         self._clock = clock
         self.tables: dict[str, Table] = {}
         self.copies = NodeCopies(self)
-        self.promised: RangeMap[int] = RangeMap(0)
-        """By position on the ring: the time up to which no write is taken."""
-        self.sealed: RangeMap[int] = RangeMap(0)
-        """The time up to which everything is known."""
+        self.horizons = RangeHorizons(engine)
+        self.promised, self.sealed = self.horizons.promised, self.horizons.sealed
         self.range_sums = RangeSums(engine)
         self._sweeps: list[Steps[int]] = []
         """What is left of a sweep, table by table."""
@@ -163,19 +146,12 @@ class NodeReplica(Replica):
         """What was there before: after `open`."""
         self.tables = {name: table_of(name, record) for name, record in self.records.items()}
         self.copies.load()
-        self.load_horizons()
+        self.horizons.load()
         names = [of(name) for name in self.tables for of in (places_space, traces_space)]
         self.engine.make_spaces([*names, HINTS])
         self.range_sums.load({name: table.kind for name, table in self.tables.items()})
         [promises] = self.engine.get(META, [_PROMISES])
         self.promises = int(promises or 0)
-
-    def load_horizons(self) -> None:
-        """What is promised and sealed, as it is kept."""
-        for key, horizons in ((_PROMISED, self.promised), (_SEALED, self.sealed)):
-            [kept] = self.engine.get(META, [key])
-            for start, end, time in msgspec.msgpack.decode(kept) if kept else ():
-                horizons.assign(KeyRange(start, end), time)
 
     def _load_sums(self, table: str) -> None:
         """There are none of whole tables."""
@@ -221,52 +197,10 @@ class NodeReplica(Replica):
         return MutationDone(self.write(mutation, step.attempt, self._clock()))
 
     def _parts(self, step: ReadParts) -> PartsRead:
-        table = self.tables[step.table]
-        at = position(step.key, table.kind)
-        record = self.record(table, at)
-        sealed = self.sealed[on_ring(step.key, table.kind)]
-        parts: list[SectionPart] = []
-        for question in step.questions:
-            cursors = self._cursors(table, question.family)
-            shape = table.shapes[question.family]
-            part = at_once(section_part(cursors, shape, at, record.marker, question))
-            parts.append(part if question.lists_supers else part.without_known(sealed))
-        return PartsRead(tuple(parts), sealed, record.adopted, record.attempt)
+        return parts_of(self, step)
 
     def _state(self, step: ReadState) -> StateRead:
-        return StateRead(self._state_of(self.tables[step.table], step.key))
-
-    def _state_of(self, table: Table, key: Key) -> RowState:
-        at = position(key, table.kind)
-        record = self.record(table, at)
-        return RowState(
-            entries=tuple(
-                sorted(
-                    (family, whole[len(at) :], entry)
-                    for family, whole, entry in self._all(table, at)
-                )
-            ),
-            marker=record.marker,
-            newest=record.newest,
-            fence=record.fence,
-            journal=record.journal,
-            adopted=record.adopted,
-            attempt=record.attempt,
-            sealed=self.sealed[on_ring(key, table.kind)],
-            is_whole=True,
-        )
-
-    def _entries(self, table: Table, at: bytes) -> Iterator[StateEntry]:
-        for family, key, entry in self._all(table, at):
-            yield family, key[len(at) :], entry
-
-    def _all(self, table: Table, at: bytes) -> Iterator[Found]:
-        """The cells and markers of a row; places follow from them."""
-        for family in table.families:
-            walk = self.engine.cursor(space(table.name, family)).walk(at, at + AFTER)
-            for key, entry in walk:
-                if len(entry) > TIME_BYTES:
-                    yield family, key, entry
+        return StateRead(state_of(self, self.tables[step.table], step.key))
 
     def _take(self, step: TakeState) -> StateTaken:
         table = self.tables[step.table]
@@ -275,7 +209,7 @@ class NodeReplica(Replica):
         spaces = {family: space(table.name, family) for family in table.families}
         found = {family: self.engine.get(spaces[family], keys) for family, keys in merge.wanted()}
         record = self.record(table, at)
-        everything = list(self._all(table, at)) if merge.replaces(record) else ()
+        everything = list(entries_of(self, table, at)) if merge.replaces(record) else ()
         sealed = self.sealed[on_ring(step.key, table.kind)]
         outcome = merge.admit(record, found, everything, sealed)
         if not isinstance(outcome, MutationAdmitted):
@@ -301,7 +235,7 @@ class NodeReplica(Replica):
             batch.append(self._promised_once_more())
             self.apply(table.name, at, batch, record, after)
             self.promises += 1
-        return StateRead(self._state_of(table, step.key), refused)
+        return StateRead(state_of(self, table, step.key), refused)
 
     # --- ranges ---
 
@@ -315,7 +249,7 @@ class NodeReplica(Replica):
             (at, row_print(record_of(kept)).to_bytes(SUM_BYTES))
             for at, kept in islice(walk, LISTED_ROWS + 1)
         )
-        horizons = self.copies.horizons(step.range)
+        horizons = self.horizons.within(step.range)
         return RowsListed(rows[:LISTED_ROWS], len(rows) <= LISTED_ROWS, horizons)
 
     def _list_keys(self, step: ListKeys) -> KeysListed:
@@ -325,10 +259,9 @@ class NodeReplica(Replica):
         return KeysListed(positions[:LISTED_ROWS], is_all=len(positions) <= LISTED_ROWS)
 
     def _promise(self, step: RaisePromised) -> HorizonRaised:
-        self.engine.apply(
-            [*self.raised([RangeHorizon(step.range, step.time, 0)]), self._promised_once_more()]
-        )
-        self.load_horizons()
+        raised = self.horizons.raised([RangeHorizon(step.range, step.time, 0)])
+        self.engine.apply([*raised, self._promised_once_more()])
+        self.horizons.load()
         self.promises += 1
         return HorizonRaised(step.time)
 
@@ -336,26 +269,9 @@ class NodeReplica(Replica):
         return META, _PROMISES, str(self.promises + 1).encode()
 
     def _seal(self, step: RaiseSealed) -> HorizonRaised:
-        self.engine.apply(self.raised([RangeHorizon(step.range, step.time, step.time)]))
-        self.load_horizons()
+        self.engine.apply(self.horizons.raised([RangeHorizon(step.range, step.time, step.time)]))
+        self.horizons.load()
         return HorizonRaised(step.time)
-
-    def raised(self, horizons: Sequence[RangeHorizon]) -> list[Entry]:
-        """What is to be written so that all of these hold; `load_horizons` then makes it so."""
-        if not horizons:
-            return []
-        promised, sealed = self.promised.copy(), self.sealed.copy()
-        for each in horizons:
-            _raise(promised, each.range, max(each.promised, each.sealed))
-            _raise(sealed, each.range, each.sealed)
-        return [self._kept(_PROMISED, promised), self._kept(_SEALED, sealed)]
-
-    def forgotten(self, key_range: KeyRange) -> list[Entry]:
-        """The same, so that nothing is promised or sealed in a range."""
-        promised, sealed = self.promised.copy(), self.sealed.copy()
-        promised.assign(key_range, 0)
-        sealed.assign(key_range, 0)
-        return [self._kept(_PROMISED, promised), self._kept(_SEALED, sealed)]
 
     # --- hints ---
 
@@ -392,25 +308,10 @@ class NodeReplica(Replica):
 
     def _find_doomed(self, step: FindDoomed) -> DoomedFound:
         until = self._clock() - step.lag_us
+        tables = self.tables.values() if until > 0 else ()
         return DoomedFound(
-            max(self._newest_doomed(each, step.range, until) for each in self.tables.values())
-            if self.tables and until > 0
-            else 0
+            max((doomed_within(self, each, step.range, until) for each in tables), default=0)
         )
-
-    def _newest_doomed(self, table: Table, key_range: KeyRange, until: int) -> int:
-        """Where too many others are on the way, what was not looked at counts as one."""
-        walk = self.engine.cursor(doomed_space(table.name)).walk(
-            b"", (until + 1).to_bytes(TIME_BYTES), reverse=True
-        )
-        time = 0
-        for entry, kind in islice(walk, STEP_ENTRIES):
-            doomed = doomed_of(entry, kind)
-            time = int.from_bytes(doomed.time)
-            key, _ = row_key(doomed.key, table.kind)
-            if on_ring(key, table.kind) in key_range:
-                return time
-        return 0 if next(walk, None) is None else time
 
     def _weigh(self, step: WeighRows) -> RowsWeighed:
         """Some of it; see `_sweep`."""
@@ -433,11 +334,6 @@ class NodeReplica(Replica):
                 self._sweeps.append(sweep_traces(self.engine, name, self._clock))
         return Swept(_some_steps(self._sweeps))
 
-    @staticmethod
-    def _kept(key: bytes, horizons: RangeMap[int]) -> Entry:
-        pieces = [(piece.start, piece.end, time) for piece, time in horizons]
-        return META, key, msgspec.msgpack.encode(pieces)
-
 
 def _some_steps(left: list[Steps[int]]) -> bool:
     """Go one step on with the last of them; whether all of them are over."""
@@ -449,19 +345,3 @@ def _some_steps(left: list[Steps[int]]) -> bool:
         else:
             return False
     return True
-
-
-def _raise(horizons: RangeMap[int], key_range: KeyRange, time: int) -> None:
-    for piece, before in list(horizons.within(key_range)):
-        if before < time:
-            horizons.assign(piece, time)
-
-
-def at_once(steps: Steps[P]) -> P:
-    """Run a reading to its end without a pause."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            page: P = end.value
-            return page

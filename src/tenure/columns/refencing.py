@@ -15,7 +15,8 @@ again, and rows that a journal of today has fenced stay as they are.
 from collections.abc import Iterator, Mapping
 
 from tenure.columns.engines.contract import Entry
-from tenure.columns.replica import Replica, rows_space, space
+from tenure.columns.replica import Replica
+from tenure.columns.spaces import rows_space, space
 from tenure.columns.tables import Table
 from tenure.protocol.replication.admission import entry_digest
 from tenure.protocol.replication.cells import cell_of, is_live, value_in

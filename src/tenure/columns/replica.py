@@ -7,7 +7,6 @@ and the page is then read in as many steps as it takes.
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
 from typing import NamedTuple
 
 import msgspec
@@ -22,11 +21,12 @@ from tenure.columns.requests import (
     SupersRead,
 )
 from tenure.columns.results import FoundRow, RowPage
+from tenure.columns.row_reading import read_row, read_rows
+from tenure.columns.spaces import doomed_entry, doomed_space, rows_space, space
 from tenure.columns.tables import Table, check_same
 from tenure.errors import StoreDamaged
 from tenure.protocol.replication.admission import (
     Attempt,
-    Doomed,
     Mutation,
     MutationAdmitted,
     Outranked,
@@ -37,17 +37,13 @@ from tenure.protocol.replication.cells import is_live, value_in
 from tenure.protocol.replication.layout import (
     CELL,
     MARKER,
-    TIME_BYTES,
     FamilyShape,
     position,
-    row_key,
 )
-from tenure.protocol.replication.limits import PAGE_BYTES
 from tenure.protocol.replication.pages import (
     CellPage,
     Cursors,
     FoundCell,
-    Slice,
     Steps,
     SuperPage,
     cells,
@@ -272,21 +268,21 @@ class Replica:
         at = position(asked.key, asked.table.kind)
         section = asked.family.section(at, asked.super)
         marker = self._marker(asked.table, asked.family, at, [section + MARKER])
-        cursors = self._cursors(asked.table, asked.family.name)
+        cursors = self.cursors(asked.table, asked.family.name)
         return cells(cursors, asked.family, section, marker, asked.part)
 
     def supers(self, asked: SupersRead) -> Steps[SuperPage]:
         """Super columns that have columns, at this instant; read it in steps."""
         at = position(asked.key, asked.table.kind)
         marker = self._marker(asked.table, asked.family, at)
-        cursors = self._cursors(asked.table, asked.family.name)
+        cursors = self.cursors(asked.table, asked.family.name)
         return super_columns(cursors, asked.family, at, marker, asked.part, asked.within)
 
     def row(self, asked: RowRead) -> Steps[FoundRow]:
         """A row's first columns of each family, at this instant; read it in steps."""
         table = asked.table
         at = position(asked.key, table.kind)
-        return _row(table, at, self.record(table, at), self._all_cursors(table), asked.within)
+        return read_row(table, at, self.record(table, at), self._all_cursors(table), asked.within)
 
     def rows(self, asked: ScanRead) -> Steps[RowPage]:
         """Rows in order, at this instant; read it in steps."""
@@ -299,7 +295,7 @@ class Replica:
         elif part.after is not None:
             lower = position(part.after, table.kind) + b"\0"
         entries = walker.walk(lower, upper, reverse=part.reverse)
-        return _rows(table, entries, self._all_cursors(table), part.first, asked.within)
+        return read_rows(table, entries, self._all_cursors(table), part.first, asked.within)
 
     def _marker(
         self, table: Table, family: FamilyShape, at: bytes, inside: Sequence[bytes] = ()
@@ -308,77 +304,13 @@ class Replica:
         markers = self.engine.get(space(table.name, family.name), [at + MARKER, *inside])
         return greatest([self.record(table, at).marker, *markers])
 
-    def _cursors(self, table: Table, family: str) -> Cursors:
+    def cursors(self, table: Table, family: str) -> Cursors:
+        """Two walkers through a family, as it is now."""
         name = space(table.name, family)
         return Cursors(self.engine.cursor(name), self.engine.cursor(name))
 
     def _all_cursors(self, table: Table) -> dict[str, Cursors]:
-        return {family: self._cursors(table, family) for family in table.families}
-
-
-def _row(
-    table: Table, at: bytes, record: RowRecord, cursors: Mapping[str, Cursors], within: int
-) -> Steps[FoundRow]:
-    found: dict[str, CellPage | SuperPage] = {}
-    for name, shape in table.shapes.items():
-        both = cursors[name]
-        marker = greatest([record.marker, both.finder.get(at + MARKER)])
-        page: CellPage | SuperPage
-        if shape.has_supers:
-            page = yield from super_columns(both, shape, at, marker, Slice(within), within)
-            is_empty = not page.supers
-        else:
-            page = yield from cells(both, shape, at, marker, Slice(within))
-            is_empty = not page.cells
-        if not is_empty:
-            found[name] = page
-        yield
-    return FoundRow(row_key(at, table.kind)[0], found)
-
-
-def _rows(
-    table: Table,
-    entries: Iterable[tuple[bytes, bytes]],
-    cursors: Mapping[str, Cursors],
-    first: int,
-    within: int,
-) -> Steps[RowPage]:
-    rows: list[FoundRow] = []
-    size = 0
-    for at, record in entries:
-        row = yield from _row(table, at, record_of(record), cursors, within)
-        if row.families:
-            rows.append(row)
-            size += _size(row)
-            if len(rows) >= first or size >= PAGE_BYTES:
-                return RowPage(tuple(rows), row.key)
-    return RowPage(tuple(rows))
-
-
-def _size(row: FoundRow) -> int:
-    pages = [
-        each
-        for page in row.families.values()
-        for each in ([page] if isinstance(page, CellPage) else [of for _, of in page.supers])
-    ]
-    return sum(len(cell.value) for page in pages for cell in page.cells)
-
-
-@cache
-def space(table: str, family: str) -> str:
-    """The space of a family's entries."""
-    return f"{table}.{family}"
-
-
-@cache
-def rows_space(table: str) -> str:
-    """The space of a table's row records."""
-    return f"{table}/rows"
-
-
-def doomed_space(table: str) -> str:
-    """The space of what goes when the horizon passes it, by time."""
-    return f"{table}/doomed"
+        return {family: self.cursors(table, family) for family in table.families}
 
 
 def _sum_key(table: str, place: int) -> bytes:
@@ -387,15 +319,3 @@ def _sum_key(table: str, place: int) -> bytes:
 
 def _over_key(table: str) -> bytes:
     return b"over " + table.encode()
-
-
-def doomed_entry(doomed: Doomed) -> tuple[bytes, bytes]:
-    """What says in that space that something is doomed."""
-    key = b"".join((doomed.time, doomed.family.encode(), b"\0", doomed.key))
-    return key, MARKER if doomed.covers else CELL
-
-
-def doomed_of(entry: bytes, kind: bytes) -> Doomed:
-    """What an entry in the space of doomed things says."""
-    family, _, key = entry[TIME_BYTES:].partition(b"\0")
-    return Doomed(entry[:TIME_BYTES], family.decode(), key, kind == MARKER)

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from tenure.columns.range_sums import places_space
-from tenure.columns.replica import space
+from tenure.columns.spaces import space
 from tenure.columns.tables import Table
 from tenure.protocol.replication.layout import AFTER, row_key
 from tenure.protocol.replication.pages import Pace, Steps

@@ -17,8 +17,10 @@ from itertools import islice
 
 import msgspec
 
+from tenure.base.ranges import KeyRange
 from tenure.columns.engines.contract import Entry
-from tenure.columns.replica import Replica, doomed_of, doomed_space, rows_space, space
+from tenure.columns.replica import Replica
+from tenure.columns.spaces import doomed_of, doomed_space, rows_space, space
 from tenure.columns.tables import Table
 from tenure.protocol.replication.admission import Doomed, entry_digest
 from tenure.protocol.replication.cells import is_hidden, is_live, packed_time
@@ -33,10 +35,12 @@ from tenure.protocol.replication.layout import (
     place_of,
     row_key,
 )
+from tenure.protocol.replication.limits import STEP_ENTRIES
 from tenure.protocol.replication.names import unescaped
 from tenure.protocol.replication.pages import Pace, Steps, of_a_step
 from tenure.protocol.replication.records import NOTHING, RowRecord, stored
 from tenure.protocol.replication.versions import version_of
+from tenure.protocol.topology.ring import position as on_ring
 
 DOOMED_AT_ONCE = 64
 """Deleted things that are looked up in the list at a time."""
@@ -49,6 +53,22 @@ def newest_doomed(replica: Replica, table: str, until: int) -> int:
     upper = (until + 1).to_bytes(TIME_BYTES)
     walk = replica.engine.cursor(doomed_space(table)).walk(b"", upper, reverse=True)
     return max((int.from_bytes(entry[:TIME_BYTES]) for entry, _ in islice(walk, 1)), default=0)
+
+
+def doomed_within(replica: Replica, table: Table, key_range: KeyRange, until: int) -> int:
+    """The same within a range. Where too many others are on the way, what was not looked at counts
+    as one.
+    """
+    upper = (until + 1).to_bytes(TIME_BYTES)
+    walk = replica.engine.cursor(doomed_space(table.name)).walk(b"", upper, reverse=True)
+    time = 0
+    for entry, kind in islice(walk, STEP_ENTRIES):
+        doomed = doomed_of(entry, kind)
+        time = int.from_bytes(doomed.time)
+        key, _ = row_key(doomed.key, table.kind)
+        if on_ring(key, table.kind) in key_range:
+            return time
+    return 0 if next(walk, None) is None else time
 
 
 class Sweep:

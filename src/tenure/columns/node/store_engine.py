@@ -17,7 +17,14 @@ from tenure.columns.node.node_directory import NodeDirectory
 from tenure.columns.node_replica import NodeReplica
 from tenure.columns.tables import table_of
 from tenure.errors import LocalProtocolError, RemoteProtocolError, StoreError
-from tenure.protocol.replication.messages import AskTopology, MessagePart, NodeMessage
+from tenure.protocol.replication.delays import Delays
+from tenure.protocol.replication.messages import (
+    AskParts,
+    AskTopology,
+    MessagePart,
+    NodeMessage,
+    PartsTold,
+)
 from tenure.protocol.replication.node import StoreNode
 from tenure.protocol.replication.node_events import (
     AnswerClient,
@@ -95,6 +102,8 @@ class StoreEngine:
         self.on_promised: Callable[[int], None] = lambda _: None
         self.promises = 0
         """How many promises the disk has, durably."""
+        self._delays = Delays()
+        self._nearest: tuple[NodeId, ...] = ()
 
     # --- running ---
 
@@ -204,6 +213,8 @@ class StoreEngine:
         address = next((each.address for each in known if each.id == node), None)
         if address is None:
             return
+        if isinstance(message.body, AskParts):
+            self._delays.asked(self._clock(), message.body.ticket, node)
         try:
             self._transport.send(address, message)
         except LocalProtocolError as error:
@@ -244,18 +255,23 @@ class StoreEngine:
             self.replica.load()
 
     def _on_topology(self, topology: Topology) -> None:
-        own = topology.node(self._directory.identity.node)
-        if own is not None:
-            others = [node for node in topology.nodes if node.id != own.id]
-            place = own.datacentre, own.rack
-            others.sort(
-                key=lambda node: (
-                    node.datacentre != own.datacentre,
-                    (node.datacentre, node.rack) != place,
-                )
-            )
-            self.post(DelaysMeasured(tuple(node.id for node in others)))
+        self._look_who_is_near(topology)
         self.on_topology(topology)
+
+    def _look_who_is_near(self, topology: Topology) -> None:
+        own = topology.node(self._directory.identity.node)
+        if own is None:
+            return
+        distances = {
+            node.id: (node.datacentre != own.datacentre)
+            + ((node.datacentre, node.rack) != (own.datacentre, own.rack))
+            for node in topology.nodes
+            if node.id != own.id
+        }
+        nearest = self._delays.nearest(self._clock(), [*distances], distances.__getitem__)
+        if nearest != self._nearest:
+            self._nearest = nearest
+            self.post(DelaysMeasured(nearest))
 
     # --- what comes in ---
 
@@ -300,6 +316,9 @@ class StoreEngine:
             if whole is not None:
                 self._hear(connection, whole)
         else:
+            told = message.body
+            if isinstance(told, PartsTold) and self._delays.answered(self._clock(), told.ticket):
+                self._look_who_is_near(topology)
             self.post(NodeTold(message))
 
     def _ask(self, connection: Connection, message: ToStore) -> None:

@@ -28,6 +28,7 @@ from tenure.protocol.replication.admission import Attempt
 from tenure.protocol.replication.clock import WriteClock
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.messages import AskTopology, NodeMessage, RowWritten, WriteRow
+from tenure.protocol.replication.node_events import NodeEvent, NodeTold
 from tenure.protocol.replication.versions import Version
 from tenure.transport.contract import Lost
 from tenure.transport.credentials import Credentials
@@ -119,6 +120,33 @@ async def test_a_quorum_goes_on_without_one_node_and_all_does_not(tmp_path: Path
             service.store.tell_convicted((third,))
         with pytest.raises(NotEnoughReplicas):
             await store.insert(MAIL, "ann", {"profile": {"name": b"Ann"}}, consistency="all")
+
+
+async def test_a_replica_that_answers_late_is_not_the_nearest_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nodes = settings_of(tmp_path)
+    form_ring(nodes, MAIL)
+    async with running(nodes) as services:
+        context = services[0].store.machine.context
+        await until(lambda: len(context.nearest) == 2)
+        nearest = context.nearest[0]
+        late = next(each.store for each in services if each.directory.identity.node == nearest)
+        post, loop = late.post, asyncio.get_running_loop()
+
+        def post_late(event: NodeEvent) -> None:
+            if isinstance(event, NodeTold):
+                loop.call_later(0.1, post, event)
+            else:
+                post(event)
+
+        monkeypatch.setattr(late, "post", post_late)
+        async with (
+            open_store(url_of(nodes[:1]), MAIL) as store,
+            asyncio.timeout(DEADLINE_SECONDS),
+        ):
+            while context.nearest[0] == nearest:
+                await store.get(MAIL, "ann", "profile", "name")
 
 
 async def test_nodes_hear_each_other(tmp_path: Path) -> None:

@@ -103,6 +103,19 @@ def test_with_too_few_replicas_nothing_is_sent() -> None:
     assert stage.messages == []
 
 
+def test_what_is_too_much_at_once_is_refused_before_it_begins() -> None:
+    stage = NodeStage()
+    most = stage.nodes[1].machine.context.config.most_requests
+    for number in range(most + 1):
+        stage.ask(1, write(number, b"x", number))
+    assert stage.answers == [Failed(request=most, why="overloaded")]
+    stage.deliver()
+    assert len(stage.answers) == most + 1
+    stage.ask(1, read(most + 1))
+    stage.deliver()
+    assert isinstance(last(stage), PageFound), "it takes requests again"
+
+
 def test_past_its_deadline_a_write_is_unknown_and_a_hint_brings_it() -> None:
     stage = NodeStage()
     stage.ask(1, write(1, b"x", 1))

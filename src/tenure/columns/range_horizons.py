@@ -1,0 +1,73 @@
+"""What a node has promised and sealed, by range of the ring (R24, R25).
+
+What is written of it is entries of a batch: they hold when the batch is written, and are believed
+here after `load`.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from tenure.base.rangemap import RangeMap
+from tenure.base.ranges import KeyRange
+from tenure.columns.engines.contract import Entry, StorageEngine
+from tenure.columns.replica import META
+from tenure.protocol.replication.copies import RangeHorizon
+
+_PROMISED = b"promised"
+_SEALED = b"sealed"
+
+
+class RangeHorizons:
+    """Those of one replica."""
+
+    def __init__(self, engine: StorageEngine) -> None:
+        self._engine = engine
+        self.promised: RangeMap[int] = RangeMap(0)
+        """By position on the ring: the time up to which no write is taken."""
+        self.sealed: RangeMap[int] = RangeMap(0)
+        """The time up to which everything is known."""
+
+    def load(self) -> None:
+        """As it is kept."""
+        for key, horizons in ((_PROMISED, self.promised), (_SEALED, self.sealed)):
+            [kept] = self._engine.get(META, [key])
+            for start, end, time in msgspec.msgpack.decode(kept) if kept else ():
+                horizons.assign(KeyRange(start, end), time)
+
+    def within(self, key_range: KeyRange) -> tuple[RangeHorizon, ...]:
+        """What is promised and sealed in a range, where anything is."""
+        found = []
+        for piece, promised in self.promised.within(key_range):
+            for part, sealed in self.sealed.within(piece):
+                if promised or sealed:
+                    found.append(RangeHorizon(part, promised, sealed))
+        return tuple(found)
+
+    def raised(self, horizons: Sequence[RangeHorizon]) -> list[Entry]:
+        """What is to be written so that all of these hold."""
+        if not horizons:
+            return []
+        promised, sealed = self.promised.copy(), self.sealed.copy()
+        for each in horizons:
+            _raise(promised, each.range, max(each.promised, each.sealed))
+            _raise(sealed, each.range, each.sealed)
+        return [_kept(_PROMISED, promised), _kept(_SEALED, sealed)]
+
+    def forgotten(self, key_range: KeyRange) -> list[Entry]:
+        """The same, so that nothing is promised or sealed in a range."""
+        promised, sealed = self.promised.copy(), self.sealed.copy()
+        promised.assign(key_range, 0)
+        sealed.assign(key_range, 0)
+        return [_kept(_PROMISED, promised), _kept(_SEALED, sealed)]
+
+
+def _kept(key: bytes, horizons: RangeMap[int]) -> Entry:
+    pieces = [(piece.start, piece.end, time) for piece, time in horizons]
+    return META, key, msgspec.msgpack.encode(pieces)
+
+
+def _raise(horizons: RangeMap[int], key_range: KeyRange, time: int) -> None:
+    for piece, before in list(horizons.within(key_range)):
+        if before < time:
+            horizons.assign(piece, time)

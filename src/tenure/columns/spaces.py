@@ -1,0 +1,35 @@
+"""The spaces of an engine that a table has, and what is doomed in one of them."""
+
+from functools import cache
+
+from tenure.protocol.replication.admission import Doomed
+from tenure.protocol.replication.layout import CELL, MARKER, TIME_BYTES
+
+
+@cache
+def space(table: str, family: str) -> str:
+    """The space of a family's entries."""
+    return f"{table}.{family}"
+
+
+@cache
+def rows_space(table: str) -> str:
+    """The space of a table's row records."""
+    return f"{table}/rows"
+
+
+def doomed_space(table: str) -> str:
+    """The space of what goes when the horizon passes it, by time."""
+    return f"{table}/doomed"
+
+
+def doomed_entry(doomed: Doomed) -> tuple[bytes, bytes]:
+    """What says in that space that something is doomed."""
+    key = b"".join((doomed.time, doomed.family.encode(), b"\0", doomed.key))
+    return key, MARKER if doomed.covers else CELL
+
+
+def doomed_of(entry: bytes, kind: bytes) -> Doomed:
+    """What an entry in the space of doomed things says."""
+    family, _, key = entry[TIME_BYTES:].partition(b"\0")
+    return Doomed(entry[:TIME_BYTES], family.decode(), key, kind == MARKER)
