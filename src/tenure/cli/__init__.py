@@ -1,13 +1,18 @@
 """The command line. What it needs beyond the library comes with the extra `server`."""
 
+import os
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 EXTRA = ("cyclopts", "rich")
 
 
 def main() -> None:
     """Run the command that the process was started with; exits with its code."""
+    if sys.stdout is None or sys.stderr is None:  # closed before it began, as by `>&-`
+        nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+        sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere
     missing = [name for name in EXTRA if find_spec(name) is None]
     if missing:
         verb = "is" if len(missing) == 1 else "are"

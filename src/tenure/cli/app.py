@@ -7,6 +7,7 @@ with its function and add a line to TOPICS.
 Exit codes: 0 for success, 1 for what failed, 2 for what was asked wrongly.
 """
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -122,6 +123,7 @@ COMMANDS = {name: each for commands in TOPICS.values() for name, each in command
 
 FAILED = 1
 WRONG = 2
+NO_OUTPUT = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 INTERRUPTED = 130  # what shells give for a process that SIGINT ended
 
 
@@ -162,6 +164,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         _check_dashes(arguments)
         result = build()(arguments, exit_on_error=False, print_error=False)
+        sys.stdout.flush()
     except CycloptsError as error:
         asked = " ".join(("tenure", *(error.command_chain or ())))
         complain(f"{_in_words(error)} See {asked} --help")
@@ -177,9 +180,20 @@ def run(arguments: Sequence[str]) -> int:
             print(CLEAR_LINE, end="", file=sys.stderr, flush=True)
         return INTERRUPTED
     except BrokenPipeError:  # whoever read the output has seen enough, as in `| head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _say_no_more()
+        return FAILED
+    except OSError as error:  # files and connections have errors of their own
+        if error.errno not in NO_OUTPUT:
+            raise
+        _say_no_more()
+        complain(f"the output cannot be written: {error.strerror}")
         return FAILED
     return result if isinstance(result, int) else 0
+
+
+def _say_no_more() -> None:
+    """Python writes out what is left when it exits, and would fail at that once more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _in_words(error: CycloptsError) -> str:

@@ -1,7 +1,9 @@
 """The command line: its commands, its exit codes, and what it costs to start."""
 
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -193,3 +195,13 @@ def test_it_can_be_run_as_a_module() -> None:
     assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == (
         f"{__version__}\n"
     )
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="of Linux")
+@pytest.mark.parametrize(("where", "code"), [("> /dev/full", 1), (">&-", 0), ("2>&-", 0)])
+def test_where_nothing_can_be_written_a_command_says_so_in_a_line(where: str, code: int) -> None:
+    """A full disk, and an output that was closed before the command began."""
+    command = f"{shlex.quote(sys.executable)} -m tenure docs {where}"
+    ran = subprocess.run(["sh", "-c", command], check=False, capture_output=True, text=True)
+    said = "tenure: the output cannot be written: No space left on device\n" if code else ""
+    assert (ran.returncode, ran.stderr) == (code, said)
