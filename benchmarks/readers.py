@@ -9,7 +9,8 @@ beyond what was written, is fetched anew. `kills`: owners are killed (kill -9) b
 that see it, 200 times; the longest time without an answer counts. `redis`: the same records of near
 caches before a Redis server with client tracking; where this machine has none, that is said.
 
-`--only NAME` is for one of them, `--kills N` for another number of kills.
+`--only NAME` is for one of them, `--kills N` for another number of kills. What has happened so far
+is told on stderr.
 """
 
 import asyncio
@@ -43,19 +44,34 @@ ANEW = 0.01
 READ_AGAIN_MS = at_most(1_000)
 TERM_MS = 3_000
 WRITTEN_MS = at_most(TERM_MS * 13 / 12 + 1_000)
+SHOWN_EVERY_SECONDS = 10.0
 REDIS_SECONDS = float(sized(30, 3))
 
 
-class Quiet:
-    """Shows nothing but that it goes on."""
+class Progress:
+    """Shows what is stale, and now and then how far it has come."""
+
+    def __init__(self) -> None:
+        self._shown = 0.0
+        self._last = ""
 
     def event(self, at: float | None, text: str) -> None:
         """See `CacheDisplay`."""
+        self._last = text
         if "STALE" in text:
-            print(f"   {at or 0:.1f} s  {text}")
+            print(f"   {at or 0:.1f} s  {text}", flush=True)
 
     def show(self, picture: CachePicture) -> None:
         """See `CacheDisplay`."""
+        if picture.elapsed < self._shown + SHOWN_EVERY_SECONDS:
+            return
+        self._shown = picture.elapsed
+        print(
+            f"   {picture.elapsed:.0f} s: {picture.judged:,} reads judged, {picture.stale} stale; "
+            f"{self._last}",
+            file=sys.stderr,
+            flush=True,
+        )
 
     def close(self) -> None:
         """See `CacheDisplay`."""
@@ -93,8 +109,10 @@ class Kills:
 
     async def play(self, end: Instant) -> None:
         """Kill them."""
-        for _ in range(self._kills):
+        for number in range(self._kills):
             await self._faults.kill_one()
+            if not (number + 1) % 10:
+                print(f"   {number + 1} of {self._kills} kills", file=sys.stderr, flush=True)
             await asyncio.sleep(0.2)
 
 
@@ -173,7 +191,7 @@ async def run(
     trouble: Callable[[CacheService, Callable[[str], None]], MakesTrouble],
 ) -> CacheSummary:
     with TemporaryDirectory(prefix="tenure-readers-") as directory:
-        return await CacheDemo(asked, Path(directory), Quiet(), trouble).run()
+        return await CacheDemo(asked, Path(directory), Progress(), trouble).run()
 
 
 async def redis(_: int) -> bool:
