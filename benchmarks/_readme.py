@@ -20,6 +20,8 @@ ROWS = (
     ("PostgreSQL advisory lock", "PostgreSQL advisory lock", "PostgreSQL: `SELECT 1`"),
 )
 """As each is called where members come and go, elsewhere, and where a check is measured."""
+MUCH_LOAD = 5.0
+"""The peers and their members are as much on a machine with two cores and nothing else to do."""
 HEAD = [
     "",
     "a sure check, µs",
@@ -46,8 +48,9 @@ def block(measured: Sequence[Measured]) -> str | None:
             rows.append([change, f"{float(asked[1]):,.0f}", *gaps, stopped[2], cut[3]])
     dates = sorted({found[name].when[:10] for name in NEEDED})
     loads = [float(load) for name in NEEDED for load in found[name].load.split(" to ")]
+    busy = " on a machine with other work to do" if max(loads) > MUCH_LOAD else ""
     words = (
-        f"Measured {' and '.join(dates)} on a machine with other work to do (load {min(loads):.0f} "
+        f"Measured {' and '.join(dates)}{busy} (load {min(loads):.0f} "
         f"to {max(loads):.0f}): the longest that one of 64 partitions had no owner among eight "
         "processes, and the longest that two owned one; every term was 13 s. PostgreSQL never "
         "takes a lock from a process that is stopped or cut off, so that its keys wait. [All "

@@ -16,7 +16,7 @@ from benchmarks._report import Promise, Section, Table, prose
 from benchmarks.peers.holders import KEYS
 from tenure import Lookup, Owner
 
-CALLS = sized(53_000_000, 1_000_000)
+CALLS = sized(53_000_000, 500_000)
 PARTS = 20
 ADDRESS = "http://bench"
 PATIENCE_SECONDS = 120.0

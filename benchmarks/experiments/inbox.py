@@ -10,14 +10,14 @@ from pathlib import Path
 from statistics import mean, quantiles
 from tempfile import TemporaryDirectory
 
-from benchmarks._quick import sized
+from benchmarks._quick import QUICK
 from benchmarks._report import Promise, Section, Table, prose
 from tenure.base.instants import in_seconds
 from tenure.cli.demo.inbox import PAPER, SEARCH_NAMES, measured
 from tenure.protocol.gossip.failure_detector import THRESHOLD
 from tenure.sim.gossip.world import quiet
 
-NODES = (5, 20, 50, 100) if sized(1, 0) else (5, 20)
+NODES = (5, 20, 50, 100) if not QUICK else (5, 20)
 KILLED = "n3"
 WARM_ROUNDS = 30
 MOST_SECONDS = 40.0

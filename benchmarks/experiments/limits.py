@@ -55,8 +55,8 @@ from tenure.wire.lease import WholeTables, decode_to_manager, encode
 from tenure.wire.lease_records import LEASE_RECORDS
 from tenure.wire.versions import NEWEST
 
-SIZES = ((1_000, 10_000), (2_500, 25_000), (5_000, 50_000), (10_000, 100_000))[: sized(4, 1)]
-REST_SECONDS = float(sized(30, 6))
+SIZES = ((200, 2_000), (1_000, 10_000), (10_000, 100_000))[: sized(3, 1)]
+REST_SECONDS = float(sized(30, 5))
 STEP = seconds(0.05)
 TEXT = """The machine of one manager in virtual time, memory journal, policy `weighted` with 64
 ranges for each owner, and clients that ask as the library does. *Joining* is the CPU of taking all

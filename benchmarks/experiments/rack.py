@@ -19,7 +19,7 @@ from benchmarks._live import LiveLookup, LiveOwner, Seen, clients
 from benchmarks._manager import allow_many_files, running_manager
 from benchmarks._packed import run_packed
 from benchmarks._pictures import draw_lines
-from benchmarks._quick import sized
+from benchmarks._quick import QUICK, sized
 from benchmarks._report import Picture, Section, Table, prose
 from tenure.base.instants import in_seconds
 from tenure.base.rangemap import RangeMap
@@ -27,12 +27,12 @@ from tenure.protocol.lease.messages import Entry
 from tenure.protocol.lease.timing import PRESETS
 
 OWNERS, RETURNING, FRONTENDS = sized(250, 25), sized(50, 5), sized(1_000, 50)
-SECONDS = float(sized(60, 10))
+SECONDS = float(sized(60, 5))
 """That are measured: in normal operation, and from the rack's return on."""
 RATE = float(sized(1_000, 200))
 """Operations a second."""
 AGAIN_SECONDS = 0.05
-PRESET = "paper" if sized(1, 0) else "default"
+PRESET = "paper" if not QUICK else "test"
 PERCENTILES = (0.5, 0.8, 0.9, 0.99, 0.999, 1.0)
 TEXT = """{frontends:,} frontends and {owners} owners of a real manager, preset `{preset}`, on real
 sockets. {returning} owners are gone, their leases have expired, and the others have their keys;

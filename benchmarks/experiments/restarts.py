@@ -16,17 +16,17 @@ from benchmarks._load import Watched, watching
 from benchmarks._manager import ManagerProcess, allow_many_files, running_manager
 from benchmarks._packed import port_of, run_packed
 from benchmarks._pictures import draw_lines
-from benchmarks._quick import sized
+from benchmarks._quick import QUICK, sized
 from benchmarks._report import Picture, Promise, Section, Table, prose
 from tenure.protocol.lease.timing import PRESETS
 
 OWNERS, LOOKUPS = sized(200, 40), sized(2_016, 200)
-MINUTES = sized(320, 4) / 10
+MINUTES = sized(3200, 15) / 100
 SAMPLES = 60
 DOWN_SECONDS = 1.0
 C = TypeVar("C", LiveOwner, LiveLookup)
 SENT_BOUND = 5_000_000
-PRESET = "paper"
+PRESET = "paper" if not QUICK else "default"
 TEXT = """{owners} owners with 64 ranges each and {lookups:,} lookups, each on a socket of its own,
 preset `{preset}`. At rest for a fourth of the time; then every owner is restarted, one after
 another, over {minutes:g} minutes, then every lookup. Centrifuge took 32 minutes for each: here

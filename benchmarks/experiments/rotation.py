@@ -16,15 +16,15 @@ from benchmarks._load import Watched, watching
 from benchmarks._manager import ManagerProcess, allow_many_files
 from benchmarks._packed import port_of, run_packed
 from benchmarks._pictures import draw_lines
-from benchmarks._quick import sized
+from benchmarks._quick import QUICK, sized
 from benchmarks._report import Picture, Promise, Section, Table, prose
 from tests.integration.failover.stage import TERMINATE, Manager, Stage, on_etcd
 
 OWNERS, LOOKUPS = sized(130, 20), sized(1_000, 100)
-SECONDS = float(sized(60, 8))
+SECONDS = float(sized(60, 3))
 """Between two changes of the leader."""
 MANAGERS = 3
-PRESET = "paper" if sized(1, 0) else "default"
+PRESET = "paper" if not QUICK else "default"
 TEXT = """{owners} owners and {lookups:,} lookups on real sockets, preset `{preset}`, and three
 managers on an etcd of three members. Every {seconds:g} s the leader is told to stop, and started
 again to stand by, until the role has gone around. Each line is the time under one leader, from the

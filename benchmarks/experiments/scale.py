@@ -16,12 +16,12 @@ from benchmarks._load import Watched, watching
 from benchmarks._manager import ManagerProcess, allow_many_files, running_manager
 from benchmarks._packed import port_of, run_packed
 from benchmarks._pictures import draw_lines
-from benchmarks._quick import sized
+from benchmarks._quick import QUICK, sized
 from benchmarks._report import Picture, Promise, Section, Table, prose
 from tenure.protocol.lease.timing import PRESETS
 
-NODES = (500, 1_000, 1_500, 2_000, 2_500) if sized(1, 0) else (100, 200)
-SECONDS = float(sized(60, 10))
+NODES = (500, 1_000, 1_500, 2_000, 2_500) if not QUICK else (100,)
+SECONDS = float(sized(60, 5))
 LIFE_SECONDS = 8 * 3600.0
 PRESET = "default"
 CPU_BOUND = 0.05

@@ -12,7 +12,7 @@ from benchmarks._quick import sized
 from benchmarks._report import Picture, Section, Table, prose
 from benchmarks.balance import POLICIES, WIDE, figure_10
 
-MINUTES = sized(60, 10)
+MINUTES = sized(60, 3)
 SHOWN = (0, 1, 2, 5, 10, 30, 59)
 TEXT = """{owners} owners, a million keys asked for by Zipf's law with exponent 0.8, reports every
 15 s, as in the paper; {minutes} minutes from when the load begins. The mean is 20 % of what a
