@@ -187,7 +187,7 @@ class LiveOwner:
         owner = self.self
         assert owner is not None
         asked_at = monotonic()
-        whole = owner._request()
+        whole = msgspec.structs.replace(owner._request(), knows_former=True)
         request: LeaseRequest | ShortRequest = whole
         if owner.held and owner.is_settled():
             request = renewal.in_short(whole, owner.told)

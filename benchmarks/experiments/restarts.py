@@ -99,15 +99,14 @@ def run(tell: Callable[[str], None], minutes: float = MINUTES) -> Section:
     )
     most = max(phase.load.most_sent for phase in phases)
     lapsed = sum(phase.seen.lapsed for phase in phases)
+    network = Promise("network, at most", f"{most / 1e6:.2f} MB/s", "5 MB/s", most <= SENT_BOUND)
+    late = Promise("renewals that were late", f"{lapsed}", "0", lapsed == 0)
     return Section(
         title="Restarts of all owners, and of all lookups",
         text=prose(text),
         tables=[table(phases)],
         pictures=pictures(phases),
-        promises=[
-            Promise("network, at most", f"{most / 1e6:.2f} MB/s", "5 MB/s", most <= SENT_BOUND),
-            Promise("renewals that were late", f"{lapsed}", "0", lapsed == 0),
-        ],
+        promises=[late] if QUICK else [network, late],
     )
 
 
