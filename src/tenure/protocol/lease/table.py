@@ -58,6 +58,10 @@ def owners_of(rights: RangeMap[Right]) -> RangeMap[int]:
     return RangeMap.at_starts(rights.starts(), [right.owner for right in rights.values()])
 
 
+CHANGED_AT_MOST = 4096
+"""Ranges of one owner that are remembered as changed, until somebody asks what it has."""
+
+
 class LeaseTable:
     """One pool: its rights, its members, and every number that must never come again."""
 
@@ -87,6 +91,8 @@ class LeaseTable:
         """Of the last record that may have laid entries: whoever knows the table after it, of the
         same journal, knows the table as it is."""
         self._held: dict[int, tuple[Held, ...]] = {}
+        self._changed: dict[int, list[KeyRange]] = {}
+        """Of owners whose list was known and is out of date: what they had, and were given."""
         self._entries: tuple[Entry, ...] | None = None
 
     # --- applying records ---
@@ -104,6 +110,8 @@ class LeaseTable:
                 member = self.members.pop(incarnation, None)
                 self.characters -= _characters(member) if member else 0
                 self._lay(entries, NOT_HANDED)
+                self._held.pop(incarnation, None)
+                self._changed.pop(incarnation, None)
                 self._forget_eviction(incarnation)
 
     def _forget_eviction(self, incarnation: int) -> None:
@@ -126,6 +134,7 @@ class LeaseTable:
             reads_ns=record.reads_ns,
             cache=record.cache,
         )
+        self._held[record.incarnation] = ()
         self.reads_ns = max(self.reads_ns, record.reads_ns)
         self.characters += _characters(self.members[record.incarnation])
         self.numbered[record.name] = (record.incarnation, record.nonce)
@@ -135,12 +144,23 @@ class LeaseTable:
         self._entries = None
         for entry in entries:
             for piece, right in list(self.rights.within(entry.range)):
-                self._held.pop(right.owner, None)
+                self._change(right.owner)
                 self.former.assign(piece, right.number if renumbers else NOT_RENUMBERED)
-            self._held.pop(entry.owner, None)
+            self._change(entry.owner, entry.range)
             self.rights.assign(entry.range, Right(entry.owner, entry.number, entry.since))
             self.handed.assign(entry.range, handed)
             self.next_number = max(self.next_number, entry.number + 1)
+
+    def _change(self, owner: int, given: KeyRange | None = None) -> None:
+        known = self._held.pop(owner, None)
+        if known is not None:
+            self._changed[owner] = [each.range for each in known]
+        changed = self._changed.get(owner)
+        if changed is None or given is None:
+            return
+        changed.append(given)
+        if len(changed) > CHANGED_AT_MOST:  # nobody asks for it: no leader is here
+            del self._changed[owner]
 
     # --- forgetting ---
 
@@ -162,14 +182,30 @@ class LeaseTable:
     def held_by(self, incarnation: int) -> tuple[Held, ...]:
         """What the table gives `incarnation`, in order, as its owner would list it."""
         if incarnation not in self._held:
-            self._list_held(incarnation)
+            changed = self._changed.pop(incarnation, None)
+            if changed is None:
+                self._list_held(incarnation)
+            else:
+                self._held[incarnation] = self._held_in(incarnation, changed)
         return self._held[incarnation]
+
+    def _held_in(self, incarnation: int, ranges: Iterable[KeyRange]) -> tuple[Held, ...]:
+        """All that it has, none of which lies outside of these. Otherwise each of two thousand
+        owners that are granted something would cost a walk through the whole table.
+        """
+        found: dict[Key, Held] = {}
+        for each in ranges:
+            for piece, right in self.rights.within(each):
+                if right.owner == incarnation:
+                    whole = self.rights.range_at(piece.start)
+                    found[whole.start] = Held(start=whole.start, end=whole.end, number=right.number)
+        return tuple(found[start] for start in sorted(found))
 
     def _list_held(self, incarnation: int) -> None:
         """In one go for all of whom it is not known: after a takeover that is every owner."""
         found: dict[int, list[Held]] = {incarnation: []}
         for key_range, right in self.rights:
-            if right.owner not in self._held:
+            if right.owner != NOBODY and right.owner not in self._held:
                 held = Held(start=key_range.start, end=key_range.end, number=right.number)
                 found.setdefault(right.owner, []).append(held)
         self._held.update((owner, tuple(held)) for owner, held in found.items())

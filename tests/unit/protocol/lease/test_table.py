@@ -1,6 +1,7 @@
 """The lease table: what records make of it, and that a later leader knows the same."""
 
 from collections.abc import Iterator
+from random import Random
 
 import pytest
 
@@ -164,6 +165,7 @@ def test_what_all_owners_hold_is_found_in_one_go() -> None:
     table = table_of(*(joined(i, f"o{i}") for i in range(1, 9)))
     entries = [Entry(start=bytes([i]), end=None, owner=i, number=i, since=i) for i in range(1, 9)]
     table.apply(Changed(pool="p", entries=tuple(entries)))
+    table = LeaseTable.from_state(table.state())  # as the next leader has it
     rights = Counted(Right(0, 0, 0))
     for key_range, right in table.rights:
         rights.assign(key_range, right)
@@ -306,3 +308,64 @@ def test_a_name_is_not_forgotten_for_one_that_had_it_before() -> None:
     table.forget("a", 2)
     table.forget("c", 3)
     assert table.numbered.keys() == {"a"}
+
+
+def naive(table: LeaseTable, owner: int) -> tuple[Held, ...]:
+    """What the table gives an owner, by a walk through all of it."""
+    return tuple(
+        Held(start=key_range.start, end=key_range.end, number=right.number)
+        for key_range, right in table.rights
+        if right.owner == owner
+    )
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_an_owner_has_is_known_after_any_changes_as_by_a_walk_through_the_table(
+    seed: int,
+) -> None:
+    """Joins, leaves, ranges that are cut, joined, freed and renumbered; asked for now and then."""
+    dice = Random(seed)
+    table = table_of(*(joined(i, f"o{i}") for i in range(1, 5)))
+    for step in range(5, 400):
+        start, end = sorted((dice.randbytes(1), dice.randbytes(1)))
+        owner = dice.choice([NOBODY, *table.members])
+        number = dice.choice((table.next_number, table.next_number - 1))
+        entry = Entry(start=start, end=end if end > start else None, owner=owner, number=number,
+                      since=1)  # fmt: skip
+        match dice.randrange(30):
+            case 0:
+                table.apply(joined(step, f"o{step}"))
+            case 1 if len(table.members) > 2:
+                gone = dice.choice(sorted(table.members))
+                freed = tuple(
+                    Entry(start=each.start, end=each.end, owner=NOBODY, number=table.next_number,
+                          since=table.next_number)
+                    for each in naive(table, gone)
+                )  # fmt: skip
+                table.apply(Left(pool="p", incarnation=gone, entries=freed))
+            case _:
+                renumbers = dice.random() < 0.2
+                table.apply(Changed(pool="p", entries=(entry,), renumbers=renumbers))
+        for each in table.members:
+            if dice.random() < 0.3:
+                assert table.held_by(each) == naive(table, each)
+
+
+def test_a_grant_to_one_of_many_costs_no_walk_through_the_table(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Otherwise two thousand owners that are granted 64 ranges each block a leader for minutes."""
+    table = table_of(joined(1, "a"), joined(2, "b"))
+    assert table.held_by(1) == ()
+
+    def walk(_: object) -> Iterator[object]:
+        raise AssertionError("the whole table is read")
+
+    monkeypatch.setattr(RangeMap, "__iter__", walk)
+    for number, owner in ((4, 1), (5, 2), (6, 1)):
+        start = bytes([number])
+        entry = Entry(start=start, end=start + b"z", owner=owner, number=number, since=1)
+        table.apply(Changed(pool="p", entries=(entry,)))
+        assert entry.start in {each.start for each in table.held_by(owner)}
+    table.apply(joined(3, "c"))
+    assert table.held_by(3) == ()
