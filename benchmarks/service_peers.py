@@ -29,12 +29,15 @@ from benchmarks._redis_connection import RedisConnection
 from benchmarks._redis_readers import redis_binary
 from benchmarks.peers.servers import running_redis
 from tenure.cli.demo.mesh.service_processes import ServiceProcess
+from tenure.cli.demo.ports import free_ports
 from tenure.errors import OutcomeUnknown, ServiceRefusal
 from tenure.services.documents.client import DocumentsClient
 from tenure.services.pubsub.client import PubSubClient
 from tenure.services.queues.client import QueuesClient
 
 WORKERS = 16
+FAN = 20
+"""Queues into which one message goes."""
 ROUNDS = sized(5, 1)
 ROUND_SECONDS = sized(4, 1)
 GONE_SECONDS = sized(10, 2)
@@ -96,6 +99,14 @@ class OfTenure:
             await self._queues.begin(f"q{worker}")
             (first,) = await reader.next(wait=0)
             await reader.acknowledge(first.number)
+        for name in (f"f{number}" for number in range(FAN)):
+            await self._queues.begin(name)
+            for worker in range(WORKERS):
+                await self.topics.subscribe(f"f{worker}", f"queue:{name}")
+
+    async def fan_out(self, worker: int) -> None:
+        found = await self.topics.publish(f"f{worker}", "message")
+        assert (found.subscribers, found.refusing) == (FAN, 0)
 
     async def queue(self, worker: int) -> None:
         await self._queues.enqueue(f"q{worker}", "message")
@@ -119,6 +130,16 @@ class OfRedis:
     async def begin(self) -> None:
         for worker, each in enumerate(self._connections):
             await each.ask(b"XGROUP", b"CREATE", b"q%d" % worker, b"g", b"$", b"MKSTREAM")
+
+    async def fan_out(self, worker: int) -> None:
+        await asyncio.gather(
+            *(
+                self._connections[worker].ask(
+                    *(b"XADD", b"f%d" % number, b"MAXLEN", b"~", b"1000", b"*", b"m", b"message")
+                )
+                for number in range(FAN)
+            )
+        )
 
     async def queue(self, worker: int) -> None:
         redis, name = self._connections[worker], b"q%d" % worker
@@ -166,14 +187,18 @@ async def services(stack: AsyncExitStack) -> AsyncIterator[OfTenure]:
     manager = ServiceProcess("manager", ("manager", *options))
     stack.push_async_callback(manager.end)
     url = await manager.start()
-    processes = []
-    for name in ("documents", "queues", "pubsub"):
-        said = ["serve", name, "--manager", url, "--listen", "127.0.0.1:0", "--log-level", "error"]
-        if name == "pubsub":
-            said.append("--inward")
-        processes.append(ServiceProcess(name, said))
-        stack.push_async_callback(processes[-1].end)
-    documents, queues, topics = [await each.start() for each in processes]
+    processes, (port,) = list[ServiceProcess](), free_ports(1)
+    own = {
+        "documents": ("--listen", "127.0.0.1:0"),
+        "queues": ("--listen", f"127.0.0.1:{port}", "--watch", "pubsub"),
+        "pubsub": ("--listen", "127.0.0.1:0", "--inward", "--queues", f"http://127.0.0.1:{port}"),
+    }
+    for name, said in own.items():
+        each = ServiceProcess(name, ("serve", name, "--manager", url, *said, *options[-2:]))
+        processes.append(each)
+        stack.push_async_callback(each.end)
+    # All at once: queues wait until there is the pool that they watch.
+    documents, queues, topics = await asyncio.gather(*(each.start() for each in processes))
     async with (
         DocumentsClient(documents) as of_documents,
         QueuesClient(queues) as of_queues,
@@ -206,6 +231,7 @@ async def rate(operation: Callable[[int], Awaitable[None]]) -> Rate:
 OPERATIONS = {
     "queue": "enqueue, drain, acknowledge | XADD, XREADGROUP, XACK and XDEL",
     "publish": "publish to one subscriber | PUBLISH to one subscriber",
+    "fan_out": f"publish into {FAN} queues | XADD to {FAN} streams, sent together",
     "document": "write and read a section | HSET, HGET",
 }
 

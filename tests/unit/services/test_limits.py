@@ -197,7 +197,7 @@ def pushing(body: Callable[[int], bytes]) -> Refused:
     return asking("POST", "/feeds/f/bodies", body)
 
 
-ATTRIBUTES = b"<a %s/>"
+A_PUT = {"queue": "q", "message": 1, "place": {"source": "s", "epoch": "1.1.a", "number": 1}}
 BEYOND: dict[str, dict[str, Refused]] = {
     "every service": {
         "key_bytes": long_key,
@@ -226,6 +226,7 @@ BEYOND: dict[str, dict[str, Refused]] = {
         "ids": many_ids,
         "sources": many_sources,
         "wait_seconds": asking("POST", "/queues/q/drain", lambda n: {"wait": n + 1}),
+        "puts": asking("POST", "/entries", lambda n: [A_PUT] * (n + 1)),
         "ttl_seconds": asking("PUT", "/queues/q", lambda n: {"ttl": n + 1}),
     },
     "pubsub": {

@@ -7,8 +7,8 @@ import msgspec
 
 from tenure.errors import ServiceRefusal
 from tenure.services.client import BlockingService, ServiceClient, blocking, segment
-from tenure.services.queues.entries import QueueLoss, SourcePlace
-from tenure.services.queues.queue import BEGAN_ANEW, Enqueued, QueueShown
+from tenure.services.queues.entries import EntryPut, QueueLoss, SourcePlace
+from tenure.services.queues.queue import BEGAN_ANEW, Enqueued, PutAnswered, QueueShown
 
 WAIT_SECONDS = 20.0
 
@@ -31,6 +31,7 @@ class ReceivedEntries(msgspec.Struct):
 
 _shown = msgspec.json.Decoder(QueueShown).decode
 _enqueued = msgspec.json.Decoder(Enqueued).decode
+_answered = msgspec.json.Decoder(list[PutAnswered]).decode
 _drained = msgspec.json.Decoder(ReceivedEntries).decode
 
 
@@ -78,6 +79,14 @@ class QueuesClient(ServiceClient):
         """
         path, body = _path(key) + "/entries", {"message": message, "place": place}
         return _enqueued((await self.ask("POST", path, body, id=id, deadline=deadline)).data)
+
+    async def enqueue_some(
+        self, puts: Sequence[EntryPut], *, deadline: float | None = None
+    ) -> list[Enqueued | ServiceRefusal]:
+        """Put messages of sources into several queues, with one request; what came of each."""
+        reply = await self.ask("POST", "/entries", list(puts), deadline=deadline)
+        answers = zip(puts, _answered(reply.data), strict=True)
+        return [answer.outcome() for _, answer in answers]
 
     def reader(self, key: str) -> "QueueReader":
         """A reader of the queue. With its first question it takes over from any other."""
@@ -129,6 +138,7 @@ class BlockingQueues(BlockingService[QueuesClient]):
     look = blocking(QueuesClient.look)
     delete = blocking(QueuesClient.delete)
     enqueue = blocking(QueuesClient.enqueue)
+    enqueue_some = blocking(QueuesClient.enqueue_some)
 
     def reader(self, key: str) -> "BlockingReader":
         """See `QueuesClient`."""

@@ -82,6 +82,14 @@ class SourceReached(msgspec.Struct, frozen=True, array_like=True):
         return came_before(epoch, self.epoch) or journal_of(epoch) in self.former
 
 
+class EntryPut(msgspec.Struct, forbid_unknown_fields=True):
+    """A message for one of several queues."""
+
+    queue: Annotated[str, msgspec.Meta(min_length=1)]
+    message: msgspec.Raw
+    place: SourcePlace
+
+
 NOTHING_REACHED = SourceReached("0.0.0", 0, 0)
 
 

@@ -17,6 +17,7 @@ from tenure.errors import MALFORMED, ServiceRefusal
 from tenure.services.expiring import Expiring, ExpiringEntity
 from tenure.services.limits import KEY_BYTES, NONE_REFUSED, TOO_LARGE, TOO_MANY, ServiceLimit
 from tenure.services.lives import new_name
+from tenure.services.problems import ServiceProblem
 from tenure.services.queues.entries import (
     ENTRIES,
     NOTHING_REACHED,
@@ -92,6 +93,19 @@ class Enqueued(msgspec.Struct):
 
     number: int
     is_repeat: bool = False
+
+
+class PutAnswered(msgspec.Struct, omit_defaults=True):
+    """What became of one of several: it was enqueued, or there is a problem."""
+
+    enqueued: Enqueued | None = None
+    problem: ServiceProblem | None = None
+
+    def outcome(self) -> Enqueued | ServiceRefusal:
+        """Either of them."""
+        if self.enqueued is not None:
+            return self.enqueued
+        return (self.problem or ServiceProblem(502, "answer", "it says nothing")).raised()
 
 
 class SignedOn(msgspec.Struct):

@@ -10,12 +10,20 @@ from uuid import uuid4
 import msgspec
 from aiohttp import web
 
-from tenure.errors import ServiceRefusal
+from tenure.errors import ServiceRefusal, TenureError
 from tenure.services.client import ID_HEADER
-from tenure.services.limits import ID_BYTES, OF_ENTITIES, TOO_LARGE, ServiceLimit
+from tenure.services.limits import ID_BYTES, KEY_BYTES, OF_ENTITIES, TOO_LARGE, ServiceLimit
 from tenure.services.operations import ServiceAnswer, ServiceRequest, operation
-from tenure.services.queues.entries import ENTRIES, EntryShown, SourcePlace
-from tenure.services.queues.queue import BEGAN_ANEW, LIMITS, Enqueued, Queue, QueueShown
+from tenure.services.problems import ServiceProblem, problem_of
+from tenure.services.queues.entries import ENTRIES, EntryPut, EntryShown, SourcePlace
+from tenure.services.queues.queue import (
+    BEGAN_ANEW,
+    LIMITS,
+    Enqueued,
+    PutAnswered,
+    Queue,
+    QueueShown,
+)
 from tenure.services.queues.watched_pools import WatchedPools
 from tenure.services.service import Service, ServiceSettings, SocketHandler, Ttl
 
@@ -23,6 +31,13 @@ QUEUE = "/queues/{key}"
 WAIT_SECONDS = ServiceLimit(
     "wait_seconds", 25, TOO_LARGE, "proxies give a silent request up after about half a minute"
 )
+
+
+PUTS = ServiceLimit(
+    "puts", 100, TOO_LARGE, "whoever puts messages into several queues waits for all of them"
+)
+PUT_SECONDS = 2.0
+"""For which one of several queues is waited; then it counts as refusing, and delays no other."""
 
 
 class QueueBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -77,7 +92,7 @@ class Queues(Service[Queue]):
     name: ClassVar[str] = "queues"
     port: ClassVar[int] = 8103
     entity = Queue
-    limits: ClassVar[tuple[ServiceLimit, ...]] = (*LIMITS, WAIT_SECONDS, *OF_ENTITIES)
+    limits: ClassVar[tuple[ServiceLimit, ...]] = (*LIMITS, WAIT_SECONDS, PUTS, *OF_ENTITIES)
     takes: ClassVar[frozenset[str]] = frozenset({"store", "watch"})
 
     def __init__(self, settings: ServiceSettings, **of_entities: Any) -> None:  # noqa: ANN401
@@ -168,6 +183,32 @@ class Queues(Service[Queue]):
         ID_BYTES.check(len(id_.encode()))
         found = await self.entities[asked.key].enqueue(bytes(body.message), id_, body.place)
         return ServiceAnswer(200 if found.is_repeat else 201, found)
+
+    @operation(
+        "POST",
+        "/entries",
+        "Enqueue messages of sources in several queues",
+        {200: list[PutAnswered]},
+        body=list[EntryPut],
+    )
+    async def enqueue_some(self, asked: ServiceRequest) -> ServiceAnswer:
+        """Each is answered for itself, in the order in which they were given."""
+        PUTS.check(len(asked.body))
+        return ServiceAnswer(200, await asyncio.gather(*map(self._put, asked.body)))
+
+    async def _put(self, given: EntryPut) -> PutAnswered:
+        try:
+            KEY_BYTES.check(len(given.queue.encode()))
+            async with asyncio.timeout(PUT_SECONDS):
+                queue = self.entities[given.queue]
+                return PutAnswered(await queue.enqueue(bytes(given.message), "", given.place))
+        except TimeoutError:
+            return PutAnswered(problem=ServiceProblem(503, "waiting", "its owner does not answer"))
+        except TenureError as error:
+            found = problem_of(error)
+            if found is None:
+                raise
+            return PutAnswered(problem=found[0])
 
     @operation(
         "POST",
