@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from tenure.services.catalogue import PLACES
+from tests.patience import DEADLINE_SECONDS
+from tests.unit.manager.serving import serving
 from tests.unit.services.stage import on_service_stage
 
 pytestmark = pytest.mark.asyncio
@@ -17,7 +19,10 @@ OF_REFUSALS = "positive_data_acceptance,negative_data_rejection"
 
 @pytest.mark.parametrize("name", PLACES)
 async def test_a_service_does_what_its_document_says(name: str, tmp_path: Path) -> None:
-    async with on_service_stage(name) as stage:
+    async with (
+        serving(preset="default", patience=10 * DEADLINE_SECONDS) as serves,  # it asks a lot
+        on_service_stage(name, manager=serves.service.url) as stage,
+    ):
         process = await asyncio.create_subprocess_exec(
             *(str(Path(sys.executable).parent / "schemathesis"), "run"),
             *(stage.url + "/openapi.json", "--phases=coverage"),

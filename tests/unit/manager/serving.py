@@ -61,6 +61,8 @@ class Serving(NamedTuple):
 async def serving(
     journal: Journal[AnyRecord, State] | None = None,
     add_pages: Callable[[web.Application], None] | None = None,
+    *,
+    patience: Any = DEADLINE_SECONDS,  # noqa: ANN401  # seconds; callers pass settings as they are
     **said: object,
 ) -> AsyncIterator[Serving]:
     told = {"port": 0, "journal": "memory", "first_start": True, **said}
@@ -71,7 +73,7 @@ async def serving(
     observer = Observer("tenure.test")
     events = Events(observer)
     async with (
-        asyncio.timeout(DEADLINE_SECONDS),
+        asyncio.timeout(patience),
         ManagerService(settings, observer, journal, add_pages) as service,
         client_session() as session,
     ):
