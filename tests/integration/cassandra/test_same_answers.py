@@ -3,18 +3,21 @@
 TENURE_TEST_WRITES says how many, 600 unless it is set; TENURE_TEST_SEED repeats a run.
 """
 
+import asyncio
 import os
 import time
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
 from uuid import uuid4
 
 import pytest
+import pytest_asyncio
 
+from tenure.columns.backends.embedded import EmbeddedBackend
 from tenure.columns.opening import StoreOpening, open_store
+from tenure.columns.store import ColumnStore
 from tests.integration.cassandra.comparing import (
     FAMILIES,
     KEYS,
@@ -30,6 +33,7 @@ from tests.integration.cassandra.comparing import (
 )
 from tests.integration.cassandra.server import DRIVER_OPTIONS, Cassandra
 from tests.integration.cassandra.thrift import ThriftClient
+from tests.unit.columns.node.ringed import TablesMade, form_ring, running, settings_of
 
 WRITES = int(os.environ.get("TENURE_TEST_WRITES", "600"))
 SEED = int(os.environ.get("TENURE_TEST_SEED", "0"))
@@ -40,29 +44,37 @@ FLUSHED = 10
 
 
 class Compared(NamedTuple):
-    """A kind of store: how an empty one is opened, and how what it has is written into files."""
+    """An empty store of one kind, and how what it has is written into files."""
 
-    opening: Callable[[], StoreOpening]
-    flush: Callable[[], None] = lambda: None
+    opening: StoreOpening
+    flush: Callable[[ColumnStore], None] = lambda _: None
 
 
-@pytest.fixture(params=["memory", "rocksdb", "cassandra"])
-def compared(request: pytest.FixtureRequest, tmp_path: Path, old_cassandra: Cassandra) -> Compared:
+@pytest_asyncio.fixture(params=["memory", "rocksdb", "three nodes", "cassandra"])
+async def compared(
+    request: pytest.FixtureRequest, tmp_path: Path, old_cassandra: Cassandra
+) -> AsyncIterator[Compared]:
     """Each kind of store that there is."""
-    keyspace = f"k{uuid4().hex}"
-
-    def in_directory() -> StoreOpening:
-        return open_store(f"rocksdb:{tmp_path / uuid4().hex}", TABLE, sync="fast")
-
-    def on_cassandra() -> StoreOpening:
+    if request.param == "memory":
+        yield Compared(open_store("memory:", TABLE))
+    elif request.param == "rocksdb":
+        yield Compared(open_store(f"rocksdb:{tmp_path / 'store'}", TABLE, sync="fast"), flush)
+    elif request.param == "three nodes":  # at quorum
+        nodes = settings_of(tmp_path)
+        form_ring(nodes)
+        async with running(nodes) as services:
+            made = TablesMade(services, [TABLE], asyncio.get_running_loop())
+            yield Compared(made, lambda _: services[0].store.replica.engine.flush())
+    else:
+        keyspace = f"k{uuid4().hex}"
         url = f"cassandra:127.0.0.1:{old_cassandra.cql_port}/{keyspace}"
-        return open_store(url, TABLE, create=True, driver=DRIVER_OPTIONS)
+        opening = open_store(url, TABLE, create=True, driver=DRIVER_OPTIONS)
+        yield Compared(opening, lambda _: old_cassandra.flush(keyspace))
 
-    return {
-        "memory": Compared(lambda: open_store("memory:", TABLE)),
-        "rocksdb": Compared(in_directory),
-        "cassandra": Compared(on_cassandra, partial(old_cassandra.flush, keyspace)),
-    }[request.param]
+
+def flush(store: ColumnStore) -> None:
+    assert isinstance(store.backend, EmbeddedBackend)
+    store.backend.replica.engine.flush()
 
 
 @pytest.fixture
@@ -79,14 +91,14 @@ async def test_slices_and_ranges_are_as_there(compared: Compared, thrift: Thrift
     keyspace = f"their{uuid4().hex}"
     thrift.add_keyspace(keyspace, FAMILIES)
     thrift.set_keyspace(keyspace)
-    async with compared.opening() as store:
+    async with compared.opening as store:
         for done in range(0, WRITES, ROUND):
             base = time.time_ns() // 1_000 - 5_000_000
             rows, beyond = (number.to_bytes(4) for number in (done, done + 1))
             flushed = done + ROUND // 2 if done % (FLUSHED * ROUND) == 0 else None
             for each in range(done, min(done + ROUND, WRITES)):
                 if each == flushed:
-                    compared.flush()
+                    compared.flush(store)
                 write = drawn_write(random, base, rows)
                 await write_ours(store, write)
                 write_theirs(thrift, write)
