@@ -229,7 +229,7 @@ async def reading(path: Path) -> bool:
     await store.open()
     engine = engine_of(store)
     await store.warm(TABLE, "row-7")
-    await asyncio.wait(store._warming)
+    await store.warmed()
     before = blocks(engine, "miss")
     await store.get(TABLE, "row-7", "f")
     await store.get(TABLE, "row-7", "g")

@@ -6,14 +6,13 @@ compared with its milliseconds, but each search with the fastest one of its kind
 
 import asyncio
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from statistics import mean, quantiles
 from tempfile import TemporaryDirectory
 
 from benchmarks._quick import QUICK
 from benchmarks._report import Promise, Section, Table, prose
 from tenure.base.instants import in_seconds
-from tenure.cli.demo.inbox import PAPER, SEARCH_NAMES, measured
+from tenure.cli.demo.inbox import PAPER, SEARCH_NAMES, SEARCHES, measured
 from tenure.protocol.gossip.failure_detector import THRESHOLD
 from tenure.sim.gossip.world import quiet
 
@@ -33,7 +32,7 @@ def run(tell: Callable[[str], None], nodes: Sequence[int] = NODES) -> Section:
     """Both tables."""
     tell("the inbox is filled and searched")
     with TemporaryDirectory(prefix="tenure-bench-") as place:
-        found = asyncio.run(measured(Path(place) / "store"))
+        found = asyncio.run(measured(f"rocksdb:{place}/store", SEARCHES))
     rows = []
     for search, paper in PAPER.items():
         for who, times in (("the paper", paper), ("tenure", found[search])):

@@ -304,8 +304,7 @@ def test_6_1_a_click_into_the_search_bar_has_the_users_index_in_memory(tmp_path:
 
 
 async def _warmed(store: Any) -> None:  # noqa: ANN401
-    while store._warming:
-        await asyncio.wait(store._warming)
+    await store.warmed()
 
 
 def _fetched(engine: RocksEngine) -> int:

@@ -78,6 +78,7 @@ class BlockingStore(Blocking[ColumnStore]):
     delete = waiting(ColumnStore.delete)
     get = waiting(ColumnStore.get)
     warm = waiting(ColumnStore.warm)
+    warmed = waiting(ColumnStore.warmed)
 
     def scan(
         self,

@@ -222,6 +222,11 @@ class ColumnStore:
         self._warming.add(task)
         task.add_done_callback(self._warmed)
 
+    async def warmed(self) -> None:
+        """Wait until everything is in memory for which `warm` was called; a failure is no error."""
+        if self._warming:
+            await asyncio.wait(self._warming)
+
     def _warmed(self, task: "asyncio.Task[None]") -> None:
         self._warming.discard(task)
         if not task.cancelled():

@@ -1,11 +1,13 @@
 """`tenure demo --inbox` prints the paper's table beside what it measured."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from tenure.cli.app import run
 from tenure.cli.demo import inbox
+from tests.unit.columns.node.ringed import form_ring, running, settings_of
 
 
 @pytest.fixture(autouse=True)
@@ -26,4 +28,15 @@ def test_as_json_it_has_all_figures(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["demo", "--inbox", "--json"]) == 0
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
     for low, middle, high in found["measured"].values():
+        assert 0 < low <= middle <= high
+
+
+@pytest.mark.asyncio
+async def test_on_three_nodes_both_indexes_are_searched_at_quorum(tmp_path: Path) -> None:
+    nodes = settings_of(tmp_path)
+    form_ring(nodes, inbox.INBOX)
+    async with running(nodes) as services:
+        found = await inbox.measured(f"columns:{services[0].url}", 10)
+    assert found.keys() == {"interactions", "terms"}
+    for low, middle, high in found.values():
         assert 0 < low <= middle <= high
