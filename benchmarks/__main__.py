@@ -16,9 +16,9 @@ from time import monotonic
 from benchmarks._quick import VARIABLE
 
 HERE = Path(__file__).parent
-WITHOUT = ("copies", "results", "ring", "suite")
+WITHOUT = ("copies", "quorum", "results", "ring", "suite")
 """What `--quick` leaves out unless it is named: `make bench-quick` and `make test` are those, and
-`copies` and `ring` start some dozen processes each, as tests do in `make test-failover`."""
+`copies`, `quorum` and `ring` start many processes each, as tests do in `make test-failover`."""
 PARTS = {"balance": ("10", "0.8", "weighted"), "rolling": ("--surge",), "service_lines": ()}
 """What is quick by being one part of the whole."""
 

