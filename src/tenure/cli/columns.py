@@ -6,11 +6,11 @@ import shutil
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 from cyclopts import App, Parameter
 
-from tenure.cli.columns_output import parsed, parsed_path, raw, shown_name, tell
+from tenure.cli.columns_output import parsed, parsed_path, raw, shown_name, tell, tell_done
 from tenure.cli.columns_stores import Driver, opened, path_of_url, reached, table_named, target
 from tenure.cli.output import EXAMPLE, say, show
 from tenure.cli.ring import add_commands
@@ -24,8 +24,9 @@ from tenure.columns.refencing import fencing_journals, give_up_fences
 from tenure.columns.results import Row
 from tenure.columns.tables import Table
 from tenure.errors import ConfigurationError, StoreDamaged
+from tenure.protocol.replication.versions import Version
 
-Flag = Annotated[bool, Parameter(negative="")]
+Json: TypeAlias = Annotated[bool, Parameter(name="--json", negative="")]
 PROGRESS_SECONDS = 2.0
 
 app = App(
@@ -57,7 +58,7 @@ def inspect(
     url: str,
     /,
     *,
-    json_: Annotated[Flag, Parameter(name="--json")] = False,
+    json_: Json = False,
     driver: Driver = None,
 ) -> None:
     """Show the tables of a store, their families, and what they take."""
@@ -96,8 +97,8 @@ def get(
     /,
     *path: str,
     first: int = 100,
-    reverse: Flag = False,
-    json_: Annotated[Flag, Parameter(name="--json")] = False,
+    reverse: Annotated[bool, Parameter(negative="")] = False,
+    json_: Json = False,
     driver: Driver = None,
 ) -> None:
     """Show a row, a family, a super column or a column."""
@@ -123,7 +124,7 @@ def scan(
     start: str | None = None,
     end: str | None = None,
     limit: int = 100,
-    json_: Annotated[Flag, Parameter(name="--json")] = False,
+    json_: Json = False,
     driver: Driver = None,
 ) -> None:
     """Show rows in the order of their keys."""
@@ -144,10 +145,18 @@ def scan(
 
 
 @app.command(help_epilogue=EXAMPLE.format("columns insert rocksdb:mail mail ann profile name Ann"))
-def insert(url: str, table: str, key: str, /, *path_and_value: str, driver: Driver = None) -> None:
+def insert(
+    url: str,
+    table: str,
+    key: str,
+    /,
+    *path_and_value: str,
+    json_: Json = False,
+    driver: Driver = None,
+) -> None:
     """Write one column: its path, then its value; as JSON, where values are not bytes."""
 
-    async def body() -> None:
+    async def body() -> Version:
         async with reached(url, driver) as store:
             of = table_named(store, table)
             *path, text = path_and_value or ("",)
@@ -159,25 +168,33 @@ def insert(url: str, table: str, key: str, /, *path_and_value: str, driver: Driv
             change: Any = {names[-1]: value}
             for name in reversed(names[:-1]):
                 change = {name: change}
-            await store.insert(of, parsed(of.keys, key), change)
+            return await store.insert(of, parsed(of.keys, key), change)
 
-    asyncio.run(body())
+    tell_done("written", as_json=json_, time=asyncio.run(body()).time)
 
 
 @app.command(help_epilogue=EXAMPLE.format("columns delete rocksdb:mail mail ann terms tea"))
-def delete(url: str, table: str, key: str, /, *path: str, driver: Driver = None) -> None:
+def delete(
+    url: str,
+    table: str,
+    key: str,
+    /,
+    *path: str,
+    json_: Json = False,
+    driver: Driver = None,
+) -> None:
     """Delete a row, a family, a super column or a column."""
 
-    async def body() -> None:
+    async def body() -> Version:
         async with reached(url, driver) as store:
             of = table_named(store, table)
-            await store.delete(of, parsed(of.keys, key), *parsed_path(of, path))
+            return await store.delete(of, parsed(of.keys, key), *parsed_path(of, path))
 
-    asyncio.run(body())
+    tell_done("deleted", as_json=json_, time=asyncio.run(body()).time)
 
 
 @app.command(help_epilogue=EXAMPLE.format("columns compact rocksdb:mail"))
-def compact(url: str, /) -> None:
+def compact(url: str, /, *, json_: Json = False) -> None:
     """Remove for good what was deleted long enough ago, and merge all files of each family."""
 
     async def body() -> int:
@@ -186,11 +203,12 @@ def compact(url: str, /) -> None:
             await asyncio.to_thread(backend.replica.engine.compact)
             return swept
 
-    say(f"compacted; {asyncio.run(body())} deletes are gone for good")
+    swept = asyncio.run(body())
+    tell_done(f"compacted; {swept} deletes are gone for good", as_json=json_, deletes_gone=swept)
 
 
 @app.command(help_epilogue=EXAMPLE.format("columns backup rocksdb:mail /backup/mail-monday"))
-def backup(url: str, directory: Path, /) -> None:
+def backup(url: str, directory: Path, /, *, json_: Json = False) -> None:
     """Make a copy of a store, of one instant, in a new directory. It is a store itself."""
 
     async def body() -> None:
@@ -200,11 +218,11 @@ def backup(url: str, directory: Path, /) -> None:
     if directory.exists():
         raise ConfigurationError(f"{directory} is there already: name a new directory")
     asyncio.run(body())
-    say(f"backed up to {directory}")
+    tell_done(f"backed up to {directory}", as_json=json_, directory=str(directory))
 
 
 @app.command(help_epilogue=EXAMPLE.format("columns restore /backup/mail-monday rocksdb:mail"))
-def restore(directory: Path, url: str, /) -> None:
+def restore(directory: Path, url: str, /, *, json_: Json = False) -> None:
     """Put a backup in the place of a store, which must have been moved away."""
     path = path_of_url(url)
     read_mark(directory)
@@ -216,18 +234,18 @@ def restore(directory: Path, url: str, /) -> None:
     shutil.rmtree(draft, ignore_errors=True)
     shutil.copytree(directory, draft)
     draft.rename(path)
-    asyncio.run(_check(f"rocksdb:{path}"))
-    say(f"restored to {path}; it was checked")
+    asyncio.run(_check(f"rocksdb:{path}", as_json=False))
+    tell_done(f"restored to {path}; it was checked", as_json=json_, path=str(path))
 
 
 @app.command(help_epilogue=EXAMPLE.format("columns check rocksdb:mail"))
-def check(url: str, /) -> None:
+def check(url: str, /, *, json_: Json = False) -> None:
     """Read all of a store, and verify checksums, digests, sums and the order of time."""
-    asyncio.run(_check(url))
-    say("no damage found")
+    asyncio.run(_check(url, as_json=json_))
+    tell_done("no damage found", as_json=json_, wrong=[])
 
 
-async def _check(url: str) -> None:
+async def _check(url: str, *, as_json: bool) -> None:
     async with opened(url) as (store, backend):
         wrong = [
             line
@@ -235,8 +253,7 @@ async def _check(url: str) -> None:
             for line in await in_steps(check_table(backend.replica, table))
         ]
     if wrong:
-        for line in wrong:
-            say(line)
+        tell_done("\n".join(wrong), as_json=as_json, wrong=wrong)
         raise StoreDamaged(
             f"{len(wrong)} things do not agree in {url}. Restore a backup: tenure columns restore"
         )
@@ -251,15 +268,16 @@ def refence(
     journal: Annotated[
         tuple[str, ...], Parameter(help="A journal that is over; without it, they are listed.")
     ] = (),
+    json_: Json = False,
 ) -> None:
     """Give up the fences of journals that are lost, so that leases of a new one may write the rows.
 
     Leases of the journals that are named are refused for good.
     """
-    asyncio.run(_refence(url, table, journal))
+    asyncio.run(_refence(url, table, journal, as_json=json_))
 
 
-async def _refence(url: str, name: str, journals: tuple[str, ...]) -> None:
+async def _refence(url: str, name: str, journals: tuple[str, ...], *, as_json: bool) -> None:
     async with opened(url) as (store, backend):
         table = table_named(store, name)
         if not table.fenced_by:
@@ -275,10 +293,18 @@ async def _refence(url: str, name: str, journals: tuple[str, ...]) -> None:
         if journals:
             over = frozenset(known[each] for each in journals)
             count = await in_steps(give_up_fences(backend.replica, table, over))
-            say(f"{count} rows may be written under the leases of another journal")
+            done = f"{count} rows may be written under the leases of another journal"
+            tell_done(done, as_json=as_json, rows=count)
             return
     rows = [(told, *found[identity]) for told, identity in known.items()]
-    show(("journal", "rows", "highest number"), rows, empty="no row has a fence")
+    if as_json:
+        say(
+            json.dumps(
+                [dict(zip(("journal", "rows", "highest"), row, strict=True)) for row in rows]
+            )
+        )
+    else:
+        show(("journal", "rows", "highest number"), rows, empty="no row has a fence")
 
 
 @app.command(help_epilogue=EXAMPLE.format("columns copy rocksdb:mail cassandra:db1,db2/mail"))
@@ -289,14 +315,21 @@ def copy(
     *,
     table: Annotated[tuple[str, ...], Parameter(help="A table; all of them otherwise.")] = (),
     after: Annotated[str | None, Parameter(help="Go on behind this key, with one --table.")] = None,
+    json_: Json = False,
     driver: Driver = None,
 ) -> None:
     """Copy tables to another store, with all times. It may be begun again, or go on (--after)."""
-    asyncio.run(_copy(source, to, table, after, driver))
+    asyncio.run(_copy(source, to, table, after, driver, as_json=json_))
 
 
 async def _copy(
-    source: str, to: str, names: Iterable[str], after: str | None, driver: str | None
+    source: str,
+    to: str,
+    names: Iterable[str],
+    after: str | None,
+    driver: str | None,
+    *,
+    as_json: bool,
 ) -> None:
     async with reached(source, driver) as old:
         chosen = [table_named(old, name) for name in names] or list(old.tables.values())
@@ -309,15 +342,20 @@ async def _copy(
                 behind = (
                     None if after is None else of.keys.encoded(parsed(of.keys, after), "--after")
                 )
-                await _copy_one(of, old.backend, new.backend, behind)
+                await _copy_one(of, old.backend, new.backend, behind, as_json=as_json)
 
 
-async def _copy_one(table: Table, old: Backend, new: Backend, after: bytes | None) -> None:
+async def _copy_one(
+    table: Table, old: Backend, new: Backend, after: bytes | None, *, as_json: bool
+) -> None:
+    """With JSON, a line of progress has the key `after`, and the last line has none."""
     columns, told = 0, time.monotonic()
     async for key, count in copy_table(table, old, new, after):
         columns += count
         if time.monotonic() - told > PROGRESS_SECONDS:
             told = time.monotonic()
             where = shown_name(table.keys.decode(key))
-            say(f"{columns} columns; to go on here: --table {table.name} --after {where}")
-    say(f"{table.name}: {columns} columns copied")
+            on = f"{columns} columns; to go on here: --table {table.name} --after {where}"
+            tell_done(on, as_json=as_json, table=table.name, columns=columns, after=where)
+    whole = f"{table.name}: {columns} columns copied"
+    tell_done(whole, as_json=as_json, table=table.name, columns=columns)

@@ -66,6 +66,11 @@ def tell(found: Any, *, as_json: bool) -> None:  # noqa: ANN401 - what a store r
             print("\t".join(printable(each) for each in line), flush=True)
 
 
+def tell_done(sentence: str, *, as_json: bool, **figures: object) -> None:
+    """What a command has done, as a sentence, or as one JSON object."""
+    say(json.dumps(figures) if as_json else sentence)
+
+
 def lines(found: Any) -> Iterable[list[str]]:  # noqa: ANN401 - what a store returns
     """A line for each column, with its path before it."""
     match found:

@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -157,3 +158,30 @@ def test_check_finds_what_does_not_agree(url: str, capsys: pytest.CaptureFixture
     assert "has no place in the order of time" in said(capsys, "check", url, code=1)
     damage("mail/rows", 1)
     assert "mail.raw: 1 entries belong to no row" in said(capsys, "check", url, code=1)
+
+
+def test_every_command_says_what_it_did_as_json(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def told(*arguments: str, code: int = 0) -> dict[str, Any]:
+        assert run(["columns", *arguments, "--json"]) == code
+        found: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return found
+
+    monday, new = str(tmp_path / "monday"), f"rocksdb:{tmp_path / 'new'}"
+    written = told("insert", url, "mail", "eve", "raw", "x", "1")["time"]
+    deleted = told("delete", url, "mail", "eve", "raw", "x")["time"]
+    assert 0 < written < deleted
+    assert told("compact", url) == {"deletes_gone": 0}
+    assert told("backup", url, monday) == {"directory": monday}
+    assert told("restore", monday, f"rocksdb:{tmp_path / 'again'}") == {
+        "path": str(tmp_path / "again")
+    }
+    assert told("copy", url, new, "--table", "mail") == {"table": "mail", "columns": 14}
+    assert told("check", url) == {"wrong": []}
+    engine = RocksEngine.open(tmp_path / "new")
+    [(key, _)] = list(engine.cursor("mail.raw").walk(b"", None))[:1]
+    engine.apply([("mail.raw", key, None)])
+    engine.close()
+    wrong = told("check", new, code=1)["wrong"]
+    assert "row 'bob': its digest is not that of its entries" in " ".join(wrong)
