@@ -71,7 +71,9 @@ async def whole_table(manager: ManagerProcess) -> SyncResponse:
 
 
 class FullOwner(Owner):
-    """One that joins anew where its hold has run out, as every owner does."""
+    """One that joins anew where its hold has run out, as every owner does, and is as patient."""
+
+    again_seconds = 15.0
 
     async def renew(self) -> None:
         response = await self._ask(self._request)

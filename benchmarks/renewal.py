@@ -54,6 +54,8 @@ AGAIN_SECONDS = 2.0
 class Owner:
     """An owner without a mind: it asks for what it has."""
 
+    again_seconds = AGAIN_SECONDS
+
     def __init__(
         self,
         number: int,
@@ -85,8 +87,8 @@ class Owner:
 
     async def join(self) -> None:
         await self.socket.send_bytes(encode(Hello(pool=self.pool, token=1), NEWEST))
-        introduction = await self.hear()
-        assert isinstance(introduction, Introduction)
+        while not isinstance(introduction := await self.hear(), Introduction):
+            pass  # it answers what was asked before
         self.seal = introduction
         self.sequence += 1
         await self.socket.send_bytes(
@@ -146,7 +148,7 @@ class Owner:
             self.bytes = (len(data), 0)
             await self.socket.send_bytes(data)
             with suppress(TimeoutError):
-                async with asyncio.timeout(AGAIN_SECONDS):
+                async with asyncio.timeout(self.again_seconds):
                     response = await self._answer()
                 if isinstance(response, LeaseResponse | ShortResponse):
                     self.receipt = response.receipt
