@@ -25,7 +25,6 @@ from tenure.protocol.replication.sums import (
     SUMS,
     inner_place,
     inner_places,
-    packed_sums,
     place_among_sums,
     row_print,
 )
@@ -48,7 +47,10 @@ class _Piece:
         self.upper = None if key_range.end is None else bound(key_range.end, kind)
         named = msgspec.msgpack.encode((table, key_range))
         self.name = xxh3_128_digest(named)
-        self.sums = [0] * SUMS
+        self.sums = bytearray(SUMS * SUM_BYTES)
+        """As they are sent: they are read far oftener than they change."""
+        self._set: set[int] = set()
+        """The places of all sums that were ever something."""
         self.built_to: bytes | None = self.lower
         """The position from which on nothing counts yet; None when all does."""
 
@@ -58,13 +60,24 @@ class _Piece:
     def key(self, place: int) -> bytes:
         return _SUM + self.name + place.to_bytes(PLACE_BYTES)
 
+    def sum(self, place: int) -> int:
+        start = place * SUM_BYTES
+        return int.from_bytes(self.sums[start : start + SUM_BYTES])
+
+    def set_sum(self, place: int, total: int) -> None:
+        self._set.add(place)
+        start = place * SUM_BYTES
+        self.sums[start : start + SUM_BYTES] = total.to_bytes(SUM_BYTES)
+
     def kept(self) -> list[Entry]:
         """All that is on the disk of it: a sum that is missing there is nothing."""
         named = msgspec.msgpack.encode((self.table, self.range))
         built: Entry = META, _BUILT + self.name, named
-        sums = enumerate(self.sums)
-        entries = [(META, self.key(at), each.to_bytes(SUM_BYTES)) for at, each in sums if each]
-        return [built, *entries]
+        sums = ((place, self.sum(place)) for place in sorted(self._set))
+        return [
+            built,
+            *((META, self.key(at), each.to_bytes(SUM_BYTES)) for at, each in sums if each),
+        ]
 
 
 class RangeSums:
@@ -115,7 +128,7 @@ class RangeSums:
     def _read_kept(self, piece: _Piece) -> None:
         keys = self._keys(_SUM + piece.name)
         for key, kept in zip(keys, self._engine.get(META, keys), strict=True):
-            piece.sums[int.from_bytes(key[-PLACE_BYTES:])] = int.from_bytes(kept or b"")
+            piece.set_sum(int.from_bytes(key[-PLACE_BYTES:]), int.from_bytes(kept or b""))
         piece.built_to = None
 
     def _drop(self, name: bytes) -> None:
@@ -135,7 +148,8 @@ class RangeSums:
         walk = self._engine.cursor(f"{piece.table}/rows").walk(piece.built_to, piece.upper)
         found, is_last = of_a_step(walk)
         for at, kept in found:
-            piece.sums[place_among_sums(at)] ^= row_print(record_of(kept))
+            place = place_among_sums(at)
+            piece.set_sum(place, piece.sum(place) ^ row_print(record_of(kept)))
         if is_last:
             self._engine.apply(piece.kept())
             piece.built_to = None
@@ -152,13 +166,13 @@ class RangeSums:
             piece = self._piece(table, at) if changed else None
             if piece is not None and (piece.built_to is None or at < piece.built_to):
                 place = place_among_sums(at)
-                totals[piece, place] = totals.get((piece, place), piece.sums[place]) ^ changed
+                totals[piece, place] = totals.get((piece, place), piece.sum(place)) ^ changed
         for (piece, place), total in totals.items():
             if piece.built_to is None:
                 batch.append((META, piece.key(place), total.to_bytes(SUM_BYTES)))
         self._engine.apply(batch)
         for (piece, place), total in totals.items():
-            piece.sums[place] = total
+            piece.set_sum(place, total)
 
     def _piece(self, table: str, at: bytes) -> _Piece | None:
         index = bisect_right(self._lowers.get(table, ()), at) - 1
@@ -175,12 +189,12 @@ class RangeSums:
         if piece is None or piece.built_to is not None:
             return None
         if place is None:
-            return packed_sums(piece.sums)
+            return bytes(piece.sums)
         inner = [0] * INNER_SUMS
         places = inner_places(place)
         for at, found in self._rows(piece, places):
             inner[inner_place(at) - places[0]] ^= int.from_bytes(found)
-        return packed_sums(inner)
+        return b"".join(each.to_bytes(SUM_BYTES) for each in inner)
 
     def rows(
         self, table: str, key_range: KeyRange, places: Iterable[int]

@@ -121,8 +121,6 @@ class StoreNode:
         context = self.context
         assert not context.to_itself
         assert context.under_way >= 0
-        if context.topology.ranges:
-            context.topology.invariants()
 
     def report(self, now: Instant) -> NodeReport:
         """What it does by itself, as it is told to managers."""

@@ -9,7 +9,7 @@ then at the rows of the inner ones that differ.
 A row that is not there, or of which nothing is left, has a print of nothing.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from xxhash import xxh3_64_intdigest, xxh3_128_digest, xxh3_128_intdigest
 
@@ -46,11 +46,6 @@ def inner_place(at: bytes) -> int:
 def inner_places(place: int) -> range:
     """The inner sums of one sum."""
     return range(place << _INNER_BITS, (place + 1) << _INNER_BITS)
-
-
-def packed_sums(sums: Sequence[int]) -> bytes:
-    """Sums as they are sent."""
-    return b"".join(each.to_bytes(SUM_BYTES) for each in sums)
 
 
 def digest_of_sums(packed: bytes) -> bytes:

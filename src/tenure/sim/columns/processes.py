@@ -33,6 +33,8 @@ SLOW_SYNC = Fault("slow sync", lambda strength: float(0.05 * 12**strength))
 _READS = (ReadParts, ReadState, ListRows, ListKeys, ReadPiece, CompareRows)
 MANAGER = "m0"
 ASKS_EVERY_NS = seconds(3)
+"""How often a node asks the manager while the ring changes."""
+ASKS_AT_REST_NS = seconds(15)
 
 
 class StoreSite(Site):
@@ -111,6 +113,8 @@ class NodeProcess(StoreProcess):
         self._syncs = False
         self._wanted = 0
         self._sequence = 0
+        self._is_told = False
+        """Whether a manager has answered this life."""
 
     def on_message(self, sender: SimProcess, message: Any) -> None:
         """Of a node, of a client, or of the manager."""
@@ -118,6 +122,7 @@ class NodeProcess(StoreProcess):
             case NodeMessage():
                 self.post(node_events.NodeTold(message))
             case TopologyTold(topology=topology):
+                self._is_told = True
                 if topology is not None:
                     self.post(node_events.TopologyLearned(topology))
             case NodeRefused(life=life):
@@ -132,7 +137,9 @@ class NodeProcess(StoreProcess):
             return
         if not self.is_frozen:
             self._ask()
-        self.site.at(self.site.now + ASKS_EVERY_NS, self.ask_manager, None)
+        changes = self.machine.context.topology.change is not None
+        every_ns = ASKS_EVERY_NS if changes or not self._is_told else ASKS_AT_REST_NS
+        self.site.at(self.site.now + every_ns, self.ask_manager, None)
 
     def _ask(self) -> None:
         self._sequence += 1

@@ -1,7 +1,7 @@
 """What must hold of topologies: changes are made one after the other, and no node invents one (D8).
 
 Each node acts by a topology that the managers' journal has, and never by an earlier one than it
-acted by before. Placement is checked where topologies are: each asserts its own invariants.
+acted by before. Each topology asserts its own invariants, once: it never changes.
 """
 
 from collections import Counter
@@ -20,6 +20,7 @@ class TopologyChecker:
         self._journal = journal
         self._seen: dict[NodeId, Topology] = {}
         self._counted = 1
+        self._checked: set[int] = set()
         self.counts: Counter[str] = Counter()
 
     def on_step(self, process: NodeProcess) -> None:
@@ -36,6 +37,9 @@ class TopologyChecker:
             )
         if topology not in (each.topology for each in self._topologies()):
             raise Violation("D8: a node acts by a topology that nobody decided", told)
+        if topology.version not in self._checked:
+            self._checked.add(topology.version)
+            topology.invariants()
         self._count()
 
     def _topologies(self) -> list[TopologySet]:

@@ -3,21 +3,22 @@
 from collections.abc import Iterable, Mapping
 from random import Random
 
-from tenure.base.instants import MICROSECOND_NS, seconds
+from tenure.base.instants import MICROSECOND_NS
 from tenure.columns.node_replica import NodeReplica
 from tenure.columns.tables import table_of
 from tenure.protocol.replication.node import StoreNode
-from tenure.protocol.replication.node_events import Convicted, DelaysMeasured, NodeConfig
+from tenure.protocol.replication.node_events import DelaysMeasured, NodeConfig
 from tenure.protocol.topology.history import AnyClusterRecord, TopologySet
 from tenure.protocol.topology.records import Node, NodeId, Placement, ReplicaRange, Topology
 from tenure.sim.columns.client import ClientProcess
 from tenure.sim.columns.codec import StoreCodec
+from tenure.sim.columns.convictions import CONVICTED_AFTER_NS, Convictions
 from tenure.sim.columns.disks import Disk
 from tenure.sim.columns.likeness import first_difference
 from tenure.sim.columns.managers import LeadingManager, LeadingProcess, OperatorAsked
 from tenure.sim.columns.operator import replacement
 from tenure.sim.columns.processes import MANAGER, NodeProcess
-from tenure.sim.columns.strikes import FAULTS, WRONGLY_CONVICTED, RingSite, StoreStrikes
+from tenure.sim.columns.strikes import FAULTS, RingSite, StoreStrikes
 from tenure.sim.columns.topologies import TopologyChecker
 from tenure.sim.columns.trial import ColumnsTrial
 from tenure.sim.columns.workload import OWNED, PLAIN, TABLES, StoreWorkload
@@ -29,9 +30,6 @@ from tenure.sim.kernel.scene import random_for
 from tenure.sim.kernel.story import Story
 from tenure.sim.kernel.world import World
 
-LOOKED_APART_NS = seconds(4)
-"""How often a node is told which others are up."""
-CONVICTED_AFTER_NS = seconds(8)
 REPAIRED_AFTER = 3
 """Times the patience: between two rounds of repair."""
 COPY_PARTS = 4
@@ -45,7 +43,6 @@ class ColumnsWorld(World, RingSite):
         super().__init__(trial, FAULTS, Story())
         self.trial = trial
         self.offsets_us = {}
-        self._silent_since: dict[tuple[str, str], int] = {}
         self._unread: set[bytes] = set()
         self._reads = False
         lag_ns = self.random.choice((1, 4, 12)) * trial.patience_ns // 2
@@ -69,6 +66,7 @@ class ColumnsWorld(World, RingSite):
             is_doubled=DUPLICATE.name in self.mix.rates,
         )
         self.strikes = StoreStrikes(self, self.network, self.clocks)
+        self._convictions = Convictions(self)
         self._invariants = InvariantChecker()
         self._topologies = TopologyChecker(self.journal)
 
@@ -166,7 +164,7 @@ class ColumnsWorld(World, RingSite):
             others = [node.id for node in self.topology.nodes if node.id != process.disk.node]
             self.random.shuffle(others)
             process.post(DelaysMeasured(tuple(others)))
-            self._look(process)
+            self._convictions.begin(process)
             process.ask_manager()
 
     def on_step(self, process: SimProcess) -> None:
@@ -174,30 +172,6 @@ class ColumnsWorld(World, RingSite):
         self._invariants.on_step(process)
         if isinstance(process, NodeProcess):
             self._topologies.on_step(process)
-
-    # --- who is up ---
-
-    def _look(self, process: NodeProcess) -> None:
-        """Tell a node which others it does not hear."""
-        if not process.alive:
-            return
-        others = [other for other in self.nodes() if other is not process]
-        lost = self.lost()
-        down = tuple(other.disk.node for other in others if self._convicts(process, other))
-        down += (lost.id,) if lost else ()
-        process.post(Convicted(down))
-        self.at(self.now + LOOKED_APART_NS, self._look, process)
-
-    def _convicts(self, process: NodeProcess, other: NodeProcess) -> bool:
-        pair = other.slot, process.slot
-        if self._hears(process, other):
-            self._silent_since.pop(pair, None)
-            return self.faults.strikes(WRONGLY_CONVICTED)
-        return self.now - self._silent_since.setdefault(pair, self.now) >= CONVICTED_AFTER_NS
-
-    def _hears(self, process: NodeProcess, other: NodeProcess) -> bool:
-        is_cut = (other.slot, process.slot) in self.network.cuts
-        return other.alive and not other.is_frozen and not is_cut
 
     # --- healing ---
 

@@ -1,0 +1,52 @@
+"""Who is up, as nodes are told in a simulated world: a failure detector that is often wrong.
+
+It looks at who could hear whom, as no real detector can, so that a world spends its time on the
+store. Gossip has a world of its own (`sim/gossip`), with the real one.
+"""
+
+from tenure.base.instants import seconds
+from tenure.protocol.replication.node_events import Convicted
+from tenure.protocol.topology.records import NodeId
+from tenure.sim.columns.processes import NodeProcess
+from tenure.sim.columns.strikes import WRONGLY_CONVICTED, RingSite
+
+LOOKED_APART_NS = seconds(4)
+CONVICTED_AFTER_NS = seconds(8)
+
+
+class Convictions:
+    """Tells each node which others it does not hear."""
+
+    def __init__(self, site: RingSite) -> None:
+        self._site = site
+        self._silent_since: dict[tuple[str, str], int] = {}
+        """By who is silent, and for whom."""
+        self._told: dict[int, tuple[NodeId, ...]] = {}
+        """By process: what it was told last."""
+        site.at(site.now + LOOKED_APART_NS, self._look, None)
+
+    def begin(self, process: NodeProcess) -> None:
+        """A node has started."""
+        self._told[process.uid] = down = self._down_for(process)
+        process.post(Convicted(down))
+
+    def _look(self, _: object) -> None:
+        for process in self._site.nodes():
+            if process.alive and (down := self._down_for(process)) != self._told[process.uid]:
+                self._told[process.uid] = down
+                process.post(Convicted(down))
+        self._site.at(self._site.now + LOOKED_APART_NS, self._look, None)
+
+    def _down_for(self, process: NodeProcess) -> tuple[NodeId, ...]:
+        others = [other for other in self._site.nodes() if other is not process]
+        lost = self._site.lost()
+        down = tuple(other.disk.node for other in others if self._convicts(process, other))
+        return (*down, lost.id) if lost else down
+
+    def _convicts(self, process: NodeProcess, other: NodeProcess) -> bool:
+        pair = other.slot, process.slot
+        if other.alive and not other.is_frozen and pair not in self._site.network.cuts:
+            self._silent_since.pop(pair, None)
+            return self._site.faults.strikes(WRONGLY_CONVICTED)
+        now = self._site.now
+        return now - self._silent_since.setdefault(pair, now) >= CONVICTED_AFTER_NS
