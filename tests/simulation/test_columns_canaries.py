@@ -20,6 +20,8 @@ from tests.unit.protocol.replication import test_upkeep as upkeep
 
 TRIED = 40
 STORIES = {
+    "no-catching-up": test_filling.test_a_node_catches_up_with_what_a_majority_acknowledged,
+    "returned-before-mended": schedules.test_a_read_waits_until_a_quorum_has_what_it_returns,
     "lower-topology-served": (schedules.test_a_replica_with_a_later_topology_refuses_and_tells_it),
     "old-list-alone": schedules.test_in_the_joint_step_a_write_needs_both_lists,
     "merged-whatever-the-adoption": (
@@ -36,6 +38,7 @@ STORIES = {
         schedules.test_a_repeat_that_has_been_nowhere_begins_anew_above_what_was_there_before
     ),
     "no-traces": schedules.test_a_repeat_that_was_seen_and_overwritten_does_not_count_again,
+    "traces-by-time": schedules.test_a_repeat_is_not_known_by_the_time_of_another_writer,
     "sealed-without-a-promise": (
         upkeep.test_from_its_promise_on_a_replica_takes_no_write_of_that_time
     ),
@@ -52,18 +55,17 @@ class Soon(NamedTuple):
     seed: int = 0
     promises: tuple[str, ...] = ("D2",)
     faults: str = "all"
-    rate: float = 1.0
+    keys: int = 1
+    clients: int = 6
 
 
 SOON = {
-    "never-outrun": Soon(10, ("D3",)),
+    "never-outrun": Soon(0, ("D3", "D2")),
     "answered-before-durable": Soon(1),
     "digests-not-compared": Soon(0),
-    "returned-before-mended": Soon(5),
-    "times-not-confirmed": Soon(10),
-    "no-fence-for-writes": Soon(0, ("D6",), "message,crash,cut,pause"),
-    "no-catching-up": Soon(2),
-    "short-way-with-a-quorum": Soon(8, ("D6", "D2"), "message,crash,cut,pause"),
+    "times-not-confirmed": Soon(0, ("D2", "D3")),
+    "no-fence-for-writes": Soon(0, ("D6", "D2"), "message,crash,cut,pause"),
+    "short-way-with-a-quorum": Soon(7, ("D6", "D2"), "message,crash,cut,pause"),
     "never-compared": Soon(0, ("L1", "D2")),
     "tombstones-by-time": Soon(2),
 }
@@ -71,7 +73,11 @@ SOON = {
 
 def plan(soon: Soon, seed: int) -> ColumnsTrial:
     return ColumnsTrial(
-        seed=seed, hours=0.5, faults=FAULTS.chosen(soon.faults), fault_rate=soon.rate
+        seed=seed,
+        hours=0.5,
+        faults=FAULTS.chosen(soon.faults),
+        keys=soon.keys,
+        clients=soon.clients,
     )
 
 

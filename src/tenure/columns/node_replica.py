@@ -23,7 +23,13 @@ from tenure.columns.spaces import rows_space, space
 from tenure.columns.sweeping import Sweep, doomed_within
 from tenure.columns.tables import Table, table_of
 from tenure.columns.write_traces import has_trace, sweep_traces, traces_of, traces_space
-from tenure.protocol.replication.admission import Attempt, MutationAdmitted, Outranked, may_write
+from tenure.protocol.replication.admission import (
+    Attempt,
+    Mutation,
+    MutationAdmitted,
+    Outranked,
+    may_write,
+)
 from tenure.protocol.replication.copies import RangeHorizon
 from tenure.protocol.replication.layout import position, row_key
 from tenure.protocol.replication.merging import StateMerge
@@ -181,14 +187,15 @@ class NodeReplica(Replica):
             changed.append((table, at, row_print(before) ^ row_print(after)))
         self.range_sums.apply(batch, changed)
 
-    def was_here(self, table: Table, at: bytes, attempt: Attempt) -> bool:
+    def was_here(self, table: Table, at: bytes, attempt: Attempt, mutation: Mutation) -> bool:
         """See `Replica.was_here`."""
-        number, time = attempt.version
-        return number > 0 or has_trace(self.engine, table.name, at, time)
+        version = attempt.version
+        marks = mutation.marks(version.packed())
+        return version.number > 0 or has_trace(self.engine, table.name, at, marks)
 
-    def traces(self, table: str, at: bytes, versions: Iterable[bytes]) -> Iterable[Entry]:
+    def traces(self, table: str, at: bytes, marks: Iterable[bytes]) -> Iterable[Entry]:
         """See `Replica.traces`."""
-        return traces_of(table, at, versions)
+        return traces_of(table, at, marks)
 
     # --- rows ---
 

@@ -154,7 +154,7 @@ class Replica:
         if attempt.journal in self._over[name]:
             return Outranked(record.fence, record.journal)
         horizon = self.horizon_of(table, asked.key)
-        was_here = attempt.kind != "repeat" or self.was_here(table, at, attempt)
+        was_here = attempt.kind != "repeat" or self.was_here(table, at, attempt, mutation)
         outcome = mutation.admit(attempt, record, found, horizon, now, was_here=was_here)
         if not isinstance(outcome, MutationAdmitted):
             return outcome
@@ -174,19 +174,19 @@ class Replica:
         batch: list[Entry] = [(spaces[family], k, value) for family, k, value in outcome.puts]
         batch.append((rows_space(name), at, stored(outcome.record)))
         batch.extend((doomed_space(name), *doomed_entry(each)) for each in outcome.doomed)
-        batch.extend(self.traces(name, at, outcome.versions))
+        batch.extend(self.traces(name, at, outcome.marks))
         self.apply(name, at, batch, before, outcome.record)
 
-    def was_here(self, table: Table, at: bytes, attempt: Attempt) -> bool:
+    def was_here(self, table: Table, at: bytes, attempt: Attempt, mutation: Mutation) -> bool:
         """Whether an attempt has been applied to the row at a position. One replica alone has
         nobody else who could have hidden it.
         """
-        del table, at, attempt
+        del table, at, attempt, mutation
         return True
 
-    def traces(self, table: str, at: bytes, versions: Iterable[bytes]) -> Iterable[Entry]:
-        """What is to be written so that `was_here` knows of these versions."""
-        del table, at, versions
+    def traces(self, table: str, at: bytes, marks: Iterable[bytes]) -> Iterable[Entry]:
+        """What is to be written so that `was_here` knows of what has these marks."""
+        del table, at, marks
         return ()
 
     def adopt(self, table: Table, key: bytes, number: int, journal: int) -> Outranked | None:

@@ -6,6 +6,8 @@ acknowledged as it is. The row itself does not tell which of these it is. So wha
 a trace, in the same batch. Traces are swept after ten minutes: who repeats a write later than that
 may begin anew.
 
+A trace has the mark of a write, and not its version alone: two writers may draw one time.
+
 Rows that are fenced need none: they have one writer, whose times rise.
 """
 
@@ -16,7 +18,7 @@ from tenure.columns.engines.contract import Entry, StorageEngine
 from tenure.protocol.replication.layout import TIME_BYTES
 from tenure.protocol.replication.limits import HORIZON_LAG_US, STEP_ENTRIES
 from tenure.protocol.replication.pages import Steps
-from tenure.protocol.replication.versions import version_of
+from tenure.protocol.replication.versions import VERSION_BYTES, version_of
 
 
 def traces_space(table: str) -> str:
@@ -24,18 +26,21 @@ def traces_space(table: str) -> str:
     return f"{table}/traces"
 
 
-def traces_of(table: str, at: bytes, versions: Iterable[bytes]) -> Iterator[Entry]:
-    """What is written for versions that are applied to the row at a position."""
-    for packed in versions:
-        version = version_of(packed)
-        if not version.number:
-            yield traces_space(table), version.time.to_bytes(TIME_BYTES) + at, b""
+def traces_of(table: str, at: bytes, marks: Iterable[bytes]) -> Iterator[Entry]:
+    """What is written for the marks of what is applied to the row at a position."""
+    for mark in marks:
+        if not version_of(mark).number:
+            yield traces_space(table), _key(at, mark), b""
 
 
-def has_trace(engine: StorageEngine, table: str, at: bytes, time: int) -> bool:
-    """Whether a write of that time has been at the row."""
-    [found] = engine.get(traces_space(table), [time.to_bytes(TIME_BYTES) + at])
-    return found is not None
+def has_trace(engine: StorageEngine, table: str, at: bytes, marks: Iterable[bytes]) -> bool:
+    """Whether a write with any of these marks has been at the row."""
+    found = engine.get(traces_space(table), [_key(at, mark) for mark in marks])
+    return any(each is not None for each in found)
+
+
+def _key(at: bytes, mark: bytes) -> bytes:
+    return version_of(mark).time.to_bytes(TIME_BYTES) + at + mark[VERSION_BYTES:]
 
 
 def sweep_traces(engine: StorageEngine, table: str, clock: Callable[[], int]) -> Steps[int]:

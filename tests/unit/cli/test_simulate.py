@@ -100,6 +100,19 @@ def test_the_store_on_several_machines_is_simulated_too(
     assert run([*COLUMNS, "--preset", "test"]) == 2
 
 
+def test_a_kind_of_fault_that_was_never_seen_fails_where_every_one_is_wanted(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    short = ["simulate", "--columns", "--hours", "0.02", "--jobs", "1", "--seed", "0"]
+    assert run([*short, "--faults", "disk lost", "--every-fault"]) == 1
+    said = capsys.readouterr()
+    assert "every promise was kept" in said.out
+    assert "never seen: disk lost" in said.err
+    assert run([*short, "--faults", "disk lost"]) == 0
+    assert run([*short, "--faults", "none", "--every-fault"]) == 0
+    assert run(["simulate", "--columns", "--tier", "cache"]) == 2
+
+
 CACHES = ["simulate", "--tier", "cache", "--hours", "0.1", "--workers", "1"]
 
 

@@ -34,7 +34,7 @@ from tenure.sim.entity.canaries import entity_canary
 from tenure.sim.entity.run import run_many_entities
 from tenure.sim.entity.trial import EntityTrial
 from tenure.sim.kernel.cores import Progress
-from tenure.sim.kernel.run import Outcome
+from tenure.sim.kernel.run import Outcome, total
 from tenure.sim.kernel.world import AnyTrial
 from tenure.sim.lease import strikes as of_leases
 from tenure.sim.lease.canaries import CANARIES, NONE
@@ -107,13 +107,16 @@ def simulate(  # noqa: PLR0913  # a parameter is an option
             f"{', '.join(each.name for each in CANARIES)}."
         ),
     ] = NONE.name,
-    workers: int = 0,
+    workers: Annotated[int, Parameter(name=["--workers", "--jobs"])] = 0,
+    columns: Annotated[bool, Parameter(negative="")] = False,
+    every_fault: Annotated[bool, Parameter(negative="")] = False,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:
     """Run the protocol through simulated years of faults, and judge whether it kept its promises.
 
     Each seed is a world of its own, with its own mix of faults; the same seed is the same world
-    again. Ends with exit code 1 if a promise was broken.
+    again. Ends with exit code 1 if a promise was broken, or if --every-fault is given and a
+    kind of fault was never seen.
 
     Parameters
     ----------
@@ -125,21 +128,35 @@ def simulate(  # noqa: PLR0913  # a parameter is an option
         How long each seed runs, in simulated hours; 1 by default.
     workers
         On how many cores; by default on all.
+    columns
+        The same as --tier columns.
+    every_fault
+        Fail if a kind of fault that may strike never did.
     json
         Print the summary as one JSON object.
     """
     count = seeds if seeds is not None else (DEFAULT_SEEDS if seed is None else 1)
     _check(count, seed or 0, hours, workers)
-    verdict, run = _planned(
-        tier,
-        preset,
-        faults,
-        canary,
-        count,
-        AnyTrial(seed=seed or 0, hours=hours, faults=()),
-        workers,
-    )
-    return _run(verdict, run, count * round(hours * 3600 * SECOND_NS), json=json)
+    plan = AnyTrial(seed=seed or 0, hours=hours, faults=())
+    which = _tier_meant(tier, columns=columns)
+    verdict, run = _planned(which, preset, faults, canary, count, plan, workers)
+    outcomes = _run(verdict, run, count * round(hours * 3600 * SECOND_NS), json=json)
+    return _exit_code(verdict, outcomes, every_fault=every_fault)
+
+
+def _tier_meant(tier: str, *, columns: bool) -> str:
+    if columns and tier not in ("lease", "columns"):
+        raise ConfigurationError(f"--columns is --tier columns, and not --tier {tier}")
+    return "columns" if columns else tier
+
+
+def _exit_code(verdict: Verdict, outcomes: list[Outcome], *, every_fault: bool) -> int:
+    if outcomes[-1].violation:
+        return 1
+    never = verdict.never_struck(total(outcomes, "faults")) if every_fault else []
+    if never:
+        print(f"never seen: {', '.join(never)}", file=sys.stderr)
+    return int(bool(never))
 
 
 def _planned(  # as many as options
@@ -157,7 +174,7 @@ def _planned(  # as many as options
     return of.verdict(trial, faults, canary), partial(of.run_many, trials, canary, workers)
 
 
-def _run(verdict: Verdict, run: Run, whole_ns: int, *, json: bool) -> int:
+def _run(verdict: Verdict, run: Run, whole_ns: int, *, json: bool) -> list[Outcome]:
     """Run the seeds up to the first that breaks a promise, and print what came of them."""
     began = time.perf_counter()
     outcomes = []
@@ -169,13 +186,13 @@ def _run(verdict: Verdict, run: Run, whole_ns: int, *, json: bool) -> int:
     seconds = time.perf_counter() - began
     if json:
         print(verdict.as_json(outcomes))
-        return int(bool(outcomes[-1].violation))
+        return outcomes
     for line in verdict.lines(outcomes):
         say(line)
     simulated = sum(outcome.simulated_ns for outcome in outcomes) / SECOND_NS
     speed = f"{simulated / seconds:,.0f} times as fast as real time"
     print(f"took {seconds:.1f} s, {speed}", file=sys.stderr)
-    return int(bool(outcomes[-1].violation))
+    return outcomes
 
 
 def _check(count: int, seed: int, hours: float, workers: int) -> None:

@@ -18,10 +18,11 @@ writers' clocks differ, and in return no delete needs to look at all that it cov
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
-from xxhash import xxh3_128_intdigest
+from xxhash import xxh3_64_digest, xxh3_128_intdigest
 
 from tenure.protocol.replication.cells import cell_of, packed_time
 from tenure.protocol.replication.edits import Edit
@@ -34,7 +35,7 @@ from tenure.protocol.replication.layout import (
 )
 from tenure.protocol.replication.limits import AHEAD_US
 from tenure.protocol.replication.records import NOTHING, RowRecord
-from tenure.protocol.replication.versions import Version, version_of
+from tenure.protocol.replication.versions import VERSION_BYTES, Version, version_of
 
 AttemptKind = Literal["first", "repeat", "merge"]
 """The last is for hints, and for times that users give: these are merged wherever they lie."""
@@ -99,8 +100,8 @@ class MutationAdmitted(msgspec.Struct, frozen=True):
     doomed: list[Doomed]
     changed: int
     """The xor of the digests of all entries that went and came."""
-    versions: tuple[bytes, ...] = ()
-    """Of what is applied."""
+    marks: tuple[bytes, ...] = ()
+    """Of what is applied: see `mark_of`."""
 
 
 def entry_digest(family: str, key: bytes, entry: bytes) -> int:
@@ -116,6 +117,15 @@ def digest_head(family: str) -> bytes:
 def digest_of(head: bytes, key: bytes, entry: bytes) -> int:
     """See `entry_digest`."""
     return xxh3_128_intdigest(b"".join((head, key, b"\0", entry)))
+
+
+def mark_of(family: str, key: bytes, entry: bytes) -> bytes:
+    """By what a write is known again: its version, and a digest of one of its entries.
+
+    A version alone is not enough: two writers to whom one newest version was told draw the same.
+    """
+    told = b"".join((family.encode(), b"\0", key, b"\0", entry))
+    return entry[:VERSION_BYTES] + xxh3_64_digest(told)
 
 
 class _Section:
@@ -180,6 +190,17 @@ class Mutation:
                 keys += section.values
             yield family, keys
 
+    def marks(self, version: bytes) -> Iterator[bytes]:
+        """Of every entry that it would write, whether it counts or not."""
+        if self._clears_row:
+            yield mark_of("", self._at, version)
+        for family, sections in self._families.items():
+            for section in sections.values():
+                if section.is_cleared:
+                    yield mark_of(family, section.prefix + MARKER, version)
+                for key, value in section.values.items():
+                    yield mark_of(family, key, cell_of(version, value))
+
     def admit(
         self,
         attempt: Attempt,
@@ -219,7 +240,8 @@ class Mutation:
             adopted=record.adopted,
             attempt=record.attempt,
         )
-        return MutationAdmitted(outcome.puts, after, outcome.doomed, outcome.changed, (version,))
+        marks = () if attempt.version.number else tuple(islice(self.marks(version), 1))
+        return MutationAdmitted(outcome.puts, after, outcome.doomed, outcome.changed, marks)
 
 
 def refusal_of(

@@ -11,13 +11,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from tenure.protocol.replication.admission import Doomed, MutationAdmitted, Put, entry_digest
+from tenure.protocol.replication.admission import (
+    Doomed,
+    MutationAdmitted,
+    Put,
+    entry_digest,
+    mark_of,
+)
 from tenure.protocol.replication.cells import is_live, packed_time
 from tenure.protocol.replication.layout import CELL, FamilyShape, number_of, place_of
 from tenure.protocol.replication.names import unescaped
 from tenure.protocol.replication.records import NOTHING, RowRecord
 from tenure.protocol.replication.states import RowState, is_marker
-from tenure.protocol.replication.versions import VERSION_BYTES, version_of
+from tenure.protocol.replication.versions import version_of
 
 Found = tuple[str, bytes, bytes]
 """A family, a whole key, and what is kept there."""
@@ -37,7 +43,7 @@ class StateMerge:
         self._puts: list[Put] = []
         self._doomed: list[Doomed] = []
         self._changed = 0
-        self._versions: dict[bytes, None] = {}
+        self._marks: dict[bytes, None] = {}
 
     def wanted(self) -> Iterable[tuple[str, list[bytes]]]:
         """What `admit` must be given, by family."""
@@ -84,9 +90,9 @@ class StateMerge:
             adopted=state.adopted if replaces else record.adopted,
             attempt=state.attempt if replaces else record.attempt,
         )
-        self._versions[marker] = None
-        versions = tuple(self._versions)
-        return MutationAdmitted(self._puts, after, self._doomed, self._changed, versions)
+        self._marks[mark_of("", self._at, marker)] = None
+        marks = tuple(self._marks)
+        return MutationAdmitted(self._puts, after, self._doomed, self._changed, marks)
 
     def _counts(self, entry: bytes, record: RowRecord, sealed: int) -> bool:
         if version_of(entry).time <= sealed:
@@ -132,7 +138,7 @@ class StateMerge:
             self._changed ^= entry_digest(family, key, before)
         if after is not None:
             self._changed ^= entry_digest(family, key, after)
-            self._versions[after[:VERSION_BYTES]] = None
+            self._marks[mark_of(family, key, after)] = None
             if is_marker(after):
                 self._doomed.append(Doomed(packed_time(after), family, key, covers=True))
             elif not is_live(after, NOTHING):

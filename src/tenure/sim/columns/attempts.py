@@ -5,7 +5,14 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, Protocol
 
-from tenure.protocol.replication.admission import Attempt, AttemptKind, Late, Outranked, Outrun
+from tenure.protocol.replication.admission import (
+    Ahead,
+    Attempt,
+    AttemptKind,
+    Late,
+    Outranked,
+    Outrun,
+)
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.levels import Level
 from tenure.protocol.replication.messages import (
@@ -22,6 +29,8 @@ from tenure.sim.columns.processes import StoreSite
 from tenure.sim.columns.registers import RegisterName, RowHistory
 from tenure.sim.kernel.checkers import Violation
 
+WEAK: tuple[Level, ...] = ("one", "local_quorum")
+"""Levels at which nobody else need see what was written, nor a reader what there is."""
 MOST_ATTEMPTS = 8
 MOST_WRITES = 12
 """Of one owner."""
@@ -131,6 +140,13 @@ class RowAttempts:
                 client.clock_of_writes.see(Version(0, horizon))
                 workload.counts["writes late"] += 1
                 self.begin()
+            case NotWritten(refused=Ahead(bound)):
+                if client.wall_us() <= bound and self._attempts < MOST_ATTEMPTS:
+                    client.clock_of_writes.begin_anew()  # it was set right
+                    workload.counts["writes drawn anew"] += 1
+                    self.begin()
+                else:
+                    self._ended("writes too far ahead")
             case NotWritten(refused=Outranked()):
                 self._ended("writes of former owners refused")
             case NotWritten():
@@ -146,7 +162,7 @@ class RowAttempts:
                 self._ended("writes unknown")
 
     def _acknowledge(self, attempt: Attempt) -> None:
-        if self._level == "one":
+        if self._level in WEAK:
             return
         if self._number and self._number < self._adopted:
             told = f"{self._key!r}: of {self._number}, after the adoption by {self._adopted}"

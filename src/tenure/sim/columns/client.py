@@ -39,7 +39,11 @@ class ClientProcess(StoreProcess):
 
     def draw(self) -> int:
         """A time for a write, by this host's clock."""
-        return self.clock_of_writes.draw(self.site.wall_us(self.slot))
+        return self.clock_of_writes.draw(self.wall_us())
+
+    def wall_us(self) -> int:
+        """What this host's clock shows."""
+        return self.site.wall_us(self.slot)
 
     def request(self) -> int:
         """A number for a request."""

@@ -48,6 +48,7 @@ def replacement(topology: Topology, lost: Node) -> RingCommand | None:
     if change is not None:
         is_it = change.replaces == lost.id
         return None if is_it else TakeBackChange(cluster=CLUSTER)
-    if not topology.waiting:
+    there = [node for node in topology.waiting if node.datacentre == lost.datacentre]
+    if not there:
         return None
-    return ReplaceNode(cluster=CLUSTER, node=lost.name, by=topology.waiting[-1].name)
+    return ReplaceNode(cluster=CLUSTER, node=lost.name, by=there[-1].name)

@@ -6,6 +6,7 @@ from tenure.base.instants import MICROSECOND_NS
 from tenure.protocol.topology.records import Node, Topology
 from tenure.sim.columns.managers import OperatorAsked
 from tenure.sim.columns.operator import command_of
+from tenure.sim.columns.places import Places
 from tenure.sim.columns.processes import MANAGER, SLOW_SYNC, NodeProcess, StoreSite
 from tenure.sim.kernel.faults import (
     LATE_TIMER,
@@ -20,10 +21,16 @@ from tenure.sim.kernel.strikes import PAUSE_PAST_THE_TERM, SHORT_PAUSE, SUSPEND,
 
 JUMP_US = 5_000_000
 """How far a wall clock is set off at most."""
+MINUTE_US = 60_000_000
+YEAR_US = 365 * 86_400_000_000
+CLOCKS_APART = Fault("clocks 10 s apart")
+"""As long as the world lasts: each is as far off as it may be, one way or the other."""
 
 
 class RingSite(StoreSite):
     """A world whose ring changes."""
+
+    places: Places
 
     @property
     @abstractmethod
@@ -124,11 +131,37 @@ class StoreStrikes(Strikes):
     def _empty(node: NodeProcess) -> None:
         node.disk.is_full = False
 
+    def network_parted(self) -> None:
+        """In two, with nodes, clients and managers on both sides: between data centres if any."""
+        slots = list(self.site.slots)
+        self.random.shuffle(slots)
+        lasts_ns = self.span(0.1, 2.5)
+        centre = self.site.places.of(slots[0])[0]
+        side = {slot for slot in slots if self.site.places.of(slot)[0] == centre}
+        if len(side) == len(slots):
+            side = set(slots[: len(slots) // 2])
+        self.site.tell("world", "parted", sorted(side))
+        for one in slots:
+            for other in slots:
+                if one in side and other not in side:
+                    self.network.cut(one, other, lasts_ns, both_ways=True)
+
     def wall_clock_jumps(self) -> None:
         """That of one host."""
         slot = self.random.choice(list(self.site.slots))
         self.site.offsets_us[slot] = self.random.randint(-JUMP_US, JUMP_US)
         self.site.tell(slot, "wall clock jumps", self.site.offsets_us[slot] * MICROSECOND_NS)
+
+    def wall_clock_far_ahead(self) -> None:
+        """That of a client, for a while, by more than replicas take: a minute, or a year."""
+        slot = self.random.choice(self.site.clients()).slot
+        ahead_us = self.random.choice((MINUTE_US + 2 * JUMP_US, YEAR_US))
+        self.site.offsets_us[slot] += ahead_us
+        self.site.tell(slot, "wall clock far ahead", ahead_us * MICROSECOND_NS)
+        self.site.at(self.site.now + self.span(0.1, 3.0), self._set_right, slot)
+
+    def _set_right(self, slot: str) -> None:
+        self.site.offsets_us[slot] = self.random.randint(-JUMP_US, JUMP_US)
 
 
 RING = (
@@ -149,9 +182,15 @@ CUTS = (
     Fault("one-way cut between nodes", terms_apart, StoreStrikes.cut_one_way_between_nodes),
     Fault("node cut off", terms_apart, StoreStrikes.node_cut_off),
     Fault("cut from a client", terms_apart, StoreStrikes.cut_from_a_client),
+    Fault("network parted", terms_apart, StoreStrikes.network_parted),
 )
 DISKS = (SLOW_SYNC, Fault("disk full", terms_apart, StoreStrikes.disk_full))
-CLOCKS = (Fault("wall clock jumps", terms_apart, StoreStrikes.wall_clock_jumps), SKEW)
+CLOCKS = (
+    Fault("wall clock jumps", terms_apart, StoreStrikes.wall_clock_jumps),
+    Fault("wall clock far ahead", terms_apart, StoreStrikes.wall_clock_far_ahead),
+    CLOCKS_APART,
+    SKEW,
+)
 WRONGLY_CONVICTED = Fault("wrongly convicted")
 FAULTS = FaultTable(
     (

@@ -14,7 +14,7 @@ from tenure.protocol.replication.messages import (
 )
 from tenure.protocol.replication.pages import FoundCell, Slice
 from tenure.protocol.topology.tables import FamilyRecord, TableRecord
-from tenure.sim.columns.attempts import Ownership, RowAttempts
+from tenure.sim.columns.attempts import WEAK, Ownership, RowAttempts
 from tenure.sim.columns.client import ClientProcess
 from tenure.sim.columns.processes import StoreSite
 from tenure.sim.columns.registers import RegisterName, RowHistory
@@ -48,7 +48,8 @@ NAMES: list[RegisterName] = [
     (family, inner, name) for family, inner in SECTIONS for name in COLUMNS
 ]
 OWNED_NAMES: list[RegisterName] = [("names", None, name) for name in COLUMNS]
-MOST_ATTEMPTS = 8
+QUORUM: Level = "quorum"
+LEVELS: tuple[Level, ...] = (QUORUM,) * 8 + ("all", "one", "one", "each_quorum", "local_quorum")
 
 
 class StoreWorkload:
@@ -122,7 +123,7 @@ class StoreWorkload:
 
     def level(self) -> Level:
         """Mostly a quorum."""
-        return self.random.choice(("quorum", "quorum", "quorum", "quorum", "all", "one"))
+        return self.random.choice(LEVELS)
 
     def done(self, client: ClientProcess, what: str) -> None:
         """An operation is over."""
@@ -197,7 +198,7 @@ class StoreWorkload:
                     None if cell is None else packed(cell),
                     floors[name],
                     adopted=0,
-                    is_quorum=asked.level != "one",
+                    is_quorum=asked.level not in WEAK,
                 )
             self.done(client, f"reads at {asked.level}")
 
@@ -224,29 +225,32 @@ class StoreWorkload:
     # --- at the end ---
 
     def read_sets(self, client: ClientProcess, done: Any) -> None:
-        """All that was ever added is there (Jepsen's set)."""
+        """All that was added before is there (Jepsen's set)."""
         for key in self.sets:
-            self._read_set(client, key, None, set(), done)
+            self._read_set(client, key, None, set(self.added[key]), done)
 
     def _read_set(
-        self, client: ClientProcess, key: bytes, after: bytes | None, found: set[bytes], done: Any
+        self, client: ClientProcess, key: bytes, after: bytes | None, missing: set[bytes], done: Any
     ) -> None:
+        """`missing`: what has not been found of what was there when the first page was asked for.
+
+        Others go on adding, also before a place that was read already.
+        """
         asked = ReadPage(
             request=client.request(), table=PLAIN, key=key, family=SET, part=Slice(7, after=after)
         )
-        wanted = set(self.added[key])
 
         def answered(answer: Any) -> None:
             if not isinstance(answer, PageFound):
-                self._read_set(client, key, after, found, done)
+                self._read_set(client, key, after, missing, done)
                 return
-            found.update(cell.name for cell in answer.page.cells)
+            missing.difference_update(cell.name for cell in answer.page.cells)
             if answer.page.next is not None:
-                self._read_set(client, key, answer.page.next, found, done)
+                self._read_set(client, key, answer.page.next, missing, done)
                 return
-            if wanted - found:
-                lost = sorted(wanted - found)[:5]
-                raise Violation("D2: what was added is lost", f"{key!r}: {lost}")
+            if missing:
+                told = f"{key!r}: {sorted(missing)[:5]}"
+                raise Violation("D2: what was added is lost", told)
             done(key)
 
         client.ask(self.node(), asked, answered, self.patience_ns * 2)

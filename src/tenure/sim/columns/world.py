@@ -1,7 +1,7 @@
 """A world of the store: nodes over disks, clients, and who tells nodes which others are up."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from random import Random
 
 from tenure.base.instants import MICROSECOND_NS
 from tenure.columns.node_replica import NodeReplica
@@ -9,7 +9,7 @@ from tenure.columns.tables import table_of
 from tenure.protocol.replication.node import StoreNode
 from tenure.protocol.replication.node_events import DelaysMeasured, NodeConfig
 from tenure.protocol.topology.history import AnyClusterRecord, TopologySet
-from tenure.protocol.topology.records import Node, NodeId, Placement, ReplicaRange, Topology
+from tenure.protocol.topology.records import Node, NodeId, Topology
 from tenure.sim.columns.client import ClientProcess
 from tenure.sim.columns.codec import StoreCodec
 from tenure.sim.columns.convictions import CONVICTED_AFTER_NS, Convictions
@@ -17,14 +17,14 @@ from tenure.sim.columns.disks import Disk
 from tenure.sim.columns.likeness import first_difference
 from tenure.sim.columns.managers import LeadingManager, LeadingProcess, OperatorAsked
 from tenure.sim.columns.operator import replacement
+from tenure.sim.columns.places import FarNetwork, Places
 from tenure.sim.columns.processes import MANAGER, NodeProcess
-from tenure.sim.columns.strikes import FAULTS, RingSite, StoreStrikes
+from tenure.sim.columns.strikes import CLOCKS_APART, FAULTS, RingSite, StoreStrikes
 from tenure.sim.columns.topologies import TopologyChecker
 from tenure.sim.columns.trial import ColumnsTrial
 from tenure.sim.columns.workload import OWNED, PLAIN, TABLES, StoreWorkload
 from tenure.sim.kernel.checkers import InvariantChecker
 from tenure.sim.kernel.faults import DUPLICATE, FaultDice
-from tenure.sim.kernel.network import Network
 from tenure.sim.kernel.process import SimProcess
 from tenure.sim.kernel.scene import random_for
 from tenure.sim.kernel.story import Story
@@ -50,21 +50,26 @@ class ColumnsWorld(World, RingSite):
         self.heals_every_ns = trial.patience_ns
         self.phase_ns = trial.patience_ns * 6
         self.faults: FaultDice = self.dice(trial.patience_ns)
-        self.network = Network(self, StoreCodec())
-        first = first_topology(trial, self.random)
+        self.places = Places(trial.nodes, self.random)
+        self.network = FarNetwork(self, StoreCodec())
+        self.network.places = self.places
+        first = self.places.first_topology(TABLES)
         self.journal: list[AnyClusterRecord] = [TopologySet(first)]
         self._slots: dict[NodeId, str] = {}
         self.disks: dict[str, Disk] = {}
         for node in first.nodes:
             self._have_disk(node.name, Disk(node, first))
         for number in range(trial.spares):
-            self.empty_disk(f"n{trial.nodes + number}")
+            self.empty_disk(f"n{self.places.nodes + number}")
+        self._clients = trial.clients or self.random.choice((2, 3, 5))
         self.workload = StoreWorkload(
             self,
-            trial.keys,
+            trial.keys or self.random.choice((1, 2, 3)),
             trial.patience_ns,
             is_doubled=DUPLICATE.name in self.mix.rates,
         )
+        if CLOCKS_APART.name in self.mix.rates:
+            self.faults.counts[CLOCKS_APART.name] += 1
         self.strikes = StoreStrikes(self, self.network, self.clocks)
         self._convictions = Convictions(self)
         self._invariants = InvariantChecker()
@@ -95,12 +100,7 @@ class ColumnsWorld(World, RingSite):
     def empty_disk(self, slot: str) -> None:
         """A node that starts at this slot from here on is another one, which waits."""
         number = len(self._slots)
-        node = Node(
-            id=self.random.getrandbits(63),
-            name=f"n{number}",
-            address=f"a{number}",
-            token=self.random.randbytes(8),
-        )
+        node = self.places.node(slot, f"a{number}")
         self._have_disk(slot, Disk(node, self.topology))
 
     def on_refused(self, node: NodeProcess) -> None:
@@ -118,19 +118,26 @@ class ColumnsWorld(World, RingSite):
 
     def seen_by_clients(self) -> Mapping[str, int]:
         """What became of their operations."""
-        return self.workload.counts + self._topologies.counts
+        shape = Counter({f"rings {self.places}": 1})
+        return self.workload.counts + self._topologies.counts + shape
+
+    def first_offset_us(self) -> int:
+        """How far the wall clock of a host is off at first: with clocks apart, as far as may be."""
+        apart = self.trial.apart_us
+        if CLOCKS_APART.name in self.mix.rates:
+            return self.random.choice((-apart, apart))
+        return self.random.randint(-apart, apart) // 100
 
     # --- processes ---
 
     def first_slots(self) -> Iterable[str]:
         """The nodes, and clients."""
-        return (MANAGER, *self.disks, *(f"c{i}" for i in range(self.trial.clients)))
+        return (MANAGER, *self.disks, *(f"c{i}" for i in range(self._clients)))
 
     def make(self, slot: str) -> SimProcess:
         """A new life at a slot."""
         clock = self.clock_of(slot, self.trial.skew)
-        apart = self.trial.apart_us
-        self.offsets_us.setdefault(slot, self.random.randint(-apart, apart))
+        self.offsets_us.setdefault(slot, self.first_offset_us())
         if slot == MANAGER:
             leading = LeadingManager(clock.local(self.now), self.journal, self.next_uid())
             return LeadingProcess(self, slot, clock, leading, self.journal)
@@ -161,9 +168,12 @@ class ColumnsWorld(World, RingSite):
         if isinstance(process, ClientProcess):
             self.workload.start(process)
         elif isinstance(process, NodeProcess):
-            others = [node.id for node in self.topology.nodes if node.id != process.disk.node]
-            self.random.shuffle(others)
-            process.post(DelaysMeasured(tuple(others)))
+            others = {
+                self.slot_of(node.id): node.id
+                for node in self.topology.nodes
+                if node.id != process.disk.node
+            }
+            process.post(DelaysMeasured(self.places.nearest_first(process.slot, others)))
             self._convictions.begin(process)
             process.ask_manager()
 
@@ -216,35 +226,3 @@ class ColumnsWorld(World, RingSite):
         rows = [(PLAIN, key) for key in (*self.workload.rows, *self.workload.sets)]
         rows += [(OWNED, key) for key in self.workload.owned]
         return first_difference(self.topology, stores, rows, self.wall_us("") - spared_us)
-
-
-def first_topology(trial: ColumnsTrial, random: Random) -> Topology:
-    """A ring of nodes at random tokens, each range with those that follow its owner."""
-    nodes = [
-        Node(
-            id=random.getrandbits(63),
-            name=f"n{i}",
-            address=f"n{i}",
-            token=random.randbytes(8),
-            since=1,
-        )
-        for i in range(trial.nodes)
-    ]
-    ring = sorted(nodes, key=lambda node: node.token)
-    ranges = []
-    for place in range(len(ring)):
-        start = ring[place - 1].token if place else b""
-        owners = [ring[(place + i) % len(ring)].id for i in range(trial.replicas)]
-        ranges.append(ReplicaRange(start, tuple(owners)))
-    last = [ring[i % len(ring)].id for i in range(trial.replicas)]
-    ranges.append(ReplicaRange(ring[-1].token, tuple(last)))
-    return Topology(
-        cluster="store",
-        id=random.getrandbits(63),
-        version=1,
-        placement=Placement(replicas=trial.replicas),
-        first_nodes=trial.nodes,
-        nodes=tuple(sorted(nodes, key=lambda node: node.id)),
-        ranges=tuple(ranges),
-        tables=dict(TABLES),
-    )

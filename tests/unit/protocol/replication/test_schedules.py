@@ -9,6 +9,7 @@ from tenure.protocol.replication.messages import (
     AdoptRow,
     ClientAnswer,
     Failed,
+    MergeState,
     NotWritten,
     PageFound,
     ReadColumn,
@@ -16,7 +17,7 @@ from tenure.protocol.replication.messages import (
     RowWritten,
     WriteRow,
 )
-from tenure.protocol.replication.node_events import Convicted, TopologyLearned
+from tenure.protocol.replication.node_events import Convicted, NodeTold, TopologyLearned
 from tenure.protocol.replication.pages import Slice
 from tenure.protocol.replication.versions import Version
 from tenure.protocol.topology.records import ReplicaRange, RingChange, Topology
@@ -128,6 +129,27 @@ def test_past_its_deadline_a_write_is_unknown_and_a_hint_brings_it() -> None:
     stage.ask(2, read(2))
     stage.deliver(2, 3)
     assert found(stage) == b"x"
+
+
+def test_a_read_waits_until_a_quorum_has_what_it_returns() -> None:
+    """One replica has it, and the mends are lost: the next reader could see less."""
+    stage = NodeStage()
+    stage.ask(1, write(1, b"x", 1))
+    stage.messages.clear()
+    stage.wait(6)
+    unknown = [Failed(request=1, why="unknown")]
+    assert stage.answers == unknown
+    stage.messages.clear()
+    stage.ask(1, read(2))
+    lost = 0
+    while stage.messages:
+        message = stage.messages.pop(0)
+        if isinstance(message.body, MergeState):
+            lost += 1
+        else:
+            stage.nodes[message.receiver].post(NodeTold(message))
+    assert lost
+    assert stage.answers == unknown
 
 
 def test_a_former_owners_late_write_is_refused_and_not_seen() -> None:
@@ -331,6 +353,27 @@ def test_a_repeat_that_has_been_nowhere_begins_anew_above_what_was_there_before(
     stage.ask(2, write(2, b"later", 5, first=False))
     stage.deliver()
     assert last(stage) == NotWritten(request=2, refused=Outrun(Version(0, EPOCH_US + 10)))
+
+
+def test_a_repeat_is_not_known_by_the_time_of_another_writer() -> None:
+    """Both have drawn the first time above the newest that they were told."""
+    stage = NodeStage()
+    for request, column, time in ((1, b"b", 5), (2, b"a", 6)):
+        asked = msgspec.structs.replace(
+            write(request, b"x", time), edits=(Edit("names", None, column, b"x"),)
+        )
+        stage.ask(2, asked)
+        stage.deliver(2, 3)
+        stage.lose(1)
+        assert last(stage) == RowWritten(request=request)
+    stage.ask(1, write(3, b"y", 5))
+    stage.messages.clear()
+    stage.wait(6)
+    stage.messages.clear()
+    assert last(stage) == Failed(request=3, why="unknown")
+    stage.ask(1, write(4, b"y", 5, first=False))
+    stage.deliver()
+    assert last(stage) == NotWritten(request=4, refused=Outrun(Version(0, EPOCH_US + 6)))
 
 
 def test_a_repeat_that_was_seen_and_overwritten_does_not_count_again() -> None:
