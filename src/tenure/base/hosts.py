@@ -28,3 +28,17 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def is_of_no_site(host: str) -> bool:
+    """Whether a browser that names this host, with a port or without, shows no site's page.
+
+    Anybody can let a name of theirs mean our address, and a page of that name then reads what we
+    answer. Nobody's page is of an address, or of a name without a dot.
+    """
+    name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+    try:
+        ip_address(name)
+    except ValueError:
+        return bool(name) and "." not in name
+    return True

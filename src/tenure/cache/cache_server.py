@@ -14,6 +14,7 @@ from tenure.base.instants import seconds
 from tenure.base.noted import Noted
 from tenure.cache.cache_engine import PATH
 from tenure.cache.memory_file import MemoryFile
+from tenure.cache.server_pages import VolumeAnswer, server_page
 from tenure.cache.volume import Volume
 from tenure.cache.volume_engine import VolumeEngine
 from tenure.client.arguments import checked_seconds
@@ -23,6 +24,7 @@ from tenure.client.environment import Environment, environment_here
 from tenure.client.servers import Servers
 from tenure.client.shell import Shell, ShellConfig
 from tenure.errors import ClosedError, ConfigurationError, TenureError
+from tenure.protocol.lease.reports import TierReport, VolumeReport
 from tenure.protocol.volume.noted import VolumeServerKind
 from tenure.protocol.volume.server import VolumeServer
 from tenure.protocol.volume.server_events import (
@@ -50,6 +52,8 @@ LISTEN = "127.0.0.1:7500"
 ENTER_SECONDS = 15.0
 AGAIN_SECONDS = 1.0
 """After which it is tried again to write the memory."""
+TELL_SECONDS = 1.0
+"""How long whoever asks how it is waits for its thread."""
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 LAST_PORT = 65535
 logger = logging.getLogger("tenure.cache_server")
@@ -80,6 +84,7 @@ class CacheServerEngine:
         """See `Engine.prepare`."""
         server, cleanup = self._server, self.shell.cleanup
         server.volume.serve(self.volume, "alone")
+        self._door.show(self._page)
         cleanup.callback(self.volume.stop)
         found = None
         if self._memory is not None:
@@ -102,6 +107,19 @@ class CacheServerEngine:
         )
         self._machine = VolumeServer(config, self._environment.random())
         return self._machine
+
+    # --- what is shown of it ---
+
+    def report(self) -> VolumeReport:
+        """How it is now. In the loop of the shell."""
+        return self.volume.report(self._environment.clock(), self._machine.context)
+
+    def _page(self, path: str, accept: str) -> tuple[bytes, str] | None:
+        if not self.url:
+            return None  # it is about to begin
+        counts = dict(self.shell.counts)
+        answer = VolumeAnswer(url=self.url, volume=self.report(), events=counts)
+        return server_page(answer, path, accept)
 
     # --- actions ---
 
@@ -266,6 +284,22 @@ class CacheServer(Enterable[CacheServerEngine]):
         if not self._engine.url:
             raise ClosedError("this CacheServer does not listen yet")
         return self._engine.url
+
+    @property
+    def name(self) -> str:
+        """Where it listens."""
+        return self.listen
+
+    def tiers(self) -> TierReport:
+        """How its volume is now; empty where it is not entered, or too busy to say."""
+        told: Future[VolumeReport] = Future()
+        made = self._made
+        if made is None or not made.shell.call(lambda: told.set_result(made.report())):
+            return TierReport()
+        try:
+            return TierReport(volume=told.result(TELL_SECONDS))
+        except TimeoutError:
+            return TierReport()
 
     def __repr__(self) -> str:
         return f"<CacheServer at {self.listen}: {self._state}>"

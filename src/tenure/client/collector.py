@@ -1,4 +1,4 @@
-"""Metrics of owners, lookups and caches, in the process that they run in."""
+"""Metrics of owners, lookups, caches, volumes and entities, in the process that they run in."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -10,20 +10,23 @@ from tenure.client.owner import Owner
 from tenure.errors import ConfigurationError, TenureError
 from tenure.observe.metrics import MetricFamily, Sample, gauges
 from tenure.observe.prometheus import FamiliesCollector
+from tenure.observe.tier_families import entity_families, volume_families
 
 
 class MetricsCollector(FamiliesCollector):
     """Shows what `watched` do to Prometheus: `REGISTRY.register(MetricsCollector(owner, lookup))`.
 
-    `watched` are Owners, Lookups and whatever else has `stats`, such as a Cache. Raises
-    ConfigurationError for anything else.
+    `watched` are Owners, with their volumes; Lookups, Caches, CacheServers, Entities, and Services.
+    Raises ConfigurationError for anything else.
     """
 
     def __init__(self, *watched: Any) -> None:  # noqa: ANN401  # checked in the next lines
+        watched = tuple(getattr(each, "entities", each) for each in watched)  # of a Service
         for each in watched:
             if not callable(getattr(each, "stats", None)):
                 raise ConfigurationError(
-                    f"a MetricsCollector watches Owners, Lookups and Caches, not {each!r}"
+                    "a MetricsCollector watches Owners, Lookups, Caches, CacheServers, Entities "
+                    f"and Services, not {each!r}"
                 )
         self._watched = watched
         super().__init__(self._all)
@@ -51,6 +54,11 @@ class MetricsCollector(FamiliesCollector):
             "1 where the table of a lookup is kept up.",
             ((_labels(each), _now(partial(_is_in_contact, each))) for each in lookups),
         )
+        tiers = [(_labels(each), each.tiers()) for each in self._watched if hasattr(each, "tiers")]
+        volumes = [(of, told.volume) for of, told in tiers if told.volume is not None]
+        yield from volume_families("tenure_client", volumes)
+        entities = [(of, told.entities) for of, told in tiers if told.entities is not None]
+        yield from entity_families("tenure_client", entities)
 
 
 def _now(ask: Callable[[], float]) -> float:

@@ -43,7 +43,7 @@ from tenure.client.owner_engine import WHAT, OwnerEngine
 from tenure.client.read_leases import GivesReadsOf
 from tenure.errors import ConfigurationError, TenureError
 from tenure.protocol.lease.owner.events import OwnerConfig
-from tenure.protocol.lease.reports import EntityReport
+from tenure.protocol.lease.reports import EntityReport, TierReport
 from tenure.transport.credentials import Credentials
 
 Ranges: TypeAlias = tuple[KeyRange, ...]
@@ -278,6 +278,10 @@ class Owner(Enterable[OwnerEngine]):
     def tell_entities(self, report: EntityReport) -> None:
         """`Entities` tells how it is; the managers show it."""
         self._engine.entities = report
+
+    def tiers(self) -> TierReport:
+        """What it told the managers last of its volume and its entities."""
+        return TierReport() if self._made is None else self._made.told
 
     def _begin(self, form: Form) -> None:
         self._check_new()

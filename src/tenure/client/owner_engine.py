@@ -124,6 +124,8 @@ class OwnerEngine:
         """Of caches; None where the owner takes none."""
         self.entities: EntityReport | None = None
         """What runs entities says how they are, from its own thread; told with each renewal."""
+        self.told = TierReport()
+        """The last report."""
         self._closed = asyncio.Event()
         """Everything is returned, or cannot be."""
         board.on_lapsed = self.on_reader_lapsed
@@ -195,8 +197,8 @@ class OwnerEngine:
         volume = None if self.reads is None else self.reads.report()
         if volume is None and self.entities is None:
             return message
-        report = TierReport(volume=volume, entities=self.entities)
-        return msgspec.structs.replace(message, report=report)
+        self.told = TierReport(volume=volume, entities=self.entities)
+        return msgspec.structs.replace(message, report=self.told)
 
     def _hold(self, holdings: Holdings) -> None:
         before, self.guards.expires_at = self.board.current, holdings.expires_at

@@ -23,6 +23,7 @@ from tenure.entities.options import EntityOptions
 from tenure.entities.settings import EntitySettings
 from tenure.entities.station import Station
 from tenure.errors import ClosedError, KeyTypeError, UsageError
+from tenure.protocol.lease.reports import TierReport
 from tenure.runtime.loops import LoopThread
 
 if TYPE_CHECKING:
@@ -175,6 +176,24 @@ class Entities(Generic[E]):
         """
         if self._station is not None:
             self._station.edge.close_all()
+
+    @property
+    def name(self) -> str:
+        """That of its owner; empty before it is entered."""
+        return "" if self._station is None else self._station.owner.name
+
+    @property
+    def pool(self) -> str:
+        """Whose keys these are."""
+        return self._settings.pool
+
+    def stats(self) -> dict[str, int]:
+        """See `Owner.stats`."""
+        return {} if self._station is None else self._station.owner.stats()
+
+    def tiers(self) -> TierReport:
+        """How its entities were when the managers were told last."""
+        return TierReport() if self._station is None else self._station.owner.tiers()
 
     def __repr__(self) -> str:
         state = "not entered" if self._station is None else repr(self._station.owner)

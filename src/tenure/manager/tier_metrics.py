@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from tenure.observe.metrics import MetricFamily, gauges
+from tenure.observe.tier_families import entity_families, volume_families
 from tenure.protocol.lease.answers import Owners
-from tenure.protocol.lease.reports import EntityReport, VolumeReport
 from tenure.protocol.topology.answers import NodeSummary, RingRead, UpkeepRead
 
 
@@ -20,47 +20,12 @@ def tier_families(
     pools: tuple[Owners, ...], clusters: tuple[ReadCluster, ...]
 ) -> Iterator[MetricFamily]:
     """All of them; without samples where there is nothing of a tier."""
-    yield from _of_volumes(pools)
-    yield from _of_entities(pools)
+    each = [({"pool": pool.pool, "owner": it.name}, it) for pool in pools for it in pool.owners]
+    volumes = [(of, it.volume) for of, it in each if it.volume is not None]
+    yield from volume_families("tenure", volumes)
+    entities = [(of, it.entities) for of, it in each if it.entities is not None]
+    yield from entity_families("tenure", entities)
     yield from _of_clusters(clusters)
-
-
-def _of_volumes(pools: tuple[Owners, ...]) -> Iterator[MetricFamily]:
-    found = [
-        ({"pool": pool.pool, "owner": owner.name}, owner.volume)
-        for pool in pools
-        for owner in pool.owners
-        if owner.volume is not None
-    ]
-
-    def each(name: str, help_: str, value: Callable[[VolumeReport], float]) -> MetricFamily:
-        return gauges(f"tenure_volume_{name}", help_, ((of, value(it)) for of, it in found))
-
-    yield each("readers", "Caches that read what an owner owns.", lambda it: it.readers)
-    yield each("leases", "Object leases of all of them.", lambda it: it.leases)
-    yield each(
-        "unacknowledged",
-        "Invalidations that caches have not acknowledged.",
-        lambda it: it.unacknowledged,
-    )
-    yield each("writes", "Writes that are asked for and not done.", lambda it: it.writes)
-
-
-def _of_entities(pools: tuple[Owners, ...]) -> Iterator[MetricFamily]:
-    found = [
-        ({"pool": pool.pool, "owner": owner.name, "kind": owner.entities.kind}, owner.entities)
-        for pool in pools
-        for owner in pool.owners
-        if owner.entities is not None
-    ]
-
-    def each(name: str, help_: str, value: Callable[[EntityReport], float]) -> MetricFamily:
-        return gauges(f"tenure_entity_{name}", help_, ((of, value(it)) for of, it in found))
-
-    yield each("instances", "Entities in memory.", lambda it: it.instances)
-    yield each("turns", "Turns that run.", lambda it: it.turns)
-    yield each("waiting_calls", "Calls that wait for a turn.", lambda it: it.waiting)
-    yield each("alarms", "Keys with an alarm.", lambda it: it.alarms)
 
 
 def _of_clusters(clusters: tuple[ReadCluster, ...]) -> Iterator[MetricFamily]:

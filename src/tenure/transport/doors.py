@@ -4,7 +4,11 @@ A door is opened in the event loop in which its listener is called. It knows no 
 cannot be read, the listener has closed, with the reason.
 """
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
+
+ShowsPage: TypeAlias = Callable[[str, str], tuple[bytes, str] | None]
+"""Of a path, and the types that are accepted: a body and its type; None where nothing is there."""
 
 
 class Connection(Protocol):
@@ -63,6 +67,10 @@ class Door(Protocol):
         """Listen at "HOST:PORT", port 0 being one that is free; the URL under which that is
         reached. Raises OSError where it cannot be listened.
         """
+        ...
+
+    def show(self, page: ShowsPage) -> None:
+        """Answer whoever looks at it with a browser; to be said before `open`."""
         ...
 
     async def close(self, why: str) -> None:

@@ -16,7 +16,7 @@ import msgspec
 
 from tenure.errors import RemoteProtocolError
 from tenure.transport.contract import Lost, M, Role
-from tenure.transport.doors import Listener
+from tenure.transport.doors import Listener, ShowsPage
 from tenure.transport.outgoing import older
 from tenure.wire.versions import NEWEST
 
@@ -215,6 +215,9 @@ class MemoryDoor:
         self._url = f"http://{host}:{self._network.free_port() if port == '0' else port}"
         self._network.listen(self._url, listener)
         return self._url
+
+    def show(self, page: ShowsPage) -> None:
+        """See `Door.show`. No browser comes here."""
 
     async def close(self, why: str) -> None:
         """See `Door.close`."""

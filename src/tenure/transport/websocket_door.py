@@ -10,10 +10,11 @@ from contextlib import suppress
 
 from aiohttp import WebSocketError, WSCloseCode, WSMsgType, hdrs, web
 
+from tenure.base.hosts import is_of_no_site
 from tenure.errors import RemoteProtocolError
 from tenure.transport.connection_limits import ConnectionLimits
 from tenure.transport.credentials import NOTHING, Credentials
-from tenure.transport.doors import DoorGate, Listener
+from tenure.transport.doors import DoorGate, Listener, ShowsPage
 from tenure.transport.http_listener import LIMITS, HttpListener, log_refused
 from tenure.transport.peers import ConnectedPeer, frame
 from tenure.wire.limits import REQUEST_BYTES
@@ -30,6 +31,13 @@ GATE_SECONDS = 1.0
 """How often it is looked whether clients may stay."""
 LAG_BYTES = 16 << 20
 """What may wait for a client beside one large message: four of the largest values."""
+
+PAGE_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
 
 _log = logging.getLogger("tenure.transport")
 
@@ -55,6 +63,7 @@ class WebSocketDoor:
         self._credentials = credentials
         self._open: dict[_DoorConnection, None] = {}
         self._listener: Listener
+        self._page: ShowsPage | None = None
         self._door: HttpListener | None = None
 
     async def open(self, where: str, listener: Listener) -> str:
@@ -63,6 +72,8 @@ class WebSocketDoor:
         host, _, port = where.rpartition(":")
         app = web.Application()
         app.router.add_get(self._path, self._on_request)
+        if self._page is not None:
+            app.router.add_get("/{name:[a-z0-9/]*}", self._on_look)
         self._door = HttpListener(
             app, log_refused, log_refused, self._limits, ends_seconds=CLOSE_SECONDS
         )
@@ -72,6 +83,10 @@ class WebSocketDoor:
         if self._gate is not None:
             self._watching = asyncio.get_running_loop().create_task(self._watch(self._gate))
         return f"{self._credentials.scheme}://{host}:{bound}"
+
+    def show(self, page: ShowsPage) -> None:
+        """See `Door.show`."""
+        self._page = page
 
     async def close(self, why: str) -> None:
         """See `Door.close`."""
@@ -88,15 +103,34 @@ class WebSocketDoor:
         if self._door is not None:
             await self._door.close()
 
+    async def _on_look(self, request: web.Request) -> web.Response:
+        """Names of objects are not for pages of other sites, whatever name leads them here."""
+        assert self._page is not None
+        if self._door is not None:
+            self._door.spoke(request)
+        is_of_site = not self._credentials.mutual and not is_of_no_site(request.host)
+        if is_of_site or hdrs.ORIGIN in request.headers:
+            raise web.HTTPForbidden(text="ask this server by its address, and not from a page")
+        self._check_token(request)
+        shown = self._page(request.path, request.headers.get(hdrs.ACCEPT, ""))
+        if shown is None:
+            raise web.HTTPNotFound(text="there are /, /v1/status, /metrics and /healthz")
+        body, content_type = shown
+        return web.Response(body=body, headers={hdrs.CONTENT_TYPE: content_type, **PAGE_HEADERS})
+
+    def _check_token(self, request: web.Request) -> str:
+        shown = request.headers.get(hdrs.AUTHORIZATION, "")
+        if self._gate is not None and not self._gate.admits(shown):
+            raise web.HTTPUnauthorized(text="this server wants a token that counts here")
+        return shown
+
     async def _on_request(self, request: web.Request) -> web.StreamResponse:
         transport = request.transport
         if self._door is not None:
             self._door.spoke(request, is_socket=True)
         if hdrs.ORIGIN in request.headers:
             raise web.HTTPForbidden(text="a page in a browser may not speak to this server")
-        shown = request.headers.get(hdrs.AUTHORIZATION, "")
-        if self._gate is not None and not self._gate.admits(shown):
-            raise web.HTTPUnauthorized(text="this server wants a token that counts here")
+        shown = self._check_token(request)
         offered = request.headers.get(hdrs.SEC_WEBSOCKET_PROTOCOL, "").split(",")
         try:
             version = agreed(each.strip() for each in offered)

@@ -12,12 +12,25 @@ from prometheus_client import CollectorRegistry, Metric, generate_latest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
 from prometheus_client.parser import text_string_to_metric_families
 
-from tenure import ConfigurationError, Entities, Lookup, MetricsCollector, Owner, Volume
+from tenure import (
+    Cache,
+    CacheServer,
+    ConfigurationError,
+    Entities,
+    Lookup,
+    MetricsCollector,
+    Owner,
+    Volume,
+)
 from tenure.base.instants import Instant
+from tenure.cache.server_pages import VolumeAnswer, server_page
 from tenure.manager.metrics import PushTimes
 from tenure.observe.metrics import Histogram
 from tenure.protocol.lease.messages import Changes
+from tenure.protocol.lease.reports import VolumeReport
 from tenure.protocol.log.journal import Appended, Committed, Unknown
+from tenure.services.documents.service import Documents
+from tenure.services.service import ServiceSettings
 from tests.patience import DEADLINE_SECONDS
 from tests.repo.reading import ROOT
 from tests.unit.entities.stage import Counter
@@ -138,8 +151,43 @@ async def test_a_process_shows_its_owner_and_its_lookup() -> None:
 
 
 def test_only_what_has_numbers_can_be_watched() -> None:
-    with pytest.raises(ConfigurationError, match="watches Owners, Lookups and Caches, not 7"):
+    with pytest.raises(ConfigurationError, match=r"watches Owners, .* and Services, not 7"):
         MetricsCollector(7)
+
+
+@pytest.mark.asyncio
+async def test_a_process_shows_its_volumes_entities_and_services() -> None:
+    volume: Volume[str] = Volume({"a": "x"}.get, durable=True, term=0.5, value_type=str)
+    alone: Volume[str] = Volume({"a": "x"}.get, term=0.5, value_type=str)
+    server = CacheServer(alone, listen="127.0.0.1:0")
+    async with serving() as manager, asyncio.timeout(DEADLINE_SECONDS):
+        url = manager.service.url
+        owner = Owner(url, pool="rows", address="http://127.0.0.1/a", name="ann", volume=volume)
+        counters = Entities(Counter, "counters", url)
+        documents = Documents(ServiceSettings(pool="documents", managers=url), watchdog=None)
+        registry = CollectorRegistry()
+        registry.register(MetricsCollector(owner, counters, documents, server))
+
+        def seen() -> dict[str, Metric]:
+            text = generate_latest(registry).decode()
+            return {family.name: family for family in text_string_to_metric_families(text)}
+
+        before = await asyncio.to_thread(seen)  # nothing is entered yet
+        assert before["tenure_client_volume_readers"].samples == []
+        async with owner, counters, documents.running(), server, Cache(server.url) as cache:
+            assert await cache.get("a") == "x"
+            await counters["x"].add()
+            while True:
+                found = await asyncio.to_thread(seen)
+                volumes = found["tenure_client_volume_readers"].samples
+                entities = found["tenure_client_entity_instances"].samples
+                if len(volumes) == 2 and len(entities) == 2 and any(it.value for it in entities):
+                    break
+                await asyncio.sleep(0.05)
+            assert value(found, "tenure_client_volume_readers", client="cacheserver") == 1
+            assert value(found, "tenure_client_volume_readers", name="ann") == 0
+            assert value(found, "tenure_client_entity_instances", kind="Counter") == 1
+            assert value(found, "tenure_client_entity_instances", pool="documents") == 0
 
 
 @pytest.mark.asyncio
@@ -186,6 +234,11 @@ async def test_every_name_that_is_written_down_is_one_that_is_shown() -> None:
             await owner.ready()
             shown = {SUFFIX.sub("", name) for name in await scraped(manager)}
             shown |= {family.name for family in MetricsCollector(owner, lookup).collect()}
+    idle = VolumeReport(readers=0, leases=0, unacknowledged=0, writes=0, loads=0)
+    page = server_page(VolumeAnswer(url="", volume=idle, events={}), "/metrics", "")
+    assert page is not None
+    families = text_string_to_metric_families(page[0].decode())
+    shown |= {SUFFIX.sub("", family.name) for family in families}
     written = {
         (path, name)
         for path in WRITTEN
