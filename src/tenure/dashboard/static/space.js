@@ -21,6 +21,7 @@ export class Space {
   constructor(canvas) {
     this.canvas = canvas;
     this.at = 0;
+    this.picture = document.createElement("canvas"); // all but the cursor, which moves with the mouse
     this.table = null;
     this.work = new Map();
     new ResizeObserver(() => this.draw()).observe(canvas);
@@ -71,29 +72,46 @@ export class Space {
   }
 
   draw() {
-    const { canvas, table } = this;
-    const scale = devicePixelRatio || 1, width = canvas.clientWidth, height = canvas.clientHeight;
-    canvas.width = Math.max(1, Math.round(width * scale));
-    canvas.height = Math.max(1, Math.round(height * scale));
-    if (!table?.entries.length) return;
-    const pen = canvas.getContext("2d");
+    const { canvas, picture, table } = this, scale = devicePixelRatio || 1;
+    picture.width = Math.max(1, Math.round(canvas.clientWidth * scale));
+    picture.height = Math.max(1, Math.round(canvas.clientHeight * scale));
+    if (table?.entries.length) this.paint(picture.getContext("2d"), scale);
+    this.drawCursor();
+  }
+
+  // Of 64,000 ranges dozens lie in one pixel, and the first of each half of a pixel is drawn. A hole is
+  // drawn wherever it is, and last: it is what must be seen.
+  paint(pen, scale) {
+    const { table } = this, width = this.canvas.clientWidth, height = this.canvas.clientHeight;
     pen.scale(scale, scale);
-    // Each range is drawn once and at least a hair wide, so of 64,000 none is left out. Holes come
-    // last: they are what must be seen.
-    const holes = [], fills = new Map(); // of 64,000 ranges most have an owner that had others before
+    const holes = [], fills = new Map(); // most have an owner that had others before
+    let from = this.edge(0) * width, drawn = -1;
     table.entries.forEach((entry, index) => {
-      const from = this.edge(index) * width;
-      const wide = Math.max(0.5, this.edge(index + 1) * width - from);
+      const to = this.edge(index + 1) * width, wide = to - from, at = from;
+      from = to;
       if (entry.owner === null) {
-        holes.push([from, Math.max(2, wide)]);
+        holes.push([at, Math.max(2, wide)]);
         return;
       }
+      if (wide < 0.5 && Math.floor(at * 2) === drawn) return;
+      drawn = Math.floor(at * 2);
       if (!fills.has(entry.owner))
         fills.set(entry.owner, colour(table.nameOf(entry.owner), this.work.get(entry.owner) ?? 0));
       pen.fillStyle = fills.get(entry.owner);
-      pen.fillRect(from, 0, wide, height);
+      pen.fillRect(at, 0, Math.max(0.5, wide), height);
     });
-    for (const [from, wide] of holes) hatch(pen, from, wide, height);
+    for (const [at, wide] of holes) hatch(pen, at, wide, height);
+  }
+
+  drawCursor() {
+    const { canvas, picture } = this, scale = devicePixelRatio || 1;
+    const width = canvas.clientWidth, height = canvas.clientHeight;
+    canvas.width = picture.width;
+    canvas.height = picture.height;
+    if (!this.table?.entries.length) return;
+    const pen = canvas.getContext("2d");
+    pen.drawImage(picture, 0, 0);
+    pen.scale(scale, scale);
     const from = this.edge(this.at) * width;
     const wide = Math.max(3, this.edge(this.at + 1) * width - from);
     pen.strokeStyle = getComputedStyle(canvas).color;
@@ -115,7 +133,7 @@ export class Space {
   point(index) {
     if (!this.table?.entries.length) return;
     this.at = index;
-    this.draw();
+    this.drawCursor();
     const entry = this.table.entries[index];
     const named = (hex, text) => (text ? JSON.stringify(text) : hex);
     const from = entry.start === "" ? "the first key" : named(entry.start, entry.startText);

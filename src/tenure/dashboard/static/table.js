@@ -42,24 +42,35 @@ function plain(entry) {
   };
 }
 
-// Changes laid over entries, one after the other: what a change covers is cut away.
+// Changes laid over entries, one after the other: what a change covers is cut away. Where it begins
+// is looked up, since of 64,000 entries a thousand may change at once.
 export function laid(entries, changes) {
-  let found = entries;
+  const found = [...entries];
   for (const change of changes) {
-    const below = [], above = [];
-    for (const entry of found) { // hexadecimal sorts as the bytes do
-      if (entry.start < change.start) {
-        const isCut = entry.end === null || entry.end > change.start;
-        below.push(isCut ? { ...entry, end: change.start, endText: change.startText } : entry);
-      }
-      if (change.end !== null && (entry.end === null || entry.end > change.end)) {
-        const isCut = entry.start < change.end;
-        above.push(isCut ? { ...entry, start: change.end, startText: change.endText } : entry);
-      }
+    const first = lastAtOrBelow(found, change.start);
+    let end = first; // the first entry that begins at or above the change's end
+    while (end < found.length && (change.end === null || found[end].start < change.end)) end += 1;
+    const pieces = [change], below = found[first], above = found[end - 1];
+    if (below && below.start < change.start) {
+      const isCut = below.end === null || below.end > change.start;
+      pieces.unshift(isCut ? { ...below, end: change.start, endText: change.startText } : below);
     }
-    found = [...below, change, ...above];
+    if (above && change.end !== null && (above.end === null || above.end > change.end))
+      pieces.push({ ...above, start: change.end, startText: change.endText });
+    found.splice(first, end - first, ...pieces);
   }
   return found;
+}
+
+// The index of the last entry that begins at `start` or below; hexadecimal sorts as the bytes do.
+function lastAtOrBelow(entries, start) {
+  let low = 0, high = entries.length - 1;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (entries[middle].start <= start) low = middle;
+    else high = middle - 1;
+  }
+  return low;
 }
 
 // Where a key is in a hashed pool's space, from 0 to 1: its first six bytes are enough for a screen.
