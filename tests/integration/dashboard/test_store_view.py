@@ -5,6 +5,7 @@ ring when somebody has seen what would come of it.
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,8 +34,12 @@ class StoreView(NamedTuple):
     stack: AsyncExitStack
 
     async def ring(self) -> dict[str, Any]:
-        _, ring = await self.manager.get(RING)
-        return dict(ring)
+        """As the API has it, as soon as the manager answers: it may be stalled for a moment."""
+        while True:
+            status, ring = await self.manager.get(RING)
+            if status == HTTPStatus.OK:
+                return dict(ring)
+            await asyncio.sleep(0.1)
 
     async def until(self, as_wanted: Callable[[dict[str, Any]], bool]) -> None:
         """Until the page shows the nodes that the API has, and the ring is as wanted."""
@@ -206,3 +211,73 @@ async def test_on_a_phone_the_ring_is_walked_by_keyboard_and_nothing_is_too_wide
             )
             await page.keyboard.press("ArrowRight")
         await keep(page, f"store-phone-{'dark' if dark else 'light'}")
+
+
+async def preview(page: Page, words: str) -> None:
+    """The dialog says what would come of it."""
+    await expect(page.locator("#preview-words")).to_contain_text(words)
+
+
+async def confirm(page: Page) -> None:
+    await page.get_by_role("button", name="Do it").click()
+    await expect(page.locator("#preview")).to_be_hidden()
+
+
+async def test_a_node_is_replaced_moved_and_compared_once_that_is_confirmed(
+    browser: Browser, tmp_path: Path
+) -> None:
+    async with store_view(browser, tmp_path) as view:
+        page = view.page
+        await view.join(3)
+        await view.until(lambda ring: len(ring["nodes"]) == 4)
+        await page.locator("#replace-old").select_option("n2")
+        await page.locator("#replace-new").select_option("n4")
+        await page.get_by_role("button", name="Replace ...").click()
+        await preview(page, "n4")
+        await expect(page.locator("#preview-flows tr").first).to_contain_text("n4")
+        await page.get_by_role("button", name="Cancel").click()
+        assert (await view.ring())["change"] == ""
+        await page.get_by_role("button", name="Replace ...").click()
+        await confirm(page)
+        await view.until(lambda ring: said(ring)["n4"][0] == "member" and "n2" not in said(ring))
+        before = said(await view.ring())["n1"][2]
+        await page.locator("#move-which").select_option("n1")
+        await page.locator("#move-token").fill("0x" + "5a" * 16)
+        await page.get_by_role("button", name="Move ...").click()
+        await preview(page, "n1")
+        await page.get_by_role("button", name="Cancel").click()
+        assert said(await view.ring())["n1"][2] == before
+        await page.get_by_role("button", name="Move ...").click()
+        await confirm(page)
+        await view.until(lambda ring: ring["change"] == "" and said(ring)["n1"][2] != before)
+        assert "5a5a" in said(await view.ring())["n1"][2].lower()
+        await page.get_by_role("button", name="Compare now ...").click()
+        await preview(page, "compare")
+        await confirm(page)
+
+
+async def test_a_change_that_runs_is_taken_back_once_that_is_confirmed(
+    browser: Browser, tmp_path: Path
+) -> None:
+    async with store_view(browser, tmp_path) as view:
+        page = view.page
+        await view.join(3)
+        await view.until(lambda ring: len(ring["nodes"]) == 4)
+        await view.nodes[3].__aexit__()  # so that the change waits for it
+        await view.until(lambda ring: not all(node["connected"] for node in ring["nodes"]))
+        await page.get_by_role("button", name="add n4").click()
+        await confirm(page)
+        await view.until(lambda ring: ring["change"] != "")
+        await expect(page.locator("#change-waits")).to_contain_text("waits for n4")
+        await page.get_by_role("button", name="Take the change back").click()
+        await preview(page, "n4")
+        await keep(page, "store-take-back")
+        await page.get_by_role("button", name="Cancel").click()
+        assert (await view.ring())["change"] != ""
+        await page.get_by_role("button", name="Take the change back").click()
+        await confirm(page)
+        await view.until(lambda ring: ring["change"] == "" and said(ring)["n4"][0] == NOT_THERE)
+        await expect(page.locator("#change")).to_be_hidden()
+
+
+NOT_THERE = "waiting, not connected"

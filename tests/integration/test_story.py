@@ -1,0 +1,100 @@
+"""One story over several processes: from an owner's crash to the last lookup that was informed.
+
+A manager, two owners and two lookups are processes of their own, and log JSON. One owner is killed.
+Whoever asks all logs for one cause then reads what everybody did because of it.
+"""
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from tests.integration.processes import manager
+from tests.patience import DEADLINE_SECONDS
+
+
+class Teller:
+    """A process, and the lines of its log."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self.process = process
+        self._lines: list[str] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stderr
+        self._lines.extend(self.process.stderr)
+
+    def of(self, cause: str) -> list[dict[str, Any]]:
+        """What it logged because of that."""
+        return [each for each in parsed("".join(self._lines)) if cause in causes(each)]
+
+
+def parsed(log: str) -> Iterator[dict[str, Any]]:
+    whole = log[: log.rfind("\n") + 1]  # the last line may be on its way
+    return (json.loads(line) for line in whole.splitlines())
+
+
+def causes(line: dict[str, Any]) -> list[str]:
+    """Several, where one message tells of several stories."""
+    return str(line.get("cause", "")).replace(",", " ").split()
+
+
+@contextmanager
+def telling(what: str, url: str, name: str) -> Iterator[Teller]:
+    command = [sys.executable, "-m", "tests.integration.storyteller", what, url, name]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout
+            teller = Teller(process)
+            assert process.stdout.readline() == "ready\n", process.poll()
+            yield teller
+        finally:
+            process.kill()
+
+
+def test_one_cause_leads_from_an_owners_crash_to_the_last_lookup_informed() -> None:
+    options = "--first-start", "--log-level", "debug", "--log-format", "json"
+    with manager(*options, preset="default") as led, ExitStack() as stack:
+        url = led.wait_for("listening")["url"]
+        led.wait_for("leading")
+        ann, bob = (stack.enter_context(telling("owner", url, each)) for each in ("ann", "bob"))
+        lookups = [stack.enter_context(telling("lookup", url, each)) for each in ("one", "two")]
+        ann.process.kill()
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while True:
+            ends = [each for each in parsed(led.log) if each.get("kind") in ENDS]
+            if ends:
+                cause = ends[0]["cause"]
+                told = {
+                    "manager": [each for each in parsed(led.log) if cause in causes(each)],
+                    "bob": bob.of(cause),
+                    **{f"lookup {n}": each.of(cause) for n, each in enumerate(lookups)},
+                }
+                if all(told.values()) and any(map(is_grant, told["bob"])):
+                    break
+            assert time.monotonic() < deadline, (ends, led.log[-3000:])
+            time.sleep(0.05)
+        assert ann.of(cause) == [], "the dead tell nothing"
+        assert "ann" in ends[0]["detail"]
+        assert [each["kind"] for each in told["manager"]].index(ends[0]["kind"]) < len(
+            told["manager"]
+        )
+        for name in ("lookup 0", "lookup 1"):
+            assert {each["kind"] for each in told[name]} == {"table changed"}
+            first = min(each["at"] for each in told[name])
+            assert first >= ends[0]["at"], "one clock: these processes are on one machine"
+
+
+ENDS = ("owner attested dead", "owner expired")
+
+
+def is_grant(line: dict[str, Any]) -> bool:
+    return "granted" in str(line.get("kind", ""))
