@@ -97,6 +97,25 @@ async def test_a_cluster_forms_grows_and_says_what_runs(asker: Asker) -> None:
     assert [cluster["name"] for cluster in listed["clusters"]] == ["chat"]
 
 
+async def test_while_a_node_is_replaced_moves_are_asked_for_and_the_manager_lives(
+    asker: Asker,
+) -> None:
+    """The one that goes and the one that comes have the same token, and pages ask all the time."""
+    nodes = await formed(asker)
+    for number, name in ((3, "c"), (4, "d")):
+        await (await asker.node(name, number)).ask()
+    status, begun = await asker.post("/v1/clusters/chat/replace", node="a", by="c")
+    assert (status, begun["changed"]) == (200, True)
+    status, found = await asker.get("/v1/clusters/chat/moves")
+    assert (status, found["moves"]) == (200, [])
+    status, refused = await asker.post("/v1/clusters/chat/add", node="d")
+    assert (status, "one change at a time" in refused["error"]) == (409, True)
+    for path in ("/v1/clusters/chat/ring", "/v1/clusters/chat/upkeep", "/v1/clusters", "/metrics"):
+        async with asker.session.get(asker.url + path) as response:
+            assert response.status == 200
+    assert isinstance(await nodes[1].ask(), TopologyTold)
+
+
 async def test_what_is_wrong_is_said_with_a_way_out(asker: Asker) -> None:
     await formed(asker)
     cases: list[tuple[str, dict[str, object], int, str]] = [

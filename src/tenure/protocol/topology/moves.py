@@ -70,12 +70,16 @@ def unevenness(topology: Topology, weights: Weights) -> float:
 
 
 def own_ranges(topology: Topology) -> dict[NodeId, list[KeyRange]]:
-    """The own range of each member: one, or the two ends of the space, the upper one first."""
+    """The own range of each member: one, or the two ends of the space, the upper one first. A node
+    that is being replaced has it together with the one that comes.
+    """
     ring = sorted(topology.nodes, key=lambda node: node.token)
     found: dict[NodeId, list[KeyRange]] = {}
     for place, node in enumerate(ring):
         before = ring[place - 1].token
-        if place:
+        if place and before == node.token:
+            found[node.id] = found[ring[place - 1].id]
+        elif place:
             found[node.id] = [KeyRange(before, node.token)]
         else:
             found[node.id] = [KeyRange(before, None), KeyRange(b"", node.token)]
@@ -95,8 +99,10 @@ def proposed_moves(
     topology: Topology, weights: Weights, budget: int | None = None
 ) -> Iterator[TokenMove]:
     """Moves one after the other, each from where the one before leads, that copy at most `budget`
-    bytes together.
+    bytes together. None while a change runs: there is one at a time.
     """
+    if topology.change is not None:
+        return
     left = float("inf") if budget is None else budget
     placings = _placings(topology)
     for _ in range(MOVES):
