@@ -22,7 +22,7 @@ def main() -> None:
     if what == "owner":
         owner = Owner(url, pool=POOL, address=f"http://{name}", name=name)
         owner.__enter__()
-        owner.ready()
+        _ = owner.ready()
     else:
         Lookup(url, pool=POOL).__enter__()
     print("ready", flush=True)

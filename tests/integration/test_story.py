@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from tests.integration.processes import manager
+from tests.integration.processes import ManagerProcess, manager
 from tests.patience import DEADLINE_SECONDS
 
 
@@ -68,29 +68,29 @@ def test_one_cause_leads_from_an_owners_crash_to_the_last_lookup_informed() -> N
         ann, bob = (stack.enter_context(telling("owner", url, each)) for each in ("ann", "bob"))
         lookups = [stack.enter_context(telling("lookup", url, each)) for each in ("one", "two")]
         ann.process.kill()
-        deadline = time.monotonic() + DEADLINE_SECONDS
-        while True:
-            ends = [each for each in parsed(led.log) if each.get("kind") in ENDS]
-            if ends:
-                cause = ends[0]["cause"]
-                told = {
-                    "manager": [each for each in parsed(led.log) if cause in causes(each)],
-                    "bob": bob.of(cause),
-                    **{f"lookup {n}": each.of(cause) for n, each in enumerate(lookups)},
-                }
-                if all(told.values()) and any(map(is_grant, told["bob"])):
-                    break
-            assert time.monotonic() < deadline, (ends, led.log[-3000:])
-            time.sleep(0.05)
+        tellers = {"bob": bob, "lookup one": lookups[0], "lookup two": lookups[1]}
+        end, told = until_all_have_told(led, tellers)
+        cause = end["cause"]
         assert ann.of(cause) == [], "the dead tell nothing"
-        assert "ann" in ends[0]["detail"]
-        assert [each["kind"] for each in told["manager"]].index(ends[0]["kind"]) < len(
-            told["manager"]
-        )
-        for name in ("lookup 0", "lookup 1"):
+        assert "ann" in end["detail"]
+        for name in ("lookup one", "lookup two"):
             assert {each["kind"] for each in told[name]} == {"table changed"}
             first = min(each["at"] for each in told[name])
-            assert first >= ends[0]["at"], "one clock: these processes are on one machine"
+            assert first >= end["at"], "one clock: these processes are on one machine"
+
+
+def until_all_have_told(
+    led: ManagerProcess, tellers: dict[str, Teller]
+) -> tuple[dict[str, Any], dict[str, list[dict[str, Any]]]]:
+    """The manager's line on the crash, and what everybody told because of it."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while True:
+        ends = [each for each in parsed(led.log) if each.get("kind") in ENDS]
+        told = {name: each.of(ends[0]["cause"]) if ends else [] for name, each in tellers.items()}
+        if all(told.values()) and any(map(is_grant, told["bob"])):
+            return ends[0], told
+        assert time.monotonic() < deadline, (ends, led.log[-3000:])
+        time.sleep(0.05)
 
 
 ENDS = ("owner attested dead", "owner expired")

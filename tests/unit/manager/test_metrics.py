@@ -174,7 +174,13 @@ async def test_a_process_shows_its_volumes_entities_and_services() -> None:
 
         before = await asyncio.to_thread(seen)  # nothing is entered yet
         assert before["tenure_client_volume_readers"].samples == []
-        async with owner, counters, documents.running(), server, Cache(server.url) as cache:
+        async with (
+            owner,
+            counters,
+            documents.running(),
+            server,
+            Cache(server.url, value_type=str) as cache,
+        ):
             assert await cache.get("a") == "x"
             await counters["x"].add()
             while True:
