@@ -19,6 +19,9 @@ from itertools import product
 from multiprocessing import get_context
 from typing import Any, NamedTuple
 
+from tenure.sim.columns import canaries as of_columns
+from tenure.sim.columns.run import run_columns
+from tenure.sim.columns.trial import ColumnsTrial
 from tenure.sim.entity import canaries as of_entities
 from tenure.sim.entity.run import run_entities
 from tenure.sim.entity.trial import EntityTrial
@@ -34,6 +37,7 @@ from tenure.sim.volume.run import run_caches
 from tenure.sim.volume.trial import VolumeTrial
 from tests.simulation import (
     test_canaries,
+    test_columns_canaries,
     test_rules_left_out,
     test_volume_canaries,
     test_volume_rules_left_out,
@@ -45,7 +49,7 @@ SHORT_FIRST = 7000
 SHOWN = 58
 TWIN = "none"
 BY_DEFAULT = "lease", "cache"
-"""Hunting entities and services takes minutes more: `--tier entity`, `--tier services`."""
+"""Hunting others takes minutes more: `--tier entity`, `--tier services`, `--tier columns`."""
 
 
 class Tier(NamedTuple):
@@ -96,7 +100,17 @@ def _services_soon(mix: str, name: str, seed: int) -> str | None:
     return run_services(trial, of_services.services_canary(name)).violation
 
 
+def _columns(name: str, seed: int) -> str | None:
+    return run_columns(ColumnsTrial(seed=seed), of_columns.columns_canary(name)).violation
+
+
+def _columns_soon(mix: str, name: str, seed: int) -> str | None:
+    trial = test_columns_canaries.plan(test_columns_canaries.SOON[mix], seed)
+    return run_columns(trial, of_columns.columns_canary(name)).violation
+
+
 TIERS = {
+    "columns": Tier(tuple(each.name for each in of_columns.CANARIES), _columns, _columns_soon),
     "lease": Tier(tuple(each.name for each in of_leases.CANARIES), _lease, _lease_soon),
     "cache": Tier(tuple(each.name for each in of_caches.CANARIES), _cache, _cache_soon),
     "entity": Tier(tuple(each.name for each in of_entities.CANARIES), _entity, _entity_soon),
@@ -125,6 +139,7 @@ class Scheduled(NamedTuple):
 SCHEDULED = {
     "lease": Scheduled(test_rules_left_out.STORIES, of_leases.canary),
     "cache": Scheduled(test_volume_rules_left_out.STORIES, of_caches.cache_canary),
+    "columns": Scheduled(test_columns_canaries.STORIES, of_columns.columns_canary),
 }
 
 
