@@ -16,7 +16,7 @@ from cyclopts import Parameter
 from tenure.base.hosts import is_loopback
 from tenure.cli.asking import ManagerUrls
 from tenure.cli.manager import loop_factory, raise_file_limit
-from tenure.cli.service_gate import ServiceGate
+from tenure.cli.service_gate import ServiceGate, service_port
 from tenure.errors import ConfigurationError
 from tenure.manager.access.pages import OwnNames
 from tenure.manager.access.tokens import TokenFile
@@ -121,7 +121,13 @@ def serve(
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         service = kind(settings)
         serving = served(
-            service, host, int(port), reuse_port=options.reuse_port, tls=tls, check=check
+            service,
+            host,
+            int(port),
+            service_port,
+            reuse_port=options.reuse_port,
+            tls=tls,
+            check=check,
         )
         runner.run(_run(service, serving, as_json=json_))
 

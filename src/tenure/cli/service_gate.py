@@ -9,6 +9,16 @@ from tenure.manager.access.gate import READS
 from tenure.manager.access.pages import OwnNames
 from tenure.manager.access.tokens import TokenFile
 from tenure.manager.http_errors import HttpRefusal
+from tenure.transport.connection_limits import ConnectionLimits
+from tenure.transport.http_listener import LIMITS, HttpListener, log_refused
+
+ENDS_SECONDS = 1.0
+"""For connections that are still there when everything that was asked is answered."""
+
+
+def service_port(app: web.Application, limits: ConnectionLimits = LIMITS) -> HttpListener:
+    """Listens for a service as the manager does: with bounds, whatever a client shows or says."""
+    return HttpListener(app, log_refused, log_refused, limits, ENDS_SECONDS, cancels=True)
 
 
 class ServiceGate:

@@ -10,7 +10,7 @@ from tenure.services.limits import ID_BYTES
 from tenure.services.operations import Operation
 from tenure.services.problems import PROBLEM_TYPE, ServiceProblem
 
-OF_ANY = (400, 401, 403, 413, 422, 429, 500, 503)
+OF_ANY = (400, 401, 403, 408, 413, 415, 422, 429, 500, 503)
 """What any operation may refuse with."""
 REASONS = {
     200: "done",
@@ -21,10 +21,12 @@ REASONS = {
     401: "no token that counts",
     403: "not allowed",
     404: "there is none",
+    408: "too slow",
     409: "not now",
     410: "it went",
     412: "another version is there",
     413: "too large",
+    415: "compressed",
     422: "not what is wanted",
     429: "too many",
     500: "it failed",

@@ -3,11 +3,12 @@ class, and what it can be asked are methods marked `@operation`.
 """
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from math import ceil
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Protocol, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -31,6 +32,39 @@ SocketHandler = Callable[
     [web.Request, str, asyncio.Future[int]], Coroutine[Any, Any, web.StreamResponse]
 ]
 """Its future has the code with which to close the socket, when that may stay no longer."""
+
+
+class ServicePort(Protocol):
+    """Listens for a service. Anybody on the network may connect, whatever is asked for afterwards,
+    so it bounds how many do, and for how long they say nothing.
+    """
+
+    @property
+    def silent_seconds(self) -> float:
+        """For a whole request, with its body."""
+        ...
+
+    async def listen(
+        self, host: str, port: int, tls: ssl.SSLContext | None, *, reuse_port: bool = False
+    ) -> int:
+        """Open; the port. Raises OSError where it cannot be bound."""
+        ...
+
+    def spoke(self, request: web.Request, *, is_socket: bool = False) -> None:
+        """A whole request was read; with `is_socket`, messages follow on its connection."""
+        ...
+
+    def take_no_more(self) -> None:
+        """Those that there are go on until `close`."""
+        ...
+
+    async def close(self) -> None:
+        """Take none any more, and end those that there are."""
+        ...
+
+
+MakePort = Callable[[web.Application], ServicePort]
+"""What is made of an application, to serve it."""
 
 
 class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,8 +160,11 @@ class Service(Generic[E]):
         return self.entity
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Own keys of the pool until the block ends, and hand them over then."""
+    async def running(self, make_port: MakePort) -> AsyncIterator[None]:
+        """Own keys of the pool until the block ends, and hand them over then. `make_port` is for a
+        service that listens for its other processes by itself.
+        """
+        del make_port
         async with self.entities:
             yield
 

@@ -1,5 +1,8 @@
 """A service at its port: requests decoded, refusals answered, and an end that loses nothing.
 
+Anybody on the network may connect, whatever is asked for afterwards. So the port has the bounds of
+the manager's: on connections, on silence before a request is whole, and on who reads no answer.
+
 The end has an order. First the port is closed and whoever waits is answered, so that clients go to
 another process. Then what is under way ends. Only then the keys are handed over, and until that is
 done this process still serves them to the others.
@@ -14,7 +17,7 @@ from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 import msgspec
-from aiohttp import WSCloseCode, web
+from aiohttp import WSCloseCode, hdrs, web
 
 from tenure.errors import ConfigurationError, ServiceRefusal
 from tenure.services.limits import BODY_BYTES, KEY_BYTES, REQUESTS
@@ -27,7 +30,7 @@ from tenure.services.operations import (
     operations_of,
 )
 from tenure.services.problems import PROBLEM_TYPE, ServiceProblem, problem_of
-from tenure.services.service import Service, SocketHandler
+from tenure.services.service import MakePort, Service, SocketHandler
 
 CHECK_SECONDS = 1.0
 """How often it is looked whether those who have a socket open may still ask."""
@@ -41,8 +44,9 @@ logger = logging.getLogger("tenure.services")
 class ServiceDoor:
     """The HTTP side of a service."""
 
-    def __init__(self, service: Service[Any], check: RequestCheck | None = None) -> None:
-        self._service = service
+    def __init__(
+        self, service: Service[Any], make_port: MakePort, check: RequestCheck | None = None
+    ) -> None:
         self._check = check
         self._sockets: dict[asyncio.Future[int], web.Request] = {}
         """Those that are open, by what closes each."""
@@ -56,6 +60,7 @@ class ServiceDoor:
         for path, socket in service.sockets().items():
             self.app.router.add_get(path, self._socket_route(socket))
         self.app.cleanup_ctx.append(self._watched)
+        self.port = make_port(self.app)
 
     def _route(
         self, of: Operation, handler: Callable[[ServiceRequest], Awaitable[ServiceAnswer]]
@@ -75,6 +80,7 @@ class ServiceDoor:
     ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         async def handle(request: web.Request) -> web.StreamResponse:
             key = checked_key(request)
+            self.port.spoke(request, is_socket=True)
             until: asyncio.Future[int] = asyncio.get_running_loop().create_future()
             self._sockets[until] = request
             try:
@@ -112,6 +118,7 @@ class ServiceDoor:
             REQUESTS.check(self._open)
             if self._check is not None:
                 self._check(request)
+            await self._hear(request)
             response = await handler(request)
             if self._is_closing:
                 response.force_close()
@@ -131,6 +138,17 @@ class ServiceDoor:
             self._open -= 1
             if not self._open:
                 self._emptied.set()
+
+    async def _hear(self, request: web.Request) -> None:
+        """Whoever does not finish a body takes a connection, as whoever is silent does."""
+        seconds = self.port.silent_seconds
+        try:
+            async with asyncio.timeout(seconds):
+                await read_body(request)
+        except TimeoutError:
+            why = f"the body was not here within {seconds:g} s: send the request as a whole"
+            raise ServiceRefusal(408, "slow", why) from None
+        self.port.spoke(request)
 
     async def emptied(self) -> None:
         """Wait until nothing is under way any more. Clients keep connections, and would go on to
@@ -154,9 +172,14 @@ def checked_key(request: web.Request) -> str:
 
 
 async def read_body(request: web.Request) -> bytes:
-    """The body of a request. Raises ServiceRefusal for one that is too large."""
+    """The body of a request. Raises ServiceRefusal for one that is too large, or cannot be read."""
+    if request.headers.get(hdrs.CONTENT_ENCODING, "identity") != "identity":
+        raise ServiceRefusal(415, "encoding", "the body is compressed: send it as it is")
     try:
         found = await request.read()
+    except web.RequestPayloadError as error:
+        why = f"the body cannot be read: {error}; send it as its headers say"
+        raise ServiceRefusal(400, "body", why) from None
     except web.HTTPRequestEntityTooLarge as error:
         size = request.content_length or BODY_BYTES.most + 1
         raise BODY_BYTES.exceeded(size) from error
@@ -186,39 +209,32 @@ async def served(
     service: Service[Any],
     host: str,
     port: int,
+    make_port: MakePort,
     *,
     reuse_port: bool = False,
     tls: ssl.SSLContext | None = None,
     check: RequestCheck | None = None,
 ) -> AsyncIterator[str]:
     """Serve until the block ends; where. Raises ConfigurationError if the port is taken."""
-    door = ServiceDoor(service, check)
-    runner = web.AppRunner(
-        door.app,
-        access_log=None,
-        handle_signals=False,
-        shutdown_timeout=1.0,
-        handler_cancellation=True,
-    )
-    async with service.running():
-        await runner.setup()
-        site = web.TCPSite(runner, host, port, reuse_port=reuse_port, ssl_context=tls)
+    door = ServiceDoor(service, make_port, check)
+    listener = door.port
+    async with service.running(make_port):
         try:
-            await site.start()
+            bound = await listener.listen(host, port, tls, reuse_port=reuse_port)
         except OSError as error:
-            await runner.cleanup()
+            await listener.close()
             raise ConfigurationError(
                 f"{service.name} cannot listen on {host}:{port}: {error.strerror}"
             ) from None
-        at, scheme = runner.addresses[0], "http" if tls is None else "https"
+        scheme = "http" if tls is None else "https"
         try:
-            yield f"{scheme}://[{at[0]}]:{at[1]}" if ":" in host else f"{scheme}://{at[0]}:{at[1]}"
+            yield f"{scheme}://[{host}]:{bound}" if ":" in host else f"{scheme}://{host}:{bound}"
         finally:
-            await site.stop()
+            listener.take_no_more()
             service.end_waiting()
             try:
                 async with asyncio.timeout(ANSWER_SECONDS):
                     await door.emptied()
             except TimeoutError:
                 logger.warning("%s ends with requests that are not answered", service.name)
-            await runner.cleanup()
+            await listener.close()

@@ -82,7 +82,8 @@ class TakenConnection:
 class HttpListener:
     """Serves an aiohttp application at one port.
 
-    `refused` is told of whoever is refused, and why; `silent` of whoever said nothing.
+    `refused` is told of whoever is refused, and why; `silent` of whoever said nothing. `cancels`
+    says that a request whose client has gone is carried out no further.
     """
 
     def __init__(
@@ -92,6 +93,8 @@ class HttpListener:
         silent: Callable[[str, str], object],
         limits: ConnectionLimits = LIMITS,
         ends_seconds: float = 2.0,
+        *,
+        cancels: bool = False,
     ) -> None:
         self.limits = limits
         self._refused = refused
@@ -109,11 +112,17 @@ class HttpListener:
             app,
             access_log=None,
             handle_signals=False,
+            handler_cancellation=cancels,
             shutdown_timeout=ends_seconds,
             keepalive_timeout=IDLE_SECONDS,
             logger=_logger(refused),
             auto_decompress=False,  # nobody of ours compresses, and little can become very much
         )
+
+    @property
+    def silent_seconds(self) -> float:
+        """For TLS, and for a whole request."""
+        return self.limits.silent_seconds
 
     def __len__(self) -> int:
         return len(self._arrivals)
@@ -147,13 +156,17 @@ class HttpListener:
         # Not by the task: one that is cancelled before its first step never runs.
         self._tasks[0].add_done_callback(lambda _: listening.close())
 
-    async def listen(self, host: str, port: int, tls: ssl.SSLContext | None) -> int:
+    async def listen(
+        self, host: str, port: int, tls: ssl.SSLContext | None, *, reuse_port: bool = False
+    ) -> int:
         """Prepare, bind an address and open; the port. Raises OSError where it cannot be bound."""
         await self.prepare()
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(host or None, port, type=sockets.SOCK_STREAM, flags=PASSIVE)
         family, _, _, _, address = found[0]
-        listening = sockets.create_server(address[:2], family=family, backlog=BACKLOG)
+        listening = sockets.create_server(
+            address[:2], family=family, backlog=BACKLOG, reuse_port=reuse_port
+        )
         self.open(listening, tls)
         return int(listening.getsockname()[1])
 

@@ -24,6 +24,7 @@ from tenure import (
 )
 from tenure.base.instants import Instant
 from tenure.cache.server_pages import VolumeAnswer, server_page
+from tenure.cli.service_gate import service_port
 from tenure.manager.metrics import PushTimes
 from tenure.observe.metrics import Histogram
 from tenure.protocol.lease.messages import Changes
@@ -177,7 +178,7 @@ async def test_a_process_shows_its_volumes_entities_and_services() -> None:
         async with (
             owner,
             counters,
-            documents.running(),
+            documents.running(service_port),
             server,
             Cache(server.url, value_type=str) as cache,
         ):

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import aiohttp
 import msgspec
 
+from tenure.cli.service_gate import service_port
 from tenure.services.catalogue import service_type
 from tenure.services.service import Service, ServiceSettings
 from tenure.services.serving import RequestCheck, served
@@ -77,7 +78,7 @@ async def on_service_stage(
     of = ServiceSettings(**{"pool": name, "managers": manager, "deadline": 20.0, **settings})
     service = service_type(name)(of, watchdog=None)
     async with (
-        served(service, "127.0.0.1", 0, tls=tls, check=check) as url,
+        served(service, "127.0.0.1", 0, service_port, tls=tls, check=check) as url,
         aiohttp.ClientSession() as session,
     ):
         yield ServiceStage(service, url, manager, session)

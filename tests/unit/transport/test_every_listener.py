@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 from aiohttp import web
 
+from tenure.cli.service_gate import service_port
 from tenure.manager.config import ManagerSettings
 from tenure.manager.service import ManagerService
 from tenure.member.aiohttp_listener import AiohttpListener
@@ -95,14 +96,16 @@ async def service(credentials: Credentials) -> AsyncIterator[str]:
     async with serving() as serves:
         settings = ServiceSettings(pool="documents", managers=serves.service.url)
         documents = Documents(settings, watchdog=None)
-        async with served(documents, "127.0.0.1", 0, tls=credentials.for_listening()) as url:
+        async with served(
+            documents, "127.0.0.1", 0, service_port, tls=credentials.for_listening()
+        ) as url:
             yield url
 
 
 @asynccontextmanager
 async def feeds(credentials: Credentials) -> AsyncIterator[str]:
     settings = ServiceSettings(pool="feeds", managers="http://127.0.0.1:1")
-    async with Feeds(settings, credentials=credentials).private() as url:
+    async with Feeds(settings, credentials=credentials).private(service_port) as url:
         yield url
 
 
@@ -122,10 +125,8 @@ LISTENING = {
     "cli/demo/owner.py": "the demo's service, on loopback",
     "manager/listening.py": "the manager",
     "member/aiohttp_listener.py": "the member of aiohttp",
-    "services/feeds/service.py": "the port of feeds",
-    "services/serving.py": "the port of `tenure serve`",
     "transport/datagram.py": "gossip",
-    "transport/http_listener.py": "the manager, channels and doors",
+    "transport/http_listener.py": "the manager, channels, doors and services",
 }
 CALLS = {"create_server", "start_server", "create_datagram_endpoint", "SockSite", "TCPSite"}
 

@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 
 import aiohttp
 import msgspec
-from aiohttp import web
 
 from tenure import Credentials, Lookup, Owner
 from tenure.errors import ServiceRefusal
@@ -26,7 +25,7 @@ from tenure.services.feeds.rules import rules_named
 from tenure.services.limits import ServiceLimit
 from tenure.services.operations import ServiceAnswer, ServiceRequest, operation
 from tenure.services.outward import Outward
-from tenure.services.service import Service, ServiceSettings
+from tenure.services.service import MakePort, Service, ServiceSettings
 from tenure.services.serving import ServiceDoor
 
 FEED = "/feeds/{key}"
@@ -91,14 +90,14 @@ class Feeds(Service[Any]):
         self.owners: FeedOwners
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    async def running(self, make_port: MakePort) -> AsyncIterator[None]:
         """See `Service`."""
         settings, credentials = self.settings, self._credentials
         async with AsyncExitStack() as stack:
             self.outward = Outward(inward=settings.inward)
             stack.push_async_callback(self.outward.close)
             session = await stack.enter_async_context(aiohttp.ClientSession())
-            address = await stack.enter_async_context(self.private())
+            address = await stack.enter_async_context(self.private(make_port))
             lookup = Lookup(settings.managers, pool=settings.pool, credentials=credentials)
             owner = Owner(
                 settings.managers,
@@ -121,17 +120,16 @@ class Feeds(Service[Any]):
                 await asyncio.wait({sweeping})
 
     @asynccontextmanager
-    async def private(self) -> AsyncIterator[str]:
+    async def private(self, make_port: MakePort) -> AsyncIterator[str]:
         """Where the other processes of the service reach this one."""
-        runner = web.AppRunner(ServiceDoor(self).app, access_log=None, handle_signals=False)
-        await runner.setup()
+        listener = ServiceDoor(self, make_port).port
         host, _, port = self.settings.members.rpartition(":")
+        tls = self._credentials.for_listening()
         try:
-            tls = self._credentials.for_listening()
-            await web.TCPSite(runner, host.strip("[]"), int(port), ssl_context=tls).start()
-            yield f"{self._credentials.scheme}://{host}:{runner.addresses[0][1]}"
+            bound = await listener.listen(host.strip("[]"), int(port), tls)
+            yield f"{self._credentials.scheme}://{host}:{bound}"
         finally:
-            await runner.cleanup()
+            await listener.close()
 
     # --- what can be asked ---
 

@@ -19,7 +19,7 @@ from tenure.services.pubsub.sender import FanOut
 from tenure.services.pubsub.targets import MessageTargets
 from tenure.services.pubsub.topic import RememberedTopics, Subscribed, Topic, TopicFigures
 from tenure.services.pubsub.topic_state import LIMITS, MESSAGE_BYTES, TARGET_CHARACTERS
-from tenure.services.service import Service, ServiceSettings, TimeToLive, Ttl
+from tenure.services.service import MakePort, Service, ServiceSettings, TimeToLive, Ttl
 
 PATIENCE_SECONDS = 5.0
 """For which a publisher waits for targets to take its message."""
@@ -89,8 +89,9 @@ class PubSub(Service[Topic]):
         return HttpQueueWriter(settings.queues, settings.pool, shown)
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    async def running(self, make_port: MakePort) -> AsyncIterator[None]:
         """See `Service`."""
+        del make_port
         async with AsyncExitStack() as stack:
             outward = Outward(inward=self.settings.inward)
             stack.push_async_callback(outward.close)

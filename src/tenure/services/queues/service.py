@@ -25,7 +25,7 @@ from tenure.services.queues.queue import (
     QueueShown,
 )
 from tenure.services.queues.watched_pools import WatchedPools
-from tenure.services.service import Service, ServiceSettings, SocketHandler, Ttl
+from tenure.services.service import MakePort, Service, ServiceSettings, SocketHandler, Ttl
 
 QUEUE = "/queues/{key}"
 WAIT_SECONDS = ServiceLimit(
@@ -109,9 +109,9 @@ class Queues(Service[Queue]):
         await self.entities[key].look_for_losses()
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    async def running(self, make_port: MakePort) -> AsyncIterator[None]:
         """See `Service`."""
-        async with self.pools.entered(), super().running():
+        async with self.pools.entered(), super().running(make_port):
             yield
 
     def end_waiting(self) -> None:
