@@ -28,8 +28,8 @@ class LedgerHistory:
         self.key = key
         self._is_durable = is_durable
         self.newest = Point()
-        self._asked_at = 0
-        """When what is newest was asked for."""
+        self._asked_at: dict[Point, int] = {}
+        """When what was the newest was asked for."""
         self._ops: dict[Point, str] = {}
         self._points: dict[tuple[int, str], Point] = {}
 
@@ -48,10 +48,13 @@ class LedgerHistory:
                 f"{self.key}: {entry} was seen by who asked when {after} was known already",
             )
         lost = None
-        if self.newest.epoch < point.epoch or begins_anew:
-            lost = Lost(self.key, self._asked_at, now) if self.newest.epoch else None
+        if self.newest.epoch and self.newest.epoch < point.epoch:
+            lost = Lost(self.key, self._asked_at[self.newest], now)
+        elif begins_anew:  # an answer that took long: meanwhile others may have begun a later one
+            lost = Lost(self.key, self._asked_at[after], now)
         if point > self.newest:
-            self.newest, self._asked_at = point, asked_at
+            self.newest = point
+            self._asked_at[point] = asked_at
         return lost
 
     def _check_op(self, point: Point, op: str) -> None:

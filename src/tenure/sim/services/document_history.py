@@ -33,6 +33,7 @@ class AskedAt(NamedTuple):
 
     at: int
     newest: str
+    newest_asked_at: int
 
 
 class VersionPlace(NamedTuple):
@@ -79,7 +80,7 @@ class DocumentHistory:
 
     def ask(self, now: int) -> AskedAt:
         """Something is asked now."""
-        return AskedAt(now, self._newest)
+        return AskedAt(now, self._newest, self._newest_asked_at)
 
     def begin(self, change: DocumentChange) -> int:
         """An update is tried. Its number."""
@@ -102,7 +103,7 @@ class DocumentHistory:
     def absent(self, asked: AskedAt, now: int) -> None:
         """Nothing is there, and nobody deletes or expires: it was lost. Raises Violation."""
         if asked.newest:
-            self._lose(f"is absent, and {asked.newest} was known", now)
+            self._lose(asked, f"is absent, and {asked.newest} was known", now)
 
     def refused(self, asked: AskedAt, condition: str, there: str, number: int, now: int) -> None:
         """An update was refused the first time it was tried, because this is there. Raises
@@ -125,7 +126,7 @@ class DocumentHistory:
         if version == asked.newest:
             raise self._wrong(f"an update leaves the version {version}")
         if condition == ABSENT and asked.newest:
-            self._lose(f"begins with {version}, and {asked.newest} was known", now)
+            self._lose(asked, f"begins with {version}, and {asked.newest} was known", now)
         self._see(asked, version)
         if self._made.setdefault(version, number) != number:
             raise self._wrong(f"two updates made {version}")
@@ -167,10 +168,11 @@ class DocumentHistory:
             return (its_journal, journal) in self._later
         return place > its_place
 
-    def _lose(self, how: str, now: int) -> None:
+    def _lose(self, asked: AskedAt, how: str, now: int) -> None:
+        """What was known when it was asked is lost. What others have written since need not be."""
         if self._is_durable:
             raise Violation("what is stored is kept", f"{self.key} {how}")
-        self.losses.append(Lost(self.key, self._newest_asked_at, now))
+        self.losses.append(Lost(self.key, asked.newest_asked_at, now))
 
     # --- sections ---
 

@@ -1,0 +1,54 @@
+"""What is concluded from answers, also from those that took long."""
+
+import pytest
+
+from tenure.sim.entity.entries import PlacedOp, Point
+from tenure.sim.entity.history import LedgerHistory, Lost
+from tenure.sim.kernel.checkers import Violation
+from tenure.sim.services.document_history import DocumentChange, DocumentHistory
+
+CHANGE = DocumentChange({"a": "x"}, is_whole=True)
+
+
+def written(history: DocumentHistory, version: str, now: int) -> None:
+    history.written(history.ask(now), None, history.begin(CHANGE), version, now)
+
+
+def test_a_document_that_is_absent_was_lost_after_it_was_last_known() -> None:
+    history = DocumentHistory("d", is_durable=False)
+    written(history, "5.1.j", 10)
+    history.absent(history.ask(30), 31)
+    assert history.losses == [Lost("d", 10, 31)]
+
+
+def test_a_late_answer_says_nothing_of_what_was_written_since() -> None:
+    """Seed 20 of the services: absent, asked before the document was written once more."""
+    history = DocumentHistory("d", is_durable=False)
+    written(history, "5.1.j", 10)
+    asked = history.ask(20)
+    written(history, "11.1.j", 30)
+    history.absent(asked, 40)
+    assert history.losses == [Lost("d", 10, 40)]
+
+
+def test_what_is_stored_is_not_absent() -> None:
+    history = DocumentHistory("d", is_durable=True)
+    written(history, "5.1.j", 10)
+    with pytest.raises(Violation, match="what is stored is kept"):
+        history.absent(history.ask(30), 31)
+
+
+def test_a_late_answer_of_an_empty_ledger_says_nothing_of_a_later_one() -> None:
+    history = LedgerHistory("k", is_durable=False)
+    assert history.see(PlacedOp(5, 1, "x"), Point(), 10, 11) is None
+    after = history.newest
+    assert history.see(PlacedOp(11, 1, "y"), after, 30, 31) == Lost("k", 10, 31)
+    assert history.see(PlacedOp(8, 0, ""), after, 20, 40) == Lost("k", 10, 40)
+    assert history.newest == Point(11, 1)
+
+
+def test_a_ledger_that_begins_anew_has_lost_the_newest() -> None:
+    history = LedgerHistory("k", is_durable=False)
+    history.see(PlacedOp(5, 1, "x"), Point(), 10, 11)
+    history.see(PlacedOp(5, 2, "y"), Point(5, 1), 20, 21)
+    assert history.see(PlacedOp(7, 0, ""), Point(5, 2), 30, 31) == Lost("k", 20, 31)
