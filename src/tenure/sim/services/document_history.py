@@ -50,6 +50,12 @@ def journal_and_place(version: str) -> tuple[str, VersionPlace]:
     return journal, VersionPlace(int(number), int(made))
 
 
+def _life(version: str) -> tuple[str, int]:
+    """Of the document: it begins with a lease number."""
+    journal, place = journal_and_place(version)
+    return journal, place.number
+
+
 class DocumentHistory:
     """Of one key."""
 
@@ -108,8 +114,12 @@ class DocumentHistory:
     def refused(self, asked: AskedAt, condition: str, there: str, number: int, now: int) -> None:
         """An update was refused the first time it was tried, because this is there. Raises
         Violation.
+
+        It was not made, if the document has lived since: the call carries an id. Otherwise a first
+        try may have been made and lost with the document, and what was refused is its repetition.
         """
-        self.not_made(number)
+        if there and asked.newest and _life(there) == _life(asked.newest):
+            self.not_made(number)
         if there:
             self._see(asked, there)
         else:

@@ -117,7 +117,7 @@ class DocumentUsers:
 
     def _refused(self, update: Update, error: ServiceRefusal) -> None:
         history, condition = self._site.histories[update.key], update.condition
-        if error.status != CONFLICT or condition is None or condition == ANY:
+        if error.status != CONFLICT or condition is None:
             history.not_made(update.number)
         else:
             history.refused(update.asked, condition, error.version, update.number, self._site.now)

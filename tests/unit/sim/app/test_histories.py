@@ -31,6 +31,27 @@ def test_a_late_answer_says_nothing_of_what_was_written_since() -> None:
     assert history.losses == [Lost("d", 10, 40)]
 
 
+def refused(there: str) -> DocumentHistory:
+    """An update was refused, and what it would have written was seen before."""
+    history = DocumentHistory("d", is_durable=False)
+    written(history, "5.1.j", 10)
+    asked, number = history.ask(20), history.begin(DocumentChange({"a": "y"}, is_whole=True))
+    history.read(history.ask(30), "5.2.j", {"a": "y"})
+    history.refused(asked, "*", there, number, 40)
+    return history
+
+
+@pytest.mark.parametrize("there", ["", "11.1.j"])
+def test_a_refusal_after_a_loss_may_be_of_a_repetition(there: str) -> None:
+    """Seed 1 of the services: made, lost with its answer and the document, and asked once more."""
+    refused(there).check_sections()
+
+
+def test_what_is_refused_while_the_document_lives_is_not_made() -> None:
+    with pytest.raises(Violation, match="nobody says so"):
+        refused("5.3.j").check_sections()
+
+
 def test_what_is_stored_is_not_absent() -> None:
     history = DocumentHistory("d", is_durable=True)
     written(history, "5.1.j", 10)
