@@ -181,6 +181,7 @@ async def test_events_are_pushed_and_can_be_followed_by_their_cause(browser: Bro
     ):
         joined = page.locator("#events li").filter(has_text="owner joined: bob")
         await expect(joined).to_have_count(1)
+        await expect(page.locator("#latest")).to_contain_text("Latest, at ")
         await expect(page.locator("[data-status=Lookups]")).to_have_text("1")
         cause = joined.get_by_role("button")
         which = (await cause.inner_text()).split()[-1].rstrip(")")
@@ -221,6 +222,41 @@ async def test_without_a_token_there_is_only_a_place_to_show_one(
         tokens.remove(viewer.entry.id)
         await expect(page.locator("#sign-in")).to_be_visible()
         assert manager.counted("request not allowed") > 0
+
+
+async def test_changes_are_laid_over_a_table_as_if_one_looked_at_every_range(
+    browser: Browser,
+) -> None:
+    async with dashboard(browser, owners=0) as (_, page, _owners):
+        await page.evaluate(
+            """async () => {
+                const { laid } = await import("/dashboard/table.js");
+                let seed = 1;
+                const drawn = (below) => (seed = (seed * 48271) % 2147483647) % below;
+                const hex = (at) => (at ? at.toString(16).padStart(2, "0") : "");
+                const naive = (owners, { start, end, owner }) => owners.map((before, at) =>
+                    hex(at) >= start && (end === null || hex(at) < end) ? owner : before);
+                for (let round = 0; round < 300; round++) {
+                    let entries = [{ start: "", end: null, owner: 0 }];
+                    let owners = Array(64).fill(0);
+                    for (let step = 0; step < 12; step++) {
+                        const [low, high] = [drawn(64), drawn(65)].sort((a, b) => a - b);
+                        if (low === high) continue;
+                        const end = high === 64 ? null : hex(high);
+                        const change = { start: hex(low), end, owner: drawn(9) };
+                        entries = laid(entries, [change]);
+                        owners = naive(owners, change);
+                    }
+                    const found = owners.map((_, at) => entries.find((each) => hex(at) >= each.start
+                        && (each.end === null || hex(at) < each.end)).owner);
+                    if (found.join() !== owners.join()) throw new Error(JSON.stringify(entries));
+                    entries.forEach((each, at) => {
+                        const next = at + 1 < entries.length ? entries[at + 1].start : null;
+                        if (each.end !== next) throw new Error(JSON.stringify(entries));
+                    });
+                }
+            }"""
+        )
 
 
 async def test_a_thousand_owners_and_64_000_ranges_are_drawn_without_stutter(
@@ -273,6 +309,9 @@ async def test_a_thousand_owners_and_64_000_ranges_are_drawn_without_stutter(
                             bar.dispatchEvent(new KeyboardEvent("keydown", { key }))));
                 }
                 if (table.entries.length !== ranges) throw new Error(table.entries.length);
+                const busiest = document.getElementById("busiest").textContent;
+                if (busiest !== "Busiest: owner-999 with 999.0/s, 0 % of 499500.0/s.")
+                    throw new Error(busiest);
                 return [Math.min(...times), Math.min(...moves), Math.min(...copies)];
             }""",
             [names, CHANGES],

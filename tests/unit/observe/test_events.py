@@ -60,7 +60,7 @@ def test_subscribers_are_told() -> None:
     told: list[Noted] = []
     observer = Observer("tenure.test")
     observer.subscribe(told.append)
-    granted = Noted(LeaderKind.GRANTED, "rooms", "2 to ann")
+    granted = Noted(LeaderKind.GRANTED, "rooms", "2 ranges to ann")
     observer.note(granted)
     assert told == [granted]
 

@@ -30,11 +30,14 @@ export class Events {
     const wanted = byId("events-filter").value.trim().toLowerCase();
     const shown = this.all.filter((event) => `${words(event)} ${event.cause}`.toLowerCase().includes(wanted));
     byId("events").replaceChildren(...shown.map((event) => this.item(event)));
+    const [latest] = this.all;
+    byId("latest").hidden = !latest;
+    if (latest) byId("latest").textContent = `Latest, at ${time(latest).toLocaleTimeString()}: ${words(latest)}`;
   }
 
   item(event) {
     const item = element("li", "", { value: event.number, class: event.level });
-    const at = new Date(event.at * 1000);
+    const at = time(event);
     item.append(element("time", at.toLocaleTimeString(), { datetime: at.toISOString() }), words(event));
     if (event.cause) {
       const cause = element("button", `(cause ${event.cause})`, { title: "show all with this cause" });
@@ -47,6 +50,8 @@ export class Events {
     return item;
   }
 }
+
+const time = (event) => new Date(event.at * 1000);
 
 function words(event) {
   const pool = event.pool ? `[${event.pool}] ` : "";

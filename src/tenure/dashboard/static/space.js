@@ -123,6 +123,7 @@ export class Space {
     const holes = this.table.holes, words = byId("space-words");
     words.textContent = `${this.table.entries.length} ranges, ${owners.length} owners` +
       (holes ? `; ${holes} ${holes === 1 ? "range has" : "ranges have"} no owner` : "");
+    byId("busiest").textContent = busiest(owners);
     words.className = holes ? "error" : "";
     const legend = byId("legend");
     legend.replaceChildren(...owners.slice(0, LEGEND).map((owner) =>
@@ -142,6 +143,15 @@ export class Space {
     byId("space-at").textContent =
       `${from} to ${to}: ${owner}, lease number ${entry.number}, unbroken since ${entry.since}`;
   }
+}
+
+// Who has most to do, and how much of all that is; nothing where nobody has anything to do.
+function busiest(owners) {
+  const all = owners.reduce((so_far, owner) => so_far + owner.load, 0);
+  if (!all) return "";
+  const most = owners.reduce((so_far, owner) => (owner.load > so_far.load ? owner : so_far));
+  const part = `${((most.load / all) * 100).toFixed(0)} % of ${all.toFixed(1)}/s`;
+  return `Busiest: ${most.name} with ${most.load.toFixed(1)}/s, ${part}.`;
 }
 
 // What a colour stands for. Its square is an SVG, because the policy of this page forbids styles.

@@ -25,7 +25,7 @@ from tenure.protocol.lease.leader.context import LeaderContext
 from tenure.protocol.lease.leader.incarnations import Incarnations
 from tenure.protocol.lease.leader.move_log import MoveLog
 from tenure.protocol.lease.leader.moving import Moving
-from tenure.protocol.lease.leader.noted import LeaderKind
+from tenure.protocol.lease.leader.noted import LeaderKind, ranges
 from tenure.protocol.lease.leader.planner import Planner
 from tenure.protocol.lease.leader.publisher import Publisher
 from tenure.protocol.lease.leader.quiets import Quiets
@@ -306,7 +306,7 @@ class Pool:
         recalled = sum(lease.mark == "recalled" for lease in kept.leases)
         if recalled:
             self.context.note(
-                LeaderKind.RECALLED, self.table.pool, f"{recalled} from {session.name}"
+                LeaderKind.RECALLED, self.table.pool, f"{ranges(recalled)} from {session.name}"
             )
         may_grant = self.context.may_grant and not session.leaving
         granted = self._grant(now, session) if may_grant else []
@@ -355,7 +355,7 @@ class Pool:
                 now, self.context.write(Changed(pool=self.table.pool, entries=entries)), entries
             )
             self.context.note(
-                LeaderKind.GRANTED, self.table.pool, f"{len(leases)} to {session.name}"
+                LeaderKind.GRANTED, self.table.pool, f"{ranges(len(leases))} to {session.name}"
             )
         return leases
 
