@@ -3,6 +3,7 @@
 import asyncio
 import io
 import json
+import re
 from pathlib import Path
 
 import aiohttp
@@ -262,6 +263,30 @@ async def test_every_change_is_written_down_before_and_after(keys: Keys, tmp_pat
         (admin, "admin", "127.0.0.1")
     }
     assert asked[0]["body"] == '{"name": "a", "kind": "hashed"}'
+
+
+async def test_no_way_to_change_something_is_left_out_of_the_audit(
+    keys: Keys, tmp_path: Path
+) -> None:
+    """Whatever the document of the API has beside reading, and whatever comes of it."""
+    log = tmp_path / "audit"
+    async with serving(tokens=keys.file, audit_log=log) as manager:
+        admin = keys.shown(ADMIN)
+        _, document = await manager.get("/v1/openapi.json", **admin)
+        ways = [
+            (method.upper(), re.sub(r"{\w+}", "a", path))
+            for path, methods in document["paths"].items()
+            for method in methods
+            if method != "get" and path != "/v1/sign-in"
+        ]
+        for method, path in ways:
+            url, headers = manager.service.url + path, {**admin, "Content-Type": "application/json"}
+            async with manager.session.request(method, url, data=b"{}", headers=headers) as answer:
+                assert answer.status != 500, (method, path)
+    assert len(ways) > 15
+    begun = [(each["method"], each["path"]) for each in lines(log) if "status" not in each]
+    ended = [(each["method"], each["path"]) for each in lines(log) if "status" in each]
+    assert begun == ended == ways
 
 
 async def test_what_cannot_be_written_down_is_not_done() -> None:
