@@ -19,7 +19,7 @@ from urllib.parse import quote, urlsplit
 import msgspec
 from cyclopts import Parameter
 
-from tenure.cli.waiting import WaitingLine
+from tenure.cli.waiting import waiting_for
 from tenure.client.managers import FILE_VARIABLE, VARIABLE
 from tenure.client.managers_file import ManagersFile
 from tenure.errors import MALFORMED, NoManager, PoolError, TenureError, UsageError
@@ -113,7 +113,7 @@ def ask(
     answers.
     """
     managers = urls(given)
-    with WaitingLine(lambda: f"waiting for {' or '.join(managers)}"):
+    with waiting_for(managers):
         return _ask_until_led(managers, target, body, method)
 
 

@@ -12,6 +12,7 @@ from cyclopts import Parameter
 from tenure.cli.asking import ASKING, AskingOptions, urls
 from tenure.cli.following import leader_of, live, recent
 from tenure.cli.output import complain, say
+from tenure.cli.waiting import waiting_for
 from tenure.errors import NoManager
 from tenure.manager.live import LiveEvent
 
@@ -38,7 +39,9 @@ def events(
     """
     managers = urls(how.manager)
     if not follow:
-        for event in recent(leader_of(managers), level):
+        with waiting_for(managers):
+            found = recent(leader_of(managers), level)
+        for event in found:
             _print(event, pool, as_json=how.json)
         return
     with suppress(KeyboardInterrupt):
@@ -51,7 +54,8 @@ def _follow(managers: Sequence[str], level: str, pool: str, *, as_json: bool) ->
     is_away = False
     while True:
         try:
-            leader = leader_of(managers)
+            with waiting_for(managers):
+                leader = leader_of(managers)
             for each in live(leader, level, seen.get(leader, "0")):
                 if is_away:
                     complain(f"following {leader}")

@@ -19,6 +19,7 @@ from tenure.cli.tiers import (
     words_of_pool,
     words_of_store,
 )
+from tenure.cli.waiting import waiting_for
 from tenure.errors import NoManager, TenureError
 from tenure.manager.answers import JournalAnswer, StatusAnswer
 from tenure.protocol.lease.answers import Owners, Pools, PoolSummary
@@ -54,7 +55,9 @@ class Overview(msgspec.Struct, frozen=True):
 
 def status(*, how: AskingOptions = ASKING) -> None:
     """Say how the managers are, their journal, the pools, caches, entities and the store."""
-    overview = with_tiers(with_lags(ask_all(urls(how.manager))))
+    managers = urls(how.manager)
+    with waiting_for(managers):
+        overview = with_tiers(with_lags(ask_all(managers)))
     if how.json:
         print(msgspec.json.encode(overview).decode())
     else:

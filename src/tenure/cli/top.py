@@ -24,6 +24,7 @@ from tenure.cli.tiers import (
     words_of_pool,
     words_of_store,
 )
+from tenure.cli.waiting import waiting_for
 from tenure.errors import ConfigurationError, NoManager, UsageError
 from tenure.manager.answers import StatusAnswer
 from tenure.manager.live import LiveEvent
@@ -92,9 +93,9 @@ def top(
 
 def _only_pool(managers: Sequence[str]) -> str:
     """The only pool; empty where there is none. Raises UsageError where there are several."""
-    names = [
-        each.name for each in get(leader_of(managers), "/v1/pools", ASK_SECONDS).read(Pools).pools
-    ]
+    with waiting_for(managers):
+        found = get(leader_of(managers), "/v1/pools", ASK_SECONDS).read(Pools)
+    names = [each.name for each in found.pools]
     if len(names) > 1:
         raise UsageError(f"there are {len(names)} pools: name one of {', '.join(names[:10])}")
     return names[0] if names else ""
@@ -130,7 +131,8 @@ def look(managers: Sequence[str], pool: str) -> Top:
 def _print(managers: Sequence[str], pool: str, every: float, *, once: bool, as_json: bool) -> None:
     with suppress(KeyboardInterrupt):
         while True:
-            seen = look(managers, pool)
+            with waiting_for(managers):
+                seen = look(managers, pool)
             if as_json:
                 sys.stdout.write(msgspec.json.encode(seen).decode() + "\n")
                 sys.stdout.flush()
@@ -149,6 +151,7 @@ def _draw(managers: Sequence[str], pool: str, every: float) -> None:
 
     seen: Top | None = None
     with Live(screen=True, auto_refresh=False) as screen, suppress(KeyboardInterrupt):
+        screen.update(Text(f"waiting for {' or '.join(managers)}", "dim"), refresh=True)
         while True:
             try:
                 seen, trouble = look(managers, pool), ""

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import Event, Lock, Thread
 from typing import ClassVar, Self
 
@@ -48,3 +48,8 @@ class WaitingLine:
                 break
         if on_terminal:
             print(CLEAR_LINE, file=sys.stderr, end="", flush=True)
+
+
+def waiting_for(managers: Sequence[str]) -> WaitingLine:
+    """A wait for one of them to answer."""
+    return WaitingLine(lambda: f"waiting for {' or '.join(managers)}")

@@ -1,10 +1,12 @@
 """What a command shows while it waits: nothing at first, then a line that does not stay."""
 
+import socket
 import threading
 
 import pytest
 
-from tenure.cli import waiting
+from tenure.cli import following, status, waiting
+from tenure.cli.app import run
 from tenure.cli.waiting import WaitingLine
 
 Capture = pytest.CaptureFixture[str]
@@ -59,3 +61,16 @@ def test_a_wait_within_another_is_silent(capsys: Capture, monkeypatch: pytest.Mo
     assert capsys.readouterr().err == "waiting for ann (0 s)\n"
     with WaitingLine(inner):
         assert inner.asked.wait(10), "the line is free again"
+
+
+@pytest.mark.parametrize("command", [["status"], ["top", "rooms", "--once"], ["top"], ["events"]])
+def test_who_asks_a_manager_that_says_nothing_is_told_of_the_wait(
+    command: list[str], capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "SILENT_SECONDS", 0)
+    monkeypatch.setattr(following, "STATUS_SECONDS", 0.5)
+    monkeypatch.setattr(status, "TIMEOUT_SECONDS", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        url = f"http://127.0.0.1:{deaf.getsockname()[1]}"
+        assert run([*command, "--manager", url]) != 0
+    assert f"waiting for {url} (0 s)\n" in capsys.readouterr().err
